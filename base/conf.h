@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * INI configuration from one static table of keys. The table drives the defaults, the parser, the
+ * dump and the manual page, so that they cannot disagree. The syntax is that of GKeyFile: [group],
+ * key=value, whole-line # comments, \s \n \t \\ escapes; of a key given twice the last one counts.
+ *
+ * The caller defines a plain struct and a table whose entries point into it by offset. Strings in
+ * the struct are owned by it: vg_conf_clear(). Pure; any thread, as long as nobody else uses the
+ * struct.
+ */
+#ifndef VG_BASE_CONF_H
+#define VG_BASE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* Longest text, in bytes: far above any hand-written file, far below what hurts. */
+#define VG_CONF_TEXT_MAX (1024 * 1024)
+
+enum vg_conf_type {
+    VG_CONF_DOUBLE,   /* double; finite */
+    VG_CONF_INT,      /* int64_t; decimal */
+    VG_CONF_BOOL,     /* bool; true, false, yes, no, on, off */
+    VG_CONF_DURATION, /* int64_t ns; number and ns, us, ms, s, min, h or d; no unit: s */
+    VG_CONF_STRING,   /* char *, owned, never NULL */
+    VG_CONF_ENUM,     /* int, index into values */
+    VG_CONF_TYPE_MAX
+};
+
+struct vg_conf_key {
+    const char *group;
+    const char *name;
+    enum vg_conf_type type;
+    size_t offset;             /* of the member in the struct; its C type is given above */
+    const char *fallback;      /* the default, as one would write it in the file */
+    double min;                /* inclusive; DURATION: seconds; STRING: bytes */
+    double max;                /* not used for BOOL and ENUM; INT: at most 2^53 */
+    const char *const *values; /* ENUM: NULL-terminated */
+    const char *help;          /* one sentence, unit included */
+};
+
+/* Fills every member with its default; what was there before is not freed. */
+void vg_conf_defaults(const struct vg_conf_key *keys, size_t n_keys, void *conf);
+
+/* Takes the keys that the text sets over into *conf, which must hold defaults or an earlier
+ * configuration. VG_E_INVALID for text that is too long, not UTF-8, not INI, for an unknown group
+ * or key (named), and for a value that is malformed or out of range (key, value and range named);
+ * *conf is then untouched. */
+int vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *text, size_t size,
+                  void *conf, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The configuration as a commented file that vg_conf_parse() reads back to the same values.
+ * The caller frees it with g_free(). */
+char *vg_conf_dump(const struct vg_conf_key *keys, size_t n_keys, const void *conf);
+
+/* Frees the strings. */
+void vg_conf_clear(const struct vg_conf_key *keys, size_t n_keys, void *conf);
+
+#endif

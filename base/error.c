@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+G_DEFINE_QUARK(vg - error - quark, vg_error)
+
+static enum vg_error_code
+code_from_errno(int errnum)
+{
+    switch (errnum) {
+    case ENOENT:
+    case ENOTDIR:
+        return VG_E_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return VG_E_DENIED;
+    case EBUSY:
+    case EAGAIN:
+        return VG_E_BUSY;
+    case ETIMEDOUT:
+        return VG_E_TIMEOUT;
+    default:
+        return VG_E_IO;
+    }
+}
+
+int
+vg_error(GError **err, enum vg_error_code code, const char *fmt, ...)
+{
+    if (!err)
+        return -1;
+    va_list args;
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    g_set_error_literal(err, VG_ERROR, (int)code, text);
+    return -1;
+}
+
+int
+vg_error_errno(GError **err, int errnum, const char *fmt, ...)
+{
+    if (!err)
+        return -1;
+    va_list args;
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    return vg_error(err, code_from_errno(errnum), "%s: %s", text, g_strerror(errnum));
+}
+
+int
+vg_error_exit_code(const GError *err)
+{
+    static const int codes[VG_E_MAX] = {
+        [VG_E_INVALID] = 1,  [VG_E_NOT_FOUND] = 3, [VG_E_BUSY] = 5, [VG_E_DENIED] = 1,
+        [VG_E_REFUSED] = 4,  [VG_E_TIMEOUT] = 6,   [VG_E_IO] = 1,   [VG_E_EXTERNAL] = 1,
+        [VG_E_CONFLICT] = 5, [VG_E_BUG] = 1,
+    };
+
+    if (!err)
+        return 0;
+    if (err->domain != VG_ERROR || err->code < 0 || err->code >= VG_E_MAX)
+        return 1;
+    return codes[err->code];
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one error domain of the tree. A function that can fail returns 0 or -1 (or a pointer or
+ * NULL) and takes a `GError **err` last; on failure *err is set if err is not NULL, and every
+ * `ret_` argument is untouched. Context is added on the way up with g_prefix_error().
+ * Any thread.
+ */
+#ifndef VG_BASE_ERROR_H
+#define VG_BASE_ERROR_H
+
+#include <glib.h>
+
+enum vg_error_code {
+    VG_E_INVALID,   /* the input is malformed or out of range */
+    VG_E_NOT_FOUND, /* what was named does not exist */
+    VG_E_BUSY,      /* in use, try again */
+    VG_E_DENIED,    /* no permission */
+    VG_E_REFUSED,   /* allowed by permission, refused by policy */
+    VG_E_TIMEOUT,
+    VG_E_IO,       /* reading or writing failed: disk, pipe, memory map */
+    VG_E_EXTERNAL, /* a library or program we use failed */
+    VG_E_CONFLICT, /* what was asked for does not fit the present state (stale plan, duplicate) */
+    VG_E_BUG,      /* an invariant of our own does not hold */
+    VG_E_MAX
+};
+
+#define VG_ERROR (vg_error_quark())
+
+GQuark vg_error_quark(void);
+
+/* Sets *err and returns -1, so that a detecting function can `return vg_error(...)`. */
+int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+
+/* The same with the code derived from errnum and ": <strerror>" appended. */
+int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+
+/* The process exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused by policy,
+ * 5 conflict or stale, 6 timeout. NULL is 0; a foreign domain is 1. */
+int vg_error_exit_code(const GError *err);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "base/json.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static json_object *
+parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
+{
+    g_autoptr(json_object) value = json_tokener_parse_ex(tokener, text, (int)size);
+    enum json_tokener_error error = json_tokener_get_error(tokener);
+    size_t end = json_tokener_get_parse_end(tokener);
+
+    /* A value that could still grow (a bare number) or a document that is cut. */
+    if (error == json_tokener_continue) {
+        vg_error(err, VG_E_INVALID, "not JSON: the text ends too early, at byte %zu", end);
+        return NULL;
+    }
+    if (error != json_tokener_success) {
+        vg_error(err, VG_E_INVALID, "not JSON: %s at byte %zu", json_tokener_error_desc(error),
+                 end);
+        return NULL;
+    }
+    while (end < size && g_ascii_isspace(text[end]))
+        end++;
+    if (end < size) {
+        vg_error(err, VG_E_INVALID, "not JSON: more text after the value, at byte %zu", end);
+        return NULL;
+    }
+    return g_steal_pointer(&value);
+}
+
+json_object *
+vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth, GError **err)
+{
+    if (size > max_size || size > INT_MAX) {
+        vg_error(err, VG_E_INVALID, "the document has %zu bytes, more than %zu", size, max_size);
+        return NULL;
+    }
+    const char *nul = size > 0 ? memchr(text, '\0', size) : NULL;
+    if (nul) {
+        vg_error(err, VG_E_INVALID, "not JSON: a NUL byte at byte %zu", (size_t)(nul - text));
+        return NULL;
+    }
+    /* json-c counts the value inside the innermost container as one more level. */
+    json_tokener *tokener = json_tokener_new_ex(max_depth + 1);
+    if (!tokener) {
+        vg_error(err, VG_E_BUG, "JSON depth %d", max_depth);
+        return NULL;
+    }
+    /* json-c 0.16 lets names in single quotes and NaN through even so: the first does no harm, the
+     * second vg_json_double() refuses. */
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    json_object *value = parse_whole(tokener, text, size, err);
+    json_tokener_free(tokener);
+    return value;
+}
+
+struct vg_json_node
+vg_json_root(json_object *value)
+{
+    return (struct vg_json_node){.value = value};
+}
+
+struct vg_json_node
+vg_json_item(const struct vg_json_node *array, size_t i)
+{
+    return (struct vg_json_node){
+        .value = json_object_array_get_idx(array->value, i),
+        .parent = array,
+        .index = i,
+    };
+}
+
+size_t
+vg_json_length(const struct vg_json_node *array)
+{
+    return json_object_array_length(array->value);
+}
+
+static void
+append_path(GString *path, const struct vg_json_node *node)
+{
+    if (!node->parent)
+        return;
+    append_path(path, node->parent);
+    if (!node->member)
+        g_string_append_printf(path, "[%zu]", node->index);
+    else
+        g_string_append_printf(path, "%s%s", path->len > 0 ? "." : "", node->member);
+}
+
+char *
+vg_json_path(const struct vg_json_node *node)
+{
+    GString *path = g_string_new(NULL);
+    append_path(path, node);
+    if (path->len == 0)
+        g_string_append(path, "(document)");
+    return g_string_free(path, FALSE);
+}
+
+static int
+wrong_type(const struct vg_json_node *node, const char *want, GError **err)
+{
+    g_autofree char *path = vg_json_path(node);
+    return vg_error(err, VG_E_INVALID, "%s: must be %s, is %s", path, want,
+                    json_type_to_name(json_object_get_type(node->value)));
+}
+
+int
+vg_json_int64(const struct vg_json_node *node, int64_t min, int64_t max, int64_t *ret, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_int))
+        return wrong_type(node, "a whole number", err);
+    /* Beyond int64_t json-c saturates, which is outside of every range used here. */
+    int64_t value = json_object_get_int64(node->value);
+    if (value < min || value > max || value > VG_JSON_INT_MAX || value < -VG_JSON_INT_MAX) {
+        g_autofree char *path = vg_json_path(node);
+        return vg_error(err, VG_E_INVALID,
+                        "%s: %s is out of range (%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT ")",
+                        path, json_object_get_string(node->value), min, max);
+    }
+    *ret = value;
+    return 0;
+}
+
+int
+vg_json_double(const struct vg_json_node *node, double min, double max, double *ret, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_double) &&
+        !json_object_is_type(node->value, json_type_int))
+        return wrong_type(node, "a number", err);
+    double value = json_object_get_double(node->value);
+    if (!isfinite(value) || value < min || value > max) {
+        g_autofree char *path = vg_json_path(node);
+        return vg_error(err, VG_E_INVALID, "%s: %s is out of range (%g to %g)", path,
+                        json_object_get_string(node->value), min, max);
+    }
+    *ret = value;
+    return 0;
+}
+
+int
+vg_json_bool(const struct vg_json_node *node, bool *ret, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_boolean))
+        return wrong_type(node, "true or false", err);
+    *ret = json_object_get_boolean(node->value);
+    return 0;
+}
+
+int
+vg_json_string(const struct vg_json_node *node, size_t max_bytes, const char **ret, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_string))
+        return wrong_type(node, "a string", err);
+    const char *string = json_object_get_string(node->value);
+    size_t length = (size_t)json_object_get_string_len(node->value);
+    g_autofree char *path = NULL;
+    if (length > max_bytes) {
+        path = vg_json_path(node);
+        return vg_error(err, VG_E_INVALID, "%s: the string has %zu bytes, more than %zu", path,
+                        length, max_bytes);
+    }
+    if (strlen(string) != length) {
+        path = vg_json_path(node);
+        return vg_error(err, VG_E_INVALID, "%s: the string contains a NUL", path);
+    }
+    *ret = string;
+    return 0;
+}
+
+int
+vg_json_object(const struct vg_json_node *node, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_object))
+        return wrong_type(node, "an object", err);
+    return 0;
+}
+
+int
+vg_json_array(const struct vg_json_node *node, size_t max_items, GError **err)
+{
+    if (!json_object_is_type(node->value, json_type_array))
+        return wrong_type(node, "an array", err);
+    if (vg_json_length(node) > max_items) {
+        g_autofree char *path = vg_json_path(node);
+        return vg_error(err, VG_E_INVALID, "%s: %zu items, more than %zu", path,
+                        vg_json_length(node), max_items);
+    }
+    return 0;
+}
+
+int
+vg_json_member(const struct vg_json_node *object, const char *name, enum vg_json_need need,
+               struct vg_json_node *ret, GError **err)
+{
+    if (vg_json_object(object, err) < 0)
+        return -1;
+    struct vg_json_node node = {.parent = object, .member = name};
+    json_object_object_get_ex(object->value, name, &node.value);
+    if (node.value) {
+        *ret = node;
+        return 1;
+    }
+    if (need == VG_JSON_OPTIONAL)
+        return 0;
+    g_autofree char *path = vg_json_path(&node);
+    return vg_error(err, VG_E_INVALID, "%s: is missing", path);
+}
+
+void
+vg_json_add(json_object *object, const char *name, json_object *take_value)
+{
+    /* Fails for want of memory only, where GLib ends the program, too. */
+    if (json_object_object_add(object, name, take_value) != 0)
+        g_error("out of memory for a JSON member");
+}
+
+void
+vg_json_append(json_object *array, json_object *take_value)
+{
+    if (json_object_array_add(array, take_value) != 0)
+        g_error("out of memory for a JSON item");
+}
+
+void
+vg_json_add_int64(json_object *object, const char *name, int64_t value)
+{
+    vg_json_add(object, name, json_object_new_int64(value));
+}
+
+void
+vg_json_add_double(json_object *object, const char *name, double value)
+{
+    vg_json_add(object, name, vg_json_new_double(value));
+}
+
+void
+vg_json_add_bool(json_object *object, const char *name, bool value)
+{
+    vg_json_add(object, name, json_object_new_boolean(value));
+}
+
+void
+vg_json_add_string(json_object *object, const char *name, const char *value)
+{
+    vg_json_add(object, name, vg_json_new_string(value));
+}
+
+json_object *
+vg_json_new_string(const char *value)
+{
+    if (!value)
+        return NULL;
+    g_autofree char *valid = g_utf8_make_valid(value, -1);
+    return json_object_new_string(valid);
+}
+
+const char *
+vg_json_format_double(char buf[VG_JSON_DOUBLE_LEN], double value)
+{
+    g_ascii_formatd(buf, VG_JSON_DOUBLE_LEN, "%.6f", value);
+    size_t length = strlen(buf);
+    while (length > 2 && buf[length - 1] == '0' && buf[length - 2] != '.')
+        buf[--length] = '\0';
+    if (strcmp(buf, "-0.0") == 0)
+        return strcpy(buf, "0.0");
+    return buf;
+}
+
+json_object *
+vg_json_new_double(double value)
+{
+    char buf[VG_JSON_DOUBLE_LEN];
+    if (!isfinite(value))
+        return NULL;
+    return json_object_new_double_s(value, vg_json_format_double(buf, value));
+}
+
+char *
+vg_json_to_text(json_object *value, bool pretty)
+{
+    int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+    if (pretty)
+        flags |= JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+    return g_strconcat(json_object_to_json_string_ext(value, flags), "\n", NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Records described by data: one table per struct says which members exist, and new, free, copy,
+ * JSON in, JSON out and the content hash follow from it. What a table does not name, these
+ * functions do not touch, so a struct may have private members (zero at birth; copied as zero).
+ *
+ * Every container member is allocated for the life of its record, so readers need no NULL checks:
+ * strings may be NULL, arrays never are. A record belongs to one thread until nobody changes it any
+ * more; then any number may read it.
+ */
+#ifndef VG_BASE_RECORD_H
+#define VG_BASE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/json.h"
+
+enum vg_field_type {
+    VG_FIELD_STRING,  /* char *, owned, may be NULL; min and max are bytes */
+    VG_FIELD_INT64,   /* int64_t */
+    VG_FIELD_DOUBLE,  /* double */
+    VG_FIELD_BOOL,    /* bool */
+    VG_FIELD_ENUM,    /* int, index into names */
+    VG_FIELD_STRINGS, /* GPtrArray of char *; min is the most bytes of one, max the most items */
+    VG_FIELD_INTS,    /* GArray of int32_t; each 0..min, max is the most items */
+    VG_FIELD_DOUBLES, /* GArray of double; each 0..min, max is the most items */
+    VG_FIELD_RECORD,  /* the struct itself, in place */
+    VG_FIELD_RECORDS, /* GPtrArray of records; max is the most items */
+    VG_FIELD_TYPE_MAX
+};
+
+enum {
+    VG_FIELD_REQUIRED = 1 << 0, /* absent or null is an error; others keep their zero value */
+    VG_FIELD_OMIT = 1 << 1,     /* not written when NULL, 0, false or empty */
+    VG_FIELD_FACT = 1 << 2,     /* part of the hash of facts, see vg_record_hash() */
+};
+
+struct vg_record_type;
+
+struct vg_field {
+    const char *name; /* in JSON */
+    enum vg_field_type type;
+    size_t offset;
+    unsigned flags;
+    double min;
+    double max; /* INT64: at most 2^62, which a double holds exactly */
+    const char *const *names;
+    const struct vg_record_type *record; /* RECORD, RECORDS */
+};
+
+struct vg_record_type {
+    size_t size;
+    const struct vg_field *fields;
+    size_t n_fields;
+    /* Restores what the struct itself demands (order of lists, ...) after reading; may be NULL.
+     * VG_E_INVALID without a path: the reader puts the path in front. */
+    int (*check)(void *record, GError **err);
+};
+
+/* Zeroed, with empty containers. */
+void *vg_record_new(const struct vg_record_type *type);
+void vg_record_free(const struct vg_record_type *type, void *record);
+void vg_record_init(const struct vg_record_type *type, void *record);
+void vg_record_clear(const struct vg_record_type *type, void *record);
+void *vg_record_copy(const struct vg_record_type *type, const void *record);
+
+/* A new record from an object; members that the table does not name are ignored. NULL and
+ * VG_E_INVALID naming the path of the first member that is missing, of the wrong type or out of
+ * range. */
+void *vg_record_read(const struct vg_record_type *type, const struct vg_json_node *node,
+                     GError **err);
+
+/* Members in the order of the table. Doubles are rounded as vg_json_add_double() does. */
+json_object *vg_record_write(const struct vg_record_type *type, const void *record);
+
+/* Feeds the content in a canonical form: the order of the table and of the lists, doubles as
+ * written, so that a record that was written and read back has the same hash. facts_only: only
+ * members with VG_FIELD_FACT (and what is below them). */
+void vg_record_hash(const struct vg_record_type *type, const void *record, bool facts_only,
+                    GChecksum *checksum);
+
+#endif

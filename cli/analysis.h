@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs a recording through ledger and engine: what `analyze` and `snapshot` have in common.
+ */
+#ifndef VG_CLI_ANALYSIS_H
+#define VG_CLI_ANALYSIS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "cli/progress.h"
+#include "engine/engine.h"
+#include "model/window.h"
+#include "trace/recording.h"
+
+#define VG_ANALYSIS_WINDOW_NS INT64_C(1000000000)
+
+struct vg_analysis_options {
+    bool has_begin, has_end;
+    int64_t begin_ns, end_ns; /* raw clock; begin < t <= end is analysed */
+    int64_t window_ns;
+    bool tasks;
+    const char *host; /* what the recorded host is called */
+    const struct vg_policy_config *config;
+    const char *vm_map_name; /* NULL: none */
+    const char *vm_map_text;
+    size_t vm_map_size;
+    struct vg_progress *progress;
+    /* Sees every closed window; may be NULL. A failure ends the analysis. */
+    int (*on_window)(void *data, const vg_recording *recording, const struct vg_window *window,
+                     GError **err);
+    void *data;
+};
+
+struct vg_analysis {
+    vg_recording *recording; /* owned */
+    vg_topology *topology;
+    vg_engine *engine;
+    struct vg_window period; /* the whole analysed part */
+    int32_t cpus;            /* that recorded anything */
+};
+
+/* Takes the recording, also when it fails. The caller frees the result. */
+struct vg_analysis *vg_analysis_run(vg_recording *take_recording,
+                                    const struct vg_analysis_options *options, GError **err);
+void vg_analysis_free(struct vg_analysis *analysis);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define READ_CHUNK 65536
+
+int
+vg_cli_fail(const GError *error)
+{
+    fprintf(stderr, "vgpuctl: %s\n", error->message);
+    return vg_error_exit_code(error);
+}
+
+void
+vg_cli_warn(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    fprintf(stderr, "vgpuctl: warning: %s\n", text);
+}
+
+int
+vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return vg_error_errno(err, errno, "cannot open '%s'", path);
+    GString *text = g_string_new(NULL);
+    ssize_t n;
+    do {
+        size_t length = text->len;
+        g_string_set_size(text, length + READ_CHUNK);
+        n = read(fd, text->str + length, READ_CHUNK);
+        g_string_set_size(text, length + (n > 0 ? (size_t)n : 0));
+    } while ((n > 0 && text->len <= max) || (n < 0 && errno == EINTR));
+    int saved = errno;
+    if (!is_stdin)
+        close(fd);
+    int status = 0;
+    if (n < 0)
+        status = vg_error_errno(err, saved, "cannot read '%s'", path);
+    else if (text->len > max)
+        status = vg_error(err, VG_E_INVALID, "'%s' is larger than %zu bytes", path, max);
+    *ret_size = status == 0 ? text->len : *ret_size;
+    char *content = g_string_free(text, status != 0);
+    if (status == 0)
+        *ret_text = content;
+    return status;
+}
+
+int
+vg_cli_write_file(const char *path, const char *text, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!g_file_set_contents(path, text, -1, &error))
+        return vg_error(err, VG_E_IO, "cannot write '%s': %s", path, error->message);
+    return 0;
+}
+
+int
+vg_cli_print(const char *text, GError **err)
+{
+    if (fputs(text, stdout) == EOF || fflush(stdout) != 0)
+        return vg_error_errno(err, errno, "cannot write to standard output");
+    return 0;
+}

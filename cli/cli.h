@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every command of vgpuctl shares. A command is a row in the table of cli/main.c and a file
+ * cli/cmd-NAME.c. It parses its own arguments with argp, prints its result on stdout through
+ * cli/output.h and returns the exit code; messages go to stderr.
+ */
+#ifndef VG_CLI_CLI_H
+#define VG_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+enum vg_exit_code {
+    VG_EXIT_OK = 0,
+    VG_EXIT_ERROR = 1,
+    VG_EXIT_USAGE = 2,
+    VG_EXIT_CHANGES = 10 /* --detailed-exitcode: the plan proposes changes */
+};
+
+struct vg_cli_command {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is "vgpuctl NAME" */
+};
+
+int vg_cmd_analyze(int argc, char **argv);
+int vg_cmd_snapshot(int argc, char **argv);
+int vg_cmd_placement(int argc, char **argv);
+int vg_cmd_explain(int argc, char **argv);
+int vg_cmd_version(int argc, char **argv);
+
+/* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */
+int vg_cli_fail(const GError *error);
+
+void vg_cli_warn(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
+/* A whole file, at most max bytes; "-" is standard input. The caller frees *ret_text. */
+int vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err);
+
+/* Writes text to path through a new file beside it, so that a failure leaves the old one. */
+int vg_cli_write_file(const char *path, const char *text, GError **err);
+
+/* Prints on stdout; an error there (a full disk, a closed pipe) is an error of the command. */
+int vg_cli_print(const char *text, GError **err);
+
+#endif

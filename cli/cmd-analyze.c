@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl analyze: figures of every VM in recorded traces.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/analysis-json.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/trace-args.h"
+
+enum { KEY_TASKS = 0x200, KEY_PER_WINDOW, KEY_SNAPSHOT };
+
+struct analyze_args {
+    struct vg_trace_args trace;
+    enum vg_output_format format;
+    bool tasks;
+    bool per_window;
+    const char *snapshot;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 0},
+    {"tasks", KEY_TASKS, NULL, 0, "figures of every thread as well", 1},
+    {"per-window", KEY_PER_WINDOW, NULL, 0, "one JSON line for each window, as it goes", 1},
+    {"snapshot", KEY_SNAPSHOT, "FILE", 0, "also write a snapshot for `vgpuctl placement`", 2},
+    {0},
+};
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct analyze_args *args = state->input;
+    g_autoptr(GError) error = NULL;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->trace;
+        break;
+    case 'o':
+        if (vg_output_format_from_name(arg, &args->format, &error) < 0)
+            argp_error(state, "%s", error->message);
+        break;
+    case KEY_TASKS:
+        args->tasks = true;
+        break;
+    case KEY_PER_WINDOW:
+        args->per_window = true;
+        break;
+    case KEY_SNAPSHOT:
+        args->snapshot = arg;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- tables ---- */
+
+static const struct vg_column trace_columns[] = {
+    {"TRACE", "name", VG_CELL_TEXT, false},
+    {"SECONDS", "duration_ns", VG_CELL_SECONDS, false},
+    {"CPUS", "cpus", VG_CELL_COUNT, false},
+    {"EVENTS", "events", VG_CELL_COUNT, false},
+    {"LOST", "lost", VG_CELL_COUNT, false},
+    {"PROBLEMS", "n_problems", VG_CELL_COUNT, false},
+    {"DISCONTINUITIES", "discontinuities", VG_CELL_COUNT, true},
+};
+
+static const struct vg_column vm_columns[] = {
+    {"VM", "name", VG_CELL_TEXT, false},
+    {"UUID", "uuid", VG_CELL_TEXT, true},
+    {"PID", "pid", VG_CELL_COUNT, true},
+    {"VCPUS", "n_vcpus", VG_CELL_COUNT, false},
+    {"ON CPUS", "cpus", VG_CELL_LIST, true},
+    {"CLASS", "class", VG_CELL_TEXT, false},
+    {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
+    {"GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
+    {"GUEST s", "guest_ns", VG_CELL_SECONDS, false},
+    {"HYP s", "hyp_ns", VG_CELL_SECONDS, true},
+    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
+    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
+    {"BLOCKED s", "blocked_ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
+    {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
+    {"BLOCKS", "blocks", VG_CELL_COUNT, true},
+    {"ENTRIES", "entries", VG_CELL_COUNT, true},
+    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+};
+
+static const struct vg_column lost_columns[] = {
+    {"VM", "victim", VG_CELL_TEXT, false},
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"% OF ITS WAITS", "share", VG_CELL_PERCENT, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"BY VCPUS s", "vcpu_ns", VG_CELL_SECONDS, true},
+    {"BY EMULATOR s", "emulator_ns", VG_CELL_SECONDS, true},
+};
+
+static const struct vg_column task_columns[] = {
+    {"TID", "tid", VG_CELL_COUNT, false},
+    {"PID", "pid", VG_CELL_COUNT, false},
+    {"COMM", "comm", VG_CELL_TEXT, false},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
+    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
+    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
+    {"BLOCKED s", "blocked_ns", VG_CELL_SECONDS, false},
+    {"SWITCHES", "switches_out", VG_CELL_COUNT, false},
+    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
+    {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
+    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+};
+
+/* The document plus what only tables show. Owned by the caller. */
+struct tables {
+    json_object *trace, *vms, *lost, *tasks;
+};
+
+static json_object *
+copy(json_object *object)
+{
+    json_object *result = NULL;
+
+    json_object_deep_copy(object, &result, NULL);
+    return result;
+}
+
+static int64_t
+int_member(json_object *object, const char *name)
+{
+    return json_object_get_int64(vg_output_member(object, name));
+}
+
+static void
+add_lost_rows(json_object *rows, json_object *vm)
+{
+    json_object *lost_to = vg_output_member(vm, "lost_to");
+    int64_t waits = int_member(vm, "preempt_ns") + int_member(vm, "wake_wait_ns");
+
+    for (size_t i = 0; i < json_object_array_length(lost_to); i++) {
+        json_object *row = copy(json_object_array_get_idx(lost_to, i));
+        vg_json_add_string(row, "victim", json_object_get_string(vg_output_member(vm, "name")));
+        vg_json_add_double(row, "share",
+                           waits > 0 ? (double)int_member(row, "ns") / (double)waits : 0);
+        vg_json_append(rows, row);
+    }
+}
+
+static void
+make_tables(json_object *doc, struct tables *ret)
+{
+    json_object *trace = copy(vg_output_member(doc, "trace"));
+    json_object *vms = vg_output_member(doc, "vms");
+    json_object *tasks = vg_output_member(doc, "tasks");
+
+    ret->trace = json_object_new_array();
+    ret->vms = json_object_new_array();
+    ret->lost = json_object_new_array();
+    ret->tasks = tasks ? json_object_get(tasks) : json_object_new_array();
+    vg_json_add_int64(trace, "duration_ns",
+                      int_member(trace, "end_ns") - int_member(trace, "begin_ns"));
+    vg_json_add_int64(trace, "n_problems",
+                      (int64_t)json_object_array_length(vg_output_member(trace, "problems")) +
+                          int_member(trace, "problems_dropped"));
+    vg_json_append(ret->trace, trace);
+    for (size_t i = 0; i < json_object_array_length(vms); i++) {
+        json_object *vm = copy(json_object_array_get_idx(vms, i));
+        vg_json_add_int64(vm, "n_vcpus",
+                          (int64_t)json_object_array_length(vg_output_member(vm, "vcpus")));
+        if (!json_object_get_boolean(vg_output_member(vm, "gpu_known")))
+            json_object_object_del(vm, "gpu_intensity");
+        if (!json_object_get_boolean(vg_output_member(vm, "guest_known"))) {
+            json_object_object_del(vm, "guest_ns");
+            json_object_object_del(vm, "hyp_ns");
+        }
+        add_lost_rows(ret->lost, vm);
+        vg_json_append(ret->vms, vm);
+    }
+}
+
+static void
+clear_tables(struct tables *tables)
+{
+    json_object_put(tables->trace);
+    json_object_put(tables->vms);
+    json_object_put(tables->lost);
+    json_object_put(tables->tasks);
+}
+
+static int
+print_tables(const struct analyze_args *args, json_object *doc, GError **err)
+{
+    struct tables rows;
+
+    make_tables(doc, &rows);
+    const struct vg_table vms = {NULL, rows.vms, vm_columns, G_N_ELEMENTS(vm_columns),
+                                 "No thread of a VM in this trace (see TRACES in vgpuctl(1))."};
+    const struct vg_table tasks = {"Every thread", rows.tasks, task_columns,
+                                   G_N_ELEMENTS(task_columns), NULL};
+    const struct vg_table tables[] = {
+        {NULL, rows.trace, trace_columns, G_N_ELEMENTS(trace_columns), NULL},
+        vms,
+        {"Who held the CPU while a VM waited for it", rows.lost, lost_columns,
+         G_N_ELEMENTS(lost_columns), NULL},
+        tasks,
+    };
+    int status;
+    if (args->format == VG_OUTPUT_CSV)
+        status = vg_output_print(args->format, doc, args->tasks ? &tasks : &vms, 1, err);
+    else
+        status = vg_output_print(args->format, doc, tables, G_N_ELEMENTS(tables), err);
+    clear_tables(&rows);
+    return status;
+}
+
+/* ---- running ---- */
+
+static int
+print_window(void *data, const vg_recording *recording, const struct vg_window *window,
+             GError **err)
+{
+    g_autoptr(json_object) object = vg_window_to_json(recording, window);
+    g_autofree char *line = vg_json_to_text(object, false);
+
+    (void)data;
+    return vg_cli_print(line, err);
+}
+
+static int
+write_snapshot(const struct analyze_args *args, const vg_snapshot *snapshot, GError **err)
+{
+    g_autoptr(json_object) object = vg_snapshot_to_json(snapshot);
+    g_autofree char *text = vg_json_to_text(object, true);
+
+    return vg_cli_write_file(args->snapshot, text, err);
+}
+
+/* Analyses one recording and takes it; the document, or NULL. */
+static json_object *
+analyze_one(struct analyze_args *args, vg_recording *take_recording, GError **err)
+{
+    struct vg_analysis_options run = vg_trace_args_options(&args->trace, take_recording);
+
+    run.tasks = args->tasks;
+    run.on_window = args->per_window ? print_window : NULL;
+    struct vg_analysis *analysis = vg_analysis_run(take_recording, &run, err);
+    if (!analysis)
+        return NULL;
+    json_object *doc = NULL;
+    g_autoptr(vg_snapshot) snapshot = vg_trace_args_snapshot(&args->trace, analysis, err);
+    if (snapshot && (!args->snapshot || write_snapshot(args, snapshot, err) == 0))
+        doc = vg_analysis_to_json(analysis, snapshot, args->trace.host_name);
+    vg_trace_args_warn(analysis->recording);
+    vg_analysis_free(analysis);
+    return doc;
+}
+
+static int
+print_documents(const struct analyze_args *args, json_object *traces, GError **err)
+{
+    size_t n = json_object_array_length(traces);
+    bool one_document = args->format == VG_OUTPUT_JSON || args->format == VG_OUTPUT_YAML;
+
+    if (n > 1 && one_document) {
+        g_autoptr(json_object) all = json_object_new_object();
+        vg_json_add(all, "traces", json_object_get(traces));
+        return vg_output_print(args->format, all, NULL, 0, err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            putchar('\n');
+        if (print_tables(args, json_object_array_get_idx(traces, i), err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+analyze(struct analyze_args *args, GError **err)
+{
+    g_autoptr(GPtrArray) recordings = vg_trace_args_open(&args->trace, err);
+    g_autoptr(json_object) traces = json_object_new_array();
+
+    if (!recordings)
+        return -1;
+    if (recordings->len > 1 && args->snapshot)
+        return vg_error(err, VG_E_INVALID,
+                        "--snapshot describes one host at one time, but these are %u recordings; "
+                        "name one of them",
+                        recordings->len);
+    while (recordings->len > 0) {
+        json_object *doc = analyze_one(args, g_ptr_array_steal_index(recordings, 0), err);
+        if (!doc)
+            return -1;
+        vg_json_append(traces, doc);
+    }
+    return args->per_window ? 0 : print_documents(args, traces, err);
+}
+
+int
+vg_cmd_analyze(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&vg_trace_argp, 0, "What to analyse:", 5}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "TRACE...",
+        .doc = "Reads recorded traces and tells for every VM how long its vCPUs ran, waited and "
+               "for whom.\vTRACE is a directory with CTF traces (LTTng kernel, or perf data "
+               "convert --to-ctf) anywhere below it, or the text of trace-cmd report, of tracefs "
+               "or of perf script, plain or gzip.",
+        .children = children,
+    };
+    struct analyze_args args = {.format = VG_OUTPUT_TABLE};
+    g_autoptr(GError) error = NULL;
+
+    vg_trace_args_init(&args.trace);
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    analyze(&args, &error);
+    vg_trace_args_clear(&args.trace);
+    return error ? vg_cli_fail(error) : VG_EXIT_OK;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl explain: what a word of the output means, or why a VM is better off where it is.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/explain-vm.h"
+#include "cli/glossary.h"
+#include "cli/state-args.h"
+
+struct explain_args {
+    struct vg_state_args state;
+    const char *what; /* NULL: list the words */
+};
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct explain_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->state;
+        break;
+    case ARGP_KEY_ARG:
+        if (args->what)
+            argp_error(state, "one VM or word at a time");
+        args->what = arg;
+        break;
+    case ARGP_KEY_END:
+        if (args->state.paths->len > 0 && !args->what)
+            argp_error(state, "name the VM to explain");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct vg_column columns[] = {
+    {"WORD", "word", VG_CELL_TEXT, false},
+    {"MEANING", "meaning", VG_CELL_TEXT, false},
+};
+
+/* Every word, or the one that is asked for. */
+static int
+explain_words(const struct explain_args *args, GError **err)
+{
+    g_autoptr(json_object) words = json_object_new_array();
+
+    for (size_t i = 0; i < vg_glossary_size; i++) {
+        if (args->what && strcmp(args->what, vg_glossary[i].word) != 0)
+            continue;
+        json_object *entry = json_object_new_object();
+        vg_json_add_string(entry, "word", vg_glossary[i].word);
+        vg_json_add_string(entry, "meaning", vg_glossary[i].meaning);
+        vg_json_append(words, entry);
+    }
+    if (json_object_array_length(words) == 0)
+        return vg_error(err, VG_E_NOT_FOUND,
+                        "'%s' is no word of the output; `vgpuctl explain` lists them, and with "
+                        "--state FILE it explains a VM",
+                        args->what);
+    const struct vg_table table = {NULL, words, columns, G_N_ELEMENTS(columns), NULL};
+    return vg_output_print(args->state.format, words, &table, 1, err);
+}
+
+static int
+explain(struct explain_args *args, GError **err)
+{
+    if (args->state.paths->len == 0)
+        return explain_words(args, err);
+    g_autoptr(vg_snapshot) snapshot = vg_state_args_load(&args->state, err);
+    if (!snapshot)
+        return -1;
+    return vg_explain_vm(snapshot, &args->state.config, args->what, args->state.format, err);
+}
+
+int
+vg_cmd_explain(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&vg_state_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .parser = parse,
+        .args_doc = "[VM|WORD]",
+        .doc = "With --state: what speaks for and against each host for a VM (a UUID, HOST/NAME, "
+               "or a name). Without: what a word of the output means.",
+        .children = children,
+    };
+    struct explain_args args = {0};
+    g_autoptr(GError) error = NULL;
+
+    vg_state_args_init(&args.state);
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    explain(&args, &error);
+    vg_state_args_clear(&args.state);
+    return error ? vg_cli_fail(error) : VG_EXIT_OK;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl placement: which VM should move where. It changes nothing: the plan is printed.
+ */
+#include "config.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/explain-vm.h"
+#include "cli/plan-text.h"
+#include "cli/state-args.h"
+#include "policy/policy.h"
+
+enum { KEY_DRY_RUN = 0x400, KEY_EXPLAIN, KEY_COMMANDS, KEY_DETAILED, KEY_DUMP_CONFIG };
+
+struct placement_args {
+    struct vg_state_args state;
+    bool dry_run;
+    bool commands;
+    bool detailed_exitcode;
+    bool dump_config;
+    const char *explain;
+};
+
+static const struct argp_option options[] = {
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the plan (required with --state)", 0},
+    {"explain", KEY_EXPLAIN, "VM", 0, "what speaks for and against each host for this VM", 4},
+    {"commands", KEY_COMMANDS, NULL, 0, "also the virsh and openstack commands that do the same",
+     4},
+    {"detailed-exitcode", KEY_DETAILED, NULL, 0, "exit with 10 if changes are proposed", 4},
+    {"dump-config", KEY_DUMP_CONFIG, NULL, 0, "print the configuration in force, and end", 4},
+    {0},
+};
+
+static void
+check(const struct placement_args *args, const struct argp_state *state)
+{
+    if (args->dump_config)
+        return;
+    if (args->state.paths->len == 0)
+        argp_error(state, "name a snapshot with --state FILE; `vgpuctl snapshot TRACE` makes one");
+    if (!args->dry_run && !args->explain)
+        argp_error(state, "a plan from saved snapshots can only be shown; add --dry-run");
+}
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct placement_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->state;
+        break;
+    case KEY_DRY_RUN:
+        args->dry_run = true;
+        break;
+    case KEY_EXPLAIN:
+        args->explain = arg;
+        break;
+    case KEY_COMMANDS:
+        args->commands = true;
+        break;
+    case KEY_DETAILED:
+        args->detailed_exitcode = true;
+        break;
+    case KEY_DUMP_CONFIG:
+        args->dump_config = true;
+        break;
+    case ARGP_KEY_ARG:
+        argp_error(state, "unexpected argument '%s'; snapshots are named with --state", arg);
+        break;
+    case ARGP_KEY_END:
+        check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct vg_column action_columns[] = {
+    {"VM", "vm", VG_CELL_TEXT, false},
+    {"UUID", "uuid", VG_CELL_TEXT, false},
+    {"FROM", "from", VG_CELL_TEXT, false},
+    {"TO", "to", VG_CELL_TEXT, false},
+    {"ROLE", "role", VG_CELL_TEXT, false},
+    {"CPU GAIN", "gain.lost_cpu_ns_per_s", VG_CELL_COUNT, false},
+    {"GPU GAIN", "gain.gpu_wait_ns_per_s", VG_CELL_COUNT, false},
+    {"COPY s", "cost.migration_s", VG_CELL_TEXT, false},
+    {"STUN s", "cost.stun_s", VG_CELL_TEXT, false},
+    {"REASON", "reason.text", VG_CELL_TEXT, false},
+};
+
+static void
+add_commands(const vg_plan *plan, json_object *doc)
+{
+    json_object *actions = vg_output_member(doc, "actions");
+
+    for (unsigned int i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = g_ptr_array_index(plan->actions, i);
+        json_object *commands = json_object_new_object();
+        g_autofree char *virsh = vg_plan_action_virsh(action);
+        g_autofree char *openstack = vg_plan_action_openstack(action);
+        vg_json_add_string(commands, "virsh", virsh);
+        vg_json_add_string(commands, "openstack", openstack);
+        vg_json_add(json_object_array_get_idx(actions, i), "commands", commands);
+    }
+}
+
+static int
+print_plan(const struct placement_args *args, const vg_plan *plan, GError **err)
+{
+    if (args->state.format == VG_OUTPUT_TABLE || args->state.format == VG_OUTPUT_WIDE) {
+        g_autofree char *text = vg_plan_text(plan, args->commands);
+        return vg_cli_print(text, err);
+    }
+    g_autoptr(json_object) doc = vg_plan_to_json(plan);
+    if (args->commands)
+        add_commands(plan, doc);
+    const struct vg_table table = {NULL, vg_output_member(doc, "actions"), action_columns,
+                                   G_N_ELEMENTS(action_columns), NULL};
+    return vg_output_print(args->state.format, doc, &table, 1, err);
+}
+
+static int
+print_config(struct placement_args *args, GError **err)
+{
+    if (vg_state_args_load_config(&args->state, err) < 0)
+        return -1;
+    g_autofree char *text = vg_policy_config_dump(&args->state.config);
+    return vg_cli_print(text, err);
+}
+
+/* The exit code when nothing failed. */
+static int
+placement(struct placement_args *args, GError **err)
+{
+    if (args->dump_config)
+        return print_config(args, err);
+    g_autoptr(vg_snapshot) snapshot = vg_state_args_load(&args->state, err);
+    if (!snapshot)
+        return -1;
+    if (args->explain)
+        return vg_explain_vm(snapshot, &args->state.config, args->explain, args->state.format, err);
+    g_autoptr(vg_plan) plan =
+        vg_policy_plan(snapshot, &args->state.config, args->state.config.rule, err);
+    if (!plan || print_plan(args, plan, err) < 0)
+        return -1;
+    return args->detailed_exitcode && plan->verdict == VG_PLAN_CHANGES ? VG_EXIT_CHANGES
+                                                                       : VG_EXIT_OK;
+}
+
+int
+vg_cmd_placement(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&vg_state_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc = "Says which VM should move to which host, why, what it gains and what it costs.\v"
+               "Snapshots come from `vgpuctl snapshot` or `vgpuctl analyze --snapshot`.",
+        .children = children,
+    };
+    struct placement_args args = {0};
+    g_autoptr(GError) error = NULL;
+
+    vg_state_args_init(&args.state);
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    int code = placement(&args, &error);
+    vg_state_args_clear(&args.state);
+    return error ? vg_cli_fail(error) : code;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/glossary.h"
+
+#include <glib.h>
+
+const struct vg_glossary_entry vg_glossary[] = {
+    {"observed_ns", "Time in which the state of a vCPU thread is known: from the first record that "
+                    "fixes it to its exit or the end of the part, minus loss that the recorder "
+                    "reported for its CPU. run + preempt + wake_wait + blocked = observed."},
+    {"run_ns", "Time on a CPU."},
+    {"guest_ns", "Time between kvm_entry and kvm_exit, cut where the thread was switched out in "
+                 "between. Says nothing where guest_known is false."},
+    {"hyp_ns", "run_ns - guest_ns: on a CPU, but in the hypervisor or in QEMU."},
+    {"preempt_ns", "Waits that began when the thread was switched out although it could go on "
+                   "(runnable), until it ran again on any CPU."},
+    {"preemptions", "Switch-outs of the runnable thread."},
+    {"wake_wait_ns", "Waits that began when the sleeping thread was woken, until it ran."},
+    {"wakeups", "Wakeups of the sleeping thread."},
+    {"blocked_ns", "The rest of observed_ns: asleep, or in a state that the records do not tell."},
+    {"blocks", "Switch-outs that were no preemptions."},
+    {"lost_to", "Who ran on the CPU that a VM's vCPUs waited for: other VMs by name, `self` "
+                "(another thread of the same VM), host:kernel, host:user, host:idle, "
+                "host:unknown. count: preemptions whose next thread was the aggressor's."},
+    {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM."},
+    {"cpu_intensity", "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
+                      "the time the VM wants its CPUs."},
+    {"gpu_intensity", "Part of the time in which at least one GPU request of the VM waits or "
+                      "runs, 0..1. Means something only where gpu_known is true."},
+    {"class", "idle, cpu, gpu, mixed or alternating, from the two intensities; thresholds are in "
+              "vgpud-policy(7)."},
+    {"discontinuities", "Records that contradict what earlier ones said; the reader believes the "
+                        "later one and goes on."},
+    {"clipped", "Run, wait and guest intervals that were open at an edge of the analysed part and "
+                "are counted only up to it."},
+    {"unseen_migrations", "Waits that ended on another CPU than the one recorded. Who held the CPU "
+                          "is then told for the recorded one."},
+    {"complement", "The default rule: on a contended host, tries every VM on every other host and "
+                   "proposes the move that wins back most CPU and GPU time after its cost."},
+    {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "
+                        "preempted more often than a threshold goes to the host with most "
+                        "GPU-intensive VMs."},
+};
+
+const size_t vg_glossary_size = G_N_ELEMENTS(vg_glossary);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VG_CLI_GLOSSARY_H
+#define VG_CLI_GLOSSARY_H
+
+#include <stddef.h>
+
+/* A word of the output (a measure, class or rule) and what it means. */
+struct vg_glossary_entry {
+    const char *word;
+    const char *meaning;
+};
+
+extern const struct vg_glossary_entry vg_glossary[];
+extern const size_t vg_glossary_size;
+
+#endif

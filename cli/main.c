@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl: finds the command in the table and runs it.
+ */
+#include "config.h"
+
+#include <argp.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct vg_cli_command commands[] = {
+    {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
+    {"snapshot", "the state of a host, from a recorded trace, for `placement`", vg_cmd_snapshot},
+    {"placement", "which VM should move where, and why", vg_cmd_placement},
+    {"explain", "why a VM is where it is; what a measure or rule means", vg_cmd_explain},
+    {"version", "the version of this program", vg_cmd_version},
+};
+
+static void
+print_usage(FILE *to)
+{
+    fprintf(to, "Usage: vgpuctl COMMAND [OPTION...]\n"
+                "Shows who fights for the CPUs and GPUs of a KVM host, and what to do about it.\n\n"
+                "Commands:\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fprintf(to, "\n`vgpuctl COMMAND --help` tells a command's options; vgpuctl(1) tells all.\n");
+}
+
+static int
+run(const struct vg_cli_command *command, int argc, char **argv)
+{
+    g_autofree char *name = g_strdup_printf("vgpuctl %s", command->name);
+
+    argv[0] = name;
+    return command->run(argc, argv);
+}
+
+int
+main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    argp_err_exit_status = VG_EXIT_USAGE;
+    if (argc < 2) {
+        print_usage(stderr);
+        return VG_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return VG_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return vg_cmd_version(1, argv);
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return run(&commands[i], argc - 1, argv + 1);
+    }
+    fprintf(stderr, "vgpuctl: there is no command '%s'; `vgpuctl --help` lists them\n", argv[1]);
+    return VG_EXIT_USAGE;
+}

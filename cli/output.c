@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <libsmartcols.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/output-yaml.h"
+
+static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "json", "yaml", "csv"};
+
+int
+vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError **err)
+{
+    for (int i = 0; i < VG_OUTPUT_MAX; i++) {
+        if (strcmp(name, format_names[i]) == 0) {
+            *ret = (enum vg_output_format)i;
+            return 0;
+        }
+    }
+    return vg_error(err, VG_E_INVALID,
+                    "there is no output format '%s'; use table, wide, json, yaml or csv", name);
+}
+
+json_object *
+vg_output_member(json_object *object, const char *path)
+{
+    g_auto(GStrv) names = g_strsplit(path, ".", 0);
+
+    for (size_t i = 0; object && names[i]; i++) {
+        json_object *next = NULL;
+        if (!json_object_is_type(object, json_type_object) ||
+            !json_object_object_get_ex(object, names[i], &next))
+            return NULL;
+        object = next;
+    }
+    return object;
+}
+
+static char *
+list_text(json_object *array)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < json_object_array_length(array); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "," : "",
+                               json_object_get_string(json_object_array_get_idx(array, i)));
+    return g_string_free(text, FALSE);
+}
+
+/* The value as CSV has it; the caller frees it. */
+static char *
+raw_text(json_object *value)
+{
+    if (!value)
+        return g_strdup("");
+    if (json_object_is_type(value, json_type_array))
+        return list_text(value);
+    return g_strdup(json_object_get_string(value));
+}
+
+/* Control characters of a name must not reach a terminal. */
+static char *
+printable(char *take_text)
+{
+    for (char *c = take_text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
+    return take_text;
+}
+
+static char *
+cell_text(json_object *value, enum vg_cell cell)
+{
+    if (!value)
+        return g_strdup("-");
+    switch (cell) {
+    case VG_CELL_SECONDS:
+        return g_strdup_printf("%.3f", (double)json_object_get_int64(value) / 1e9);
+    case VG_CELL_PERCENT:
+        return g_strdup_printf("%.1f", json_object_get_double(value) * 100);
+    case VG_CELL_TEXT:
+    case VG_CELL_COUNT:
+    case VG_CELL_LIST:
+        break;
+    }
+    return printable(raw_text(value));
+}
+
+static void
+add_row(struct libscols_table *out, const struct vg_table *table, json_object *row, bool wide)
+{
+    struct libscols_line *line = scols_table_new_line(out, NULL);
+    size_t at = 0;
+
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const struct vg_column *column = &table->columns[i];
+        if (column->wide && !wide)
+            continue;
+        g_autofree char *text = cell_text(vg_output_member(row, column->member), column->cell);
+        scols_line_set_data(line, at++, text);
+    }
+}
+
+static int
+print_table(const struct vg_table *table, bool wide, GError **err)
+{
+    size_t n_rows = json_object_array_length(table->rows);
+
+    if (table->title && (n_rows > 0 || table->when_empty))
+        printf("%s\n", table->title);
+    if (n_rows == 0) {
+        if (table->when_empty)
+            printf("%s\n", table->when_empty);
+        return 0;
+    }
+    struct libscols_table *out = scols_new_table();
+    if (!out)
+        return vg_error(err, VG_E_EXTERNAL, "cannot make a table");
+    for (size_t i = 0; i < table->n_columns; i++) {
+        const struct vg_column *column = &table->columns[i];
+        bool text = column->cell == VG_CELL_TEXT || column->cell == VG_CELL_LIST;
+        if (!column->wide || wide)
+            scols_table_new_column(out, column->header, 0, text ? 0 : SCOLS_FL_RIGHT);
+    }
+    for (size_t i = 0; i < n_rows; i++)
+        add_row(out, table, json_object_array_get_idx(table->rows, i), wide);
+    int status = scols_print_table(out);
+    scols_unref_table(out);
+    return status == 0 ? 0 : vg_error_errno(err, -status, "cannot print a table");
+}
+
+static int
+print_tables(const struct vg_table *tables, size_t n_tables, bool wide, GError **err)
+{
+    for (size_t i = 0; i < n_tables; i++) {
+        if (i > 0 && (json_object_array_length(tables[i].rows) > 0 || tables[i].when_empty))
+            putchar('\n');
+        if (print_table(&tables[i], wide, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* RFC 4180: quoted where it must be, quotes doubled. */
+static void
+append_csv(GString *line, const char *text)
+{
+    if (line->len > 0 && line->str[line->len - 1] != '\n')
+        g_string_append_c(line, ',');
+    if (!strpbrk(text, ",\"\r\n")) {
+        g_string_append(line, text);
+        return;
+    }
+    g_string_append_c(line, '"');
+    for (; *text; text++) {
+        if (*text == '"')
+            g_string_append_c(line, '"');
+        g_string_append_c(line, *text);
+    }
+    g_string_append_c(line, '"');
+}
+
+static char *
+csv_text(const struct vg_table *table)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < table->n_columns; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "," : "", table->columns[i].member);
+    g_string_append_c(text, '\n');
+    for (size_t r = 0; r < json_object_array_length(table->rows); r++) {
+        json_object *row = json_object_array_get_idx(table->rows, r);
+        for (size_t i = 0; i < table->n_columns; i++) {
+            g_autofree char *cell = raw_text(vg_output_member(row, table->columns[i].member));
+            if (i == 0 && cell[0] == '\0')
+                g_string_append(text, "\"\"");
+            else
+                append_csv(text, cell);
+        }
+        g_string_append_c(text, '\n');
+    }
+    return g_string_free(text, FALSE);
+}
+
+int
+vg_output_print(enum vg_output_format format, json_object *doc, const struct vg_table *tables,
+                size_t n_tables, GError **err)
+{
+    g_autofree char *text = NULL;
+
+    switch (format) {
+    case VG_OUTPUT_JSON:
+        text = vg_json_to_text(doc, true);
+        break;
+    case VG_OUTPUT_YAML:
+        text = vg_yaml_to_text(doc, err);
+        if (!text)
+            return -1;
+        break;
+    case VG_OUTPUT_CSV:
+        text = n_tables > 0 ? csv_text(&tables[0]) : g_strdup("");
+        break;
+    case VG_OUTPUT_TABLE:
+    case VG_OUTPUT_WIDE:
+    case VG_OUTPUT_MAX:
+        if (print_tables(tables, n_tables, format == VG_OUTPUT_WIDE, err) < 0)
+            return -1;
+        text = g_strdup("");
+        break;
+    }
+    return vg_cli_print(text, err);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one way results are printed. A command builds a JSON document, and tables that say which
+ * members of which rows a person wants to see; the format chosen does the rest.
+ */
+#ifndef VG_CLI_OUTPUT_H
+#define VG_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <glib.h>
+#include <json-c/json.h>
+
+enum vg_output_format {
+    VG_OUTPUT_TABLE,
+    VG_OUTPUT_WIDE, /* a table with every column */
+    VG_OUTPUT_JSON,
+    VG_OUTPUT_YAML,
+    VG_OUTPUT_CSV, /* the first table, every column, raw values */
+    VG_OUTPUT_MAX
+};
+
+/* How a member is shown in a table; CSV always has the raw value. */
+enum vg_cell {
+    VG_CELL_TEXT,
+    VG_CELL_COUNT,
+    VG_CELL_SECONDS, /* of nanoseconds: "2.712" */
+    VG_CELL_PERCENT, /* of a share: "43.6" */
+    VG_CELL_LIST     /* of an array of scalars: "0,1" */
+};
+
+struct vg_column {
+    const char *header;
+    const char *member; /* dots lead into objects */
+    enum vg_cell cell;
+    bool wide; /* only in VG_OUTPUT_WIDE and CSV */
+};
+
+struct vg_table {
+    const char *title; /* NULL: none */
+    json_object *rows; /* an array of objects, borrowed */
+    const struct vg_column *columns;
+    size_t n_columns;
+    const char *when_empty; /* printed instead of a table without rows; NULL: nothing */
+};
+
+/* VG_E_INVALID naming the formats that there are. */
+int vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError **err);
+
+/* Prints doc (json, yaml) or the tables (table, wide, csv). */
+int vg_output_print(enum vg_output_format format, json_object *doc, const struct vg_table *tables,
+                    size_t n_tables, GError **err);
+
+/* The member of an object that a dotted path leads to, or NULL; borrowed. */
+json_object *vg_output_member(json_object *object, const char *path);
+
+#endif

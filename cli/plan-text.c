@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/plan-text.h"
+
+/* 1e9 ns of something per second is one of it all the time. */
+#define NS_PER_S 1e9
+#define GIB      (1024.0 * 1024 * 1024)
+
+char *
+vg_plan_action_virsh(const struct vg_plan_action *action)
+{
+    g_autofree char *vm = g_shell_quote(action->uuid ? action->uuid : action->vm);
+    g_autofree char *from = g_strdup_printf("qemu+ssh://%s/system", action->from);
+    g_autofree char *to = g_strdup_printf("qemu+ssh://%s/system", action->to);
+    g_autofree char *from_quoted = g_shell_quote(from);
+    g_autofree char *to_quoted = g_shell_quote(to);
+
+    return g_strdup_printf("virsh -c %s migrate --live --persistent --undefinesource %s %s",
+                           from_quoted, vm, to_quoted);
+}
+
+char *
+vg_plan_action_openstack(const struct vg_plan_action *action)
+{
+    g_autofree char *vm = g_shell_quote(action->uuid ? action->uuid : action->vm);
+    g_autofree char *to = g_shell_quote(action->to);
+
+    return g_strdup_printf("openstack server migrate --live-migration --host %s %s", to, vm);
+}
+
+static void
+append_gain(GString *text, const struct vg_plan_gain *gain)
+{
+    g_string_append_printf(text, "%+.2f cores of CPU time no longer lost",
+                           (double)gain->lost_cpu_ns_per_s / NS_PER_S);
+    if (gain->gpu_wait_ns_per_s != 0)
+        g_string_append_printf(text, ", %+.2f GPU engines no longer waited for",
+                               (double)gain->gpu_wait_ns_per_s / NS_PER_S);
+}
+
+static void
+append_action(GString *text, const struct vg_plan_action *action, unsigned int number,
+              bool commands)
+{
+    g_string_append_printf(text, "%u. Move %s from %s to %s  (%s)\n", number, action->vm,
+                           action->from, action->to, action->role);
+    g_string_append_printf(text, "   why:       %s\n", action->reason.text);
+    g_string_append(text, "   gain:      ");
+    append_gain(text, &action->gain);
+    g_string_append_printf(
+        text, "\n   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill\n",
+        action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
+        action->cost.memory_assumed ? " (assumed, the snapshot has no size)" : "",
+        action->cost.stun_s);
+    if (action->runner_up.what) {
+        g_string_append_printf(text, "   runner-up: %s: %s (", action->runner_up.what,
+                               action->runner_up.why);
+        append_gain(text, &action->runner_up.gain);
+        g_string_append(text, ")\n");
+    }
+    if (!commands)
+        return;
+    g_autofree char *virsh = vg_plan_action_virsh(action);
+    g_autofree char *openstack = vg_plan_action_openstack(action);
+    g_string_append_printf(text, "   libvirt:   %s\n   openstack: %s\n", virsh, openstack);
+}
+
+static void
+append_list(GString *text, const char *title, const GPtrArray *sentences)
+{
+    for (unsigned int i = 0; i < sentences->len; i++)
+        g_string_append_printf(text, "%s%s\n", i == 0 ? title : "           ",
+                               (const char *)g_ptr_array_index(sentences, i));
+}
+
+static const char *
+verdict_text(enum vg_plan_verdict verdict)
+{
+    switch (verdict) {
+    case VG_PLAN_CHANGES:
+        return "changes are proposed; nothing has been done";
+    case VG_PLAN_INFEASIBLE:
+        return "there is contention, but no move is possible";
+    case VG_PLAN_NOTHING_TO_DO:
+    case VG_PLAN_VERDICT_MAX:
+        break;
+    }
+    return "nothing to do";
+}
+
+char *
+vg_plan_text(const vg_plan *plan, bool commands)
+{
+    GString *text = g_string_new(NULL);
+
+    g_string_append_printf(text, "%s (rule %s): %s\n", plan->id, plan->rule,
+                           verdict_text(plan->verdict));
+    for (unsigned int i = 0; i < plan->actions->len; i++) {
+        g_string_append_c(text, '\n');
+        append_action(text, g_ptr_array_index(plan->actions, i), i + 1, commands);
+    }
+    if (plan->why->len + plan->skipped->len + plan->notes->len > 0)
+        g_string_append_c(text, '\n');
+    append_list(text, plan->actions->len > 0 ? "No more:   " : "Because:   ", plan->why);
+    for (unsigned int i = 0; i < plan->skipped->len; i++) {
+        const struct vg_plan_skip *skip = g_ptr_array_index(plan->skipped, i);
+        g_string_append_printf(text, "Skipped:   %s on %s: %s\n", skip->vm, skip->host,
+                               skip->reason);
+    }
+    append_list(text, "Note:      ", plan->notes);
+    return g_string_free(text, FALSE);
+}

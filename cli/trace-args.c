@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/trace-args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "trace/vm-map.h"
+
+#define DEFAULT_HOST       "localhost"
+#define WINDOW_MIN_S       0.001
+#define WINDOW_MAX_S       86400.0
+#define PROBLEMS_ON_STDERR 5
+
+enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_NO_PROGRESS };
+
+static const struct argp_option options[] = {
+    {"begin", KEY_BEGIN, "NS", 0, "analyse what comes after NS of the raw trace clock", 1},
+    {"end", KEY_END, "NS", 0, "analyse up to and including NS of the raw trace clock", 1},
+    {"window", KEY_WINDOW, "SECONDS", 0, "length of a window (default: 1)", 1},
+    {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
+    {"host", KEY_HOST, "NAME", 0,
+     "what to call the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
+    {0},
+};
+
+static int64_t
+parse_ns(const char *text, const char *option, struct argp_state *state)
+{
+    gint64 value = 0;
+    g_autoptr(GError) error = NULL;
+
+    if (!g_ascii_string_to_signed(text, 10, 0, INT64_MAX, &value, &error))
+        argp_error(state, "%s wants nanoseconds of the trace clock, not '%s'", option, text);
+    return value;
+}
+
+static int64_t
+parse_window(const char *text, struct argp_state *state)
+{
+    char *end;
+
+    errno = 0;
+    double seconds = g_ascii_strtod(text, &end);
+    if (errno != 0 || *end || end == text || !(seconds >= WINDOW_MIN_S && seconds <= WINDOW_MAX_S))
+        argp_error(state, "--window wants %g to %g seconds, not '%s'", WINDOW_MIN_S, WINDOW_MAX_S,
+                   text);
+    return (int64_t)(seconds * 1e9);
+}
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct vg_trace_args *args = state->input;
+
+    switch (key) {
+    case KEY_BEGIN:
+        args->begin_ns = parse_ns(arg, "--begin", state);
+        args->has_begin = true;
+        break;
+    case KEY_END:
+        args->end_ns = parse_ns(arg, "--end", state);
+        args->has_end = true;
+        break;
+    case KEY_WINDOW:
+        args->window_ns = parse_window(arg, state);
+        break;
+    case KEY_VM_MAP:
+        args->vm_map = arg;
+        break;
+    case KEY_HOST:
+        args->host = arg;
+        break;
+    case KEY_NO_PROGRESS:
+        args->no_progress = true;
+        break;
+    case ARGP_KEY_ARG:
+        g_ptr_array_add(args->paths, arg);
+        break;
+    case ARGP_KEY_END:
+        if (args->paths->len == 0)
+            argp_error(state, "name a trace: a directory with CTF, or a text file");
+        if (args->has_begin && args->has_end && args->begin_ns >= args->end_ns)
+            argp_error(state, "--begin must be before --end");
+        if (args->host && (!args->host[0] || strlen(args->host) > VG_SNAPSHOT_NAME_MAX))
+            argp_error(state, "a host name has 1 to %d bytes", VG_SNAPSHOT_NAME_MAX);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+const struct argp vg_trace_argp = {.options = options, .parser = parse};
+
+void
+vg_trace_args_init(struct vg_trace_args *args)
+{
+    *args = (struct vg_trace_args){
+        .paths = g_ptr_array_new(),
+        .window_ns = VG_ANALYSIS_WINDOW_NS,
+    };
+    vg_policy_config_init(&args->config);
+}
+
+void
+vg_trace_args_clear(struct vg_trace_args *args)
+{
+    g_clear_pointer(&args->paths, g_ptr_array_unref);
+    g_clear_pointer(&args->vm_map_text, g_free);
+    g_clear_pointer(&args->host_name, g_free);
+}
+
+GPtrArray *
+vg_trace_args_open(struct vg_trace_args *args, GError **err)
+{
+    g_autoptr(vg_topology) unused = NULL;
+
+    if (args->vm_map) {
+        if (vg_cli_read_file(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text,
+                             &args->vm_map_size, err) < 0)
+            return NULL;
+        /* Before a long trace is read: is the map good? */
+        unused = vg_topology_new();
+        if (vg_vm_map_apply(args->vm_map, args->vm_map_text, args->vm_map_size, unused, err) < 0)
+            return NULL;
+    }
+    g_autoptr(GPtrArray) recordings =
+        vg_recordings_open((const char *const *)args->paths->pdata, args->paths->len, err);
+    if (recordings && recordings->len > 1 && (args->has_begin || args->has_end)) {
+        vg_error(err, VG_E_INVALID,
+                 "--begin and --end need one clock, but these are %u recordings whose clocks have "
+                 "nothing in common; name one of them",
+                 recordings->len);
+        return NULL;
+    }
+    if (recordings)
+        vg_progress_init(&args->progress, "reading", !args->no_progress);
+    return g_steal_pointer(&recordings);
+}
+
+/* What the recording itself says is better than nothing; "(none)" is the kernel's nothing. */
+static const char *
+recorded_host(const vg_recording *recording)
+{
+    const char *name = recording->hostname;
+
+    if (!name || !name[0] || strcmp(name, "(none)") == 0 || strlen(name) > VG_SNAPSHOT_NAME_MAX ||
+        !g_utf8_validate(name, -1, NULL))
+        return DEFAULT_HOST;
+    return name;
+}
+
+struct vg_analysis_options
+vg_trace_args_options(struct vg_trace_args *args, const vg_recording *recording)
+{
+    g_free(args->host_name);
+    args->host_name = g_strdup(args->host ? args->host : recorded_host(recording));
+    return (struct vg_analysis_options){
+        .has_begin = args->has_begin,
+        .has_end = args->has_end,
+        .begin_ns = args->begin_ns,
+        .end_ns = args->end_ns,
+        .window_ns = args->window_ns,
+        .host = args->host_name,
+        .config = &args->config,
+        .vm_map_name = args->vm_map,
+        .vm_map_text = args->vm_map_text,
+        .vm_map_size = args->vm_map_size,
+        .progress = &args->progress,
+    };
+}
+
+vg_snapshot *
+vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysis *analysis,
+                       GError **err)
+{
+    const struct vg_engine_part part = {
+        .source = VG_SOURCE_TRACE,
+        .mode = VG_ENGINE_MEAN,
+        .clock_offset_ns = analysis->recording->clock_offset_ns,
+    };
+    g_autoptr(vg_snapshot) description = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = vg_snapshot_add_host(description, args->host_name);
+
+    host->cpus = analysis->cpus;
+    const struct vg_snap_host *const hosts[] = {host};
+    return vg_engine_snapshot(analysis->engine, &part, hosts, 1, err);
+}
+
+void
+vg_trace_args_warn(const vg_recording *recording)
+{
+    const struct vg_trace_problems *problems = &recording->problems;
+
+    for (unsigned int i = 0; i < problems->list->len && i < PROBLEMS_ON_STDERR; i++) {
+        const struct vg_trace_problem *problem = g_ptr_array_index(problems->list, i);
+        vg_cli_warn("%s, offset %" G_GINT64_FORMAT ": %s", problem->file, problem->offset,
+                    problem->what);
+    }
+    uint64_t more = problems->dropped;
+    if (problems->list->len > PROBLEMS_ON_STDERR)
+        more += problems->list->len - PROBLEMS_ON_STDERR;
+    if (more > 0)
+        vg_cli_warn("%s: %" G_GUINT64_FORMAT " more problems; -o json lists the first %d",
+                    recording->name, more, VG_TRACE_PROBLEMS_MAX);
+}

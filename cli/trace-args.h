@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `analyze` and `snapshot` have in common on the command line: traces, the part to look at,
+ * the names of VMs and host.
+ */
+#ifndef VG_CLI_TRACE_ARGS_H
+#define VG_CLI_TRACE_ARGS_H
+
+#include <argp.h>
+
+#include "cli/analysis.h"
+#include "policy/policy-conf.h"
+
+struct vg_trace_args {
+    GPtrArray *paths; /* char *, borrowed from argv */
+    bool has_begin, has_end;
+    int64_t begin_ns, end_ns;
+    int64_t window_ns;
+    const char *vm_map;
+    const char *host; /* NULL: not given */
+    bool no_progress;
+    /* Made by vg_trace_args_open(). */
+    struct vg_policy_config config;
+    char *vm_map_text;
+    size_t vm_map_size;
+    char *host_name; /* of the recording that vg_trace_args_options() was called for last */
+    struct vg_progress progress;
+};
+
+/* Child parser for argp; its input is a struct vg_trace_args that vg_trace_args_init() prepared. */
+extern const struct argp vg_trace_argp;
+
+void vg_trace_args_init(struct vg_trace_args *args);
+void vg_trace_args_clear(struct vg_trace_args *args);
+
+/* Opens the traces and reads what the options name. Recordings in order, the caller owns them. */
+GPtrArray *vg_trace_args_open(struct vg_trace_args *args, GError **err);
+
+/* The analysis of one recording that the arguments ask for; callers add what is their own. */
+struct vg_analysis_options vg_trace_args_options(struct vg_trace_args *args,
+                                                 const vg_recording *recording);
+
+/* A sealed snapshot of the analysed host, as the mean over the part. */
+vg_snapshot *vg_trace_args_snapshot(const struct vg_trace_args *args,
+                                    const struct vg_analysis *analysis, GError **err);
+
+/* Says on stderr what of the recording could not be read. */
+void vg_trace_args_warn(const vg_recording *recording);
+
+#endif

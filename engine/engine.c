@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/vm-track.h"
+#include "policy/policy.h"
+
+struct host_track {
+    uint64_t steps;
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint64_t lost_events;      /* all */
+    uint64_t last_lost_events; /* of the newest window */
+    GPtrArray *vms;            /* struct vg_vm_track, owned */
+};
+
+struct vg_engine {
+    struct vg_policy_config config;
+    GHashTable *hosts; /* name -> struct host_track */
+};
+
+static void
+free_track(void *track)
+{
+    vg_vm_track_free(track);
+}
+
+static void
+free_host(void *data)
+{
+    struct host_track *host = data;
+    g_ptr_array_free(host->vms, TRUE);
+    g_free(host);
+}
+
+vg_engine *
+vg_engine_new(const struct vg_policy_config *config)
+{
+    vg_engine *engine = g_new0(vg_engine, 1);
+    engine->config = *config;
+    engine->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_host);
+    return engine;
+}
+
+void
+vg_engine_free(vg_engine *engine)
+{
+    if (!engine)
+        return;
+    g_hash_table_destroy(engine->hosts);
+    g_free(engine);
+}
+
+static struct host_track *
+need_host(vg_engine *engine, const char *name, const struct vg_window *window)
+{
+    struct host_track *host = g_hash_table_lookup(engine->hosts, name);
+    if (host)
+        return host;
+    host = g_new0(struct host_track, 1);
+    host->begin_ns = window->begin_ns;
+    host->vms = g_ptr_array_new_with_free_func(free_track);
+    g_hash_table_insert(engine->hosts, g_strdup(name), host);
+    return host;
+}
+
+static struct vg_vm_track *
+find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
+{
+    for (guint i = 0; i < host->vms->len; i++) {
+        struct vg_vm_track *track = host->vms->pdata[i];
+        if (*sample->uuid && *track->uuid) {
+            if (strcmp(sample->uuid, track->uuid) == 0)
+                return track;
+            continue;
+        }
+        if (track->pid == sample->pid && strcmp(track->name, sample->name) == 0)
+            return track;
+    }
+    return NULL;
+}
+
+static void
+forget_gone(struct host_track *host)
+{
+    for (guint i = host->vms->len; i > 0; i--) {
+        const struct vg_vm_track *track = host->vms->pdata[i - 1];
+        if (host->steps - track->last_step > VG_ENGINE_FORGET_WINDOWS)
+            g_ptr_array_remove_index(host->vms, i - 1);
+    }
+}
+
+void
+vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host_name)
+{
+    if (window->end_ns <= window->begin_ns || !window->vms)
+        return;
+    struct host_track *host = need_host(engine, host_name, window);
+    host->steps++;
+    host->end_ns = window->end_ns;
+    host->lost_events += window->lost_events;
+    host->last_lost_events = window->lost_events;
+    for (guint i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
+        struct vg_vm_track *track = find_vm(host, sample);
+        if (!track) {
+            track = vg_vm_track_new(sample, &engine->config.score);
+            g_ptr_array_add(host->vms, track);
+        }
+        track->last_step = host->steps;
+        vg_vm_track_feed(track, sample, window, engine->config.score.half_life_ns);
+    }
+    forget_gone(host);
+}
+
+/* The description's VM with this UUID, else with this name, or NULL. */
+static const struct vg_snap_vm *
+find_facts(const struct vg_snap_host *description, const struct vg_vm_track *track)
+{
+    const struct vg_snap_vm *by_name = NULL;
+    for (guint i = 0; i < description->vms->len; i++) {
+        const struct vg_snap_vm *vm = description->vms->pdata[i];
+        if (vm->uuid && *track->uuid && strcmp(vm->uuid, track->uuid) == 0)
+            return vm;
+        if (strcmp(vm->name, track->name) == 0 && (!vm->uuid || !*track->uuid))
+            by_name = vm;
+    }
+    return by_name;
+}
+
+static void
+copy_strings(GPtrArray *to, const GPtrArray *from)
+{
+    for (guint i = 0; i < from->len; i++)
+        g_ptr_array_add(to, g_strdup(from->pdata[i]));
+}
+
+static void
+add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
+{
+    if (facts->uuid && !vm->uuid)
+        vm->uuid = g_strdup(facts->uuid);
+    vm->vcpus = MAX(vm->vcpus, facts->vcpus);
+    vm->memory_bytes = facts->memory_bytes;
+    vm->pinned = facts->pinned;
+    vm->never_move = facts->never_move;
+    vm->cpu_model = g_strdup(facts->cpu_model);
+    vm->problem = g_strdup(facts->problem);
+    copy_strings(vm->affinity, facts->affinity);
+    copy_strings(vm->anti_affinity, facts->anti_affinity);
+    for (guint i = 0; i < vm->gpu->len; i++) {
+        struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
+        for (guint k = 0; k < facts->gpu->len; k++) {
+            const struct vg_snap_gpu_use *fact = facts->gpu->pdata[k];
+            if (strcmp(use->device, fact->device) != 0)
+                continue;
+            if (!use->vgpu_type)
+                use->vgpu_type = g_strdup(fact->vgpu_type);
+            use->memory_bytes = MAX(use->memory_bytes, fact->memory_bytes);
+        }
+    }
+}
+
+/* True if another VM that the snapshot shows has the same name. */
+static bool
+shares_name(const GPtrArray *tracks, const struct vg_vm_track *track)
+{
+    for (guint i = 0; i < tracks->len; i++) {
+        const struct vg_vm_track *other = tracks->pdata[i];
+        if (other != track && strcmp(other->name, track->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A name that no VM of the host has yet. */
+static char *
+free_name(const struct vg_snap_host *host, const GPtrArray *tracks, const struct vg_vm_track *track)
+{
+    char *name = shares_name(tracks, track) ? g_strdup_printf("%.200s#%d", track->name, track->pid)
+                                            : g_strdup(track->name);
+    for (guint i = 0; i < host->vms->len;) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (strcmp(vm->name, name) == 0) {
+            char *longer = g_strdup_printf("%.240s#%u", name, i);
+            g_free(name);
+            name = longer;
+            i = 0;
+            continue;
+        }
+        i++;
+    }
+    return name;
+}
+
+static void
+fill_host(const struct host_track *track, const struct vg_engine_part *part,
+          const struct vg_snap_host *description, struct vg_snap_host *host)
+{
+    g_autoptr(GPtrArray) shown = g_ptr_array_new();
+    for (guint i = 0; track && i < track->vms->len; i++) {
+        struct vg_vm_track *vm = track->vms->pdata[i];
+        if (part->mode == VG_ENGINE_MEAN || vm->last_step == track->steps)
+            g_ptr_array_add(shown, vm);
+    }
+    for (guint i = 0; i < shown->len; i++) {
+        const struct vg_vm_track *vm_track = shown->pdata[i];
+        g_autofree char *name = free_name(host, shown, vm_track);
+        struct vg_snap_vm *vm = vg_snap_host_add_vm(host, name);
+        vm->uuid = *vm_track->uuid ? g_strdup(vm_track->uuid) : NULL;
+        vg_vm_track_read(vm_track, part->mode, vm);
+        const struct vg_snap_vm *facts = find_facts(description, vm_track);
+        if (facts)
+            add_facts(facts, vm);
+    }
+}
+
+/* Without a description: as many CPUs as the highest one seen needs. */
+static int64_t
+guess_cpus(const struct vg_snap_host *host)
+{
+    int32_t highest = 0;
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[v];
+        for (guint i = 0; i < vm->cpus->len; i++)
+            highest = MAX(highest, g_array_index(vm->cpus, int32_t, i));
+    }
+    return highest + 1;
+}
+
+static struct vg_snap_host *
+read_host(const vg_engine *engine, const struct vg_engine_part *part,
+          const struct vg_snap_host *description)
+{
+    const struct host_track *track = g_hash_table_lookup(engine->hosts, description->name);
+    struct vg_snap_host *host = vg_record_copy(&vg_snap_host_record, description);
+    for (guint i = 0; i < host->vms->len; i++)
+        vg_record_free(&vg_snap_vm_record, host->vms->pdata[i]);
+    g_ptr_array_set_size(host->vms, 0);
+
+    host->source = part->source;
+    host->begin_ns = track ? track->begin_ns : 0;
+    host->end_ns = track ? track->end_ns : 0;
+    if (track) {
+        uint64_t lost = part->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
+        host->lost_events = (int64_t)MIN(lost, (uint64_t)VG_JSON_INT_MAX);
+    }
+    fill_host(track, part, description, host);
+    if (host->cpus == 0)
+        host->cpus = guess_cpus(host);
+    return host;
+}
+
+vg_snapshot *
+vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
+                   const struct vg_snap_host *const *hosts, size_t n_hosts, GError **err)
+{
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(part->source);
+    snapshot->note = g_strdup(part->note);
+    snapshot->clock_offset_ns = part->clock_offset_ns;
+    bool first = true;
+    for (size_t i = 0; i < n_hosts; i++) {
+        struct vg_snap_host *host = read_host(engine, part, hosts[i]);
+        g_ptr_array_add(snapshot->hosts, host);
+        if (!g_hash_table_contains(engine->hosts, host->name))
+            continue;
+        snapshot->begin_ns = first ? host->begin_ns : MIN(snapshot->begin_ns, host->begin_ns);
+        snapshot->end_ns = first ? host->end_ns : MAX(snapshot->end_ns, host->end_ns);
+        first = false;
+    }
+    if (vg_snapshot_seal(snapshot, err) < 0)
+        return NULL;
+    return g_steal_pointer(&snapshot);
+}
+
+vg_plan *
+vg_engine_plan(const vg_engine *engine, const vg_snapshot *snapshot, enum vg_rule_id rule,
+               GError **err)
+{
+    return vg_policy_plan(snapshot, &engine->config, rule, err);
+}

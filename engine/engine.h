@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine: window samples in, snapshots and plans out. One step function; no I/O, no clock, the
+ * same for a recording and for a running daemon. It keeps, for every VM of every host, the score,
+ * the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at most
+ * VG_SNAPSHOT_PROFILE_MAX windows; VMs that have not been in a window of their host for
+ * VG_ENGINE_FORGET_WINDOWS are forgotten, so memory is bounded by the VMs alive.
+ *
+ * A VM is recognised by its UUID, or while that is not known by name and pid; when the UUID becomes
+ * known, the VM keeps its history.
+ *
+ * One thread at a time.
+ */
+#ifndef VG_ENGINE_ENGINE_H
+#define VG_ENGINE_ENGINE_H
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "model/window.h"
+#include "policy/policy-conf.h"
+
+/* As long as a profile, after which nothing of the VM would be left in one anyway. */
+#define VG_ENGINE_FORGET_WINDOWS VG_SNAPSHOT_PROFILE_MAX
+
+/* Different aggressors and GPU engines remembered per VM; further ones are left out. */
+#define VG_ENGINE_NAMES_MAX VG_SNAPSHOT_GPU_USES_MAX
+
+enum vg_engine_mode {
+    VG_ENGINE_MEAN, /* over all windows in which the VM was seen: for a recording */
+    VG_ENGINE_LIVE  /* EWMA; only VMs of the newest window of their host */
+};
+
+/* What the engine cannot know about a snapshot. */
+struct vg_engine_part {
+    enum vg_snapshot_source source;
+    enum vg_engine_mode mode;
+    const char *note; /* or NULL */
+    int64_t clock_offset_ns;
+};
+
+typedef struct vg_engine vg_engine;
+
+/* config is copied. */
+vg_engine *vg_engine_new(const struct vg_policy_config *config);
+void vg_engine_free(vg_engine *engine);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
+
+/* Takes one window of a host; window is borrowed for the call. A window without length is
+ * ignored. Windows of one host come in time order. */
+void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);
+
+/* A sealed snapshot of the described hosts. Each description is a host whose name says which
+ * windows belong to it, filled with what is known beyond the windows (CPUs, memory, GPUs, ...); its
+ * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPU types) and are
+ * otherwise not used. `cpus` of a description may be 0: then it is the highest CPU seen in use plus
+ * one. Descriptions are borrowed. Two VMs of a host that share a name get "#pid" appended.
+ * NULL and VG_E_INVALID if the descriptions contradict each other. */
+vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
+                                const struct vg_snap_host *const *hosts, size_t n_hosts,
+                                GError **err);
+
+/* vg_policy_plan() with the engine's configuration. */
+vg_plan *vg_engine_plan(const vg_engine *engine, const vg_snapshot *snapshot, enum vg_rule_id rule,
+                        GError **err);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "engine/vm-track.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NS_PER_S 1e9
+
+/* EWMA shares below this, in cores or per second, are history that has faded. */
+#define FADED 1e-6
+
+struct vg_vm_track *
+vg_vm_track_new(const struct vg_vm_sample *sample, const struct vg_score_config *config)
+{
+    struct vg_vm_track *track = g_new0(struct vg_vm_track, 1);
+    g_strlcpy(track->name, sample->name, sizeof(track->name));
+    g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
+    track->pid = sample->pid;
+    track->score = vg_score_new(config);
+    track->losses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    track->uses = g_array_new(FALSE, TRUE, sizeof(struct vg_use_track));
+    track->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    track->profile_cpu = g_array_new(FALSE, FALSE, sizeof(double));
+    track->profile_gpu = g_array_new(FALSE, FALSE, sizeof(double));
+    return track;
+}
+
+void
+vg_vm_track_free(struct vg_vm_track *track)
+{
+    if (!track)
+        return;
+    vg_score_free(track->score);
+    g_hash_table_destroy(track->losses);
+    g_array_free(track->uses, TRUE);
+    g_array_free(track->cpus, TRUE);
+    g_array_free(track->profile_cpu, TRUE);
+    g_array_free(track->profile_gpu, TRUE);
+    g_free(track);
+}
+
+/* first: the VM's first window, which starts the EWMA; what shows up later starts from nothing. */
+static void
+rate_add(struct vg_rate *rate, double amount, int64_t window_ns, double weight, bool first)
+{
+    double per_second = amount / ((double)window_ns / NS_PER_S);
+    rate->sum += amount;
+    rate->ewma = first ? per_second : rate->ewma + weight * (per_second - rate->ewma);
+}
+
+static double
+rate_read(const struct vg_rate *rate, enum vg_engine_mode mode, int64_t covered_ns)
+{
+    if (mode == VG_ENGINE_LIVE)
+        return rate->ewma;
+    return covered_ns > 0 ? rate->sum / ((double)covered_ns / NS_PER_S) : 0;
+}
+
+static const char *
+aggressor_name(const struct vg_window *window, const struct vg_lost_to *lost)
+{
+    const char *name = vg_aggressor_name(lost->kind);
+    for (guint i = 0; !name && i < window->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (vm->id == lost->vm_id)
+            name = vm->name;
+    }
+    return name ? name : vg_aggressor_name(VG_AGGRESSOR_HOST_UNKNOWN);
+}
+
+/* NULL when the table is full. */
+static struct vg_loss_track *
+need_loss(struct vg_vm_track *track, const char *name)
+{
+    struct vg_loss_track *loss = g_hash_table_lookup(track->losses, name);
+    if (loss || g_hash_table_size(track->losses) >= VG_ENGINE_NAMES_MAX)
+        return loss;
+    loss = g_new0(struct vg_loss_track, 1);
+    g_hash_table_insert(track->losses, g_strdup(name), loss);
+    return loss;
+}
+
+static void
+feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
+            const struct vg_window *window, int64_t window_ns, double weight, bool first)
+{
+    GHashTableIter iter;
+    void *name = NULL;
+    void *value = NULL;
+
+    /* All fade; those of this window are added on top. */
+    g_hash_table_iter_init(&iter, track->losses);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        struct vg_loss_track *loss = value;
+        loss->ns.ewma *= 1 - weight;
+        loss->count.ewma *= 1 - weight;
+    }
+    double share = first ? 1 : weight;
+    double seconds = (double)window_ns / NS_PER_S;
+    for (guint i = 0; sample->lost_to && i < sample->lost_to->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
+        struct vg_loss_track *loss = need_loss(track, aggressor_name(window, lost));
+        if (!loss)
+            continue;
+        loss->ns.sum += (double)lost->ns;
+        loss->count.sum += (double)lost->count;
+        loss->ns.ewma += share * (double)lost->ns / seconds;
+        loss->count.ewma += share * (double)lost->count / seconds;
+    }
+}
+
+static struct vg_use_track *
+need_use(struct vg_vm_track *track, const struct vg_gpu_sample *sample)
+{
+    for (guint i = 0; i < track->uses->len; i++) {
+        struct vg_use_track *use = &g_array_index(track->uses, struct vg_use_track, i);
+        if (strcmp(use->device, sample->device) == 0 && strcmp(use->engine, sample->engine) == 0)
+            return use;
+    }
+    if (track->uses->len >= VG_ENGINE_NAMES_MAX)
+        return NULL;
+    struct vg_use_track use = {0};
+    g_strlcpy(use.device, sample->device, sizeof(use.device));
+    g_strlcpy(use.engine, sample->engine, sizeof(use.engine));
+    g_array_append_val(track->uses, use);
+    return &g_array_index(track->uses, struct vg_use_track, track->uses->len - 1);
+}
+
+static void
+feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
+          double weight, bool first)
+{
+    for (guint i = 0; i < track->uses->len; i++) {
+        struct vg_use_track *use = &g_array_index(track->uses, struct vg_use_track, i);
+        use->busy_ns.ewma *= 1 - weight;
+        use->wait_ns.ewma *= 1 - weight;
+    }
+    double share = first ? 1 : weight;
+    double seconds = (double)window_ns / NS_PER_S;
+    for (guint i = 0; sample->gpus && i < sample->gpus->len; i++) {
+        const struct vg_gpu_sample *gpu = &g_array_index(sample->gpus, struct vg_gpu_sample, i);
+        struct vg_use_track *use = need_use(track, gpu);
+        if (!use)
+            continue;
+        use->busy_ns.sum += (double)gpu->busy_ns;
+        use->wait_ns.sum += (double)gpu->wait_ns;
+        use->busy_ns.ewma += share * (double)gpu->busy_ns / seconds;
+        use->wait_ns.ewma += share * (double)gpu->wait_ns / seconds;
+    }
+}
+
+static void
+feed_cpus(struct vg_vm_track *track, const struct vg_vm_sample *sample)
+{
+    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++) {
+        int32_t cpu = g_array_index(sample->cpus, int32_t, i);
+        guint at = 0;
+        while (at < track->cpus->len && g_array_index(track->cpus, int32_t, at) < cpu)
+            at++;
+        if (at == track->cpus->len || g_array_index(track->cpus, int32_t, at) != cpu)
+            g_array_insert_val(track->cpus, at, cpu);
+    }
+}
+
+static void
+push_bounded(GArray *profile, double value)
+{
+    if (profile->len >= VG_SNAPSHOT_PROFILE_MAX)
+        g_array_remove_index(profile, 0);
+    g_array_append_val(profile, value);
+}
+
+/* The first and the last window of a recording are cut, and an operator may change the length: a
+ * longer window starts the profile anew, a shorter one is left out. A live window's end may be late
+ * by a little: up to 1 % counts as the same length. */
+static void
+feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
+             double demand_ns)
+{
+    int64_t slack_ns = track->profile_window_ns / 100;
+    if (window_ns < track->profile_window_ns - slack_ns)
+        return;
+    if (window_ns > track->profile_window_ns + slack_ns) {
+        g_array_set_size(track->profile_cpu, 0);
+        g_array_set_size(track->profile_gpu, 0);
+        track->profile_window_ns = window_ns;
+    }
+    push_bounded(track->profile_cpu, demand_ns / (double)window_ns);
+    push_bounded(track->profile_gpu,
+                 sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
+}
+
+void
+vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
+                 const struct vg_window *window, int64_t half_life_ns)
+{
+    const struct vg_cpu_figures *cpu = &sample->cpu;
+    int64_t window_ns = window->end_ns - window->begin_ns;
+    double weight = vg_ewma_weight(window_ns, half_life_ns);
+    bool first = track->covered_ns == 0;
+
+    g_strlcpy(track->name, sample->name, sizeof(track->name));
+    g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
+    track->pid = sample->pid;
+    track->vcpus = MAX(track->vcpus, sample->vcpus ? (int64_t)sample->vcpus->len : 0);
+    track->guest_known = sample->guest_known;
+    rate_add(&track->run_ns, (double)cpu->run_ns, window_ns, weight, first);
+    rate_add(&track->preempt_ns, (double)cpu->preempt_ns, window_ns, weight, first);
+    rate_add(&track->wake_wait_ns, (double)cpu->wake_wait_ns, window_ns, weight, first);
+    rate_add(&track->preemptions, (double)cpu->preemptions, window_ns, weight, first);
+    feed_losses(track, sample, window, window_ns, weight, first);
+    feed_uses(track, sample, window_ns, weight, first);
+    feed_cpus(track, sample);
+    feed_profile(track, sample, window_ns,
+                 (double)cpu->run_ns + (double)cpu->preempt_ns + (double)cpu->wake_wait_ns);
+    vg_score_feed(track->score, window_ns, vg_cpu_figures_intensity(cpu),
+                  vg_gpu_intensity(sample->gpu_active_ns, window_ns), sample->gpu_known);
+    track->covered_ns += window_ns;
+}
+
+static void
+read_losses(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+{
+    GHashTableIter iter;
+    void *name = NULL;
+    void *value = NULL;
+    g_hash_table_iter_init(&iter, track->losses);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        const struct vg_loss_track *track_loss = value;
+        double share = rate_read(&track_loss->ns, mode, track->covered_ns) / NS_PER_S;
+        double count = rate_read(&track_loss->count, mode, track->covered_ns);
+        if (share < FADED && count < FADED)
+            continue;
+        struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+        loss->aggressor = g_strdup(name);
+        loss->share = share;
+        loss->count_per_s = count;
+        g_ptr_array_add(vm->lost_to, loss);
+    }
+}
+
+static void
+read_uses(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+{
+    for (guint i = 0; i < track->uses->len; i++) {
+        const struct vg_use_track *track_use = &g_array_index(track->uses, struct vg_use_track, i);
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        use->device = g_strdup(track_use->device);
+        use->engine = g_strdup(track_use->engine);
+        use->share = rate_read(&track_use->busy_ns, mode, track->covered_ns) / NS_PER_S;
+        use->wait_share = rate_read(&track_use->wait_ns, mode, track->covered_ns) / NS_PER_S;
+        g_ptr_array_add(vm->gpu, use);
+    }
+}
+
+static void
+read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
+{
+    bool gpu_known = track->profile_gpu->len > 0;
+    vm->profile.window_ns = track->profile_window_ns;
+    g_array_append_vals(vm->profile.cpu, track->profile_cpu->data, track->profile_cpu->len);
+    for (guint i = 0; i < track->profile_gpu->len; i++)
+        gpu_known = gpu_known && g_array_index(track->profile_gpu, double, i) >= 0;
+    if (gpu_known)
+        g_array_append_vals(vm->profile.gpu, track->profile_gpu->data, track->profile_gpu->len);
+}
+
+void
+vg_vm_track_read(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+{
+    struct vg_score_reading reading;
+    if (mode == VG_ENGINE_LIVE)
+        vg_score_read_live(track->score, &reading);
+    else
+        vg_score_read_mean(track->score, &reading);
+
+    vm->pid = track->pid;
+    vm->vcpus = track->vcpus;
+    vm->guest_known = track->guest_known;
+    vm->vm_class = reading.vm_class;
+    vm->cpu_intensity = reading.cpu_intensity;
+    vm->gpu_intensity = reading.gpu_intensity;
+    vm->gpu_known = reading.gpu_known;
+    vm->run_share = rate_read(&track->run_ns, mode, track->covered_ns) / NS_PER_S;
+    vm->preempt_share = rate_read(&track->preempt_ns, mode, track->covered_ns) / NS_PER_S;
+    vm->wake_wait_share = rate_read(&track->wake_wait_ns, mode, track->covered_ns) / NS_PER_S;
+    vm->preemptions_per_s = rate_read(&track->preemptions, mode, track->covered_ns);
+    g_array_append_vals(vm->cpus, track->cpus->data, track->cpus->len);
+    read_losses(track, mode, vm);
+    read_uses(track, mode, vm);
+    read_profile(track, vm);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the engine remembers of one VM; inside the engine only. One thread at a time.
+ */
+#ifndef VG_ENGINE_VM_TRACK_H
+#define VG_ENGINE_VM_TRACK_H
+
+#include "engine/engine.h"
+
+/* A rate: sum since the VM was first seen, and EWMA per second. */
+struct vg_rate {
+    double sum;
+    double ewma;
+};
+
+/* Rates of one aggressor of the VM. */
+struct vg_loss_track {
+    struct vg_rate ns;
+    struct vg_rate count;
+};
+
+/* Rates of one engine that the VM uses. */
+struct vg_use_track {
+    char device[64];
+    char engine[32];
+    struct vg_rate busy_ns;
+    struct vg_rate wait_ns;
+};
+
+struct vg_vm_track {
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN];
+    int32_t pid;
+    int64_t vcpus;
+    bool guest_known;
+    uint64_t last_step; /* of its host, in which it was in the window */
+    int64_t covered_ns; /* windows since it was first seen */
+    vg_score *score;
+    struct vg_rate run_ns;
+    struct vg_rate preempt_ns;
+    struct vg_rate wake_wait_ns;
+    struct vg_rate preemptions;
+    GHashTable *losses;        /* name of the aggressor -> struct vg_loss_track */
+    GArray *uses;              /* struct vg_use_track */
+    GArray *cpus;              /* int32_t: every CPU it was seen on */
+    int64_t profile_window_ns; /* length of the windows in the profile */
+    GArray *profile_cpu;       /* double, newest last */
+    GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
+};
+
+struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample,
+                                    const struct vg_score_config *config);
+void vg_vm_track_free(struct vg_vm_track *track);
+
+/* One window in which the VM was seen. window names the aggressors. */
+void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
+                      const struct vg_window *window, int64_t half_life_ns);
+
+/* Fills the measured members of an empty VM. */
+void vg_vm_track_read(const struct vg_vm_track *track, enum vg_engine_mode mode,
+                      struct vg_snap_vm *vm);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * State of the CPU ledger, shared by its two halves: cpu-ledger.c moves threads between states as
+ * events come, cpu-ledger-read.c turns the counters into window samples.
+ */
+#ifndef VG_MODEL_CPU_LEDGER_PRIVATE_H
+#define VG_MODEL_CPU_LEDGER_PRIVATE_H
+
+#include "model/cpu-ledger.h"
+#include "model/lost-map.h"
+
+/* CPUs that a thread's cpu_set can name; a thread seen beyond has an unknown set. */
+#define CPU_SET_MAX   512
+#define CPU_SET_WORDS (CPU_SET_MAX / 64)
+
+enum thread_state {
+    STATE_UNSEEN,  /* nothing recorded yet: not observed */
+    STATE_UNKNOWN, /* observed, but the last record was contradicted or lost: "the rest" */
+    STATE_RUNNING,
+    STATE_WAIT_PREEMPT,
+    STATE_WAIT_WAKE,
+    STATE_BLOCKED,
+    STATE_EXITED
+};
+
+struct cpu_thread {
+    struct vg_thread *who;
+    uint8_t state;   /* enum thread_state */
+    bool in_guest;   /* between kvm_entry and kvm_exit */
+    bool attributed; /* the present wait is in its CPU's list of waiters */
+    int32_t cpu;     /* runs there, waits for it, or was last there; or VG_NONE */
+    int64_t since;   /* time is accounted up to here; may lie ahead, after reported loss */
+    int64_t guest_since;
+    int64_t charged; /* the present wait is charged to aggressors up to here */
+    struct cpu_thread *next_waiter, **waiter_link;
+    struct vg_cpu_figures total;  /* since the period began */
+    struct vg_cpu_figures closed; /* of these, reported in closed windows */
+    struct vg_lost_map lost;
+    uint8_t begin_clips;             /* intervals that were open when the period began */
+    uint8_t window_clips;            /* ... when the window began */
+    bool beyond_cpu_set;             /* was on a CPU that cpu_set has no bit for */
+    uint64_t cpu_set[CPU_SET_WORDS]; /* CPUs it ran on or waited for since the period began */
+};
+
+struct cpu {
+    bool known; /* who holds it */
+    int32_t tid;
+    struct cpu_thread *thread; /* NULL: idle or unknown */
+    struct cpu_thread *waiters;
+};
+
+struct vg_cpu_ledger {
+    vg_topology *topology;
+    GPtrArray *threads; /* struct cpu_thread by slot, owned; NULL: no record of it yet */
+    struct cpu *cpus;   /* VG_CPU_LIMIT of them */
+    bool use_waking;
+    bool keep_tasks;
+    bool begun;
+    int64_t now; /* of the last event */
+    int64_t period_begin;
+    int64_t window_begin;
+    uint64_t discontinuities, discontinuities_closed;
+    uint64_t lost_events, lost_events_closed;
+    uint64_t lost_packets, lost_packets_closed;
+};
+
+/* Accounts the thread's time up to now in its present state. */
+void cpu_thread_account(struct cpu_thread *thread, int64_t now);
+
+/* Charges a waiting thread's time up to now to the holder of its CPU. */
+void cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now);
+
+/* Brings every thread up to now. */
+void cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now);
+
+/* How many intervals of the thread are open: running or waiting, and in its guest. */
+static inline uint8_t
+cpu_thread_open_intervals(const struct cpu_thread *thread)
+{
+    bool open = thread->state == STATE_RUNNING || thread->state == STATE_WAIT_PREEMPT ||
+                thread->state == STATE_WAIT_WAKE;
+    return (uint8_t)(open + thread->in_guest);
+}
+
+#endif

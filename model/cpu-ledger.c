@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The half of the CPU ledger that follows events. Two things are kept in step: each CPU knows who
+ * holds it, and a thread is in STATE_RUNNING on CPU c exactly if it is c's holder. Threads of VMs
+ * that wait for a CPU are linked to it and charged whenever its holder changes, so what a victim
+ * lost to whom is exact however long it waits.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "model/cpu-ledger-private.h"
+
+vg_cpu_ledger *
+vg_cpu_ledger_new(vg_topology *topology)
+{
+    vg_cpu_ledger *ledger = g_new0(vg_cpu_ledger, 1);
+
+    ledger->topology = topology;
+    ledger->threads = g_ptr_array_new();
+    ledger->cpus = g_new0(struct cpu, VG_CPU_LIMIT);
+    return ledger;
+}
+
+static void
+cpu_thread_free(struct cpu_thread *thread)
+{
+    if (!thread)
+        return;
+    vg_lost_map_clear(&thread->lost);
+    g_free(thread);
+}
+
+void
+vg_cpu_ledger_free(vg_cpu_ledger *ledger)
+{
+    if (!ledger)
+        return;
+    for (unsigned int i = 0; i < ledger->threads->len; i++)
+        cpu_thread_free(g_ptr_array_index(ledger->threads, i));
+    g_ptr_array_unref(ledger->threads);
+    g_free(ledger->cpus);
+    g_free(ledger);
+}
+
+void
+vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use)
+{
+    ledger->use_waking = use;
+}
+
+void
+vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
+{
+    ledger->keep_tasks = keep;
+}
+
+/* ---- time and blame ---- */
+
+void
+cpu_thread_account(struct cpu_thread *thread, int64_t now)
+{
+    int64_t span = now - thread->since;
+
+    if (span <= 0)
+        return;
+    switch ((enum thread_state)thread->state) {
+    case STATE_UNSEEN:
+    case STATE_EXITED:
+        return;
+    case STATE_RUNNING:
+        thread->total.run_ns += span;
+        break;
+    case STATE_WAIT_PREEMPT:
+        thread->total.preempt_ns += span;
+        break;
+    case STATE_WAIT_WAKE:
+        thread->total.wake_wait_ns += span;
+        break;
+    case STATE_UNKNOWN:
+    case STATE_BLOCKED:
+        thread->total.blocked_ns += span;
+        break;
+    }
+    thread->total.observed_ns += span;
+    thread->since = now;
+}
+
+/* Who holds a CPU, as the key under which it is charged. */
+static uint32_t
+holder_of(const struct cpu *cpu, bool *ret_is_vcpu)
+{
+    *ret_is_vcpu = false;
+    if (!cpu->known)
+        return VG_HOLDER_UNKNOWN;
+    if (!cpu->thread)
+        return VG_HOLDER_IDLE;
+    const struct vg_thread *who = cpu->thread->who;
+    const struct vg_process *process = vg_thread_process(who);
+    if (process->id != VG_PROCESS_NO_ID) {
+        *ret_is_vcpu = who->is_vcpu;
+        return process->id;
+    }
+    return who->kind == VG_THREAD_KERNEL ? VG_HOLDER_HOST_KERNEL : VG_HOLDER_HOST_USER;
+}
+
+void
+cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+{
+    static const struct cpu nowhere = {0};
+    int64_t span = now - thread->charged;
+    bool is_vcpu;
+
+    if (span <= 0)
+        return;
+    const struct cpu *cpu = thread->cpu == VG_NONE ? &nowhere : &ledger->cpus[thread->cpu];
+    struct vg_lost_entry *entry = vg_lost_map_entry(&thread->lost, holder_of(cpu, &is_vcpu));
+    if (is_vcpu)
+        entry->total.vcpu_ns += span;
+    else
+        entry->total.other_ns += span;
+    thread->charged = now;
+}
+
+/* Before the holder of a CPU changes: its time so far goes on the account of all who wait. */
+static void
+charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now)
+{
+    for (struct cpu_thread *t = cpu->waiters; t; t = t->next_waiter)
+        cpu_thread_charge(ledger, t, now);
+}
+
+static void
+link_waiter(struct vg_cpu_ledger *ledger, struct cpu_thread *thread)
+{
+    if (thread->cpu == VG_NONE)
+        return;
+    struct cpu *cpu = &ledger->cpus[thread->cpu];
+    thread->next_waiter = cpu->waiters;
+    thread->waiter_link = &cpu->waiters;
+    if (cpu->waiters)
+        cpu->waiters->waiter_link = &thread->next_waiter;
+    cpu->waiters = thread;
+}
+
+static void
+unlink_waiter(struct cpu_thread *thread)
+{
+    if (!thread->waiter_link)
+        return;
+    *thread->waiter_link = thread->next_waiter;
+    if (thread->next_waiter)
+        thread->next_waiter->waiter_link = thread->waiter_link;
+    thread->next_waiter = NULL;
+    thread->waiter_link = NULL;
+}
+
+static bool
+is_waiting(const struct cpu_thread *thread)
+{
+    return thread->state == STATE_WAIT_PREEMPT || thread->state == STATE_WAIT_WAKE;
+}
+
+static void
+leave_guest(struct cpu_thread *thread, int64_t now)
+{
+    if (!thread->in_guest)
+        return;
+    thread->total.guest_ns += now - thread->guest_since;
+    thread->in_guest = false;
+}
+
+/* Every change of state goes through here: closes what the old state kept open. */
+static void
+set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state state,
+          int64_t now)
+{
+    cpu_thread_account(thread, now);
+    thread->since = now;
+    leave_guest(thread, now);
+    if (thread->attributed) {
+        cpu_thread_charge(ledger, thread, now);
+        unlink_waiter(thread);
+        thread->attributed = false;
+    }
+    thread->state = (uint8_t)state;
+}
+
+static void
+note_cpu(struct cpu_thread *thread, int32_t cpu)
+{
+    thread->cpu = cpu;
+    if (cpu < 0)
+        return;
+    if (cpu < CPU_SET_MAX)
+        thread->cpu_set[cpu / 64] |= UINT64_C(1) << (cpu % 64);
+    else
+        thread->beyond_cpu_set = true;
+}
+
+/* Only threads that are, or may turn out to be, of a VM are worth knowing the aggressors of. */
+static bool
+is_worth_attributing(const struct cpu_thread *thread)
+{
+    return thread->who->is_vcpu || vg_thread_process(thread->who)->id != VG_PROCESS_NO_ID;
+}
+
+static void
+begin_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state kind,
+           int32_t cpu, int64_t now)
+{
+    set_state(ledger, thread, kind, now);
+    note_cpu(thread, cpu);
+    thread->charged = now;
+    thread->attributed = is_worth_attributing(thread);
+    if (thread->attributed)
+        link_waiter(ledger, thread);
+}
+
+/* ---- who holds which CPU ---- */
+
+static struct cpu_thread *
+thread_of(struct vg_cpu_ledger *ledger, int32_t tid)
+{
+    struct vg_thread *who = vg_topology_thread(ledger->topology, tid);
+
+    if (who->slot >= ledger->threads->len)
+        g_ptr_array_set_size(ledger->threads, (int)who->slot + 1);
+    struct cpu_thread *thread = g_ptr_array_index(ledger->threads, who->slot);
+    if (!thread) {
+        thread = g_new0(struct cpu_thread, 1);
+        thread->who = who;
+        thread->cpu = VG_NONE;
+        g_ptr_array_index(ledger->threads, who->slot) = thread;
+    }
+    return thread;
+}
+
+static void
+set_holder(struct cpu *cpu, int32_t tid, struct cpu_thread *thread)
+{
+    cpu->known = true;
+    cpu->tid = tid;
+    cpu->thread = thread;
+}
+
+static void
+set_holder_unknown(struct cpu *cpu)
+{
+    cpu->known = false;
+    cpu->tid = 0;
+    cpu->thread = NULL;
+}
+
+/* The thread is found on a CPU that the last records did not put it on: it cannot be where it was
+ * thought to run. Returns whether that contradicts what was known of it. */
+static bool
+take_from_elsewhere(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+{
+    if (thread->state == STATE_RUNNING) {
+        struct cpu *other = &ledger->cpus[thread->cpu];
+        charge_waiters(ledger, other, now);
+        set_holder_unknown(other);
+        return true;
+    }
+    return is_waiting(thread) || thread->state == STATE_BLOCKED;
+}
+
+static void
+run_on(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t cpu, int64_t now)
+{
+    set_state(ledger, thread, STATE_RUNNING, now);
+    note_cpu(thread, cpu);
+}
+
+/* A record on `index` was written by thread `tid`: that is who runs there. */
+static void
+witness(struct vg_cpu_ledger *ledger, int32_t index, int32_t tid, int64_t now)
+{
+    struct cpu *cpu = &ledger->cpus[index];
+
+    if (cpu->known && cpu->tid == tid)
+        return;
+    bool contradiction = cpu->known;
+    charge_waiters(ledger, cpu, now);
+    if (cpu->thread)
+        set_state(ledger, cpu->thread, STATE_UNKNOWN, now);
+    if (tid == 0) {
+        set_holder(cpu, 0, NULL);
+    } else {
+        struct cpu_thread *thread = thread_of(ledger, tid);
+        contradiction |= take_from_elsewhere(ledger, thread, now);
+        run_on(ledger, thread, index, now);
+        set_holder(cpu, tid, thread);
+    }
+    ledger->discontinuities += contradiction;
+}
+
+/* ---- events ---- */
+
+static void
+end_thread(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+{
+    if (thread->state == STATE_RUNNING) {
+        struct cpu *cpu = &ledger->cpus[thread->cpu];
+        charge_waiters(ledger, cpu, now);
+        set_holder_unknown(cpu);
+    }
+    set_state(ledger, thread, STATE_EXITED, now);
+    vg_topology_end(ledger->topology, thread->who);
+}
+
+static void
+learn_comm(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, const char *comm)
+{
+    if (memcmp(thread->who->comm, comm, VG_COMM_LEN) != 0)
+        vg_topology_set_comm(ledger->topology, thread->who, comm);
+}
+
+static void
+switch_out(struct vg_cpu_ledger *ledger, struct cpu_thread *prev, const struct vg_event *event,
+           int64_t now)
+{
+    prev->total.switches_out++;
+    switch ((enum vg_prev_state)event->sched_switch.prev_state) {
+    case VG_PREV_RUNNABLE:
+        prev->total.preemptions++;
+        begin_wait(ledger, prev, STATE_WAIT_PREEMPT, event->cpu, now);
+        break;
+    case VG_PREV_BLOCKED:
+        prev->total.blocks++;
+        set_state(ledger, prev, STATE_BLOCKED, now);
+        break;
+    case VG_PREV_EXITED:
+        prev->total.blocks++;
+        set_state(ledger, prev, STATE_EXITED, now);
+        vg_topology_end(ledger->topology, prev->who);
+        break;
+    }
+}
+
+static struct cpu_thread *
+switch_in(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    struct cpu_thread *next = thread_of(ledger, event->sched_switch.next_tid);
+
+    learn_comm(ledger, next, event->sched_switch.next_comm);
+    if (next->state == STATE_RUNNING) {
+        take_from_elsewhere(ledger, next, now);
+        ledger->discontinuities++;
+    } else if (is_waiting(next) && next->cpu != VG_NONE && next->cpu != event->cpu) {
+        next->total.unseen_migrations++;
+    }
+    run_on(ledger, next, event->cpu, now);
+    return next;
+}
+
+static void
+on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    struct cpu *cpu = &ledger->cpus[event->cpu];
+    bool is_vcpu;
+
+    witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
+    charge_waiters(ledger, cpu, now);
+    struct cpu_thread *prev = cpu->thread;
+    if (prev) {
+        learn_comm(ledger, prev, event->sched_switch.prev_comm);
+        if (event->pid > 0 && event->tid == event->sched_switch.prev_tid)
+            vg_topology_set_process(ledger->topology, prev->who, event->pid);
+        set_holder_unknown(cpu);
+        switch_out(ledger, prev, event, now);
+    }
+    if (event->sched_switch.next_tid == 0)
+        set_holder(cpu, 0, NULL);
+    else
+        set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
+    if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
+        vg_lost_map_entry(&prev->lost, holder_of(cpu, &is_vcpu))->total.count++;
+}
+
+static void
+on_wakeup(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    if (event->wakeup.tid == 0)
+        return;
+    struct cpu_thread *thread = thread_of(ledger, event->wakeup.tid);
+    learn_comm(ledger, thread, event->wakeup.comm);
+    if (thread->state == STATE_RUNNING || is_waiting(thread))
+        return;
+    thread->total.wakeups++;
+    int32_t cpu = event->wakeup.target_cpu == VG_NONE ? thread->cpu : event->wakeup.target_cpu;
+    begin_wait(ledger, thread, STATE_WAIT_WAKE, cpu, now);
+}
+
+static void
+on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    if (event->migrate.tid == 0)
+        return;
+    struct cpu_thread *thread = thread_of(ledger, event->migrate.tid);
+    learn_comm(ledger, thread, event->migrate.comm);
+    if (thread->state == STATE_RUNNING) {
+        ledger->discontinuities++;
+        return;
+    }
+    if (!thread->attributed) {
+        thread->cpu = event->migrate.dest_cpu;
+        return;
+    }
+    cpu_thread_charge(ledger, thread, now);
+    unlink_waiter(thread);
+    note_cpu(thread, event->migrate.dest_cpu);
+    link_waiter(ledger, thread);
+}
+
+static void
+on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    struct cpu_thread *thread = NULL;
+
+    if (event->cpu >= 0)
+        thread = ledger->cpus[event->cpu].thread;
+    else if (event->tid > 0)
+        thread = thread_of(ledger, event->tid);
+    if (!thread || thread->state != STATE_RUNNING)
+        return;
+    learn_comm(ledger, thread, event->kvm.comm);
+    if (!thread->who->is_vcpu)
+        vg_topology_set_vcpu(ledger->topology, thread->who);
+    if (event->type == VG_EVENT_KVM_ENTRY) {
+        thread->total.entries++;
+        ledger->discontinuities += thread->in_guest;
+        thread->in_guest = true;
+        thread->guest_since = now;
+    } else {
+        thread->total.exits[event->kvm.exit_class]++;
+        leave_guest(thread, now);
+    }
+}
+
+static void
+on_process(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    struct vg_thread *known = vg_topology_find(ledger->topology, event->process.tid);
+
+    if (event->process.tid == 0)
+        return;
+    if (known && event->type != VG_EVENT_PROCESS)
+        end_thread(ledger, thread_of(ledger, event->process.tid), now);
+    if (event->type == VG_EVENT_PROCESS_END)
+        return;
+    struct cpu_thread *thread = thread_of(ledger, event->process.tid);
+    learn_comm(ledger, thread, event->process.comm);
+    vg_topology_set_kind(ledger->topology, thread->who, event->process.kind);
+    vg_topology_set_process(ledger->topology, thread->who, event->process.pid);
+}
+
+static void
+on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    ledger->lost_events += event->lost.events;
+    ledger->lost_packets += event->lost.packets;
+    if (event->cpu < 0)
+        return;
+    struct cpu *cpu = &ledger->cpus[event->cpu];
+    charge_waiters(ledger, cpu, now);
+    set_holder_unknown(cpu);
+    for (unsigned int i = 0; i < ledger->threads->len; i++) {
+        struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
+        if (!thread || thread->cpu != event->cpu || thread->state == STATE_UNSEEN ||
+            thread->state == STATE_EXITED)
+            continue;
+        int64_t lost_until = MAX(thread->since, event->lost.end_ns);
+        if (thread->state == STATE_BLOCKED)
+            cpu_thread_account(thread, now);
+        else
+            set_state(ledger, thread, STATE_UNKNOWN, now);
+        thread->since = MAX(thread->since, lost_until);
+    }
+}
+
+/* The context of an event names the thread that wrote it, which therefore runs on that CPU. */
+static void
+learn_context(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
+{
+    if (event->tid < 0)
+        return;
+    if (event->cpu >= 0)
+        witness(ledger, event->cpu, event->tid, now);
+    if (event->tid > 0 && event->pid > 0) {
+        struct cpu_thread *thread =
+            event->cpu >= 0 ? ledger->cpus[event->cpu].thread : thread_of(ledger, event->tid);
+        vg_topology_set_process(ledger->topology, thread->who, event->pid);
+    }
+}
+
+static int64_t
+advance(struct vg_cpu_ledger *ledger, int64_t ts_ns)
+{
+    if (!ledger->begun)
+        vg_cpu_ledger_begin(ledger, ts_ns);
+    if (ts_ns < ledger->now)
+        ledger->discontinuities++;
+    else
+        ledger->now = ts_ns;
+    return ledger->now;
+}
+
+void
+vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event)
+{
+    int64_t now = advance(ledger, event->ts_ns);
+    enum vg_event_type type = (enum vg_event_type)event->type;
+
+    if (type != VG_EVENT_SCHED_SWITCH && type != VG_EVENT_LOST)
+        learn_context(ledger, event, now);
+    switch (type) {
+    case VG_EVENT_SCHED_SWITCH:
+        if (event->cpu >= 0)
+            on_switch(ledger, event, now);
+        break;
+    case VG_EVENT_SCHED_WAKING:
+        if (ledger->use_waking)
+            on_wakeup(ledger, event, now);
+        break;
+    case VG_EVENT_SCHED_WAKEUP:
+        on_wakeup(ledger, event, now);
+        break;
+    case VG_EVENT_SCHED_MIGRATE:
+        on_migrate(ledger, event, now);
+        break;
+    case VG_EVENT_KVM_ENTRY:
+    case VG_EVENT_KVM_EXIT:
+        on_kvm(ledger, event, now);
+        break;
+    case VG_EVENT_PROCESS:
+    case VG_EVENT_PROCESS_FORK:
+    case VG_EVENT_PROCESS_END:
+        on_process(ledger, event, now);
+        break;
+    case VG_EVENT_LOST:
+        on_lost(ledger, event, now);
+        break;
+    case VG_EVENT_OTHER:
+    case VG_EVENT_TYPE_MAX:
+        break;
+    }
+}
+
+/* ---- periods ---- */
+
+void
+cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now)
+{
+    for (unsigned int i = 0; i < ledger->threads->len; i++) {
+        struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
+        if (!thread)
+            continue;
+        cpu_thread_account(thread, now);
+        if (thread->attributed)
+            cpu_thread_charge(ledger, thread, now);
+        if (thread->in_guest) {
+            thread->total.guest_ns += now - thread->guest_since;
+            thread->guest_since = now;
+        }
+    }
+}
+
+static void
+restart_thread(struct cpu_thread *thread)
+{
+    thread->total = thread->closed = (struct vg_cpu_figures){0};
+    vg_lost_map_clear(&thread->lost);
+    memset(thread->cpu_set, 0, sizeof(thread->cpu_set));
+    thread->beyond_cpu_set = false;
+    thread->begin_clips = thread->window_clips = cpu_thread_open_intervals(thread);
+    if (thread->begin_clips > 0)
+        note_cpu(thread, thread->cpu);
+}
+
+void
+vg_cpu_ledger_begin(vg_cpu_ledger *ledger, int64_t t_ns)
+{
+    if (!ledger->begun || t_ns > ledger->now)
+        ledger->now = t_ns;
+    ledger->begun = true;
+    cpu_ledger_settle(ledger, ledger->now);
+    for (unsigned int i = 0; i < ledger->threads->len; i++) {
+        struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
+        if (thread)
+            restart_thread(thread);
+    }
+    ledger->period_begin = ledger->window_begin = ledger->now;
+    ledger->discontinuities = ledger->discontinuities_closed = 0;
+    ledger->lost_events = ledger->lost_events_closed = 0;
+    ledger->lost_packets = ledger->lost_packets_closed = 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CPU ledger: who ran, who waited and for whom. It is fed events in time order and keeps, for
+ * every thread, the figures of model/cpu-figures.h, and for every thread of a VM which aggressor
+ * held the CPU while it waited.
+ *
+ * A thread is unseen, running on a CPU, waiting for one (after a preemption or a wakeup) or
+ * blocked. Time of a thread whose state became unknown is blocked time, "the rest". A record that
+ * contradicts the state is counted as a discontinuity and believed.
+ *
+ * One period is open at a time; windows are cut out of it. Figures of a window and of the period
+ * come from the same counters, so the windows of a period sum up to it exactly.
+ * One thread at a time; no I/O, no clock.
+ */
+#ifndef VG_MODEL_CPU_LEDGER_H
+#define VG_MODEL_CPU_LEDGER_H
+
+#include "model/cpu-figures.h"
+#include "model/topology.h"
+#include "model/window.h"
+
+typedef struct vg_cpu_ledger vg_cpu_ledger;
+
+/* topology is borrowed and must outlive the ledger, which feeds it as well. */
+vg_cpu_ledger *vg_cpu_ledger_new(vg_topology *topology);
+void vg_cpu_ledger_free(vg_cpu_ledger *ledger);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cpu_ledger, vg_cpu_ledger_free)
+
+/* sched_waking stands in for sched_wakeup only where the recording has no sched_wakeup.
+ * Off at first. */
+void vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use);
+
+/* Takes one event. Its time must not be before that of the last one; if it is, it counts as a
+ * discontinuity and is taken at the last one's time. */
+void vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event);
+
+/* Starts a period at time t: intervals open at t are clipped to it and counted, all figures are
+ * zero. Without this call the period starts at the first event. */
+void vg_cpu_ledger_begin(vg_cpu_ledger *ledger, int64_t t_ns);
+
+/* Closes a window at t (not before the last event): what happened since the last close, or since
+ * the period began. The caller owns *ret and clears it with vg_window_clear(). with_tasks adds
+ * every thread. Threads that ended and belong to no VM are forgotten afterwards, unless keep_tasks
+ * was asked for with vg_cpu_ledger_keep_tasks(). */
+void vg_cpu_ledger_close_window(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
+                                struct vg_window *ret);
+
+/* The period from its begin to t (not before the last event). The ledger goes on. */
+void vg_cpu_ledger_read_period(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
+                               struct vg_window *ret);
+
+/* Keep ended threads of the host for the figures of the whole period (memory grows with them). */
+void vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep);
+
+#endif

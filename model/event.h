@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One scheduler, KVM or process event in the form every ledger understands, whatever recorded it.
+ * Fixed size and free of pointers, so that it can cross a queue, a socket or a fuzzer unchanged.
+ */
+#ifndef VG_MODEL_EVENT_H
+#define VG_MODEL_EVENT_H
+
+#include <stdint.h>
+
+/* TASK_COMM_LEN of the kernel: 15 bytes and a NUL. */
+#define VG_COMM_LEN 16
+
+/* Highest thread id a Linux kernel hands out (PID_MAX_LIMIT), and more CPUs than NR_CPUS allows. */
+#define VG_TID_LIMIT 4194304
+#define VG_CPU_LIMIT 8192
+
+/* "not in the record" for tids, pids and CPUs. */
+#define VG_NONE (-1)
+
+enum vg_event_type {
+    VG_EVENT_OTHER, /* an event of no interest in itself; its cpu and tid still tell who runs */
+    VG_EVENT_SCHED_SWITCH,
+    VG_EVENT_SCHED_WAKEUP, /* sched_wakeup and sched_wakeup_new */
+    VG_EVENT_SCHED_WAKING, /* sched_waking: a wakeup only where sched_wakeup is not recorded */
+    VG_EVENT_SCHED_MIGRATE,
+    VG_EVENT_KVM_ENTRY,
+    VG_EVENT_KVM_EXIT,
+    VG_EVENT_PROCESS,      /* names a thread and its process: statedump, exec, comm change */
+    VG_EVENT_PROCESS_FORK, /* a new thread id begins */
+    VG_EVENT_PROCESS_END,  /* the thread id is free again (sched_process_free) */
+    VG_EVENT_LOST,         /* the recorder says that it dropped records of this CPU */
+    VG_EVENT_TYPE_MAX
+};
+
+/* What prev_state of a sched_switch says about the thread that leaves the CPU. */
+enum vg_prev_state {
+    VG_PREV_RUNNABLE, /* preempted: it would go on running */
+    VG_PREV_BLOCKED,  /* sleeps, stopped, traced, parked, idle */
+    VG_PREV_EXITED    /* zombie or dead: its last switch */
+};
+
+/* Reason classes of a VM exit; the VMX and SVM numbers behind them are in model/exit-class.c. */
+enum vg_exit_class {
+    VG_EXIT_HLT,
+    VG_EXIT_IO,
+    VG_EXIT_MMIO,
+    VG_EXIT_PAGE_FAULT,
+    VG_EXIT_INTERRUPT,
+    VG_EXIT_MSR,
+    VG_EXIT_CPUID,
+    VG_EXIT_HYPERCALL,
+    VG_EXIT_PREEMPTION_TIMER,
+    VG_EXIT_PAUSE,
+    VG_EXIT_OTHER,
+    VG_EXIT_CLASS_MAX
+};
+
+/* Who a thread is, as far as the record says. */
+enum vg_thread_kind { VG_THREAD_UNKNOWN, VG_THREAD_USER, VG_THREAD_KERNEL };
+
+struct vg_event {
+    int64_t ts_ns;   /* raw trace clock: before the clock's offset to the epoch */
+    uint16_t type;   /* enum vg_event_type */
+    int16_t cpu;     /* CPU that recorded it, or VG_NONE */
+    int32_t tid;     /* thread that recorded it (0: idle), or VG_NONE */
+    int32_t pid;     /* its process (tgid), or VG_NONE */
+    uint32_t stream; /* which input stream of the recording it came from */
+    union {
+        struct {
+            int32_t prev_tid;
+            int32_t next_tid;
+            uint8_t prev_state;          /* enum vg_prev_state */
+            char prev_comm[VG_COMM_LEN]; /* NUL-padded; empty: not in the record */
+            char next_comm[VG_COMM_LEN];
+        } sched_switch;
+        struct { /* SCHED_WAKEUP, SCHED_WAKING */
+            int32_t tid;
+            int32_t target_cpu; /* or VG_NONE */
+            char comm[VG_COMM_LEN];
+        } wakeup;
+        struct {
+            int32_t tid;
+            int32_t orig_cpu; /* or VG_NONE */
+            int32_t dest_cpu;
+            char comm[VG_COMM_LEN];
+        } migrate;
+        struct {                /* KVM_ENTRY, KVM_EXIT */
+            uint32_t reason;    /* exit: number of the CPU vendor, UINT32_MAX if unknown */
+            uint8_t exit_class; /* exit: enum vg_exit_class */
+            char comm[VG_COMM_LEN];
+        } kvm;
+        struct { /* PROCESS, PROCESS_FORK, PROCESS_END */
+            int32_t tid;
+            int32_t pid;  /* tgid of tid, or VG_NONE */
+            uint8_t kind; /* enum vg_thread_kind */
+            char comm[VG_COMM_LEN];
+        } process;
+        struct {
+            int64_t end_ns;   /* the loss lies in [ts_ns, end_ns] */
+            uint64_t events;  /* dropped, 0 if the recorder does not know */
+            uint64_t packets; /* dropped */
+        } lost;
+    };
+};
+
+/* Class of an exit reason; isa as KVM's tracepoint gives it: 1 VMX, 2 SVM, 0 not recorded. */
+enum vg_exit_class vg_exit_class_of(uint32_t isa, uint32_t reason);
+
+/* Class of a symbolic exit reason as text traces print it ("EPT_VIOLATION", "hlt", "EXIT_NPF"). */
+enum vg_exit_class vg_exit_class_of_name(const char *name);
+
+/* "hlt", "page-fault", ...: the member names of `exits` in every output. */
+const char *vg_exit_class_name(enum vg_exit_class exit_class);
+
+/* What a numeric prev_state means. state_max_bit is the kernel's marker for "preempted while its
+ * state was not running" (vg_state_max_bit()). A state with the EXIT_DEAD or EXIT_ZOMBIE bit, or
+ * before 4.14 TASK_DEAD, has exited. */
+enum vg_prev_state vg_prev_state_of(int64_t prev_state, int64_t state_max_bit);
+
+/* The bit that sched_switch sets in prev_state for a preempted thread: 0x100 from kernel 4.14 on
+ * (TASK_REPORT_MAX), before that TASK_STATE_MAX of that version. release is `uname -r`
+ * ("3.13.0-24-generic"); NULL or unreadable: 0x100. Source: include/linux/sched.h and
+ * include/trace/events/sched.h of the versions named in model/event.c. */
+int64_t vg_state_max_bit(const char *release);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Living threads are found through a two-level table indexed by tid, which costs two loads; the
+ * ledger does this twice per sched_switch. A thread whose process id nobody told yet gets a process
+ * of its own, which is merged into the real one when the process id becomes known.
+ */
+#include "config.h"
+
+#include "model/topology.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define TID_PAGE_BITS 10
+#define TID_PAGE_SIZE (1 << TID_PAGE_BITS)
+#define TID_PAGES     (VG_TID_LIMIT / TID_PAGE_SIZE + 1)
+
+/* More digits do not fit into a comm beside "CPU " and "/KVM". */
+#define VCPU_INDEX_MAX 9999999
+
+/* What a VM map said about a process id or thread id. */
+struct vm_name {
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN];
+};
+
+struct vg_topology {
+    struct vg_thread **by_tid[TID_PAGES]; /* living threads */
+    GPtrArray *threads;                   /* by slot; NULL: free */
+    GArray *free_slots;                   /* uint32_t */
+    GPtrArray *ended;                     /* threads that may be released */
+    GHashTable *by_pid;                   /* living processes with a known pid */
+    GPtrArray *vms;                       /* VMs and possible VMs by id, owned */
+    GHashTable *names;                    /* pid -> struct vm_name, owned */
+};
+
+vg_topology *
+vg_topology_new(void)
+{
+    vg_topology *topology = g_new0(vg_topology, 1);
+
+    topology->threads = g_ptr_array_new();
+    topology->free_slots = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    topology->ended = g_ptr_array_new();
+    topology->by_pid = g_hash_table_new(g_direct_hash, g_direct_equal);
+    topology->vms = g_ptr_array_new_with_free_func(g_free);
+    topology->names = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
+    return topology;
+}
+
+/* A process without an id is owned by its threads; the others by topology->vms. */
+static void
+process_unref(struct vg_process *process)
+{
+    if (--process->threads == 0 && process->id == VG_PROCESS_NO_ID)
+        g_free(process);
+}
+
+void
+vg_topology_free(vg_topology *topology)
+{
+    if (!topology)
+        return;
+    for (unsigned int i = 0; i < topology->threads->len; i++) {
+        struct vg_thread *thread = g_ptr_array_index(topology->threads, i);
+        if (thread)
+            process_unref(thread->process);
+        g_free(thread);
+    }
+    for (size_t i = 0; i < TID_PAGES; i++)
+        g_free(topology->by_tid[i]);
+    g_ptr_array_unref(topology->threads);
+    g_array_unref(topology->free_slots);
+    g_ptr_array_unref(topology->ended);
+    g_hash_table_unref(topology->by_pid);
+    g_ptr_array_unref(topology->vms);
+    g_hash_table_unref(topology->names);
+    g_free(topology);
+}
+
+struct vg_process *
+vg_process_resolve(struct vg_process *process)
+{
+    while (process->merged_into)
+        process = process->merged_into;
+    return process;
+}
+
+static void
+give_id(vg_topology *topology, struct vg_process *process)
+{
+    if (process->id != VG_PROCESS_NO_ID)
+        return;
+    process->id = topology->vms->len;
+    g_ptr_array_add(topology->vms, process);
+}
+
+static void
+mark_vm(vg_topology *topology, struct vg_process *process)
+{
+    process->is_vm = true;
+    give_id(topology, process);
+}
+
+static void
+mark_maybe_vm(vg_topology *topology, struct vg_process *process)
+{
+    process->maybe_vm = true;
+    give_id(topology, process);
+}
+
+/* guess and truth become one; what was known of the guess is kept. */
+static void
+merge(vg_topology *topology, struct vg_process *guess, struct vg_process *truth)
+{
+    if (guess->is_vm)
+        mark_vm(topology, truth);
+    if (guess->maybe_vm)
+        mark_maybe_vm(topology, truth);
+    if (!truth->name[0]) {
+        memcpy(truth->name, guess->name, sizeof(truth->name));
+        memcpy(truth->uuid, guess->uuid, sizeof(truth->uuid));
+    }
+    guess->merged_into = truth;
+}
+
+/* The living process of unknown pid that already carries this name, or NULL. */
+static struct vg_process *
+find_unnumbered(const vg_topology *topology, const char *name)
+{
+    for (unsigned int i = 0; i < topology->vms->len; i++) {
+        struct vg_process *process = g_ptr_array_index(topology->vms, i);
+        if (!process->merged_into && !process->pid_known && !process->ended &&
+            strcmp(process->name, name) == 0)
+            return process;
+    }
+    return NULL;
+}
+
+/* Applies the VM map. Several threads of one name without process ids are one VM. */
+static struct vg_process *
+apply_name(vg_topology *topology, struct vg_process *process)
+{
+    const struct vm_name *given =
+        g_hash_table_lookup(topology->names, GINT_TO_POINTER(process->pid));
+    if (!given)
+        return process;
+    struct vg_process *same = process->pid_known ? NULL : find_unnumbered(topology, given->name);
+    memcpy(process->name, given->name, sizeof(process->name));
+    memcpy(process->uuid, given->uuid, sizeof(process->uuid));
+    mark_vm(topology, process);
+    if (!same || same == process)
+        return process;
+    merge(topology, process, same);
+    return same;
+}
+
+static bool
+is_uuid(const char *text)
+{
+    if (strlen(text) != VG_UUID_LEN - 1)
+        return false;
+    for (size_t i = 0; text[i]; i++) {
+        bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
+        if (hyphen ? text[i] != '-' : !g_ascii_isxdigit(text[i]))
+            return false;
+    }
+    return true;
+}
+
+int
+vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
+                    GError **err)
+{
+    if (pid <= 0 || pid > VG_TID_LIMIT)
+        return vg_error(err, VG_E_INVALID, "process id %d of VM '%s' is not in 1..%d", pid, name,
+                        VG_TID_LIMIT);
+    if (!name[0] || strlen(name) >= VG_VM_NAME_MAX)
+        return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
+                        VG_VM_NAME_MAX - 1);
+    if (uuid && !is_uuid(uuid))
+        return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
+    if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))
+        return vg_error(err, VG_E_CONFLICT, "process %d is named twice", pid);
+
+    struct vm_name *given = g_new0(struct vm_name, 1);
+    g_strlcpy(given->name, name, sizeof(given->name));
+    if (uuid) {
+        g_autofree char *lower = g_ascii_strdown(uuid, -1);
+        g_strlcpy(given->uuid, lower, sizeof(given->uuid));
+    }
+    g_hash_table_insert(topology->names, GINT_TO_POINTER(pid), given);
+    return 0;
+}
+
+static struct vg_process *
+process_new(int32_t pid, bool pid_known)
+{
+    struct vg_process *process = g_new0(struct vg_process, 1);
+
+    process->id = VG_PROCESS_NO_ID;
+    process->pid = pid;
+    process->pid_known = pid_known;
+    return process;
+}
+
+static void
+join(struct vg_thread *thread, struct vg_process *process)
+{
+    thread->process = process;
+    process->threads++;
+    process->living++;
+    process->ended = false;
+}
+
+/* One living thread fewer. The last one takes the process id with it. */
+static void
+leave(vg_topology *topology, struct vg_process *process)
+{
+    if (--process->living > 0)
+        return;
+    process->ended = true;
+    if (process->pid_known)
+        g_hash_table_remove(topology->by_pid, GINT_TO_POINTER(process->pid));
+}
+
+static struct vg_thread **
+tid_cell(vg_topology *topology, int32_t tid)
+{
+    struct vg_thread ***page = &topology->by_tid[tid >> TID_PAGE_BITS];
+
+    if (!*page)
+        *page = g_new0(struct vg_thread *, TID_PAGE_SIZE);
+    return &(*page)[tid & (TID_PAGE_SIZE - 1)];
+}
+
+struct vg_thread *
+vg_topology_find(const vg_topology *topology, int32_t tid)
+{
+    struct vg_thread **page = topology->by_tid[tid >> TID_PAGE_BITS];
+
+    return page ? page[tid & (TID_PAGE_SIZE - 1)] : NULL;
+}
+
+static struct vg_thread *
+thread_new(vg_topology *topology, int32_t tid)
+{
+    struct vg_thread *thread = g_new0(struct vg_thread, 1);
+
+    thread->tid = tid;
+    thread->vcpu_index = VG_NONE;
+    if (topology->free_slots->len > 0) {
+        unsigned int last = topology->free_slots->len - 1;
+        thread->slot = g_array_index(topology->free_slots, uint32_t, last);
+        g_array_set_size(topology->free_slots, last);
+        g_ptr_array_index(topology->threads, thread->slot) = thread;
+    } else {
+        thread->slot = topology->threads->len;
+        g_ptr_array_add(topology->threads, thread);
+    }
+    join(thread, apply_name(topology, process_new(tid, false)));
+    *tid_cell(topology, tid) = thread;
+    return thread;
+}
+
+struct vg_thread *
+vg_topology_thread(vg_topology *topology, int32_t tid)
+{
+    struct vg_thread *thread = vg_topology_find(topology, tid);
+
+    return thread ? thread : thread_new(topology, tid);
+}
+
+void
+vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm)
+{
+    int32_t index;
+
+    if (!comm[0] || memcmp(thread->comm, comm, VG_COMM_LEN) == 0)
+        return;
+    memcpy(thread->comm, comm, VG_COMM_LEN);
+    thread->comm[VG_COMM_LEN - 1] = '\0';
+    if (vg_comm_is_vcpu(thread->comm, &index)) {
+        thread->vcpu_index = index;
+        vg_topology_set_vcpu(topology, thread);
+    } else if (vg_comm_is_qemu(thread->comm)) {
+        mark_maybe_vm(topology, vg_thread_process(thread));
+    }
+    if (thread->kind == VG_THREAD_UNKNOWN)
+        thread->kind = (uint8_t)vg_comm_kind(thread->comm);
+}
+
+void
+vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t pid)
+{
+    struct vg_process *old = vg_thread_process(thread);
+
+    if (pid <= 0 || (old->pid_known && old->pid == pid))
+        return;
+    struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(pid));
+    if (!process) {
+        process = process_new(pid, true);
+        g_hash_table_insert(topology->by_pid, GINT_TO_POINTER(pid), process);
+        apply_name(topology, process);
+    }
+    if (!old->pid_known)
+        merge(topology, old, process);
+    old = thread->process;
+    join(thread, process);
+    leave(topology, old);
+    process_unref(old);
+}
+
+void
+vg_topology_set_kind(vg_topology *topology, struct vg_thread *thread, enum vg_thread_kind kind)
+{
+    (void)topology;
+    if (kind != VG_THREAD_UNKNOWN)
+        thread->kind = (uint8_t)kind;
+}
+
+void
+vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread)
+{
+    thread->is_vcpu = true;
+    mark_vm(topology, vg_thread_process(thread));
+}
+
+void
+vg_topology_end(vg_topology *topology, struct vg_thread *thread)
+{
+    if (thread->ended)
+        return;
+    thread->ended = true;
+    *tid_cell(topology, thread->tid) = NULL;
+    g_ptr_array_add(topology->ended, thread);
+    leave(topology, thread->process);
+}
+
+static bool
+belongs_to_vm(const struct vg_thread *thread)
+{
+    const struct vg_process *process = vg_thread_process(thread);
+
+    return process->is_vm || process->maybe_vm;
+}
+
+void
+vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot), void *data)
+{
+    for (unsigned int i = 0; i < topology->ended->len; i++) {
+        struct vg_thread *thread = g_ptr_array_index(topology->ended, i);
+        if (belongs_to_vm(thread))
+            continue;
+        drop(data, thread->slot);
+        g_ptr_array_index(topology->threads, thread->slot) = NULL;
+        g_array_append_val(topology->free_slots, thread->slot);
+        process_unref(thread->process);
+        g_free(thread);
+    }
+    g_ptr_array_set_size(topology->ended, 0);
+}
+
+uint32_t
+vg_topology_thread_count(const vg_topology *topology)
+{
+    return topology->threads->len;
+}
+
+struct vg_thread *
+vg_topology_thread_at(const vg_topology *topology, uint32_t slot)
+{
+    return g_ptr_array_index(topology->threads, slot);
+}
+
+uint32_t
+vg_topology_process_count(const vg_topology *topology)
+{
+    return topology->vms->len;
+}
+
+struct vg_process *
+vg_topology_process_at(const vg_topology *topology, uint32_t id)
+{
+    return g_ptr_array_index(topology->vms, id);
+}
+
+const char *
+vg_process_vm_name(const struct vg_process *process, char *buf)
+{
+    if (process->name[0])
+        g_strlcpy(buf, process->name, VG_VM_NAME_MAX);
+    else
+        g_snprintf(buf, VG_VM_NAME_MAX, "qemu-%d", process->pid);
+    return buf;
+}
+
+bool
+vg_comm_is_vcpu(const char *comm, int32_t *ret_index)
+{
+    int32_t index = 0;
+    const char *at = comm + 4;
+
+    /* QEMU names them so with -name ...,debug-threads=on, which libvirt always gives. */
+    if (strncmp(comm, "CPU ", 4) != 0 || !g_ascii_isdigit(*at))
+        return false;
+    for (; g_ascii_isdigit(*at) && index <= VCPU_INDEX_MAX; at++)
+        index = index * 10 + g_ascii_digit_value(*at);
+    if (strcmp(at, "/KVM") != 0 && strcmp(at, "/TCG") != 0)
+        return false;
+    *ret_index = index;
+    return true;
+}
+
+bool
+vg_comm_is_qemu(const char *comm)
+{
+    return strncmp(comm, "qemu-system-", 12) == 0 || strcmp(comm, "qemu-kvm") == 0 ||
+           strcmp(comm, "kvm") == 0;
+}
+
+/* Threads that the kernel itself starts. '*' stands for anything. */
+static const char *const kernel_comms[] = {
+    "btrfs-*",     "cpuhp/*",    "dmcrypt_write/*", "events/*",
+    "ext4-rsv-*",  "gvt:*",      "gvt_service_th*", "idle_inject/*",
+    "irq/*",       "jbd2/*",     "kauditd",         "kblockd",
+    "kcompactd*",  "kdevtmpfs",  "khugepaged",      "khungtaskd",
+    "kintegrityd", "ksmd",       "ksoftirqd/*",     "kswapd*",
+    "kthreadd",    "kthrotld",   "kvm-nx-lpage-*",  "kvm-pit/*",
+    "kworker/*",   "md*_raid*",  "migration/*",     "napi/*",
+    "oom_reaper",  "rcu_*",      "rcub/*",          "rcuc/*",
+    "rcuob/*",     "rcuog/*",    "rcuop/*",         "rcuos/*",
+    "scsi_eh_*",   "scsi_tmf_*", "stopper/*",       "swapper/*",
+    "watchdog/*",  "watchdogd",  "writeback",       "xfs-*/*",
+    "xfsaild/*",
+};
+
+/* The same, where only a number after the prefix tells them from programs ("vhost-user-gpu"). */
+static const char *const kernel_comms_numbered[] = {"loop", "nvme", "vhost-"};
+
+enum vg_thread_kind
+vg_comm_kind(const char *comm)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(kernel_comms); i++) {
+        if (g_pattern_match_simple(kernel_comms[i], comm))
+            return VG_THREAD_KERNEL;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(kernel_comms_numbered); i++) {
+        size_t length = strlen(kernel_comms_numbered[i]);
+        if (strncmp(comm, kernel_comms_numbered[i], length) == 0 && g_ascii_isdigit(comm[length]))
+            return VG_THREAD_KERNEL;
+    }
+    return VG_THREAD_UNKNOWN;
+}

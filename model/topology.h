@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who is who on a host: threads, their processes, and which processes are VMs. Learnt from event
+ * contexts, comm fields and process events as they come, so any statement may arrive late, twice
+ * or never. A tid or pid that ends and comes back is a new thread or process.
+ *
+ * Threads and processes are never moved in memory; a pointer stays good until
+ * vg_topology_release_dead() (threads) or vg_topology_free(). One thread at a time.
+ */
+#ifndef VG_MODEL_TOPOLOGY_H
+#define VG_MODEL_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/event.h"
+
+#define VG_VM_NAME_MAX 256 /* bytes of a VM name, NUL included */
+#define VG_UUID_LEN    37  /* 36 characters and a NUL */
+
+#define VG_PROCESS_NO_ID UINT32_MAX
+
+typedef struct vg_topology vg_topology;
+
+struct vg_process {
+    uint32_t id; /* of a VM or possible VM: dense, from 0, never reused; else VG_PROCESS_NO_ID */
+    int32_t pid; /* tgid; while it is not known, the tid of the first thread seen */
+    bool pid_known;
+    bool is_vm;    /* has a vCPU thread, or was named by a VM map */
+    bool maybe_vm; /* a comm of QEMU: its waits are worth attributing before a vCPU is seen */
+    bool ended;
+    char name[VG_VM_NAME_MAX];      /* of the VM, empty if nobody named it */
+    char uuid[VG_UUID_LEN];         /* lower case, empty if unknown */
+    struct vg_process *merged_into; /* not NULL: this was a guess, the truth is there */
+    uint32_t threads;               /* known and not yet released */
+    uint32_t living;                /* of these, not ended */
+};
+
+struct vg_thread {
+    uint32_t slot; /* dense index for parallel arrays; reused after vg_topology_release_dead() */
+    int32_t tid;
+    int32_t vcpu_index; /* n of "CPU n/KVM", or VG_NONE */
+    uint8_t kind;       /* enum vg_thread_kind */
+    bool is_vcpu;       /* by its name or because it entered a guest */
+    bool ended;
+    char comm[VG_COMM_LEN];
+    struct vg_process *process; /* never NULL; may be merged: vg_thread_process() */
+};
+
+vg_topology *vg_topology_new(void);
+void vg_topology_free(vg_topology *topology);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_topology, vg_topology_free)
+
+/* One line of a VM map: process `pid` (or thread `pid`, where a trace has no process ids) belongs
+ * to VM `name`; uuid may be NULL. Call before the first event. */
+int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
+                        GError **err);
+
+/* The living thread with this tid (1..VG_TID_LIMIT), made if it is new. Never NULL. */
+struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
+
+/* The living thread with this tid, or NULL. */
+struct vg_thread *vg_topology_find(const vg_topology *topology, int32_t tid);
+
+/* Learns: comm (NUL-padded, may change), process, kind, "enters guests". Each may be repeated. */
+void vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm);
+void vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t pid);
+void vg_topology_set_kind(vg_topology *topology, struct vg_thread *thread,
+                          enum vg_thread_kind kind);
+void vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread);
+
+/* The thread has exited: its tid may come back as another thread. */
+void vg_topology_end(vg_topology *topology, struct vg_thread *thread);
+
+/* Threads that ended and belong to no VM: calls drop(slot) for each and forgets it, so that a host
+ * which forks all day does not grow. Threads and processes of VMs stay. */
+void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
+                              void *data);
+
+/* Follows merged processes to the one that stands. */
+struct vg_process *vg_process_resolve(struct vg_process *process);
+
+static inline struct vg_process *
+vg_thread_process(const struct vg_thread *thread)
+{
+    return vg_process_resolve(thread->process);
+}
+
+/* All threads, ended but not yet released ones included, and all processes ever seen that are or
+ * may be VMs; in order of first appearance. */
+uint32_t vg_topology_thread_count(const vg_topology *topology); /* slots in use or free */
+struct vg_thread *vg_topology_thread_at(const vg_topology *topology, uint32_t slot); /* or NULL */
+uint32_t vg_topology_process_count(const vg_topology *topology);
+struct vg_process *vg_topology_process_at(const vg_topology *topology, uint32_t id);
+
+/* Name to show: the one given, else "qemu-<pid>". buf of VG_VM_NAME_MAX bytes; returns buf. */
+const char *vg_process_vm_name(const struct vg_process *process, char *buf);
+
+/* What a comm alone says. "CPU 3/KVM" and "CPU 3/TCG" are vCPU 3; "qemu-system-x86" and the like
+ * are QEMU processes; a name of the kernel's own workers is a kernel thread; the rest is unknown.
+ */
+bool vg_comm_is_vcpu(const char *comm, int32_t *ret_index);
+bool vg_comm_is_qemu(const char *comm);
+enum vg_thread_kind vg_comm_kind(const char *comm);
+
+#endif

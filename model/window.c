@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/window.h"
+
+static void
+vm_sample_clear(void *data)
+{
+    struct vg_vm_sample *sample = data;
+
+    g_clear_pointer(&sample->vcpus, g_array_unref);
+    g_clear_pointer(&sample->lost_to, g_array_unref);
+    g_clear_pointer(&sample->gpus, g_array_unref);
+    g_clear_pointer(&sample->cpus, g_array_unref);
+}
+
+void
+vg_vm_sample_init(struct vg_vm_sample *sample)
+{
+    *sample = (struct vg_vm_sample){
+        .vcpus = g_array_new(FALSE, TRUE, sizeof(struct vg_vcpu_sample)),
+        .lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_to)),
+        .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
+        .cpus = g_array_new(FALSE, TRUE, sizeof(int32_t)),
+    };
+}
+
+void
+vg_window_init(struct vg_window *window, bool with_tasks)
+{
+    *window = (struct vg_window){
+        .vms = g_array_new(FALSE, TRUE, sizeof(struct vg_vm_sample)),
+        .tasks = with_tasks ? g_array_new(FALSE, TRUE, sizeof(struct vg_task_sample)) : NULL,
+        .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
+    };
+    g_array_set_clear_func(window->vms, vm_sample_clear);
+}
+
+void
+vg_window_clear(struct vg_window *window)
+{
+    g_clear_pointer(&window->vms, g_array_unref);
+    g_clear_pointer(&window->tasks, g_array_unref);
+    g_clear_pointer(&window->gpus, g_array_unref);
+}
+
+const struct vg_vm_sample *
+vg_window_vm(const struct vg_window *window, uint32_t id)
+{
+    for (unsigned int i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (vm->id == id)
+            return vm;
+    }
+    return NULL;
+}
+
+const char *
+vg_aggressor_name(enum vg_aggressor_kind kind)
+{
+    switch (kind) {
+    case VG_AGGRESSOR_VM:
+        return NULL;
+    case VG_AGGRESSOR_SELF:
+        return "self";
+    case VG_AGGRESSOR_HOST_KERNEL:
+        return "host:kernel";
+    case VG_AGGRESSOR_HOST_USER:
+        return "host:user";
+    case VG_AGGRESSOR_HOST_IDLE:
+        return "host:idle";
+    case VG_AGGRESSOR_HOST_UNKNOWN:
+        break;
+    }
+    return "host:unknown";
+}

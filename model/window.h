@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A window sample: everything measured between two moments, self-contained, so that it can cross a
+ * queue, be stored, or be summed into a longer period. A whole analysed trace is one long window.
+ * Times are raw trace clock nanoseconds; a window covers begin < t <= end.
+ */
+#ifndef VG_MODEL_WINDOW_H
+#define VG_MODEL_WINDOW_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+#include "model/cpu-figures.h"
+#include "model/topology.h"
+
+enum vg_aggressor_kind {
+    VG_AGGRESSOR_VM,
+    VG_AGGRESSOR_SELF, /* another thread of the same VM */
+    VG_AGGRESSOR_HOST_KERNEL,
+    VG_AGGRESSOR_HOST_USER,
+    VG_AGGRESSOR_HOST_IDLE,   /* the CPU was idle while the victim waited for it */
+    VG_AGGRESSOR_HOST_UNKNOWN /* nobody recorded who held the CPU */
+};
+
+/* CPU time a VM's vCPUs lost to one aggressor. */
+struct vg_lost_to {
+    enum vg_aggressor_kind kind;
+    uint32_t vm_id;      /* kind VM: id of its process in the topology */
+    int64_t ns;          /* overlap of the aggressor's running with the victim's waits */
+    int64_t vcpu_ns;     /* of ns: by vCPU threads (VM and SELF) */
+    int64_t emulator_ns; /* of ns: by other threads of the QEMU process */
+    uint64_t count;      /* preemptions whose next thread was the aggressor's */
+};
+
+struct vg_vcpu_sample {
+    int32_t tid;
+    int32_t index; /* or VG_NONE */
+    struct vg_cpu_figures cpu;
+};
+
+/* Use of one engine of one GPU by one VM, or by all (in vg_window.gpus). */
+struct vg_gpu_sample {
+    char device[64];
+    char engine[32];
+    uint64_t requests;
+    uint64_t partial;
+    int64_t busy_ns;
+    int64_t exec_ns;
+    int64_t wait_ns;
+    int64_t latency_p50_ns;
+    int64_t latency_p95_ns;
+    int64_t latency_p99_ns;
+    double queue_len_avg;
+    uint64_t queue_len_max;
+};
+
+struct vg_vm_sample {
+    uint32_t id; /* of its process in the topology */
+    int32_t pid;
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN];
+    bool guest_known;          /* false: kvm events are silent, guest_ns says nothing */
+    bool gpu_known;            /* false: nothing recorded GPU requests */
+    int64_t gpu_active_ns;     /* union over engines of "a request waits or runs" */
+    struct vg_cpu_figures cpu; /* sum of the vCPUs */
+    GArray *vcpus;             /* struct vg_vcpu_sample, by index, then tid */
+    GArray *lost_to;           /* struct vg_lost_to, most ns first */
+    GArray *gpus;              /* struct vg_gpu_sample */
+    GArray *cpus;              /* int32_t: CPUs its vCPUs ran on or waited for, ascending */
+};
+
+struct vg_task_sample {
+    int32_t tid;
+    int32_t pid; /* or VG_NONE */
+    char comm[VG_COMM_LEN];
+    struct vg_cpu_figures cpu;
+};
+
+struct vg_window {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint64_t lost_events; /* dropped by the recorder inside the window */
+    uint64_t lost_packets;
+    uint64_t discontinuities;
+    GArray *vms;   /* struct vg_vm_sample, by name, then pid */
+    GArray *tasks; /* struct vg_task_sample by tid, or NULL */
+    GArray *gpus;  /* struct vg_gpu_sample, per physical GPU */
+};
+
+/* A window with empty arrays; tasks only if asked for. */
+void vg_window_init(struct vg_window *window, bool with_tasks);
+
+/* The sample of the VM with this id, or NULL. Every VM that an aggressor entry names has one. */
+const struct vg_vm_sample *vg_window_vm(const struct vg_window *window, uint32_t id);
+
+/* Frees what the window holds, not the struct; a zeroed window is fine. */
+void vg_window_clear(struct vg_window *window);
+
+/* A VM sample that holds empty arrays; owned by the array it is appended to. */
+void vg_vm_sample_init(struct vg_vm_sample *sample);
+
+/* "self", "host:kernel", ...; NULL for VG_AGGRESSOR_VM, whose name is that of the VM. */
+const char *vg_aggressor_name(enum vg_aggressor_kind kind);
+
+#endif

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/cluster.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool
+is_amount(double value)
+{
+    return isfinite(value) && value >= 0;
+}
+
+/* NULL, or why the VM's data cannot be used. Snapshots from JSON were checked by the reader, those
+ * made in memory were not. */
+static char *
+find_problem(const struct vg_snap_vm *vm)
+{
+    if (vm->problem)
+        return g_strdup(vm->problem);
+    bool ok = is_amount(vm->run_share) && is_amount(vm->preempt_share) &&
+              is_amount(vm->wake_wait_share) && is_amount(vm->preemptions_per_s) &&
+              is_amount(vm->gpu_intensity) && vm->memory_bytes >= 0;
+    for (guint i = 0; ok && i < vm->profile.cpu->len; i++)
+        ok = is_amount(g_array_index(vm->profile.cpu, double, i));
+    for (guint i = 0; ok && i < vm->profile.gpu->len; i++)
+        ok = is_amount(g_array_index(vm->profile.gpu, double, i));
+    for (guint i = 0; ok && i < vm->gpu->len; i++) {
+        const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
+        ok = is_amount(use->share) && is_amount(use->wait_share) && use->memory_bytes >= 0;
+    }
+    return ok ? NULL : g_strdup("a figure is negative or not a number");
+}
+
+/* The window length that most profiles have (of equally many the shorter), and the longest profile
+ * of that length. */
+static void
+choose_windows(vg_cluster *cluster)
+{
+    g_autoptr(GHashTable) counts = g_hash_table_new(g_int64_hash, g_int64_equal);
+    guint best_count = 0;
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
+        if (profile->cpu->len == 0)
+            continue;
+        guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, &profile->window_ns)) + 1;
+        g_hash_table_replace(counts, (void *)&profile->window_ns, GUINT_TO_POINTER(count));
+        if (count > best_count ||
+            (count == best_count && profile->window_ns < cluster->window_ns)) {
+            best_count = count;
+            cluster->window_ns = profile->window_ns;
+        }
+    }
+    cluster->n_windows = 1;
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
+        if (profile->window_ns == cluster->window_ns)
+            cluster->n_windows = MAX(cluster->n_windows, profile->cpu->len);
+    }
+}
+
+/* Position of window w in a profile array, or false where it has none. */
+static bool
+profile_at(const vg_cluster *cluster, const struct vg_snap_vm *vm, const GArray *values, size_t w,
+           double *ret)
+{
+    size_t missing = cluster->n_windows - MIN(cluster->n_windows, values->len);
+    if (vm->profile.window_ns != cluster->window_ns || w < missing || values->len == 0)
+        return false;
+    *ret = g_array_index(values, double, w - missing);
+    return true;
+}
+
+double
+vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w)
+{
+    double demand = 0;
+    if (vm->problem)
+        return 0;
+    if (profile_at(cluster, vm->vm, vm->vm->profile.cpu, w, &demand))
+        return demand;
+    return vg_snap_vm_demand(vm->vm);
+}
+
+double
+vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
+                 const struct vg_engine_use *use, size_t w)
+{
+    double active = 0;
+    if (vm->problem)
+        return 0;
+    if (vm->gpu_mean > 0 && profile_at(cluster, vm->vm, vm->vm->profile.gpu, w, &active))
+        return MIN(use->level * active / vm->gpu_mean, 1.0);
+    return use->level;
+}
+
+static void
+init_gpu_uses(struct vg_vm_state *state)
+{
+    const struct vg_snap_vm *vm = state->vm;
+    state->uses = g_array_new(FALSE, FALSE, sizeof(struct vg_engine_use));
+    for (guint i = 0; i < vm->gpu->len; i++) {
+        const struct vg_snap_gpu_use *from = vm->gpu->pdata[i];
+        double level = from->share + from->wait_share;
+        if (vm->gpu_known)
+            level = MIN(level, MAX(from->share, vm->gpu_intensity));
+        struct vg_engine_use use = {
+            .device = from->device,
+            .engine = from->engine,
+            .level = MIN(level, 1.0),
+        };
+        g_array_append_val(state->uses, use);
+    }
+    for (guint i = 0; i < vm->profile.gpu->len; i++)
+        state->gpu_mean += g_array_index(vm->profile.gpu, double, i) / vm->profile.gpu->len;
+}
+
+static void
+init_vms(vg_cluster *cluster)
+{
+    for (size_t h = 0; h < cluster->n_hosts; h++)
+        cluster->n_vms += cluster->hosts[h].host->vms->len;
+    cluster->vms = g_new0(struct vg_vm_state, cluster->n_vms);
+    size_t next = 0;
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const GPtrArray *vms = cluster->hosts[h].host->vms;
+        for (guint v = 0; v < vms->len; v++, next++) {
+            struct vg_vm_state *state = &cluster->vms[next];
+            state->vm = vms->pdata[v];
+            state->home = h;
+            state->host = h;
+            state->pool = VG_POOL_FLOATING;
+            state->problem = find_problem(state->vm);
+            init_gpu_uses(state);
+            g_array_append_val(cluster->hosts[h].vms, next);
+        }
+    }
+}
+
+static struct vg_load
+load_new(const vg_cluster *cluster, double capacity, char *take_name)
+{
+    return (struct vg_load){
+        .capacity = capacity,
+        .demand = g_new0(double, cluster->n_windows),
+        .name = take_name,
+    };
+}
+
+static void
+load_clear(void *data)
+{
+    struct vg_load *load = data;
+    g_free(load->demand);
+    g_free(load->name);
+}
+
+/* "CPU 0" or "CPUs 0-2,5" from ascending numbers. */
+static char *
+pool_name(const GArray *cpus)
+{
+    GString *name = g_string_new(cpus->len == 1 ? "CPU " : "CPUs ");
+    for (guint i = 0; i < cpus->len;) {
+        guint end = i;
+        while (end + 1 < cpus->len &&
+               g_array_index(cpus, int32_t, end + 1) == g_array_index(cpus, int32_t, end) + 1)
+            end++;
+        g_string_append_printf(name, "%s%d", i > 0 ? "," : "", g_array_index(cpus, int32_t, i));
+        if (end > i)
+            g_string_append_printf(name, "-%d", g_array_index(cpus, int32_t, end));
+        i = end + 1;
+    }
+    return g_string_free(name, FALSE);
+}
+
+static size_t
+find_root(const size_t *parents, size_t i)
+{
+    while (parents[i] != i)
+        i = parents[i];
+    return i;
+}
+
+static bool
+floats(const struct vg_host_state *host, const struct vg_vm_state *vm)
+{
+    return vm->vm->cpus->len == 0 || vm->vm->cpus->len >= (guint)host->host->cpus;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+    int32_t x = *(const int32_t *)a;
+    int32_t y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The pool of the VMs whose root is `root`: its CPUs are the union of theirs. */
+static void
+make_pool(vg_cluster *cluster, struct vg_host_state *host, const size_t *parents, size_t root,
+          const GHashTable *owners)
+{
+    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    GHashTableIter iter;
+    void *cpu = NULL;
+    void *owner = NULL;
+    g_hash_table_iter_init(&iter, (GHashTable *)owners);
+    while (g_hash_table_iter_next(&iter, &cpu, &owner)) {
+        int32_t number = GPOINTER_TO_INT(cpu);
+        if (find_root(parents, GPOINTER_TO_SIZE(owner)) == root)
+            g_array_append_val(cpus, number);
+    }
+    g_array_sort(cpus, by_number);
+    for (guint v = 0; v < host->vms->len; v++) {
+        struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+        if (!floats(host, vm) && find_root(parents, v) == root)
+            vm->pool = (int)host->pools->len;
+    }
+    struct vg_load pool = load_new(cluster, cpus->len, pool_name(cpus));
+    g_array_append_val(host->pools, pool);
+}
+
+/* Connected components of VMs over shared CPUs, by union-find. */
+static void
+init_pools(vg_cluster *cluster, struct vg_host_state *host)
+{
+    host->floating = load_new(cluster, (double)host->host->cpus, g_strdup("CPUs"));
+
+    g_autofree size_t *parents = g_new(size_t, host->vms->len + 1);
+    g_autoptr(GHashTable) owners = g_hash_table_new(NULL, NULL);
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+        parents[v] = v;
+        for (guint i = 0; !floats(host, vm) && i < vm->vm->cpus->len; i++) {
+            void *cpu = GINT_TO_POINTER(g_array_index(vm->vm->cpus, int32_t, i));
+            void *owner = NULL;
+            if (!g_hash_table_lookup_extended(owners, cpu, NULL, &owner)) {
+                g_hash_table_insert(owners, cpu, GSIZE_TO_POINTER((size_t)v));
+                continue;
+            }
+            size_t a = find_root(parents, GPOINTER_TO_SIZE(owner));
+            size_t b = find_root(parents, v);
+            parents[MAX(a, b)] = MIN(a, b);
+        }
+    }
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+        if (!floats(host, vm) && parents[v] == v)
+            make_pool(cluster, host, parents, v, owners);
+    }
+}
+
+struct vg_load *
+vg_host_find_engine(const struct vg_host_state *host, const char *device, const char *engine)
+{
+    for (guint i = 0; i < host->engines->len; i++) {
+        struct vg_load *load = &g_array_index(host->engines, struct vg_load, i);
+        if (strcmp(load->device, device) == 0 && strcmp(load->engine, engine) == 0)
+            return load;
+    }
+    return NULL;
+}
+
+static struct vg_load *
+need_engine(const vg_cluster *cluster, struct vg_host_state *host, const char *device,
+            const char *engine)
+{
+    struct vg_load *found = vg_host_find_engine(host, device, engine);
+    if (found)
+        return found;
+    struct vg_load load =
+        load_new(cluster, 1, g_strdup_printf("engine '%s' of GPU '%s'", engine, device));
+    load.device = device;
+    load.engine = engine;
+    g_array_append_val(host->engines, load);
+    return &g_array_index(host->engines, struct vg_load, host->engines->len - 1);
+}
+
+static void
+add_cpu(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_vm_state *vm,
+        double sign)
+{
+    struct vg_load *load = vm->pool == VG_POOL_FLOATING
+                               ? &host->floating
+                               : &g_array_index(host->pools, struct vg_load, vm->pool);
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        load->demand[w] = MAX(load->demand[w] + sign * vg_vm_cpu_demand(cluster, vm, w), 0);
+}
+
+static void
+add_gpu(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_vm_state *vm,
+        double sign)
+{
+    for (guint u = 0; u < vm->uses->len; u++) {
+        const struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
+        struct vg_load *load = need_engine(cluster, host, use->device, use->engine);
+        for (size_t w = 0; w < cluster->n_windows; w++)
+            load->demand[w] =
+                MAX(load->demand[w] + sign * vg_vm_gpu_demand(cluster, vm, use, w), 0);
+    }
+}
+
+/* What an engine does beyond the shares of the host's VMs. */
+static void
+add_background(const vg_cluster *cluster, struct vg_host_state *host)
+{
+    for (guint g = 0; g < host->host->gpus->len; g++) {
+        const struct vg_snap_gpu *gpu = host->host->gpus->pdata[g];
+        for (guint e = 0; e < gpu->engines->len; e++) {
+            const struct vg_snap_engine *engine = gpu->engines->pdata[e];
+            double rest = engine->share;
+            for (guint v = 0; v < host->host->vms->len; v++) {
+                const struct vg_snap_vm *vm = host->host->vms->pdata[v];
+                for (guint u = 0; u < vm->gpu->len; u++) {
+                    const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
+                    if (strcmp(use->device, gpu->device) == 0 &&
+                        strcmp(use->engine, engine->engine) == 0)
+                        rest -= use->share;
+                }
+            }
+            struct vg_load *load = need_engine(cluster, host, gpu->device, engine->engine);
+            for (size_t w = 0; rest > 0 && w < cluster->n_windows; w++)
+                load->demand[w] += rest;
+        }
+    }
+}
+
+static void
+init_loads(vg_cluster *cluster)
+{
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        struct vg_host_state *host = &cluster->hosts[h];
+        init_pools(cluster, host);
+        add_background(cluster, host);
+        for (guint v = 0; v < host->vms->len; v++) {
+            const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+            add_cpu(cluster, host, vm, 1);
+            add_gpu(cluster, host, vm, 1);
+        }
+    }
+}
+
+static void
+free_array(void *array)
+{
+    g_array_free(array, TRUE);
+}
+
+static void
+index_groups(GHashTable *groups, const GPtrArray *names, size_t vm)
+{
+    for (guint i = 0; i < names->len; i++) {
+        GArray *members = g_hash_table_lookup(groups, names->pdata[i]);
+        if (!members) {
+            members = g_array_new(FALSE, FALSE, sizeof(size_t));
+            g_hash_table_insert(groups, names->pdata[i], members);
+        }
+        g_array_append_val(members, vm);
+    }
+}
+
+vg_cluster *
+vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
+{
+    vg_cluster *cluster = g_new0(vg_cluster, 1);
+    cluster->snapshot = snapshot;
+    cluster->config = config;
+    cluster->n_hosts = snapshot->hosts->len;
+    cluster->hosts = g_new0(struct vg_host_state, cluster->n_hosts);
+    cluster->affinity = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
+    cluster->anti_affinity = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_array);
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        struct vg_host_state *state = &cluster->hosts[h];
+        const struct vg_snap_host *host = snapshot->hosts->pdata[h];
+        state->host = host;
+        state->pools = g_array_new(FALSE, FALSE, sizeof(struct vg_load));
+        state->engines = g_array_new(FALSE, FALSE, sizeof(struct vg_load));
+        g_array_set_clear_func(state->pools, load_clear);
+        g_array_set_clear_func(state->engines, load_clear);
+        state->vms = g_array_new(FALSE, FALSE, sizeof(size_t));
+        state->memory_free = host->memory_free_bytes;
+        state->gpu_memory_free = g_new0(int64_t, host->gpus->len);
+        state->gpu_taken = g_new0(int64_t, host->gpus->len);
+        for (guint g = 0; g < host->gpus->len; g++)
+            state->gpu_memory_free[g] =
+                ((const struct vg_snap_gpu *)host->gpus->pdata[g])->memory_free_bytes;
+    }
+    init_vms(cluster);
+    choose_windows(cluster);
+    init_loads(cluster);
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        index_groups(cluster->affinity, cluster->vms[i].vm->affinity, i);
+        index_groups(cluster->anti_affinity, cluster->vms[i].vm->anti_affinity, i);
+    }
+    return cluster;
+}
+
+void
+vg_cluster_free(vg_cluster *cluster)
+{
+    if (!cluster)
+        return;
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        struct vg_host_state *state = &cluster->hosts[h];
+        g_array_free(state->pools, TRUE);
+        g_array_free(state->engines, TRUE);
+        g_array_free(state->vms, TRUE);
+        load_clear(&state->floating);
+        g_free(state->gpu_memory_free);
+        g_free(state->gpu_taken);
+    }
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        g_array_free(cluster->vms[i].uses, TRUE);
+        g_free(cluster->vms[i].problem);
+    }
+    g_hash_table_destroy(cluster->affinity);
+    g_hash_table_destroy(cluster->anti_affinity);
+    g_free(cluster->hosts);
+    g_free(cluster->vms);
+    g_free(cluster);
+}
+
+const char *
+vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target, const char *device)
+{
+    for (size_t i = 0; i < fit->n_devices; i++) {
+        if (strcmp(fit->devices[i].device, device) == 0)
+            return ((const struct vg_snap_gpu *)target->gpus->pdata[fit->devices[i].gpu])->device;
+    }
+    return device;
+}
+
+/* Memory and vGPUs of the target that are no longer free. */
+static void
+promise(struct vg_host_state *target, const struct vg_vm_state *vm, int64_t memory_bytes,
+        const struct vg_fit *fit)
+{
+    target->memory_free -= MIN(target->memory_free, memory_bytes);
+    for (size_t i = 0; i < fit->n_devices; i++) {
+        size_t gpu = fit->devices[i].gpu;
+        target->gpu_taken[gpu]++;
+        for (guint u = 0; u < vm->vm->gpu->len; u++) {
+            const struct vg_snap_gpu_use *use = vm->vm->gpu->pdata[u];
+            if (strcmp(use->device, fit->devices[i].device) == 0) {
+                target->gpu_memory_free[gpu] -=
+                    MIN(target->gpu_memory_free[gpu], use->memory_bytes);
+                break;
+            }
+        }
+    }
+}
+
+void
+vg_cluster_move(vg_cluster *cluster, size_t vm_index, size_t to, const struct vg_fit *fit)
+{
+    struct vg_vm_state *vm = &cluster->vms[vm_index];
+    struct vg_host_state *source = &cluster->hosts[vm->host];
+    struct vg_host_state *target = &cluster->hosts[to];
+
+    add_cpu(cluster, source, vm, -1);
+    add_gpu(cluster, source, vm, -1);
+    for (guint i = 0; i < source->vms->len; i++) {
+        if (g_array_index(source->vms, size_t, i) == vm_index) {
+            g_array_remove_index(source->vms, i);
+            break;
+        }
+    }
+    promise(target, vm,
+            vm->vm->memory_bytes > 0 ? vm->vm->memory_bytes : cluster->config->assumed_memory_bytes,
+            fit);
+    for (guint u = 0; u < vm->uses->len; u++) {
+        struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
+        use->device = vg_fit_device(fit, target->host, use->device);
+    }
+    vm->host = to;
+    vm->pool = VG_POOL_FLOATING;
+    guint at = 0;
+    while (at < target->vms->len && g_array_index(target->vms, size_t, at) < vm_index)
+        at++;
+    g_array_insert_val(target->vms, at, vm_index);
+    add_cpu(cluster, target, vm, 1);
+    add_gpu(cluster, target, vm, 1);
+    source->moves++;
+    target->moves++;
+}
+
+double
+vg_load_mean(const vg_cluster *cluster, const struct vg_load *load)
+{
+    double sum = 0;
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        sum += load->demand[w];
+    return sum / (double)cluster->n_windows;
+}

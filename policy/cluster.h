@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Planning state, inside the policy only: the hosts of a snapshot as they would be after the moves
+ * planned so far, with the load of every pool of CPUs and every GPU engine per profile window.
+ *
+ * Loads
+ * - A host's VMs are grouped into pools: VMs whose `cpus` sets overlap, directly or through others,
+ *   share the CPUs of all their sets. A VM without a set, with a set as large as the host, or moved
+ *   here by the plan, floats: it may use what the pools leave. Pools stay as they are when a VM
+ *   leaves, so a departure never makes a host look worse.
+ * - Profiles are laid over each other with their newest windows together. Windows that a VM's
+ *   profile lacks, or a profile of another window length than most have, are filled with the VM's
+ *   constant demand, run + preempt + wake_wait.
+ * - GPU demand of a VM on an engine is share + wait_share, but not more than the part of time in
+ *   which it has any GPU work at all (gpu_intensity, where known), shaped by the GPU profile.
+ *   Engine use that no VM explains is a constant load of the host.
+ * VMs with bad data have no load and are not moved.
+ *
+ * Everything borrows from the snapshot and the configuration, which must outlive it. Hosts and VMs
+ * are indexed in name order. One thread at a time.
+ */
+#ifndef VG_POLICY_CLUSTER_H
+#define VG_POLICY_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/snapshot.h"
+#include "policy/policy-conf.h"
+
+#define VG_POOL_FLOATING (-1)
+
+/* Load of one pool, of what floats, or of one engine: one number per profile window. */
+struct vg_load {
+    double capacity;    /* CPUs, or 1 engine; of floating: CPUs of the whole host */
+    double *demand;     /* n_windows, owned */
+    char *name;         /* "CPUs 0-3", "CPUs", "engine 'rcs0' of GPU '0000:00:02.0'" */
+    const char *device; /* engine only */
+    const char *engine;
+};
+
+/* Where a VM's work on one engine goes. */
+struct vg_engine_use {
+    const char *device; /* of the VM's present host */
+    const char *engine;
+    double level; /* mean demand, 0..1 */
+};
+
+struct vg_vm_state {
+    const struct vg_snap_vm *vm;
+    size_t home;     /* host of the snapshot */
+    size_t host;     /* after the moves so far */
+    int pool;        /* on `host`, or VG_POOL_FLOATING */
+    char *problem;   /* its data is bad: owned, else NULL */
+    double gpu_mean; /* of the GPU profile, 0 without */
+    GArray *uses;    /* struct vg_engine_use */
+};
+
+struct vg_host_state {
+    const struct vg_snap_host *host;
+    GArray *pools; /* struct vg_load */
+    struct vg_load floating;
+    GArray *engines;          /* struct vg_load */
+    GArray *vms;              /* size_t, index into vms of the cluster, ascending */
+    int64_t memory_free;      /* what the plan has not promised yet; unknown: see host */
+    int64_t *gpu_memory_free; /* per GPU */
+    int64_t *gpu_taken;       /* vGPUs promised by the plan, per GPU */
+    int64_t moves;            /* of the plan, in and out */
+};
+
+typedef struct vg_cluster {
+    const vg_snapshot *snapshot;
+    const struct vg_policy_config *config;
+    int64_t window_ns; /* of most profiles; 0: nobody has one */
+    size_t n_windows;  /* >= 1 */
+    size_t n_hosts;
+    struct vg_host_state *hosts;
+    size_t n_vms;
+    struct vg_vm_state *vms;
+    GHashTable *affinity; /* group name -> GArray of size_t, index into vms */
+    GHashTable *anti_affinity;
+} vg_cluster;
+
+/* Which GPU of the target each of the VM's devices becomes. */
+struct vg_fit {
+    size_t n_devices;
+    struct {
+        const char *device; /* of the VM now */
+        size_t gpu;         /* of the target */
+    } devices[VG_SNAPSHOT_GPU_USES_MAX];
+};
+
+/* snapshot must be sealed. */
+vg_cluster *vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config);
+void vg_cluster_free(vg_cluster *cluster);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cluster, vg_cluster_free)
+
+/* Demand of a VM in window w (newest is n_windows - 1): cores, and part of an engine, 0..1. */
+double vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w);
+double vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
+                        const struct vg_engine_use *use, size_t w);
+
+/* The engine of a host, or NULL: nothing uses it. */
+struct vg_load *vg_host_find_engine(const struct vg_host_state *host, const char *device,
+                                    const char *engine);
+
+/* Device of the target that `device` of the VM becomes. */
+const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target,
+                          const char *device);
+
+/* Carries out a move: loads, promised memory and vGPUs. What the VM leaves behind on its host is
+ * load only: memory and vGPUs there are not free before the move has succeeded. */
+void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
+
+/* Mean over the windows. */
+double vg_load_mean(const vg_cluster *cluster, const struct vg_load *load);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/constraints.h"
+
+#include <string.h>
+
+#define GIB (1024.0 * 1024 * 1024)
+
+static const char *const names[VG_CONSTRAINT_MAX] = {
+    [VG_CONSTRAINT_NONE] = "none",
+    [VG_CONSTRAINT_BAD_DATA] = "bad-data",
+    [VG_CONSTRAINT_NEVER_MOVE] = "never-move",
+    [VG_CONSTRAINT_PINNED] = "pinned",
+    [VG_CONSTRAINT_SAME_HOST] = "same-host",
+    [VG_CONSTRAINT_MAINTENANCE] = "maintenance",
+    [VG_CONSTRAINT_CPU_MODEL] = "cpu-model",
+    [VG_CONSTRAINT_MEMORY] = "memory",
+    [VG_CONSTRAINT_GPU_TYPE] = "gpu-type",
+    [VG_CONSTRAINT_GPU_FREE] = "gpu-free",
+    [VG_CONSTRAINT_GPU_MEMORY] = "gpu-memory",
+    [VG_CONSTRAINT_AFFINITY] = "affinity",
+    [VG_CONSTRAINT_ANTI_AFFINITY] = "anti-affinity",
+    [VG_CONSTRAINT_MOVE_LIMIT] = "move-limit",
+};
+
+const char *
+vg_constraint_name(enum vg_constraint constraint)
+{
+    return names[constraint];
+}
+
+enum vg_constraint
+vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
+{
+    const struct vg_vm_state *state = &cluster->vms[vm];
+
+    if (state->problem) {
+        *ret_reason =
+            g_strdup_printf("the data of VM '%s' is bad: %s", state->vm->name, state->problem);
+        return VG_CONSTRAINT_BAD_DATA;
+    }
+    if (state->vm->never_move) {
+        *ret_reason = g_strdup_printf("VM '%s' is marked never to be moved", state->vm->name);
+        return VG_CONSTRAINT_NEVER_MOVE;
+    }
+    if (state->vm->pinned) {
+        *ret_reason =
+            g_strdup_printf("VM '%s' is pinned to CPUs or NUMA nodes of its host", state->vm->name);
+        return VG_CONSTRAINT_PINNED;
+    }
+    if (state->host != state->home) {
+        *ret_reason = g_strdup_printf("VM '%s' is moved by this plan already", state->vm->name);
+        return VG_CONSTRAINT_MOVE_LIMIT;
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
+static enum vg_constraint
+check_cpu_model(const struct vg_snap_vm *vm, const struct vg_snap_host *host, char **ret_reason)
+{
+    if (!vm->cpu_model || (host->cpu_model && strcmp(vm->cpu_model, host->cpu_model) == 0))
+        return VG_CONSTRAINT_NONE;
+    if (host->cpu_model)
+        *ret_reason = g_strdup_printf("VM '%s' needs CPU model '%s', host '%s' has '%s'", vm->name,
+                                      vm->cpu_model, host->name, host->cpu_model);
+    else
+        *ret_reason =
+            g_strdup_printf("VM '%s' needs CPU model '%s', that of host '%s' is not known",
+                            vm->name, vm->cpu_model, host->name);
+    return VG_CONSTRAINT_CPU_MODEL;
+}
+
+static enum vg_constraint
+check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
+             const struct vg_host_state *host, char **ret_reason)
+{
+    int64_t needed =
+        vm->memory_bytes > 0 ? vm->memory_bytes : cluster->config->assumed_memory_bytes;
+    if (host->host->memory_bytes == 0 || host->memory_free >= needed)
+        return VG_CONSTRAINT_NONE;
+    *ret_reason =
+        g_strdup_printf("VM '%s' needs %.2f GiB of memory%s, host '%s' has %.2f GiB free", vm->name,
+                        (double)needed / GIB, vm->memory_bytes > 0 ? "" : " (assumed)",
+                        host->host->name, (double)host->memory_free / GIB);
+    return VG_CONSTRAINT_MEMORY;
+}
+
+/* How far the search for a GPU came: the reason to give is that of the best candidate. */
+enum gpu_obstacle { NO_TYPE, NONE_FREE, NO_MEMORY, FITS };
+
+static enum gpu_obstacle
+judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_snap_gpu_use *use,
+          const struct vg_fit *fit)
+{
+    const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
+    const struct vg_snap_vgpu_type *type = NULL;
+    for (guint t = 0; t < gpu->vgpu_types->len; t++) {
+        const struct vg_snap_vgpu_type *candidate = gpu->vgpu_types->pdata[t];
+        if (strcmp(candidate->type, use->vgpu_type) == 0)
+            type = candidate;
+    }
+    if (!type)
+        return NO_TYPE;
+    /* A vGPU of one type usually takes instances of the others away: count every promise. */
+    int64_t taken = host->gpu_taken[gpu_index];
+    for (size_t i = 0; i < fit->n_devices; i++)
+        taken += fit->devices[i].gpu == gpu_index;
+    if (type->free <= taken)
+        return NONE_FREE;
+    if (gpu->memory_bytes > 0 && host->gpu_memory_free[gpu_index] < use->memory_bytes)
+        return NO_MEMORY;
+    return FITS;
+}
+
+static double
+gpu_load(const vg_cluster *cluster, const struct vg_host_state *host, size_t gpu_index)
+{
+    const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
+    double sum = 0;
+    for (guint e = 0; e < host->engines->len; e++) {
+        const struct vg_load *load = &g_array_index(host->engines, struct vg_load, e);
+        if (strcmp(load->device, gpu->device) == 0)
+            sum += vg_load_mean(cluster, load);
+    }
+    return sum;
+}
+
+static enum vg_constraint
+tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct vg_snap_gpu_use *use,
+         const struct vg_snap_host *host, char **ret_reason)
+{
+    if (obstacle == NO_TYPE) {
+        *ret_reason = g_strdup_printf("VM '%s' has a vGPU of type '%s', host '%s' offers none",
+                                      vm->name, use->vgpu_type, host->name);
+        return VG_CONSTRAINT_GPU_TYPE;
+    }
+    if (obstacle == NONE_FREE) {
+        *ret_reason = g_strdup_printf("host '%s' has no free vGPU of type '%s' for VM '%s'",
+                                      host->name, use->vgpu_type, vm->name);
+        return VG_CONSTRAINT_GPU_FREE;
+    }
+    *ret_reason =
+        g_strdup_printf("VM '%s' needs %.2f GiB of GPU memory, no GPU of host '%s' with "
+                        "a free '%s' has that much free",
+                        vm->name, (double)use->memory_bytes / GIB, host->name, use->vgpu_type);
+    return VG_CONSTRAINT_GPU_MEMORY;
+}
+
+/* One vGPU for each of the VM's devices, each on the least loaded GPU that can have it. */
+static enum vg_constraint
+check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
+           const struct vg_host_state *host, struct vg_fit *fit, char **ret_reason)
+{
+    for (guint u = 0; u < vm->vm->gpu->len; u++) {
+        const struct vg_snap_gpu_use *use = vm->vm->gpu->pdata[u];
+        const struct vg_snap_gpu_use *last = u > 0 ? vm->vm->gpu->pdata[u - 1] : NULL;
+        if (last && strcmp(last->device, use->device) == 0)
+            continue;
+        if (!use->vgpu_type) {
+            *ret_reason = g_strdup_printf("the vGPU type of VM '%s' on GPU '%s' is not known",
+                                          vm->vm->name, use->device);
+            return VG_CONSTRAINT_GPU_TYPE;
+        }
+        enum gpu_obstacle best = NO_TYPE;
+        size_t chosen = 0;
+        double chosen_load = 0;
+        for (guint g = 0; g < host->host->gpus->len; g++) {
+            enum gpu_obstacle obstacle = judge_gpu(host, g, use, fit);
+            double load = obstacle == FITS ? gpu_load(cluster, host, g) : 0;
+            if (obstacle == FITS && (best != FITS || load < chosen_load)) {
+                chosen = g;
+                chosen_load = load;
+            }
+            best = MAX(best, obstacle);
+        }
+        if (best != FITS)
+            return tell_gpu(best, vm->vm, use, host->host, ret_reason);
+        fit->devices[fit->n_devices].device = use->device;
+        fit->devices[fit->n_devices].gpu = chosen;
+        fit->n_devices++;
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
+static enum vg_constraint
+check_affinity(const vg_cluster *cluster, size_t vm, size_t host, char **ret_reason)
+{
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+    for (guint i = 0; i < snap->affinity->len; i++) {
+        const char *group = snap->affinity->pdata[i];
+        const GArray *members = g_hash_table_lookup(cluster->affinity, group);
+        for (guint m = 0; members && m < members->len; m++) {
+            size_t other = g_array_index(members, size_t, m);
+            if (other == vm || cluster->vms[other].host == host)
+                continue;
+            *ret_reason = g_strdup_printf(
+                "VM '%s' belongs with VM '%s' (affinity group '%s'), which is not on host '%s'",
+                snap->name, cluster->vms[other].vm->name, group, cluster->hosts[host].host->name);
+            return VG_CONSTRAINT_AFFINITY;
+        }
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
+static enum vg_constraint
+check_anti_affinity(const vg_cluster *cluster, size_t vm, size_t host, char **ret_reason)
+{
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+    for (guint i = 0; i < snap->anti_affinity->len; i++) {
+        const char *group = snap->anti_affinity->pdata[i];
+        const GArray *members = g_hash_table_lookup(cluster->anti_affinity, group);
+        for (guint m = 0; members && m < members->len; m++) {
+            size_t other = g_array_index(members, size_t, m);
+            if (other == vm || cluster->vms[other].host != host)
+                continue;
+            *ret_reason = g_strdup_printf("VM '%s' must not be with VM '%s' (anti-affinity group "
+                                          "'%s'), which is on host '%s'",
+                                          snap->name, cluster->vms[other].vm->name, group,
+                                          cluster->hosts[host].host->name);
+            return VG_CONSTRAINT_ANTI_AFFINITY;
+        }
+    }
+    return VG_CONSTRAINT_NONE;
+}
+
+enum vg_constraint
+vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg_fit *ret_fit,
+                    char **ret_reason)
+{
+    const struct vg_vm_state *state = &cluster->vms[vm];
+    const struct vg_host_state *target = &cluster->hosts[host];
+    struct vg_fit fit = {0};
+    enum vg_constraint constraint = VG_CONSTRAINT_NONE;
+
+    if (state->host == host) {
+        *ret_reason =
+            g_strdup_printf("VM '%s' is on host '%s' already", state->vm->name, target->host->name);
+        return VG_CONSTRAINT_SAME_HOST;
+    }
+    if (target->host->maintenance) {
+        *ret_reason = g_strdup_printf("host '%s' is in maintenance", target->host->name);
+        return VG_CONSTRAINT_MAINTENANCE;
+    }
+    constraint = check_cpu_model(state->vm, target->host, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        constraint = check_gpus(cluster, state, target, &fit, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        constraint = check_memory(cluster, state->vm, target, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        constraint = check_affinity(cluster, vm, host, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        constraint = check_anti_affinity(cluster, vm, host, ret_reason);
+    if (constraint == VG_CONSTRAINT_NONE)
+        *ret_fit = fit;
+    return constraint;
+}
+
+enum vg_constraint
+vg_constraints_moves(const vg_cluster *cluster, size_t from, size_t to, char **ret_reason)
+{
+    const size_t hosts[] = {from, to};
+    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
+        const struct vg_host_state *host = &cluster->hosts[hosts[i]];
+        if (host->moves >= cluster->config->max_moves_per_host) {
+            *ret_reason = g_strdup_printf("host '%s' takes part in %" G_GINT64_FORMAT
+                                          " of this plan's moves, the most it may",
+                                          host->host->name, host->moves);
+            return VG_CONSTRAINT_MOVE_LIMIT;
+        }
+    }
+    return VG_CONSTRAINT_NONE;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hard constraints, inside the policy only: what forbids a move whatever it would win. They are
+ * judged on the cluster as it is after the moves planned so far. Where the snapshot does not know
+ * what a constraint needs, the answer is "no" if guessing wrong would break the VM (vGPU type, CPU
+ * model) and "yes" with a note in the plan if it would only be refused later (memory).
+ */
+#ifndef VG_POLICY_CONSTRAINTS_H
+#define VG_POLICY_CONSTRAINTS_H
+
+#include "policy/cluster.h"
+
+enum vg_constraint {
+    VG_CONSTRAINT_NONE,
+    VG_CONSTRAINT_BAD_DATA,
+    VG_CONSTRAINT_NEVER_MOVE,
+    VG_CONSTRAINT_PINNED,
+    VG_CONSTRAINT_SAME_HOST,
+    VG_CONSTRAINT_MAINTENANCE,
+    VG_CONSTRAINT_CPU_MODEL,
+    VG_CONSTRAINT_MEMORY,
+    VG_CONSTRAINT_GPU_TYPE,
+    VG_CONSTRAINT_GPU_FREE,
+    VG_CONSTRAINT_GPU_MEMORY,
+    VG_CONSTRAINT_AFFINITY,
+    VG_CONSTRAINT_ANTI_AFFINITY,
+    VG_CONSTRAINT_MOVE_LIMIT,
+    VG_CONSTRAINT_MAX
+};
+
+/* "gpu-type", ...: stable ids for machines. */
+const char *vg_constraint_name(enum vg_constraint constraint);
+
+/* May the VM be moved at all? *ret_reason gets a sentence if not; the caller frees it. */
+enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason);
+
+/* May it be moved to that host? NONE fills *ret_fit, anything else *ret_reason. Does not ask
+ * vg_constraints_vm() again. */
+enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
+                                       struct vg_fit *ret_fit, char **ret_reason);
+
+/* Has one of the two hosts its share of the plan's moves? */
+enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t from, size_t to,
+                                        char **ret_reason);
+
+#endif

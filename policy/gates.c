@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/gates.h"
+
+#include <math.h>
+
+/* Sums of shares that are equal on paper differ in the last bits; 1e-9 of a core is 1 ns/s. */
+#define EPSILON 1e-9
+
+#define NS_PER_S 1e9
+
+void
+vg_contention_clear(struct vg_contention *contention)
+{
+    g_free(contention->what);
+    *contention = (struct vg_contention){0};
+}
+
+/* Windows that make up the hold time. */
+static size_t
+hold_windows(const vg_cluster *cluster)
+{
+    if (cluster->window_ns <= 0)
+        return 1;
+    int64_t windows = cluster->config->hold_ns / cluster->window_ns +
+                      (cluster->config->hold_ns % cluster->window_ns != 0);
+    return (size_t)CLAMP(windows, 1, VG_SNAPSHOT_PROFILE_MAX);
+}
+
+/* Longest history among the host's VMs, in windows. */
+static size_t
+host_history(const vg_cluster *cluster, const struct vg_host_state *host)
+{
+    size_t longest = 0;
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = cluster->vms[g_array_index(host->vms, size_t, i)].vm;
+        if (vm->profile.window_ns == cluster->window_ns)
+            longest = MAX(longest, vm->profile.cpu->len);
+    }
+    return longest;
+}
+
+static bool
+place_held(const vg_cluster *cluster, size_t host_index, size_t place)
+{
+    const struct vg_host_state *host = &cluster->hosts[host_index];
+    size_t history = host_history(cluster, host);
+    size_t wanted = hold_windows(cluster);
+    if (cluster->config->hold_ns == 0)
+        return true;
+    if (host->host->source == VG_SOURCE_LIVE && history < wanted)
+        return false;
+    size_t looked_at = MIN(wanted, MAX(history, 1));
+    size_t contended = 0;
+    for (size_t i = 0; i < looked_at; i++) {
+        double lost = vg_predict_place(cluster, host_index, place, cluster->n_windows - 1 - i);
+        contended += lost >= cluster->config->contention_threshold - EPSILON;
+    }
+    return (double)contended >= cluster->config->hold_fraction * (double)looked_at - EPSILON;
+}
+
+/* The sentence for a place that is contended. */
+static char *
+describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost, bool held)
+{
+    const struct vg_host_state *host = &cluster->hosts[host_index];
+    bool is_gpu = false;
+    const struct vg_load *load = vg_host_place(host, place, &is_gpu);
+    g_autofree char *wait = NULL;
+    if (!held)
+        wait = g_strdup_printf(
+            ", but not for long enough: it must show in %.0f %% of the last %.0f s, and %.0f s "
+            "are recorded",
+            cluster->config->hold_fraction * 100, (double)cluster->config->hold_ns / NS_PER_S,
+            (double)host_history(cluster, host) * (double)cluster->window_ns / NS_PER_S);
+    return g_strdup_printf("host '%s' loses %.2f %s on %s (%.2f wanted, %.0f there)%s",
+                           host->host->name, lost, is_gpu ? "engines" : "cores", load->name,
+                           vg_load_mean(cluster, load), load->capacity, wait ? wait : "");
+}
+
+/* Worst place by the model: contended ones that are held before others, then by loss. */
+static void
+check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
+{
+    const struct vg_host_state *host = &cluster->hosts[host_index];
+    size_t worst = 0;
+    for (size_t place = 0; place < vg_host_n_places(host); place++) {
+        double lost = 0;
+        for (size_t w = 0; w < cluster->n_windows; w++)
+            lost += vg_predict_place(cluster, host_index, place, w) / (double)cluster->n_windows;
+        bool contended = lost > 0 && lost >= cluster->config->contention_threshold - EPSILON;
+        bool held = contended && place_held(cluster, host_index, place);
+        if ((held && !ret->held) || (held == ret->held && lost > ret->lost)) {
+            worst = place;
+            ret->lost = lost;
+            ret->held = held;
+            ret->contended = ret->contended || contended;
+        }
+    }
+    if (ret->contended)
+        ret->what = describe_place(cluster, host_index, worst, ret->lost, ret->held);
+}
+
+/* A VM that waits although the model sees enough capacity. */
+static void
+check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
+{
+    const struct vg_host_state *host = &cluster->hosts[host_index];
+    const struct vg_vm_state *worst = NULL;
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, i)];
+        if (vm->problem)
+            continue;
+        if (!worst || vg_snap_vm_lost(vm->vm) > vg_snap_vm_lost(worst->vm))
+            worst = vm;
+    }
+    double lost = worst ? vg_snap_vm_lost(worst->vm) : 0;
+    if (!worst || lost <= 0 || lost < cluster->config->contention_threshold - EPSILON)
+        return;
+    size_t history =
+        worst->vm->profile.window_ns == cluster->window_ns ? worst->vm->profile.cpu->len : 0;
+    ret->contended = true;
+    ret->lost = lost;
+    ret->held = host->host->source != VG_SOURCE_LIVE || cluster->config->hold_ns == 0 ||
+                history >= hold_windows(cluster);
+    ret->what = g_strdup_printf(
+        "on host '%s' VM '%s' waits %.2f cores for a CPU, but on average there are enough%s",
+        host->host->name, worst->vm->name, lost, ret->held ? "" : ", and not for long enough yet");
+}
+
+void
+vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret)
+{
+    *ret = (struct vg_contention){0};
+    check_places(cluster, host, ret);
+    if (!ret->contended)
+        check_waits(cluster, host, ret);
+    if (!ret->contended)
+        ret->what = g_strdup_printf("host '%s' loses %.2f cores, below the threshold of %.2f",
+                                    cluster->hosts[host].host->name, ret->lost,
+                                    cluster->config->contention_threshold);
+}
+
+bool
+vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
+             double present_loss, char **ret_reason)
+{
+    double net = gain - cost_cores;
+    if (net < config->min_gain - EPSILON || net <= EPSILON) {
+        *ret_reason = g_strdup_printf("it wins %.3f cores, %.3f after its cost; %.3f are needed",
+                                      gain, net, config->min_gain);
+        return false;
+    }
+    if (gain < config->min_gain_fraction * present_loss - EPSILON) {
+        *ret_reason = g_strdup_printf("it wins %.3f of the %.3f cores lost now; %.0f %% are needed",
+                                      gain, present_loss, config->min_gain_fraction * 100);
+        return false;
+    }
+    return true;
+}

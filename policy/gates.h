@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gates between "could be better" and "is proposed", inside the policy only.
+ *
+ * Threshold: a place of the host (a pool of CPUs, its floating VMs, an engine) loses at least
+ * contention_threshold on average over the profile, by the model; or one of its VMs waits for a CPU
+ * (preempt + wake_wait) at least that share, as measured.
+ *
+ * Hold: the contention has lasted. Looked at are the newest windows that make up hold_ns; of these
+ * at least hold_fraction must lose the threshold or more. A live host with less history than
+ * hold_ns is not held yet. For recordings and examples, which cannot grow, the whole profile
+ * counts if it is shorter, and a host without any profile counts as held: its constant rates are
+ * all there will ever be. A measured wait has no history of its own; it is held as soon as the
+ * VM's profile covers hold_ns, because live rates are averaged over longer than that. A hold time
+ * longer than a profile can be counts as the longest profile.
+ *
+ * Minimum gain: net of its cost a move must win min_gain (and something at all), and before cost
+ * min_gain_fraction of what its host loses now.
+ */
+#ifndef VG_POLICY_GATES_H
+#define VG_POLICY_GATES_H
+
+#include "policy/predict.h"
+
+struct vg_contention {
+    bool contended;
+    bool held;
+    double lost; /* of the worst place, cores or engines */
+    char *what;  /* a sentence without a full stop, also where nothing is contended */
+};
+
+/* *ret is cleared with vg_contention_clear(). */
+void vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret);
+void vg_contention_clear(struct vg_contention *contention);
+
+/* weighed gain and loss, cost in cores. *ret_reason gets a clause ("it wins ...") if false. */
+bool vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
+                  double present_loss, char **ret_reason);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/policy-conf.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define AT(member) offsetof(struct vg_policy_config, member)
+
+const char *const vg_rule_names[] = {
+    [VG_RULE_COMPLEMENT] = "complement",
+    [VG_RULE_PAPER_THRESHOLD] = "paper-threshold",
+    [VG_RULE_MAX] = NULL,
+};
+
+/* Where the defaults come from:
+ * - classes, half-life, alternating: the project's own choice, tried on recordings;
+ * - threshold, hold and minimum gain: the three brakes that keep a balancer from flapping; 0.05
+ *   cores is 5 % of one CPU, 30 s outlasts a boot or a package run;
+ * - bandwidth and stun: QEMU's own defaults for a migration (max-bandwidth 128 MiB/s,
+ *   downtime-limit 300 ms). */
+const struct vg_conf_key vg_policy_keys[] = {
+    {"score", "half_life", VG_CONF_DURATION, AT(score.half_life_ns), "60s", 1, 86400, NULL,
+     "Half-life of the live intensities."},
+    {"score", "cpu_enter", VG_CONF_DOUBLE, AT(score.cpu_enter), "0.3", 0, 1, NULL,
+     "CPU intensity from which a VM counts as CPU-intensive."},
+    {"score", "cpu_leave", VG_CONF_DOUBLE, AT(score.cpu_leave), "0.2", 0, 1, NULL,
+     "CPU intensity below which it no longer does."},
+    {"score", "gpu_enter", VG_CONF_DOUBLE, AT(score.gpu_enter), "0.3", 0, 1, NULL,
+     "GPU intensity from which a VM counts as GPU-intensive."},
+    {"score", "gpu_leave", VG_CONF_DOUBLE, AT(score.gpu_leave), "0.2", 0, 1, NULL,
+     "GPU intensity below which it no longer does."},
+    {"score", "alternating_enter", VG_CONF_DOUBLE, AT(score.alternating_enter), "-0.5", -1, 0, NULL,
+     "Correlation of CPU and GPU intensity down to which a VM counts as alternating."},
+    {"score", "alternating_leave", VG_CONF_DOUBLE, AT(score.alternating_leave), "-0.3", -1, 0, NULL,
+     "Correlation above which it no longer does."},
+    {"score", "alternating_mean", VG_CONF_DOUBLE, AT(score.alternating_mean), "0.1", 0, 1, NULL,
+     "Both mean intensities of an alternating VM are at least this."},
+    {"score", "alternating_windows", VG_CONF_INT, AT(score.alternating_windows), "30", 2,
+     VG_SCORE_WINDOWS_MAX, NULL, "Windows needed before a VM can count as alternating."},
+
+    {"policy", "rule", VG_CONF_ENUM, AT(rule), "complement", 0, 0, vg_rule_names,
+     "The rule that makes plans."},
+    {"policy", "contention_threshold", VG_CONF_DOUBLE, AT(contention_threshold), "0.05", 0, 1000,
+     NULL, "Cores (or GPU engines) lost from which a host counts as contended."},
+    {"policy", "hold", VG_CONF_DURATION, AT(hold_ns), "30s", 0, 86400, NULL,
+     "How long contention must have lasted before anything is proposed."},
+    {"policy", "hold_fraction", VG_CONF_DOUBLE, AT(hold_fraction), "0.8", 0, 1, NULL,
+     "Part of the windows of the hold time that must show the contention."},
+    {"policy", "min_gain", VG_CONF_DOUBLE, AT(min_gain), "0.05", 0, 1000, NULL,
+     "Cores that a move must win, its cost taken off."},
+    {"policy", "min_gain_fraction", VG_CONF_DOUBLE, AT(min_gain_fraction), "0.1", 0, 1, NULL,
+     "Part of the host's present loss that a move must win."},
+    {"policy", "gpu_weight", VG_CONF_DOUBLE, AT(gpu_weight), "1", 0, 1000, NULL,
+     "Cores that one lost GPU engine is worth."},
+    {"policy", "max_moves_per_plan", VG_CONF_INT, AT(max_moves), "3", 0, 1000, NULL,
+     "Most moves of one plan."},
+    {"policy", "max_moves_per_host", VG_CONF_INT, AT(max_moves_per_host), "1", 1, 1000, NULL,
+     "Most moves of one plan, in and out together, that a host takes part in."},
+    {"policy", "horizon", VG_CONF_DURATION, AT(horizon_ns), "600s", 1, 2592000, NULL,
+     "Time over which the cost of a move must pay off."},
+    {"policy", "preempt_threshold_per_s", VG_CONF_DOUBLE, AT(preempt_threshold), "10", 0, 1e9, NULL,
+     "paper-threshold: preemptions per second above which a CPU-intensive VM moves."},
+    {"policy", "paper_max_moves", VG_CONF_INT, AT(paper_max_moves), "1", 0, 1000, NULL,
+     "paper-threshold: most moves of one plan."},
+
+    {"migration", "bandwidth", VG_CONF_INT, AT(bandwidth), "134217728", 1000000, 1e12, NULL,
+     "Bytes per second that a migration copies."},
+    {"migration", "stun", VG_CONF_DURATION, AT(stun_ns), "300ms", 0, 3600, NULL,
+     "How long a migrating VM stands still; its GPU memory comes on top."},
+    {"migration", "copy_cores", VG_CONF_DOUBLE, AT(copy_cores), "1", 0, 64, NULL,
+     "Cores that the copying takes from both hosts together."},
+    {"migration", "assumed_memory", VG_CONF_INT, AT(assumed_memory_bytes), "4294967296", 0, 1e15,
+     NULL, "Bytes of memory of a VM whose memory is not known."},
+};
+
+const size_t vg_policy_n_keys = G_N_ELEMENTS(vg_policy_keys);
+
+void
+vg_policy_config_init(struct vg_policy_config *config)
+{
+    memset(config, 0, sizeof(*config));
+    vg_conf_defaults(vg_policy_keys, vg_policy_n_keys, config);
+}
+
+static int
+check_order(const char *low, double low_value, const char *high, double high_value, GError **err)
+{
+    if (low_value <= high_value)
+        return 0;
+    return vg_error(err, VG_E_INVALID, "[score] %s: %g must not be above %s, which is %g", low,
+                    low_value, high, high_value);
+}
+
+int
+vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *ret, GError **err)
+{
+    struct vg_policy_config config;
+    vg_policy_config_init(&config);
+    if (vg_conf_parse(vg_policy_keys, vg_policy_n_keys, text, size, &config, err) < 0)
+        return -1;
+    const struct vg_score_config *score = &config.score;
+    if (check_order("cpu_leave", score->cpu_leave, "cpu_enter", score->cpu_enter, err) < 0 ||
+        check_order("gpu_leave", score->gpu_leave, "gpu_enter", score->gpu_enter, err) < 0 ||
+        check_order("alternating_enter", score->alternating_enter, "alternating_leave",
+                    score->alternating_leave, err) < 0)
+        return -1;
+    *ret = config;
+    return 0;
+}
+
+char *
+vg_policy_config_dump(const struct vg_policy_config *config)
+{
+    return vg_conf_dump(vg_policy_keys, vg_policy_n_keys, config);
+}
+
+int
+vg_rule_from_name(const char *name, enum vg_rule_id *ret, GError **err)
+{
+    for (int i = 0; vg_rule_names[i]; i++) {
+        if (strcmp(vg_rule_names[i], name) == 0) {
+            *ret = (enum vg_rule_id)i;
+            return 0;
+        }
+    }
+    g_autofree char *list = g_strjoinv(", ", (char **)vg_rule_names);
+    return vg_error(err, VG_E_NOT_FOUND, "there is no rule '%s'; there are: %s", name, list);
+}

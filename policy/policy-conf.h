@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything the policy can be told. The keys, defaults, ranges and help texts are in
+ * vg_policy_keys; vgpud-policy(7) is written from them. Plain data without strings: copy by
+ * assignment, nothing to free.
+ */
+#ifndef VG_POLICY_POLICY_CONF_H
+#define VG_POLICY_POLICY_CONF_H
+
+#include <stdint.h>
+
+#include "base/conf.h"
+#include "model/score.h"
+
+enum vg_rule_id { VG_RULE_COMPLEMENT, VG_RULE_PAPER_THRESHOLD, VG_RULE_MAX };
+
+struct vg_policy_config {
+    struct vg_score_config score;
+
+    enum vg_rule_id rule;
+    double contention_threshold; /* cores, or engines */
+    int64_t hold_ns;
+    double hold_fraction; /* of the windows in hold_ns that must show the contention */
+    double min_gain;      /* cores, cost taken off */
+    double min_gain_fraction;
+    double gpu_weight; /* cores that one lost GPU engine is worth */
+    int64_t max_moves;
+    int64_t max_moves_per_host; /* in and out together */
+    int64_t horizon_ns;
+
+    double preempt_threshold; /* preemptions per second */
+    int64_t paper_max_moves;
+
+    int64_t bandwidth; /* bytes per second */
+    int64_t stun_ns;
+    double copy_cores; /* CPU used by the copying itself */
+    int64_t assumed_memory_bytes;
+};
+
+extern const struct vg_conf_key vg_policy_keys[];
+extern const size_t vg_policy_n_keys;
+extern const char *const vg_rule_names[]; /* "complement", "paper-threshold" */
+
+void vg_policy_config_init(struct vg_policy_config *config);
+
+/* Defaults overridden by text. VG_E_INVALID as vg_conf_parse(), also where two keys do not fit
+ * together; *ret is then untouched. */
+int vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *ret,
+                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The caller frees it. */
+char *vg_policy_config_dump(const struct vg_policy_config *config);
+
+/* VG_E_NOT_FOUND, naming the rules that there are. */
+int vg_rule_from_name(const char *name, enum vg_rule_id *ret,
+                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/policy.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "policy/constraints.h"
+#include "policy/gates.h"
+#include "policy/rule.h"
+
+static void
+add_skips(const vg_cluster *cluster, vg_plan *plan)
+{
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_vm_state *vm = &cluster->vms[i];
+        if (!vm->problem)
+            continue;
+        struct vg_plan_skip *skip = vg_record_new(&vg_plan_skip_record);
+        skip->vm = g_strdup(vm->vm->name);
+        skip->host = g_strdup(cluster->hosts[vm->home].host->name);
+        skip->reason = g_strdup(vm->problem);
+        g_ptr_array_add(plan->skipped, skip);
+    }
+}
+
+/* What makes the input less than one measurement of everything at one time. */
+static void
+add_notes(const vg_cluster *cluster, vg_plan *plan)
+{
+    bool together = true;
+    size_t odd_windows = 0;
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
+        const struct vg_snap_host *first = cluster->hosts[0].host;
+        if (host->source == VG_SOURCE_EXAMPLE)
+            vg_plan_add_note(plan, "host '%s' is an example, not a measurement", host->name);
+        if (host->lost_events > 0)
+            vg_plan_add_note(plan,
+                             "host '%s': the recorder dropped %" G_GINT64_FORMAT
+                             " events, its figures may be too low",
+                             host->name, host->lost_events);
+        together = together && host->source == first->source && host->begin_ns < first->end_ns &&
+                   first->begin_ns < host->end_ns;
+    }
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
+        odd_windows += profile->cpu->len > 0 && profile->window_ns != cluster->window_ns;
+    }
+    if (cluster->n_hosts > 1 && !together)
+        vg_plan_add_note(plan, "the hosts were not measured at the same time; their demand is "
+                               "combined as if they had been");
+    if (odd_windows > 0)
+        vg_plan_add_note(plan,
+                         "%zu VMs have profiles of another window length than most; their "
+                         "mean demand is used",
+                         odd_windows);
+}
+
+vg_plan *
+vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *config,
+               enum vg_rule_id rule, GError **err)
+{
+    if (!snapshot->sealed) {
+        vg_error(err, VG_E_BUG, "the snapshot is not sealed");
+        return NULL;
+    }
+    g_autofree char *dump = vg_policy_config_dump(config);
+    g_autoptr(vg_plan) plan = vg_plan_new();
+    plan->rule = g_strdup(vg_rule_names[rule]);
+    plan->input_hash = vg_snapshot_hash(snapshot);
+    plan->config_hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, dump, -1);
+    vg_plan_set_id(plan);
+
+    g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
+    add_skips(cluster, plan);
+    add_notes(cluster, plan);
+    switch (rule) {
+    case VG_RULE_COMPLEMENT:
+        vg_rule_complement(cluster, plan);
+        break;
+    case VG_RULE_PAPER_THRESHOLD:
+        vg_rule_paper_threshold(cluster, plan);
+        break;
+    case VG_RULE_MAX:
+        vg_error(err, VG_E_BUG, "there is no rule %d", (int)rule);
+        return NULL;
+    }
+    return g_steal_pointer(&plan);
+}
+
+/* True if the reference means this VM. */
+static bool
+is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const char *reference)
+{
+    size_t length = strlen(host->name);
+    if (vm->uuid && g_ascii_strcasecmp(vm->uuid, reference) == 0)
+        return true;
+    if (strcmp(vm->name, reference) == 0)
+        return true;
+    return strncmp(reference, host->name, length) == 0 && reference[length] == '/' &&
+           strcmp(reference + length + 1, vm->name) == 0;
+}
+
+static int
+find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GError **err)
+{
+    size_t found = cluster->n_vms;
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_vm_state *vm = &cluster->vms[i];
+        const struct vg_snap_host *host = cluster->hosts[vm->home].host;
+        if (!is_meant(host, vm->vm, reference))
+            continue;
+        if (found < cluster->n_vms) {
+            const char *first = cluster->hosts[cluster->vms[found].home].host->name;
+            return vg_error(err, VG_E_CONFLICT,
+                            "VM '%s' is on host '%s' and on host '%s'; say '%s/%s' or its UUID",
+                            reference, first, host->name, first, reference);
+        }
+        found = i;
+    }
+    if (found == cluster->n_vms)
+        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s' in the snapshot", reference);
+    *ret = found;
+    return 0;
+}
+
+static void
+explain_gain(const vg_cluster *cluster, const struct vg_move *move,
+             struct vg_plan_candidate *candidate)
+{
+    char *reason = NULL;
+    double present = vg_loss_weighed(cluster->config, move->from_before);
+    candidate->gain = vg_gain_of(move->gain);
+    candidate->cost = move->cost;
+    if (vg_gate_gain(cluster->config, move->weighed, move->cost_cores, present, &reason)) {
+        candidate->verdict = VG_CANDIDATE_USEFUL;
+        candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
+                                            move->weighed, move->net);
+        return;
+    }
+    candidate->verdict = VG_CANDIDATE_NO_GAIN;
+    candidate->reason = reason;
+}
+
+static void
+explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_net,
+             struct vg_plan_candidate **best, vg_explanation *explanation)
+{
+    struct vg_fit fit;
+    struct vg_plan_candidate *candidate = vg_record_new(&vg_plan_candidate_record);
+    candidate->host = g_strdup(cluster->hosts[host].host->name);
+    g_ptr_array_add(explanation->candidates, candidate);
+
+    enum vg_constraint constraint =
+        vg_constraints_host(cluster, vm, host, &fit, &candidate->reason);
+    if (constraint == VG_CONSTRAINT_SAME_HOST) {
+        candidate->verdict = VG_CANDIDATE_CURRENT;
+        return;
+    }
+    if (constraint != VG_CONSTRAINT_NONE) {
+        candidate->verdict = VG_CANDIDATE_FORBIDDEN;
+        candidate->constraint = g_strdup(vg_constraint_name(constraint));
+        return;
+    }
+    struct vg_move move;
+    vg_move_evaluate(cluster, vm, host, &fit, &move);
+    explain_gain(cluster, &move, candidate);
+    if (candidate->verdict == VG_CANDIDATE_USEFUL && (!*best || move.net > *best_net)) {
+        *best = candidate;
+        *best_net = move.net;
+    }
+}
+
+vg_explanation *
+vg_policy_explain(const vg_snapshot *snapshot, const struct vg_policy_config *config,
+                  const char *vm_reference, GError **err)
+{
+    if (!snapshot->sealed) {
+        vg_error(err, VG_E_BUG, "the snapshot is not sealed");
+        return NULL;
+    }
+    g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
+    size_t vm = 0;
+    if (find_vm(cluster, vm_reference, &vm, err) < 0)
+        return NULL;
+
+    const struct vg_vm_state *state = &cluster->vms[vm];
+    vg_explanation *explanation = vg_explanation_new();
+    explanation->vm = g_strdup(state->vm->name);
+    explanation->uuid = g_strdup(state->vm->uuid);
+    explanation->host = g_strdup(cluster->hosts[state->host].host->name);
+    explanation->movable =
+        vg_constraints_vm(cluster, vm, &explanation->reason) == VG_CONSTRAINT_NONE;
+    if (explanation->movable) {
+        struct vg_contention contention;
+        vg_gate_contention(cluster, state->host, &contention);
+        explanation->reason = g_steal_pointer(&contention.what);
+    }
+    double best_net = 0;
+    struct vg_plan_candidate *best = NULL;
+    for (size_t host = 0; host < cluster->n_hosts; host++)
+        explain_host(cluster, vm, host, &best_net, &best, explanation);
+    if (best && explanation->movable)
+        best->verdict = VG_CANDIDATE_BEST;
+    return explanation;
+}

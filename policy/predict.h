@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The contention model, inside the policy only.
+ *
+ * Lost CPU of a host in one profile window, in cores: with d_i the demand and c_i the CPUs of pool
+ * i, f the floating demand and C the CPUs of the host,
+ *     sum_i max(0, d_i - c_i) + max(0, f - (C - sum_i min(d_i, c_i)))
+ * which is what a work-conserving scheduler cannot serve. Lost GPU: for every engine
+ * max(0, demand - 1). Both are averaged over the windows of the profile.
+ *
+ * What it leaves out, so nobody takes it for more: waiting while there is capacity on average
+ * (bursts shorter than a window), caches, SMT siblings, NUMA distance, differences in CPU or GPU
+ * speed. It is not calibrated against the loss measured on the present host, because a loss that
+ * the model does not see there it could not predict to end elsewhere. Demands are upper bounds
+ * under contention (model/snapshot.h), so gains are, too.
+ */
+#ifndef VG_POLICY_PREDICT_H
+#define VG_POLICY_PREDICT_H
+
+#include "model/plan.h"
+#include "policy/cluster.h"
+
+struct vg_loss {
+    double cpu; /* cores */
+    double gpu; /* engines */
+};
+
+/* cores + gpu_weight * engines: the one number that decisions compare. */
+double vg_loss_weighed(const struct vg_policy_config *config, struct vg_loss loss);
+
+/* As things are after the moves so far; without one of its VMs; with one more. */
+struct vg_loss vg_predict_host(const vg_cluster *cluster, size_t host);
+struct vg_loss vg_predict_without(const vg_cluster *cluster, size_t host, size_t vm);
+struct vg_loss vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm,
+                               const struct vg_fit *fit);
+
+/* What the host would lose if every VM could use all of its CPUs, in cores. */
+double vg_predict_spread(const vg_cluster *cluster, size_t host);
+
+/* The places of a host where something can be lost: its pools, what floats, its engines. */
+size_t vg_host_n_places(const struct vg_host_state *host);
+const struct vg_load *vg_host_place(const struct vg_host_state *host, size_t place,
+                                    bool *ret_is_gpu);
+double vg_predict_place(const vg_cluster *cluster, size_t host, size_t place, size_t w);
+
+/* Copying takes (memory + GPU memory) / bandwidth; the VM stands still for stun plus the copying of
+ * its GPU memory, of which no part can go ahead while it runs. Lost CPU time is the VM's demand
+ * during the stun and copy_cores during the copying. */
+void vg_predict_cost(const vg_cluster *cluster, size_t vm, struct vg_plan_cost *ret);
+
+/* The lost CPU time of a move spread over the horizon, in cores. */
+double vg_cost_cores(const struct vg_policy_config *config, const struct vg_plan_cost *cost);
+
+/* Cores or engines to ns per second. */
+struct vg_plan_gain vg_gain_of(struct vg_loss won);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Best-first greedy: of all allowed moves off contended hosts take the one with the best net gain,
+ * with it done look again, until nothing passes the gates or the plan is full.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "policy/constraints.h"
+#include "policy/gates.h"
+#include "policy/rule.h"
+
+/* Net gains closer than this are equal; the names decide then. 1 us/s. */
+#define TIE 1e-6
+
+struct search {
+    vg_cluster *cluster;
+    size_t n_best; /* 0..2: best, runner-up */
+    struct vg_move best[2];
+    size_t n_held;    /* contended hosts that passed the hold gate */
+    size_t n_allowed; /* moves that no constraint forbids */
+    GPtrArray *why;   /* char *: obstacles met in this pass */
+};
+
+/* Hosts and VMs are walked in name order, so of equal moves the first by name stays. */
+static bool
+is_better(const struct vg_move *a, const struct vg_move *b)
+{
+    return a->net > b->net + TIE;
+}
+
+static void
+keep_best(struct search *search, const struct vg_move *move)
+{
+    if (search->n_best > 0 && !is_better(move, &search->best[0])) {
+        if (search->n_best < 2 || is_better(move, &search->best[1]))
+            search->best[1] = *move;
+        search->n_best = 2;
+        return;
+    }
+    search->best[1] = search->best[0];
+    search->best[0] = *move;
+    search->n_best = MIN(search->n_best + 1, 2);
+}
+
+static void
+try_targets(struct search *search, size_t vm)
+{
+    vg_cluster *cluster = search->cluster;
+    for (size_t to = 0; to < cluster->n_hosts; to++) {
+        struct vg_fit fit;
+        struct vg_move move;
+        char *reason = NULL;
+        if (to == cluster->vms[vm].host)
+            continue;
+        if (vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE ||
+            vg_constraints_moves(cluster, cluster->vms[vm].host, to, &reason) !=
+                VG_CONSTRAINT_NONE) {
+            g_ptr_array_add(search->why, reason);
+            continue;
+        }
+        vg_move_evaluate(cluster, vm, to, &fit, &move);
+        search->n_allowed++;
+        keep_best(search, &move);
+    }
+}
+
+static void
+try_host(struct search *search, size_t host)
+{
+    vg_cluster *cluster = search->cluster;
+    struct vg_contention contention;
+    vg_gate_contention(cluster, host, &contention);
+    g_ptr_array_add(search->why, g_steal_pointer(&contention.what));
+    if (!contention.held)
+        return;
+    search->n_held++;
+    const GArray *vms = cluster->hosts[host].vms;
+    for (guint i = 0; i < vms->len; i++) {
+        size_t vm = g_array_index(vms, size_t, i);
+        char *reason = NULL;
+        if (vg_constraints_vm(cluster, vm, &reason) == VG_CONSTRAINT_NONE)
+            try_targets(search, vm);
+        else
+            g_ptr_array_add(search->why, reason);
+    }
+}
+
+static void
+search_clear(struct search *search)
+{
+    if (search->why)
+        g_ptr_array_free(search->why, TRUE);
+    *search = (struct search){.cluster = search->cluster};
+}
+
+static void
+search_run(struct search *search)
+{
+    search_clear(search);
+    search->why = g_ptr_array_new_with_free_func(g_free);
+    for (size_t host = 0; host < search->cluster->n_hosts; host++)
+        try_host(search, host);
+}
+
+/* To be asked before the move is carried out. */
+static char *
+describe(const vg_cluster *cluster, const struct vg_move *move)
+{
+    const struct vg_host_state *to = &cluster->hosts[move->to];
+    const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
+    struct vg_contention contention;
+    double wanted = vg_load_mean(cluster, &to->floating);
+    for (guint p = 0; p < to->pools->len; p++)
+        wanted += vg_load_mean(cluster, &g_array_index(to->pools, struct vg_load, p));
+
+    vg_gate_contention(cluster, move->from, &contention);
+    GString *text = g_string_new(contention.what);
+    vg_contention_clear(&contention);
+    text->str[0] = g_ascii_toupper(text->str[0]);
+    g_string_append_printf(text,
+                           ". VM '%s' wants %.2f cores; host '%s' has %.0f CPUs, of which its VMs "
+                           "want %.2f, so moving it there wins %.2f cores",
+                           vm->name, vg_snap_vm_demand(vm), to->host->name, to->floating.capacity,
+                           wanted, move->gain.cpu);
+    if (move->gain.gpu > TIE || move->gain.gpu < -TIE)
+        g_string_append_printf(text, " and %.2f GPU engines", move->gain.gpu);
+    g_string_append_printf(text, " at a cost of %.3f.", move->cost_cores);
+    return g_string_free(text, FALSE);
+}
+
+static void
+add_runner_up(const vg_cluster *cluster, const struct search *search, char *take_what,
+              struct vg_plan_action *action)
+{
+    const struct vg_move *best = &search->best[0];
+    const struct vg_move *other = &search->best[1];
+    struct vg_plan_runner_up *runner_up = &action->runner_up;
+
+    runner_up->what = take_what;
+    if (!take_what)
+        return;
+    runner_up->gain = vg_gain_of(other->gain);
+    if (other->net < best->net - TIE)
+        runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
+                                         best->net - other->net, other->net, best->net);
+    else if (other->vm != best->vm)
+        runner_up->why = g_strdup_printf("it wins the same; VM '%s' comes first by name",
+                                         cluster->vms[best->vm].vm->name);
+    else
+        runner_up->why = g_strdup_printf("it wins the same; host '%s' comes first by name",
+                                         cluster->hosts[best->to].host->name);
+}
+
+static bool
+passes_gain(const struct search *search, char **ret_reason)
+{
+    const struct vg_policy_config *config = search->cluster->config;
+    const struct vg_move *best = &search->best[0];
+    return vg_gate_gain(config, best->weighed, best->cost_cores,
+                        vg_loss_weighed(config, best->from_before), ret_reason);
+}
+
+static void
+commit(struct search *search, vg_plan *plan)
+{
+    vg_cluster *cluster = search->cluster;
+    char *text = describe(cluster, &search->best[0]);
+    char *runner_up = search->n_best > 1 ? vg_move_text(cluster, &search->best[1]) : NULL;
+    struct vg_plan_action *action =
+        vg_move_commit(cluster, &search->best[0], vg_rule_names[VG_RULE_COMPLEMENT], plan);
+    action->reason.text = text;
+    add_runner_up(cluster, search, runner_up, action);
+}
+
+/* Why the search ended. */
+static void
+conclude(const struct search *search, char *take_gain_reason, vg_plan *plan)
+{
+    vg_cluster *cluster = search->cluster;
+    g_autofree char *gain_reason = take_gain_reason;
+
+    if (plan->actions->len > 0)
+        plan->verdict = VG_PLAN_CHANGES;
+    else if (search->n_held > 0 && search->n_allowed == 0)
+        plan->verdict = VG_PLAN_INFEASIBLE;
+    else
+        plan->verdict = VG_PLAN_NOTHING_TO_DO;
+
+    if (cluster->n_hosts == 0)
+        vg_plan_add_why(plan, "there is no host in the snapshot");
+    if (cluster->n_hosts == 1 && search->n_held > 0)
+        vg_plan_add_why(plan, "there is no other host in the snapshot");
+    if (gain_reason) {
+        g_autofree char *move = vg_move_text(cluster, &search->best[0]);
+        vg_plan_add_why(plan, "the best other move is to %s: %s", move, gain_reason);
+    }
+    for (guint i = 0; i < search->why->len; i++)
+        vg_plan_add_why(plan, "%s", (const char *)search->why->pdata[i]);
+}
+
+/* CPUs that stand idle on the host itself are nearer than another host. */
+static void
+add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
+{
+    for (size_t host = 0; host < cluster->n_hosts; host++) {
+        double lost = vg_predict_host(cluster, host).cpu;
+        double spread = vg_predict_spread(cluster, host);
+        if (lost - spread >= cluster->config->contention_threshold && lost - spread > TIE)
+            vg_plan_add_note(plan,
+                             "on host '%s' %.2f of the %.2f cores lost could be had without a "
+                             "migration: its VMs were seen on some of its %.0f CPUs only",
+                             cluster->hosts[host].host->name, lost - spread, lost,
+                             cluster->hosts[host].floating.capacity);
+    }
+}
+
+void
+vg_rule_complement(vg_cluster *cluster, vg_plan *plan)
+{
+    struct search search = {.cluster = cluster};
+    char *gain_reason = NULL;
+
+    add_spread_notes(cluster, plan);
+    search_run(&search);
+    while ((int64_t)plan->actions->len < cluster->config->max_moves && search.n_best > 0 &&
+           passes_gain(&search, &gain_reason)) {
+        commit(&search, plan);
+        search_run(&search);
+    }
+    if (search.n_held > 0 && (int64_t)plan->actions->len >= cluster->config->max_moves)
+        vg_plan_add_why(plan, "the plan has %u moves, the most it may", plan->actions->len);
+    conclude(&search, gain_reason, plan);
+    search_clear(&search);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rule of Belkhiri & Dagenais 2024. "Largest majority" is read as in a vote: the number of
+ * GPU-intensive VMs of a host minus the number of its others, which must be positive.
+ */
+#include "config.h"
+
+#include "policy/constraints.h"
+#include "policy/rule.h"
+
+struct majority {
+    int64_t gpu;
+    int64_t all;
+};
+
+static struct majority
+majority_of(const vg_cluster *cluster, size_t host)
+{
+    struct majority majority = {0};
+    const GArray *vms = cluster->hosts[host].vms;
+    for (guint i = 0; i < vms->len; i++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(vms, size_t, i)];
+        majority.gpu += !vm->problem && vm->vm->vm_class == VG_CLASS_GPU;
+    }
+    majority.all = vms->len;
+    return majority;
+}
+
+/* GPU-intensive VMs minus the rest. */
+static int64_t
+margin(struct majority majority)
+{
+    return majority.gpu - (majority.all - majority.gpu);
+}
+
+static bool
+is_over_threshold(const vg_cluster *cluster, const struct vg_vm_state *vm)
+{
+    return !vm->problem && vm->vm->vm_class == VG_CLASS_CPU &&
+           vm->vm->preemptions_per_s > cluster->config->preempt_threshold;
+}
+
+/* The allowed host with the largest majority; ret_second the next best. n_hosts: none. Obstacles
+ * and hosts without a majority are added to why. */
+static size_t
+choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size_t *ret_second,
+              GPtrArray *why)
+{
+    size_t best = cluster->n_hosts;
+    size_t second = cluster->n_hosts;
+    for (size_t host = 0; host < cluster->n_hosts; host++) {
+        struct majority majority = majority_of(cluster, host);
+        struct vg_fit fit;
+        char *reason = NULL;
+        if (host == cluster->vms[vm].host)
+            continue;
+        if (margin(majority) <= 0) {
+            g_ptr_array_add(
+                why,
+                g_strdup_printf("host '%s' has no majority of GPU-intensive VMs: %" G_GINT64_FORMAT
+                                " of %" G_GINT64_FORMAT,
+                                cluster->hosts[host].host->name, majority.gpu, majority.all));
+            continue;
+        }
+        if (vg_constraints_host(cluster, vm, host, &fit, &reason) != VG_CONSTRAINT_NONE ||
+            vg_constraints_moves(cluster, cluster->vms[vm].host, host, &reason) !=
+                VG_CONSTRAINT_NONE) {
+            g_ptr_array_add(why, reason);
+            continue;
+        }
+        if (best == cluster->n_hosts || margin(majority) > margin(majority_of(cluster, best))) {
+            second = best;
+            best = host;
+            *ret_fit = fit;
+        } else if (second == cluster->n_hosts ||
+                   margin(majority) > margin(majority_of(cluster, second))) {
+            second = host;
+        }
+    }
+    *ret_second = second;
+    return best;
+}
+
+/* Of two VMs over the threshold the one that is preempted more often, then the first by name. */
+static int
+by_preemptions(const void *a, const void *b, void *data)
+{
+    const vg_cluster *cluster = data;
+    size_t x = *(const size_t *)a;
+    size_t y = *(const size_t *)b;
+    double left = cluster->vms[x].vm->preemptions_per_s;
+    double right = cluster->vms[y].vm->preemptions_per_s;
+    if (left > right || left < right)
+        return left > right ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static GArray *
+find_victims(vg_cluster *cluster)
+{
+    GArray *victims = g_array_new(FALSE, FALSE, sizeof(size_t));
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        if (is_over_threshold(cluster, &cluster->vms[i]))
+            g_array_append_val(victims, i);
+    }
+    g_array_sort_with_data(victims, by_preemptions, cluster);
+    return victims;
+}
+
+static void
+add_runner_up(const vg_cluster *cluster, size_t vm, size_t second, struct majority winner,
+              struct vg_plan_runner_up *ret)
+{
+    struct vg_fit fit;
+    struct vg_move move;
+    char *reason = NULL;
+    if (second == cluster->n_hosts ||
+        vg_constraints_host(cluster, vm, second, &fit, &reason) != VG_CONSTRAINT_NONE) {
+        g_free(reason);
+        return;
+    }
+    struct majority majority = majority_of(cluster, second);
+    vg_move_evaluate(cluster, vm, second, &fit, &move);
+    ret->what = vg_move_text(cluster, &move);
+    ret->gain = vg_gain_of(move.gain);
+    ret->why = g_strdup_printf(
+        "its majority of GPU-intensive VMs is %s: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
+        ", against %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
+        margin(majority) < margin(winner) ? "smaller" : "the same, and its name comes later",
+        majority.gpu, majority.all, winner.gpu, winner.all);
+}
+
+static void
+try_victim(vg_cluster *cluster, size_t vm, vg_plan *plan, GPtrArray *why)
+{
+    char *reason = NULL;
+    struct vg_fit fit;
+    size_t second = 0;
+    if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE) {
+        g_ptr_array_add(why, reason);
+        return;
+    }
+    size_t target = choose_target(cluster, vm, &fit, &second, why);
+    if (target == cluster->n_hosts)
+        return;
+
+    struct majority majority = majority_of(cluster, target);
+    struct vg_plan_runner_up runner_up = {0};
+    add_runner_up(cluster, vm, second, majority, &runner_up);
+    struct vg_move move;
+    vg_move_evaluate(cluster, vm, target, &fit, &move);
+    struct vg_plan_action *action =
+        vg_move_commit(cluster, &move, vg_rule_names[VG_RULE_PAPER_THRESHOLD], plan);
+    action->runner_up = runner_up;
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+    action->reason.text = g_strdup_printf(
+        "VM '%s' is CPU-intensive (%.2f) and is preempted %.1f times per second, more than %.1f. "
+        "Host '%s' has the largest majority of GPU-intensive VMs: %" G_GINT64_FORMAT
+        " of %" G_GINT64_FORMAT ".%s",
+        snap->name, snap->cpu_intensity, snap->preemptions_per_s,
+        cluster->config->preempt_threshold, cluster->hosts[target].host->name, majority.gpu,
+        majority.all,
+        move.net > 0 ? "" : " The contention model does not expect the move to pay off.");
+    vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity", snap->cpu_intensity);
+    vg_plan_reason_add_input(&action->reason, "preempt_threshold_per_s",
+                             cluster->config->preempt_threshold);
+    vg_plan_reason_add_input(&action->reason, "to_gpu_intensive_vms", (double)majority.gpu);
+    vg_plan_reason_add_input(&action->reason, "to_vms", (double)majority.all);
+}
+
+void
+vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan)
+{
+    g_autoptr(GArray) victims = find_victims(cluster);
+    g_autoptr(GPtrArray) why = g_ptr_array_new_with_free_func(g_free);
+    int64_t limit = MIN(cluster->config->paper_max_moves, cluster->config->max_moves);
+
+    for (guint i = 0; i < victims->len && (int64_t)plan->actions->len < limit; i++)
+        try_victim(cluster, g_array_index(victims, size_t, i), plan, why);
+
+    if (plan->actions->len > 0) {
+        plan->verdict = VG_PLAN_CHANGES;
+        if (victims->len > plan->actions->len && (int64_t)plan->actions->len >= limit)
+            vg_plan_add_why(
+                plan, "%u VMs are over the threshold, the plan may have %" G_GINT64_FORMAT " moves",
+                victims->len, limit);
+        return;
+    }
+    plan->verdict = victims->len > 0 && limit > 0 ? VG_PLAN_INFEASIBLE : VG_PLAN_NOTHING_TO_DO;
+    if (cluster->n_hosts == 0)
+        vg_plan_add_why(plan, "there is no host in the snapshot");
+    else if (victims->len == 0)
+        vg_plan_add_why(plan, "no CPU-intensive VM is preempted more than %.1f times per second",
+                        cluster->config->preempt_threshold);
+    else if (limit == 0)
+        vg_plan_add_why(plan, "the plan may have no moves");
+    else if (cluster->n_hosts == 1)
+        vg_plan_add_why(plan, "there is no other host in the snapshot");
+    for (guint i = 0; i < why->len; i++)
+        vg_plan_add_why(plan, "%s", (const char *)why->pdata[i]);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the rules share, inside the policy only: a move under evaluation, and its way into a plan.
+ */
+#ifndef VG_POLICY_RULE_H
+#define VG_POLICY_RULE_H
+
+#include "model/plan.h"
+#include "policy/predict.h"
+
+struct vg_move {
+    size_t vm;
+    size_t from;
+    size_t to;
+    struct vg_fit fit;
+    struct vg_loss from_before;
+    struct vg_loss from_after;
+    struct vg_loss to_before;
+    struct vg_loss to_after;
+    struct vg_loss gain; /* over both hosts */
+    struct vg_plan_cost cost;
+    double weighed; /* gain in cores */
+    double cost_cores;
+    double net; /* weighed - cost_cores */
+};
+
+/* Predicts a move that constraints allow. Reads the cluster only. */
+void vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
+                      struct vg_move *ret);
+
+/* Appends the action with gain, cost, role, facts and inputs filled in; the rule adds the text and
+ * the runner-up. Then carries the move out in the cluster. */
+struct vg_plan_action *vg_move_commit(vg_cluster *cluster, const struct vg_move *move,
+                                      const char *rule, vg_plan *plan);
+
+/* "move 'vm-a' from 'host-1' to 'host-2'"; the caller frees it. */
+char *vg_move_text(const vg_cluster *cluster, const struct vg_move *move);
+
+/* The rules. They fill verdict, actions, why and notes. */
+void vg_rule_complement(vg_cluster *cluster, vg_plan *plan);
+void vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan);
+
+#endif

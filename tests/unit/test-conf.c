@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Configuration: every type, every way to be wrong, and that the dump reads back.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "base/conf.h"
+#include "base/error.h"
+#include "policy/policy-conf.h"
+
+struct sample {
+    double ratio;
+    int64_t count;
+    bool enabled;
+    int64_t wait_ns;
+    char *label;
+    int color;
+};
+
+static const char *const colors[] = {"red", "green", NULL};
+
+static const struct vg_conf_key keys[] = {
+    {"a", "ratio", VG_CONF_DOUBLE, offsetof(struct sample, ratio), "0.25", 0, 1, NULL, "Ratio."},
+    {"a", "count", VG_CONF_INT, offsetof(struct sample, count), "7", -5, 100, NULL, "Count."},
+    {"a", "enabled", VG_CONF_BOOL, offsetof(struct sample, enabled), "no", 0, 0, NULL, "On."},
+    {"b", "wait", VG_CONF_DURATION, offsetof(struct sample, wait_ns), "90s", 0, 7200, NULL,
+     "Wait."},
+    {"b", "label", VG_CONF_STRING, offsetof(struct sample, label), "", 0, 8, NULL, "Label."},
+    {"b", "color", VG_CONF_ENUM, offsetof(struct sample, color), "green", 0, 0, colors, "Color."},
+};
+
+static int
+parse(const char *text, struct sample *sample, GError **err)
+{
+    return vg_conf_parse(keys, G_N_ELEMENTS(keys), text, strlen(text), sample, err);
+}
+
+static void
+test_defaults(void **state)
+{
+    (void)state;
+    struct sample sample = {0};
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    assert_true(sample.ratio == 0.25);
+    assert_int_equal(sample.count, 7);
+    assert_false(sample.enabled);
+    assert_true(sample.wait_ns == INT64_C(90000000000));
+    assert_string_equal(sample.label, "");
+    assert_int_equal(sample.color, 1);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+    assert_null(sample.label);
+}
+
+static void
+test_values(void **state)
+{
+    (void)state;
+    struct sample sample = {0};
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    assert_int_equal(parse("# comment\n[a]\nratio = 1 \ncount=-5\nenabled=ON\n"
+                           "[b]\nwait=2h\nlabel=x\\sy\ncolor=red\n",
+                           &sample, NULL),
+                     0);
+    assert_true(sample.ratio == 1.0);
+    assert_int_equal(sample.count, -5);
+    assert_true(sample.enabled);
+    assert_true(sample.wait_ns == INT64_C(7200000000000));
+    assert_string_equal(sample.label, "x y");
+    assert_int_equal(sample.color, 0);
+
+    /* An empty text changes nothing. */
+    assert_int_equal(parse("", &sample, NULL), 0);
+    assert_int_equal(sample.count, -5);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+}
+
+static void
+test_durations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } cases[] = {
+        {"[b]\nwait=5", INT64_C(5000000000)},
+        {"[b]\nwait=1.5s", 1500000000},
+        {"[b]\nwait=250ms", 250000000},
+        {"[b]\nwait=3us", 3000},
+        {"[b]\nwait=17ns", 17},
+        {"[b]\nwait=10 min", INT64_C(600000000000)},
+        {"[b]\nwait=0.05d", INT64_C(4320000000000)},
+        {"[b]\nwait=0", 0},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct sample sample = {0};
+        vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+        assert_int_equal(parse(cases[i].text, &sample, NULL), 0);
+        assert_true(sample.wait_ns == cases[i].ns);
+        vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+    }
+}
+
+/* Each is refused, the message names what is wrong, and nothing was taken over. */
+static void
+test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"[c]\nx=1", "unknown group [c]"},
+        {"[a]\nratios=1", "unknown key 'ratios' in [a]"},
+        {"[a]\nratio[de]=1", "unknown key 'ratio[de]' in [a]"},
+        {"[a]\ncount=8\nratio=1.01", "[a] ratio: '1.01' is out of range (0 to 1)"},
+        {"[a]\nratio=nan", "[a] ratio: 'nan' is not a number"},
+        {"[a]\nratio=0.5x", "is not a number"},
+        {"[a]\nratio=", "is not a number"},
+        {"[a]\ncount=101", "[a] count: '101' is out of range (-5 to 100)"},
+        {"[a]\ncount=-6", "out of range"},
+        {"[a]\ncount=99999999999999999999", "out of range"},
+        {"[a]\ncount=1.0", "is not a whole number"},
+        {"[a]\nenabled=2", "is not true or false"},
+        {"[b]\nwait=7201", "[b] wait: '7201' is out of range (0s to 7200s)"},
+        {"[b]\nwait=3 weeks", "is not a duration"},
+        {"[b]\nlabel=123456789", "(0 to 8 bytes)"},
+        {"[b]\ncolor=blue", "is not one of: red, green"},
+        {"ratio=1", "group"},
+        {"[a]\nratio\n", "ratio"},
+        {"[b]\nlabel=\\q", "[b] label"},
+        {"[a]\nratio=\xff", "not UTF-8"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) err = NULL;
+        struct sample sample = {0};
+        vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+        if (parse(cases[i].text, &sample, &err) == 0)
+            fail_msg("'%s' was accepted", cases[i].text);
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+        if (!strstr(err->message, cases[i].message))
+            fail_msg("'%s' does not say '%s'", err->message, cases[i].message);
+        assert_int_equal(sample.count, 7);
+        vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+    }
+}
+
+static void
+test_size_limit(void **state)
+{
+    (void)state;
+    struct sample sample = {0};
+    g_autoptr(GError) err = NULL;
+    g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
+    memset(text, '\n', VG_CONF_TEXT_MAX + 1);
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    assert_int_equal(vg_conf_parse(keys, G_N_ELEMENTS(keys), text, VG_CONF_TEXT_MAX, &sample, NULL),
+                     0);
+    assert_int_equal(
+        vg_conf_parse(keys, G_N_ELEMENTS(keys), text, VG_CONF_TEXT_MAX + 1, &sample, &err), -1);
+    assert_non_null(strstr(err->message, "1048577"));
+    /* A NUL is not text. */
+    assert_int_equal(vg_conf_parse(keys, G_N_ELEMENTS(keys), "[a]\0x", 5, &sample, NULL), -1);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+}
+
+static void
+test_dump(void **state)
+{
+    (void)state;
+    struct sample sample = {0};
+    struct sample again = {0};
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &again);
+    assert_int_equal(
+        parse("[a]\nratio=0.1\ncount=3\n[b]\nwait=1500ms\nlabel= a\\n\n", &sample, NULL), 0);
+    g_autofree char *dump = vg_conf_dump(keys, G_N_ELEMENTS(keys), &sample);
+    assert_non_null(strstr(dump, "ratio=0.1\n"));
+    assert_non_null(strstr(dump, "wait=1500ms\n"));
+    assert_non_null(strstr(dump, "# Ratio. Range 0 to 1, default 0.25.\n"));
+    assert_non_null(strstr(dump, "# Color. One of: red, green; default green.\n"));
+    assert_int_equal(parse(dump, &again, NULL), 0);
+    assert_true(again.ratio == sample.ratio && again.wait_ns == sample.wait_ns);
+    assert_string_equal(again.label, sample.label);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &again);
+}
+
+static void
+test_policy_table(void **state)
+{
+    (void)state;
+    struct vg_policy_config config;
+    struct vg_policy_config again;
+    g_autoptr(GError) err = NULL;
+    vg_policy_config_init(&config);
+    assert_true(config.score.half_life_ns == INT64_C(60000000000));
+    assert_true(config.score.cpu_enter == 0.3 && config.score.cpu_leave == 0.2);
+    assert_true(config.preempt_threshold == 10);
+    assert_true(config.hold_ns == INT64_C(30000000000));
+    assert_int_equal(config.max_moves, 3);
+    assert_int_equal(config.rule, VG_RULE_COMPLEMENT);
+
+    g_autofree char *dump = vg_policy_config_dump(&config);
+    assert_int_equal(vg_policy_config_parse(dump, strlen(dump), &again, NULL), 0);
+    g_autofree char *dump_again = vg_policy_config_dump(&again);
+    assert_string_equal(dump, dump_again);
+
+    static const char crossed[] = "[score]\ncpu_leave=0.4\n";
+    again.max_moves = 99;
+    assert_int_equal(vg_policy_config_parse(crossed, strlen(crossed), &again, &err), -1);
+    assert_non_null(strstr(err->message, "cpu_leave"));
+    assert_int_equal(again.max_moves, 99);
+
+    enum vg_rule_id rule;
+    assert_int_equal(vg_rule_from_name("paper-threshold", &rule, NULL), 0);
+    assert_int_equal(rule, VG_RULE_PAPER_THRESHOLD);
+    g_clear_error(&err);
+    assert_int_equal(vg_rule_from_name("magic", &rule, &err), -1);
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_values),
+        cmocka_unit_test(test_durations),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_size_limit),   cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_policy_table),
+    };
+    return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
+}

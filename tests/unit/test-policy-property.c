@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random clusters through both rules. For each: the plan is the same to the byte whatever the
+ * order of the input; no move breaks a constraint, judged by this file's own reading of them; and
+ * the gain of each move is the difference of this file's own contention figures before and after.
+ *
+ * These figures are written differently on purpose: with L the sum of max(0, demand - CPUs) over
+ * the pools, a host loses max(L, all demand - all CPUs).
+ */
+#include "config.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "policy/policy.h"
+
+#define S         INT64_C(1000000000)
+#define GIB       (INT64_C(1) << 30)
+#define WINDOWS   6
+#define ROUNDS    400
+#define VMS_MAX   64
+#define HOSTS_MAX 6
+
+static double
+pick(GRand *rand, double low, double high)
+{
+    return g_rand_double_range(rand, low, high);
+}
+
+static bool
+chance(GRand *rand, double probability)
+{
+    return g_rand_double(rand) < probability;
+}
+
+static void
+random_profile(GRand *rand, struct vg_snap_vm *vm, double mean)
+{
+    if (chance(rand, 0.3))
+        return;
+    vm->profile.window_ns = chance(rand, 0.15) ? 2 * S : S;
+    int n = g_rand_int_range(rand, 1, WINDOWS + 1);
+    bool with_gpu = chance(rand, 0.5);
+    for (int i = 0; i < n; i++) {
+        double cpu = mean * pick(rand, 0, 2);
+        double gpu = pick(rand, 0, 1);
+        g_array_append_val(vm->profile.cpu, cpu);
+        if (with_gpu)
+            g_array_append_val(vm->profile.gpu, gpu);
+    }
+}
+
+/* CPUs of a block of two, or none. Blocks do not overlap, so they are the pools. */
+static void
+random_cpus(GRand *rand, const struct vg_snap_host *host, struct vg_snap_vm *vm)
+{
+    int32_t blocks = (int32_t)host->cpus / 2;
+    if (blocks < 2 || chance(rand, 0.4))
+        return;
+    int32_t first = 2 * g_rand_int_range(rand, 0, blocks);
+    int32_t second = first + 1;
+    g_array_append_val(vm->cpus, first);
+    g_array_append_val(vm->cpus, second);
+}
+
+static void
+random_vm(GRand *rand, struct vg_snap_host *host, const char *name)
+{
+    static const char *const groups[] = {"g1", "g2", "g3"};
+    static const char *const models[] = {"m1", "m2"};
+    struct vg_snap_vm *vm = vg_snap_host_add_vm(host, name);
+    double demand = pick(rand, 0, 1.5);
+    vm->vcpus = 2;
+    vm->memory_bytes = g_rand_int_range(rand, 0, 4) * GIB;
+    vm->run_share = demand * 0.6;
+    vm->preempt_share = demand * 0.3;
+    vm->wake_wait_share = demand * 0.1;
+    vm->preemptions_per_s = pick(rand, 0, 40);
+    vm->vm_class = (enum vg_vm_class)g_rand_int_range(rand, 0, VG_CLASS_MAX);
+    vm->pinned = chance(rand, 0.05);
+    vm->never_move = chance(rand, 0.05);
+    vm->problem = chance(rand, 0.05) ? g_strdup("broken") : NULL;
+    if (chance(rand, 0.2))
+        g_ptr_array_add(vm->affinity, g_strdup(groups[g_rand_int_range(rand, 0, 3)]));
+    if (chance(rand, 0.2))
+        g_ptr_array_add(vm->anti_affinity, g_strdup(groups[g_rand_int_range(rand, 0, 3)]));
+    if (chance(rand, 0.2))
+        vm->cpu_model = g_strdup(models[g_rand_int_range(rand, 0, 2)]);
+    random_cpus(rand, host, vm);
+    random_profile(rand, vm, demand);
+    if (host->gpus->len > 0 && chance(rand, 0.4)) {
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        use->device = g_strdup(((struct vg_snap_gpu *)host->gpus->pdata[0])->device);
+        use->engine = g_strdup("rcs0");
+        use->vgpu_type = g_strdup(chance(rand, 0.8) ? "t1" : "t2");
+        use->share = pick(rand, 0, 0.8);
+        use->wait_share = pick(rand, 0, 3);
+        use->memory_bytes = GIB;
+        g_ptr_array_add(vm->gpu, use);
+        vm->gpu_known = chance(rand, 0.8);
+        vm->gpu_intensity = pick(rand, 0, 1);
+    }
+}
+
+static void
+random_host(GRand *rand, vg_snapshot *snapshot, int index)
+{
+    g_autofree char *name = g_strdup_printf("h%d", index);
+    struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
+    host->cpus = g_rand_int_range(rand, 1, 7);
+    host->maintenance = chance(rand, 0.1);
+    host->cpu_model = chance(rand, 0.5) ? g_strdup("m1") : NULL;
+    host->memory_bytes = chance(rand, 0.8) ? 16 * GIB : 0;
+    host->memory_free_bytes = host->memory_bytes ? g_rand_int_range(rand, 0, 9) * GIB : 0;
+    if (chance(rand, 0.6)) {
+        g_autofree char *device = g_strdup_printf("card-%s", name);
+        struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(host, device);
+        gpu->memory_bytes = 8 * GIB;
+        gpu->memory_free_bytes = g_rand_int_range(rand, 0, 4) * GIB;
+        struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
+        type->type = g_strdup("t1");
+        type->free = g_rand_int_range(rand, 0, 3);
+        g_ptr_array_add(gpu->vgpu_types, type);
+    }
+    int n_vms = g_rand_int_range(rand, 0, 8);
+    for (int i = 0; i < n_vms; i++) {
+        g_autofree char *vm = g_strdup_printf("%s-vm%d", name, i);
+        random_vm(rand, host, vm);
+    }
+}
+
+static vg_snapshot *
+random_snapshot(GRand *rand)
+{
+    vg_snapshot *snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    int n_hosts = g_rand_int_range(rand, 1, HOSTS_MAX + 1);
+    for (int i = 0; i < n_hosts; i++)
+        random_host(rand, snapshot, i);
+    return snapshot;
+}
+
+static void
+shuffle(GRand *rand, GPtrArray *list)
+{
+    for (guint i = list->len; i > 1; i--) {
+        guint k = (guint)g_rand_int_range(rand, 0, (int)i);
+        void *other = list->pdata[k];
+        list->pdata[k] = list->pdata[i - 1];
+        list->pdata[i - 1] = other;
+    }
+}
+
+static void
+shuffle_snapshot(GRand *rand, vg_snapshot *snapshot)
+{
+    shuffle(rand, snapshot->hosts);
+    for (guint h = 0; h < snapshot->hosts->len; h++) {
+        struct vg_snap_host *host = snapshot->hosts->pdata[h];
+        shuffle(rand, host->vms);
+        for (guint v = 0; v < host->vms->len; v++) {
+            struct vg_snap_vm *vm = host->vms->pdata[v];
+            shuffle(rand, vm->affinity);
+            shuffle(rand, vm->anti_affinity);
+        }
+    }
+}
+
+/* This file's own model. */
+struct toy_vm {
+    const struct vg_snap_vm *vm;
+    const struct vg_snap_host *host;
+    int block; /* first CPU of its block, or -1 */
+    double cpu[WINDOWS];
+    double gpu[WINDOWS];
+};
+
+struct toy {
+    size_t n;
+    size_t windows;
+    struct toy_vm vms[VMS_MAX];
+    int64_t memory_taken[HOSTS_MAX]; /* by the plan, index in the sorted snapshot */
+    int64_t gpus_taken[HOSTS_MAX];
+    int64_t moves[HOSTS_MAX];
+};
+
+/* S is in the majority or 2 S is: the policy takes what most have, of equals the shorter. */
+static int64_t
+common_window(const vg_snapshot *snapshot)
+{
+    int balance = 0;
+    for (guint h = 0; h < snapshot->hosts->len; h++) {
+        const struct vg_snap_host *host = snapshot->hosts->pdata[h];
+        for (guint v = 0; v < host->vms->len; v++) {
+            const struct vg_snap_profile *profile =
+                &((const struct vg_snap_vm *)host->vms->pdata[v])->profile;
+            if (profile->cpu->len > 0)
+                balance += profile->window_ns == S ? 1 : -1;
+        }
+    }
+    return balance >= 0 ? S : 2 * S;
+}
+
+static void
+toy_demand(struct toy_vm *toy, const GArray *values, bool usable, double fill, double scale,
+           size_t windows, double *ret)
+{
+    (void)toy;
+    for (size_t back = 0; back < windows; back++) { /* from the newest */
+        double value = fill;
+        if (usable && back < values->len)
+            value = scale * g_array_index(values, double, values->len - 1 - back);
+        ret[windows - 1 - back] = value;
+    }
+}
+
+static void
+toy_add(struct toy *toy, const struct vg_snap_host *host, const struct vg_snap_vm *vm,
+        int64_t window_ns)
+{
+    struct toy_vm *entry = &toy->vms[toy->n++];
+    bool usable = vm->profile.window_ns == window_ns;
+    double mean = 0;
+    double level = 0;
+    entry->vm = vm;
+    entry->host = host;
+    entry->block = vm->cpus->len > 0 && (int64_t)vm->cpus->len < host->cpus
+                       ? g_array_index(vm->cpus, int32_t, 0)
+                       : -1;
+    if (vm->problem)
+        return;
+    toy_demand(entry, vm->profile.cpu, usable,
+               vm->run_share + vm->preempt_share + vm->wake_wait_share, 1, toy->windows,
+               entry->cpu);
+    if (vm->gpu->len == 0)
+        return;
+    const struct vg_snap_gpu_use *use = vm->gpu->pdata[0];
+    level = use->share + use->wait_share;
+    if (vm->gpu_known && level > vm->gpu_intensity)
+        level = fmax(use->share, vm->gpu_intensity);
+    level = fmin(level, 1);
+    for (guint i = 0; i < vm->profile.gpu->len; i++)
+        mean += g_array_index(vm->profile.gpu, double, i) / vm->profile.gpu->len;
+    toy_demand(entry, vm->profile.gpu, usable && mean > 0, level, level / fmax(mean, 1e-12),
+               toy->windows, entry->gpu);
+    for (size_t w = 0; w < toy->windows; w++)
+        entry->gpu[w] = fmin(entry->gpu[w], 1);
+}
+
+static void
+toy_init(struct toy *toy, const vg_snapshot *snapshot)
+{
+    int64_t window_ns = common_window(snapshot);
+    memset(toy, 0, sizeof(*toy));
+    toy->windows = 1;
+    for (int pass = 0; pass < 2; pass++) {
+        for (guint h = 0; h < snapshot->hosts->len; h++) {
+            const struct vg_snap_host *host = snapshot->hosts->pdata[h];
+            for (guint v = 0; v < host->vms->len; v++) {
+                const struct vg_snap_vm *vm = host->vms->pdata[v];
+                if (pass == 1)
+                    toy_add(toy, host, vm, window_ns);
+                else if (vm->profile.window_ns == window_ns)
+                    toy->windows = MAX(toy->windows, vm->profile.cpu->len);
+            }
+        }
+    }
+}
+
+static void
+toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, double *ret_gpu)
+{
+    *ret_cpu = 0;
+    *ret_gpu = 0;
+    for (size_t w = 0; w < toy->windows; w++) {
+        for (guint h = 0; h < snapshot->hosts->len; h++) {
+            const struct vg_snap_host *host = snapshot->hosts->pdata[h];
+            double blocks[8] = {0};
+            double all = 0;
+            double gpu = 0;
+            double over = 0;
+            for (size_t i = 0; i < toy->n; i++) {
+                const struct toy_vm *vm = &toy->vms[i];
+                if (vm->host != host)
+                    continue;
+                all += vm->cpu[w];
+                gpu += vm->gpu[w];
+                if (vm->block >= 0)
+                    blocks[vm->block] += vm->cpu[w];
+            }
+            for (size_t b = 0; b < G_N_ELEMENTS(blocks); b++)
+                over += fmax(0, blocks[b] - 2);
+            *ret_cpu += fmax(over, all - (double)host->cpus) / (double)toy->windows;
+            *ret_gpu += fmax(0, gpu - 1) / (double)toy->windows;
+        }
+    }
+}
+
+static bool
+share_group(const GPtrArray *a, const GPtrArray *b)
+{
+    for (guint i = 0; i < a->len; i++) {
+        for (guint k = 0; k < b->len; k++) {
+            if (strcmp(a->pdata[i], b->pdata[k]) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void
+check_neighbours(const struct toy *toy, const struct toy_vm *vm, const struct vg_snap_host *to)
+{
+    for (size_t i = 0; i < toy->n; i++) {
+        const struct toy_vm *other = &toy->vms[i];
+        if (other == vm)
+            continue;
+        if (share_group(vm->vm->affinity, other->vm->affinity))
+            assert_ptr_equal(other->host, to);
+        if (share_group(vm->vm->anti_affinity, other->vm->anti_affinity))
+            assert_ptr_not_equal(other->host, to);
+    }
+}
+
+static void
+check_gpu(const struct vg_snap_vm *vm, const struct vg_snap_host *to, int64_t taken)
+{
+    if (vm->gpu->len == 0)
+        return;
+    const struct vg_snap_gpu_use *use = vm->gpu->pdata[0];
+    assert_int_equal(to->gpus->len, 1);
+    const struct vg_snap_gpu *gpu = to->gpus->pdata[0];
+    assert_string_equal(use->vgpu_type, "t1");
+    assert_true(((const struct vg_snap_vgpu_type *)gpu->vgpu_types->pdata[0])->free > taken);
+    assert_true(gpu->memory_free_bytes >= (taken + 1) * GIB);
+}
+
+static guint
+host_index(const vg_snapshot *snapshot, const struct vg_snap_host *host)
+{
+    guint i = 0;
+    while (snapshot->hosts->pdata[i] != host)
+        i++;
+    return i;
+}
+
+static void
+check_action(struct toy *toy, const vg_snapshot *snapshot, const struct vg_policy_config *config,
+             const struct vg_plan_action *action)
+{
+    struct toy_vm *vm = NULL;
+    for (size_t i = 0; i < toy->n; i++) {
+        if (strcmp(toy->vms[i].vm->name, action->vm) == 0)
+            vm = &toy->vms[i];
+    }
+    const struct vg_snap_host *to = vg_snapshot_find_host(snapshot, action->to);
+    assert_non_null(vm);
+    assert_non_null(to);
+    guint to_index = host_index(snapshot, to);
+    guint from_index = host_index(snapshot, vm->host);
+    assert_string_equal(vm->host->name, action->from);
+    assert_true(g_str_has_prefix(action->vm, action->from)); /* at home: a VM moves once */
+    assert_ptr_not_equal(vm->host, to);
+    assert_false(to->maintenance || vm->vm->pinned || vm->vm->never_move || vm->vm->problem);
+    if (vm->vm->cpu_model)
+        assert_string_equal(vm->vm->cpu_model, to->cpu_model);
+    int64_t memory = vm->vm->memory_bytes ? vm->vm->memory_bytes : config->assumed_memory_bytes;
+    toy->memory_taken[to_index] += memory;
+    if (to->memory_bytes > 0)
+        assert_true(toy->memory_taken[to_index] <= to->memory_free_bytes);
+    check_neighbours(toy, vm, to);
+    check_gpu(vm->vm, to, toy->gpus_taken[to_index]);
+    toy->gpus_taken[to_index] += vm->vm->gpu->len > 0;
+    assert_true(++toy->moves[to_index] <= config->max_moves_per_host);
+    assert_true(++toy->moves[from_index] <= config->max_moves_per_host);
+
+    double cpu_before = 0;
+    double gpu_before = 0;
+    double cpu_after = 0;
+    double gpu_after = 0;
+    toy_loss(toy, snapshot, &cpu_before, &gpu_before);
+    vm->host = to;
+    vm->block = -1;
+    toy_loss(toy, snapshot, &cpu_after, &gpu_after);
+    double cpu_error = (cpu_before - cpu_after) * 1e9 - (double)action->gain.lost_cpu_ns_per_s;
+    double gpu_error = (gpu_before - gpu_after) * 1e9 - (double)action->gain.gpu_wait_ns_per_s;
+    if (fabs(cpu_error) > 2 || fabs(gpu_error) > 2)
+        fail_msg("%s to %s: off by %.0f and %.0f ns/s", action->vm, action->to, cpu_error,
+                 gpu_error);
+}
+
+static void
+check_round(uint32_t seed, size_t *actions)
+{
+    struct vg_policy_config config;
+    vg_policy_config_init(&config);
+    config.min_gain = 0.01;
+    config.max_moves = 6;
+    config.paper_max_moves = 6;
+    config.max_moves_per_host = 1 + seed % 3;
+    config.hold_fraction = 0.2;
+    for (int rule = 0; rule < VG_RULE_MAX; rule++) {
+        GRand *rand = g_rand_new_with_seed(seed);
+        GRand *same = g_rand_new_with_seed(seed);
+        g_autoptr(vg_snapshot) straight = random_snapshot(rand);
+        g_autoptr(vg_snapshot) shuffled = random_snapshot(same);
+        shuffle_snapshot(same, shuffled);
+        assert_int_equal(vg_snapshot_seal(straight, NULL), 0);
+        assert_int_equal(vg_snapshot_seal(shuffled, NULL), 0);
+        g_autoptr(vg_plan) plan = vg_policy_plan(straight, &config, (enum vg_rule_id)rule, NULL);
+        g_autoptr(vg_plan) again = vg_policy_plan(shuffled, &config, (enum vg_rule_id)rule, NULL);
+        g_autoptr(json_object) json = vg_plan_to_json(plan);
+        g_autoptr(json_object) json_again = vg_plan_to_json(again);
+        g_autofree char *text = vg_json_to_text(json, true);
+        g_autofree char *text_again = vg_json_to_text(json_again, true);
+        assert_string_equal(text, text_again);
+
+        struct toy toy;
+        toy_init(&toy, straight);
+        for (guint i = 0; i < plan->actions->len; i++)
+            check_action(&toy, straight, &config, plan->actions->pdata[i]);
+        assert_int_equal(plan->verdict == VG_PLAN_CHANGES, plan->actions->len > 0);
+        assert_true(plan->actions->len > 0 || plan->why->len > 0);
+        *actions += plan->actions->len;
+        g_rand_free(rand);
+        g_rand_free(same);
+    }
+}
+
+static void
+test_random_clusters(void **state)
+{
+    (void)state;
+    const char *given = getenv("VG_SEED");
+    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : g_random_int();
+    size_t actions = 0;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        print_message("# VG_SEED=%u\n", seed + i);
+        check_round(seed + i, &actions);
+    }
+    print_message("# %d clusters, %zu actions\n", ROUNDS, actions);
+    assert_true(actions > ROUNDS / 10);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_clusters),
+    };
+    return cmocka_run_group_tests_name("policy-property", tests, NULL, NULL);
+}

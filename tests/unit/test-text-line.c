@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lines of trace text: every spelling of the columns and of every event, and comms that look like
+ * something else.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "tests/unit/text-reading.h"
+
+/* ---- the columns ---- */
+
+static void
+test_columns(void **state)
+{
+    (void)state;
+    struct vg_event e;
+
+    e = reading_one("<...>-62567 [030] 2758596.349023: kvm_entry:            vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 2758596349023000, 30, 62567, VG_NONE);
+    assert_string_equal(e.kvm.comm, "");
+    e = reading_one("          <idle>-0       [001] d..2.    39.604000: x: y\n");
+    assert_head(&e, VG_EVENT_OTHER, 39604000000, 1, 0, VG_NONE);
+    e = reading_one("   CPU 0/KVM-142     (    120) [000] d..1.    10.000001: kvm_entry: vcpu 0\n");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 10000001000, 0, 142, 120);
+    assert_string_equal(e.kvm.comm, "CPU 0/KVM");
+    e = reading_one("CPU 0/KVM-142 (-------) [000] .... 10.000001: kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 10000001000, 0, 142, VG_NONE);
+    e = reading_one("a-1 [007] d.h1..2 0.000001: kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1000, 7, 1, VG_NONE);
+    e = reading_one("\tvery-long-thread-name-it-has-1-2 [000] 1.0: kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1000000000, 0, 2, VG_NONE);
+    assert_string_equal(e.kvm.comm, "very-long-threa");
+    /* Lines of another tracer have no event name. */
+    e = reading_one("      foo-3     [001] d..1.   5630.700000: do_idle <-cpu_startup_entry");
+    assert_head(&e, VG_EVENT_OTHER, 5630700000000, 1, 3, VG_NONE);
+}
+
+static void
+test_perf_columns(void **state)
+{
+    (void)state;
+    struct vg_event e;
+
+    e = reading_one("fc_vcpu 1  599500 [039] 1377662.550637: kvm:kvm_entry:  vcpu 1 rip 0xff");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1377662550637000, 39, 599500, VG_NONE);
+    assert_string_equal(e.kvm.comm, "fc_vcpu 1");
+    e = reading_one("   CPU 0/KVM  5403/5404  [000]  1.5:       kvm:kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1500000000, 0, 5404, 5403);
+    assert_string_equal(e.kvm.comm, "CPU 0/KVM");
+    e = reading_one("   a-5 [2]  12 [003]  1.5:          1 kvm:kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1500000000, 3, 12, VG_NONE);
+    assert_string_equal(e.kvm.comm, "a-5 [2]");
+    e = reading_one("   :77    77 [001]  1.5: kvm:kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1500000000, 1, 77, VG_NONE);
+    assert_string_equal(e.kvm.comm, "");
+    e = reading_one("   :-1    -1 [001]  1.5: kvm:kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1500000000, 1, VG_NONE, VG_NONE);
+}
+
+static void
+test_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } times[] = {
+        {"0.0", 0},
+        {"0.000000001", 1},
+        {"12.3", 12300000000},
+        {"12.345678901", 12345678901},
+        {"00012.000000", 12000000000},
+        {"9223372035.999999999", 9223372035999999999},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(times); i++) {
+        g_autofree char *line = g_strdup_printf("a-1 [0] %s: x: y", times[i].text);
+        struct vg_event e = reading_one(line);
+        assert_int_equal(e.ts_ns, times[i].ns);
+    }
+    static const char *const wrong[] = {
+        "a-1 [0] 9223372036.0: x: y",           "a-1 [0] 1.0000000001: x: y", "a-1 [0] 1.: x: y",
+        "a-1 [0] 99999999999999999999.0: x: y", "a-1 [0] -1.0: x: y",         "a-1 [0] 1.0 x: y",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) err = NULL;
+        assert_null(vg_text_open_memory("test", wrong[i], strlen(wrong[i]), &err));
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    }
+}
+
+static void
+test_counter_clock(void **state)
+{
+    (void)state;
+    const char *text = "# tracer: nop\na-1 [000] d... 123456789: sched_wakeup: comm=a pid=1 "
+                       "prio=1 target_cpu=0\n";
+    g_autoptr(GError) err = NULL;
+
+    assert_null(vg_text_open_memory("clock.txt", text, strlen(text), &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    assert_non_null(strstr(err->message, "clock.txt"));
+    assert_non_null(strstr(err->message, "seconds"));
+
+    /* In the middle of a file it is a problem of that line. */
+    struct reading r;
+    reading_text(&r, "a-1 [0] 1.0: x: y\na-1 [0] 77: x: y\na-1 [0] 2.0: x: y\n");
+    assert_int_equal(r.events->len, 2);
+    assert_int_equal(r.recording->problems.list->len, 1);
+    assert_int_equal(reading_problem(&r, 0)->offset, 18);
+    reading_done(&r);
+}
+
+/* ---- the events ---- */
+
+static void
+assert_switch(const char *line, const char *prev_comm, int prev_tid, enum vg_prev_state state,
+              const char *next_comm, int next_tid)
+{
+    struct vg_event event = reading_one(line);
+
+    assert_int_equal(event.type, VG_EVENT_SCHED_SWITCH);
+    assert_string_equal(event.sched_switch.prev_comm, prev_comm);
+    assert_int_equal(event.sched_switch.prev_tid, prev_tid);
+    assert_int_equal(event.sched_switch.prev_state, state);
+    assert_string_equal(event.sched_switch.next_comm, next_comm);
+    assert_int_equal(event.sched_switch.next_tid, next_tid);
+}
+
+static void
+assert_wakeup(const char *line, enum vg_event_type type, const char *comm, int tid, int cpu)
+{
+    struct vg_event event = reading_one(line);
+
+    assert_int_equal(event.type, type);
+    assert_string_equal(event.wakeup.comm, comm);
+    assert_int_equal(event.wakeup.tid, tid);
+    assert_int_equal(event.wakeup.target_cpu, cpu);
+}
+
+static void
+assert_exit(const char *body, enum vg_exit_class exit_class)
+{
+    g_autofree char *line = g_strconcat("CPU 0/KVM-142 [000] d..1. 1.0: kvm_exit: ", body, NULL);
+    struct vg_event event = reading_one(line);
+
+    assert_head(&event, VG_EVENT_KVM_EXIT, 1000000000, 0, 142, VG_NONE);
+    assert_int_equal(event.kvm.exit_class, exit_class);
+    assert_string_equal(event.kvm.comm, "CPU 0/KVM");
+}
+
+#define P "x-1 [000] d..2. 1.0: sched_switch: "
+
+static void
+test_switch(void **state)
+{
+    (void)state;
+    assert_switch(P "prev_comm=CPU 0/KVM prev_pid=142 prev_prio=120 prev_state=R ==> next_comm=x "
+                    "next_pid=3 next_prio=120",
+                  "CPU 0/KVM", 142, VG_PREV_RUNNABLE, "x", 3);
+    assert_switch(P "CPU 0/KVM:142 [120] R ==> swapper/0:0 [120]", "CPU 0/KVM", 142,
+                  VG_PREV_RUNNABLE, "swapper/0", 0);
+    assert_switch(P "[FAILED TO PARSE] prev_comm=a prev_pid=1 prev_prio=120 prev_state=256 "
+                    "next_comm=b next_pid=2 next_prio=-1",
+                  "a", 1, VG_PREV_RUNNABLE, "b", 2);
+    assert_switch(P "prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 "
+                    "next_prio=120 ffffffff81f0a1b2 __schedule",
+                  "a", 1, VG_PREV_BLOCKED, "b", 2);
+    /* A field that nobody has told us of. */
+    assert_switch(P "prev_comm=a b prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=c d "
+                    "next_pid=2 next_prio=120 extra=5",
+                  "a b", 1, VG_PREV_BLOCKED, "c d", 2);
+}
+
+static void
+test_switch_states(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum vg_prev_state state;
+    } states[] = {
+        {"R", VG_PREV_RUNNABLE},     {"R+", VG_PREV_RUNNABLE}, {"S", VG_PREV_BLOCKED},
+        {"D", VG_PREV_BLOCKED},      {"D|K", VG_PREV_BLOCKED}, {"I", VG_PREV_BLOCKED},
+        {"t", VG_PREV_BLOCKED},      {"P", VG_PREV_BLOCKED},   {"X", VG_PREV_EXITED},
+        {"Z", VG_PREV_EXITED},       {"x", VG_PREV_EXITED},    {"0", VG_PREV_RUNNABLE},
+        {"0x100", VG_PREV_RUNNABLE}, {"1", VG_PREV_BLOCKED},   {"16", VG_PREV_EXITED},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
+        g_autofree char *kernel = g_strdup_printf(
+            P "prev_comm=a prev_pid=1 prev_prio=120 prev_state=%s ==> next_comm=b next_pid=2 "
+              "next_prio=120",
+            states[i].text);
+        g_autofree char *plugin = g_strdup_printf(P "a:1 [120] %s ==> b:2 [120]", states[i].text);
+        assert_switch(kernel, "a", 1, states[i].state, "b", 2);
+        assert_switch(plugin, "a", 1, states[i].state, "b", 2);
+    }
+}
+
+/* Every comm in every place of every spelling, with every other one beside it. */
+static void
+test_nasty_comms(void **state)
+{
+    (void)state;
+    static const char *const comms[] = {
+        "a",
+        "CPU 0/KVM",
+        "gnome-shel:cs0",
+        "kworker/u32:0",
+        "a=b",
+        "x-1 [000]",
+        " ==> b:8 [120]",
+        "S ==> b",
+        " prev_pid=1",
+        " next_pid=1",
+        " ==> next_com",
+        " prev_state=R",
+        "pid=1 prio=2",
+        "a:1 [120]",
+        " target_cpu=0",
+        " CPU:000",
+        "[FAILED TO PARS",
+        "success=1",
+        "R ==> a:1 [1]",
+        "=,=, x=1, y",
+        "(12)",
+        ":7",
+        "1234",
+        "-5",
+        "\xc3\xa4\xff#",
+        " dest_cpu=1",
+        "x prio=1",
+        "x pid=1 prio=1",
+        "comm=comm=comm=",
+        " ==> next_comm=",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(comms); i++) {
+        assert_true(strlen(comms[i]) < VG_COMM_LEN);
+        for (size_t k = 0; k < G_N_ELEMENTS(comms); k++) {
+            const char *a = comms[i], *b = comms[k];
+            g_autofree char *kernel =
+                g_strdup_printf(P "prev_comm=%s prev_pid=71 prev_prio=120 prev_state=S ==> "
+                                  "next_comm=%s next_pid=72 next_prio=120",
+                                a, b);
+            g_autofree char *raw = g_strdup_printf(P "[FAILED TO PARSE] prev_comm=%s prev_pid=71 "
+                                                     "prev_prio=120 prev_state=1 next_comm=%s "
+                                                     "next_pid=72 next_prio=120",
+                                                   a, b);
+            assert_switch(kernel, a, 71, VG_PREV_BLOCKED, b, 72);
+            assert_switch(raw, a, 71, VG_PREV_BLOCKED, b, 72);
+            /* The body's own blanks in front cannot be told from a comm's. */
+            if (a[0] == ' ' || a[0] == '[')
+                continue;
+            g_autofree char *plugin = g_strdup_printf(P "%s:71 [120] S ==> %s:72 [120]", a, b);
+            assert_switch(plugin, a, 71, VG_PREV_BLOCKED, b, 72);
+        }
+    }
+}
+
+static void
+test_nasty_recorders(void **state)
+{
+    (void)state;
+    static const char *const comms[] = {
+        "CPU 0/KVM",     "gnome-shel:cs0",
+        "a-1 [0]",       "x-1 (  12)",
+        "[000] 1.0",     "[1] d... 2.0: x",
+        "#not a remark", "=> foo",
+        "deadbeef x",    "CPU:1 [LOST 5",
+        "LOST 5 events", "cpus:2",
+        "a  ",           "-1",
+        "12 34",         "x/12",
+        "(-------)",     "x:",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(comms); i++) {
+        g_autofree char *comm = g_strndup(comms[i], VG_COMM_LEN - 1);
+        g_autofree char *ftrace = g_strdup_printf(
+            "x%s-71   (  70) [003] d..2. 5.0: kvm_entry: vcpu 0 [7] 1.0: x: y", comm);
+        struct vg_event e = reading_one(ftrace);
+        assert_head(&e, VG_EVENT_KVM_ENTRY, 5000000000, 3, 71, 70);
+        assert_true(e.kvm.comm[0] == 'x');
+        assert_memory_equal(e.kvm.comm + 1, comm, MIN(strlen(comm), VG_COMM_LEN - 2));
+    }
+}
+
+static void
+test_wakeups(void **state)
+{
+    (void)state;
+    assert_wakeup("x-1 [0] 1.0: sched_wakeup: comm=CPU 1/KVM pid=143 prio=120 target_cpu=001",
+                  VG_EVENT_SCHED_WAKEUP, "CPU 1/KVM", 143, 1);
+    assert_wakeup("x-1 [0] 1.0: sched_wakeup: comm=a pid=1 prio=2 pid=143 prio=120 success=1 "
+                  "target_cpu=010",
+                  VG_EVENT_SCHED_WAKEUP, "a pid=1 prio=2", 143, 10);
+    assert_wakeup("x 1 [0] 1.0: sched:sched_wakeup_new: comm= pid=143 prio=120 target_cpu=001",
+                  VG_EVENT_SCHED_WAKEUP, "", 143, 1);
+    assert_wakeup("x-1 [0] 1.0: sched_wakeup: qemu:120:120 [120] CPU:001", VG_EVENT_SCHED_WAKEUP,
+                  "qemu:120", 120, 1);
+    assert_wakeup("x-1 [0] 1.0: sched_wakeup: qemu:120 [-1] success=1 CPU:101",
+                  VG_EVENT_SCHED_WAKEUP, "qemu", 120, 101);
+    assert_wakeup("x-1 [0] 1.0: sched_waking: qemu:120 [120]", VG_EVENT_SCHED_WAKING, "qemu", 120,
+                  VG_NONE);
+    /* success=0: an attempt of an old kernel, no wakeup. */
+    struct vg_event e =
+        reading_one("x-1 [0] 1.0: sched_wakeup: comm=a pid=143 prio=120 success=0 target_cpu=010");
+    assert_int_equal(e.type, VG_EVENT_OTHER);
+}
+
+static void
+test_migrate_and_process(void **state)
+{
+    (void)state;
+    struct vg_event e =
+        reading_one("x-1 [0] 1.0: sched_migrate_task: comm=a dest_cpu=5 pid=77 prio=120 "
+                    "orig_cpu=1 dest_cpu=0");
+    assert_int_equal(e.type, VG_EVENT_SCHED_MIGRATE);
+    assert_string_equal(e.migrate.comm, "a dest_cpu=5");
+    assert_int_equal(e.migrate.tid, 77);
+    assert_int_equal(e.migrate.orig_cpu, 1);
+    assert_int_equal(e.migrate.dest_cpu, 0);
+
+    e = reading_one(
+        "x 1 [0] 1.0: sched:sched_process_fork: comm=a pid=1 child_comm=b c child_pid=5405");
+    assert_int_equal(e.type, VG_EVENT_PROCESS_FORK);
+    assert_string_equal(e.process.comm, "b c");
+    assert_int_equal(e.process.tid, 5405);
+    e = reading_one(
+        "x 1 [0] 1.0: task:task_rename: pid=5404 oldcomm=a newcomm=CPU 0/KVM oom_score_adj=0");
+    assert_int_equal(e.type, VG_EVENT_PROCESS);
+    assert_string_equal(e.process.comm, "CPU 0/KVM");
+    assert_int_equal(e.process.tid, 5404);
+    e = reading_one("x-1 [0] 1.0: sched_process_free: comm=a pid=5 pid=5404 prio=120");
+    assert_int_equal(e.type, VG_EVENT_PROCESS_END);
+    assert_int_equal(e.process.tid, 5404);
+}
+
+static void
+test_kvm(void **state)
+{
+    (void)state;
+    assert_exit("reason EPT_VIOLATION rip 0xfff0 info 784 0", VG_EXIT_PAGE_FAULT);
+    assert_exit("vcpu 0 reason EXTERNAL_INTERRUPT rip 0x1 info1 0x0", VG_EXIT_INTERRUPT);
+    assert_exit("vcpu 0 reason EXTERNAL_INTERRUPT intr_info 0x800000ec", VG_EXIT_INTERRUPT);
+    assert_exit("vcpu 0, reason hlt rip 0x1", VG_EXIT_HLT);
+    assert_exit("reason npf rip 0xfff0 info 784 0", VG_EXIT_PAGE_FAULT);
+    assert_exit("reason EXIT_INTR rip 0xfff0 info 784 0", VG_EXIT_INTERRUPT);
+    assert_exit("[FAILED TO PARSE] exit_reason=12 guest_rip=0xfff0 isa=1 info1=0", VG_EXIT_HLT);
+    assert_exit("[FAILED TO PARSE] exit_reason=0x78 guest_rip=0xfff0 isa=2 info1=0", VG_EXIT_HLT);
+    assert_exit("reason UNKNOWN (123) rip 0xfff0", VG_EXIT_OTHER);
+    assert_exit("", VG_EXIT_OTHER);
+
+    struct vg_event e = reading_one("a-1 [0] 1.0: kvm_exit: exit_reason=120 isa=2");
+    assert_int_equal(e.kvm.reason, 120);
+}
+
+/* The public excerpts: what each line must say. */
+static void
+test_samples(void **state)
+{
+    (void)state;
+    static const struct {
+        enum vg_event_type type;
+        int64_t ts_ns;
+        int cpu, tid;
+        int exit_class; /* or VG_NONE */
+        const char *comm;
+    } want[] = {
+        {VG_EVENT_KVM_ENTRY, 2758596349023000, 30, 62567, VG_NONE, ""},
+        {VG_EVENT_KVM_EXIT, 2758596349036000, 30, 62567, VG_EXIT_PAGE_FAULT, ""},
+        {VG_EVENT_KVM_ENTRY, 83184290326000, 3, 24797, VG_NONE, "challenge"},
+        {VG_EVENT_KVM_EXIT, 83184290332000, 3, 24797, VG_EXIT_INTERRUPT, "challenge"},
+        {VG_EVENT_KVM_EXIT, 2925640967000, 23, 7289, VG_EXIT_INTERRUPT, "CPU 0/KVM"},
+        {VG_EVENT_KVM_EXIT, 95922997039000, 15, 18971, VG_NONE, "qemu-system-x86"},
+        {VG_EVENT_KVM_ENTRY, 1377662550637000, 39, 599500, VG_NONE, "fc_vcpu 1"},
+        {VG_EVENT_OTHER, 44895256000, 4, 1706, VG_NONE, NULL},
+        {VG_EVENT_OTHER, 44895322000, 1, 11, VG_NONE, NULL},
+        {VG_EVENT_OTHER, 44897117000, 9, 0, VG_NONE, NULL},
+        {VG_EVENT_OTHER, 5630695055000, 0, 204, VG_NONE, NULL},
+        {VG_EVENT_OTHER, 370958786000, 2, 383, VG_NONE, NULL},
+    };
+    g_autofree char *path = reading_data_path("samples.txt");
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    assert_int_equal(g_strv_length(lines), G_N_ELEMENTS(want) + 1);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(want); i++) {
+        struct vg_event e = reading_one(lines[i]);
+        assert_head(&e, want[i].type, want[i].ts_ns, want[i].cpu, want[i].tid, VG_NONE);
+        if (want[i].comm)
+            assert_string_equal(e.kvm.comm, want[i].comm);
+        if (want[i].exit_class != VG_NONE)
+            assert_int_equal(e.kvm.exit_class, want[i].exit_class);
+    }
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns),     cmocka_unit_test(test_perf_columns),
+        cmocka_unit_test(test_time),        cmocka_unit_test(test_counter_clock),
+        cmocka_unit_test(test_switch),      cmocka_unit_test(test_switch_states),
+        cmocka_unit_test(test_nasty_comms), cmocka_unit_test(test_nasty_recorders),
+        cmocka_unit_test(test_wakeups),     cmocka_unit_test(test_migrate_and_process),
+        cmocka_unit_test(test_kvm),         cmocka_unit_test(test_samples),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole files of trace text, plain and gzip, and what is wrong with them.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "base/error.h"
+#include "tests/unit/text-reading.h"
+
+static void
+read_data(struct reading *r, const char *name)
+{
+    g_autofree char *path = reading_data_path(name);
+    g_autoptr(GError) err = NULL;
+    vg_recording *recording = vg_text_open(path, &err);
+
+    if (err)
+        fail_msg("%s", err->message);
+    reading_all(r, recording);
+}
+
+/* n kvm_entry lines, one a millisecond from 1 s on, all of the same length. */
+#define ENTRY_LINE_LEN 47
+static char *
+many_entries(unsigned int n)
+{
+    GString *text = g_string_new(NULL);
+
+    for (unsigned int i = 0; i < n; i++)
+        g_string_append_printf(text, "CPU 0/KVM-142 [000] %03u.%03u000: kvm_entry: v 0\n",
+                               1 + i / 1000, i % 1000);
+    assert_int_equal(text->len, n * ENTRY_LINE_LEN);
+    return g_string_free(text, FALSE);
+}
+
+/* ---- whole files ---- */
+
+static void
+test_tracefs_file(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    read_data(&r, "tracefs.txt");
+    assert_int_equal(r.recording->problems.list->len, 0);
+    assert_int_equal(r.recording->events, 8);
+    assert_int_equal(r.events->len, 9);
+    assert_true(r.recording->has_wakeup);
+    assert_head(reading_at(&r, 0), VG_EVENT_KVM_ENTRY, 39602756000, 0, 142, VG_NONE);
+    assert_head(reading_at(&r, 1), VG_EVENT_KVM_EXIT, 39602790000, 0, 142, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->kvm.exit_class, VG_EXIT_INTERRUPT);
+    assert_head(reading_at(&r, 2), VG_EVENT_SCHED_SWITCH, 39602801000, 0, 142, VG_NONE);
+    assert_head(reading_at(&r, 3), VG_EVENT_SCHED_WAKEUP, 39603000000, 0, 123, VG_NONE);
+    assert_int_equal(reading_at(&r, 3)->wakeup.target_cpu, 1);
+    assert_head(reading_at(&r, 5), VG_EVENT_LOST, 39603400000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 5)->lost.end_ns, 39604000000);
+    assert_int_equal(reading_at(&r, 5)->lost.events, 17);
+    assert_head(reading_at(&r, 6), VG_EVENT_SCHED_SWITCH, 39604000000, 1, 0, VG_NONE);
+    assert_head(reading_at(&r, 7), VG_EVENT_SCHED_MIGRATE, 39604100000, 1, 143, VG_NONE);
+    assert_int_equal(reading_at(&r, 8)->sched_switch.prev_state, VG_PREV_EXITED);
+    assert_true(vg_recording_progress(r.recording) == 1.0);
+    reading_done(&r);
+
+    read_data(&r, "tracefs-tgid.txt");
+    assert_int_equal(r.recording->problems.list->len, 0);
+    assert_int_equal(r.events->len, 3);
+    assert_head(reading_at(&r, 0), VG_EVENT_KVM_ENTRY, 10000001000, 0, 142, 120);
+    assert_head(reading_at(&r, 1), VG_EVENT_KVM_EXIT, 10000002000, 1, 143, VG_NONE);
+    assert_head(reading_at(&r, 2), VG_EVENT_SCHED_WAKING, 10000003000, 1, 144, 120);
+    assert_false(r.recording->has_wakeup);
+    reading_done(&r);
+}
+
+static void
+test_trace_cmd_file(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    read_data(&r, "trace-cmd.txt");
+    assert_int_equal(r.recording->problems.list->len, 0);
+    assert_int_equal(r.recording->events, 7);
+    assert_int_equal(r.events->len, 9);
+    /* Nothing was read of that CPU or any other: the loss is a moment before the first event. */
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 2925640967000, 0, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 2925640967000);
+    assert_int_equal(reading_at(&r, 1)->sched_switch.next_tid, 0);
+    assert_string_equal(reading_at(&r, 2)->wakeup.comm, "qemu:system");
+    assert_string_equal(reading_at(&r, 3)->wakeup.comm, "sh -c [x]");
+    assert_int_equal(reading_at(&r, 4)->type, VG_EVENT_SCHED_WAKING);
+    assert_head(reading_at(&r, 5), VG_EVENT_LOST, 2925641200000, 0, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 5)->lost.events, 0);
+    assert_int_equal(reading_at(&r, 5)->lost.end_ns, 2925642000000);
+    assert_int_equal(reading_at(&r, 6)->kvm.exit_class, VG_EXIT_INTERRUPT);
+    assert_int_equal(reading_at(&r, 7)->kvm.reason, 78);
+    assert_int_equal(reading_at(&r, 8)->sched_switch.prev_state, VG_PREV_RUNNABLE);
+    reading_done(&r);
+}
+
+static void
+test_perf_file(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    read_data(&r, "perf-script.txt");
+    assert_int_equal(r.recording->problems.list->len, 0);
+    assert_int_equal(r.recording->events, 6);
+    assert_int_equal(r.events->len, 7);
+    assert_head(reading_at(&r, 0), VG_EVENT_SCHED_WAKING, 1627934069000, 0, 5403, VG_NONE);
+    assert_head(reading_at(&r, 1), VG_EVENT_SCHED_WAKEUP, 1627934072000, 0, 5404, 5403);
+    assert_int_equal(reading_at(&r, 2)->sched_switch.prev_state, VG_PREV_BLOCKED);
+    assert_head(reading_at(&r, 3), VG_EVENT_KVM_ENTRY, 1628000000000, 39, 599500, VG_NONE);
+    assert_head(reading_at(&r, 4), VG_EVENT_LOST, 1628000000000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 4)->lost.events, 9);
+    assert_int_equal(reading_at(&r, 4)->lost.end_ns, 1628100000000);
+    assert_head(reading_at(&r, 5), VG_EVENT_PROCESS, 1628200000000, 1, VG_NONE, VG_NONE);
+    assert_string_equal(reading_at(&r, 6)->process.comm, "sl eep");
+    /* The sched_waking comes first, yet the file has a sched_wakeup. */
+    assert_true(r.recording->has_wakeup);
+    reading_done(&r);
+}
+
+static void
+test_line_ends(void **state)
+{
+    (void)state;
+    static const char text[] = "a-1 [0] 1.0: kvm_exit: reason hlt\r\n\r\n"
+                               "b-2 [0] 2.0: sched_wakeup: comm=a\0b pid=3 prio=1 target_cpu=0\n"
+                               "\0\n"
+                               "c-3 [0] 3.0: kvm_exit: reason hlt\r";
+    struct reading r;
+
+    reading_bytes(&r, text, sizeof(text) - 1);
+    assert_int_equal(r.events->len, 3);
+    assert_int_equal(reading_at(&r, 0)->kvm.exit_class, VG_EXIT_HLT);
+    assert_string_equal(reading_at(&r, 1)->wakeup.comm, "a");
+    assert_int_equal(reading_at(&r, 1)->wakeup.tid, 3);
+    assert_int_equal(reading_at(&r, 2)->kvm.exit_class, VG_EXIT_HLT);
+    assert_int_equal(r.recording->problems.list->len, 1);
+    assert_int_equal(reading_problem(&r, 0)->offset, 35 + 2 + 62);
+    reading_done(&r);
+}
+
+/* ---- what is wrong with files ---- */
+
+static void
+test_not_understood(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r, "a-1 [0] 1.0: x: y\nnot \"trace\" text\na-1 [0] 2.0: x: y\n"
+                     "a-1 [0] x: y\na [0] 3.0: x: y\n-- [0] 3.0: x: y\n");
+    assert_int_equal(r.events->len, 2);
+    assert_int_equal(r.recording->events, 2);
+    assert_int_equal(r.recording->problems.list->len, 4);
+    assert_string_equal(reading_problem(&r, 0)->file, "test");
+    assert_int_equal(reading_problem(&r, 0)->offset, 18);
+    assert_string_equal(reading_problem(&r, 0)->what,
+                        "line not understood: \"not \\\"trace\\\" text\"");
+    assert_int_equal(reading_problem(&r, 1)->offset, 18 + 17 + 18);
+    reading_done(&r);
+}
+
+/* However much is not understood, that time runs backwards is still told. */
+static void
+test_many_problems(void **state)
+{
+    (void)state;
+    g_autoptr(GString) text = g_string_new("a-1 [0] 5.5: x: y\n");
+    struct reading r;
+
+    for (int i = 0; i < 1000; i++)
+        g_string_append(text, "what is this\n");
+    g_string_append(text, "a-1 [0] 4.5: x: y\n");
+    reading_text(&r, text->str);
+    unsigned int kept = r.recording->problems.list->len;
+    assert_true(kept <= VG_TRACE_PROBLEMS_MAX);
+    assert_int_equal(kept + r.recording->problems.dropped, 1001);
+    assert_int_equal(reading_problem(&r, kept - 1)->offset, 18 + 1000 * 13);
+    reading_done(&r);
+}
+
+static void
+test_backwards(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r,
+                 "a-1 [0] 5.5: x: y\nb-2 [1] 4.5: x: y\nb-2 [1] 5.4: x: y\nb-2 [1] 6.0: x: y\n");
+    assert_int_equal(r.events->len, 4);
+    assert_int_equal(r.recording->backwards, 2);
+    assert_int_equal(reading_at(&r, 1)->ts_ns, 5500000000);
+    assert_int_equal(reading_at(&r, 2)->ts_ns, 5500000000);
+    assert_int_equal(reading_at(&r, 3)->ts_ns, 6000000000);
+    assert_int_equal(r.recording->problems.list->len, 1);
+    assert_int_equal(reading_problem(&r, 0)->offset, 18);
+    assert_non_null(strstr(reading_problem(&r, 0)->what, "1000000000 ns"));
+    reading_done(&r);
+}
+
+static void
+test_lost(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r, "a-1 [1] 1.0: x: y\n"
+                     "CPU:1 [LOST EVENTS]\n" /* next is another CPU: no end known */
+                     "a-1 [0] 2.0: x: y\n"
+                     "CPU:3 [LOST 1234 EVENTS]\n" /* two in a row */
+                     "CPU:1 [1 EVENTS DROPPED]\n"
+                     "a-1 [1] 3.0: x: y\n"
+                     "... LOST 7 events\n"
+                     "CPU:8191 [EVENTS DROPPED]\n" /* at the end */
+                     "CPU:8192 [EVENTS DROPPED]\n");
+    static const struct {
+        int cpu;
+        uint64_t events;
+        int64_t ts_ns, end_ns;
+    } want[] = {
+        {1, 0, 1000000000, 1000000000},    {3, 1234, 2000000000, 2000000000},
+        {1, 1, 2000000000, 3000000000},    {VG_NONE, 7, 3000000000, 3000000000},
+        {8191, 0, 3000000000, 3000000000},
+    };
+    size_t n = 0;
+    for (unsigned int i = 0; i < r.events->len; i++) {
+        if (reading_at(&r, i)->type != VG_EVENT_LOST)
+            continue;
+        assert_true(n < G_N_ELEMENTS(want));
+        assert_head(reading_at(&r, i), VG_EVENT_LOST, want[n].ts_ns, want[n].cpu, VG_NONE, VG_NONE);
+        assert_int_equal(reading_at(&r, i)->lost.events, want[n].events);
+        assert_int_equal(reading_at(&r, i)->lost.end_ns, want[n].end_ns);
+        n++;
+    }
+    assert_int_equal(n, G_N_ELEMENTS(want));
+    assert_int_equal(r.recording->events, 3);
+    assert_int_equal(r.recording->rejected, 1);
+    reading_done(&r);
+
+    /* A loss with a time of its own, before any event: what follows is not before it. */
+    reading_text(&r, "a 1 [1] 7.0: PERF_RECORD_LOST lost 3\na 1 [1] 6.0: x: y\n");
+    assert_int_equal(r.events->len, 2);
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 7000000000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 1)->ts_ns, 7000000000);
+    assert_int_equal(r.recording->backwards, 1);
+    reading_done(&r);
+}
+
+static void
+test_limits(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    struct vg_event e = reading_one("a-4194304 (4194304) [8191] 1.0: kvm_entry: vcpu 0");
+    assert_head(&e, VG_EVENT_KVM_ENTRY, 1000000000, 8191, 4194304, 4194304);
+    reading_text(&r, "a-4194305 [0] 1.0: x: y\na-1 [8192] 1.0: x: y\na-1 (4194305) [0] 1.0: x: y\n"
+                     "a 4194305/1 [0] 1.0: s:x: y\n"
+                     "a-99999999999999999999 [99999999999999999999] 1.0: x: y\n"
+                     "a-1 [0] 1.0: sched_wakeup: comm=a pid=4194305 prio=1 target_cpu=0\n"
+                     "a-1 [0] 1.0: sched_wakeup: comm=a pid=1 prio=1 target_cpu=8192\n"
+                     "a-1 [0] 1.0: sched_wakeup: garbled\n");
+    assert_int_equal(r.events->len, 0);
+    assert_int_equal(r.recording->events, 8);
+    assert_int_equal(r.recording->rejected, 8);
+    assert_int_equal(r.recording->problems.list->len, 8);
+    assert_int_equal(reading_problem(&r, 1)->offset, 24);
+    reading_done(&r);
+}
+
+static char *
+line_of_length(size_t len)
+{
+    GString *line = g_string_new("a-1 [0] 1.0: x: ");
+
+    while (line->len < len)
+        g_string_append_c(line, 'y');
+    return g_string_free(line, FALSE);
+}
+
+static void
+test_long_lines(void **state)
+{
+    (void)state;
+    g_autofree char *longest = line_of_length(VG_TEXT_LINE_MAX);
+    g_autofree char *longer = line_of_length(VG_TEXT_LINE_MAX + 1);
+    g_autofree char *huge = line_of_length(3 * 1000 * 1000);
+    g_autofree char *text =
+        g_strconcat(longest, "\n", longer, "\n", huge, "\na-1 [0] 2.0: x: y\n", huge, NULL);
+    struct reading r;
+
+    reading_text(&r, text);
+    assert_int_equal(r.events->len, 2);
+    assert_int_equal(reading_at(&r, 1)->ts_ns, 2000000000);
+    assert_int_equal(r.recording->problems.list->len, 3);
+    assert_int_equal(reading_problem(&r, 0)->offset, VG_TEXT_LINE_MAX + 1);
+    assert_int_equal(reading_problem(&r, 1)->offset, 2 * VG_TEXT_LINE_MAX + 3);
+    assert_int_equal(reading_problem(&r, 2)->offset, 2 * VG_TEXT_LINE_MAX + 3 + 3000001 + 18);
+    reading_done(&r);
+}
+
+static void
+test_event_names(void **state)
+{
+    (void)state;
+    g_autoptr(GString) text = g_string_new(NULL);
+    struct reading r;
+
+    /* kvm_entry comes as the last name that is still looked up. */
+    for (int i = 0; i < VG_TEXT_EVENT_NAMES_MAX - 1; i++)
+        g_string_append_printf(text, "a-1 [0] 1.0: event%d: x\n", i);
+    g_string_append(text, "a-1 [0] 1.0: kvm_entry: vcpu 0\na-1 [0] 1.0: kvm_exit: reason hlt\n");
+    reading_text(&r, text->str);
+    assert_int_equal(r.events->len, VG_TEXT_EVENT_NAMES_MAX + 1);
+    assert_int_equal(reading_at(&r, VG_TEXT_EVENT_NAMES_MAX - 1)->type, VG_EVENT_KVM_ENTRY);
+    assert_int_equal(reading_at(&r, VG_TEXT_EVENT_NAMES_MAX)->type, VG_EVENT_OTHER);
+    reading_done(&r);
+
+    /* Names that are none: twice the same with a NUL in it, and one that is too long. */
+    static const char odd[] = "a-1 [0] 1.0: kvm_entry\0x: y\na-1 [0] 1.0: kvm_entry\0x: y\n";
+    reading_bytes(&r, odd, sizeof(odd) - 1);
+    assert_int_equal(r.events->len, 2);
+    assert_int_equal(reading_at(&r, 1)->type, VG_EVENT_OTHER);
+    reading_done(&r);
+    g_autofree char *name = g_strnfill(1000, 'n');
+    g_autofree char *line = g_strdup_printf("a-1 [0] 1.0: %s: y", name);
+    struct vg_event e = reading_one(line);
+    assert_int_equal(e.type, VG_EVENT_OTHER);
+}
+
+static void
+test_has_wakeup(void **state)
+{
+    (void)state;
+    static const char waking[] = "a-1 [0] 1.0: sched_waking: comm=a pid=1 prio=1 target_cpu=0\n";
+    struct vg_event event;
+
+    /* Known when the sched_waking is delivered, although the sched_wakeup comes much later. */
+    g_autofree char *entries = many_entries(9000);
+    g_autofree char *with = g_strconcat(waking, entries,
+                                        "a-1 [0] 20.0: sched_wakeup: comm=a pid=1 prio=1 "
+                                        "target_cpu=0\n",
+                                        NULL);
+    vg_recording *recording = vg_text_open_memory("test", with, strlen(with), NULL);
+    assert_int_equal(vg_recording_next(recording, &event, NULL), 1);
+    assert_int_equal(event.type, VG_EVENT_SCHED_WAKING);
+    assert_true(recording->has_wakeup);
+    vg_recording_free(recording);
+
+    /* What only looks like one. */
+    g_autofree char *without =
+        g_strconcat(waking,
+                    "a-1 [0] 1.0: sched_wakeup_new: comm=a pid=1 prio=1 target_cpu=0\n"
+                    "a-1 [0] 1.0: x: sched_wakeup: y\n"
+                    "a-1 [0] 1.0: sched_wakeup <-try_to_wake_up\n"
+                    "a-1 [0] 1.0:\n"
+                    "sched_wakeup: comm=a\n"
+                    "sched_wakeup:-1 [0] 1.0: x: y\n",
+                    NULL);
+    struct reading r;
+    reading_text(&r, without);
+    assert_false(r.recording->has_wakeup);
+    reading_done(&r);
+}
+
+static void
+assert_refused(const char *text, size_t size, const char *says)
+{
+    g_autoptr(GError) err = NULL;
+
+    assert_null(vg_text_open_memory("a/file", text, size, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    assert_non_null(strstr(err->message, "a/file"));
+    assert_non_null(strstr(err->message, says));
+}
+
+static void
+test_refused(void **state)
+{
+    (void)state;
+    g_autofree char *late = g_malloc(VG_TEXT_PROBE_MAX + 200);
+    static const char event[] = "a-1 [0] 1.0: x: y\n";
+
+    assert_refused("", 0, "no line");
+    assert_refused("#!/bin/sh\necho hello\n", 21, "no line");
+    assert_refused("PERFILE2\1\2\3", 11, "perf script -i a/file");
+    assert_refused("\x17\x08\x44tracing6", 11, "trace-cmd report -i a/file");
+    assert_refused("\x1f\x8b\x08 what is this", 16, "no line");
+
+    /* The first event just inside the first MiB, and a line later. */
+    for (size_t i = 0; i < VG_TEXT_PROBE_MAX + 100; i += 100)
+        memcpy(late + i,
+               "# comment ........................................................"
+               ".................................\n",
+               100);
+    size_t begin = VG_TEXT_PROBE_MAX / 100 * 100;
+    memcpy(late + begin, event, strlen(event));
+    struct reading r;
+    reading_bytes(&r, late, begin + strlen(event));
+    assert_int_equal(r.events->len, 1);
+    reading_done(&r);
+    memmove(late + begin + 100, event, strlen(event));
+    memset(late + begin, '#', 99);
+    assert_refused(late, begin + 100 + strlen(event), "no line");
+
+    /* The head of a trace without any event is a trace, too. */
+    reading_text(&r, "# tracer: nop\n#\n# entries-in-buffer/entries-written: 0/0   #P:2\n");
+    assert_int_equal(r.events->len, 0);
+    assert_int_equal(r.recording->problems.list->len, 0);
+    reading_done(&r);
+
+    g_autoptr(GError) err = NULL;
+    assert_null(vg_text_open("/no/such/file", &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
+    g_clear_error(&err);
+    assert_null(vg_text_open("/", &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
+}
+
+/* ---- gzip ---- */
+
+static char *
+gzip(const char *text, size_t size, size_t *ret_size)
+{
+    z_stream z = {0};
+    size_t room = size + 1024;
+    char *packed = g_malloc(room);
+
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)(uintptr_t)text;
+    z.avail_in = (uInt)size;
+    z.next_out = (Bytef *)packed;
+    z.avail_out = (uInt)room;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    *ret_size = room - z.avail_out;
+    deflateEnd(&z);
+    return packed;
+}
+
+static void
+test_gzip(void **state)
+{
+    (void)state;
+    g_autofree char *text = many_entries(9000);
+    size_t size;
+    g_autofree char *packed = gzip(text, strlen(text), &size);
+    g_autofree char *path = NULL;
+    int fd = g_file_open_tmp("test-text-XXXXXX.gz", &path, NULL);
+    struct reading r;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, packed, size), size);
+    assert_int_equal(write(fd, packed, size), size); /* a second member: concatenated files */
+    close(fd);
+    reading_all(&r, vg_text_open(path, NULL));
+    assert_int_equal(r.events->len, 18000);
+    assert_int_equal(r.recording->backwards, 9000 - 1);
+    assert_true(vg_recording_progress(r.recording) == 1.0);
+    reading_done(&r);
+    unlink(path);
+}
+
+/* Cut or overwritten anywhere: a prefix of the events, and a problem at the end of that text. */
+static void
+test_gzip_damage(void **state)
+{
+    (void)state;
+    g_autofree char *text = many_entries(2000);
+    size_t size;
+    g_autofree char *packed = gzip(text, strlen(text), &size);
+    struct reading r;
+
+    for (size_t cut = size - 1; cut > size / 3; cut -= 7) {
+        reading_bytes(&r, packed, cut);
+        const struct vg_trace_problem *p = reading_problem(&r, 0);
+        assert_int_equal(r.recording->problems.list->len, 1);
+        assert_non_null(strstr(p->what, "cut short"));
+        assert_int_equal(p->offset, (int64_t)r.events->len * ENTRY_LINE_LEN);
+        for (unsigned int i = 0; i < r.events->len; i++)
+            assert_int_equal(reading_at(&r, i)->ts_ns, 1000000000 + (int64_t)i * 1000000);
+        reading_done(&r);
+    }
+    /* All of the text was there, only the checksum is wrong. */
+    packed[size - 6] ^= 1;
+    reading_bytes(&r, packed, size);
+    assert_int_equal(r.events->len, 2000);
+    assert_non_null(strstr(reading_problem(&r, 0)->what, "corrupt"));
+    assert_int_equal(reading_problem(&r, 0)->offset, 2000 * ENTRY_LINE_LEN);
+    reading_done(&r);
+
+    /* Overwritten in the middle: gzip may notice late, but what lies before is unharmed. */
+    memset(packed + size / 2, 0xff, 64);
+    reading_bytes(&r, packed, size);
+    assert_true(r.events->len > 500);
+    for (unsigned int i = 0; i < 500; i++)
+        assert_int_equal(reading_at(&r, i)->ts_ns, 1000000000 + (int64_t)i * 1000000);
+    unsigned int last = r.recording->problems.list->len - 1;
+    assert_non_null(strstr(reading_problem(&r, last)->what, "corrupt"));
+    reading_done(&r);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tracefs_file),   cmocka_unit_test(test_trace_cmd_file),
+        cmocka_unit_test(test_perf_file),      cmocka_unit_test(test_line_ends),
+        cmocka_unit_test(test_not_understood), cmocka_unit_test(test_many_problems),
+        cmocka_unit_test(test_backwards),      cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_limits),         cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_event_names),    cmocka_unit_test(test_has_wakeup),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_gzip_damage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

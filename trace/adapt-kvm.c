@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * KVM tracepoints: `kvm_x86_*` in LTTng since 2.8, `kvm_*` before and everywhere else. vcpu_id is
+ * never read: LTTng's kvm_x86_entry holds half a pointer there on newer kernels, so a vCPU is known
+ * by the thread that recorded the event. Text traces print the exit reason as a word.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "trace/adapter.h"
+
+static const char *
+read_entry(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+           struct vg_event *event)
+{
+    (void)env;
+    event->kvm.reason = UINT32_MAX;
+    event->kvm.exit_class = VG_EXIT_OTHER;
+    vg_binding_str(binding, VG_SLOT_CONTEXT_COMM, record, event->kvm.comm, VG_COMM_LEN);
+    return NULL;
+}
+
+static const char *
+read_exit(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+          struct vg_event *event)
+{
+    int64_t reason, isa = 0;
+    char word[64];
+
+    read_entry(binding, env, record, event);
+    vg_binding_int(binding, VG_SLOT_ISA, record, &isa);
+    if (vg_binding_int(binding, VG_SLOT_REASON, record, &reason)) {
+        event->kvm.reason = (uint32_t)reason;
+        event->kvm.exit_class = (uint8_t)vg_exit_class_of((uint32_t)isa, event->kvm.reason);
+    } else if (vg_binding_str(binding, VG_SLOT_REASON, record, word, sizeof(word))) {
+        event->kvm.exit_class = (uint8_t)vg_exit_class_of_name(word);
+    }
+    return NULL;
+}
+
+static const struct vg_adapter_field entry_fields[] = {
+    {.names = {NULL}},
+};
+
+static const struct vg_adapter_field exit_fields[] = {
+    {VG_SLOT_REASON, false, {"exit_reason", "reason"}},
+    {VG_SLOT_ISA, false, {"isa"}},
+    {.names = {NULL}},
+};
+
+const struct vg_adapter vg_adapt_kvm[] = {
+    {{"kvm_x86_entry", "kvm_entry"}, VG_EVENT_KVM_ENTRY, entry_fields, read_entry},
+    {{"kvm_x86_exit", "kvm_exit"}, VG_EVENT_KVM_EXIT, exit_fields, read_exit},
+    {.names = {NULL}},
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/adapter.h"
+
+#include <string.h>
+
+static const struct vg_adapter *const families[] = {vg_adapt_sched, vg_adapt_kvm};
+
+/* Who wrote the record: a context of the tracer, or perf's own payload fields. */
+static const struct {
+    enum vg_slot slot;
+    enum vg_field_scope scope;
+    const char *name;
+} contexts[] = {
+    {VG_SLOT_CONTEXT_TID, VG_SCOPE_CONTEXT, "tid"},
+    {VG_SLOT_CONTEXT_TID, VG_SCOPE_PAYLOAD, "perf_tid"},
+    {VG_SLOT_CONTEXT_PID, VG_SCOPE_CONTEXT, "pid"},
+    {VG_SLOT_CONTEXT_PID, VG_SCOPE_PAYLOAD, "perf_pid"},
+    {VG_SLOT_CONTEXT_COMM, VG_SCOPE_CONTEXT, "procname"},
+    {VG_SLOT_CONTEXT_COMM, VG_SCOPE_CONTEXT, "comm"},
+};
+
+static bool
+has_name(const struct vg_adapter *adapter, const char *name)
+{
+    for (size_t i = 0; adapter->names[i]; i++) {
+        if (strcmp(adapter->names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct vg_adapter *
+find_adapter(const char *event_name)
+{
+    /* perf and perf's CTF say "sched:sched_switch". */
+    const char *colon = strchr(event_name, ':');
+    const char *name = colon ? colon + 1 : event_name;
+
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        for (const struct vg_adapter *a = families[f]; a->names[0]; a++) {
+            if (has_name(a, name))
+                return a;
+        }
+    }
+    return NULL;
+}
+
+static int
+find_field(const struct vg_field_reader *reader, void *event_class,
+           const struct vg_adapter_field *field)
+{
+    int handle = -1;
+
+    for (size_t i = 0; handle < 0 && i < sizeof(field->names) / sizeof(field->names[0]); i++) {
+        if (!field->names[i])
+            break;
+        handle = reader->find(event_class, VG_SCOPE_PAYLOAD, field->names[i]);
+    }
+    return handle;
+}
+
+void
+vg_binding_init(struct vg_binding *binding, const char *event_name,
+                const struct vg_field_reader *reader, void *event_class)
+{
+    binding->reader = reader;
+    binding->adapter = find_adapter(event_name);
+    for (size_t i = 0; i < VG_SLOT_MAX; i++)
+        binding->handle[i] = -1;
+    for (size_t i = 0; i < sizeof(contexts) / sizeof(contexts[0]); i++) {
+        int *handle = &binding->handle[contexts[i].slot];
+        if (*handle < 0)
+            *handle = reader->find(event_class, contexts[i].scope, contexts[i].name);
+    }
+    if (!binding->adapter)
+        return;
+    for (const struct vg_adapter_field *f = binding->adapter->fields; f->names[0]; f++) {
+        binding->handle[f->slot] = find_field(reader, event_class, f);
+        if (f->required && binding->handle[f->slot] < 0) {
+            binding->adapter = NULL;
+            return;
+        }
+    }
+}
+
+bool
+vg_binding_int(const struct vg_binding *binding, enum vg_slot slot, const void *record,
+               int64_t *ret_value)
+{
+    int handle = binding->handle[slot];
+
+    return handle >= 0 && binding->reader->get_int(record, handle, ret_value);
+}
+
+bool
+vg_binding_str(const struct vg_binding *binding, enum vg_slot slot, const void *record, char *buf,
+               size_t size)
+{
+    int handle = binding->handle[slot];
+
+    if (handle >= 0 && binding->reader->get_str(record, handle, buf, size))
+        return true;
+    memset(buf, 0, size);
+    return false;
+}
+
+bool
+vg_binding_tid(const struct vg_binding *binding, enum vg_slot slot, const void *record,
+               int32_t *ret_tid)
+{
+    int64_t value;
+
+    if (!vg_binding_int(binding, slot, record, &value) || value < 0 || value > VG_TID_LIMIT)
+        return false;
+    *ret_tid = (int32_t)value;
+    return true;
+}
+
+/* -1 in a context means "not known" (perf, of a thread that is exiting); anything else that is no
+ * thread id means that the record is not what it seems. */
+static bool
+read_context(const struct vg_binding *binding, enum vg_slot slot, const void *record,
+             int32_t *ret_tid)
+{
+    int64_t value;
+
+    *ret_tid = VG_NONE;
+    if (!vg_binding_int(binding, slot, record, &value) || value == VG_NONE)
+        return true;
+    if (value < 0 || value > VG_TID_LIMIT)
+        return false;
+    *ret_tid = (int32_t)value;
+    return true;
+}
+
+const char *
+vg_binding_read(const struct vg_binding *binding, const struct vg_adapt_env *env,
+                const void *record, struct vg_event *event)
+{
+    if (!read_context(binding, VG_SLOT_CONTEXT_TID, record, &event->tid) ||
+        !read_context(binding, VG_SLOT_CONTEXT_PID, record, &event->pid))
+        return "impossible thread or process id in the context";
+    if (!binding->adapter) {
+        event->type = VG_EVENT_OTHER;
+        return NULL;
+    }
+    event->type = (uint16_t)binding->adapter->type;
+    return binding->adapter->read(binding, env, record, event);
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Trace directories to recordings: opens each directory whole where babeltrace2 takes it, file by
+ * file where it does not, groups the streams by clock and merges them by time.
+ */
+#include "config.h"
+
+#include "trace/ctf-read.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "trace/ctf-stream.h"
+
+/* Directories below a path: deeper than any tracer nests, shallow enough for a link that loops. */
+#define TREE_DEPTH_MAX 16
+
+struct ctf_recording {
+    vg_recording base;
+    char *clock_key;
+    GPtrArray *traces;  /* struct ctf_trace, owned */
+    GPtrArray *streams; /* struct ctf_stream, owned */
+    /* A binary heap of the streams that still have events, earliest on top. */
+    struct ctf_stream **heap;
+    size_t heap_size;
+    bool started;
+    int64_t bytes; /* of all stream files */
+};
+
+/* ---- finding traces ---- */
+
+static int
+compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool
+is_regular(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void
+find_traces(const char *path, unsigned int depth, GPtrArray *dirs)
+{
+    g_autofree char *metadata = g_build_filename(path, "metadata", NULL);
+    GDir *dir = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    if (is_regular(metadata))
+        g_ptr_array_add(dirs, g_strdup(path));
+    while (dir && depth < TREE_DEPTH_MAX && (name = g_dir_read_name(dir))) {
+        g_autofree char *below = g_build_filename(path, name, NULL);
+        if (g_file_test(below, G_FILE_TEST_IS_DIR))
+            find_traces(below, depth + 1, dirs);
+    }
+    if (dir)
+        g_dir_close(dir);
+}
+
+int
+vg_ctf_find_traces(const char *path, GPtrArray *dirs, GError **err)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+
+    find_traces(path, 0, found);
+    if (found->len == 0)
+        return vg_error(err, VG_E_NOT_FOUND,
+                        "no CTF trace in '%s': no directory in it holds a file named 'metadata'",
+                        path);
+    g_ptr_array_sort(found, compare_strings);
+    g_ptr_array_extend_and_steal(dirs, g_steal_pointer(&found));
+    return 0;
+}
+
+/* ---- one directory ---- */
+
+static void
+trace_free(void *data)
+{
+    struct ctf_trace *trace = data;
+
+    g_ptr_array_unref(trace->paths);
+    g_free(trace->dir);
+    g_free(trace);
+}
+
+/* Names the stream files: every regular file that babeltrace2 would take for one. */
+static void
+list_streams(struct ctf_recording *recording, struct ctf_trace *trace)
+{
+    GDir *dir = g_dir_open(trace->dir, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(trace->dir, name, NULL);
+        if (name[0] == '.' || strcmp(name, "metadata") == 0 || !is_regular(path))
+            continue;
+        int64_t size = ctf_file_size(path);
+        if (size == 0) {
+            vg_recording_problem(&recording->base, path, 0, "the stream file is empty");
+            continue;
+        }
+        recording->bytes += size;
+        g_ptr_array_add(trace->paths, g_steal_pointer(&path));
+    }
+    if (dir)
+        g_dir_close(dir);
+    g_ptr_array_sort(trace->paths, compare_strings);
+}
+
+/* LTTng keeps an index file per stream, which tells of a stream file that is gone. */
+static void
+tell_missing_streams(struct ctf_recording *recording, const struct ctf_trace *trace)
+{
+    g_autofree char *index = g_build_filename(trace->dir, "index", NULL);
+    GDir *dir = g_dir_open(index, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (!g_str_has_suffix(name, ".idx"))
+            continue;
+        g_autofree char *stream = g_strndup(name, strlen(name) - strlen(".idx"));
+        g_autofree char *path = g_build_filename(trace->dir, stream, NULL);
+        if (!g_file_test(path, G_FILE_TEST_EXISTS))
+            vg_recording_problem(&recording->base, path, 0,
+                                 "the stream file is missing, its index '%s' is there", name);
+    }
+    if (dir)
+        g_dir_close(dir);
+}
+
+static void
+add_stream(struct ctf_recording *recording, struct ctf_trace *trace, struct ctf_graph *graph,
+           unsigned int port, const char *path)
+{
+    g_ptr_array_add(recording->streams, ctf_stream_new(&recording->base, trace, graph, port, path));
+}
+
+static void
+add_graph(struct ctf_recording *recording, struct ctf_trace *trace, struct ctf_graph *graph,
+          const char *path)
+{
+    for (unsigned int i = 0; i < ctf_graph_streams(graph); i++)
+        add_stream(recording, trace, graph, i, path);
+}
+
+/* Makes babeltrace2 open the files of the streams added since `first`, so that the private
+ * directory that they were opened through can go. */
+static void
+prime(const struct ctf_recording *recording, unsigned int first)
+{
+    for (unsigned int i = first; i < recording->streams->len; i++)
+        ctf_stream_peek(g_ptr_array_index(recording->streams, i));
+}
+
+/* Opens whole files through links in a private directory; NULL if babeltrace2 refuses them. */
+static struct ctf_graph *
+open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_private_dir,
+            GError **err)
+{
+    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, err);
+    struct ctf_graph *graph = NULL;
+    bool linked = private_dir != NULL;
+
+    for (unsigned int i = 0; linked && i < paths->len; i++)
+        linked = ctf_private_dir_link(private_dir, g_ptr_array_index(paths, i), err) == 0;
+    if (linked)
+        graph = ctf_graph_open(private_dir, err);
+    if (graph)
+        *ret_private_dir = g_steal_pointer(&private_dir);
+    else if (private_dir)
+        ctf_private_dir_remove(private_dir);
+    return graph;
+}
+
+/* One graph for each file alone; what is refused is read as far as it can be repaired. */
+static void
+open_one_by_one(struct ctf_recording *recording, struct ctf_trace *trace)
+{
+    for (unsigned int i = 0; i < trace->paths->len; i++) {
+        char *path = g_ptr_array_index(trace->paths, i);
+        g_autoptr(GPtrArray) alone = g_ptr_array_new();
+        g_autofree char *private_dir = NULL;
+        unsigned int first = recording->streams->len;
+        g_ptr_array_add(alone, path);
+        struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
+        if (!graph) {
+            add_stream(recording, trace, NULL, 0, path);
+            continue;
+        }
+        add_graph(recording, trace, graph, path);
+        ctf_graph_unref(graph);
+        prime(recording, first);
+        ctf_private_dir_remove(private_dir);
+    }
+}
+
+/* Usually one file of many is damaged: the sound ones share a graph, which saves reading the
+ * metadata once for each of them. */
+static void
+open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
+{
+    g_autoptr(GPtrArray) sound = g_ptr_array_new();
+    g_autoptr(GPtrArray) damaged = g_ptr_array_new();
+
+    for (unsigned int i = 0; i < trace->paths->len; i++) {
+        char *path = g_ptr_array_index(trace->paths, i);
+        g_autoptr(GPtrArray) alone = g_ptr_array_new();
+        g_autofree char *private_dir = NULL;
+        g_ptr_array_add(alone, path);
+        struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
+        if (private_dir)
+            ctf_private_dir_remove(private_dir);
+        g_ptr_array_add(graph ? sound : damaged, path);
+        ctf_graph_unref(graph);
+    }
+    g_autofree char *private_dir = NULL;
+    struct ctf_graph *graph = sound->len > 0 ? open_linked(trace, sound, &private_dir, NULL) : NULL;
+    if (sound->len > 0 && (!graph || ctf_graph_streams(graph) != sound->len)) {
+        ctf_graph_unref(graph);
+        if (private_dir)
+            ctf_private_dir_remove(private_dir);
+        open_one_by_one(recording, trace);
+        return;
+    }
+    if (graph) {
+        add_graph(recording, trace, graph, NULL);
+        ctf_graph_unref(graph);
+        prime(recording, 0);
+        ctf_private_dir_remove(private_dir);
+    }
+    for (unsigned int i = 0; i < damaged->len; i++)
+        add_stream(recording, trace, NULL, 0, g_ptr_array_index(damaged, i));
+}
+
+static void
+open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
+{
+    g_autoptr(GError) error = NULL;
+    struct ctf_graph *graph = ctf_graph_open(trace->dir, &error);
+
+    if (graph && ctf_graph_streams(graph) == trace->paths->len)
+        add_graph(recording, trace, graph, NULL);
+    else if (graph) /* several files make one stream: each must be known by its name */
+        open_one_by_one(recording, trace);
+    else if (trace->paths->len > 0)
+        open_sound_and_damaged(recording, trace);
+    ctf_graph_unref(graph);
+    prime(recording, 0);
+    if (recording->streams->len == 0)
+        return;
+    for (unsigned int i = 0; i < recording->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
+        if (stream->described)
+            return;
+    }
+    g_autofree char *metadata = g_build_filename(trace->dir, "metadata", NULL);
+    vg_recording_problem(&recording->base, metadata, 0, "no stream of this trace can be read: %s",
+                         error ? error->message : "");
+}
+
+/* ---- recordings ---- */
+
+static int next_event(vg_recording *base, struct vg_event *ret_event, GError **err);
+static double progress(const vg_recording *base);
+static void recording_free(vg_recording *base);
+
+static const struct vg_recording_ops ctf_ops = {
+    .next = next_event,
+    .progress = progress,
+    .free = recording_free,
+};
+
+static void
+stream_free(void *data)
+{
+    ctf_stream_free(data);
+}
+
+static struct ctf_recording *
+open_trace(const char *dir)
+{
+    struct ctf_recording *recording = g_new0(struct ctf_recording, 1);
+    struct ctf_trace *trace = g_new0(struct ctf_trace, 1);
+
+    vg_recording_init(&recording->base, &ctf_ops, dir);
+    recording->traces = g_ptr_array_new_with_free_func(trace_free);
+    recording->streams = g_ptr_array_new_with_free_func(stream_free);
+    trace->dir = g_strdup(dir);
+    trace->paths = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(recording->traces, trace);
+    list_streams(recording, trace);
+    tell_missing_streams(recording, trace);
+    open_streams(recording, trace);
+    return recording;
+}
+
+/* What the recording as a whole is comes from its first stream that could be described. */
+static bool
+describe_recording(struct ctf_recording *recording)
+{
+    bool any = false;
+
+    for (unsigned int i = 0; i < recording->streams->len; i++) {
+        struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
+        if (!stream->clock_key)
+            continue;
+        if (!any) {
+            recording->clock_key = g_strdup(stream->clock_key);
+            recording->base.clock_offset_ns = stream->clock_offset_ns;
+            recording->base.hostname = g_strdup(stream->hostname);
+        }
+        any = true;
+        recording->base.has_wakeup |= stream->has_wakeup;
+    }
+    return any;
+}
+
+static void
+move_problems(struct ctf_recording *to, struct ctf_recording *from)
+{
+    for (unsigned int i = 0; i < from->base.problems.list->len; i++) {
+        const struct vg_trace_problem *problem = g_ptr_array_index(from->base.problems.list, i);
+        vg_recording_problem(&to->base, problem->file, problem->offset, "%s", problem->what);
+    }
+    to->base.problems.dropped += from->base.problems.dropped;
+    g_ptr_array_set_size(from->base.problems.list, 0);
+}
+
+/* from shares to's clock: its streams join. from is freed. */
+static void
+absorb(struct ctf_recording *to, struct ctf_recording *from)
+{
+    for (unsigned int i = 0; i < from->streams->len; i++) {
+        struct ctf_stream *stream = g_ptr_array_index(from->streams, i);
+        stream->recording = &to->base;
+    }
+    g_ptr_array_extend_and_steal(to->streams, g_steal_pointer(&from->streams));
+    g_ptr_array_extend_and_steal(to->traces, g_steal_pointer(&from->traces));
+    from->streams = g_ptr_array_new();
+    from->traces = g_ptr_array_new();
+    to->base.has_wakeup |= from->base.has_wakeup;
+    to->base.rejected += from->base.rejected;
+    to->base.backwards += from->base.backwards;
+    to->bytes += from->bytes;
+    move_problems(to, from);
+    vg_recording_free(&from->base);
+}
+
+static struct ctf_recording *
+find_clock(const GPtrArray *recordings, unsigned int first, const char *clock_key)
+{
+    for (unsigned int i = first; i < recordings->len; i++) {
+        struct ctf_recording *recording = g_ptr_array_index(recordings, i);
+        if (strcmp(recording->clock_key, clock_key) == 0)
+            return recording;
+    }
+    return NULL;
+}
+
+int
+vg_ctf_open(const GPtrArray *dirs, GPtrArray *recordings, GError **err)
+{
+    unsigned int first = recordings->len;
+    g_autoptr(GPtrArray) unreadable =
+        g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
+
+    for (unsigned int i = 0; i < dirs->len; i++) {
+        struct ctf_recording *recording = open_trace(g_ptr_array_index(dirs, i));
+        if (!describe_recording(recording)) {
+            g_ptr_array_add(unreadable, recording);
+            continue;
+        }
+        struct ctf_recording *same = find_clock(recordings, first, recording->clock_key);
+        if (same)
+            absorb(same, recording);
+        else
+            g_ptr_array_add(recordings, recording);
+    }
+    if (recordings->len == first && unreadable->len > 0) {
+        const struct ctf_recording *recording = g_ptr_array_index(unreadable, 0);
+        if (recording->base.problems.list->len == 0)
+            return vg_error(err, VG_E_INVALID, "trace '%s' has no stream file with events",
+                            recording->base.name);
+        const struct vg_trace_problem *problem = g_ptr_array_index(
+            recording->base.problems.list, recording->base.problems.list->len - 1);
+        return vg_error(err, VG_E_INVALID, "nothing in trace '%s' can be read: %s: %s",
+                        recording->base.name, problem->file, problem->what);
+    }
+    for (unsigned int i = 0; i < unreadable->len; i++)
+        move_problems(g_ptr_array_index(recordings, first), g_ptr_array_index(unreadable, i));
+    return 0;
+}
+
+/* ---- the merge ---- */
+
+/* Streams with equal times keep the order in which they were found. */
+static bool
+is_before(struct ctf_stream *a, struct ctf_stream *b)
+{
+    int64_t ta = a->queue[a->head].ts_ns, tb = b->queue[b->head].ts_ns;
+
+    return ta != tb ? ta < tb : a->index < b->index;
+}
+
+static void
+sift_down(struct ctf_recording *recording, size_t at)
+{
+    struct ctf_stream **heap = recording->heap;
+    struct ctf_stream *moved = heap[at];
+
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= recording->heap_size)
+            break;
+        if (child + 1 < recording->heap_size && is_before(heap[child + 1], heap[child]))
+            child++;
+        if (!is_before(heap[child], moved))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+static void
+start(struct ctf_recording *recording)
+{
+    recording->started = true;
+    recording->heap = g_new0(struct ctf_stream *, recording->streams->len);
+    for (unsigned int i = 0; i < recording->streams->len; i++) {
+        struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
+        stream->index = i;
+        if (ctf_stream_peek(stream))
+            recording->heap[recording->heap_size++] = stream;
+    }
+    for (size_t i = recording->heap_size / 2; i-- > 0;)
+        sift_down(recording, i);
+}
+
+static int
+next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
+{
+    struct ctf_recording *recording = (struct ctf_recording *)base;
+
+    (void)err;
+    if (!recording->started)
+        start(recording);
+    if (recording->heap_size == 0)
+        return 0;
+    struct ctf_stream *top = recording->heap[0];
+    *ret_event = *ctf_stream_peek(top);
+    ctf_stream_pop(top);
+    if (!ctf_stream_peek(top))
+        recording->heap[0] = recording->heap[--recording->heap_size];
+    if (recording->heap_size > 0)
+        sift_down(recording, 0);
+    if (ret_event->type != VG_EVENT_LOST)
+        base->events++;
+    return 1;
+}
+
+static double
+progress(const vg_recording *base)
+{
+    const struct ctf_recording *recording = (const struct ctf_recording *)base;
+    int64_t done = 0;
+
+    for (unsigned int i = 0; i < recording->streams->len; i++)
+        done += ctf_stream_position(g_ptr_array_index(recording->streams, i));
+    return recording->bytes > 0 ? MIN(1.0, (double)done / (double)recording->bytes) : 1.0;
+}
+
+static void
+recording_free(vg_recording *base)
+{
+    struct ctf_recording *recording = (struct ctf_recording *)base;
+
+    g_ptr_array_unref(recording->streams);
+    g_ptr_array_unref(recording->traces);
+    g_free(recording->clock_key);
+    g_free(recording->heap);
+    vg_recording_clear(base);
+    g_free(recording);
+}

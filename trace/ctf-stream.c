@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events of a packet are held back for a while before they may be taken: if the decoder stumbles in
+ * that packet, the last ones before it may already be decoded from garbage and are thrown away.
+ */
+#include "config.h"
+
+#include "trace/ctf-stream.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "trace/ctf-fields.h"
+
+/* How many events before a decoding error are not to be trusted. Random bytes decode as one of
+ * LTTng's compact events with a chance of (event classes)/32 each, so the chance that a false one
+ * lies further back is small. Where a file is merely cut, only the last event can be false. */
+#define HOLD_GARBLED 8
+#define HOLD_CUT     1
+
+#define EVENT_CLASS_IDS_MAX 65536
+
+/* ---- what the first message tells ---- */
+
+static void
+describe_clock(struct ctf_stream *stream, const bt_clock_class *clock)
+{
+    bt_uuid uuid = bt_clock_class_get_uuid(clock);
+    int64_t seconds;
+    uint64_t cycles;
+
+    stream->frequency = bt_clock_class_get_frequency(clock);
+    bt_clock_class_get_offset(clock, &seconds, &cycles);
+    __int128 offset = (__int128)seconds * 1000000000 +
+                      (__int128)cycles * 1000000000 / (__int128)stream->frequency;
+    stream->clock_offset_ns = (int64_t)CLAMP(offset, INT64_MIN, INT64_MAX);
+    /* A clock without a UUID is nobody else's. */
+    GString *key = g_string_new(uuid ? "" : stream->trace->dir);
+    for (size_t i = 0; uuid && i < CTF_UUID_SIZE; i++)
+        g_string_append_printf(key, "%02x", uuid[i]);
+    g_string_append_printf(key, "@%" G_GUINT64_FORMAT, stream->frequency);
+    stream->clock_key = g_string_free(key, FALSE);
+}
+
+static const char *
+env_string(const bt_trace *trace, const char *name)
+{
+    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
+
+    return value && bt_value_is_string(value) ? bt_value_string_get(value) : NULL;
+}
+
+static bool
+trace_has_event(const bt_trace_class *trace_class, const char *name)
+{
+    uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
+
+    for (uint64_t s = 0; s < n; s++) {
+        const bt_stream_class *stream_class =
+            bt_trace_class_borrow_stream_class_by_index_const(trace_class, s);
+        uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+        for (uint64_t e = 0; e < events; e++) {
+            const char *event = bt_event_class_get_name(
+                bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+            const char *colon = event ? strchr(event, ':') : NULL;
+            if (event && strcmp(colon ? colon + 1 : event, name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The path that babeltrace2 read the stream from; in a private directory the name is that of the
+ * original. */
+static void
+learn_path(struct ctf_stream *stream, const bt_stream *bt)
+{
+    const char *name = bt_stream_get_name(bt);
+
+    if (stream->path || !name)
+        return;
+    g_autofree char *base = g_path_get_basename(name);
+    stream->path = g_build_filename(stream->trace->dir, base, NULL);
+}
+
+static void
+describe(struct ctf_stream *stream, const bt_stream *bt)
+{
+    const bt_stream_class *stream_class = bt_stream_borrow_class_const(bt);
+    const bt_trace *trace = bt_stream_borrow_trace_const(bt);
+    const bt_clock_class *clock = bt_stream_class_borrow_default_clock_class_const(stream_class);
+
+    if (stream->described)
+        return;
+    stream->described = true;
+    learn_path(stream, bt);
+    if (clock)
+        describe_clock(stream, clock);
+    const char *release = env_string(trace, "kernel_release");
+    stream->env.state_max_bit = vg_state_max_bit(release ? release : env_string(trace, "release"));
+    const char *hostname = env_string(trace, "hostname");
+    stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
+    const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
+    stream->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
+    stream->comm_from_switches = trace_has_event(trace_class, "sched_switch");
+}
+
+/* ---- the queue ---- */
+
+static const char *
+path_of(const struct ctf_stream *stream)
+{
+    return stream->path ? stream->path : stream->trace->dir;
+}
+
+static int64_t
+packet_offset(const struct ctf_stream *stream)
+{
+    return stream->segment.offset + stream->packet_at;
+}
+
+static struct vg_event *
+queue_slot(struct ctf_stream *stream)
+{
+    if (stream->fill == stream->capacity && stream->head > 0) {
+        size_t kept = stream->fill - stream->head;
+        memmove(stream->queue, stream->queue + stream->head, kept * sizeof(*stream->queue));
+        stream->packet_fill -= MIN(stream->packet_fill, stream->head);
+        stream->visible -= stream->head;
+        stream->fill = kept;
+        stream->head = 0;
+    }
+    if (stream->fill == stream->capacity) {
+        stream->capacity = MAX(64, stream->capacity * 2);
+        stream->queue = g_renew(struct vg_event, stream->queue, stream->capacity);
+    }
+    return &stream->queue[stream->fill];
+}
+
+/* The event in queue_slot() is complete: it counts, at a time not before the last one's. */
+static void
+queue_commit(struct ctf_stream *stream)
+{
+    struct vg_event *event = &stream->queue[stream->fill];
+
+    if (stream->any && event->ts_ns < stream->last_ts) {
+        if (event->type != VG_EVENT_LOST)
+            stream->recording->backwards++;
+        if (!stream->backwards_told)
+            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+                                 "time runs backwards by %" G_GINT64_FORMAT
+                                 " ns; events are taken at the stream's last time",
+                                 stream->last_ts - event->ts_ns);
+        stream->backwards_told = true;
+        event->ts_ns = stream->last_ts;
+    }
+    stream->last_ts = event->ts_ns;
+    stream->any = true;
+    stream->fill++;
+}
+
+static bool
+to_ns(const struct ctf_stream *stream, const bt_clock_snapshot *snapshot, int64_t *ret)
+{
+    uint64_t value = bt_clock_snapshot_get_value(snapshot);
+
+    if (stream->frequency != 1000000000)
+        value = (uint64_t)((unsigned __int128)value * 1000000000 / stream->frequency);
+    if (value > INT64_MAX)
+        return false;
+    *ret = (int64_t)value;
+    return true;
+}
+
+/* ---- messages ---- */
+
+static struct vg_binding *
+binding_of(struct ctf_stream *stream, const bt_event_class *event_class)
+{
+    uint64_t id = bt_event_class_get_id(event_class);
+
+    if (id >= EVENT_CLASS_IDS_MAX)
+        id = EVENT_CLASS_IDS_MAX; /* shares one slot, bound anew each time */
+    if (id >= stream->bindings->len)
+        g_ptr_array_set_size(stream->bindings, (int)id + 1);
+    struct vg_binding *binding = g_ptr_array_index(stream->bindings, id);
+    if (binding && id < EVENT_CLASS_IDS_MAX)
+        return binding;
+    struct ctf_event_class c = {event_class, stream->comm_from_switches};
+    const char *name = bt_event_class_get_name(event_class);
+    if (!binding)
+        binding = g_new0(struct vg_binding, 1);
+    vg_binding_init(binding, name ? name : "", &ctf_field_reader, &c);
+    g_ptr_array_index(stream->bindings, id) = binding;
+    return binding;
+}
+
+static void
+reject(struct ctf_stream *stream, const char *why)
+{
+    stream->recording->rejected++;
+    vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+                         "record left out in the packet here: %s", why);
+}
+
+static void
+on_event(struct ctf_stream *stream, const bt_message *message)
+{
+    const bt_event *record = bt_message_event_borrow_event_const(message);
+    struct vg_event *event = queue_slot(stream);
+
+    if (!stream->clock_key)
+        return;
+    if (!to_ns(stream, bt_message_event_borrow_default_clock_snapshot_const(message),
+               &event->ts_ns)) {
+        reject(stream, "impossible time");
+        return;
+    }
+    event->cpu = (int16_t)stream->cpu;
+    event->stream = stream->index;
+    const struct vg_binding *binding = binding_of(stream, bt_event_borrow_class_const(record));
+    const char *why = vg_binding_read(binding, &stream->env, record, event);
+    if (why) {
+        reject(stream, why);
+        return;
+    }
+    queue_commit(stream);
+}
+
+static void
+emit_loss(struct ctf_stream *stream, int64_t end_ns)
+{
+    if (!stream->loss_pending)
+        return;
+    stream->loss_pending = false;
+    struct vg_event *event = queue_slot(stream);
+    *event = stream->loss;
+    event->cpu = (int16_t)stream->cpu;
+    event->lost.end_ns = MAX(event->ts_ns, MIN(event->lost.end_ns, end_ns));
+    queue_commit(stream);
+}
+
+/* Loss is told before the packet that follows it, with a range that may reach into that packet;
+ * nothing is missing there, so it ends where the packet begins. */
+static void
+note_loss(struct ctf_stream *stream, int64_t begin_ns, int64_t end_ns, uint64_t events,
+          uint64_t packets)
+{
+    if (!stream->loss_pending) {
+        stream->loss = (struct vg_event){
+            .ts_ns = begin_ns,
+            .type = VG_EVENT_LOST,
+            .tid = VG_NONE,
+            .pid = VG_NONE,
+            .stream = stream->index,
+        };
+        stream->loss_pending = true;
+    }
+    stream->loss.lost.end_ns = MAX(stream->loss.lost.end_ns, end_ns);
+    stream->loss.lost.events += events;
+    stream->loss.lost.packets += packets;
+}
+
+static void
+on_discarded_events(struct ctf_stream *stream, const bt_message *message)
+{
+    const bt_stream_class *stream_class =
+        bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(message));
+    int64_t begin = stream->last_ts, end = INT64_MAX;
+    uint64_t count = 0;
+
+    if (bt_stream_class_discarded_events_have_default_clock_snapshots(stream_class)) {
+        to_ns(stream,
+              bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message),
+              &begin);
+        to_ns(stream, bt_message_discarded_events_borrow_end_default_clock_snapshot_const(message),
+              &end);
+    }
+    if (bt_message_discarded_events_get_count(message, &count) !=
+        BT_PROPERTY_AVAILABILITY_AVAILABLE)
+        count = 0;
+    note_loss(stream, MAX(begin, stream->last_ts), end, count, 0);
+}
+
+static void
+on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
+{
+    const bt_stream_class *stream_class =
+        bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(message));
+    int64_t begin = stream->last_ts, end = INT64_MAX;
+    uint64_t count = 1;
+
+    if (bt_stream_class_discarded_packets_have_default_clock_snapshots(stream_class)) {
+        to_ns(stream,
+              bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(message),
+              &begin);
+        to_ns(stream, bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(message),
+              &end);
+    }
+    if (bt_message_discarded_packets_get_count(message, &count) !=
+        BT_PROPERTY_AVAILABILITY_AVAILABLE)
+        count = 1;
+    note_loss(stream, MAX(begin, stream->last_ts), end, 0, count);
+}
+
+static void
+on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
+{
+    const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(message);
+    const bt_field *context = bt_packet_borrow_context_field_const(packet);
+    const bt_stream_class *stream_class =
+        bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+    int64_t value;
+
+    stream->packet_at += stream->packet_length;
+    stream->packet_length = 0;
+    if (ctf_struct_int(context, "packet_size", &value) && value > 0)
+        stream->packet_length = value / 8;
+    stream->cpu = VG_NONE;
+    if (ctf_struct_int(context, "cpu_id", &value)) {
+        if (value >= 0 && value < VG_CPU_LIMIT)
+            stream->cpu = (int32_t)value;
+        else
+            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+                                 "the packet names the impossible CPU %" G_GINT64_FORMAT, value);
+    }
+    stream->packet_begin_ns = stream->last_ts;
+    if (stream->clock_key &&
+        bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class))
+        to_ns(stream, bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
+              &stream->packet_begin_ns);
+    emit_loss(stream, stream->packet_begin_ns);
+    stream->visible = stream->fill;
+    stream->packet_fill = stream->fill;
+    stream->in_packet = true;
+}
+
+static void
+on_message(void *data, const bt_message *message)
+{
+    struct ctf_stream *stream = data;
+
+    switch (bt_message_get_type(message)) {
+    case BT_MESSAGE_TYPE_STREAM_BEGINNING:
+        describe(stream, bt_message_stream_beginning_borrow_stream_const(message));
+        break;
+    case BT_MESSAGE_TYPE_EVENT:
+        on_event(stream, message);
+        break;
+    case BT_MESSAGE_TYPE_PACKET_BEGINNING:
+        on_packet_beginning(stream, message);
+        break;
+    case BT_MESSAGE_TYPE_PACKET_END:
+        stream->visible = stream->fill;
+        stream->in_packet = false;
+        break;
+    case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
+        on_discarded_events(stream, message);
+        break;
+    case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
+        on_discarded_packets(stream, message);
+        break;
+    case BT_MESSAGE_TYPE_STREAM_END:
+    case BT_MESSAGE_TYPE_MESSAGE_ITERATOR_INACTIVITY:
+        break;
+    }
+}
+
+/* ---- damage ---- */
+
+static bool
+is_cut(const struct ctf_stream *stream)
+{
+    return stream->segment.padded > stream->segment.length;
+}
+
+static size_t
+hold_of(const struct ctf_stream *stream)
+{
+    return is_cut(stream) ? HOLD_CUT : HOLD_GARBLED;
+}
+
+/* A graph of its own on one readable run of packets. */
+static int
+open_segment(struct ctf_stream *stream, GError **err)
+{
+    g_autofree char *private_dir = ctf_private_dir_new(stream->trace->dir, err);
+
+    if (!private_dir)
+        return -1;
+    if (ctf_private_dir_copy(private_dir, stream->path, &stream->segment, err) == 0)
+        stream->graph = ctf_graph_open(private_dir, err);
+    stream->port = 0;
+    /* The first pull makes babeltrace2 open the file, which can then be unlinked. */
+    if (stream->graph &&
+        ctf_graph_pull(stream->graph, 0, on_message, stream, err) == CTF_PULL_FAILED)
+        g_clear_pointer(&stream->graph, ctf_graph_unref);
+    ctf_private_dir_remove(private_dir);
+    return stream->graph ? 0 : -1;
+}
+
+static void
+start_segment(struct ctf_stream *stream)
+{
+    stream->packet_at = 0;
+    stream->packet_length = 0;
+    stream->in_packet = false;
+    g_ptr_array_set_size(stream->bindings, 0); /* the new graph has its own event classes */
+}
+
+/* Goes on with what is readable at or after `from`, if anything is. */
+static void
+resume_at(struct ctf_stream *stream, int64_t from)
+{
+    if (!stream->path) /* the file that broke is not known */
+        return;
+    if (!stream->trace->layout_known) {
+        ctf_layout_learn(&stream->trace->layout, stream->trace->dir, stream->trace->paths);
+        stream->trace->layout_known = true;
+    }
+    while (!stream->graph) {
+        g_autoptr(GError) error = NULL;
+        int found =
+            ctf_segment_next(&stream->trace->layout, stream->path, from, &stream->segment, &error);
+        if (found == 1 && stream->segment.offset > from)
+            vg_recording_problem(stream->recording, stream->path, from,
+                                 "%" G_GINT64_FORMAT " bytes cannot be read: no packet begins here",
+                                 stream->segment.offset - from);
+        if (found < 1) {
+            if (error || from < ctf_file_size(stream->path))
+                vg_recording_problem(stream->recording, stream->path, from, "%s",
+                                     error ? error->message
+                                           : "no readable packet from here to the end of the file");
+            return;
+        }
+        start_segment(stream);
+        if (open_segment(stream, &error) == 0)
+            return;
+        vg_recording_problem(stream->recording, stream->path, stream->segment.offset, "%s",
+                             error->message);
+        from = stream->segment.offset + 1;
+    }
+}
+
+static void
+tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size_t dropped)
+{
+    if (is_cut(stream))
+        vg_recording_problem(stream->recording, path_of(stream),
+                             stream->segment.offset + stream->segment.length,
+                             "the file is cut here, in the packet at %" G_GINT64_FORMAT
+                             "; the last event before is left out",
+                             stream->segment.offset);
+    else
+        vg_recording_problem(stream->recording, path_of(stream), offset,
+                             "damaged packet, %zu events before the damage are left out: %s",
+                             dropped, error ? error->message : "");
+}
+
+/* The decoder gave up. */
+static void
+on_failure(struct ctf_stream *stream, const GError *error)
+{
+    int64_t bad = packet_offset(stream) + (stream->in_packet ? 0 : stream->packet_length);
+    int64_t next = stream->in_packet ? bad + MAX(stream->packet_length, 1) : bad + 1;
+    size_t dropped = 0;
+
+    if (stream->in_packet || is_cut(stream)) {
+        dropped = MIN(hold_of(stream), stream->fill - MIN(stream->fill, stream->packet_fill));
+        stream->fill -= dropped;
+    }
+    stream->visible = stream->fill;
+    tell_damage(stream, bad, error, dropped);
+    if (stream->fill > stream->head)
+        stream->last_ts = stream->queue[stream->fill - 1].ts_ns;
+    note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
+    g_clear_pointer(&stream->graph, ctf_graph_unref);
+    if (!is_cut(stream))
+        resume_at(stream, next);
+}
+
+/* A cut file whose padding decoded without an error. */
+static void
+on_cut_end(struct ctf_stream *stream)
+{
+    if (stream->segment.complete)
+        vg_recording_problem(
+            stream->recording, path_of(stream), stream->segment.offset + stream->segment.length,
+            "the file is cut here, in the padding of the packet at %" G_GINT64_FORMAT
+            "; no event of that packet is lost",
+            stream->segment.offset);
+    else
+        on_failure(stream, NULL);
+}
+
+/* The graph has delivered all it had. */
+static void
+on_end(struct ctf_stream *stream)
+{
+    int64_t end = stream->segment.offset + stream->segment.length;
+
+    if (is_cut(stream))
+        on_cut_end(stream);
+    stream->visible = stream->fill;
+    g_clear_pointer(&stream->graph, ctf_graph_unref);
+    if (stream->segment.length > 0 && !is_cut(stream))
+        resume_at(stream, end);
+}
+
+static void
+fill_queue(struct ctf_stream *stream)
+{
+    while (stream->visible == stream->head && stream->graph) {
+        g_autoptr(GError) error = NULL;
+        switch (ctf_graph_pull(stream->graph, stream->port, on_message, stream, &error)) {
+        case CTF_PULL_MORE:
+            if (stream->fill > stream->visible + HOLD_GARBLED)
+                stream->visible = stream->fill - HOLD_GARBLED;
+            break;
+        case CTF_PULL_END:
+            on_end(stream);
+            break;
+        case CTF_PULL_FAILED:
+            on_failure(stream, error);
+            break;
+        }
+    }
+    if (!stream->graph && stream->visible == stream->head && stream->loss_pending) {
+        emit_loss(stream, INT64_MAX);
+        stream->visible = stream->fill;
+    }
+}
+
+/* ---- the interface ---- */
+
+struct ctf_stream *
+ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_graph *graph,
+               unsigned int port, const char *path)
+{
+    struct ctf_stream *stream = g_new0(struct ctf_stream, 1);
+
+    stream->recording = recording;
+    stream->trace = trace;
+    stream->graph = graph ? ctf_graph_ref(graph) : NULL;
+    stream->port = port;
+    stream->path = g_strdup(path);
+    stream->cpu = VG_NONE;
+    stream->last_ts = 0;
+    stream->bindings = g_ptr_array_new_with_free_func(g_free);
+    if (!graph)
+        resume_at(stream, 0);
+    return stream;
+}
+
+void
+ctf_stream_free(struct ctf_stream *stream)
+{
+    if (!stream)
+        return;
+    ctf_graph_unref(stream->graph);
+    g_ptr_array_unref(stream->bindings);
+    g_free(stream->queue);
+    g_free(stream->clock_key);
+    g_free(stream->hostname);
+    g_free(stream->path);
+    g_free(stream);
+}
+
+const struct vg_event *
+ctf_stream_peek(struct ctf_stream *stream)
+{
+    if (stream->head == stream->visible)
+        fill_queue(stream);
+    return stream->head < stream->visible ? &stream->queue[stream->head] : NULL;
+}
+
+void
+ctf_stream_pop(struct ctf_stream *stream)
+{
+    stream->head++;
+    if (stream->head == stream->fill)
+        stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
+}
+
+int64_t
+ctf_stream_position(const struct ctf_stream *stream)
+{
+    return packet_offset(stream) + stream->packet_length;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One stream file of a CTF trace as a queue of events in time order. Pulls messages from its graph,
+ * turns them into events, and when the graph cannot go on carries on behind the damage with a graph
+ * of its own.
+ */
+#ifndef VG_TRACE_CTF_STREAM_H
+#define VG_TRACE_CTF_STREAM_H
+
+#include "trace/adapter.h"
+#include "trace/ctf-graph.h"
+#include "trace/ctf-repair.h"
+#include "trace/recording.h"
+
+/* What the streams of one trace directory share. */
+struct ctf_trace {
+    char *dir;
+    GPtrArray *paths; /* char *: its stream files */
+    struct ctf_layout layout;
+    bool layout_known;
+};
+
+struct ctf_stream {
+    vg_recording *recording; /* where events are counted and problems told; changes in a merge */
+    struct ctf_trace *trace; /* borrowed */
+    char *path;              /* of the original stream file, NULL until known */
+    struct ctf_graph *graph; /* NULL at the end */
+    unsigned int port;
+    uint32_t index;
+
+    /* Known after the first message. */
+    bool described;
+    char *clock_key; /* equal for traces that share a clock; NULL: none */
+    uint64_t frequency;
+    int64_t clock_offset_ns;
+    char *hostname; /* or NULL */
+    bool has_wakeup;
+    struct vg_adapt_env env;
+    bool comm_from_switches;
+    GPtrArray *bindings; /* struct vg_binding by event class id */
+
+    /* The queue: [head, visible) may be taken, [visible, fill) waits for the packet to prove good.
+     */
+    struct vg_event *queue;
+    size_t capacity, head, visible, fill;
+    int64_t last_ts; /* of the last event put in */
+    bool any;
+
+    /* Where in the file. */
+    struct ctf_segment segment; /* length 0: the whole file */
+    int64_t packet_at;          /* from the beginning of the segment */
+    int64_t packet_length;      /* 0: not recorded */
+    int64_t packet_begin_ns;
+    size_t packet_fill; /* queue position where the packet's events begin */
+    bool in_packet;
+    int32_t cpu;
+
+    bool loss_pending; /* a VG_EVENT_LOST to put in before the next packet */
+    struct vg_event loss;
+    bool backwards_told;
+};
+
+/* port of graph, which is shared; or, with graph NULL, the readable part of path. */
+struct ctf_stream *ctf_stream_new(vg_recording *recording, struct ctf_trace *trace,
+                                  struct ctf_graph *graph, unsigned int port, const char *path);
+void ctf_stream_free(struct ctf_stream *stream);
+
+/* The next event, or NULL at the end; good until the following call of ctf_stream_pop(). */
+const struct vg_event *ctf_stream_peek(struct ctf_stream *stream);
+void ctf_stream_pop(struct ctf_stream *stream);
+
+/* Bytes of the file that were decoded. */
+int64_t ctf_stream_position(const struct ctf_stream *stream);
+
+#endif

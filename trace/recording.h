@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recording: the merged, time-ordered event stream of everything that shares one clock. Opening
+ * paths yields one recording for each clock found (LTTng kernel and user space of one boot are one,
+ * a perf trace beside them is another). Whatever cannot be read becomes a problem with file and
+ * offset; the rest is delivered. One thread at a time.
+ */
+#ifndef VG_TRACE_RECORDING_H
+#define VG_TRACE_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/event.h"
+
+/* More problems than this per recording are counted, not kept. */
+#define VG_TRACE_PROBLEMS_MAX 200
+
+struct vg_trace_problem {
+    char *file;
+    int64_t offset; /* bytes from the start of the file (of the text, for gzip), VG_NONE unknown */
+    char *what;
+};
+
+/* Problems of a recording, in the order they were met. */
+struct vg_trace_problems {
+    GPtrArray *list;  /* struct vg_trace_problem, owned */
+    uint64_t dropped; /* beyond VG_TRACE_PROBLEMS_MAX */
+};
+
+typedef struct vg_recording vg_recording;
+
+/* What a format implements. */
+struct vg_recording_ops {
+    /* 1 and *ret_event, 0 at the end, -1 and *err when nothing more can be read at all. */
+    int (*next)(vg_recording *recording, struct vg_event *ret_event, GError **err);
+    /* 0..1, the part of the input consumed so far. */
+    double (*progress)(const vg_recording *recording);
+    void (*free)(vg_recording *recording);
+};
+
+/* Formats embed this as their first member. */
+struct vg_recording {
+    const struct vg_recording_ops *ops;
+    char *name;              /* the path, or what the paths have in common */
+    char *hostname;          /* of the recorded machine, NULL if the recording does not say */
+    int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
+    bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
+    uint64_t events;         /* records read so far, of interest or not */
+    uint64_t rejected;       /* records with impossible values, not delivered */
+    uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
+    struct vg_trace_problems problems;
+};
+
+/* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip).
+ * Text recordings come first, in the order of their paths, then CTF in the order found. A path that
+ * does not exist, or where nothing is readable at all, is an error. */
+GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, GError **err);
+
+/* Next event in time order; return values as in the ops. */
+int vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **err);
+double vg_recording_progress(const vg_recording *recording);
+void vg_recording_free(vg_recording *recording);
+
+/* For the formats. */
+void vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops,
+                       const char *name);
+void vg_recording_clear(vg_recording *recording); /* undoes init; not the format's own parts */
+void vg_recording_problem(vg_recording *recording, const char *file, int64_t offset,
+                          const char *fmt, ...) G_GNUC_PRINTF(4, 5);
+
+#endif

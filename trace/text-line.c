@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The columns, with sources: kernel/trace/trace_output.c (trace_print_context(), and
+ * trace_print_lat_fmt() for the flags), libtraceevent's tep_print_event() as trace-cmd uses it,
+ * and tools/perf/builtin-script.c (perf_sample__fprintf_start()):
+ *
+ *     tracefs, trace-cmd   comm-tid (tgid) [cpu] flags seconds.fraction: event: body
+ *     perf script          comm pid/tid [cpu] seconds.fraction: period system:event: body
+ *
+ * A comm may hold anything, so the line is split at the first "[cpu] flags time:" that has a
+ * thread id in front of it.
+ */
+#include "config.h"
+
+#include "trace/text-line.h"
+
+#include <string.h>
+
+#include "model/event.h"
+
+/* "d..2." is five; real-time kernels and deep preempt counts make it longer. */
+#define FLAGS_MIN 2
+#define FLAGS_MAX 10
+
+/* Keeps seconds * 1e9 + fraction inside int64_t. */
+#define SECONDS_MAX     (INT64_MAX / 1000000000 - 1)
+#define FRACTION_DIGITS 9
+
+bool
+vg_text_digits(const char **pos, const char *end, int64_t *ret)
+{
+    const char *p = *pos;
+    int64_t value = 0;
+
+    while (p < end && vg_text_is_digit(*p)) {
+        if (value > (INT64_MAX - 9) / 10)
+            value = INT64_MAX;
+        else
+            value = value * 10 + (*p - '0');
+        p++;
+    }
+    if (p == *pos)
+        return false;
+    *pos = p;
+    *ret = value;
+    return true;
+}
+
+static const char *
+skip_blanks(const char *p, const char *end)
+{
+    while (p < end && vg_text_is_blank(*p))
+        p++;
+    return p;
+}
+
+static const char *
+trim_blanks(const char *begin, const char *end)
+{
+    while (end > begin && vg_text_is_blank(end[-1]))
+        end--;
+    return end;
+}
+
+static bool
+starts_with(const char *p, const char *end, const char *word)
+{
+    size_t len = strlen(word);
+    return (size_t)(end - p) >= len && memcmp(p, word, len) == 0;
+}
+
+static bool
+is_flag(char c)
+{
+    return vg_text_is_letter(c) || vg_text_is_digit(c) || c == '.' || c == '#' || c == '*' ||
+           c == '!' || c == '?' || c == '+';
+}
+
+/* "12.345678:" or "12345:" at *pos, which moves behind the colon. EVENT or COUNTER, else UNKNOWN.
+ */
+static enum vg_text_kind
+read_time(const char **pos, const char *end, int64_t *ret_ns)
+{
+    const char *p = *pos;
+    int64_t seconds, fraction;
+
+    if (!vg_text_digits(&p, end, &seconds) || p == end)
+        return VG_TEXT_UNKNOWN;
+    if (*p == ':') {
+        *pos = p + 1;
+        return VG_TEXT_COUNTER;
+    }
+    if (*p++ != '.' || seconds > SECONDS_MAX)
+        return VG_TEXT_UNKNOWN;
+    const char *begin = p;
+    if (!vg_text_digits(&p, end, &fraction) || p == end || *p != ':' || p - begin > FRACTION_DIGITS)
+        return VG_TEXT_UNKNOWN;
+    for (ptrdiff_t digits = p - begin; digits < FRACTION_DIGITS; digits++)
+        fraction *= 10;
+    *pos = p + 1;
+    *ret_ns = seconds * 1000000000 + fraction;
+    return VG_TEXT_EVENT;
+}
+
+/* "] flags time:" behind the digits of a CPU. */
+static enum vg_text_kind
+read_flags_and_time(const char **pos, const char *end, int64_t *ret_ns)
+{
+    const char *p = *pos;
+
+    if (p == end || *p != ']' || ++p == end || !vg_text_is_blank(*p))
+        return VG_TEXT_UNKNOWN;
+    p = skip_blanks(p, end);
+    enum vg_text_kind kind = read_time(&p, end, ret_ns);
+    if (kind == VG_TEXT_UNKNOWN) {
+        const char *flags = p;
+        while (p < end && is_flag(*p))
+            p++;
+        if (p - flags < FLAGS_MIN || p - flags > FLAGS_MAX || p == end || !vg_text_is_blank(*p))
+            return VG_TEXT_UNKNOWN;
+        p = skip_blanks(p, end);
+        kind = read_time(&p, end, ret_ns);
+    }
+    *pos = p;
+    return kind;
+}
+
+/* "system:event:" or "event:", which ends at a blank or with the line, maybe after perf's period.
+ */
+static void
+read_event_name(const char *p, const char *end, struct vg_text_line *ret)
+{
+    ret->event = (struct vg_text_span){p, 0};
+    for (int token = 0; token < 2; token++) {
+        p = skip_blanks(p, end);
+        const char *begin = p;
+        bool number = true;
+        while (p < end && !vg_text_is_blank(*p))
+            number &= vg_text_is_digit(*p++);
+        if (p - begin >= 2 && p[-1] == ':') {
+            ret->event = (struct vg_text_span){begin, (size_t)(p - begin) - 1};
+            break;
+        }
+        p = begin;
+        if (!number || p == end)
+            break;
+        while (p < end && !vg_text_is_blank(*p))
+            p++;
+    }
+    p = skip_blanks(p, end);
+    ret->body = (struct vg_text_span){p, (size_t)(trim_blanks(p, end) - p)};
+}
+
+/* The column " (  tgid)" or " (-------)" in front of end; returns where it begins. */
+static const char *
+read_tgid(const char *begin, const char *end, struct vg_text_line *ret)
+{
+    if (end == begin || end[-1] != ')')
+        return end;
+    const char *inner_end = end - 1;
+    const char *p = inner_end;
+    while (p > begin && vg_text_is_digit(p[-1]))
+        p--;
+    const char *digits = p;
+    while (p > begin && (vg_text_is_blank(p[-1]) || (digits == inner_end && p[-1] == '-')))
+        p--;
+    if (p == begin || p[-1] != '(')
+        return end;
+    int64_t tgid;
+    if (vg_text_digits(&digits, inner_end, &tgid))
+        ret->tgid = (int32_t)MIN(tgid, VG_TID_LIMIT + 1);
+    return trim_blanks(begin, p - 1);
+}
+
+static bool
+is_unknown_comm(const char *p, const char *end, int64_t tid)
+{
+    /* perf calls a thread that it never saw being born ":<tid>". */
+    if (p < end && *p == ':') {
+        int64_t n;
+        p++;
+        return vg_text_digits(&p, end, &n) && p == end && n == tid;
+    }
+    return end - p == 5 && memcmp(p, "<...>", 5) == 0;
+}
+
+/* What stands left of "[cpu]": comm and ids. False if there is no thread id. */
+static bool
+read_thread(const char *begin, const char *end, struct vg_text_line *ret)
+{
+    bool perf = memchr(ret->event.s, ':', ret->event.len) != NULL;
+    int64_t tid, pid = VG_NONE;
+
+    begin = skip_blanks(begin, end);
+    end = read_tgid(begin, trim_blanks(begin, end), ret);
+    const char *digits = end;
+    while (digits > begin && vg_text_is_digit(digits[-1]))
+        digits--;
+    const char *p = digits;
+    if (!vg_text_digits(&p, end, &tid))
+        return false;
+
+    p = digits;
+    if (p > begin && p[-1] == '/') {
+        const char *slash = --p;
+        while (p > begin && vg_text_is_digit(p[-1]))
+            p--;
+        digits = p;
+        if (!vg_text_digits(&digits, slash, &pid))
+            return false;
+    }
+    const char *comm_end = p;
+    if (p > begin && p[-1] == '-' && perf && (p - 1 == begin || vg_text_is_blank(p[-2]))) {
+        tid = VG_NONE; /* perf's -1: it does not know */
+        comm_end = trim_blanks(begin, p - 1);
+    } else if (p > begin && p[-1] == '-' && pid == VG_NONE) {
+        comm_end = p - 1;
+    } else if (p > begin && vg_text_is_blank(p[-1])) {
+        comm_end = trim_blanks(begin, p);
+    } else if (p > begin) {
+        return false;
+    }
+    ret->tid = (int32_t)MIN(tid, VG_TID_LIMIT + 1);
+    if (pid != VG_NONE)
+        ret->tgid = (int32_t)MIN(pid, VG_TID_LIMIT + 1);
+    if (!is_unknown_comm(begin, comm_end, tid))
+        ret->comm = (struct vg_text_span){begin, (size_t)(comm_end - begin)};
+    return true;
+}
+
+/* The number behind the first `word` of the line, or 0. */
+static int64_t
+number_behind(const char *begin, const char *end, const char *word)
+{
+    const char *p = memmem(begin, (size_t)(end - begin), word, strlen(word));
+    int64_t n = 0;
+
+    if (p) {
+        p = skip_blanks(p + strlen(word), end);
+        vg_text_digits(&p, end, &n);
+    }
+    return n;
+}
+
+static void
+check_possible(struct vg_text_line *line)
+{
+    if (line->cpu >= VG_CPU_LIMIT)
+        line->impossible = "a CPU number that no kernel has";
+    else if (line->tid > VG_TID_LIMIT || line->tgid > VG_TID_LIMIT)
+        line->impossible = "a thread id that no kernel hands out";
+}
+
+/* "PERF_RECORD_LOST lost 17" in the place of an event; older versions call that event "unknown". */
+static bool
+is_perf_loss(struct vg_text_line *line, const char *end)
+{
+    if (!starts_with(line->body.s, end, "PERF_RECORD_LOST"))
+        return false;
+    if (line->event.len > 0 && !(line->event.len == 7 && memcmp(line->event.s, "unknown", 7) == 0))
+        return false;
+    line->lost = number_behind(line->body.s, end, " lost ");
+    return true;
+}
+
+/* A line with the columns of an event. */
+static enum vg_text_kind
+parse_columns(const char *begin, const char *end, struct vg_text_line *ret)
+{
+    const char *bracket = begin;
+
+    while ((bracket = memchr(bracket, '[', (size_t)(end - bracket)))) {
+        const char *p = ++bracket;
+        int64_t cpu, ts_ns = VG_NONE;
+        if (!vg_text_digits(&p, end, &cpu))
+            continue;
+        enum vg_text_kind kind = read_flags_and_time(&p, end, &ts_ns);
+        if (kind == VG_TEXT_UNKNOWN)
+            continue;
+        *ret = (struct vg_text_line){.ts_ns = ts_ns,
+                                     .cpu = (int32_t)MIN(cpu, VG_CPU_LIMIT),
+                                     .tid = VG_NONE,
+                                     .tgid = VG_NONE};
+        read_event_name(p, end, ret);
+        if (!read_thread(begin, bracket - 1, ret))
+            continue;
+        check_possible(ret);
+        return is_perf_loss(ret, end) && kind == VG_TEXT_EVENT ? VG_TEXT_LOST : kind;
+    }
+    return VG_TEXT_UNKNOWN;
+}
+
+/* "CPU:3 [LOST 17 EVENTS]", "CPU:3 [17 EVENTS DROPPED]", both also without the number, "CPU 3 is
+ * empty", and perf's "LOST 17 events", which names no CPU. */
+static enum vg_text_kind
+parse_remark(const char *p, const char *end, struct vg_text_line *ret)
+{
+    int64_t n;
+
+    *ret = (struct vg_text_line){.ts_ns = VG_NONE, .cpu = VG_NONE, .tid = VG_NONE, .tgid = VG_NONE};
+    if (starts_with(p, end, "CPU") && p + 3 < end && (p[3] == ':' || p[3] == ' ')) {
+        p += 4;
+        if (!vg_text_digits(&p, end, &n))
+            return VG_TEXT_UNKNOWN;
+        ret->cpu = (int32_t)MIN(n, VG_CPU_LIMIT);
+        check_possible(ret);
+        p = skip_blanks(p, end);
+        if (starts_with(p, end, "is empty"))
+            return VG_TEXT_HEADER;
+        if (p == end || *p++ != '[')
+            return VG_TEXT_UNKNOWN;
+        if (starts_with(p, end, "LOST "))
+            p += 5;
+        if (vg_text_digits(&p, end, &ret->lost))
+            p = skip_blanks(p, end);
+        return starts_with(p, end, "EVENTS") ? VG_TEXT_LOST : VG_TEXT_UNKNOWN;
+    }
+    const char *lost = memmem(p, (size_t)(end - p), "LOST ", 5);
+    if (starts_with(p, end, "PERF_RECORD_LOST")) {
+        ret->lost = number_behind(p, end, " lost ");
+        return VG_TEXT_LOST;
+    }
+    if (lost) {
+        lost += 5;
+        if (vg_text_digits(&lost, end, &ret->lost) && starts_with(lost, end, " events"))
+            return VG_TEXT_LOST;
+    }
+    return VG_TEXT_UNKNOWN;
+}
+
+/* One level of a call chain: ftrace's " => symbol", or perf's address and symbol. */
+static bool
+is_call_chain(const char *begin, const char *p, const char *end)
+{
+    if (starts_with(p, end, "=>"))
+        return true;
+    const char *hex = p;
+    while (p < end && g_ascii_isxdigit(*p))
+        p++;
+    return hex > begin && p - hex >= 6 && (p == end || vg_text_is_blank(*p));
+}
+
+static bool
+is_header(const char *p, const char *end)
+{
+    return starts_with(p, end, "# tracer:") || starts_with(p, end, "cpus=") ||
+           starts_with(p, end, "version =");
+}
+
+enum vg_text_kind
+vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
+{
+    const char *end = text.s + text.len;
+    const char *p = skip_blanks(text.s, end);
+
+    if (p == end)
+        return VG_TEXT_SKIP;
+    if (is_header(p, end))
+        return VG_TEXT_HEADER;
+    if (*p == '#')
+        return VG_TEXT_SKIP;
+    enum vg_text_kind kind = parse_columns(text.s, end, ret);
+    if (kind == VG_TEXT_UNKNOWN)
+        kind = parse_remark(p, end, ret);
+    if (kind == VG_TEXT_UNKNOWN && is_call_chain(text.s, p, end))
+        kind = VG_TEXT_SKIP;
+    return kind;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/text-read.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "trace/adapter.h"
+#include "trace/text-body.h"
+#include "trace/text-line.h"
+#include "trace/text-source.h"
+
+/* Event names longer than this are not looked up; the kernel's have up to 63 bytes. */
+#define EVENT_NAME_MAX 128
+
+/* So much of a line that is not understood is quoted. */
+#define QUOTE_MAX 60
+
+/* The rest of what a recording keeps is for problems of the file itself: damage, time. */
+#define LINE_PROBLEMS_MAX (VG_TRACE_PROBLEMS_MAX - 10)
+
+#define WAKEUP "sched_wakeup"
+#define WAKING "sched_waking"
+
+/* Handles of context fields; those of payload fields follow. */
+enum { HANDLE_TID, HANDLE_PID, HANDLE_COMM, HANDLE_PAYLOAD };
+
+struct text_class {
+    struct vg_text_span name; /* with "system:"; owned */
+    struct vg_text_layout layout;
+    struct vg_binding binding;
+    struct vg_text_span sample; /* body of its first record, while the class is bound */
+    bool is_wakeup, is_waking;
+};
+
+struct text_record {
+    const struct vg_text_line *line;
+    struct vg_text_span values[VG_TEXT_FIELDS_MAX];
+};
+
+struct text_recording {
+    struct vg_recording base;
+    vg_text_source *source;
+    GHashTable *classes;      /* its name -> struct text_class, owned */
+    struct text_class *other; /* for names beyond the limits; never NULL */
+    struct vg_adapt_env env;
+    bool have_time;
+    int64_t last_ns; /* of the last event */
+    bool waking_seen;
+    bool loss_pending;
+    struct vg_event loss; /* its end is known with the next event */
+    struct vg_event queue[2];
+    size_t queued, delivered;
+    bool at_end;
+};
+
+/* ---- what the adapters see ---- */
+
+static int
+field_find(void *event_class, enum vg_field_scope scope, const char *name)
+{
+    struct text_class *class = event_class;
+
+    if (scope == VG_SCOPE_PAYLOAD) {
+        int slot = vg_text_layout_want(&class->layout, name, class->sample);
+        return slot < 0 ? -1 : HANDLE_PAYLOAD + slot;
+    }
+    if (strcmp(name, "tid") == 0)
+        return HANDLE_TID;
+    if (strcmp(name, "pid") == 0)
+        return HANDLE_PID;
+    return strcmp(name, "comm") == 0 ? HANDLE_COMM : -1;
+}
+
+/* Decimal, or hexadecimal with 0x, and nothing else. */
+static bool
+parse_number(struct vg_text_span text, int64_t *ret)
+{
+    const char *p = text.s, *end = text.s + text.len;
+    bool negative = text.len > 0 && *p == '-';
+    int64_t value = 0;
+
+    p += negative;
+    if (end - p > 2 && end - p <= 17 && p[0] == '0' && p[1] == 'x') {
+        for (p += 2; p < end && g_ascii_isxdigit(*p); p++)
+            value = value << 4 | g_ascii_xdigit_value(*p);
+    } else if (!vg_text_digits(&p, end, &value)) {
+        return false;
+    }
+    if (p != end)
+        return false;
+    *ret = negative ? -value : value;
+    return true;
+}
+
+static bool
+field_get_int(const void *data, int handle, int64_t *ret_value)
+{
+    const struct text_record *record = data;
+    int64_t value = VG_NONE;
+
+    switch (handle) {
+    case HANDLE_TID:
+        value = record->line->tid;
+        break;
+    case HANDLE_PID:
+        value = record->line->tgid;
+        break;
+    case HANDLE_COMM:
+        break;
+    default: {
+        struct vg_text_span text = record->values[handle - HANDLE_PAYLOAD];
+        return text.s && parse_number(text, ret_value);
+    }
+    }
+    if (value == VG_NONE)
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+static bool
+field_get_str(const void *data, int handle, char *buf, size_t size)
+{
+    const struct text_record *record = data;
+    struct vg_text_span text = {0};
+
+    if (handle >= HANDLE_PAYLOAD)
+        text = record->values[handle - HANDLE_PAYLOAD];
+    else if (handle == HANDLE_COMM)
+        text = record->line->comm;
+    if (!text.s || text.len == 0 || size == 0)
+        return false;
+    size_t len = strnlen(text.s, MIN(text.len, size - 1));
+    memcpy(buf, text.s, len);
+    memset(buf + len, 0, size - len);
+    return true;
+}
+
+static const struct vg_field_reader field_reader = {
+    .find = field_find,
+    .get_int = field_get_int,
+    .get_str = field_get_str,
+};
+
+/* ---- event names ---- */
+
+static unsigned int
+span_hash(const void *data)
+{
+    const struct vg_text_span *span = data;
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (size_t i = 0; i < span->len; i++)
+        hash = (hash ^ (uint8_t)span->s[i]) * 16777619u;
+    return hash;
+}
+
+static int
+span_equal(const void *a, const void *b)
+{
+    const struct vg_text_span *x = a, *y = b;
+    return x->len == y->len && memcmp(x->s, y->s, x->len) == 0;
+}
+
+static struct vg_text_span
+without_system(struct vg_text_span name)
+{
+    const char *colon = memchr(name.s, ':', name.len);
+    if (!colon)
+        return name;
+    size_t skip = (size_t)(colon - name.s) + 1;
+    return (struct vg_text_span){name.s + skip, name.len - skip};
+}
+
+static bool
+is_event(struct vg_text_span name, const char *event)
+{
+    struct vg_text_span plain = without_system(name);
+    return plain.len == strlen(event) && memcmp(plain.s, event, plain.len) == 0;
+}
+
+static struct text_class *
+class_new(struct vg_text_span name, struct vg_text_span sample)
+{
+    struct text_class *class = g_new0(struct text_class, 1);
+    char *copy = g_strndup(name.s ? name.s : "", name.len);
+
+    class->name = (struct vg_text_span){copy, name.len};
+    vg_text_layout_init(&class->layout, without_system(class->name));
+    class->is_wakeup = is_event(class->name, WAKEUP);
+    class->is_waking = is_event(class->name, WAKING);
+    class->sample = sample;
+    vg_binding_init(&class->binding, copy, &field_reader, class);
+    class->sample = (struct vg_text_span){0};
+    return class;
+}
+
+static void
+class_free(void *data)
+{
+    struct text_class *class = data;
+
+    vg_text_layout_clear(&class->layout);
+    g_free((char *)(uintptr_t) class->name.s);
+    g_free(class);
+}
+
+static struct text_class *
+class_of(struct text_recording *recording, const struct vg_text_line *line)
+{
+    if (line->event.len == 0 || line->event.len > EVENT_NAME_MAX)
+        return recording->other;
+    struct text_class *class = g_hash_table_lookup(recording->classes, &line->event);
+    if (class)
+        return class;
+    if (g_hash_table_size(recording->classes) >= VG_TEXT_EVENT_NAMES_MAX ||
+        memchr(line->event.s, '\0', line->event.len))
+        return recording->other;
+    class = class_new(line->event, line->body);
+    g_hash_table_insert(recording->classes, &class->name, class);
+    return class;
+}
+
+/* ---- is there a sched_wakeup at all? ---- */
+
+static bool
+source_has_wakeup(vg_text_source *source)
+{
+    struct vg_text_raw_line raw;
+    struct vg_text_line line;
+
+    while (vg_text_source_next(source, &raw)) {
+        if (!raw.too_long && memmem(raw.text.s, raw.text.len, WAKEUP, strlen(WAKEUP)) &&
+            vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT && is_event(line.event, WAKEUP))
+            return true;
+    }
+    return false;
+}
+
+static void
+note_wakeups(struct text_recording *recording, const struct text_class *class)
+{
+    if (class->is_wakeup)
+        recording->base.has_wakeup = true;
+    if (!class->is_waking || recording->waking_seen)
+        return;
+    recording->waking_seen = true;
+    if (recording->base.has_wakeup)
+        return;
+    g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
+    recording->base.has_wakeup = again && source_has_wakeup(again);
+}
+
+/* ---- lines to events ---- */
+
+static void
+enqueue(struct text_recording *recording, const struct vg_event *event)
+{
+    recording->queue[recording->queued++] = *event;
+}
+
+/* Delivers a loss that was read; end_ns is the time of its CPU's next event, VG_NONE if unknown. */
+static void
+flush_loss(struct text_recording *recording, int64_t end_ns)
+{
+    if (!recording->loss_pending)
+        return;
+    recording->loss_pending = false;
+    struct vg_event *loss = &recording->loss;
+    if (!recording->have_time && end_ns != VG_NONE) {
+        loss->ts_ns = recording->last_ns = end_ns;
+        recording->have_time = true;
+    }
+    loss->lost.end_ns = MAX(end_ns, loss->ts_ns);
+    enqueue(recording, loss);
+}
+
+/* Time as it is delivered: never before that of the last event. */
+static int64_t
+forward_time(struct text_recording *recording, int64_t ts_ns, int64_t offset)
+{
+    if (!recording->have_time || ts_ns >= recording->last_ns)
+        return ts_ns;
+    if (recording->base.backwards++ == 0)
+        vg_recording_problem(&recording->base, recording->base.name, offset,
+                             "time runs backwards (by %" G_GINT64_FORMAT
+                             " ns); such events are taken at the time of the one before",
+                             recording->last_ns - ts_ns);
+    return recording->last_ns;
+}
+
+/* One more problem of a single line: is there room for it? */
+static bool
+keep_line_problem(struct text_recording *recording)
+{
+    if (recording->base.problems.list->len < LINE_PROBLEMS_MAX)
+        return true;
+    recording->base.problems.dropped++;
+    return false;
+}
+
+static void
+reject(struct text_recording *recording, int64_t offset, const char *why)
+{
+    recording->base.rejected++;
+    if (keep_line_problem(recording))
+        vg_recording_problem(&recording->base, recording->base.name, offset, "event not used: %s",
+                             why);
+}
+
+static void
+take_event(struct text_recording *recording, const struct vg_text_line *line, int64_t offset)
+{
+    struct text_record record;
+    struct vg_event event = {.cpu = VG_NONE};
+
+    recording->base.events++;
+    if (line->impossible) {
+        reject(recording, offset, line->impossible);
+        return;
+    }
+    struct text_class *class = class_of(recording, line);
+    note_wakeups(recording, class);
+    event.ts_ns = forward_time(recording, line->ts_ns, offset);
+    event.cpu = (int16_t)line->cpu;
+    record.line = line;
+    if (class->layout.n_wanted > 0)
+        vg_text_body_read(&class->layout, line->body, record.values);
+    const char *why = vg_binding_read(&class->binding, &recording->env, &record, &event);
+
+    flush_loss(recording, recording->loss.cpu == event.cpu ? event.ts_ns : VG_NONE);
+    recording->have_time = true;
+    recording->last_ns = event.ts_ns;
+    if (why)
+        reject(recording, offset, why);
+    else
+        enqueue(recording, &event);
+}
+
+static void
+take_loss(struct text_recording *recording, const struct vg_text_line *line, int64_t offset)
+{
+    if (line->impossible) {
+        reject(recording, offset, line->impossible);
+        return;
+    }
+    flush_loss(recording, VG_NONE);
+    recording->loss = (struct vg_event){
+        .ts_ns = recording->have_time ? recording->last_ns : 0,
+        .type = VG_EVENT_LOST,
+        .cpu = (int16_t)line->cpu,
+        .tid = VG_NONE,
+        .pid = VG_NONE,
+    };
+    recording->loss.lost.events = (uint64_t)line->lost;
+    recording->loss_pending = true;
+    if (line->ts_ns != VG_NONE)
+        flush_loss(recording, line->ts_ns);
+}
+
+static void
+not_understood(struct text_recording *recording, struct vg_text_span text, int64_t offset)
+{
+    if (!keep_line_problem(recording))
+        return;
+    g_autofree char *part = g_strndup(text.s, MIN(text.len, QUOTE_MAX));
+    g_autofree char *quote = g_strescape(part, NULL);
+
+    vg_recording_problem(&recording->base, recording->base.name, offset,
+                         "line not understood: \"%s\"%s", quote, text.len > QUOTE_MAX ? "..." : "");
+}
+
+static enum vg_text_kind
+take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
+{
+    struct vg_text_line line;
+
+    if (raw->too_long) {
+        if (keep_line_problem(recording))
+            vg_recording_problem(&recording->base, recording->base.name, raw->offset,
+                                 "line of more than %d bytes, skipped", VG_TEXT_LINE_MAX);
+        return VG_TEXT_UNKNOWN;
+    }
+    enum vg_text_kind kind = vg_text_line_parse(raw->text, &line);
+    switch (kind) {
+    case VG_TEXT_EVENT:
+        take_event(recording, &line, raw->offset);
+        break;
+    case VG_TEXT_LOST:
+        take_loss(recording, &line, raw->offset);
+        break;
+    case VG_TEXT_COUNTER:
+        if (keep_line_problem(recording))
+            vg_recording_problem(&recording->base, recording->base.name, raw->offset,
+                                 "time is a bare count, not seconds; event not used");
+        break;
+    case VG_TEXT_UNKNOWN:
+        not_understood(recording, raw->text, raw->offset);
+        break;
+    case VG_TEXT_SKIP:
+    case VG_TEXT_HEADER:
+        break;
+    }
+    return kind;
+}
+
+/* ---- the recording ---- */
+
+/* After the last line. */
+static void
+finish(struct text_recording *recording)
+{
+    const char *damage = vg_text_source_damage(recording->source);
+
+    recording->at_end = true;
+    flush_loss(recording, VG_NONE);
+    if (damage)
+        vg_recording_problem(&recording->base, recording->base.name,
+                             vg_text_source_offset(recording->source), "%s", damage);
+}
+
+static int
+text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
+{
+    struct text_recording *recording = (struct text_recording *)base;
+    struct vg_text_raw_line raw;
+    (void)err;
+
+    for (;;) {
+        if (recording->delivered < recording->queued) {
+            *ret_event = recording->queue[recording->delivered++];
+            return 1;
+        }
+        recording->queued = recording->delivered = 0;
+        if (recording->at_end)
+            return 0;
+        if (vg_text_source_next(recording->source, &raw))
+            take_line(recording, &raw);
+        else
+            finish(recording);
+    }
+}
+
+static double
+text_progress(const vg_recording *base)
+{
+    const struct text_recording *recording = (const struct text_recording *)base;
+    return vg_text_source_progress(recording->source);
+}
+
+static void
+text_free(vg_recording *base)
+{
+    struct text_recording *recording = (struct text_recording *)base;
+
+    vg_text_source_free(recording->source);
+    g_hash_table_unref(recording->classes);
+    class_free(recording->other);
+    vg_recording_clear(base);
+    g_free(recording);
+}
+
+static const struct vg_recording_ops text_ops = {
+    .next = text_next,
+    .progress = text_progress,
+    .free = text_free,
+};
+
+/* Files that people give instead of the text made from them. */
+static int
+refuse_binary(const vg_text_source *source, const char *name, GError **err)
+{
+    static const struct {
+        const char *magic, *is, *command;
+    } formats[] = {
+        {"\x17\x08\x44tracing", "a trace.dat file", "trace-cmd report -i"},
+        {"PERFILE2", "a perf.data file", "perf script -i"},
+    };
+    char magic[16];
+    size_t len = vg_text_source_magic(source, magic, sizeof(magic));
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
+        size_t n = strlen(formats[i].magic);
+        if (len >= n && memcmp(magic, formats[i].magic, n) == 0)
+            return vg_error(err, VG_E_INVALID, "%s: this is %s, not text; convert it with `%s %s`",
+                            name, formats[i].is, formats[i].command, name);
+    }
+    return 0;
+}
+
+/* Reads up to the first event, which stays in the queue. */
+static int
+probe(struct text_recording *recording, GError **err)
+{
+    const char *name = recording->base.name;
+    struct vg_text_raw_line raw;
+    bool understood = false;
+
+    if (refuse_binary(recording->source, name, err) != 0)
+        return -1;
+    while (vg_text_source_offset(recording->source) <= VG_TEXT_PROBE_MAX) {
+        if (!vg_text_source_next(recording->source, &raw)) {
+            finish(recording);
+            break;
+        }
+        enum vg_text_kind kind = take_line(recording, &raw);
+        if (kind == VG_TEXT_EVENT)
+            return 0;
+        if (kind == VG_TEXT_COUNTER)
+            return vg_error(err, VG_E_INVALID,
+                            "%s: times at byte %" G_GINT64_FORMAT
+                            " are bare counts, not seconds; record with a clock that counts "
+                            "seconds, as `echo mono > trace_clock` or `trace-cmd record -C mono`",
+                            name, raw.offset);
+        understood |= kind == VG_TEXT_HEADER || kind == VG_TEXT_LOST;
+        if (recording->queued > 0)
+            return 0;
+    }
+    if (understood)
+        return 0;
+    const char *damage = vg_text_source_damage(recording->source);
+    return vg_error(err, VG_E_INVALID,
+                    "%s: no line of tracefs, trace-cmd report or perf script text found%s%s", name,
+                    damage ? "; " : "", damage ? damage : "");
+}
+
+static vg_recording *
+open_source(vg_text_source *source_take, const char *name, GError **err)
+{
+    struct text_recording *recording = g_new0(struct text_recording, 1);
+
+    vg_recording_init(&recording->base, &text_ops, name);
+    recording->source = source_take;
+    recording->classes = g_hash_table_new_full(span_hash, span_equal, NULL, class_free);
+    recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0});
+    recording->env.state_max_bit = vg_state_max_bit(NULL);
+    if (probe(recording, err) != 0) {
+        text_free(&recording->base);
+        return NULL;
+    }
+    return &recording->base;
+}
+
+vg_recording *
+vg_text_open(const char *path, GError **err)
+{
+    vg_text_source *source = vg_text_source_open(path, err);
+    return source ? open_source(source, path, err) : NULL;
+}
+
+vg_recording *
+vg_text_open_memory(const char *name, const char *text, size_t size, GError **err)
+{
+    vg_text_source *source = vg_text_source_memory(text, size);
+
+    if (!source) {
+        vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", name);
+        return NULL;
+    }
+    return open_source(source, name, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads trace text: tracefs `trace` and `trace_pipe`, `trace-cmd report`, and `perf script`, plain
+ * or gzip. Lines are read one at a time; memory does not grow with the file.
+ *
+ * A line that says that a CPU's records were dropped becomes VG_EVENT_LOST, which is not counted
+ * in recording->events. It ends at that CPU's next event if that is the next line, and begins, as
+ * events are delivered in time order, not before the last event of any CPU.
+ * The first sched_waking before any sched_wakeup has the file searched once for a sched_wakeup, so
+ * that recording->has_wakeup is right when that event is delivered; a pipe or a tracefs file can
+ * only be read once, there it is set when the first sched_wakeup comes.
+ */
+#ifndef VG_TRACE_TEXT_READ_H
+#define VG_TRACE_TEXT_READ_H
+
+#include "trace/recording.h"
+
+/* Longest line; what is longer is skipped and reported. */
+#define VG_TEXT_LINE_MAX 8192
+
+/* A file whose first event comes later than this is no trace text. */
+#define VG_TEXT_PROBE_MAX (1024 * 1024)
+
+/* More event names than this in one file are all taken for events of no interest. */
+#define VG_TEXT_EVENT_NAMES_MAX 4096
+
+/* NULL and *err if the file cannot be opened, holds no line of any known format, or was recorded
+ * with a clock that does not count seconds. */
+vg_recording *vg_text_open(const char *path, GError **err);
+
+/* The same on memory (gzip, too), for tests and fuzzers; text is borrowed. */
+vg_recording *vg_text_open_memory(const char *name, const char *text, size_t size, GError **err);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/text-source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "base/error.h"
+#include "trace/text-read.h"
+
+#define INPUT_BLOCK (64 * 1024)
+#define TEXT_BLOCK  (256 * 1024)
+#define MAGIC_MAX   16
+
+/* zlib's windowBits: the largest window, plus "expect a gzip header". */
+#define GZIP_WINDOW_BITS (15 + 16)
+
+G_STATIC_ASSERT(TEXT_BLOCK > 2 * VG_TEXT_LINE_MAX);
+
+struct vg_text_source {
+    char *path;         /* NULL: memory */
+    int fd;             /* -1: memory */
+    int64_t input_size; /* 0: not known */
+    int64_t consumed;   /* bytes of the input */
+    const uint8_t *input;
+    size_t input_len, input_pos;
+    uint8_t *block; /* what input points to, for a file */
+    bool is_gzip, inflating;
+    z_stream z;
+    char *text;
+    size_t begin, end; /* of what is not delivered yet */
+    int64_t offset;    /* of text[begin] in the unpacked text */
+    bool at_end;
+    bool skipping; /* inside a line that is too long */
+    char *damage;
+    char magic[MAGIC_MAX];
+    size_t magic_len;
+};
+
+static void
+damaged(vg_text_source *source, const char *what, const char *detail)
+{
+    source->damage = g_strdup_printf("%s (%s), the rest is not analysed", what, detail);
+    source->at_end = true;
+}
+
+/* Fetches the next block of a file. False at the end of the input or after damage. */
+static bool
+more_input(vg_text_source *source)
+{
+    if (source->input_pos < source->input_len)
+        return true;
+    if (source->fd < 0)
+        return false;
+
+    ssize_t n;
+    do
+        n = read(source->fd, source->block, INPUT_BLOCK);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        damaged(source, "reading failed", g_strerror(errno));
+    if (n <= 0)
+        return false;
+    source->input_pos = 0;
+    source->input_len = (size_t)n;
+    source->consumed += n;
+    return true;
+}
+
+static size_t
+copy_plain(vg_text_source *source, char *buf, size_t size)
+{
+    if (!more_input(source)) {
+        source->at_end = true;
+        return 0;
+    }
+    size_t n = MIN(size, source->input_len - source->input_pos);
+    memcpy(buf, source->input + source->input_pos, n);
+    source->input_pos += n;
+    return n;
+}
+
+/* After the end of one gzip member: another one follows, or the end. Anything else, as the zeros
+ * of a tape block, is ignored as gzip(1) does. */
+static void
+next_member(vg_text_source *source)
+{
+    source->inflating = false;
+    if (!more_input(source) || source->input[source->input_pos] != 0x1f)
+        source->at_end = true;
+}
+
+static size_t
+inflate_some(vg_text_source *source, char *buf, size_t size)
+{
+    if (!more_input(source)) {
+        if (!source->damage)
+            damaged(source, "the gzip file is cut short", "unexpected end of file");
+        return 0;
+    }
+    if (!source->inflating) {
+        inflateReset(&source->z);
+        source->inflating = true;
+    }
+    source->z.next_in = (Bytef *)(uintptr_t)(source->input + source->input_pos);
+    source->z.avail_in = (uInt)MIN(source->input_len - source->input_pos, INPUT_BLOCK);
+    source->z.next_out = (Bytef *)buf;
+    source->z.avail_out = (uInt)size;
+    uInt avail_in = source->z.avail_in;
+
+    int ret = inflate(&source->z, Z_NO_FLUSH);
+    source->input_pos += avail_in - source->z.avail_in;
+    if (ret == Z_STREAM_END)
+        next_member(source);
+    else if (ret != Z_OK && ret != Z_BUF_ERROR)
+        damaged(source, "the gzip file is corrupt", source->z.msg ? source->z.msg : zError(ret));
+    return size - source->z.avail_out;
+}
+
+/* Appends to the text that is not delivered yet. False when there is nothing more. */
+static bool
+more_text(vg_text_source *source)
+{
+    size_t got = 0;
+
+    if (source->begin > 0) {
+        memmove(source->text, source->text + source->begin, source->end - source->begin);
+        source->end -= source->begin;
+        source->begin = 0;
+    }
+    while (!source->at_end && got == 0) {
+        char *buf = source->text + source->end;
+        size_t size = TEXT_BLOCK - source->end;
+        got = source->is_gzip ? inflate_some(source, buf, size) : copy_plain(source, buf, size);
+    }
+    source->end += got;
+    return got > 0;
+}
+
+static void
+consume(vg_text_source *source, size_t n)
+{
+    source->begin += n;
+    source->offset += (int64_t)n;
+}
+
+/* The newline of the first line not delivered yet, or NULL: the input has ended, or the line is
+ * too long to look for it any further. */
+static const char *
+find_newline(vg_text_source *source)
+{
+    size_t searched = 0;
+
+    for (;;) {
+        const char *from = source->text + source->begin;
+        size_t len = source->end - source->begin;
+        const char *newline = memchr(from + searched, '\n', len - searched);
+        if (newline || len > VG_TEXT_LINE_MAX)
+            return newline;
+        searched = len;
+        if (!more_text(source))
+            return NULL;
+    }
+}
+
+/* Drops the rest of a line that is too long. */
+static void
+skip_line(vg_text_source *source)
+{
+    do {
+        const char *from = source->text + source->begin;
+        size_t len = source->end - source->begin;
+        const char *newline = memchr(from, '\n', len);
+        if (newline) {
+            consume(source, (size_t)(newline - from) + 1);
+            return;
+        }
+        consume(source, len);
+    } while (more_text(source));
+}
+
+bool
+vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
+{
+    if (source->skipping) {
+        skip_line(source);
+        source->skipping = false;
+    }
+
+    const char *newline = find_newline(source);
+    const char *text = source->text + source->begin;
+    size_t len = newline ? (size_t)(newline - text) : source->end - source->begin;
+    if (!newline && (len == 0 || (source->damage && len <= VG_TEXT_LINE_MAX)))
+        return false;
+
+    *ret = (struct vg_text_raw_line){.offset = source->offset, .too_long = len > VG_TEXT_LINE_MAX};
+    if (ret->too_long) {
+        source->skipping = true;
+        return true;
+    }
+    consume(source, len + (newline ? 1 : 0));
+    if (len > 0 && text[len - 1] == '\r')
+        len--;
+    ret->text = (struct vg_text_span){text, len};
+    return true;
+}
+
+/* Takes the first input block and finds out whether it is gzip. */
+static int
+start(vg_text_source *source, GError **err)
+{
+    source->text = g_malloc(TEXT_BLOCK);
+    if (!more_input(source)) {
+        if (source->damage)
+            return vg_error(err, VG_E_IO, "%s: %s", source->path, source->damage);
+        return 0;
+    }
+    source->magic_len = MIN(source->input_len, MAGIC_MAX);
+    memcpy(source->magic, source->input, source->magic_len);
+    source->is_gzip =
+        source->input_len >= 2 && source->input[0] == 0x1f && source->input[1] == 0x8b;
+    if (source->is_gzip && inflateInit2(&source->z, GZIP_WINDOW_BITS) != Z_OK) {
+        source->is_gzip = false;
+        return vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", source->path);
+    }
+    source->inflating = source->is_gzip;
+    return 0;
+}
+
+vg_text_source *
+vg_text_source_open(const char *path, GError **err)
+{
+    g_autoptr(vg_text_source) source = g_new0(vg_text_source, 1);
+    struct stat st;
+
+    source->path = g_strdup(path);
+    source->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (source->fd < 0 || fstat(source->fd, &st) != 0) {
+        vg_error_errno(err, errno, "cannot open '%s'", path);
+        return NULL;
+    }
+    if (S_ISREG(st.st_mode))
+        source->input_size = st.st_size;
+    source->block = g_malloc(INPUT_BLOCK);
+    source->input = source->block;
+    if (start(source, err) != 0)
+        return NULL;
+    return g_steal_pointer(&source);
+}
+
+vg_text_source *
+vg_text_source_memory(const char *text, size_t size)
+{
+    g_autoptr(vg_text_source) source = g_new0(vg_text_source, 1);
+
+    source->fd = -1;
+    source->input = (const uint8_t *)text;
+    source->input_len = size;
+    source->input_size = (int64_t)size;
+    if (start(source, NULL) != 0)
+        return NULL;
+    return g_steal_pointer(&source);
+}
+
+vg_text_source *
+vg_text_source_again(const vg_text_source *source)
+{
+    if (!source->path)
+        return vg_text_source_memory((const char *)source->input, source->input_len);
+    return source->input_size > 0 ? vg_text_source_open(source->path, NULL) : NULL;
+}
+
+void
+vg_text_source_free(vg_text_source *source)
+{
+    if (!source)
+        return;
+    if (source->is_gzip)
+        inflateEnd(&source->z);
+    if (source->fd >= 0)
+        close(source->fd);
+    g_free(source->path);
+    g_free(source->block);
+    g_free(source->text);
+    g_free(source->damage);
+    g_free(source);
+}
+
+int64_t
+vg_text_source_offset(const vg_text_source *source)
+{
+    return source->offset;
+}
+
+const char *
+vg_text_source_damage(const vg_text_source *source)
+{
+    return source->damage;
+}
+
+double
+vg_text_source_progress(const vg_text_source *source)
+{
+    int64_t left_over = (int64_t)(source->input_len - source->input_pos);
+    int64_t consumed = source->fd < 0 ? (int64_t)source->input_pos : source->consumed - left_over;
+
+    if (source->input_size <= 0)
+        return 0;
+    /* A file that grows while it is read. */
+    return MIN(1.0, (double)consumed / (double)source->input_size);
+}
+
+size_t
+vg_text_source_magic(const vg_text_source *source, char *buf, size_t size)
+{
+    size_t n = MIN(size, source->magic_len);
+    memcpy(buf, source->magic, n);
+    return n;
+}
