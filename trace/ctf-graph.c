@@ -170,6 +170,7 @@ build(struct ctf_graph *graph, const char *dir, GError **err)
     const bt_component_source *source;
     const bt_component_sink *sink;
 
+    bt_current_thread_clear_error();
     graph->graph = bt_graph_create(0);
     if (!graph->graph)
         return take_bt_error(err, "cannot create a babeltrace2 graph");
@@ -236,6 +237,9 @@ ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
     graph->fn = fn;
     graph->data = data;
     graph->outcome = CTF_PULL_FAILED;
+    /* source.ctf.fs 2.0 can leave an error behind in calls that succeed, and to go on with one
+     * pending is a programming error that ends the process. */
+    bt_current_thread_clear_error();
     if (bt_graph_run_once(graph->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
         graph->outcome = CTF_PULL_FAILED;
     if (graph->outcome == CTF_PULL_FAILED)

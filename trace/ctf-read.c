@@ -295,6 +295,7 @@ open_trace(const char *dir)
     trace->paths = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(recording->traces, trace);
     list_streams(recording, trace);
+    ctf_layout_learn(&trace->layout, trace->dir, trace->paths);
     tell_missing_streams(recording, trace);
     open_streams(recording, trace);
     return recording;

@@ -93,16 +93,22 @@ read_head(const struct ctf_layout *layout, const struct stream_file *file, int64
     return is_packet_start(layout, ret->bytes, ret->length);
 }
 
+static uint64_t
+read_u64(const struct head *head, int at)
+{
+    uint64_t value;
+
+    memcpy(&value, head->bytes + at, sizeof(value));
+    return head->big_endian ? GUINT64_FROM_BE(value) : GUINT64_FROM_LE(value);
+}
+
 /* A size in bits at `at`, as bytes; 0 if there is none or it cannot be a packet's. */
 static int64_t
 size_from(const struct head *head, int at)
 {
-    uint64_t bits;
-
-    if (at < 0 || (size_t)at + sizeof(bits) > head->length)
+    if (at < 0 || (size_t)at + sizeof(uint64_t) > head->length)
         return 0;
-    memcpy(&bits, head->bytes + at, sizeof(bits));
-    bits = head->big_endian ? GUINT64_FROM_BE(bits) : GUINT64_FROM_LE(bits);
+    uint64_t bits = read_u64(head, at);
     if (bits % 8 != 0 || bits / 8 > (uint64_t)PACKET_SIZE_MAX || bits / 8 <= (uint64_t)at)
         return 0;
     return (int64_t)(bits / 8);
@@ -319,6 +325,31 @@ ctf_segment_next(const struct ctf_layout *layout, const char *path, int64_t from
 }
 
 int64_t
+ctf_packet_length(const struct ctf_layout *layout, int fd, int64_t offset)
+{
+    const struct stream_file file = {.fd = fd};
+    struct head head;
+
+    return fd >= 0 && read_head(layout, &file, offset, &head) ? packet_size(layout, &head) : 0;
+}
+
+bool
+ctf_packet_times(const struct ctf_layout *layout, int fd, int64_t offset, uint64_t *ret_begin,
+                 uint64_t *ret_end)
+{
+    const struct stream_file file = {.fd = fd};
+    const int begin_at = layout->size_at - 24, end_at = layout->size_at - 16;
+    struct head head;
+
+    if (fd < 0 || begin_at < MAGIC_SIZE || !read_head(layout, &file, offset, &head) ||
+        (size_t)layout->size_at > head.length)
+        return false;
+    *ret_begin = read_u64(&head, begin_at);
+    *ret_end = read_u64(&head, end_at);
+    return true;
+}
+
+int64_t
 ctf_file_size(const char *path)
 {
     struct stat st;
@@ -375,17 +406,20 @@ copy_bytes(int from, int64_t offset, int to, int64_t length, const char *path, G
     return 0;
 }
 
-/* Zeros would decode as thousands of events; 0xff is no event's id in either header of LTTng. The
- * decoder stops there, so what lies far behind need not be written. */
+/* Zeros would decode as thousands of events; 0xff is no event's id in any header of LTTng or perf.
+ * All of it has to be 0xff: a string that was cut goes on to the first other byte. */
 static int
 pad(int to, const struct ctf_segment *segment, const char *path, GError **err)
 {
     g_autofree uint8_t *chunk = g_malloc(SEARCH_CHUNK);
-    ssize_t n = MIN(segment->padded - segment->length, SEARCH_CHUNK);
 
     memset(chunk, 0xff, SEARCH_CHUNK);
-    if (n > 0 && (write(to, chunk, (size_t)n) != n || ftruncate(to, segment->padded) != 0))
-        return vg_error_errno(err, errno, "cannot copy part of '%s' to %s", path, g_get_tmp_dir());
+    for (int64_t left = segment->padded - segment->length; left > 0; left -= SEARCH_CHUNK) {
+        ssize_t n = (ssize_t)MIN(left, SEARCH_CHUNK);
+        if (write(to, chunk, (size_t)n) != n)
+            return vg_error_errno(err, errno, "cannot copy part of '%s' to %s", path,
+                                  g_get_tmp_dir());
+    }
     return 0;
 }
 

@@ -43,6 +43,14 @@ void ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArra
 int ctf_segment_next(const struct ctf_layout *layout, const char *path, int64_t from,
                      struct ctf_segment *ret, GError **err);
 
+/* Bytes of the packet that begins at offset, 0 if it cannot be told. fd may be negative. */
+int64_t ctf_packet_length(const struct ctf_layout *layout, int fd, int64_t offset);
+
+/* Clock values at which the packet at offset says that it begins and ends; false if that cannot be
+ * told. LTTng and perf write both right before the sizes. */
+bool ctf_packet_times(const struct ctf_layout *layout, int fd, int64_t offset, uint64_t *ret_begin,
+                      uint64_t *ret_end);
+
 /* 0 if it cannot be told. */
 int64_t ctf_file_size(const char *path);
 

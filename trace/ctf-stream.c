@@ -7,7 +7,9 @@
 
 #include "trace/ctf-stream.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "trace/ctf-fields.h"
@@ -19,6 +21,9 @@
 #define HOLD_CUT     1
 
 #define EVENT_CLASS_IDS_MAX 65536
+
+/* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
+#define AFTER_PACKET_END_NS INT64_C(1000000000)
 
 /* ---- what the first message tells ---- */
 
@@ -77,10 +82,12 @@ learn_path(struct ctf_stream *stream, const bt_stream *bt)
 {
     const char *name = bt_stream_get_name(bt);
 
-    if (stream->path || !name)
-        return;
-    g_autofree char *base = g_path_get_basename(name);
-    stream->path = g_build_filename(stream->trace->dir, base, NULL);
+    if (!stream->path && name) {
+        g_autofree char *base = g_path_get_basename(name);
+        stream->path = g_build_filename(stream->trace->dir, base, NULL);
+    }
+    if (stream->path && stream->fd < 0)
+        stream->fd = open(stream->path, O_RDONLY | O_CLOEXEC);
 }
 
 static void
@@ -156,20 +163,25 @@ queue_commit(struct ctf_stream *stream)
     }
     stream->last_ts = event->ts_ns;
     stream->any = true;
+    stream->last_rejected = false;
     stream->fill++;
 }
 
 static bool
-to_ns(const struct ctf_stream *stream, const bt_clock_snapshot *snapshot, int64_t *ret)
+cycles_to_ns(const struct ctf_stream *stream, uint64_t value, int64_t *ret)
 {
-    uint64_t value = bt_clock_snapshot_get_value(snapshot);
-
     if (stream->frequency != 1000000000)
         value = (uint64_t)((unsigned __int128)value * 1000000000 / stream->frequency);
     if (value > INT64_MAX)
         return false;
     *ret = (int64_t)value;
     return true;
+}
+
+static bool
+to_ns(const struct ctf_stream *stream, const bt_clock_snapshot *snapshot, int64_t *ret)
+{
+    return cycles_to_ns(stream, bt_clock_snapshot_get_value(snapshot), ret);
 }
 
 /* ---- messages ---- */
@@ -199,8 +211,12 @@ static void
 reject(struct ctf_stream *stream, const char *why)
 {
     stream->recording->rejected++;
+    stream->last_rejected = true;
+    if (stream->reject_told)
+        return;
+    stream->reject_told = true;
     vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
-                         "record left out in the packet here: %s", why);
+                         "records of the packet here are left out, the first for: %s", why);
 }
 
 static void
@@ -214,6 +230,10 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     if (!to_ns(stream, bt_message_event_borrow_default_clock_snapshot_const(message),
                &event->ts_ns)) {
         reject(stream, "impossible time");
+        return;
+    }
+    if (event->ts_ns > stream->latest_ns) {
+        reject(stream, "time after the packet's end");
         return;
     }
     event->cpu = (int16_t)stream->cpu;
@@ -303,6 +323,23 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
     note_loss(stream, MAX(begin, stream->last_ts), end, 0, count);
 }
 
+/* Garbled times would otherwise drag the whole recording with them. */
+static int64_t
+latest_in_packet(const struct ctf_stream *stream, int64_t begin_ns)
+{
+    uint64_t begin, end;
+    int64_t told_begin_ns, end_ns;
+
+    if (!ctf_packet_times(&stream->trace->layout, stream->fd, packet_offset(stream), &begin,
+                          &end) ||
+        !cycles_to_ns(stream, begin, &told_begin_ns) || told_begin_ns != begin_ns || end == 0 ||
+        !cycles_to_ns(stream, end, &end_ns))
+        return INT64_MAX;
+    if (end_ns < begin_ns)
+        return INT64_MIN;
+    return end_ns > INT64_MAX - AFTER_PACKET_END_NS ? INT64_MAX : end_ns + AFTER_PACKET_END_NS;
+}
+
 static void
 on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
 {
@@ -312,10 +349,10 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
     int64_t value;
 
+    /* babeltrace2 keeps the sizes in the packet context to itself. */
     stream->packet_at += stream->packet_length;
-    stream->packet_length = 0;
-    if (ctf_struct_int(context, "packet_size", &value) && value > 0)
-        stream->packet_length = value / 8;
+    stream->packet_length =
+        ctf_packet_length(&stream->trace->layout, stream->fd, packet_offset(stream));
     stream->cpu = VG_NONE;
     if (ctf_struct_int(context, "cpu_id", &value)) {
         if (value >= 0 && value < VG_CPU_LIMIT)
@@ -324,15 +361,18 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
             vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
                                  "the packet names the impossible CPU %" G_GINT64_FORMAT, value);
     }
-    stream->packet_begin_ns = stream->last_ts;
+    int64_t begin_ns = stream->last_ts;
     if (stream->clock_key &&
         bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class))
         to_ns(stream, bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
-              &stream->packet_begin_ns);
-    emit_loss(stream, stream->packet_begin_ns);
+              &begin_ns);
+    stream->latest_ns = latest_in_packet(stream, begin_ns);
+    emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
     stream->packet_fill = stream->fill;
     stream->in_packet = true;
+    stream->last_rejected = false;
+    stream->reject_told = false;
 }
 
 static void
@@ -377,7 +417,9 @@ is_cut(const struct ctf_stream *stream)
 static size_t
 hold_of(const struct ctf_stream *stream)
 {
-    return is_cut(stream) ? HOLD_CUT : HOLD_GARBLED;
+    if (is_cut(stream))
+        return stream->last_rejected ? 0 : HOLD_CUT;
+    return HOLD_GARBLED;
 }
 
 /* A graph of its own on one readable run of packets. */
@@ -414,10 +456,6 @@ resume_at(struct ctf_stream *stream, int64_t from)
 {
     if (!stream->path) /* the file that broke is not known */
         return;
-    if (!stream->trace->layout_known) {
-        ctf_layout_learn(&stream->trace->layout, stream->trace->dir, stream->trace->paths);
-        stream->trace->layout_known = true;
-    }
     while (!stream->graph) {
         g_autoptr(GError) error = NULL;
         int found =
@@ -545,7 +583,8 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->port = port;
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
-    stream->last_ts = 0;
+    stream->latest_ns = INT64_MAX;
+    stream->fd = -1;
     stream->bindings = g_ptr_array_new_with_free_func(g_free);
     if (!graph)
         resume_at(stream, 0);
@@ -558,6 +597,8 @@ ctf_stream_free(struct ctf_stream *stream)
     if (!stream)
         return;
     ctf_graph_unref(stream->graph);
+    if (stream->fd >= 0)
+        close(stream->fd);
     g_ptr_array_unref(stream->bindings);
     g_free(stream->queue);
     g_free(stream->clock_key);

@@ -17,7 +17,6 @@ struct ctf_trace {
     char *dir;
     GPtrArray *paths; /* char *: its stream files */
     struct ctf_layout layout;
-    bool layout_known;
 };
 
 struct ctf_stream {
@@ -47,12 +46,15 @@ struct ctf_stream {
     bool any;
 
     /* Where in the file. */
+    int fd;                     /* of path, to follow packet sizes; -1 until needed */
     struct ctf_segment segment; /* length 0: the whole file */
     int64_t packet_at;          /* from the beginning of the segment */
-    int64_t packet_length;      /* 0: not recorded */
-    int64_t packet_begin_ns;
-    size_t packet_fill; /* queue position where the packet's events begin */
+    int64_t packet_length;      /* 0: unknown */
+    size_t packet_fill;         /* queue position where the packet's events begin */
     bool in_packet;
+    bool last_rejected; /* the last record of the packet was left out */
+    bool reject_told;   /* that one was left out in this packet */
+    int64_t latest_ns;  /* no event of this packet can be later */
     int32_t cpu;
 
     bool loss_pending; /* a VG_EVENT_LOST to put in before the next packet */
