@@ -356,6 +356,12 @@ merge_part(vg_snapshot *whole, const vg_snapshot *part, const char *label, GHash
     return 0;
 }
 
+static int
+compare_notes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 vg_snapshot *
 vg_snapshot_merge(const vg_snapshot *const *parts, const char *const *labels, size_t n_parts,
                   GError **err)
@@ -375,11 +381,15 @@ vg_snapshot_merge(const vg_snapshot *const *parts, const char *const *labels, si
             return NULL;
         whole->begin_ns = i == 0 ? part->begin_ns : MIN(whole->begin_ns, part->begin_ns);
         whole->end_ns = i == 0 ? part->end_ns : MAX(whole->end_ns, part->end_ns);
-        whole->clock_offset_ns = i == 0 ? part->clock_offset_ns : whole->clock_offset_ns;
+        if (i == 0)
+            whole->clock_offset_ns = part->clock_offset_ns;
+        else if (whole->clock_offset_ns != part->clock_offset_ns)
+            whole->clock_offset_ns = 0;
         if (part->note)
             g_ptr_array_add(notes, part->note);
     }
     if (notes->len > 0) {
+        g_ptr_array_sort(notes, compare_notes);
         g_ptr_array_add(notes, NULL);
         g_autofree char *note = g_strjoinv("; ", (char **)notes->pdata);
         whole->note =

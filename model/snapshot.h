@@ -180,7 +180,8 @@ json_object *vg_snapshot_to_json(const vg_snapshot *snapshot);
 
 /* One sealed snapshot of all hosts of several. The same host, or VM UUID, in two of them is
  * VG_E_CONFLICT naming both labels (file names; the array is as long as parts). Hosts keep their
- * source and times. Clocks are not compared: hosts of different recordings were never together. */
+ * source and times. Clocks are not compared: hosts of different recordings were never together; the
+ * offset is kept where all agree, else 0. The order of the parts does not matter. */
 vg_snapshot *vg_snapshot_merge(const vg_snapshot *const *parts, const char *const *labels,
                                size_t n_parts, GError **err);
 

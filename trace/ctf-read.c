@@ -238,6 +238,23 @@ open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
         add_stream(recording, trace, NULL, 0, g_ptr_array_index(damaged, i));
 }
 
+/* Reading file by file needs a place for links and copies. */
+static bool
+can_repair(struct ctf_recording *recording, const struct ctf_trace *trace)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, &error);
+
+    if (private_dir)
+        ctf_private_dir_remove(private_dir);
+    else
+        vg_recording_problem(&recording->base, trace->dir, 0,
+                             "babeltrace2 refuses the trace as a whole, and its files cannot be "
+                             "read one by one: %s",
+                             error->message);
+    return private_dir != NULL;
+}
+
 static void
 open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
 {
@@ -246,10 +263,12 @@ open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
 
     if (graph && ctf_graph_streams(graph) == trace->paths->len)
         add_graph(recording, trace, graph, NULL);
-    else if (graph) /* several files make one stream: each must be known by its name */
-        open_one_by_one(recording, trace);
-    else if (trace->paths->len > 0)
-        open_sound_and_damaged(recording, trace);
+    else if (trace->paths->len > 0 && can_repair(recording, trace)) {
+        if (graph) /* several files make one stream: each must be known by its name */
+            open_one_by_one(recording, trace);
+        else
+            open_sound_and_damaged(recording, trace);
+    }
     ctf_graph_unref(graph);
     prime(recording, 0);
     if (recording->streams->len == 0)

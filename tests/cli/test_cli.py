@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuctl as its users see it: formats, exit codes, messages, plans."""
+import csv
+import io
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+
+import pytest
+import yaml
+
+import vgpuctl
+
+DEMO = os.path.join(vgpuctl.ROOT, "data", "demo")
+LTTNG = os.path.join(DEMO, "inner-host-3vms", "lttng-kernel")
+PERF = os.path.join(DEMO, "inner-host-3vms", "perf-ctf")
+VM_MAP = os.path.join(DEMO, "vm-map.txt")
+GPU_HOST = os.path.join(DEMO, "gpu-host.snapshot.json")
+
+
+def run(*args, code=0, stdin=None, env=None):
+    done = subprocess.run([vgpuctl.program(), *map(str, args)], input=stdin, capture_output=True,
+                          text=True, timeout=30, env={**os.environ, **(env or {})})
+    assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
+    return done
+
+
+@pytest.fixture(scope="module")
+def demo_snapshot(tmp_path_factory):
+    path = tmp_path_factory.mktemp("state") / "demo.json"
+    path.write_text(run("snapshot", LTTNG, "--vm-map", VM_MAP, "--host", "demo-host").stdout)
+    return path
+
+
+# ---- the program as a whole ----
+
+def test_help_lists_every_command_and_goes_to_stdout():
+    out = run("--help").stdout
+    for command in ("analyze", "snapshot", "placement", "explain", "version"):
+        assert command in out
+        help_text = run(command, "--help").stdout
+        assert help_text.startswith(f"Usage: vgpuctl {command}")
+
+
+def test_no_command_and_unknown_command_are_usage_errors():
+    done = run(code=2)
+    assert done.stdout == "" and "Usage" in done.stderr
+    done = run("analyse", code=2)
+    assert "analyse" in done.stderr and "--help" in done.stderr
+
+
+@pytest.mark.parametrize("args", [["version"], ["--version"]])
+def test_version(args):
+    assert re.fullmatch(r"vgpuctl \d+\.\d+\.\d+\n", run(*args).stdout)
+
+
+@pytest.mark.parametrize("args", [
+    ["analyze"], ["analyze", LTTNG, "-o", "xml"], ["analyze", LTTNG, "--begin", "soon"],
+    ["analyze", LTTNG, "--begin", "2", "--end", "1"], ["analyze", LTTNG, "--window", "0"],
+    ["analyze", LTTNG, "--window", "nan"], ["analyze", LTTNG, "--no-such-option"],
+    ["snapshot"], ["placement"], ["placement", "--state", GPU_HOST],
+    ["placement", "--dry-run"], ["placement", "--dry-run", "--state", GPU_HOST, "stray"],
+    ["placement", "--dry-run", "--state", GPU_HOST, "--rule", "coin"],
+    ["explain", "--state", GPU_HOST], ["explain", "a", "b"], ["version", "now"],
+])
+def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(args):
+    done = run(*args, code=2)
+    assert done.stdout == "" and done.stderr.startswith("vgpuctl")
+
+
+@pytest.mark.parametrize("args,code,words", [
+    (["analyze", "/no/such/trace"], 3, ["/no/such/trace", "No such file"]),
+    (["analyze", DEMO + "/vm-map.txt"], 1, ["vm-map.txt"]),
+    (["analyze", LTTNG, "--vm-map", "/no/such/map"], 3, ["/no/such/map"]),
+    (["analyze", LTTNG, "--vm-map", GPU_HOST], 1, ["gpu-host.snapshot.json:1"]),
+    (["analyze", LTTNG, "--begin", str(2**62)], 1, ["--begin"]),
+    (["analyze", LTTNG, "--end", "1"], 1, ["--end"]),
+    (["analyze", os.path.dirname(LTTNG), "--begin", "1"], 1, ["--begin", "clock"]),
+    (["snapshot", os.path.dirname(LTTNG)], 1, ["2 recordings"]),
+    (["placement", "--dry-run", "--state", "/no/such/state"], 3, ["/no/such/state"]),
+    (["placement", "--dry-run", "--state", VM_MAP], 1, [VM_MAP]),
+    (["placement", "--dry-run", "--state", GPU_HOST, "--state", GPU_HOST], 5, ["gpu-host"]),
+    (["placement", "--dry-run", "--state", GPU_HOST, "--config", VM_MAP], 1, [VM_MAP]),
+    (["placement", "--explain", "nobody", "--state", GPU_HOST], 3, ["nobody"]),
+    (["explain", "no-such-word"], 3, ["no-such-word"]),
+])
+def test_errors_name_what_and_where(args, code, words):
+    done = run(*args, code=code)
+    assert done.stdout == ""
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_a_directory_without_a_trace_says_what_is_missing(tmp_path):
+    assert "metadata" in run("analyze", tmp_path, code=3).stderr
+
+
+def test_full_disk_is_an_error():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([vgpuctl.program(), "analyze", LTTNG, "-o", "json"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 1 and "No space left" in done.stderr
+
+
+# ---- analyze ----
+
+def test_formats_agree():
+    doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "json").stdout)
+    assert yaml.safe_load(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "yaml").stdout) == doc
+    rows = list(csv.DictReader(io.StringIO(
+        run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "csv").stdout)))
+    assert [r["name"] for r in rows] == [v["name"] for v in doc["vms"]]
+    for row, vm in zip(rows, doc["vms"]):
+        for key in ("run_ns", "preempt_ns", "preemptions", "observed_ns"):
+            assert int(row[key]) == vm[key]
+    table = run("analyze", LTTNG, "--vm-map", VM_MAP).stdout
+    wide = run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "wide").stdout
+    for vm in doc["vms"]:
+        line = next(l for l in table.splitlines() if l.startswith(vm["name"]))
+        assert f"{vm['run_ns'] / 1e9:.3f}" in line and str(vm["preemptions"]) in line
+    assert "UUID" in wide and "UUID" not in table
+
+
+def test_tasks_are_only_there_when_asked_for():
+    assert "tasks" not in json.loads(run("analyze", LTTNG, "-o", "json").stdout)
+    tasks = json.loads(run("analyze", LTTNG, "-o", "json", "--tasks").stdout)["tasks"]
+    assert {142, 140, 141} <= {t["tid"] for t in tasks}
+    rows = list(csv.DictReader(io.StringIO(
+        run("analyze", LTTNG, "--tasks", "-o", "csv").stdout)))
+    assert {r["tid"] for r in rows} == {str(t["tid"]) for t in tasks}
+
+
+def test_per_window_lines_sum_up_to_the_whole():
+    whole = json.loads(run("analyze", LTTNG, "-o", "json").stdout)
+    windows = [json.loads(l) for l in
+               run("analyze", LTTNG, "--per-window", "--window", "0.5").stdout.splitlines()]
+    assert len(windows) == 13
+    assert windows[0]["begin_ns"] == whole["trace"]["begin_ns"]
+    assert windows[-1]["end_ns"] == whole["trace"]["end_ns"]
+    for before, after in zip(windows, windows[1:]):
+        assert before["end_ns"] == after["begin_ns"]
+        assert before["end_ns"] - before["begin_ns"] == 500_000_000
+    for vm in whole["vms"]:
+        for key in ("observed_ns", "run_ns", "guest_ns", "preempt_ns", "wake_wait_ns",
+                    "blocked_ns", "preemptions", "entries", "wakeups"):
+            assert vm[key] == sum(v[key] for w in windows for v in w["vms"]
+                                  if v["name"] == vm["name"]), (vm["name"], key)
+
+
+def test_two_recordings_without_a_common_clock_stay_apart():
+    doc = json.loads(run("analyze", LTTNG, PERF, "-o", "json").stdout)
+    assert [t["trace"]["events"] for t in doc["traces"]] == [17249, 16236]
+    assert len(run("analyze", LTTNG, PERF).stdout.split("Who held")) == 3
+
+
+def test_begin_and_end_cut_the_part():
+    whole = json.loads(run("analyze", LTTNG, "-o", "json").stdout)["trace"]
+    begin, end = whole["begin_ns"] + 10**9, whole["begin_ns"] + 3 * 10**9
+    part = json.loads(run("analyze", LTTNG, "-o", "json", "--begin", begin, "--end", end).stdout)
+    assert (part["trace"]["begin_ns"], part["trace"]["end_ns"]) == (begin, end)
+    for vm in part["vms"]:
+        assert vm["observed_ns"] == 2 * 10**9
+
+
+def test_vm_map_from_stdin_names_the_vms_and_gives_them_uuids():
+    uuid = "6F1ED002-AB5C-4DD7-9B0C-3AC1B4A1A001"
+    vm_map = f"# names\n120 first {uuid}\n\n122 third\n"
+    doc = json.loads(run("analyze", LTTNG, "--vm-map", "-", "-o", "json", stdin=vm_map).stdout)
+    assert [(v["name"], v["uuid"]) for v in doc["vms"]] == [
+        ("first", uuid.lower()), ("qemu-121", None), ("third", None)]
+
+
+def test_names_cannot_write_to_the_terminal(tmp_path):
+    vm_map = tmp_path / "map"
+    vm_map.write_text("120 \x1b[2Jevil\n")
+    assert "\x1b" not in run("analyze", LTTNG, "--vm-map", vm_map).stdout
+    doc = json.loads(run("analyze", LTTNG, "--vm-map", vm_map, "-o", "json").stdout)
+    assert "\x1b[2Jevil" in [v["name"] for v in doc["vms"]]
+
+
+def test_problems_are_warned_of_and_listed(tmp_path):
+    shutil.copytree(LTTNG, tmp_path / "t")
+    stream = tmp_path / "t" / "kernel" / "ch_1"
+    os.truncate(stream, 5000)
+    done = run("analyze", tmp_path / "t", "-o", "json")
+    problems = json.loads(done.stdout)["trace"]["problems"]
+    assert [(p["file"], p["offset"]) for p in problems if "cut" in p["what"]] == [
+        (str(stream), 5000)]
+    assert "warning" in done.stderr and str(stream) in done.stderr and "5000" in done.stderr
+
+
+def test_private_directories_are_removed(tmp_path):
+    shutil.copytree(LTTNG, tmp_path / "t")
+    os.truncate(tmp_path / "t" / "kernel" / "ch_0", 500_000)
+    (tmp_path / "tmp").mkdir()
+    run("analyze", tmp_path / "t", env={"TMPDIR": str(tmp_path / "tmp")})
+    assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_a_repair_that_has_no_room_is_told(tmp_path):
+    shutil.copytree(LTTNG, tmp_path / "t")
+    os.truncate(tmp_path / "t" / "kernel" / "ch_1", 5000)
+    done = run("analyze", tmp_path / "t", "-o", "json", env={"TMPDIR": "/no/such/dir"}, code=1)
+    assert "/no/such/dir" in done.stderr
+
+
+def read_terminal(args, seconds=20):
+    """What the program writes to a terminal on stderr."""
+    leader, follower = pty.openpty()
+    child = subprocess.Popen([vgpuctl.program(), *map(str, args)], stdout=subprocess.DEVNULL,
+                             stderr=follower)
+    os.close(follower)
+    seen = b""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                chunk = os.read(leader, 65536)
+            except OSError:
+                break
+            seen += chunk
+        elif child.poll() is not None:
+            break
+    assert child.wait(timeout=seconds) == 0
+    os.close(leader)
+    return seen.decode()
+
+
+def test_progress_is_drawn_on_a_terminal_only(tmp_path):
+    generator = os.path.join(os.path.dirname(vgpuctl.program()), "tests", "tools", "gen-trace")
+    subprocess.run([generator, "-n", "2000000", "-c", "2", "-o", tmp_path / "long"], check=True)
+    drawn = read_terminal(["analyze", tmp_path / "long"])
+    assert "reading [" in drawn and "%" in drawn
+    assert drawn.endswith("\r\x1b[K")
+    assert read_terminal(["analyze", tmp_path / "long", "--no-progress"]) == ""
+    assert run("analyze", tmp_path / "long").stderr == ""
+
+
+# ---- snapshot, placement, explain ----
+
+def test_snapshot_tells_what_analyze_tells(demo_snapshot, tmp_path):
+    snapshot = json.loads(demo_snapshot.read_text())
+    doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "--host", "demo-host", "-o", "json",
+                         "--snapshot", tmp_path / "s.json").stdout)
+    assert json.loads((tmp_path / "s.json").read_text()) == snapshot
+    host = snapshot["hosts"][0]
+    assert (snapshot["schema"], snapshot["source"]) == ("vgpud.snapshot", "trace")
+    assert (host["name"], host["cpus"]) == ("demo-host", 2)
+    seconds = (doc["trace"]["end_ns"] - doc["trace"]["begin_ns"]) / 1e9
+    for vm, known in zip(doc["vms"], host["vms"]):
+        assert (vm["name"], vm["class"], vm["cpus"]) == (known["name"], known["class"],
+                                                         known["cpus"])
+        assert known["run_share"] == pytest.approx(vm["run_ns"] / 1e9 / seconds, rel=1e-3)
+        assert known["preemptions_per_s"] == pytest.approx(vm["preemptions"] / seconds, rel=1e-3)
+
+
+@pytest.mark.parametrize("rule", ["complement", "paper-threshold"])
+def test_the_demo_has_a_plan(demo_snapshot, rule):
+    plan = json.loads(run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST,
+                          "--rule", rule, "-o", "json").stdout)
+    action = plan["actions"][0]
+    assert plan["verdict"] == "changes" and plan["rule"] == rule
+    assert action["vm"] in ("vm-busy", "vm-duty")
+    assert (action["from"], action["to"]) == ("demo-host", "gpu-host")
+    # Three VMs want 2.2 of the one CPU they are on; without one of the two busy ones, 1.2.
+    assert action["gain"]["lost_cpu_ns_per_s"] == pytest.approx(1e9, rel=0.02)
+    assert action["reason"]["rule"] == rule and action["vm"] in action["reason"]["text"]
+    text = run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST, "--rule",
+               rule).stdout
+    assert plan["id"] in text and f"Move {action['vm']} from demo-host to gpu-host" in text
+    assert "example" in text
+
+
+def test_the_plan_does_not_depend_on_the_order_of_files(demo_snapshot):
+    one = run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST, "-o", "json")
+    two = run("placement", "--dry-run", "--state", GPU_HOST, "--state", demo_snapshot, "-o", "json")
+    assert one.stdout == two.stdout
+
+
+def test_detailed_exitcode_tells_changes_from_nothing(demo_snapshot):
+    run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST,
+        "--detailed-exitcode", code=10)
+    done = run("placement", "--dry-run", "--state", GPU_HOST, "--detailed-exitcode")
+    assert "nothing to do" in done.stdout
+
+
+def test_commands_are_quoted_for_a_shell(tmp_path, demo_snapshot):
+    snapshot = json.loads(demo_snapshot.read_text())
+    for vm in snapshot["hosts"][0]["vms"]:
+        vm["name"] = vm["name"].replace("vm-busy", "vm; rm -rf $HOME")
+    (tmp_path / "s.json").write_text(json.dumps(snapshot))
+    plan = json.loads(run("placement", "--dry-run", "--commands", "--state", tmp_path / "s.json",
+                          "--state", GPU_HOST, "--rule", "paper-threshold", "-o", "json").stdout)
+    action = plan["actions"][0]
+    for name in ("virsh", "openstack"):
+        shown = subprocess.run(["sh", "-c", f"printf '%s\\n' {action['commands'][name]}"],
+                               capture_output=True, text=True, check=True).stdout.splitlines()
+        assert action["vm"] in shown
+
+
+def test_explain_judges_every_host(demo_snapshot):
+    doc = json.loads(run("placement", "--explain", "vm-busy", "--state", demo_snapshot, "--state",
+                         GPU_HOST, "-o", "json").stdout)
+    assert doc == json.loads(run("explain", "vm-busy", "--state", demo_snapshot, "--state",
+                                 GPU_HOST, "-o", "json").stdout)
+    assert {c["host"]: c["verdict"] for c in doc["candidates"]} == {
+        "demo-host": "current", "gpu-host": "best"}
+
+
+def test_a_constraint_stops_the_move_and_says_why(demo_snapshot, tmp_path):
+    snapshot = json.loads(demo_snapshot.read_text())
+    for vm in snapshot["hosts"][0]["vms"]:
+        vm["never_move"] = True
+    (tmp_path / "s.json").write_text(json.dumps(snapshot))
+    plan = json.loads(run("placement", "--dry-run", "--state", tmp_path / "s.json", "--state",
+                          GPU_HOST, "-o", "json").stdout)
+    assert plan["verdict"] == "infeasible" and plan["actions"] == []
+    assert any("vm-busy" in why for why in plan["why"])
+
+
+def test_config_changes_the_plan_and_is_dumped(demo_snapshot, tmp_path):
+    dump = run("placement", "--dump-config").stdout
+    config = tmp_path / "policy.conf"
+    config.write_text(dump)
+    assert run("placement", "--dump-config", "--config", config).stdout == dump
+    key = re.search(r"^(contention_threshold)\s*=", dump, re.M).group(1)
+    config.write_text(re.sub(rf"^{key}\s*=.*$", f"{key}=100", dump, flags=re.M))
+    done = run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST, "--config",
+               config, "--detailed-exitcode")
+    assert "nothing to do" in done.stdout
+    config.write_text("[policy]\nno_such_key=1\n")
+    assert "no_such_key" in run("placement", "--dump-config", "--config", config, code=1).stderr
+
+
+def test_words_are_explained():
+    words = json.loads(run("explain", "-o", "json").stdout)
+    named = {w["word"] for w in words}
+    doc = json.loads(run("analyze", LTTNG, "-o", "json").stdout)
+    figures = {k for k in doc["vms"][0] if k.endswith("_ns")}
+    assert figures <= named
+    assert "switched out" in run("explain", "preempt_ns").stdout
