@@ -62,11 +62,9 @@ static const char *
 aggressor_name(const struct vg_window *window, const struct vg_lost_to *lost)
 {
     const char *name = vg_aggressor_name(lost->kind);
-    for (guint i = 0; !name && i < window->vms->len; i++) {
-        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        if (vm->id == lost->vm_id)
-            name = vm->name;
-    }
+    const struct vg_vm_sample *vm = name ? NULL : vg_window_vm(window, lost->vm_id);
+    if (vm)
+        return vm->name;
     return name ? name : vg_aggressor_name(VG_AGGRESSOR_HOST_UNKNOWN);
 }
 

@@ -258,12 +258,21 @@ vg_plan_add_why(vg_plan *plan, const char *fmt, ...)
         return;
     }
     g_free(sentence);
-    uint64_t more = 1;
-    if (plan->why->len > VG_PLAN_WHY_MAX) {
-        more += g_ascii_strtoull((const char *)plan->why->pdata[VG_PLAN_WHY_MAX], NULL, 10);
-        g_ptr_array_set_size(plan->why, VG_PLAN_WHY_MAX);
+    vg_plan_drop_whys(plan, 1);
+}
+
+void
+vg_plan_drop_whys(vg_plan *plan, uint64_t n)
+{
+    static const char more[] = " more reasons";
+    guint last = plan->why->len;
+    if (n == 0)
+        return;
+    if (last > 0 && g_str_has_suffix(plan->why->pdata[last - 1], more)) {
+        n += g_ascii_strtoull(plan->why->pdata[last - 1], NULL, 10);
+        g_ptr_array_set_size(plan->why, (int)last - 1);
     }
-    g_ptr_array_add(plan->why, g_strdup_printf("%" G_GUINT64_FORMAT " more reasons", more));
+    g_ptr_array_add(plan->why, g_strdup_printf("%" G_GUINT64_FORMAT "%s", n, more));
 }
 
 void

@@ -160,8 +160,10 @@ json_object *vg_explanation_to_json(const vg_explanation *explanation);
 /* A plan as vg_plan_to_json() wrote it; NULL and VG_E_INVALID otherwise. */
 vg_plan *vg_plan_from_json(const char *text, size_t size, GError **err);
 
-/* For whoever makes plans. Sentences beyond VG_PLAN_WHY_MAX are counted, not kept. */
+/* For whoever makes plans. Sentences beyond VG_PLAN_WHY_MAX are counted, not kept; drop_whys counts
+ * n that the caller did not even keep that long. */
 void vg_plan_add_why(vg_plan *plan, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+void vg_plan_drop_whys(vg_plan *plan, uint64_t n);
 void vg_plan_add_note(vg_plan *plan, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 void vg_plan_reason_add_input(struct vg_plan_reason *reason, const char *name, double value);
 

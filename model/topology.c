@@ -403,6 +403,10 @@ vg_comm_is_vcpu(const char *comm, int32_t *ret_index)
     const char *at = comm + 4;
 
     /* QEMU names them so with -name ...,debug-threads=on, which libvirt always gives. */
+    if (strcmp(comm, "ALL CPUs/TCG") == 0) {
+        *ret_index = VG_NONE;
+        return true;
+    }
     if (strncmp(comm, "CPU ", 4) != 0 || !g_ascii_isdigit(*at))
         return false;
     for (; g_ascii_isdigit(*at) && index <= VCPU_INDEX_MAX; at++)

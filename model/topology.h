@@ -98,9 +98,9 @@ struct vg_process *vg_topology_process_at(const vg_topology *topology, uint32_t 
 /* Name to show: the one given, else "qemu-<pid>". buf of VG_VM_NAME_MAX bytes; returns buf. */
 const char *vg_process_vm_name(const struct vg_process *process, char *buf);
 
-/* What a comm alone says. "CPU 3/KVM" and "CPU 3/TCG" are vCPU 3; "qemu-system-x86" and the like
- * are QEMU processes; a name of the kernel's own workers is a kernel thread; the rest is unknown.
- */
+/* What a comm alone says. "CPU 3/KVM" and "CPU 3/TCG" are vCPU 3, "ALL CPUs/TCG" is one thread for
+ * all of them, without an index; "qemu-system-x86" and the like are QEMU processes; a name of the
+ * kernel's own workers is a kernel thread; the rest is unknown. */
 bool vg_comm_is_vcpu(const char *comm, int32_t *ret_index);
 bool vg_comm_is_qemu(const char *comm);
 enum vg_thread_kind vg_comm_kind(const char *comm);

@@ -102,7 +102,8 @@ check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention 
         ret->what = describe_place(cluster, host_index, worst, ret->lost, ret->held);
 }
 
-/* A VM that waits although the model sees enough capacity. */
+/* A VM that waits although the model sees enough capacity. Measured waits say nothing any more of a
+ * host that the plan has changed. */
 static void
 check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
 {
@@ -116,7 +117,8 @@ check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *
             worst = vm;
     }
     double lost = worst ? vg_snap_vm_lost(worst->vm) : 0;
-    if (!worst || lost <= 0 || lost < cluster->config->contention_threshold - EPSILON)
+    if (!worst || host->moves > 0 || lost <= 0 ||
+        lost < cluster->config->contention_threshold - EPSILON)
         return;
     size_t history =
         worst->vm->profile.window_ns == cluster->window_ns ? worst->vm->profile.cpu->len : 0;

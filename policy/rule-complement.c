@@ -21,6 +21,7 @@ struct search {
     size_t n_held;    /* contended hosts that passed the hold gate */
     size_t n_allowed; /* moves that no constraint forbids */
     GPtrArray *why;   /* char *: obstacles met in this pass */
+    uint64_t n_why_dropped;
 };
 
 /* Hosts and VMs are walked in name order, so of equal moves the first by name stays. */
@@ -44,24 +45,47 @@ keep_best(struct search *search, const struct vg_move *move)
     search->n_best = MIN(search->n_best + 1, 2);
 }
 
+/* Each sentence once; those beyond what a plan keeps are counted only: there may be one per VM and
+ * host. */
+static void
+add_why(struct search *search, char *take_reason)
+{
+    for (guint i = 0; i < search->why->len; i++) {
+        if (strcmp(search->why->pdata[i], take_reason) == 0) {
+            g_free(take_reason);
+            return;
+        }
+    }
+    if (search->why->len < VG_PLAN_WHY_MAX) {
+        g_ptr_array_add(search->why, take_reason);
+        return;
+    }
+    g_free(take_reason);
+    search->n_why_dropped++;
+}
+
 static void
 try_targets(struct search *search, size_t vm)
 {
     vg_cluster *cluster = search->cluster;
+    struct vg_move half;
+    vg_move_begin(cluster, vm, &half);
     for (size_t to = 0; to < cluster->n_hosts; to++) {
         struct vg_fit fit;
-        struct vg_move move;
         char *reason = NULL;
         if (to == cluster->vms[vm].host)
             continue;
-        if (vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE ||
-            vg_constraints_moves(cluster, cluster->vms[vm].host, to, &reason) !=
-                VG_CONSTRAINT_NONE) {
-            g_ptr_array_add(search->why, reason);
+        if (vg_constraints_moves(cluster, half.from, to, &reason) != VG_CONSTRAINT_NONE ||
+            vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE) {
+            add_why(search, reason);
             continue;
         }
-        vg_move_evaluate(cluster, vm, to, &fit, &move);
         search->n_allowed++;
+        /* Not even the upper bound could displace the runner-up. */
+        if (search->n_best == 2 && !is_better(&half, &search->best[1]))
+            continue;
+        struct vg_move move = half;
+        vg_move_finish(cluster, to, &fit, &move);
         keep_best(search, &move);
     }
 }
@@ -72,7 +96,7 @@ try_host(struct search *search, size_t host)
     vg_cluster *cluster = search->cluster;
     struct vg_contention contention;
     vg_gate_contention(cluster, host, &contention);
-    g_ptr_array_add(search->why, g_steal_pointer(&contention.what));
+    add_why(search, g_steal_pointer(&contention.what));
     if (!contention.held)
         return;
     search->n_held++;
@@ -83,7 +107,7 @@ try_host(struct search *search, size_t host)
         if (vg_constraints_vm(cluster, vm, &reason) == VG_CONSTRAINT_NONE)
             try_targets(search, vm);
         else
-            g_ptr_array_add(search->why, reason);
+            add_why(search, reason);
     }
 }
 
@@ -198,6 +222,7 @@ conclude(const struct search *search, char *take_gain_reason, vg_plan *plan)
     }
     for (guint i = 0; i < search->why->len; i++)
         vg_plan_add_why(plan, "%s", (const char *)search->why->pdata[i]);
+    vg_plan_drop_whys(plan, search->n_why_dropped);
 }
 
 /* CPUs that stand idle on the host itself are nearer than another host. */

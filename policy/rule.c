@@ -5,29 +5,48 @@
 
 #include <string.h>
 
+static void
+weigh(const vg_cluster *cluster, struct vg_move *move)
+{
+    move->gain.cpu =
+        (move->from_before.cpu - move->from_after.cpu) - (move->to_after.cpu - move->to_before.cpu);
+    move->gain.gpu =
+        (move->from_before.gpu - move->from_after.gpu) - (move->to_after.gpu - move->to_before.gpu);
+    move->weighed = vg_loss_weighed(cluster->config, move->gain);
+    move->net = move->weighed - move->cost_cores;
+}
+
 void
-vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
-                 struct vg_move *ret)
+vg_move_begin(const vg_cluster *cluster, size_t vm, struct vg_move *ret)
 {
     size_t from = cluster->vms[vm].host;
     *ret = (struct vg_move){
         .vm = vm,
         .from = from,
-        .to = to,
-        .fit = *fit,
         .from_before = vg_predict_host(cluster, from),
         .from_after = vg_predict_without(cluster, from, vm),
-        .to_before = vg_predict_host(cluster, to),
-        .to_after = vg_predict_with(cluster, to, vm, fit),
     };
-    ret->gain.cpu =
-        (ret->from_before.cpu - ret->from_after.cpu) - (ret->to_after.cpu - ret->to_before.cpu);
-    ret->gain.gpu =
-        (ret->from_before.gpu - ret->from_after.gpu) - (ret->to_after.gpu - ret->to_before.gpu);
     vg_predict_cost(cluster, vm, &ret->cost);
-    ret->weighed = vg_loss_weighed(cluster->config, ret->gain);
     ret->cost_cores = vg_cost_cores(cluster->config, &ret->cost);
-    ret->net = ret->weighed - ret->cost_cores;
+    weigh(cluster, ret);
+}
+
+void
+vg_move_finish(const vg_cluster *cluster, size_t to, const struct vg_fit *fit, struct vg_move *move)
+{
+    move->to = to;
+    move->fit = *fit;
+    move->to_before = vg_predict_host(cluster, to);
+    move->to_after = vg_predict_with(cluster, to, move->vm, fit);
+    weigh(cluster, move);
+}
+
+void
+vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
+                 struct vg_move *ret)
+{
+    vg_move_begin(cluster, vm, ret);
+    vg_move_finish(cluster, to, fit, ret);
 }
 
 char *

@@ -41,9 +41,9 @@ test_refuses(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "",           " ",          "{",    "{\"a\":1}x", "{} {}",     
-        "/* c */ {}", "{\"a\":1,}", "[1,]", "{\"a\" 1}",  "[[[[1]]]]", /* depth 4 */ "\"\xff\"",
-        "[nul]",      "[01]",
+        "",           " ",          "{",    "{\"a\":1}x", "{} {}",
+        "/* c */ {}", "{\"a\":1,}", "[1,]", "{\"a\" 1}",  "[[[[1]]]]", /* depth 4 */
+        "\"\xff\"",   "[nul]",      "[01]",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) err = NULL;

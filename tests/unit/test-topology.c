@@ -64,6 +64,8 @@ test_vcpu_names(void **state)
     assert_int_equal(index, 12);
     assert_true(vg_comm_is_vcpu("CPU 1023/KVM", &index));
     assert_int_equal(index, 1023);
+    assert_true(vg_comm_is_vcpu("ALL CPUs/TCG", &index));
+    assert_int_equal(index, VG_NONE);
     static const char *const others[] = {
         "",
         "CPU",

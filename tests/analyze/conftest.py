@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+import vgpuctl  # noqa: E402
+
+
+def pytest_report_header(config):
+    return f"vgpuctl: {vgpuctl.program()}, seed {seed()}, full {int(full())}"
+
+
+def seed():
+    return int(os.environ.get("VG_TEST_SEED", "20261120"))
+
+
+def full():
+    return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_exists():
+    if not os.access(vgpuctl.program(), os.X_OK):
+        pytest.exit(f"{vgpuctl.program()} is not there: build it, or name it in VGPUCTL", 3)

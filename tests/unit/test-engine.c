@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine on windows made by hand: rates, EWMA, profiles, identities, what is forgotten.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+#define S  INT64_C(1000000000)
+#define MS INT64_C(1000000)
+
+static struct vg_policy_config config;
+
+static void
+assert_near(double value, double expected)
+{
+    if (fabs(value - expected) > 1e-6)
+        fail_msg("%.9f is not %.9f", value, expected);
+}
+
+static void
+window_init(struct vg_window *window, int64_t begin_ns, int64_t end_ns)
+{
+    vg_window_init(window, false);
+    window->begin_ns = begin_ns;
+    window->end_ns = end_ns;
+}
+
+static struct vg_vm_sample *
+add_vm(struct vg_window *window, const char *name, int32_t pid, int64_t run_ns, int64_t preempt_ns)
+{
+    struct vg_vm_sample vm;
+    vg_vm_sample_init(&vm);
+    vm.id = window->vms->len;
+    vm.pid = pid;
+    g_strlcpy(vm.name, name, sizeof(vm.name));
+    vm.guest_known = true;
+    vm.cpu.run_ns = run_ns;
+    vm.cpu.preempt_ns = preempt_ns;
+    vm.cpu.observed_ns = window->end_ns - window->begin_ns;
+    vm.cpu.preemptions = (uint64_t)(preempt_ns / (10 * MS));
+    vm.cpu.blocked_ns = vm.cpu.observed_ns - run_ns - preempt_ns;
+    struct vg_vcpu_sample vcpu = {.tid = pid + 1, .cpu = vm.cpu};
+    g_array_append_val(vm.vcpus, vcpu);
+    g_array_append_val(window->vms, vm);
+    return &g_array_index(window->vms, struct vg_vm_sample, window->vms->len - 1);
+}
+
+static void
+add_loss(struct vg_vm_sample *vm, enum vg_aggressor_kind kind, uint32_t id, int64_t ns,
+         uint64_t count)
+{
+    struct vg_lost_to lost = {.kind = kind, .vm_id = id, .ns = ns, .count = count};
+    g_array_append_val(vm->lost_to, lost);
+}
+
+static void
+step_one(vg_engine *engine, int64_t begin_ns, int64_t end_ns, const char *name, int32_t pid,
+         const char *uuid, int64_t run_ns)
+{
+    struct vg_window window;
+    window_init(&window, begin_ns, end_ns);
+    struct vg_vm_sample *vm = add_vm(&window, name, pid, run_ns, 0);
+    g_strlcpy(vm->uuid, uuid, sizeof(vm->uuid));
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+}
+
+static vg_snapshot *
+read_snapshot(const vg_engine *engine, enum vg_engine_mode mode, int64_t cpus)
+{
+    const struct vg_engine_part part = {
+        .source = mode == VG_ENGINE_LIVE ? VG_SOURCE_LIVE : VG_SOURCE_TRACE,
+        .mode = mode,
+        .clock_offset_ns = 77,
+    };
+    g_autoptr(GError) err = NULL;
+    struct vg_snap_host *host = vg_record_new(&vg_snap_host_record);
+    host->name = g_strdup("host");
+    host->cpus = cpus;
+    const struct vg_snap_host *hosts[] = {host};
+    vg_snapshot *snapshot = vg_engine_snapshot(engine, &part, hosts, 1, &err);
+    vg_record_free(&vg_snap_host_record, host);
+    if (!snapshot)
+        fail_msg("%s", err->message);
+    return snapshot;
+}
+
+static const struct vg_snap_vm *
+vm_at(const vg_snapshot *snapshot, guint index)
+{
+    const struct vg_snap_host *host = snapshot->hosts->pdata[0];
+    assert_true(index < host->vms->len);
+    return host->vms->pdata[index];
+}
+
+static int
+set_up(void **state)
+{
+    (void)state;
+    vg_policy_config_init(&config);
+    return 0;
+}
+
+/* Windows of 60 s = one half-life. */
+static void
+test_rates(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    const int64_t run[] = {30 * S, 0};
+    for (int i = 0; i < 2; i++) {
+        struct vg_window window;
+        window_init(&window, i * 60 * S, (i + 1) * 60 * S);
+        window.lost_events = 5;
+        struct vg_vm_sample *a = add_vm(&window, "a", 10, run[i], i == 0 ? 6 * S : 0);
+        const int32_t cpu = i == 0 ? 3 : 1;
+        g_array_append_val(a->cpus, cpu);
+        add_loss(a, VG_AGGRESSOR_VM, 1, i == 0 ? 4 * S : 0, i == 0 ? 300 : 0);
+        if (i == 0)
+            add_loss(a, VG_AGGRESSOR_HOST_KERNEL, 0, 2 * S, 60);
+        add_vm(&window, "b", 20, 6 * S, 0);
+        vg_engine_step(engine, &window, "host");
+        vg_window_clear(&window);
+    }
+    g_autoptr(vg_snapshot) mean = read_snapshot(engine, VG_ENGINE_MEAN, 4);
+    const struct vg_snap_vm *a = vm_at(mean, 0);
+    assert_string_equal(a->name, "a");
+    assert_int_equal(a->pid, 10);
+    assert_int_equal(a->vcpus, 1);
+    assert_near(a->run_share, 0.25);      /* 30 of 120 s */
+    assert_near(a->preempt_share, 0.05);  /* 6 of 120 s */
+    assert_near(a->preemptions_per_s, 5); /* 600 in 120 s */
+    assert_near(a->cpu_intensity, 0.3);   /* mean of 0.6 and 0 */
+    assert_int_equal(a->vm_class, VG_CLASS_CPU);
+    assert_false(a->gpu_known);
+    assert_int_equal(a->cpus->len, 2);
+    assert_int_equal(g_array_index(a->cpus, int32_t, 0), 1);
+    const struct vg_snap_loss *worst = a->lost_to->pdata[0];
+    assert_string_equal(worst->aggressor, "b");
+    assert_near(worst->share, 4.0 / 120);
+    assert_near(worst->count_per_s, 2.5);
+    const struct vg_snap_loss *kernel = a->lost_to->pdata[1];
+    assert_string_equal(kernel->aggressor, "host:kernel");
+    assert_int_equal(a->profile.cpu->len, 2);
+    assert_near(g_array_index(a->profile.cpu, double, 0), 0.6);
+    assert_near(g_array_index(a->profile.cpu, double, 1), 0);
+    assert_int_equal(a->profile.gpu->len, 0);
+    assert_int_equal(mean->end_ns, 120 * S);
+    assert_int_equal(mean->clock_offset_ns, 77);
+    assert_int_equal(((struct vg_snap_host *)mean->hosts->pdata[0])->lost_events, 10);
+
+    g_autoptr(vg_snapshot) live = read_snapshot(engine, VG_ENGINE_LIVE, 4);
+    a = vm_at(live, 0);
+    assert_near(a->run_share, 0.25); /* half way from 0.5 to 0 */
+    assert_near(a->preempt_share, 0.05);
+    assert_near(a->cpu_intensity, 0.3);
+    assert_near(((struct vg_snap_loss *)a->lost_to->pdata[0])->share, 4.0 / 60 / 2);
+    assert_int_equal(((struct vg_snap_host *)live->hosts->pdata[0])->lost_events, 5);
+}
+
+static void
+test_gpu(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    struct vg_window window;
+    window_init(&window, 0, S);
+    struct vg_vm_sample *vm = add_vm(&window, "a", 10, S / 10, 0);
+    vm->gpu_known = true;
+    vm->gpu_active_ns = 600 * MS;
+    struct vg_gpu_sample gpu = {
+        .device = "card0", .engine = "rcs0", .busy_ns = 500 * MS, .wait_ns = 1500 * MS};
+    g_array_append_val(vm->gpus, gpu);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+
+    const struct vg_engine_part part = {.source = VG_SOURCE_TRACE};
+    struct vg_snap_host *host = vg_record_new(&vg_snap_host_record);
+    host->name = g_strdup("host");
+    host->cpus = 2;
+    struct vg_snap_vm *facts = vg_snap_host_add_vm(host, "a");
+    facts->memory_bytes = 123;
+    facts->pinned = true;
+    struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+    use->device = g_strdup("card0");
+    use->engine = g_strdup("any");
+    use->vgpu_type = g_strdup("t4");
+    use->memory_bytes = 99;
+    g_ptr_array_add(facts->gpu, use);
+    vg_snap_host_add_vm(host, "never-seen");
+    const struct vg_snap_host *hosts[] = {host};
+    g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 1, NULL);
+    vg_record_free(&vg_snap_host_record, host);
+    assert_non_null(snapshot);
+    assert_int_equal(((struct vg_snap_host *)snapshot->hosts->pdata[0])->vms->len, 1);
+    const struct vg_snap_vm *a = vm_at(snapshot, 0);
+    assert_true(a->gpu_known);
+    assert_near(a->gpu_intensity, 0.6);
+    assert_int_equal(a->vm_class, VG_CLASS_GPU);
+    assert_near(g_array_index(a->profile.gpu, double, 0), 0.6);
+    assert_int_equal(a->memory_bytes, 123);
+    assert_true(a->pinned);
+    assert_int_equal(a->gpu->len, 1);
+    const struct vg_snap_gpu_use *seen = a->gpu->pdata[0];
+    assert_near(seen->share, 0.5);
+    assert_near(seen->wait_share, 1.5);
+    assert_string_equal(seen->vgpu_type, "t4");
+    assert_int_equal(seen->memory_bytes, 99);
+}
+
+/* The profile keeps the newest 300 windows; a short last window is left out; a longer one starts
+ * it anew; one that is late by less than 1 % belongs. */
+static void
+test_profile(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    step_one(engine, -400 * MS, 0, "a", 10, "", 0);
+    for (int i = 0; i < 301; i++)
+        step_one(engine, i * S, (i + 1) * S + (i == 200 ? 9 * MS : 0), "a", 10, "", (i + 1) * MS);
+    step_one(engine, 301 * S, 301 * S + 500 * MS, "a", 10, "", 500 * MS);
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    const struct vg_snap_vm *vm = vm_at(snapshot, 0);
+    assert_int_equal(vm->profile.window_ns, S);
+    assert_int_equal(vm->profile.cpu->len, 300);
+    assert_near(g_array_index(vm->profile.cpu, double, 0), 0.002); /* the second of 301 */
+    assert_near(g_array_index(vm->profile.cpu, double, 299), 0.301);
+}
+
+static void
+test_identity(void **state)
+{
+    (void)state;
+    static const char uuid[] = "00000000-0000-0000-0000-000000000001";
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    step_one(engine, 0, S, "a", 10, "", S);
+    step_one(engine, S, 2 * S, "a", 10, uuid, S);       /* the UUID becomes known */
+    step_one(engine, 2 * S, 3 * S, "new", 99, uuid, S); /* renamed and restarted: the same VM */
+    g_autoptr(vg_snapshot) one = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_int_equal(((struct vg_snap_host *)one->hosts->pdata[0])->vms->len, 1);
+    assert_string_equal(vm_at(one, 0)->name, "new");
+    assert_string_equal(vm_at(one, 0)->uuid, uuid);
+    assert_int_equal(vm_at(one, 0)->profile.cpu->len, 3);
+
+    /* Two without a UUID and with one name are two, told apart by pid. */
+    struct vg_window window;
+    window_init(&window, 3 * S, 4 * S);
+    add_vm(&window, "twin", 30, 0, 0);
+    add_vm(&window, "twin", 31, 0, 0);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+    g_autoptr(vg_snapshot) live = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+    assert_int_equal(((struct vg_snap_host *)live->hosts->pdata[0])->vms->len, 2);
+    assert_string_equal(vm_at(live, 0)->name, "twin#30");
+    assert_string_equal(vm_at(live, 1)->name, "twin#31");
+    g_autoptr(vg_snapshot) mean = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_int_equal(((struct vg_snap_host *)mean->hosts->pdata[0])->vms->len, 3);
+}
+
+static void
+test_forgets(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    step_one(engine, 0, S, "gone", 10, "", S);
+    for (int i = 1; i <= VG_ENGINE_FORGET_WINDOWS; i++)
+        step_one(engine, i * S, (i + 1) * S, "stays", 11, "", S);
+    g_autoptr(vg_snapshot) both = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_int_equal(((struct vg_snap_host *)both->hosts->pdata[0])->vms->len, 2);
+    int64_t last = VG_ENGINE_FORGET_WINDOWS + 1;
+    step_one(engine, last * S, (last + 1) * S, "stays", 11, "", S);
+    g_autoptr(vg_snapshot) one = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_int_equal(((struct vg_snap_host *)one->hosts->pdata[0])->vms->len, 1);
+}
+
+static void
+test_edges(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    step_one(engine, S, S, "a", 10, "", 0); /* no length: ignored */
+    g_autoptr(vg_snapshot) nothing = read_snapshot(engine, VG_ENGINE_LIVE, 0);
+    const struct vg_snap_host *host = nothing->hosts->pdata[0];
+    assert_int_equal(host->vms->len, 0);
+    assert_int_equal(host->cpus, 1);
+
+    /* One long window: the whole of a recording; CPUs guessed from use. */
+    struct vg_window window;
+    window_init(&window, 0, 6 * S);
+    struct vg_vm_sample *vm = add_vm(&window, "a", 10, 3 * S, 0);
+    const int32_t cpu = 5;
+    g_array_append_val(vm->cpus, cpu);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_MEAN, 0);
+    host = snapshot->hosts->pdata[0];
+    assert_int_equal(host->cpus, 6);
+    assert_near(vm_at(snapshot, 0)->run_share, 0.5);
+
+    g_autoptr(GError) err = NULL;
+    const struct vg_engine_part part = {.source = VG_SOURCE_TRACE};
+    const struct vg_snap_host *twice[] = {host, host};
+    assert_null(vg_engine_snapshot(engine, &part, twice, 2, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+}
+
+/* Two VMs that want the same CPU all the time, and a second host with room: from windows to plan.
+ */
+static void
+test_plan(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    for (int i = 0; i < 6; i++) {
+        struct vg_window window;
+        window_init(&window, i * S, (i + 1) * S);
+        for (int v = 0; v < 2; v++) {
+            struct vg_vm_sample *vm = add_vm(&window, v ? "b" : "a", 10 + 10 * v, S / 2, S / 2);
+            const int32_t cpu = 0;
+            g_array_append_val(vm->cpus, cpu);
+            add_loss(vm, VG_AGGRESSOR_VM, (uint32_t)(1 - v), S / 2, 50);
+        }
+        vg_engine_step(engine, &window, "busy");
+        vg_window_clear(&window);
+    }
+    vg_snapshot *described = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *busy = vg_snapshot_add_host(described, "busy");
+    struct vg_snap_host *calm = vg_snapshot_add_host(described, "calm");
+    busy->cpus = 2;
+    calm->cpus = 2;
+    const struct vg_engine_part part = {.source = VG_SOURCE_TRACE, .note = "made by a test"};
+    const struct vg_snap_host *hosts[] = {busy, calm};
+    g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 2, NULL);
+    vg_snapshot_free(described);
+    g_autoptr(vg_plan) plan = vg_engine_plan(engine, snapshot, VG_RULE_COMPLEMENT, NULL);
+    assert_int_equal(plan->verdict, VG_PLAN_CHANGES);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_string_equal(action->vm, "a");
+    assert_string_equal(action->to, "calm");
+    assert_string_equal(action->role, "aggressor"); /* it took as much as it lost */
+    assert_int_equal(action->gain.lost_cpu_ns_per_s, S);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_rates, set_up),   cmocka_unit_test_setup(test_gpu, set_up),
+        cmocka_unit_test_setup(test_profile, set_up), cmocka_unit_test_setup(test_identity, set_up),
+        cmocka_unit_test_setup(test_forgets, set_up), cmocka_unit_test_setup(test_edges, set_up),
+        cmocka_unit_test_setup(test_plan, set_up),
+    };
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

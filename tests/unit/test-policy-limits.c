@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What keeps the policy from moving: every hard constraint, every gate, bad data, empty input.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "base/error.h"
+#include "policy/policy.h"
+#include "tests/unit/policy-cases.h"
+
+typedef void (*spoiler)(struct vg_snap_host *from, struct vg_snap_host *to);
+
+static void
+spoil_maintenance(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)from;
+    to->maintenance = true;
+}
+
+static void
+spoil_never_move(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->never_move = true;
+}
+
+static void
+spoil_pinned(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->pinned = true;
+}
+
+static void
+spoil_memory(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)from;
+    to->memory_free_bytes = GIB - 1;
+}
+
+static void
+need_model(struct vg_snap_host *from)
+{
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->cpu_model = g_strdup("Icelake");
+}
+
+static void
+spoil_cpu_model(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_model(from);
+    to->cpu_model = g_strdup("Haswell");
+}
+
+static void
+spoil_cpu_model_unknown(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    need_model(from);
+}
+
+static void
+need_gpu(struct vg_snap_host *from, const char *type)
+{
+    for (guint i = 0; i < from->vms->len; i++)
+        policy_add_use(from->vms->pdata[i], "card0", type, 0.1);
+}
+
+static void
+spoil_gpu_type(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "t");
+    policy_add_gpu(to, "card0", "other", 9);
+}
+
+static void
+spoil_gpu_type_unknown(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, NULL);
+    policy_add_gpu(to, "card0", "t", 9);
+}
+
+static void
+spoil_gpu_free(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "t");
+    policy_add_gpu(to, "card0", "t", 0);
+}
+
+static void
+spoil_gpu_memory(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "t");
+    policy_add_gpu(to, "card0", "t", 1)->memory_free_bytes = GIB - 1;
+}
+
+static void
+spoil_affinity(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        g_ptr_array_add(((struct vg_snap_vm *)from->vms->pdata[i])->affinity, g_strdup("g"));
+}
+
+static void
+spoil_anti_affinity(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    struct vg_snap_vm *enemy = policy_add_vm(to, "enemy", 0.1, -1);
+    g_ptr_array_add(enemy->anti_affinity, g_strdup("g"));
+    for (guint i = 0; i < from->vms->len; i++)
+        g_ptr_array_add(((struct vg_snap_vm *)from->vms->pdata[i])->anti_affinity, g_strdup("g"));
+}
+
+static void
+spoil_data(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    struct vg_snap_vm *bad = policy_add_vm(from, "bad", 5, 0);
+    bad->run_share = (double)NAN;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->never_move = true;
+}
+
+/* Both rules stop at every constraint, say so, and explain names the constraint. */
+static void
+test_constraints(void **state)
+{
+    (void)state;
+    static const struct {
+        spoiler spoil;
+        const char *constraint; /* of the target, NULL: the VM itself cannot move */
+        const char *sentence;
+    } cases[] = {
+        {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
+        {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
+        {spoil_pinned, NULL, "VM 'a' is pinned"},
+        {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
+        {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', host 'to' has 'Haswell'"},
+        {spoil_cpu_model_unknown, "cpu-model", "that of host 'to' is not known"},
+        {spoil_gpu_type, "gpu-type", "has a vGPU of type 't', host 'to' offers none"},
+        {spoil_gpu_type_unknown, "gpu-type", "the vGPU type of VM 'a' on GPU 'card0' is not known"},
+        {spoil_gpu_free, "gpu-free", "host 'to' has no free vGPU of type 't' for VM 'a'"},
+        {spoil_gpu_memory, "gpu-memory", "VM 'a' needs 1.00 GiB of GPU memory"},
+        {spoil_affinity, "affinity", "VM 'a' belongs with VM 'b' (affinity group 'g')"},
+        {spoil_anti_affinity, "anti-affinity", "VM 'a' must not be with VM 'enemy'"},
+        {spoil_data, NULL, "the data of VM 'bad' is bad"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_host *from = NULL;
+        struct vg_snap_host *to = NULL;
+        g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+        cases[i].spoil(from, to);
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->verdict, VG_PLAN_INFEASIBLE);
+        assert_int_equal(plan->actions->len, 0);
+        assert_true(policy_says(plan->why, cases[i].sentence));
+
+        g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, "a", NULL);
+        const struct vg_plan_candidate *candidate = why->candidates->pdata[1];
+        assert_int_equal(why->movable, cases[i].constraint != NULL);
+        if (cases[i].constraint) {
+            assert_int_equal(candidate->verdict, VG_CANDIDATE_FORBIDDEN);
+            assert_string_equal(candidate->constraint, cases[i].constraint);
+            assert_non_null(strstr(candidate->reason, cases[i].sentence));
+        }
+    }
+}
+
+/* Constraints at their edge: what just fits is allowed. */
+static void
+test_just_fits(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    need_gpu(from, "t");
+    policy_add_gpu(to, "card0", "t", 1)->memory_free_bytes = GIB;
+    to->memory_free_bytes = GIB;
+    need_model(from);
+    to->cpu_model = g_strdup("Icelake");
+    policy_config.max_moves_per_host = 2;
+    policy_config.min_gain = 0;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1); /* and the second VM does not fit any more */
+}
+
+static void
+test_bad_vm_is_skipped(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_vm *bad = policy_add_vm(from, "bad", 1, 0);
+    bad->problem = g_strdup("its clock ran backwards");
+    struct vg_snap_vm *worse = policy_add_vm(to, "worse", 1, 0);
+    worse->run_share = (double)INFINITY;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1);
+    assert_int_equal(plan->skipped->len, 2);
+    const struct vg_plan_skip *skip = plan->skipped->pdata[0];
+    assert_string_equal(skip->vm, "bad");
+    assert_string_equal(skip->host, "from");
+    assert_string_equal(skip->reason, "its clock ran backwards");
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_int_equal(action->gain.lost_cpu_ns_per_s, S); /* as if they were not there */
+}
+
+static void
+test_nothing_to_look_at(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) empty = vg_snapshot_new(VG_SOURCE_LIVE);
+    for (int rule = 0; rule < VG_RULE_MAX; rule++) {
+        g_autoptr(vg_plan) plan = policy_plan_of(empty, (enum vg_rule_id)rule);
+        assert_int_equal(plan->verdict, VG_PLAN_NOTHING_TO_DO);
+        assert_true(policy_says(plan->why, "there is no host in the snapshot"));
+
+        g_autoptr(vg_snapshot) one = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_host *host = policy_add_host(one, "lonely", 1);
+        policy_add_vm(host, "a", 1, 0)->preemptions_per_s = 50;
+        policy_add_vm(host, "b", 1, 0);
+        g_autoptr(vg_plan) alone = policy_plan_of(one, (enum vg_rule_id)rule);
+        assert_int_equal(alone->verdict, VG_PLAN_INFEASIBLE);
+        assert_true(policy_says(alone->why, "there is no other host in the snapshot"));
+
+        g_autoptr(vg_snapshot) calm = vg_snapshot_new(VG_SOURCE_TRACE);
+        host = policy_add_host(calm, "calm", 4);
+        struct vg_snap_vm *quiet = policy_add_vm(host, "a", 0.5, -1);
+        quiet->preempt_share = 0.01;
+        policy_add_host(calm, "other", 4);
+        g_autoptr(vg_plan) nothing = policy_plan_of(calm, (enum vg_rule_id)rule);
+        assert_int_equal(nothing->verdict, VG_PLAN_NOTHING_TO_DO);
+        assert_true(nothing->why->len > 0);
+    }
+    g_autoptr(GError) err = NULL;
+    vg_snapshot *open = vg_snapshot_new(VG_SOURCE_TRACE);
+    assert_null(vg_policy_plan(open, &policy_config, VG_RULE_COMPLEMENT, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_BUG));
+    vg_snapshot_free(open);
+}
+
+/* 0.05 cores lost is contended, a hair less is not. */
+static void
+test_threshold(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_host *from = policy_add_host(snapshot, "from", 1);
+        struct vg_snap_vm *a = policy_add_vm(from, "a", 1, 0);
+        a->run_share = i == 0 ? 1.05 : 1.0499;
+        a->preempt_share = 0;
+        policy_add_host(snapshot, "to", 4);
+        policy_config.min_gain = 0.001;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->verdict, i == 0 ? VG_PLAN_CHANGES : VG_PLAN_NOTHING_TO_DO);
+        if (i == 1)
+            assert_true(policy_says(plan->why, "below the threshold of 0.05"));
+    }
+}
+
+/* The cost is 8.3 / 600 = 0.013833 cores; the gain of moving "a" is what is lost beyond 1 CPU. */
+static void
+test_min_gain(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    policy_config.min_gain = 0.98;
+    g_autoptr(vg_plan) passes = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(passes->verdict, VG_PLAN_CHANGES);
+    policy_config.min_gain = 0.99; /* 1 - 0.0138 = 0.986 */
+    g_autoptr(vg_plan) fails = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(fails->verdict, VG_PLAN_NOTHING_TO_DO);
+    assert_true(
+        policy_says(fails->why, "it wins 1.000 cores, 0.986 after its cost; 0.990 are needed"));
+
+    /* Ten VMs of one core on one CPU: each wins 1 of 9, that is 11.1 %. */
+    policy_config.min_gain = 0.05;
+    g_autoptr(vg_snapshot) crowd = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = policy_add_host(crowd, "crowd", 1);
+    for (int i = 0; i < 10; i++) {
+        g_autofree char *name = g_strdup_printf("vm%d", i);
+        policy_add_vm(host, name, 1, 0);
+    }
+    policy_add_host(crowd, "to", 4);
+    policy_config.min_gain_fraction = 0.11;
+    g_autoptr(vg_plan) enough = policy_plan_of(crowd, VG_RULE_COMPLEMENT);
+    assert_int_equal(enough->verdict, VG_PLAN_CHANGES);
+    policy_config.min_gain_fraction = 0.12;
+    g_autoptr(vg_plan) little = policy_plan_of(crowd, VG_RULE_COMPLEMENT);
+    assert_int_equal(little->verdict, VG_PLAN_NOTHING_TO_DO);
+    assert_true(policy_says(little->why, "12 % are needed"));
+}
+
+/* Contention in the newest `busy` of `n` windows. */
+static enum vg_plan_verdict
+verdict_of_history(enum vg_snapshot_source source, guint n, guint busy)
+{
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    g_autofree double *cpu = g_new0(double, n);
+    for (guint i = 0; i < n; i++)
+        cpu[i] = i >= n - busy ? 1.0 : 0.5;
+    from->source = source;
+    for (guint v = 0; n > 0 && v < from->vms->len; v++)
+        policy_set_profile(from->vms->pdata[v], cpu, n);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    return plan->verdict;
+}
+
+static void
+test_hold(void **state)
+{
+    (void)state;
+    /* 30 s of hold, 0.8 of them: 24 windows. */
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 60, 24), VG_PLAN_CHANGES);
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 60, 23), VG_PLAN_NOTHING_TO_DO);
+    /* A live host must have been watched for that long, a recording not. */
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 29, 29), VG_PLAN_NOTHING_TO_DO);
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 30, 30), VG_PLAN_CHANGES);
+    assert_int_equal(verdict_of_history(VG_SOURCE_TRACE, 6, 6), VG_PLAN_CHANGES);
+    assert_int_equal(verdict_of_history(VG_SOURCE_TRACE, 6, 4), VG_PLAN_NOTHING_TO_DO);
+    assert_int_equal(verdict_of_history(VG_SOURCE_EXAMPLE, 0, 0), VG_PLAN_CHANGES);
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 0, 0), VG_PLAN_NOTHING_TO_DO);
+    policy_config.hold_ns = 0;
+    assert_int_equal(verdict_of_history(VG_SOURCE_LIVE, 0, 0), VG_PLAN_CHANGES);
+}
+
+/* Two full hosts, two empty ones: a move each, because a host takes part in one only; then more. */
+static void
+test_move_limits(void **state)
+{
+    (void)state;
+    for (int limit = 1; limit <= 3; limit++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        for (int h = 0; h < 2; h++) {
+            struct vg_snap_host *host = policy_add_host(snapshot, h ? "full2" : "full1", 1);
+            policy_add_vm(host, "a", 1, 0);
+            policy_add_vm(host, "b", 1, 0);
+            policy_add_vm(host, "c", 1, 0);
+        }
+        policy_add_host(snapshot, "to1", 1);
+        policy_add_host(snapshot, "to2", 1);
+        policy_config.max_moves = limit;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->actions->len, MIN(limit, 2));
+        if (limit < 2)
+            continue;
+        const struct vg_plan_action *first = plan->actions->pdata[0];
+        const struct vg_plan_action *second = plan->actions->pdata[1];
+        assert_string_equal(first->from, "full1");
+        assert_string_equal(first->to, "to1");
+        assert_string_equal(second->from, "full2");
+        assert_string_equal(second->to, "to2");
+        if (limit == 3)
+            assert_true(policy_says(plan->why, "takes part in 1 of this plan's moves"));
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_constraints, policy_set_up),
+        cmocka_unit_test_setup(test_just_fits, policy_set_up),
+        cmocka_unit_test_setup(test_bad_vm_is_skipped, policy_set_up),
+        cmocka_unit_test_setup(test_nothing_to_look_at, policy_set_up),
+        cmocka_unit_test_setup(test_threshold, policy_set_up),
+        cmocka_unit_test_setup(test_min_gain, policy_set_up),
+        cmocka_unit_test_setup(test_hold, policy_set_up),
+        cmocka_unit_test_setup(test_move_limits, policy_set_up),
+    };
+    return cmocka_run_group_tests_name("policy-limits", tests, NULL, NULL);
+}

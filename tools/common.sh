@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034 # variables for those who source it
+# What tools/check and tools/quickstart share: packages and builds. Sourced with the working
+# directory at the top of the tree. Functions print what went wrong and return non-zero.
+
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+# What a calling make or a developer's shell exports must not leak into the builds.
+unset MAKEFLAGS MAKELEVEL MFLAGS CC CFLAGS CPPFLAGS LDFLAGS CONFIG_SITE CDPATH GREP_OPTIONS
+
+jobs=$(nproc)
+
+# missing_packages KIND...: those of tools/packages that are not installed.
+missing_packages()
+{
+    local kind package installed
+    installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2> /dev/null |
+        sed -n 's/ installed$//p')
+    while read -r kind package; do
+        case " $* " in
+        *" $kind "*) grep -qxF "$package" <<< "$installed" || echo "$package" ;;
+        esac
+    done < tools/packages
+}
+
+# need_packages LOG KIND...: installs what is missing.
+need_packages()
+{
+    local log=$1 list apt
+    shift
+    if ! command -v dpkg-query > /dev/null; then
+        echo "This is no Debian system: the packages named in tools/packages must be there already."
+        return 0
+    fi
+    list=$(missing_packages "$@" | tr '\n' ' ')
+    list=${list% }
+    if [ -z "$list" ]; then
+        return 0
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        echo "Packages are missing, and installing them needs root. Run this, then try again:"
+        echo "  sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends $list'"
+        return 1
+    fi
+    echo "Installing: $list"
+    apt="apt-get -y -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3"
+    # shellcheck disable=SC2086 # lists of words
+    if ! { $apt update && $apt install --no-install-recommends $list; } > "$log" 2>&1 < /dev/null
+    then
+        show_log "$log"
+        echo "The packages could not be installed. Is there a network, and a Debian 12 mirror in" \
+            "/etc/apt?"
+        return 1
+    fi
+}
+
+# show_log FILE [LINES]: its end, indented, and where the rest is.
+show_log()
+{
+    tail -n "${2:-30}" "$1" | sed 's/^/    | /'
+    echo "    whole log: $1"
+}
+
+# Makes ./configure where it is missing or older than what it is made from.
+ensure_configure()
+{
+    local input
+    if [ -x configure ] && [ -f Makefile.in ] && [ -e build-aux/tap-driver.sh ] &&
+        [ -e build-aux/install-sh ]; then
+        for input in configure.ac Makefile.am m4/*.m4; do
+            if [ "$input" -nt configure ]; then
+                input=stale
+                break
+            fi
+        done
+        [ "$input" = stale ] || return 0
+    fi
+    autoreconf -fi
+}
+
+# ensure_build DIR CONFIGURE_ARGUMENT...: configures DIR, unless it is configured like that.
+ensure_build()
+{
+    local dir=$1 stamp want
+    shift
+    stamp=$dir/.configured-with
+    # With the place: a build directory remembers where it was made.
+    want="$PWD $*"
+    ensure_configure || return 1
+    if [ -f "$dir/Makefile" ] && [ "$(cat "$stamp" 2> /dev/null)" = "$want" ]; then
+        return 0
+    fi
+    rm -f "$stamp"
+    if [ -f "$dir/Makefile" ]; then
+        make -s -C "$dir" clean || rm -rf "$dir"
+    fi
+    mkdir -p "$dir" && (cd "$dir" && ../configure -q "$@") || return 1
+    echo "$want" > "$stamp"
+}
