@@ -37,8 +37,8 @@ need_packages()
         return 0
     fi
     if [ "$(id -u)" != 0 ]; then
-        echo "Packages are missing, and installing them needs root. Run this, then try again:"
-        echo "  sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends $list'"
+        echo "Packages are missing, and installing them needs root. As root run this, then try again:"
+        echo "  apt-get update && apt-get install -y --no-install-recommends $list"
         return 1
     fi
     echo "Installing: $list"
@@ -57,7 +57,7 @@ need_packages()
 show_log()
 {
     tail -n "${2:-30}" "$1" | sed 's/^/    | /'
-    echo "    whole log: $1"
+    echo "    whole log: $(realpath "$1")"
 }
 
 # Makes ./configure where it is missing or older than what it is made from.

@@ -163,7 +163,7 @@ static struct ctf_graph *
 open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_private_dir,
             GError **err)
 {
-    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, err);
+    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, true, err);
     struct ctf_graph *graph = NULL;
     bool linked = private_dir != NULL;
 
@@ -187,8 +187,10 @@ open_one_by_one(struct ctf_recording *recording, struct ctf_trace *trace)
         g_autoptr(GPtrArray) alone = g_ptr_array_new();
         g_autofree char *private_dir = NULL;
         unsigned int first = recording->streams->len;
+        struct ctf_graph *graph = NULL;
         g_ptr_array_add(alone, path);
-        struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
+        if (ctf_file_is_sound(&trace->layout, path))
+            graph = open_linked(trace, alone, &private_dir, NULL);
         if (!graph) {
             add_stream(recording, trace, NULL, 0, path);
             continue;
@@ -200,6 +202,20 @@ open_one_by_one(struct ctf_recording *recording, struct ctf_trace *trace)
     }
 }
 
+static bool
+is_accepted_alone(const struct ctf_trace *trace, char *path)
+{
+    g_autoptr(GPtrArray) alone = g_ptr_array_new();
+    g_autofree char *private_dir = NULL;
+
+    g_ptr_array_add(alone, path);
+    struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
+    if (private_dir)
+        ctf_private_dir_remove(private_dir);
+    ctf_graph_unref(graph);
+    return graph != NULL;
+}
+
 /* Usually one file of many is damaged: the sound ones share a graph, which saves reading the
  * metadata once for each of them. */
 static void
@@ -207,20 +223,16 @@ open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
 {
     g_autoptr(GPtrArray) sound = g_ptr_array_new();
     g_autoptr(GPtrArray) damaged = g_ptr_array_new();
+    g_autofree char *private_dir = NULL;
+    struct ctf_graph *graph = NULL;
 
     for (unsigned int i = 0; i < trace->paths->len; i++) {
         char *path = g_ptr_array_index(trace->paths, i);
-        g_autoptr(GPtrArray) alone = g_ptr_array_new();
-        g_autofree char *private_dir = NULL;
-        g_ptr_array_add(alone, path);
-        struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
-        if (private_dir)
-            ctf_private_dir_remove(private_dir);
-        g_ptr_array_add(graph ? sound : damaged, path);
-        ctf_graph_unref(graph);
+        bool good = ctf_file_is_sound(&trace->layout, path) && is_accepted_alone(trace, path);
+        g_ptr_array_add(good ? sound : damaged, path);
     }
-    g_autofree char *private_dir = NULL;
-    struct ctf_graph *graph = sound->len > 0 ? open_linked(trace, sound, &private_dir, NULL) : NULL;
+    if (sound->len > 0)
+        graph = open_linked(trace, sound, &private_dir, NULL);
     if (sound->len > 0 && (!graph || ctf_graph_streams(graph) != sound->len)) {
         ctf_graph_unref(graph);
         if (private_dir)
@@ -240,47 +252,88 @@ open_sound_and_damaged(struct ctf_recording *recording, struct ctf_trace *trace)
 
 /* Reading file by file needs a place for links and copies. */
 static bool
-can_repair(struct ctf_recording *recording, const struct ctf_trace *trace)
+has_private_place(const struct ctf_trace *trace, GError **err)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, &error);
+    g_autofree char *private_dir = ctf_private_dir_new(trace->dir, true, err);
 
     if (private_dir)
         ctf_private_dir_remove(private_dir);
-    else
-        vg_recording_problem(&recording->base, trace->dir, 0,
-                             "babeltrace2 refuses the trace as a whole, and its files cannot be "
-                             "read one by one: %s",
-                             error->message);
     return private_dir != NULL;
+}
+
+/* babeltrace2 believes LTTng's index files, whatever they say, and aborts on some of it. Through
+ * links it does not see them. */
+static struct ctf_graph *
+open_whole(const struct ctf_trace *trace, char **ret_private_dir, GError **err)
+{
+    g_autofree char *index = g_build_filename(trace->dir, "index", NULL);
+
+    if (g_file_test(index, G_FILE_TEST_IS_DIR) && has_private_place(trace, NULL))
+        return open_linked(trace, trace->paths, ret_private_dir, err);
+    return ctf_graph_open(trace->dir, err);
+}
+
+/* The usual case: nothing is wrong. */
+static bool
+open_sound(struct ctf_recording *recording, struct ctf_trace *trace, GError **err)
+{
+    g_autofree char *private_dir = NULL;
+
+    for (unsigned int i = 0; i < trace->paths->len; i++) {
+        if (!ctf_file_is_sound(&trace->layout, g_ptr_array_index(trace->paths, i)))
+            return vg_error(err, VG_E_INVALID, "a stream file is damaged") == 0;
+    }
+    struct ctf_graph *graph = open_whole(trace, &private_dir, err);
+    /* Where several files make one stream, each must be opened alone to be known by its name. */
+    bool usable = graph && ctf_graph_streams(graph) == trace->paths->len;
+    if (usable) {
+        add_graph(recording, trace, graph, NULL);
+        prime(recording, 0);
+    }
+    ctf_graph_unref(graph);
+    if (private_dir)
+        ctf_private_dir_remove(private_dir);
+    return usable;
+}
+
+static bool
+is_any_described(const struct ctf_recording *recording)
+{
+    for (unsigned int i = 0; i < recording->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
+        if (stream->described)
+            return true;
+    }
+    return false;
 }
 
 static void
 open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
 {
-    g_autoptr(GError) error = NULL;
-    struct ctf_graph *graph = ctf_graph_open(trace->dir, &error);
-
-    if (graph && ctf_graph_streams(graph) == trace->paths->len)
-        add_graph(recording, trace, graph, NULL);
-    else if (trace->paths->len > 0 && can_repair(recording, trace)) {
-        if (graph) /* several files make one stream: each must be known by its name */
-            open_one_by_one(recording, trace);
-        else
-            open_sound_and_damaged(recording, trace);
-    }
-    ctf_graph_unref(graph);
-    prime(recording, 0);
-    if (recording->streams->len == 0)
-        return;
-    for (unsigned int i = 0; i < recording->streams->len; i++) {
-        const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
-        if (stream->described)
-            return;
-    }
     g_autofree char *metadata = g_build_filename(trace->dir, "metadata", NULL);
-    vg_recording_problem(&recording->base, metadata, 0, "no stream of this trace can be read: %s",
-                         error ? error->message : "");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) place_error = NULL;
+    int64_t offset;
+
+    if (ctf_metadata_check(metadata, &offset, &error) < 0) {
+        vg_recording_problem(&recording->base, metadata, offset, "%s", error->message);
+        return;
+    }
+    if (trace->paths->len == 0 || open_sound(recording, trace, &error))
+        return;
+    if (!has_private_place(trace, &place_error)) {
+        vg_recording_problem(&recording->base, trace->dir, 0,
+                             "the trace cannot be read as a whole (%s), nor file by file: %s",
+                             error ? error->message : "several files make one stream",
+                             place_error->message);
+        return;
+    }
+    open_sound_and_damaged(recording, trace);
+    prime(recording, 0);
+    if (!is_any_described(recording))
+        vg_recording_problem(&recording->base, metadata, 0,
+                             "no stream of this trace can be read: %s",
+                             error ? error->message : "");
 }
 
 /* ---- recordings ---- */

@@ -7,9 +7,7 @@
 
 #include "trace/ctf-stream.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "trace/ctf-fields.h"
@@ -23,7 +21,9 @@
 #define EVENT_CLASS_IDS_MAX 65536
 
 /* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
-#define AFTER_PACKET_END_NS INT64_C(1000000000)
+#define AFTER_PACKET_END_NS   INT64_C(1000000000)
+#define LTTNG_EXACT_END_MAJOR 2
+#define LTTNG_EXACT_END_MINOR 11
 
 /* ---- what the first message tells ---- */
 
@@ -53,6 +53,30 @@ env_string(const bt_trace *trace, const char *name)
     const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
 
     return value && bt_value_is_string(value) ? bt_value_string_get(value) : NULL;
+}
+
+static int64_t
+env_int(const bt_trace *trace, const char *name, int64_t otherwise)
+{
+    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
+
+    return value && bt_value_is_signed_integer(value) ? bt_value_integer_signed_get(value)
+                                                      : otherwise;
+}
+
+static int64_t
+tolerated_after_end(const bt_trace *trace)
+{
+    const char *tracer = env_string(trace, "tracer_name");
+    int64_t major = env_int(trace, "tracer_major", LTTNG_EXACT_END_MAJOR);
+    int64_t minor = env_int(trace, "tracer_minor", LTTNG_EXACT_END_MINOR);
+
+    if (!tracer || !g_str_has_prefix(tracer, "lttng"))
+        return 0;
+    return major < LTTNG_EXACT_END_MAJOR ||
+                   (major == LTTNG_EXACT_END_MAJOR && minor < LTTNG_EXACT_END_MINOR)
+               ? AFTER_PACKET_END_NS
+               : 0;
 }
 
 static bool
@@ -86,8 +110,8 @@ learn_path(struct ctf_stream *stream, const bt_stream *bt)
         g_autofree char *base = g_path_get_basename(name);
         stream->path = g_build_filename(stream->trace->dir, base, NULL);
     }
-    if (stream->path && stream->fd < 0)
-        stream->fd = open(stream->path, O_RDONLY | O_CLOEXEC);
+    if (stream->path && stream->file.fd < 0)
+        ctf_file_open(&stream->file, stream->path, NULL);
 }
 
 static void
@@ -105,6 +129,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         describe_clock(stream, clock);
     const char *release = env_string(trace, "kernel_release");
     stream->env.state_max_bit = vg_state_max_bit(release ? release : env_string(trace, "release"));
+    stream->after_end_ns = tolerated_after_end(trace);
     const char *hostname = env_string(trace, "hostname");
     stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
@@ -118,6 +143,12 @@ static const char *
 path_of(const struct ctf_stream *stream)
 {
     return stream->path ? stream->path : stream->trace->dir;
+}
+
+static bool
+is_cut(const struct ctf_stream *stream)
+{
+    return stream->segment.padded > stream->segment.length;
 }
 
 static int64_t
@@ -325,19 +356,18 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
 
 /* Garbled times would otherwise drag the whole recording with them. */
 static int64_t
-latest_in_packet(const struct ctf_stream *stream, int64_t begin_ns)
+latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, int64_t begin_ns)
 {
     uint64_t begin, end;
     int64_t told_begin_ns, end_ns;
 
-    if (!ctf_packet_times(&stream->trace->layout, stream->fd, packet_offset(stream), &begin,
-                          &end) ||
+    if (!ctf_head_times(&stream->trace->layout, head, &begin, &end) ||
         !cycles_to_ns(stream, begin, &told_begin_ns) || told_begin_ns != begin_ns || end == 0 ||
         !cycles_to_ns(stream, end, &end_ns))
         return INT64_MAX;
     if (end_ns < begin_ns)
         return INT64_MIN;
-    return end_ns > INT64_MAX - AFTER_PACKET_END_NS ? INT64_MAX : end_ns + AFTER_PACKET_END_NS;
+    return end_ns > INT64_MAX - stream->after_end_ns ? INT64_MAX : end_ns + stream->after_end_ns;
 }
 
 static void
@@ -347,12 +377,14 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     const bt_field *context = bt_packet_borrow_context_field_const(packet);
     const bt_stream_class *stream_class =
         bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
+    struct ctf_head head;
     int64_t value;
 
     /* babeltrace2 keeps the sizes in the packet context to itself. */
     stream->packet_at += stream->packet_length;
-    stream->packet_length =
-        ctf_packet_length(&stream->trace->layout, stream->fd, packet_offset(stream));
+    if (!ctf_head_read(&stream->trace->layout, &stream->file, packet_offset(stream), &head))
+        head = (struct ctf_head){0};
+    stream->packet_length = head.packet_size;
     stream->cpu = VG_NONE;
     if (ctf_struct_int(context, "cpu_id", &value)) {
         if (value >= 0 && value < VG_CPU_LIMIT)
@@ -366,7 +398,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class))
         to_ns(stream, bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
               &begin_ns);
-    stream->latest_ns = latest_in_packet(stream, begin_ns);
+    stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
     stream->packet_fill = stream->fill;
@@ -391,7 +423,9 @@ on_message(void *data, const bt_message *message)
         on_packet_beginning(stream, message);
         break;
     case BT_MESSAGE_TYPE_PACKET_END:
-        stream->visible = stream->fill;
+        /* Padding may have completed the last event of a cut packet: on_cut_end() decides. */
+        if (!is_cut(stream))
+            stream->visible = stream->fill;
         stream->in_packet = false;
         break;
     case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
@@ -408,12 +442,6 @@ on_message(void *data, const bt_message *message)
 
 /* ---- damage ---- */
 
-static bool
-is_cut(const struct ctf_stream *stream)
-{
-    return stream->segment.padded > stream->segment.length;
-}
-
 static size_t
 hold_of(const struct ctf_stream *stream)
 {
@@ -426,7 +454,7 @@ hold_of(const struct ctf_stream *stream)
 static int
 open_segment(struct ctf_stream *stream, GError **err)
 {
-    g_autofree char *private_dir = ctf_private_dir_new(stream->trace->dir, err);
+    g_autofree char *private_dir = ctf_private_dir_new(stream->trace->dir, false, err);
 
     if (!private_dir)
         return -1;
@@ -584,7 +612,7 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
     stream->latest_ns = INT64_MAX;
-    stream->fd = -1;
+    stream->file.fd = -1;
     stream->bindings = g_ptr_array_new_with_free_func(g_free);
     if (!graph)
         resume_at(stream, 0);
@@ -597,8 +625,7 @@ ctf_stream_free(struct ctf_stream *stream)
     if (!stream)
         return;
     ctf_graph_unref(stream->graph);
-    if (stream->fd >= 0)
-        close(stream->fd);
+    ctf_file_close(&stream->file);
     g_ptr_array_unref(stream->bindings);
     g_free(stream->queue);
     g_free(stream->clock_key);

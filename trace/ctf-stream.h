@@ -34,6 +34,7 @@ struct ctf_stream {
     int64_t clock_offset_ns;
     char *hostname; /* or NULL */
     bool has_wakeup;
+    int64_t after_end_ns; /* how much later than the end of its packet an event may be */
     struct vg_adapt_env env;
     bool comm_from_switches;
     GPtrArray *bindings; /* struct vg_binding by event class id */
@@ -46,7 +47,7 @@ struct ctf_stream {
     bool any;
 
     /* Where in the file. */
-    int fd;                     /* of path, to follow packet sizes; -1 until needed */
+    struct ctf_file file;       /* path, open to follow packet sizes; fd -1: not */
     struct ctf_segment segment; /* length 0: the whole file */
     int64_t packet_at;          /* from the beginning of the segment */
     int64_t packet_length;      /* 0: unknown */

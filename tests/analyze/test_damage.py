@@ -32,9 +32,9 @@ BOUNDED = ("entries", "switches_out", "preemptions", "blocks")
 
 
 class Scene:
-    def __init__(self, name, root, layout, events, release="6.1.0"):
+    def __init__(self, name, root, layout, events):
         self.victim = damage.Victim(name, layout, len(events))
-        self.events, self.release, self.root = events, release, root
+        self.events, self.root = events, root
         self.doc = analyze(root, "--tasks").doc()
         self.figures = {(vm["pid"], v["tid"]): v for vm in self.doc["vms"] for v in vm["vcpus"]}
 
@@ -67,8 +67,8 @@ def copy_with(scene, target, case):
 
 
 def run(target):
-    done = subprocess.run([program(), "analyze", target, "--tasks", "-o", "json"], capture_output=True,
-                          timeout=TIMEOUT_S)
+    done = subprocess.run([program(), "analyze", target, "--tasks", "-o", "json"],
+                          capture_output=True, timeout=TIMEOUT_S)
     err = done.stderr.decode("utf-8", "backslashreplace")
     assert done.returncode in (0, 1), f"exit code {done.returncode}\n{err[-2000:]}"
     assert "Sanitizer" not in err and "runtime error" not in err, err[-3000:]

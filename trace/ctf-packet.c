@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/ctf-packet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+/* CTF 1.8: every packet begins with this, in the byte order of the trace, then usually the UUID. */
+static const uint8_t magic_le[CTF_MAGIC_SIZE] = {0xc1, 0x1f, 0xfc, 0xc1};
+static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
+
+/* A packet of packetised metadata: magic, UUID, checksum, sizes in bits, four bytes of schemes and
+ * two of version (CTF 1.8.3, 7.1). */
+#define METADATA_MAGIC      0x75d11d57U
+#define METADATA_CONTENT_AT 24
+#define METADATA_SIZE_AT    28
+#define METADATA_HEAD_SIZE  37
+
+/* No tracer makes packets longer than this; larger "sizes" are something else. */
+#define PACKET_SIZE_MAX (INT64_C(1) << 30)
+
+#define PACKETS_TO_LEARN_FROM 64
+#define SEARCH_CHUNK          (1 << 20)
+#define METADATA_MAX          (64 << 20)
+
+int
+ctf_file_open(struct ctf_file *ret, const char *path, GError **err)
+{
+    struct stat st;
+
+    ret->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (ret->fd < 0 || fstat(ret->fd, &st) != 0)
+        return vg_error_errno(err, errno, "cannot read '%s'", path);
+    ret->size = st.st_size;
+    return 0;
+}
+
+void
+ctf_file_close(struct ctf_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+/* ---- heads ---- */
+
+static bool
+is_uuid(const struct ctf_layout *layout, const uint8_t *bytes)
+{
+    for (unsigned int i = 0; i < layout->n_uuids; i++) {
+        if (memcmp(layout->uuids[i], bytes, CTF_UUID_SIZE) == 0)
+            return true;
+    }
+    return layout->n_uuids == 0;
+}
+
+static bool
+is_packet_start(const struct ctf_layout *layout, const uint8_t *bytes, size_t length)
+{
+    if (length < CTF_MAGIC_SIZE + (layout->n_uuids > 0 ? CTF_UUID_SIZE : 0))
+        return false;
+    return (memcmp(bytes, magic_le, CTF_MAGIC_SIZE) == 0 ||
+            memcmp(bytes, magic_be, CTF_MAGIC_SIZE) == 0) &&
+           is_uuid(layout, bytes + CTF_MAGIC_SIZE);
+}
+
+static uint64_t
+read_u64(const struct ctf_head *head, int at)
+{
+    uint64_t value;
+
+    memcpy(&value, head->bytes + at, sizeof(value));
+    return head->big_endian ? GUINT64_FROM_BE(value) : GUINT64_FROM_LE(value);
+}
+
+/* A size in bits at `at`, as bytes; 0 if there is none or it cannot be a packet's. */
+static int64_t
+size_from(const struct ctf_head *head, int at)
+{
+    if (at < 0 || (size_t)at + sizeof(uint64_t) > head->length)
+        return 0;
+    uint64_t bits = read_u64(head, at);
+    if (bits % 8 != 0 || bits / 8 > (uint64_t)PACKET_SIZE_MAX || bits / 8 <= (uint64_t)at)
+        return 0;
+    return (int64_t)(bits / 8);
+}
+
+/* Without a chain of packets to learn from: content and packet size stand side by side, the first
+ * not larger than the second. */
+static int
+guess_size_at(const struct ctf_head *head)
+{
+    for (int at = CTF_MAGIC_SIZE + 8; at + 8 <= CTF_HEAD_SIZE; at += 4) {
+        int64_t content = size_from(head, at - 8);
+        if (content > 0 && size_from(head, at) >= content)
+            return at;
+    }
+    return CTF_UNKNOWN_AT;
+}
+
+static bool
+read_bytes(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
+           struct ctf_head *ret)
+{
+    ssize_t n = pread(file->fd, ret->bytes, CTF_HEAD_SIZE, offset);
+
+    ret->length = n > 0 ? (size_t)n : 0;
+    ret->big_endian =
+        ret->length >= CTF_MAGIC_SIZE && memcmp(ret->bytes, magic_be, CTF_MAGIC_SIZE) == 0;
+    return is_packet_start(layout, ret->bytes, ret->length);
+}
+
+bool
+ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
+              struct ctf_head *ret)
+{
+    if (!read_bytes(layout, file, offset, ret))
+        return false;
+    bool known = layout->size_at != CTF_UNKNOWN_AT;
+    int at = known ? layout->size_at : guess_size_at(ret);
+    bool has_content = known ? layout->content_before : at != CTF_UNKNOWN_AT;
+    ret->packet_size = size_from(ret, at);
+    ret->content_size = has_content ? size_from(ret, at - 8) : 0;
+    ret->sane =
+        !known ||
+        (ret->packet_size > 0 &&
+         (!has_content || (ret->content_size > 0 && ret->content_size <= ret->packet_size)));
+    return true;
+}
+
+bool
+ctf_head_times(const struct ctf_layout *layout, const struct ctf_head *head, uint64_t *ret_begin,
+               uint64_t *ret_end)
+{
+    const int begin_at = layout->size_at - 24, end_at = layout->size_at - 16;
+
+    if (begin_at < CTF_MAGIC_SIZE || (size_t)layout->size_at > head->length)
+        return false;
+    *ret_begin = read_u64(head, begin_at);
+    *ret_end = read_u64(head, end_at);
+    return true;
+}
+
+int64_t
+ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from)
+{
+    g_autofree uint8_t *chunk = g_malloc(SEARCH_CHUNK);
+    const int64_t overlap = CTF_MAGIC_SIZE + CTF_UUID_SIZE - 1;
+
+    while (from < file->size) {
+        ssize_t n = pread(file->fd, chunk, SEARCH_CHUNK, from);
+        if (n <= 0)
+            break;
+        const uint8_t *at = chunk, *end = chunk + n;
+        while ((at = memchr(at, magic_le[0], (size_t)(end - at)))) {
+            if (is_packet_start(layout, at, (size_t)(end - at)))
+                return from + (at - chunk);
+            at++;
+        }
+        if (n <= overlap)
+            break;
+        from += n - overlap;
+    }
+    return file->size;
+}
+
+/* ---- learning ---- */
+
+/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+static bool
+parse_uuid(const char *text, uint8_t *ret)
+{
+    for (size_t n = 0; n < CTF_UUID_SIZE; n++) {
+        if (*text == '-')
+            text++;
+        if (!g_ascii_isxdigit(text[0]) || !g_ascii_isxdigit(text[1]))
+            return false;
+        ret[n] = (uint8_t)(g_ascii_xdigit_value(text[0]) << 4 | g_ascii_xdigit_value(text[1]));
+        text += 2;
+    }
+    return *text == '"';
+}
+
+/* The metadata may be packetised, but its text is readable in the bytes all the same, save where a
+ * packet header interrupts it. */
+static void
+learn_uuids(struct ctf_layout *layout, const char *dir)
+{
+    static const char key[] = "uuid";
+    g_autofree char *path = g_build_filename(dir, "metadata", NULL);
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    struct stat st;
+
+    if (stat(path, &st) != 0 || st.st_size > METADATA_MAX ||
+        !g_file_get_contents(path, &text, &length, NULL))
+        return;
+    for (size_t i = 0; i < length && layout->n_uuids < CTF_UUIDS_MAX; i++) {
+        if (text[i] != 'u' || strncmp(text + i, key, sizeof(key) - 1) != 0)
+            continue;
+        const char *value = text + i + sizeof(key) - 1;
+        value += strspn(value, " \t=");
+        if (*value == '"' && parse_uuid(value + 1, layout->uuids[layout->n_uuids]))
+            layout->n_uuids++;
+    }
+}
+
+/* How packets of a file follow each other if their size stands at `at`. */
+struct chain {
+    unsigned int packets;
+    unsigned int contents; /* of them, those whose content size stands right before and fits */
+};
+
+static void
+follow(const struct ctf_layout *layout, const struct ctf_file *file, int at, struct chain *chain)
+{
+    int64_t offset = ctf_find_start(layout, file, 0);
+    struct ctf_head head;
+
+    for (unsigned int n = 0; n < PACKETS_TO_LEARN_FROM; n++) {
+        if (!read_bytes(layout, file, offset, &head))
+            return;
+        int64_t size = size_from(&head, at);
+        int64_t content = size_from(&head, at - 8);
+        if (size == 0 || offset + size > file->size)
+            return;
+        offset += size;
+        if (offset < file->size && !read_bytes(layout, file, offset, &head))
+            return;
+        chain->packets++;
+        chain->contents += content > 0 && content <= size;
+    }
+}
+
+/* Where the content is as long as the packet, both of its sizes lead to the next packet; the
+ * packet's stands second. */
+static void
+learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
+{
+    unsigned int best = 0;
+
+    for (int at = CTF_MAGIC_SIZE; at + 8 <= CTF_HEAD_SIZE; at += 4) {
+        struct chain chain = {0};
+        for (unsigned int i = 0; i < paths->len; i++) {
+            CTF_AUTO_FILE file = {.fd = -1};
+            if (ctf_file_open(&file, g_ptr_array_index(paths, i), NULL) == 0)
+                follow(layout, &file, at, &chain);
+        }
+        if (chain.packets > 0 && chain.packets >= best) {
+            best = chain.packets;
+            layout->size_at = at;
+            layout->content_before = chain.contents * 2 > chain.packets;
+        }
+    }
+}
+
+void
+ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *paths)
+{
+    *layout = (struct ctf_layout){.size_at = CTF_UNKNOWN_AT};
+    learn_uuids(layout, dir);
+    learn_size_at(layout, paths);
+}
+
+/* ---- judging ---- */
+
+bool
+ctf_file_is_sound(const struct ctf_layout *layout, const char *path)
+{
+    CTF_AUTO_FILE file = {.fd = -1};
+    struct ctf_head head;
+    int64_t offset = 0;
+
+    if (layout->size_at == CTF_UNKNOWN_AT || ctf_file_open(&file, path, NULL) < 0)
+        return true;
+    while (offset < file.size) {
+        if (!ctf_head_read(layout, &file, offset, &head) || !head.sane)
+            return false;
+        offset += head.packet_size;
+    }
+    return offset == file.size;
+}
+
+static uint32_t
+metadata_u32(const uint8_t *bytes, bool swapped)
+{
+    uint32_t value;
+
+    memcpy(&value, bytes, sizeof(value));
+    return swapped ? GUINT32_SWAP_LE_BE(value) : value;
+}
+
+int
+ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
+{
+    CTF_AUTO_FILE file = {.fd = -1};
+    uint8_t head[METADATA_HEAD_SIZE];
+
+    *ret_offset = 0;
+    if (ctf_file_open(&file, path, err) < 0)
+        return -1;
+    if (pread(file.fd, head, sizeof(head), 0) < CTF_MAGIC_SIZE)
+        return 0;
+    bool swapped = metadata_u32(head, true) == METADATA_MAGIC;
+    if (!swapped && metadata_u32(head, false) != METADATA_MAGIC)
+        return 0; /* plain text */
+    for (int64_t offset = 0; offset < file.size;) {
+        *ret_offset = offset;
+        if (pread(file.fd, head, sizeof(head), offset) != sizeof(head))
+            return vg_error(err, VG_E_INVALID,
+                            "the metadata is cut in the packet header at %" G_GINT64_FORMAT,
+                            offset);
+        int64_t content = metadata_u32(head + METADATA_CONTENT_AT, swapped) / 8;
+        int64_t size = metadata_u32(head + METADATA_SIZE_AT, swapped) / 8;
+        if (metadata_u32(head, swapped) != METADATA_MAGIC || content < METADATA_HEAD_SIZE ||
+            content > size)
+            return vg_error(err, VG_E_INVALID,
+                            "the metadata packet at %" G_GINT64_FORMAT " is damaged", offset);
+        if (size > file.size - offset)
+            return vg_error(err, VG_E_INVALID,
+                            "the metadata is cut in the packet at %" G_GINT64_FORMAT, offset);
+        offset += size;
+    }
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the packets of a CTF stream file begin and how long they say they are. Decoding is
+ * babeltrace2's; this only knows what all tracers do alike: a packet begins with CTF's magic number
+ * and the trace's UUID, and somewhere in its head stands its size, which leads to the next packet.
+ * Where exactly is learnt from the files themselves.
+ */
+#ifndef VG_TRACE_CTF_PACKET_H
+#define VG_TRACE_CTF_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#define CTF_MAGIC_SIZE 4
+#define CTF_UUID_SIZE  16
+#define CTF_UUIDS_MAX  8
+#define CTF_UNKNOWN_AT (-1)
+
+/* Header and context of a packet fit in this; the sizes stand somewhere in them. */
+#define CTF_HEAD_SIZE 256
+
+/* How the packets of one trace begin. */
+struct ctf_layout {
+    uint8_t uuids[CTF_UUIDS_MAX][CTF_UUID_SIZE]; /* named in the metadata; none: magic only */
+    unsigned int n_uuids;
+    int size_at;         /* where in a packet its size in bits stands, or CTF_UNKNOWN_AT */
+    bool content_before; /* the size of its content stands right before, as LTTng and perf do it */
+};
+
+/* A stream file, open. */
+struct ctf_file {
+    int fd;
+    int64_t size;
+};
+
+/* What the head of one packet says. */
+struct ctf_head {
+    uint8_t bytes[CTF_HEAD_SIZE];
+    size_t length; /* less than CTF_HEAD_SIZE near the end of the file */
+    bool big_endian;
+    int64_t packet_size;  /* bytes; 0: not told, or nothing that can be a size */
+    int64_t content_size; /* bytes; 0 likewise */
+    bool sane;            /* no size in it contradicts another */
+};
+
+/* ret is to be closed; VG_E_IO and so on, naming the path. */
+int ctf_file_open(struct ctf_file *ret, const char *path, GError **err);
+void ctf_file_close(struct ctf_file *file);
+
+#define CTF_AUTO_FILE __attribute__((cleanup(ctf_file_close))) struct ctf_file
+
+/* Looks at the metadata and at all stream files (paths) of a directory. */
+void ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *paths);
+
+/* Reads the head of the packet at offset; false if no packet begins there. */
+bool ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
+                   struct ctf_head *ret);
+
+/* Clock values at which the packet says that it begins and ends; false if that cannot be told.
+ * LTTng and perf write both right before the sizes. */
+bool ctf_head_times(const struct ctf_layout *layout, const struct ctf_head *head,
+                    uint64_t *ret_begin, uint64_t *ret_end);
+
+/* Offset of the first packet start at or after from, or the file's size. */
+int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from);
+
+/* Whether sane packets follow each other from the beginning of the file to its end. True as well
+ * where the packets do not tell their size: nothing is known against the file. */
+bool ctf_file_is_sound(const struct ctf_layout *layout, const char *path);
+
+/* Whether babeltrace2 can be given this metadata: it never returns from packetised metadata that is
+ * cut in a packet. VG_E_INVALID with the offset in the message and in *ret_offset. */
+int ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err);
+
+#endif
