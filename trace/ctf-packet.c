@@ -256,7 +256,7 @@ learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
         if (chain.packets > 0 && chain.packets >= best) {
             best = chain.packets;
             layout->size_at = at;
-            layout->content_before = chain.contents * 2 > chain.packets;
+            layout->content_before = chain.contents * 2 >= chain.packets;
         }
     }
 }

@@ -363,7 +363,10 @@ def test_discarded_events(tmp_path, options):
     whole = Oracle(seen_by(dialect, events)).measure()
     for vm, want in zip(doc["vms"], whole["vms"]):
         assert vm["entries"] == want["entries"] and vm["switches_out"] == want["switches_out"]
-        assert 0 < vm["observed_ns"] < want["observed_ns"]
+        # A VM that has nothing on a CPU loses nothing with it.
+        assert 0 < vm["observed_ns"] <= want["observed_ns"]
+    assert (sum(v["observed_ns"] for v in doc["vms"]) <
+            sum(v["observed_ns"] for v in whole["vms"]))
 
 
 def test_lost_packets(tmp_path):
