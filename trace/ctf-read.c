@@ -7,20 +7,26 @@
 
 #include "trace/ctf-read.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "trace/ctf-memory.h"
 #include "trace/ctf-stream.h"
 
 /* Directories below a path: deeper than any tracer nests, shallow enough for a link that loops. */
 #define TREE_DEPTH_MAX 16
+
+/* How many events are read between two calls of ctf_memory_release(): about 8 MiB of trace. */
+#define EVENTS_PER_RELEASE 131072
 
 struct ctf_recording {
     vg_recording base;
     char *clock_key;
     GPtrArray *traces;  /* struct ctf_trace, owned */
     GPtrArray *streams; /* struct ctf_stream, owned */
+    GPtrArray *dirs;    /* char *: where mapped stream files may lie, without links */
     /* A binary heap of the streams that still have events, earliest on top. */
     struct ctf_stream **heap;
     size_t heap_size;
@@ -364,6 +370,10 @@ open_trace(const char *dir)
     recording->traces = g_ptr_array_new_with_free_func(trace_free);
     recording->streams = g_ptr_array_new_with_free_func(stream_free);
     trace->dir = g_strdup(dir);
+    recording->dirs = g_ptr_array_new_with_free_func(free);
+    char *real_dir = realpath(dir, NULL);
+    if (real_dir)
+        g_ptr_array_add(recording->dirs, real_dir);
     trace->paths = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(recording->traces, trace);
     list_streams(recording, trace);
@@ -415,8 +425,10 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     }
     g_ptr_array_extend_and_steal(to->streams, g_steal_pointer(&from->streams));
     g_ptr_array_extend_and_steal(to->traces, g_steal_pointer(&from->traces));
+    g_ptr_array_extend_and_steal(to->dirs, g_steal_pointer(&from->dirs));
     from->streams = g_ptr_array_new();
     from->traces = g_ptr_array_new();
+    from->dirs = g_ptr_array_new();
     to->base.has_wakeup |= from->base.has_wakeup;
     to->base.rejected += from->base.rejected;
     to->base.backwards += from->base.backwards;
@@ -533,8 +545,8 @@ next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
         recording->heap[0] = recording->heap[--recording->heap_size];
     if (recording->heap_size > 0)
         sift_down(recording, 0);
-    if (ret_event->type != VG_EVENT_LOST)
-        base->events++;
+    if (ret_event->type != VG_EVENT_LOST && ++base->events % EVENTS_PER_RELEASE == 0)
+        ctf_memory_release(recording->dirs);
     return 1;
 }
 
@@ -556,6 +568,7 @@ recording_free(vg_recording *base)
 
     g_ptr_array_unref(recording->streams);
     g_ptr_array_unref(recording->traces);
+    g_ptr_array_unref(recording->dirs);
     g_free(recording->clock_key);
     g_free(recording->heap);
     vg_recording_clear(base);
