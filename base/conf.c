@@ -37,12 +37,12 @@ bad_value(const struct vg_conf_key *key, const char *text, const char *want, GEr
                     want);
 }
 
-/* Shortest decimal text that reads back as the same double, whatever the locale. */
+/* Short decimal text that reads back as the same double, whatever the locale. */
 static char *
 number_text(double number)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];
-    for (int digits = 1; digits < 17; digits++) {
+    for (int digits = 6; digits < 17; digits++) {
         char format[8];
         g_snprintf(format, sizeof(format), "%%.%dg", digits);
         g_ascii_formatd(buf, sizeof(buf), format, number);

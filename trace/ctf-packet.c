@@ -25,6 +25,9 @@ static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 /* No tracer makes packets longer than this; larger "sizes" are something else. */
 #define PACKET_SIZE_MAX (INT64_C(1) << 30)
 
+/* 146 years in nanoseconds. babeltrace2 aborts where clock value plus offset pass 2^63. */
+#define CLOCK_LIMIT (UINT64_C(1) << 62)
+
 #define PACKETS_TO_LEARN_FROM 64
 #define SEARCH_CHUNK          (1 << 20)
 #define METADATA_MAX          (64 << 20)
@@ -92,19 +95,6 @@ size_from(const struct ctf_head *head, int at)
     return (int64_t)(bits / 8);
 }
 
-/* Without a chain of packets to learn from: content and packet size stand side by side, the first
- * not larger than the second. */
-static int
-guess_size_at(const struct ctf_head *head)
-{
-    for (int at = CTF_MAGIC_SIZE + 8; at + 8 <= CTF_HEAD_SIZE; at += 4) {
-        int64_t content = size_from(head, at - 8);
-        if (content > 0 && size_from(head, at) >= content)
-            return at;
-    }
-    return CTF_UNKNOWN_AT;
-}
-
 static bool
 read_bytes(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
            struct ctf_head *ret)
@@ -117,34 +107,36 @@ read_bytes(const struct ctf_layout *layout, const struct ctf_file *file, int64_t
     return is_packet_start(layout, ret->bytes, ret->length);
 }
 
+static bool
+times_fit(uint64_t begin, uint64_t end)
+{
+    return begin < CLOCK_LIMIT && end < CLOCK_LIMIT && (end == 0 || begin <= end);
+}
+
+static bool
+is_sane(const struct ctf_layout *layout, const struct ctf_head *head)
+{
+    if (layout->has_sizes && head->packet_size == 0)
+        return false;
+    if (layout->content_before &&
+        (head->content_size == 0 || head->content_size > head->packet_size))
+        return false;
+    return !head->has_times || times_fit(head->begin, head->end);
+}
+
 bool
 ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
               struct ctf_head *ret)
 {
     if (!read_bytes(layout, file, offset, ret))
         return false;
-    bool known = layout->size_at != CTF_UNKNOWN_AT;
-    int at = known ? layout->size_at : guess_size_at(ret);
-    bool has_content = known ? layout->content_before : at != CTF_UNKNOWN_AT;
+    int at = layout->size_at;
     ret->packet_size = size_from(ret, at);
-    ret->content_size = has_content ? size_from(ret, at - 8) : 0;
-    ret->sane =
-        !known ||
-        (ret->packet_size > 0 &&
-         (!has_content || (ret->content_size > 0 && ret->content_size <= ret->packet_size)));
-    return true;
-}
-
-bool
-ctf_head_times(const struct ctf_layout *layout, const struct ctf_head *head, uint64_t *ret_begin,
-               uint64_t *ret_end)
-{
-    const int begin_at = layout->size_at - 24, end_at = layout->size_at - 16;
-
-    if (begin_at < CTF_MAGIC_SIZE || (size_t)layout->size_at > head->length)
-        return false;
-    *ret_begin = read_u64(head, begin_at);
-    *ret_end = read_u64(head, end_at);
+    ret->content_size = layout->content_before ? size_from(ret, at - 8) : 0;
+    ret->has_times = layout->times_before && (size_t)at <= ret->length;
+    ret->begin = ret->has_times ? read_u64(ret, at - 24) : 0;
+    ret->end = ret->has_times ? read_u64(ret, at - 16) : 0;
+    ret->sane = is_sane(layout, ret);
     return true;
 }
 
@@ -188,20 +180,17 @@ parse_uuid(const char *text, uint8_t *ret)
     return *text == '"';
 }
 
-/* The metadata may be packetised, but its text is readable in the bytes all the same, save where a
- * packet header interrupts it. */
+static bool
+contains(const char *text, size_t length, const char *word)
+{
+    return memmem(text, length, word, strlen(word)) != NULL;
+}
+
 static void
-learn_uuids(struct ctf_layout *layout, const char *dir)
+learn_uuids(struct ctf_layout *layout, const char *text, size_t length)
 {
     static const char key[] = "uuid";
-    g_autofree char *path = g_build_filename(dir, "metadata", NULL);
-    g_autofree char *text = NULL;
-    gsize length = 0;
-    struct stat st;
 
-    if (stat(path, &st) != 0 || st.st_size > METADATA_MAX ||
-        !g_file_get_contents(path, &text, &length, NULL))
-        return;
     for (size_t i = 0; i < length && layout->n_uuids < CTF_UUIDS_MAX; i++) {
         if (text[i] != 'u' || strncmp(text + i, key, sizeof(key) - 1) != 0)
             continue;
@@ -212,10 +201,43 @@ learn_uuids(struct ctf_layout *layout, const char *dir)
     }
 }
 
+/* LTTng and perf: magic, UUID and stream id in the header, from 2.8 on a stream instance id; then
+ * in the context begin, end, content size and packet size, 8 bytes each. */
+static void
+assume_usual_layout(struct ctf_layout *layout, bool has_instance_id)
+{
+    const int header = CTF_MAGIC_SIZE + CTF_UUID_SIZE + 4 + (has_instance_id ? 8 : 0);
+
+    layout->size_at = header + 24;
+    layout->content_before = true;
+    layout->times_before = true;
+}
+
+/* The metadata may be packetised, but its text is readable in the bytes all the same, save where a
+ * packet header interrupts it. Returns whether the tracer is one whose layout is known. */
+static bool
+learn_from_metadata(struct ctf_layout *layout, const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "metadata", NULL);
+    g_autofree char *text = NULL;
+    gsize length = 0;
+    struct stat st;
+
+    if (stat(path, &st) != 0 || st.st_size > METADATA_MAX ||
+        !g_file_get_contents(path, &text, &length, NULL))
+        return false;
+    layout->has_sizes = contains(text, length, "packet_size");
+    learn_uuids(layout, text, length);
+    if (layout->has_sizes)
+        assume_usual_layout(layout, contains(text, length, "stream_instance_id"));
+    return contains(text, length, "\"lttng-") || contains(text, length, "\"perf\"");
+}
+
 /* How packets of a file follow each other if their size stands at `at`. */
 struct chain {
     unsigned int packets;
     unsigned int contents; /* of them, those whose content size stands right before and fits */
+    unsigned int times;    /* and those with times that fit before it */
 };
 
 static void
@@ -231,11 +253,16 @@ follow(const struct ctf_layout *layout, const struct ctf_file *file, int at, str
         int64_t content = size_from(&head, at - 8);
         if (size == 0 || offset + size > file->size)
             return;
+        uint64_t begin = at >= 24 ? read_u64(&head, at - 24) : CLOCK_LIMIT;
+        uint64_t end = at >= 24 ? read_u64(&head, at - 16) : CLOCK_LIMIT;
         offset += size;
         if (offset < file->size && !read_bytes(layout, file, offset, &head))
             return;
         chain->packets++;
-        chain->contents += content > 0 && content <= size;
+        if (content == 0 || content > size)
+            continue;
+        chain->contents++;
+        chain->times += at - 24 >= CTF_MAGIC_SIZE && times_fit(begin, end);
     }
 }
 
@@ -257,6 +284,7 @@ learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
             best = chain.packets;
             layout->size_at = at;
             layout->content_before = chain.contents * 2 >= chain.packets;
+            layout->times_before = chain.times > 0 && chain.times * 2 >= chain.packets;
         }
     }
 }
@@ -265,8 +293,8 @@ void
 ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *paths)
 {
     *layout = (struct ctf_layout){.size_at = CTF_UNKNOWN_AT};
-    learn_uuids(layout, dir);
-    learn_size_at(layout, paths);
+    if (!learn_from_metadata(layout, dir) && layout->has_sizes)
+        learn_size_at(layout, paths);
 }
 
 /* ---- judging ---- */
@@ -278,8 +306,10 @@ ctf_file_is_sound(const struct ctf_layout *layout, const char *path)
     struct ctf_head head;
     int64_t offset = 0;
 
-    if (layout->size_at == CTF_UNKNOWN_AT || ctf_file_open(&file, path, NULL) < 0)
+    if (!layout->has_sizes)
         return true;
+    if (ctf_file_open(&file, path, NULL) < 0)
+        return false;
     while (offset < file.size) {
         if (!ctf_head_read(layout, &file, offset, &head) || !head.sane)
             return false;

@@ -3,7 +3,7 @@
  * Where the packets of a CTF stream file begin and how long they say they are. Decoding is
  * babeltrace2's; this only knows what all tracers do alike: a packet begins with CTF's magic number
  * and the trace's UUID, and somewhere in its head stands its size, which leads to the next packet.
- * Where exactly is learnt from the files themselves.
+ * Where exactly is known for LTTng and perf, and learnt from the files for others.
  */
 #ifndef VG_TRACE_CTF_PACKET_H
 #define VG_TRACE_CTF_PACKET_H
@@ -26,8 +26,11 @@
 struct ctf_layout {
     uint8_t uuids[CTF_UUIDS_MAX][CTF_UUID_SIZE]; /* named in the metadata; none: magic only */
     unsigned int n_uuids;
-    int size_at;         /* where in a packet its size in bits stands, or CTF_UNKNOWN_AT */
-    bool content_before; /* the size of its content stands right before, as LTTng and perf do it */
+    bool has_sizes; /* the metadata knows of packet sizes; else a file is one packet */
+    int size_at;    /* where in a packet its size in bits stands, or CTF_UNKNOWN_AT */
+    /* As LTTng and perf write it: begin, end, content size, packet size side by side. */
+    bool content_before; /* the size of the content stands right before that of the packet */
+    bool times_before;   /* the times stand right before the size of the content */
 };
 
 /* A stream file, open. */
@@ -43,7 +46,9 @@ struct ctf_head {
     bool big_endian;
     int64_t packet_size;  /* bytes; 0: not told, or nothing that can be a size */
     int64_t content_size; /* bytes; 0 likewise */
-    bool sane;            /* no size in it contradicts another */
+    bool has_times;
+    uint64_t begin, end; /* clock values; end 0: not told */
+    bool sane;           /* nothing in it contradicts the rest or is beyond all measure */
 };
 
 /* ret is to be closed; VG_E_IO and so on, naming the path. */
@@ -59,16 +64,12 @@ void ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArra
 bool ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
                    struct ctf_head *ret);
 
-/* Clock values at which the packet says that it begins and ends; false if that cannot be told.
- * LTTng and perf write both right before the sizes. */
-bool ctf_head_times(const struct ctf_layout *layout, const struct ctf_head *head,
-                    uint64_t *ret_begin, uint64_t *ret_end);
-
 /* Offset of the first packet start at or after from, or the file's size. */
 int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from);
 
-/* Whether sane packets follow each other from the beginning of the file to its end. True as well
- * where the packets do not tell their size: nothing is known against the file. */
+/* Whether sane packets follow each other from the beginning of the file to its end. babeltrace2
+ * must not see other files: it loops for ever on a packet of size 0 and aborts on sizes beyond
+ * 2^63. */
 bool ctf_file_is_sound(const struct ctf_layout *layout, const char *path);
 
 /* Whether babeltrace2 can be given this metadata: it never returns from packetised metadata that is

@@ -354,20 +354,16 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
     note_loss(stream, MAX(begin, stream->last_ts), end, 0, count);
 }
 
-/* Garbled times would otherwise drag the whole recording with them. */
+/* Garbled times of events would otherwise drag the whole recording with them. */
 static int64_t
 latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, int64_t begin_ns)
 {
-    uint64_t begin, end;
     int64_t told_begin_ns, end_ns;
 
-    if (!ctf_head_times(&stream->trace->layout, head, &begin, &end) ||
-        !cycles_to_ns(stream, begin, &told_begin_ns) || told_begin_ns != begin_ns || end == 0 ||
-        !cycles_to_ns(stream, end, &end_ns))
+    if (!head->has_times || !cycles_to_ns(stream, head->begin, &told_begin_ns) ||
+        told_begin_ns != begin_ns || head->end == 0 || !cycles_to_ns(stream, head->end, &end_ns))
         return INT64_MAX;
-    if (end_ns < begin_ns)
-        return INT64_MIN;
-    return end_ns > INT64_MAX - stream->after_end_ns ? INT64_MAX : end_ns + stream->after_end_ns;
+    return MAX(end_ns, begin_ns) + stream->after_end_ns;
 }
 
 static void
