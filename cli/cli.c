@@ -11,13 +11,17 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "cli/output.h"
+#include "policy/policy-conf.h"
 
 #define READ_CHUNK 65536
 
 int
 vg_cli_fail(const GError *error)
 {
-    fprintf(stderr, "vgpuctl: %s\n", error->message);
+    g_autofree char *text = g_strdup(error->message);
+
+    fprintf(stderr, "vgpuctl: %s\n", vg_output_printable(text));
     return vg_error_exit_code(error);
 }
 
@@ -29,7 +33,7 @@ vg_cli_warn(const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    fprintf(stderr, "vgpuctl: warning: %s\n", text);
+    fprintf(stderr, "vgpuctl: warning: %s\n", vg_output_printable(text));
 }
 
 int
@@ -56,11 +60,31 @@ vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size
         status = vg_error_errno(err, saved, "cannot read '%s'", path);
     else if (text->len > max)
         status = vg_error(err, VG_E_INVALID, "'%s' is larger than %zu bytes", path, max);
-    *ret_size = status == 0 ? text->len : *ret_size;
-    char *content = g_string_free(text, status != 0);
-    if (status == 0)
-        *ret_text = content;
-    return status;
+    if (status < 0) {
+        g_string_free(text, TRUE);
+        return -1;
+    }
+    *ret_size = text->len;
+    *ret_text = g_string_free(text, FALSE);
+    return 0;
+}
+
+int
+vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err)
+{
+    g_autofree char *text = NULL;
+    size_t size;
+
+    vg_policy_config_init(ret);
+    if (!path)
+        return 0;
+    if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
+        return -1;
+    if (vg_policy_config_parse(text, size, ret, err) < 0) {
+        g_prefix_error(err, "%s: ", path);
+        return -1;
+    }
+    return 0;
 }
 
 int

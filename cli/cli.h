@@ -38,6 +38,11 @@ void vg_cli_warn(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 /* A whole file, at most max bytes; "-" is standard input. The caller frees *ret_text. */
 int vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err);
 
+struct vg_policy_config;
+
+/* Reads a configuration file over the defaults; path NULL: the defaults. */
+int vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err);
+
 /* Writes text to path through a new file beside it, so that a failure leaves the old one. */
 int vg_cli_write_file(const char *path, const char *text, GError **err);
 

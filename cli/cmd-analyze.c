@@ -295,6 +295,10 @@ analyze(struct analyze_args *args, GError **err)
                         "--snapshot describes one host at one time, but these are %u recordings; "
                         "name one of them",
                         recordings->len);
+    if (recordings->len > 1 && args->format == VG_OUTPUT_CSV && !args->per_window)
+        return vg_error(err, VG_E_INVALID,
+                        "-o csv is one table, but these are %u recordings; name one of them",
+                        recordings->len);
     while (recordings->len > 0) {
         json_object *doc = analyze_one(args, g_ptr_array_steal_index(recordings, 0), err);
         if (!doc)

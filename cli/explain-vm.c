@@ -3,8 +3,7 @@
 
 #include "cli/explain-vm.h"
 
-#include <stdio.h>
-
+#include "cli/cli.h"
 #include "policy/policy.h"
 
 static const struct vg_column columns[] = {
@@ -27,8 +26,12 @@ vg_explain_vm(const vg_snapshot *snapshot, const struct vg_policy_config *config
         return -1;
     g_autoptr(json_object) doc = vg_explanation_to_json(explanation);
     const struct vg_table table = {NULL, vg_output_member(doc, "candidates"), columns,
-                                   G_N_ELEMENTS(columns), "There is no other host."};
-    if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE)
-        printf("%s on %s: %s\n\n", explanation->vm, explanation->host, explanation->reason);
+                                   G_N_ELEMENTS(columns), NULL};
+    if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE) {
+        g_autofree char *head = g_strdup_printf("%s on %s: %s\n\n", explanation->vm,
+                                                explanation->host, explanation->reason);
+        if (vg_cli_print(vg_output_printable(head), err) < 0)
+            return -1;
+    }
     return vg_output_print(format, doc, &table, 1, err);
 }

@@ -67,12 +67,11 @@ raw_text(json_object *value)
     return g_strdup(json_object_get_string(value));
 }
 
-/* Control characters of a name must not reach a terminal. */
-static char *
-printable(char *take_text)
+char *
+vg_output_printable(char *take_text)
 {
     for (char *c = take_text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
+        if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
             *c = '?';
     }
     return take_text;
@@ -93,7 +92,7 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_LIST:
         break;
     }
-    return printable(raw_text(value));
+    return g_strdelimit(vg_output_printable(raw_text(value)), "\n", '?');
 }
 
 static void

@@ -3,6 +3,8 @@
 
 #include "cli/plan-text.h"
 
+#include "cli/output.h"
+
 /* 1e9 ns of something per second is one of it all the time. */
 #define NS_PER_S 1e9
 #define GIB      (1024.0 * 1024 * 1024)
@@ -109,5 +111,5 @@ vg_plan_text(const vg_plan *plan, bool commands)
                                skip->reason);
     }
     append_list(text, "Note:      ", plan->notes);
-    return g_string_free(text, FALSE);
+    return vg_output_printable(g_string_free(text, FALSE));
 }

@@ -51,7 +51,6 @@ void
 vg_state_args_init(struct vg_state_args *args)
 {
     *args = (struct vg_state_args){.paths = g_ptr_array_new(), .format = VG_OUTPUT_TABLE};
-    vg_policy_config_init(&args->config);
 }
 
 void
@@ -63,17 +62,8 @@ vg_state_args_clear(struct vg_state_args *args)
 int
 vg_state_args_load_config(struct vg_state_args *args, GError **err)
 {
-    g_autofree char *text = NULL;
-    size_t size;
-
-    if (args->config_path) {
-        if (vg_cli_read_file(args->config_path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
-            return -1;
-        if (vg_policy_config_parse(text, size, &args->config, err) < 0) {
-            g_prefix_error(err, "%s: ", args->config_path);
-            return -1;
-        }
-    }
+    if (vg_cli_read_config(args->config_path, &args->config, err) < 0)
+        return -1;
     return args->rule ? vg_rule_from_name(args->rule, &args->config.rule, err) : 0;
 }
 

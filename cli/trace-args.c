@@ -16,7 +16,7 @@
 #define WINDOW_MAX_S       86400.0
 #define PROBLEMS_ON_STDERR 5
 
-enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_NO_PROGRESS };
+enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
 
 static const struct argp_option options[] = {
     {"begin", KEY_BEGIN, "NS", 0, "analyse what comes after NS of the raw trace clock", 1},
@@ -25,6 +25,7 @@ static const struct argp_option options[] = {
     {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
     {"host", KEY_HOST, "NAME", 0,
      "what to call the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
+    {"config", KEY_CONFIG, "FILE", 0, "thresholds of the classes; see vgpud-policy(7)", 2},
     {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
     {0},
 };
@@ -76,6 +77,9 @@ parse(int key, char *arg, struct argp_state *state)
     case KEY_HOST:
         args->host = arg;
         break;
+    case KEY_CONFIG:
+        args->config_path = arg;
+        break;
     case KEY_NO_PROGRESS:
         args->no_progress = true;
         break;
@@ -105,7 +109,6 @@ vg_trace_args_init(struct vg_trace_args *args)
         .paths = g_ptr_array_new(),
         .window_ns = VG_ANALYSIS_WINDOW_NS,
     };
-    vg_policy_config_init(&args->config);
 }
 
 void
@@ -121,6 +124,8 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
 {
     g_autoptr(vg_topology) unused = NULL;
 
+    if (vg_cli_read_config(args->config_path, &args->config, err) < 0)
+        return NULL;
     if (args->vm_map) {
         if (vg_cli_read_file(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text,
                              &args->vm_map_size, err) < 0)
@@ -182,7 +187,6 @@ vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysi
 {
     const struct vg_engine_part part = {
         .source = VG_SOURCE_TRACE,
-        .mode = VG_ENGINE_MEAN,
         .clock_offset_ns = analysis->recording->clock_offset_ns,
     };
     g_autoptr(vg_snapshot) description = vg_snapshot_new(VG_SOURCE_TRACE);

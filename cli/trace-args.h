@@ -17,7 +17,8 @@ struct vg_trace_args {
     int64_t begin_ns, end_ns;
     int64_t window_ns;
     const char *vm_map;
-    const char *host; /* NULL: not given */
+    const char *host;        /* NULL: not given */
+    const char *config_path; /* NULL: not given */
     bool no_progress;
     /* Made by vg_trace_args_open(). */
     struct vg_policy_config config;

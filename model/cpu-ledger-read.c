@@ -280,7 +280,7 @@ finish_vms(struct reading *reading)
         uint64_t kvm_events = build->sample.cpu.entries;
         for (size_t i = 0; i < VG_EXIT_CLASS_MAX; i++)
             kvm_events += build->sample.cpu.exits[i];
-        build->sample.guest_known = kvm_events > 0;
+        build->sample.guest_known = kvm_events > 0 || build->sample.cpu.guest_ns > 0;
         g_array_append_val(reading->window->vms, build->sample);
     }
     g_array_sort(reading->window->vms, compare_vms);

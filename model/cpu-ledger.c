@@ -88,7 +88,7 @@ cpu_thread_account(struct cpu_thread *thread, int64_t now)
 
 /* Who holds a CPU, as the key under which it is charged. */
 static uint32_t
-holder_of(const struct cpu *cpu, bool *ret_is_vcpu)
+holder_of(struct vg_cpu_ledger *ledger, const struct cpu *cpu, bool *ret_is_vcpu)
 {
     *ret_is_vcpu = false;
     if (!cpu->known)
@@ -96,10 +96,10 @@ holder_of(const struct cpu *cpu, bool *ret_is_vcpu)
     if (!cpu->thread)
         return VG_HOLDER_IDLE;
     const struct vg_thread *who = cpu->thread->who;
-    const struct vg_process *process = vg_thread_process(who);
-    if (process->id != VG_PROCESS_NO_ID) {
+    struct vg_process *process = vg_thread_process(who);
+    if (process->is_vm || process->maybe_vm) {
         *ret_is_vcpu = who->is_vcpu;
-        return process->id;
+        return vg_topology_process_id(ledger->topology, process);
     }
     return who->kind == VG_THREAD_KERNEL ? VG_HOLDER_HOST_KERNEL : VG_HOLDER_HOST_USER;
 }
@@ -114,7 +114,8 @@ cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64
     if (span <= 0)
         return;
     const struct cpu *cpu = thread->cpu == VG_NONE ? &nowhere : &ledger->cpus[thread->cpu];
-    struct vg_lost_entry *entry = vg_lost_map_entry(&thread->lost, holder_of(cpu, &is_vcpu));
+    struct vg_lost_entry *entry =
+        vg_lost_map_entry(&thread->lost, holder_of(ledger, cpu, &is_vcpu));
     if (is_vcpu)
         entry->total.vcpu_ns += span;
     else
@@ -202,7 +203,9 @@ note_cpu(struct cpu_thread *thread, int32_t cpu)
 static bool
 is_worth_attributing(const struct cpu_thread *thread)
 {
-    return thread->who->is_vcpu || vg_thread_process(thread->who)->id != VG_PROCESS_NO_ID;
+    const struct vg_process *process = vg_thread_process(thread->who);
+
+    return process->is_vm || process->maybe_vm;
 }
 
 static void
@@ -362,12 +365,15 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     bool is_vcpu;
 
     witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
-    charge_waiters(ledger, cpu, now);
     struct cpu_thread *prev = cpu->thread;
+    /* Who prev is must be known before others are charged for it. */
     if (prev) {
         learn_comm(ledger, prev, event->sched_switch.prev_comm);
         if (event->pid > 0 && event->tid == event->sched_switch.prev_tid)
             vg_topology_set_process(ledger->topology, prev->who, event->pid);
+    }
+    charge_waiters(ledger, cpu, now);
+    if (prev) {
         set_holder_unknown(cpu);
         switch_out(ledger, prev, event, now);
     }
@@ -376,7 +382,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     else
         set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
     if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
-        vg_lost_map_entry(&prev->lost, holder_of(cpu, &is_vcpu))->total.count++;
+        vg_lost_map_entry(&prev->lost, holder_of(ledger, cpu, &is_vcpu))->total.count++;
 }
 
 static void

@@ -40,7 +40,7 @@ void vg_cpu_ledger_begin(vg_cpu_ledger *ledger, int64_t t_ns);
 
 /* Closes a window at t (not before the last event): what happened since the last close, or since
  * the period began. The caller owns *ret and clears it with vg_window_clear(). with_tasks adds
- * every thread. Threads that ended and belong to no VM are forgotten afterwards, unless keep_tasks
+ * every thread. Threads that ended and are no vCPUs are forgotten afterwards, unless keep_tasks
  * was asked for with vg_cpu_ledger_keep_tasks(). */
 void vg_cpu_ledger_close_window(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
                                 struct vg_window *ret);

@@ -11,7 +11,11 @@
 /* TASK_COMM_LEN of the kernel: 15 bytes and a NUL. */
 #define VG_COMM_LEN 16
 
-/* Highest thread id a Linux kernel hands out (PID_MAX_LIMIT), and more CPUs than NR_CPUS allows. */
+/* Latest time an event can have: 146 years. Leaves room for a window or a clock offset on top. */
+#define VG_TIME_MAX (INT64_C(1) << 62)
+
+/* Highest thread id a Linux kernel hands out (PID_MAX_LIMIT); CPU numbers are below VG_CPU_LIMIT,
+ * which is what NR_CPUS allows at most. */
 #define VG_TID_LIMIT 4194304
 #define VG_CPU_LIMIT 8192
 
@@ -59,8 +63,11 @@ enum vg_exit_class {
 /* Who a thread is, as far as the record says. */
 enum vg_thread_kind { VG_THREAD_UNKNOWN, VG_THREAD_USER, VG_THREAD_KERNEL };
 
+/* Whoever makes an event keeps these ranges, the ledgers index by them: every tid and pid is
+ * VG_NONE or 0..VG_TID_LIMIT (VG_NONE only where it says so), every CPU VG_NONE or 0..VG_CPU_LIMIT
+ * - 1, every enum one of its values, every comm ends with NUL. */
 struct vg_event {
-    int64_t ts_ns;   /* raw trace clock: before the clock's offset to the epoch */
+    int64_t ts_ns;   /* 0..VG_TIME_MAX, raw trace clock: before the clock's offset to the epoch */
     uint16_t type;   /* enum vg_event_type */
     int16_t cpu;     /* CPU that recorded it, or VG_NONE */
     int32_t tid;     /* thread that recorded it (0: idle), or VG_NONE */

@@ -96,17 +96,17 @@ give_id(vg_topology *topology, struct vg_process *process)
     g_ptr_array_add(topology->vms, process);
 }
 
+uint32_t
+vg_topology_process_id(vg_topology *topology, struct vg_process *process)
+{
+    give_id(topology, process);
+    return process->id;
+}
+
 static void
 mark_vm(vg_topology *topology, struct vg_process *process)
 {
     process->is_vm = true;
-    give_id(topology, process);
-}
-
-static void
-mark_maybe_vm(vg_topology *topology, struct vg_process *process)
-{
-    process->maybe_vm = true;
     give_id(topology, process);
 }
 
@@ -116,8 +116,9 @@ merge(vg_topology *topology, struct vg_process *guess, struct vg_process *truth)
 {
     if (guess->is_vm)
         mark_vm(topology, truth);
-    if (guess->maybe_vm)
-        mark_maybe_vm(topology, truth);
+    truth->maybe_vm |= guess->maybe_vm;
+    if (guess->id != VG_PROCESS_NO_ID)
+        give_id(topology, truth);
     if (!truth->name[0]) {
         memcpy(truth->name, guess->name, sizeof(truth->name));
         memcpy(truth->uuid, guess->uuid, sizeof(truth->uuid));
@@ -285,7 +286,7 @@ vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char
         thread->vcpu_index = index;
         vg_topology_set_vcpu(topology, thread);
     } else if (vg_comm_is_qemu(thread->comm)) {
-        mark_maybe_vm(topology, vg_thread_process(thread));
+        vg_thread_process(thread)->maybe_vm = true;
     }
     if (thread->kind == VG_THREAD_UNKNOWN)
         thread->kind = (uint8_t)vg_comm_kind(thread->comm);
@@ -338,20 +339,12 @@ vg_topology_end(vg_topology *topology, struct vg_thread *thread)
     leave(topology, thread->process);
 }
 
-static bool
-belongs_to_vm(const struct vg_thread *thread)
-{
-    const struct vg_process *process = vg_thread_process(thread);
-
-    return process->is_vm || process->maybe_vm;
-}
-
 void
 vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot), void *data)
 {
     for (unsigned int i = 0; i < topology->ended->len; i++) {
         struct vg_thread *thread = g_ptr_array_index(topology->ended, i);
-        if (belongs_to_vm(thread))
+        if (thread->is_vcpu)
             continue;
         drop(data, thread->slot);
         g_ptr_array_index(topology->threads, thread->slot) = NULL;

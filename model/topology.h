@@ -25,7 +25,7 @@
 typedef struct vg_topology vg_topology;
 
 struct vg_process {
-    uint32_t id; /* of a VM or possible VM: dense, from 0, never reused; else VG_PROCESS_NO_ID */
+    uint32_t id; /* dense, from 0, never reused; VG_PROCESS_NO_ID until it is asked for */
     int32_t pid; /* tgid; while it is not known, the tid of the first thread seen */
     bool pid_known;
     bool is_vm;    /* has a vCPU thread, or was named by a VM map */
@@ -74,10 +74,13 @@ void vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread);
 /* The thread has exited: its tid may come back as another thread. */
 void vg_topology_end(vg_topology *topology, struct vg_thread *thread);
 
-/* Threads that ended and belong to no VM: calls drop(slot) for each and forgets it, so that a host
- * which forks all day does not grow. Threads and processes of VMs stay. */
+/* Threads that ended and are no vCPUs: calls drop(slot) for each and forgets it, so that a host
+ * which forks all day does not grow. vCPU threads and processes with an id stay. */
 void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
                               void *data);
+
+/* The id of a process, given to it now if it has none. VMs have one from the start. */
+uint32_t vg_topology_process_id(vg_topology *topology, struct vg_process *process);
 
 /* Follows merged processes to the one that stands. */
 struct vg_process *vg_process_resolve(struct vg_process *process);

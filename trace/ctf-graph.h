@@ -2,6 +2,7 @@
  *
  * One babeltrace2 graph: a source.ctf.fs on one trace directory, and a sink that serves one stream
  * at a time on demand. Keeps everything about components and ports in one place.
+ * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_GRAPH_H
 #define VG_TRACE_CTF_GRAPH_H

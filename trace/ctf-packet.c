@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "model/event.h"
 
 /* CTF 1.8: every packet begins with this, in the byte order of the trace, then usually the UUID. */
 static const uint8_t magic_le[CTF_MAGIC_SIZE] = {0xc1, 0x1f, 0xfc, 0xc1};
@@ -25,8 +26,8 @@ static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 /* No tracer makes packets longer than this; larger "sizes" are something else. */
 #define PACKET_SIZE_MAX (INT64_C(1) << 30)
 
-/* 146 years in nanoseconds. babeltrace2 aborts where clock value plus offset pass 2^63. */
-#define CLOCK_LIMIT (UINT64_C(1) << 62)
+/* babeltrace2 aborts where clock value plus offset pass 2^63. */
+#define CLOCK_LIMIT ((uint64_t)VG_TIME_MAX)
 
 #define PACKETS_TO_LEARN_FROM 64
 #define SEARCH_CHUNK          (1 << 20)
@@ -141,26 +142,28 @@ ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int6
 }
 
 int64_t
-ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from)
+ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from,
+               int64_t limit)
 {
-    g_autofree uint8_t *chunk = g_malloc(SEARCH_CHUNK);
     const int64_t overlap = CTF_MAGIC_SIZE + CTF_UUID_SIZE - 1;
+    const size_t size = (size_t)CLAMP(limit - from + overlap, overlap + 1, SEARCH_CHUNK);
+    g_autofree uint8_t *chunk = g_malloc(size);
 
-    while (from < file->size) {
-        ssize_t n = pread(file->fd, chunk, SEARCH_CHUNK, from);
+    while (from < limit) {
+        ssize_t n = pread(file->fd, chunk, size, from);
         if (n <= 0)
             break;
         const uint8_t *at = chunk, *end = chunk + n;
         while ((at = memchr(at, magic_le[0], (size_t)(end - at)))) {
             if (is_packet_start(layout, at, (size_t)(end - at)))
-                return from + (at - chunk);
+                return MIN(from + (at - chunk), limit);
             at++;
         }
         if (n <= overlap)
             break;
         from += n - overlap;
     }
-    return file->size;
+    return limit;
 }
 
 /* ---- learning ---- */
@@ -243,7 +246,7 @@ struct chain {
 static void
 follow(const struct ctf_layout *layout, const struct ctf_file *file, int at, struct chain *chain)
 {
-    int64_t offset = ctf_find_start(layout, file, 0);
+    int64_t offset = ctf_find_start(layout, file, 0, file->size);
     struct ctf_head head;
 
     for (unsigned int n = 0; n < PACKETS_TO_LEARN_FROM; n++) {

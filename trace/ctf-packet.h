@@ -4,6 +4,7 @@
  * babeltrace2's; this only knows what all tracers do alike: a packet begins with CTF's magic number
  * and the trace's UUID, and somewhere in its head stands its size, which leads to the next packet.
  * Where exactly is known for LTTng and perf, and learnt from the files for others.
+ * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_PACKET_H
 #define VG_TRACE_CTF_PACKET_H
@@ -64,8 +65,9 @@ void ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArra
 bool ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
                    struct ctf_head *ret);
 
-/* Offset of the first packet start at or after from, or the file's size. */
-int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from);
+/* Offset of the first packet start at or after from and before limit, or limit. */
+int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *file, int64_t from,
+                       int64_t limit);
 
 /* Whether sane packets follow each other from the beginning of the file to its end. babeltrace2
  * must not see other files: it loops for ever on a packet of size 0 and aborts on sizes beyond

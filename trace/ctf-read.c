@@ -216,10 +216,11 @@ is_accepted_alone(const struct ctf_trace *trace, char *path)
 
     g_ptr_array_add(alone, path);
     struct ctf_graph *graph = open_linked(trace, alone, &private_dir, NULL);
+    bool accepted = graph != NULL;
     if (private_dir)
         ctf_private_dir_remove(private_dir);
     ctf_graph_unref(graph);
-    return graph != NULL;
+    return accepted;
 }
 
 /* Usually one file of many is damaged: the sound ones share a graph, which saves reading the
@@ -286,8 +287,10 @@ open_sound(struct ctf_recording *recording, struct ctf_trace *trace, GError **er
     g_autofree char *private_dir = NULL;
 
     for (unsigned int i = 0; i < trace->paths->len; i++) {
-        if (!ctf_file_is_sound(&trace->layout, g_ptr_array_index(trace->paths, i)))
-            return vg_error(err, VG_E_INVALID, "a stream file is damaged") == 0;
+        if (!ctf_file_is_sound(&trace->layout, g_ptr_array_index(trace->paths, i))) {
+            vg_error(err, VG_E_INVALID, "a stream file is damaged");
+            return false;
+        }
     }
     struct ctf_graph *graph = open_whole(trace, &private_dir, err);
     /* Where several files make one stream, each must be opened alone to be known by its name. */

@@ -54,9 +54,10 @@ whole_packets(const struct ctf_layout *layout, const struct ctf_file *file, int6
         if (!head.sane || head.packet_size == 0 || end + head.packet_size > file->size)
             break;
         /* A size that swallows the start of the next packet is not to be trusted. */
-        if (ctf_find_start(layout, file, end + CTF_MAGIC_SIZE) < end + head.packet_size)
+        int64_t next = end + head.packet_size;
+        if (ctf_find_start(layout, file, end + CTF_MAGIC_SIZE, next) < next)
             break;
-        end += head.packet_size;
+        end = next;
     }
     *ret = (struct ctf_segment){
         .offset = offset, .length = end - offset, .padded = end - offset, .complete = true};
@@ -73,12 +74,12 @@ ctf_segment_next(const struct ctf_layout *layout, const char *path, int64_t from
     if (ctf_file_open(&file, path, err) < 0)
         return -1;
     for (;;) {
-        int64_t start = ctf_find_start(layout, &file, from);
+        int64_t start = ctf_find_start(layout, &file, from, file.size);
         if (start >= file.size || !ctf_head_read(layout, &file, start, &head))
             return 0;
         if (whole_packets(layout, &file, start, ret))
             return 1;
-        int64_t next = ctf_find_start(layout, &file, start + CTF_MAGIC_SIZE);
+        int64_t next = ctf_find_start(layout, &file, start + CTF_MAGIC_SIZE, file.size);
         if (next >= file.size)
             return cut_packet(&file, start, &head, ret) ? 1 : 0;
         from = next;

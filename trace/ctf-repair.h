@@ -2,6 +2,7 @@
  *
  * Giving babeltrace2 what is still readable of a damaged CTF stream file: runs of whole packets,
  * copied to files of their own in a private directory, beside the metadata.
+ * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_REPAIR_H
 #define VG_TRACE_CTF_REPAIR_H

@@ -27,6 +27,12 @@
 
 /* ---- what the first message tells ---- */
 
+static const char *
+path_of(const struct ctf_stream *stream)
+{
+    return stream->path ? stream->path : stream->trace->dir;
+}
+
 static void
 describe_clock(struct ctf_stream *stream, const bt_clock_class *clock)
 {
@@ -38,7 +44,7 @@ describe_clock(struct ctf_stream *stream, const bt_clock_class *clock)
     bt_clock_class_get_offset(clock, &seconds, &cycles);
     __int128 offset = (__int128)seconds * 1000000000 +
                       (__int128)cycles * 1000000000 / (__int128)stream->frequency;
-    stream->clock_offset_ns = (int64_t)CLAMP(offset, INT64_MIN, INT64_MAX);
+    stream->clock_offset_ns = (int64_t)CLAMP(offset, -VG_TIME_MAX, VG_TIME_MAX);
     /* A clock without a UUID is nobody else's. */
     GString *key = g_string_new(uuid ? "" : stream->trace->dir);
     for (size_t i = 0; uuid && i < CTF_UUID_SIZE; i++)
@@ -127,6 +133,9 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
     learn_path(stream, bt);
     if (clock)
         describe_clock(stream, clock);
+    else
+        vg_recording_problem(stream->recording, path_of(stream), 0,
+                             "the stream has no clock, its events cannot be placed in time");
     const char *release = env_string(trace, "kernel_release");
     stream->env.state_max_bit = vg_state_max_bit(release ? release : env_string(trace, "release"));
     stream->after_end_ns = tolerated_after_end(trace);
@@ -138,12 +147,6 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
 }
 
 /* ---- the queue ---- */
-
-static const char *
-path_of(const struct ctf_stream *stream)
-{
-    return stream->path ? stream->path : stream->trace->dir;
-}
 
 static bool
 is_cut(const struct ctf_stream *stream)
@@ -203,7 +206,7 @@ cycles_to_ns(const struct ctf_stream *stream, uint64_t value, int64_t *ret)
 {
     if (stream->frequency != 1000000000)
         value = (uint64_t)((unsigned __int128)value * 1000000000 / stream->frequency);
-    if (value > INT64_MAX)
+    if (value > (uint64_t)VG_TIME_MAX)
         return false;
     *ret = (int64_t)value;
     return true;
@@ -533,8 +536,8 @@ on_failure(struct ctf_stream *stream, const GError *error)
     }
     stream->visible = stream->fill;
     tell_damage(stream, bad, error, dropped);
-    if (stream->fill > stream->head)
-        stream->last_ts = stream->queue[stream->fill - 1].ts_ns;
+    stream->last_ts =
+        stream->fill > stream->head ? stream->queue[stream->fill - 1].ts_ns : stream->delivered_ts;
     note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
     g_clear_pointer(&stream->graph, ctf_graph_unref);
     if (!is_cut(stream))
@@ -641,7 +644,7 @@ ctf_stream_peek(struct ctf_stream *stream)
 void
 ctf_stream_pop(struct ctf_stream *stream)
 {
-    stream->head++;
+    stream->delivered_ts = stream->queue[stream->head++].ts_ns;
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
 }

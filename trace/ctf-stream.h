@@ -3,6 +3,7 @@
  * One stream file of a CTF trace as a queue of events in time order. Pulls messages from its graph,
  * turns them into events, and when the graph cannot go on carries on behind the damage with a graph
  * of its own.
+ * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_STREAM_H
 #define VG_TRACE_CTF_STREAM_H
@@ -43,7 +44,8 @@ struct ctf_stream {
      */
     struct vg_event *queue;
     size_t capacity, head, visible, fill;
-    int64_t last_ts; /* of the last event put in */
+    int64_t last_ts;      /* of the last event put in */
+    int64_t delivered_ts; /* of the last event taken */
     bool any;
 
     /* Where in the file. */

@@ -23,7 +23,7 @@
 #define FLAGS_MAX 10
 
 /* Keeps seconds * 1e9 + fraction inside int64_t. */
-#define SECONDS_MAX     (INT64_MAX / 1000000000 - 1)
+#define SECONDS_MAX     (VG_TIME_MAX / 1000000000 - 1)
 #define FRACTION_DIGITS 9
 
 bool

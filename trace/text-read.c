@@ -48,10 +48,9 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
-    bool loss_pending;
-    struct vg_event loss; /* its end is known with the next event */
-    struct vg_event queue[2];
-    size_t queued, delivered;
+    GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
+    GArray *queue;    /* struct vg_event, to be delivered */
+    size_t delivered; /* of queue */
     bool at_end;
 };
 
@@ -255,26 +254,18 @@ note_wakeups(struct text_recording *recording, const struct text_class *class)
 
 /* ---- lines to events ---- */
 
+/* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
+ * of that CPU ends there, others are told at the time of the last event, or of the first one. */
 static void
-enqueue(struct text_recording *recording, const struct vg_event *event)
+flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
-    recording->queue[recording->queued++] = *event;
-}
-
-/* Delivers a loss that was read; end_ns is the time of its CPU's next event, VG_NONE if unknown. */
-static void
-flush_loss(struct text_recording *recording, int64_t end_ns)
-{
-    if (!recording->loss_pending)
-        return;
-    recording->loss_pending = false;
-    struct vg_event *loss = &recording->loss;
-    if (!recording->have_time && end_ns != VG_NONE) {
-        loss->ts_ns = recording->last_ns = end_ns;
-        recording->have_time = true;
+    for (unsigned int i = 0; i < recording->losses->len; i++) {
+        struct vg_event *loss = &g_array_index(recording->losses, struct vg_event, i);
+        loss->ts_ns = recording->have_time ? recording->last_ns : next_ns;
+        loss->lost.end_ns = loss->cpu == next_cpu ? MAX(next_ns, loss->ts_ns) : loss->ts_ns;
+        g_array_append_val(recording->queue, *loss);
     }
-    loss->lost.end_ns = MAX(end_ns, loss->ts_ns);
-    enqueue(recording, loss);
+    g_array_set_size(recording->losses, 0);
 }
 
 /* Time as it is delivered: never before that of the last event. */
@@ -330,13 +321,32 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         vg_text_body_read(&class->layout, line->body, record.values);
     const char *why = vg_binding_read(&class->binding, &recording->env, &record, &event);
 
-    flush_loss(recording, recording->loss.cpu == event.cpu ? event.ts_ns : VG_NONE);
+    flush_losses(recording, event.ts_ns, event.cpu);
     recording->have_time = true;
     recording->last_ns = event.ts_ns;
     if (why)
         reject(recording, offset, why);
     else
-        enqueue(recording, &event);
+        g_array_append_val(recording->queue, event);
+}
+
+static struct vg_event *
+pending_loss(struct text_recording *recording, int32_t cpu)
+{
+    const struct vg_event loss = {
+        .type = VG_EVENT_LOST,
+        .cpu = (int16_t)cpu,
+        .tid = VG_NONE,
+        .pid = VG_NONE,
+    };
+
+    for (unsigned int i = 0; i < recording->losses->len; i++) {
+        struct vg_event *known = &g_array_index(recording->losses, struct vg_event, i);
+        if (known->cpu == loss.cpu)
+            return known;
+    }
+    g_array_append_val(recording->losses, loss);
+    return &g_array_index(recording->losses, struct vg_event, recording->losses->len - 1);
 }
 
 static void
@@ -346,18 +356,14 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
         reject(recording, offset, line->impossible);
         return;
     }
-    flush_loss(recording, VG_NONE);
-    recording->loss = (struct vg_event){
-        .ts_ns = recording->have_time ? recording->last_ns : 0,
-        .type = VG_EVENT_LOST,
-        .cpu = (int16_t)line->cpu,
-        .tid = VG_NONE,
-        .pid = VG_NONE,
-    };
-    recording->loss.lost.events = (uint64_t)line->lost;
-    recording->loss_pending = true;
-    if (line->ts_ns != VG_NONE)
-        flush_loss(recording, line->ts_ns);
+    struct vg_event *loss = pending_loss(recording, line->cpu);
+    loss->lost.events += (uint64_t)line->lost;
+    if (line->ts_ns == VG_NONE)
+        return;
+    int64_t ts_ns = forward_time(recording, line->ts_ns, offset);
+    flush_losses(recording, ts_ns, line->cpu);
+    recording->have_time = true;
+    recording->last_ns = ts_ns;
 }
 
 static void
@@ -415,7 +421,8 @@ finish(struct text_recording *recording)
     const char *damage = vg_text_source_damage(recording->source);
 
     recording->at_end = true;
-    flush_loss(recording, VG_NONE);
+    if (recording->have_time)
+        flush_losses(recording, recording->last_ns, VG_NONE);
     if (damage)
         vg_recording_problem(&recording->base, recording->base.name,
                              vg_text_source_offset(recording->source), "%s", damage);
@@ -429,11 +436,12 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
     (void)err;
 
     for (;;) {
-        if (recording->delivered < recording->queued) {
-            *ret_event = recording->queue[recording->delivered++];
+        if (recording->delivered < recording->queue->len) {
+            *ret_event = g_array_index(recording->queue, struct vg_event, recording->delivered++);
             return 1;
         }
-        recording->queued = recording->delivered = 0;
+        g_array_set_size(recording->queue, 0);
+        recording->delivered = 0;
         if (recording->at_end)
             return 0;
         if (vg_text_source_next(recording->source, &raw))
@@ -458,6 +466,8 @@ text_free(vg_recording *base)
     vg_text_source_free(recording->source);
     g_hash_table_unref(recording->classes);
     class_free(recording->other);
+    g_array_unref(recording->losses);
+    g_array_unref(recording->queue);
     vg_recording_clear(base);
     g_free(recording);
 }
@@ -515,7 +525,7 @@ probe(struct text_recording *recording, GError **err)
                             "seconds, as `echo mono > trace_clock` or `trace-cmd record -C mono`",
                             name, raw.offset);
         understood |= kind == VG_TEXT_HEADER || kind == VG_TEXT_LOST;
-        if (recording->queued > 0)
+        if (recording->queue->len > 0)
             return 0;
     }
     if (understood)
@@ -536,6 +546,8 @@ open_source(vg_text_source *source_take, const char *name, GError **err)
     recording->classes = g_hash_table_new_full(span_hash, span_equal, NULL, class_free);
     recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0});
     recording->env.state_max_bit = vg_state_max_bit(NULL);
+    recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     if (probe(recording, err) != 0) {
         text_free(&recording->base);
         return NULL;

@@ -183,6 +183,38 @@ def test_names_cannot_write_to_the_terminal(tmp_path):
     assert "\x1b[2Jevil" in [v["name"] for v in doc["vms"]]
 
 
+def test_names_of_snapshots_cannot_write_to_the_terminal(tmp_path, demo_snapshot):
+    text = demo_snapshot.read_text().replace("vm-busy", "evil\\u001b[2J")
+    (tmp_path / "s.json").write_text(text)
+    state = ("--state", tmp_path / "s.json", "--state", GPU_HOST)
+    assert "evil?[2J" in run("placement", "--dry-run", *state).stdout
+    assert "evil?[2J" in run("explain", "evil\x1b[2J", *state).stdout
+    assert "\x1b" not in run("explain", "no\x1b[2J", *state, code=3).stderr
+
+
+def test_thresholds_of_classes_are_configurable(tmp_path):
+    def classes(*args):
+        doc = json.loads(run("analyze", LTTNG, "-o", "json", *args).stdout)
+        return [v["class"] for v in doc["vms"]]
+    assert classes() == ["cpu", "cpu", "idle"]
+    (tmp_path / "c").write_text("[score]\ncpu_enter=0.2\ncpu_leave=0.1\n")
+    assert classes("--config", tmp_path / "c") == ["cpu", "cpu", "cpu"]
+
+
+def test_csv_is_one_table():
+    assert "csv" in run("analyze", LTTNG, PERF, "-o", "csv", code=1).stderr
+
+
+def test_times_near_the_limit_end_in_time(tmp_path):
+    (tmp_path / "t").write_text("CPU 0/KVM-7 [000] d... 4611686017.999999: kvm_entry: vcpu 0\n"
+                                "CPU 0/KVM-7 [000] d... 9223372035.999999: kvm_entry: vcpu 0\n")
+    doc = json.loads(run("analyze", tmp_path / "t", "-o", "json", "--window", "86400").stdout)
+    assert doc["trace"]["begin_ns"] == doc["trace"]["end_ns"] == 4611686017999999000
+    assert len(doc["trace"]["problems"]) == 1
+    (tmp_path / "s.json").write_text(run("snapshot", tmp_path / "t").stdout)
+    run("placement", "--dry-run", "--state", tmp_path / "s.json")
+
+
 def test_problems_are_warned_of_and_listed(tmp_path):
     shutil.copytree(LTTNG, tmp_path / "t")
     stream = tmp_path / "t" / "kernel" / "ch_1"

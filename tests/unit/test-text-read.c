@@ -256,6 +256,43 @@ test_lost(void **state)
     reading_done(&r);
 }
 
+/* Nothing is known of the time before the first event, whichever CPU it is on. */
+static void
+test_lost_before_anything(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r, "CPU:3 [LOST 17 EVENTS]\nCPU:0 [LOST 2 EVENTS]\nCPU:3 [LOST 1 EVENTS]\n"
+                     "a-1 [0] 1001.0: x: y\n");
+    assert_int_equal(r.events->len, 3);
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 1001000000000, 3, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 18);
+    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 1001000000000);
+    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 1001000000000, 0, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->lost.events, 2);
+    assert_int_equal(reading_at(&r, 2)->ts_ns, 1001000000000);
+    reading_done(&r);
+
+    reading_text(&r, "# tracer: nop\nCPU:3 [LOST 17 EVENTS]\n"); /* no event: nothing lost of it */
+    assert_int_equal(r.events->len, 0);
+    reading_done(&r);
+}
+
+/* The largest whole seconds below 2^62 ns are 4611686018; one is kept as room for the fraction. */
+static void
+test_time_limit(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r, "a-1 [0] 4611686017.999999999: x: y\na-1 [0] 4611686018.0: x: y\n");
+    assert_int_equal(r.events->len, 1);
+    assert_int_equal(reading_at(&r, 0)->ts_ns, 4611686017999999999);
+    assert_int_equal(r.recording->problems.list->len, 1);
+    reading_done(&r);
+}
+
 static void
 test_limits(void **state)
 {
@@ -513,13 +550,22 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tracefs_file),   cmocka_unit_test(test_trace_cmd_file),
-        cmocka_unit_test(test_perf_file),      cmocka_unit_test(test_line_ends),
-        cmocka_unit_test(test_not_understood), cmocka_unit_test(test_many_problems),
-        cmocka_unit_test(test_backwards),      cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_event_names),    cmocka_unit_test(test_has_wakeup),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_tracefs_file),
+        cmocka_unit_test(test_trace_cmd_file),
+        cmocka_unit_test(test_perf_file),
+        cmocka_unit_test(test_line_ends),
+        cmocka_unit_test(test_not_understood),
+        cmocka_unit_test(test_many_problems),
+        cmocka_unit_test(test_backwards),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_lost_before_anything),
+        cmocka_unit_test(test_time_limit),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_event_names),
+        cmocka_unit_test(test_has_wakeup),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_gzip_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
