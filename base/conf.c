@@ -237,7 +237,7 @@ vg_conf_defaults(const struct vg_conf_key *keys, size_t n_keys, void *conf)
         struct value value = {0};
         g_autoptr(GError) err = NULL;
         if (parse_value(&keys[i], keys[i].fallback, &value, &err) < 0)
-            g_error("default of a configuration key: %s", err->message);
+            vg_bug("default of a configuration key: %s", err->message);
         store_value(&keys[i], &value, conf);
     }
 }

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 G_DEFINE_QUARK(vg - error - quark, vg_error)
 
@@ -51,6 +53,18 @@ vg_error_errno(GError **err, int errnum, const char *fmt, ...)
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
     return vg_error(err, code_from_errno(errnum), "%s: %s", text, g_strerror(errnum));
+}
+
+void
+vg_bug(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("vgpud: internal error: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
 }
 
 int

@@ -34,6 +34,10 @@ int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC
 /* The same with the code derived from errnum and ": <strerror>" appended. */
 int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
+/* For what cannot be unless this program is wrong (or, in json-c, memory has run out): tells stderr
+ * and aborts. */
+_Noreturn void vg_bug(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
 /* The process exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused by policy,
  * 5 conflict or stale, 6 timeout. NULL is 0; a foreign domain is 1. */
 int vg_error_exit_code(const GError *err);

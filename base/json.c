@@ -220,14 +220,14 @@ vg_json_add(json_object *object, const char *name, json_object *take_value)
 {
     /* Fails for want of memory only, where GLib ends the program, too. */
     if (json_object_object_add(object, name, take_value) != 0)
-        g_error("out of memory for a JSON member");
+        vg_bug("out of memory for a JSON member");
 }
 
 void
 vg_json_append(json_object *array, json_object *take_value)
 {
     if (json_object_array_add(array, take_value) != 0)
-        g_error("out of memory for a JSON item");
+        vg_bug("out of memory for a JSON item");
 }
 
 void

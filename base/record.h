@@ -56,10 +56,38 @@ struct vg_record_type {
     size_t size;
     const struct vg_field *fields;
     size_t n_fields;
-    /* Restores what the struct itself demands (order of lists, ...) after reading; may be NULL.
-     * VG_E_INVALID without a path: the reader puts the path in front. */
-    int (*check)(void *record, GError **err);
 };
+
+/* For the tables: entries for members of struct THIS, which is defined around each table; the
+ * member's name is its name in JSON, but for VG_ROW_NAMED. The min and max are those of
+ * vg_field_type. */
+#define VG_ROW_NAMED(name, type, member, flags, min, max, names, record)                           \
+ {                                                                                                 \
+  name, type, offsetof(struct THIS, member), flags, min, max, names, record                        \
+ }
+#define VG_ROW(type, member, flags, min, max, record)                                              \
+ VG_ROW_NAMED(#member, type, member, flags, min, max, NULL, record)
+#define VG_ROW_STRING(member, flags, min, max)                                                     \
+ VG_ROW(VG_FIELD_STRING, member, flags, min, max, NULL)
+#define VG_ROW_INT(member, flags, min, max) VG_ROW(VG_FIELD_INT64, member, flags, min, max, NULL)
+#define VG_ROW_DOUBLE(member, flags, min, max)                                                     \
+ VG_ROW(VG_FIELD_DOUBLE, member, flags, min, max, NULL)
+#define VG_ROW_BOOL(member, flags) VG_ROW(VG_FIELD_BOOL, member, flags, 0, 0, NULL)
+#define VG_ROW_ENUM(name, member, flags, names)                                                    \
+ VG_ROW_NAMED(name, VG_FIELD_ENUM, member, flags, 0, 0, names, NULL)
+#define VG_ROW_STRINGS(member, flags, bytes, max)                                                  \
+ VG_ROW(VG_FIELD_STRINGS, member, flags, bytes, max, NULL)
+#define VG_ROW_INTS(member, flags, highest, max)                                                   \
+ VG_ROW(VG_FIELD_INTS, member, flags, highest, max, NULL)
+#define VG_ROW_DOUBLES(member, flags, highest, max)                                                \
+ VG_ROW(VG_FIELD_DOUBLES, member, flags, highest, max, NULL)
+#define VG_ROW_PART(member, flags, record) VG_ROW(VG_FIELD_RECORD, member, flags, 0, 0, record)
+#define VG_ROW_LIST(member, flags, max, record)                                                    \
+ VG_ROW(VG_FIELD_RECORDS, member, flags, 0, max, record)
+#define VG_ROW_TYPE(fields)                                                                        \
+ {                                                                                                 \
+  sizeof(struct THIS), fields, G_N_ELEMENTS(fields)                                                \
+ }
 
 /* Zeroed, with empty containers. */
 void *vg_record_new(const struct vg_record_type *type);

@@ -119,9 +119,14 @@ finish(struct run *run, GError **err)
     const struct vg_analysis_options *options = run->options;
     const char *name = run->analysis->recording->name;
 
-    if (run->events == 0)
-        return vg_error(err, VG_E_INVALID, "'%s' has no events%s", name,
-                        run->ended ? " before --end" : "");
+    if (run->events == 0) {
+        const GPtrArray *problems = run->analysis->recording->problems.list;
+        const struct vg_trace_problem *problem =
+            problems->len > 0 ? g_ptr_array_index(problems, 0) : NULL;
+        return vg_error(err, VG_E_INVALID, "'%s' has no events%s%s%s", name,
+                        run->ended ? " before --end" : "", problem ? ": " : "",
+                        problem ? problem->what : "");
+    }
     if (!run->begun)
         return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
                         name, run->last);
@@ -144,7 +149,7 @@ vg_analysis_run(vg_recording *take_recording, const struct vg_analysis_options *
 
     analysis->recording = take_recording;
     analysis->topology = vg_topology_new();
-    analysis->engine = vg_engine_new(options->config);
+    analysis->engine = vg_engine_new(options->config, VG_ENGINE_MEAN);
     run->options = options;
     run->analysis = analysis;
     run->ledger = vg_cpu_ledger_new(analysis->topology);

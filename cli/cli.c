@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,7 +23,7 @@ vg_cli_fail(const GError *error)
 {
     g_autofree char *text = g_strdup(error->message);
 
-    fprintf(stderr, "vgpuctl: %s\n", vg_output_printable(text));
+    fprintf(stderr, "vgpuctl: %s\n", g_strdelimit(vg_output_printable(text), "\n", '?'));
     return vg_error_exit_code(error);
 }
 
@@ -33,7 +35,7 @@ vg_cli_warn(const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    fprintf(stderr, "vgpuctl: warning: %s\n", vg_output_printable(text));
+    fprintf(stderr, "vgpuctl: warning: %s\n", g_strdelimit(vg_output_printable(text), "\n", '?'));
 }
 
 int
@@ -87,14 +89,37 @@ vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err)
     return 0;
 }
 
+/* Devices, pipes and the like are written to as they are: a rename would replace them. */
+static int
+write_in_place(const char *path, const char *text, GError **err)
+{
+    FILE *file = fopen(path, "we");
+    bool written = file && fputs(text, file) != EOF;
+    int saved = errno;
+
+    if (file && fclose(file) != 0 && written) {
+        written = false;
+        saved = errno;
+    }
+    return written ? 0 : vg_error_errno(err, saved, "cannot write '%s'", path);
+}
+
 int
 vg_cli_write_file(const char *path, const char *text, GError **err)
 {
     g_autoptr(GError) error = NULL;
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
 
-    if (!g_file_set_contents(path, text, -1, &error))
-        return vg_error(err, VG_E_IO, "cannot write '%s': %s", path, error->message);
-    return 0;
+    if (exists && !S_ISREG(st.st_mode))
+        return write_in_place(path, text, err);
+    /* Through a link, its target is replaced. */
+    char *real_path = exists ? realpath(path, NULL) : NULL;
+    bool written = g_file_set_contents_full(real_path ? real_path : path, text, -1,
+                                            G_FILE_SET_CONTENTS_CONSISTENT,
+                                            exists ? (int)(st.st_mode & 0777) : 0666, &error);
+    free(real_path);
+    return written ? 0 : vg_error(err, VG_E_IO, "cannot write '%s': %s", path, error->message);
 }
 
 int

@@ -43,7 +43,8 @@ struct vg_policy_config;
 /* Reads a configuration file over the defaults; path NULL: the defaults. */
 int vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err);
 
-/* Writes text to path through a new file beside it, so that a failure leaves the old one. */
+/* Writes text to path through a new file beside it, so that a failure leaves the old one; what is
+ * no regular file is written to as it is. */
 int vg_cli_write_file(const char *path, const char *text, GError **err);
 
 /* Prints on stdout; an error there (a full disk, a closed pipe) is an error of the command. */

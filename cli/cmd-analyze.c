@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -18,6 +19,7 @@ enum { KEY_TASKS = 0x200, KEY_PER_WINDOW, KEY_SNAPSHOT };
 struct analyze_args {
     struct vg_trace_args trace;
     enum vg_output_format format;
+    bool format_given;
     bool tasks;
     bool per_window;
     const char *snapshot;
@@ -44,6 +46,7 @@ parse(int key, char *arg, struct argp_state *state)
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
             argp_error(state, "%s", error->message);
+        args->format_given = true;
         break;
     case KEY_TASKS:
         args->tasks = true;
@@ -52,7 +55,13 @@ parse(int key, char *arg, struct argp_state *state)
         args->per_window = true;
         break;
     case KEY_SNAPSHOT:
+        if (strcmp(arg, "-") == 0)
+            argp_error(state, "--snapshot wants a file; `vgpuctl snapshot` prints one");
         args->snapshot = arg;
+        break;
+    case ARGP_KEY_END:
+        if (args->per_window && args->format_given && args->format != VG_OUTPUT_JSON)
+            argp_error(state, "--per-window prints JSON, nothing else");
         break;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -23,11 +23,21 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"lost_to", "Who ran on the CPU that a VM's vCPUs waited for: other VMs by name, `self` "
                 "(another thread of the same VM), host:kernel, host:user, host:idle, "
                 "host:unknown. count: preemptions whose next thread was the aggressor's."},
+    {"entries", "kvm_entry records: how often the vCPU went into its guest."},
+    {"exits", "kvm_exit records by class: hlt, io, mmio, page-fault, interrupt, msr, cpuid, "
+              "hypercall, preemption-timer, pause, other."},
+    {"switches_out", "All switch-outs: preemptions + blocks."},
+    {"cpus", "CPUs that the VM's vCPUs ran on or waited for."},
+    {"lost", "Events that the recorder says it dropped."},
+    {"problems", "What of the recording could not be read: file, offset, and why."},
+    {"rejected", "Records with impossible values, left out."},
+    {"backwards", "Records earlier than the one before in their stream, taken at its time."},
     {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM."},
     {"cpu_intensity", "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
                       "the time the VM wants its CPUs."},
     {"gpu_intensity", "Part of the time in which at least one GPU request of the VM waits or "
                       "runs, 0..1. Means something only where gpu_known is true."},
+    {"gpu_known", "False where nothing recorded GPU requests."},
     {"class", "idle, cpu, gpu, mixed or alternating, from the two intensities; thresholds are in "
               "vgpud-policy(7)."},
     {"discontinuities", "Records that contradict what earlier ones said; the reader believes the "

@@ -6,8 +6,11 @@
 
 #include <argp.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -30,6 +33,29 @@ print_usage(FILE *to)
     fprintf(to, "\n`vgpuctl COMMAND --help` tells a command's options; vgpuctl(1) tells all.\n");
 }
 
+/* Every stream of a trace needs file descriptors, and a big host has many streams. */
+static void
+raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* Traces are read through memory maps, which end in this signal where a file has become shorter. */
+static void
+on_bus_error(int signal_number)
+{
+    static const char text[] = "vgpuctl: a trace file became shorter while it was read\n";
+
+    (void)signal_number;
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    _exit(VG_EXIT_ERROR);
+}
+
 static int
 run(const struct vg_cli_command *command, int argc, char **argv)
 {
@@ -44,6 +70,8 @@ main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
     argp_err_exit_status = VG_EXIT_USAGE;
+    raise_file_limit();
+    signal(SIGBUS, on_bus_error);
     if (argc < 2) {
         print_usage(stderr);
         return VG_EXIT_USAGE;
@@ -51,7 +79,7 @@ main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return VG_EXIT_OK;
+        return fflush(stdout) == 0 ? VG_EXIT_OK : VG_EXIT_ERROR;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return vg_cmd_version(1, argv);

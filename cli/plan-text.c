@@ -18,7 +18,8 @@ vg_plan_action_virsh(const struct vg_plan_action *action)
     g_autofree char *from_quoted = g_shell_quote(from);
     g_autofree char *to_quoted = g_shell_quote(to);
 
-    return g_strdup_printf("virsh -c %s migrate --live --persistent --undefinesource %s %s",
+    return g_strdup_printf("virsh -c %s migrate --live --persistent --undefinesource "
+                           "--domain %s --desturi %s",
                            from_quoted, vm, to_quoted);
 }
 
@@ -28,7 +29,7 @@ vg_plan_action_openstack(const struct vg_plan_action *action)
     g_autofree char *vm = g_shell_quote(action->uuid ? action->uuid : action->vm);
     g_autofree char *to = g_shell_quote(action->to);
 
-    return g_strdup_printf("openstack server migrate --live-migration --host %s %s", to, vm);
+    return g_strdup_printf("openstack server migrate --live-migration --host %s -- %s", to, vm);
 }
 
 static void

@@ -181,12 +181,29 @@ vg_trace_args_options(struct vg_trace_args *args, const vg_recording *recording)
     };
 }
 
+/* Whoever plans with the snapshot should know that some of the recording is missing; NULL: none is.
+ */
+static char *
+damage_note(const struct vg_trace_args *args, const struct vg_analysis *analysis)
+{
+    const struct vg_trace_problems *problems = &analysis->recording->problems;
+    uint64_t n = problems->list->len + problems->dropped;
+
+    if (n == 0)
+        return NULL;
+    return g_strdup_printf("host '%s': the recording could not be read in full (%" G_GUINT64_FORMAT
+                           " problems), its figures may be too low",
+                           args->host_name, n);
+}
+
 vg_snapshot *
 vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysis *analysis,
                        GError **err)
 {
+    g_autofree char *note = damage_note(args, analysis);
     const struct vg_engine_part part = {
         .source = VG_SOURCE_TRACE,
+        .note = note,
         .clock_offset_ns = analysis->recording->clock_offset_ns,
     };
     g_autoptr(vg_snapshot) description = vg_snapshot_new(VG_SOURCE_TRACE);

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "engine/vm-track.h"
-#include "policy/policy.h"
 
 struct host_track {
     uint64_t steps;
@@ -20,6 +19,8 @@ struct host_track {
 
 struct vg_engine {
     struct vg_policy_config config;
+    enum vg_engine_mode mode;
+    uint64_t n_tracks; /* made so far */
     GHashTable *hosts; /* name -> struct host_track */
 };
 
@@ -38,10 +39,11 @@ free_host(void *data)
 }
 
 vg_engine *
-vg_engine_new(const struct vg_policy_config *config)
+vg_engine_new(const struct vg_policy_config *config, enum vg_engine_mode mode)
 {
     vg_engine *engine = g_new0(vg_engine, 1);
     engine->config = *config;
+    engine->mode = mode;
     engine->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_host);
     return engine;
 }
@@ -84,6 +86,17 @@ find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
     return NULL;
 }
 
+static struct vg_vm_track *
+need_vm(vg_engine *engine, struct host_track *host, const struct vg_vm_sample *sample)
+{
+    struct vg_vm_track *track = find_vm(host, sample);
+    if (track)
+        return track;
+    track = vg_vm_track_new(sample, ++engine->n_tracks, engine->mode, &engine->config.score);
+    g_ptr_array_add(host->vms, track);
+    return track;
+}
+
 static void
 forget_gone(struct host_track *host)
 {
@@ -104,17 +117,19 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->end_ns = window->end_ns;
     host->lost_events += window->lost_events;
     host->last_lost_events = window->lost_events;
+    /* All first: a VM may have lost time to one that comes after it. */
+    g_autoptr(GPtrArray) tracks = g_ptr_array_new();
+    for (guint i = 0; i < window->vms->len; i++)
+        g_ptr_array_add(tracks,
+                        need_vm(engine, host, &g_array_index(window->vms, struct vg_vm_sample, i)));
     for (guint i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
-        struct vg_vm_track *track = find_vm(host, sample);
-        if (!track) {
-            track = vg_vm_track_new(sample, &engine->config.score);
-            g_ptr_array_add(host->vms, track);
-        }
+        struct vg_vm_track *track = tracks->pdata[i];
         track->last_step = host->steps;
-        vg_vm_track_feed(track, sample, window, engine->config.score.half_life_ns);
+        vg_vm_track_feed(track, sample, window, tracks, engine->config.score.half_life_ns);
     }
-    forget_gone(host);
+    if (engine->mode == VG_ENGINE_LIVE)
+        forget_gone(host);
 }
 
 /* The description's VM with this UUID, else with this name, or NULL. */
@@ -137,6 +152,33 @@ copy_strings(GPtrArray *to, const GPtrArray *from)
 {
     for (guint i = 0; i < from->len; i++)
         g_ptr_array_add(to, g_strdup(from->pdata[i]));
+}
+
+static bool
+has_device(const struct vg_snap_vm *vm, guint n_uses, const char *device)
+{
+    for (guint i = 0; i < n_uses; i++) {
+        const struct vg_snap_gpu_use *use = vm->gpu->pdata[i];
+        if (strcmp(use->device, device) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A vGPU that did nothing must move with its VM all the same. */
+static void
+add_idle_devices(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
+{
+    guint n_measured = vm->gpu->len;
+    for (guint i = 0; i < facts->gpu->len; i++) {
+        const struct vg_snap_gpu_use *fact = facts->gpu->pdata[i];
+        if (has_device(vm, n_measured, fact->device))
+            continue;
+        struct vg_snap_gpu_use *use = vg_record_copy(&vg_snap_gpu_use_record, fact);
+        use->share = 0;
+        use->wait_share = 0;
+        g_ptr_array_add(vm->gpu, use);
+    }
 }
 
 static void
@@ -163,6 +205,7 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
             use->memory_bytes = MAX(use->memory_bytes, fact->memory_bytes);
         }
     }
+    add_idle_devices(facts, vm);
 }
 
 /* True if another VM that the snapshot shows has the same name. */
@@ -198,21 +241,25 @@ free_name(const struct vg_snap_host *host, const GPtrArray *tracks, const struct
 }
 
 static void
-fill_host(const struct host_track *track, const struct vg_engine_part *part,
+fill_host(const vg_engine *engine, const struct host_track *track,
           const struct vg_snap_host *description, struct vg_snap_host *host)
 {
     g_autoptr(GPtrArray) shown = g_ptr_array_new();
+    g_autoptr(GHashTable) names = g_hash_table_new(g_int64_hash, g_int64_equal);
     for (guint i = 0; track && i < track->vms->len; i++) {
         struct vg_vm_track *vm = track->vms->pdata[i];
-        if (part->mode == VG_ENGINE_MEAN || vm->last_step == track->steps)
+        if (engine->mode == VG_ENGINE_MEAN || vm->last_step == track->steps)
             g_ptr_array_add(shown, vm);
     }
     for (guint i = 0; i < shown->len; i++) {
-        const struct vg_vm_track *vm_track = shown->pdata[i];
+        struct vg_vm_track *vm_track = shown->pdata[i];
         g_autofree char *name = free_name(host, shown, vm_track);
-        struct vg_snap_vm *vm = vg_snap_host_add_vm(host, name);
-        vm->uuid = *vm_track->uuid ? g_strdup(vm_track->uuid) : NULL;
-        vg_vm_track_read(vm_track, part->mode, vm);
+        g_hash_table_insert(names, &vm_track->id, vg_snap_host_add_vm(host, name)->name);
+    }
+    for (guint i = 0; i < shown->len; i++) {
+        const struct vg_vm_track *vm_track = shown->pdata[i];
+        struct vg_snap_vm *vm = host->vms->pdata[i];
+        vg_vm_track_read(vm_track, names, vm);
         const struct vg_snap_vm *facts = find_facts(description, vm_track);
         if (facts)
             add_facts(facts, vm);
@@ -246,10 +293,11 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
     host->begin_ns = track ? track->begin_ns : 0;
     host->end_ns = track ? track->end_ns : 0;
     if (track) {
-        uint64_t lost = part->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
+        uint64_t lost =
+            engine->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
         host->lost_events = (int64_t)MIN(lost, (uint64_t)VG_JSON_INT_MAX);
     }
-    fill_host(track, part, description, host);
+    fill_host(engine, track, description, host);
     if (host->cpus == 0)
         host->cpus = guess_cpus(host);
     return host;
@@ -275,11 +323,4 @@ vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
     if (vg_snapshot_seal(snapshot, err) < 0)
         return NULL;
     return g_steal_pointer(&snapshot);
-}
-
-vg_plan *
-vg_engine_plan(const vg_engine *engine, const vg_snapshot *snapshot, enum vg_rule_id rule,
-               GError **err)
-{
-    return vg_policy_plan(snapshot, &engine->config, rule, err);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: window samples in, snapshots and plans out. One step function; no I/O, no clock, the
+ * The engine: window samples in, snapshots out. One step function; no I/O, no clock, the
  * same for a recording and for a running daemon. It keeps, for every VM of every host, the score,
  * the sums since the VM was first seen, an EWMA of every rate, and a demand profile of at most
- * VG_SNAPSHOT_PROFILE_MAX windows; VMs that have not been in a window of their host for
- * VG_ENGINE_FORGET_WINDOWS are forgotten, so memory is bounded by the VMs alive.
+ * VG_SNAPSHOT_PROFILE_MAX windows. Live, VMs that have not been in a window of their host for
+ * VG_ENGINE_FORGET_WINDOWS are forgotten, so memory is bounded by the VMs alive; of a recording
+ * none is, so memory is bounded by the VMs in it.
  *
  * A VM is recognised by its UUID, or while that is not known by name and pid; when the UUID becomes
  * known, the VM keeps its history.
@@ -14,7 +15,6 @@
 #ifndef VG_ENGINE_ENGINE_H
 #define VG_ENGINE_ENGINE_H
 
-#include "model/plan.h"
 #include "model/snapshot.h"
 #include "model/window.h"
 #include "policy/policy-conf.h"
@@ -22,8 +22,15 @@
 /* As long as a profile, after which nothing of the VM would be left in one anyway. */
 #define VG_ENGINE_FORGET_WINDOWS VG_SNAPSHOT_PROFILE_MAX
 
-/* Different aggressors and GPU engines remembered per VM; further ones are left out. */
-#define VG_ENGINE_NAMES_MAX VG_SNAPSHOT_GPU_USES_MAX
+/* GPU engines remembered per VM; further ones are left out. */
+#define VG_ENGINE_USES_MAX VG_SNAPSHOT_GPU_USES_MAX
+
+/* Aggressors remembered per VM; what further ones take counts as "host:unknown". */
+#define VG_ENGINE_LOSSES_MAX VG_SNAPSHOT_LOSSES_MAX
+
+/* A window that is shorter than those of a VM's profile is left out, because the last one of a
+ * recording is cut; after so many in a row the profile starts anew with their length. */
+#define VG_ENGINE_SHORT_WINDOWS 3
 
 enum vg_engine_mode {
     VG_ENGINE_MEAN, /* over all windows in which the VM was seen: for a recording */
@@ -33,15 +40,14 @@ enum vg_engine_mode {
 /* What the engine cannot know about a snapshot. */
 struct vg_engine_part {
     enum vg_snapshot_source source;
-    enum vg_engine_mode mode;
     const char *note; /* or NULL */
     int64_t clock_offset_ns;
 };
 
 typedef struct vg_engine vg_engine;
 
-/* config is copied. */
-vg_engine *vg_engine_new(const struct vg_policy_config *config);
+/* config is copied; mode says how snapshots are made. */
+vg_engine *vg_engine_new(const struct vg_policy_config *config, enum vg_engine_mode mode);
 void vg_engine_free(vg_engine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
 
@@ -51,16 +57,13 @@ void vg_engine_step(vg_engine *engine, const struct vg_window *window, const cha
 
 /* A sealed snapshot of the described hosts. Each description is a host whose name says which
  * windows belong to it, filled with what is known beyond the windows (CPUs, memory, GPUs, ...); its
- * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPU types) and are
- * otherwise not used. `cpus` of a description may be 0: then it is the highest CPU seen in use plus
- * one. Descriptions are borrowed. Two VMs of a host that share a name get "#pid" appended.
- * NULL and VG_E_INVALID if the descriptions contradict each other. */
+ * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPUs: one without a
+ * measured use gets a use of share 0) and are otherwise not used. `cpus` of a description may be 0:
+ * then it is the highest CPU seen in use plus one. Descriptions are borrowed. Two VMs of a host
+ * that share a name get "#pid" appended, in lost_to, too. NULL and VG_E_INVALID if the descriptions
+ * contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);
-
-/* vg_policy_plan() with the engine's configuration. */
-vg_plan *vg_engine_plan(const vg_engine *engine, const vg_snapshot *snapshot, enum vg_rule_id rule,
-                        GError **err);
 
 #endif

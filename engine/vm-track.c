@@ -12,14 +12,17 @@
 #define FADED 1e-6
 
 struct vg_vm_track *
-vg_vm_track_new(const struct vg_vm_sample *sample, const struct vg_score_config *config)
+vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t id, enum vg_engine_mode mode,
+                const struct vg_score_config *config)
 {
     struct vg_vm_track *track = g_new0(struct vg_vm_track, 1);
     g_strlcpy(track->name, sample->name, sizeof(track->name));
     g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
+    track->id = id;
+    track->mode = mode;
     track->pid = sample->pid;
     track->score = vg_score_new(config);
-    track->losses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    track->losses = g_array_new(FALSE, TRUE, sizeof(struct vg_loss_track));
     track->uses = g_array_new(FALSE, TRUE, sizeof(struct vg_use_track));
     track->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
     track->profile_cpu = g_array_new(FALSE, FALSE, sizeof(double));
@@ -33,7 +36,7 @@ vg_vm_track_free(struct vg_vm_track *track)
     if (!track)
         return;
     vg_score_free(track->score);
-    g_hash_table_destroy(track->losses);
+    g_array_free(track->losses, TRUE);
     g_array_free(track->uses, TRUE);
     g_array_free(track->cpus, TRUE);
     g_array_free(track->profile_cpu, TRUE);
@@ -51,61 +54,71 @@ rate_add(struct vg_rate *rate, double amount, int64_t window_ns, double weight, 
 }
 
 static double
-rate_read(const struct vg_rate *rate, enum vg_engine_mode mode, int64_t covered_ns)
+rate_read(const struct vg_vm_track *track, const struct vg_rate *rate)
 {
-    if (mode == VG_ENGINE_LIVE)
+    if (track->mode == VG_ENGINE_LIVE)
         return rate->ewma;
-    return covered_ns > 0 ? rate->sum / ((double)covered_ns / NS_PER_S) : 0;
+    return track->covered_ns > 0 ? rate->sum / ((double)track->covered_ns / NS_PER_S) : 0;
 }
 
-static const char *
-aggressor_name(const struct vg_window *window, const struct vg_lost_to *lost)
-{
-    const char *name = vg_aggressor_name(lost->kind);
-    const struct vg_vm_sample *vm = name ? NULL : vg_window_vm(window, lost->vm_id);
-    if (vm)
-        return vm->name;
-    return name ? name : vg_aggressor_name(VG_AGGRESSOR_HOST_UNKNOWN);
-}
-
-/* NULL when the table is full. */
+/* Row of the aggressor; when the table is full, that of "host:unknown", for which there is always
+ * room. */
 static struct vg_loss_track *
-need_loss(struct vg_vm_track *track, const char *name)
+need_loss(struct vg_vm_track *track, enum vg_aggressor_kind kind, const struct vg_vm_track *vm)
 {
-    struct vg_loss_track *loss = g_hash_table_lookup(track->losses, name);
-    if (loss || g_hash_table_size(track->losses) >= VG_ENGINE_NAMES_MAX)
-        return loss;
-    loss = g_new0(struct vg_loss_track, 1);
-    g_hash_table_insert(track->losses, g_strdup(name), loss);
-    return loss;
+    bool unknown_seen = kind == VG_AGGRESSOR_HOST_UNKNOWN;
+    for (guint i = 0; i < track->losses->len; i++) {
+        struct vg_loss_track *loss = &g_array_index(track->losses, struct vg_loss_track, i);
+        if (loss->kind == kind && (!vm || loss->vm == vm->id))
+            return loss;
+        unknown_seen = unknown_seen || loss->kind == VG_AGGRESSOR_HOST_UNKNOWN;
+    }
+    if (track->losses->len + !unknown_seen >= VG_ENGINE_LOSSES_MAX &&
+        kind != VG_AGGRESSOR_HOST_UNKNOWN)
+        return need_loss(track, VG_AGGRESSOR_HOST_UNKNOWN, NULL);
+    struct vg_loss_track loss = {.kind = kind, .vm = vm ? vm->id : 0};
+    g_array_append_val(track->losses, loss);
+    return &g_array_index(track->losses, struct vg_loss_track, track->losses->len - 1);
 }
 
+/* All fade. Live, what has faded makes room. */
 static void
-feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-            const struct vg_window *window, int64_t window_ns, double weight, bool first)
+fade_losses(struct vg_vm_track *track, double weight)
 {
-    GHashTableIter iter;
-    void *name = NULL;
-    void *value = NULL;
-
-    /* All fade; those of this window are added on top. */
-    g_hash_table_iter_init(&iter, track->losses);
-    while (g_hash_table_iter_next(&iter, &name, &value)) {
-        struct vg_loss_track *loss = value;
+    for (guint i = track->losses->len; i > 0; i--) {
+        struct vg_loss_track *loss = &g_array_index(track->losses, struct vg_loss_track, i - 1);
         loss->ns.ewma *= 1 - weight;
         loss->count.ewma *= 1 - weight;
+        if (track->mode == VG_ENGINE_LIVE && loss->ns.ewma / NS_PER_S < FADED &&
+            loss->count.ewma < FADED)
+            g_array_remove_index(track->losses, i - 1);
     }
-    double share = first ? 1 : weight;
-    double seconds = (double)window_ns / NS_PER_S;
+}
+
+/* weight is that of the window in the EWMA; 1 in the VM's first. */
+static void
+feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
+            const struct vg_window *window, const GPtrArray *tracks, double weight)
+{
+    double seconds = (double)(window->end_ns - window->begin_ns) / NS_PER_S;
+    fade_losses(track, weight);
     for (guint i = 0; sample->lost_to && i < sample->lost_to->len; i++) {
         const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
-        struct vg_loss_track *loss = need_loss(track, aggressor_name(window, lost));
-        if (!loss)
-            continue;
+        enum vg_aggressor_kind kind = lost->kind;
+        const struct vg_vm_track *vm = NULL;
+        for (guint v = 0; kind == VG_AGGRESSOR_VM && v < window->vms->len; v++) {
+            if (g_array_index(window->vms, struct vg_vm_sample, v).id == lost->vm_id)
+                vm = tracks->pdata[v];
+        }
+        if (kind == VG_AGGRESSOR_VM && !vm)
+            kind = VG_AGGRESSOR_HOST_UNKNOWN;
+        struct vg_loss_track *loss = need_loss(track, kind, vm);
+        if (vm && loss->kind == VG_AGGRESSOR_VM)
+            g_strlcpy(loss->name, vm->name, sizeof(loss->name));
         loss->ns.sum += (double)lost->ns;
         loss->count.sum += (double)lost->count;
-        loss->ns.ewma += share * (double)lost->ns / seconds;
-        loss->count.ewma += share * (double)lost->count / seconds;
+        loss->ns.ewma += weight * (double)lost->ns / seconds;
+        loss->count.ewma += weight * (double)lost->count / seconds;
     }
 }
 
@@ -117,7 +130,7 @@ need_use(struct vg_vm_track *track, const struct vg_gpu_sample *sample)
         if (strcmp(use->device, sample->device) == 0 && strcmp(use->engine, sample->engine) == 0)
             return use;
     }
-    if (track->uses->len >= VG_ENGINE_NAMES_MAX)
+    if (track->uses->len >= VG_ENGINE_USES_MAX)
         return NULL;
     struct vg_use_track use = {0};
     g_strlcpy(use.device, sample->device, sizeof(use.device));
@@ -171,16 +184,19 @@ push_bounded(GArray *profile, double value)
 }
 
 /* The first and the last window of a recording are cut, and an operator may change the length: a
- * longer window starts the profile anew, a shorter one is left out. A live window's end may be late
- * by a little: up to 1 % counts as the same length. */
+ * longer window starts the profile anew, a shorter one is left out unless more of them come. A live
+ * window's end may be late by a little: up to 1 % counts as the same length. */
 static void
 feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
              double demand_ns)
 {
     int64_t slack_ns = track->profile_window_ns / 100;
-    if (window_ns < track->profile_window_ns - slack_ns)
+    bool shorter = window_ns < track->profile_window_ns - slack_ns;
+    track->short_windows = shorter ? track->short_windows + 1 : 0;
+    if (shorter && track->short_windows < VG_ENGINE_SHORT_WINDOWS)
         return;
-    if (window_ns > track->profile_window_ns + slack_ns) {
+    if (shorter || window_ns > track->profile_window_ns + slack_ns) {
+        track->short_windows = 0;
         g_array_set_size(track->profile_cpu, 0);
         g_array_set_size(track->profile_gpu, 0);
         track->profile_window_ns = window_ns;
@@ -192,7 +208,7 @@ feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64
 
 void
 vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-                 const struct vg_window *window, int64_t half_life_ns)
+                 const struct vg_window *window, const GPtrArray *tracks, int64_t half_life_ns)
 {
     const struct vg_cpu_figures *cpu = &sample->cpu;
     int64_t window_ns = window->end_ns - window->begin_ns;
@@ -203,12 +219,19 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
     track->pid = sample->pid;
     track->vcpus = MAX(track->vcpus, sample->vcpus ? (int64_t)sample->vcpus->len : 0);
-    track->guest_known = sample->guest_known;
+    /* An idle window at the end of a recording takes nothing back. */
+    track->guest_known =
+        sample->guest_known || (track->mode == VG_ENGINE_MEAN && track->guest_known);
+    vg_cpu_figures_add(&track->total, cpu);
+    if (sample->gpu_known) {
+        track->gpu_active_ns += sample->gpu_active_ns;
+        track->gpu_covered_ns += window_ns;
+    }
     rate_add(&track->run_ns, (double)cpu->run_ns, window_ns, weight, first);
     rate_add(&track->preempt_ns, (double)cpu->preempt_ns, window_ns, weight, first);
     rate_add(&track->wake_wait_ns, (double)cpu->wake_wait_ns, window_ns, weight, first);
     rate_add(&track->preemptions, (double)cpu->preemptions, window_ns, weight, first);
-    feed_losses(track, sample, window, window_ns, weight, first);
+    feed_losses(track, sample, window, tracks, first ? 1 : weight);
     feed_uses(track, sample, window_ns, weight, first);
     feed_cpus(track, sample);
     feed_profile(track, sample, window_ns,
@@ -218,37 +241,66 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     track->covered_ns += window_ns;
 }
 
-static void
-read_losses(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+/* What the aggressor is called in the snapshot. One that is gone keeps its name, unless another VM
+ * has that now. */
+static const char *
+aggressor_name(const struct vg_loss_track *loss, GHashTable *names)
 {
+    const char *name = vg_aggressor_name(loss->kind);
+    if (name)
+        return name;
+    name = g_hash_table_lookup(names, &loss->vm);
+    if (name)
+        return name;
     GHashTableIter iter;
-    void *name = NULL;
-    void *value = NULL;
-    g_hash_table_iter_init(&iter, track->losses);
-    while (g_hash_table_iter_next(&iter, &name, &value)) {
-        const struct vg_loss_track *track_loss = value;
-        double share = rate_read(&track_loss->ns, mode, track->covered_ns) / NS_PER_S;
-        double count = rate_read(&track_loss->count, mode, track->covered_ns);
+    void *taken = NULL;
+    g_hash_table_iter_init(&iter, names);
+    while (g_hash_table_iter_next(&iter, NULL, &taken)) {
+        if (strcmp(taken, loss->name) == 0)
+            return vg_aggressor_name(VG_AGGRESSOR_HOST_UNKNOWN);
+    }
+    return loss->name;
+}
+
+static struct vg_snap_loss *
+need_snap_loss(struct vg_snap_vm *vm, const char *aggressor)
+{
+    for (guint i = 0; i < vm->lost_to->len; i++) {
+        struct vg_snap_loss *loss = vm->lost_to->pdata[i];
+        if (strcmp(loss->aggressor, aggressor) == 0)
+            return loss;
+    }
+    struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+    loss->aggressor = g_strdup(aggressor);
+    g_ptr_array_add(vm->lost_to, loss);
+    return loss;
+}
+
+static void
+read_losses(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm)
+{
+    for (guint i = 0; i < track->losses->len; i++) {
+        const struct vg_loss_track *from = &g_array_index(track->losses, struct vg_loss_track, i);
+        double share = rate_read(track, &from->ns) / NS_PER_S;
+        double count = rate_read(track, &from->count);
         if (share < FADED && count < FADED)
             continue;
-        struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
-        loss->aggressor = g_strdup(name);
-        loss->share = share;
-        loss->count_per_s = count;
-        g_ptr_array_add(vm->lost_to, loss);
+        struct vg_snap_loss *loss = need_snap_loss(vm, aggressor_name(from, names));
+        loss->share += share;
+        loss->count_per_s += count;
     }
 }
 
 static void
-read_uses(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+read_uses(const struct vg_vm_track *track, struct vg_snap_vm *vm)
 {
     for (guint i = 0; i < track->uses->len; i++) {
         const struct vg_use_track *track_use = &g_array_index(track->uses, struct vg_use_track, i);
         struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
         use->device = g_strdup(track_use->device);
         use->engine = g_strdup(track_use->engine);
-        use->share = rate_read(&track_use->busy_ns, mode, track->covered_ns) / NS_PER_S;
-        use->wait_share = rate_read(&track_use->wait_ns, mode, track->covered_ns) / NS_PER_S;
+        use->share = rate_read(track, &track_use->busy_ns) / NS_PER_S;
+        use->wait_share = rate_read(track, &track_use->wait_ns) / NS_PER_S;
         g_ptr_array_add(vm->gpu, use);
     }
 }
@@ -265,15 +317,27 @@ read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
         g_array_append_vals(vm->profile.gpu, track->profile_gpu->data, track->profile_gpu->len);
 }
 
+/* The mean is that of the times, not of the windows' values: what `analyze` shows for the whole. */
+static void
+read_score(const struct vg_vm_track *track, struct vg_score_reading *ret)
+{
+    if (track->mode == VG_ENGINE_LIVE) {
+        vg_score_read_live(track->score, ret);
+        return;
+    }
+    ret->cpu_intensity = vg_cpu_figures_intensity(&track->total);
+    ret->gpu_intensity = vg_gpu_intensity(track->gpu_active_ns, track->gpu_covered_ns);
+    ret->gpu_known = track->gpu_covered_ns > 0;
+    ret->vm_class = vg_score_class_of_mean(track->score, ret->cpu_intensity, ret->gpu_intensity);
+}
+
 void
-vg_vm_track_read(const struct vg_vm_track *track, enum vg_engine_mode mode, struct vg_snap_vm *vm)
+vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm)
 {
     struct vg_score_reading reading;
-    if (mode == VG_ENGINE_LIVE)
-        vg_score_read_live(track->score, &reading);
-    else
-        vg_score_read_mean(track->score, &reading);
+    read_score(track, &reading);
 
+    vm->uuid = *track->uuid ? g_strdup(track->uuid) : NULL;
     vm->pid = track->pid;
     vm->vcpus = track->vcpus;
     vm->guest_known = track->guest_known;
@@ -281,12 +345,12 @@ vg_vm_track_read(const struct vg_vm_track *track, enum vg_engine_mode mode, stru
     vm->cpu_intensity = reading.cpu_intensity;
     vm->gpu_intensity = reading.gpu_intensity;
     vm->gpu_known = reading.gpu_known;
-    vm->run_share = rate_read(&track->run_ns, mode, track->covered_ns) / NS_PER_S;
-    vm->preempt_share = rate_read(&track->preempt_ns, mode, track->covered_ns) / NS_PER_S;
-    vm->wake_wait_share = rate_read(&track->wake_wait_ns, mode, track->covered_ns) / NS_PER_S;
-    vm->preemptions_per_s = rate_read(&track->preemptions, mode, track->covered_ns);
+    vm->run_share = rate_read(track, &track->run_ns) / NS_PER_S;
+    vm->preempt_share = rate_read(track, &track->preempt_ns) / NS_PER_S;
+    vm->wake_wait_share = rate_read(track, &track->wake_wait_ns) / NS_PER_S;
+    vm->preemptions_per_s = rate_read(track, &track->preemptions);
     g_array_append_vals(vm->cpus, track->cpus->data, track->cpus->len);
-    read_losses(track, mode, vm);
-    read_uses(track, mode, vm);
+    read_losses(track, names, vm);
+    read_uses(track, vm);
     read_profile(track, vm);
 }

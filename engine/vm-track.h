@@ -15,6 +15,9 @@ struct vg_rate {
 
 /* Rates of one aggressor of the VM. */
 struct vg_loss_track {
+    enum vg_aggressor_kind kind;
+    uint64_t vm;               /* kind VM: id of its track */
+    char name[VG_VM_NAME_MAX]; /* kind VM: when it last took something */
     struct vg_rate ns;
     struct vg_rate count;
 };
@@ -28,6 +31,8 @@ struct vg_use_track {
 };
 
 struct vg_vm_track {
+    uint64_t id; /* of this track, never used again by the engine */
+    enum vg_engine_mode mode;
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
     int32_t pid;
@@ -36,28 +41,34 @@ struct vg_vm_track {
     uint64_t last_step; /* of its host, in which it was in the window */
     int64_t covered_ns; /* windows since it was first seen */
     vg_score *score;
+    struct vg_cpu_figures total;
+    int64_t gpu_active_ns;  /* of windows with a known GPU side */
+    int64_t gpu_covered_ns; /* lengths of these */
     struct vg_rate run_ns;
     struct vg_rate preempt_ns;
     struct vg_rate wake_wait_ns;
     struct vg_rate preemptions;
-    GHashTable *losses;        /* name of the aggressor -> struct vg_loss_track */
+    GArray *losses;            /* struct vg_loss_track */
     GArray *uses;              /* struct vg_use_track */
     GArray *cpus;              /* int32_t: every CPU it was seen on */
     int64_t profile_window_ns; /* length of the windows in the profile */
+    uint32_t short_windows;    /* left out of it in a row */
     GArray *profile_cpu;       /* double, newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
 };
 
-struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample,
-                                    const struct vg_score_config *config);
+struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t id,
+                                    enum vg_engine_mode mode, const struct vg_score_config *config);
 void vg_vm_track_free(struct vg_vm_track *track);
 
-/* One window in which the VM was seen. window names the aggressors. */
+/* One window in which the VM was seen. tracks are those of the window's VMs, in their order: the
+ * aggressors. */
 void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
-                      const struct vg_window *window, int64_t half_life_ns);
+                      const struct vg_window *window, const GPtrArray *tracks,
+                      int64_t half_life_ns);
 
-/* Fills the measured members of an empty VM. */
-void vg_vm_track_read(const struct vg_vm_track *track, enum vg_engine_mode mode,
-                      struct vg_snap_vm *vm);
+/* Fills the measured members of a VM that has a name only. names says what the VMs of the snapshot
+ * are called: id of the track (uint64_t) -> name. */
+void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm);
 
 #endif

@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "model/snapshot.h"
 
-#define REQ  VG_FIELD_REQUIRED
-#define OMIT VG_FIELD_OMIT
+#define REQ VG_FIELD_REQUIRED
 
 #define PLAN_TEXT_MAX  (64 * 1024 * 1024)
 #define PLAN_DEPTH_MAX 16
@@ -19,44 +18,14 @@
 
 #define INT_LIMIT ((double)VG_JSON_INT_MAX)
 
-#define AT(member) offsetof(struct THIS, member)
-
-#define STRING(member, flags)                                                                      \
- {                                                                                                 \
-#  member, VG_FIELD_STRING, AT(member), flags, 0, SENTENCE_MAX, NULL, NULL                         \
- }
-#define INT(member)                                                                                \
- {                                                                                                 \
-#  member, VG_FIELD_INT64, AT(member), REQ, -INT_LIMIT, INT_LIMIT, NULL, NULL                      \
- }
-#define DOUBLE(member)                                                                             \
- {                                                                                                 \
-#  member, VG_FIELD_DOUBLE, AT(member), REQ, -1e15, 1e15, NULL, NULL                               \
- }
-#define BOOL(member)                                                                               \
- {                                                                                                 \
-#  member, VG_FIELD_BOOL, AT(member), REQ, 0, 0, NULL, NULL                                        \
- }
-#define ENUM(member, names)                                                                        \
- {                                                                                                 \
-#  member, VG_FIELD_ENUM, AT(member), REQ, 0, 0, names, NULL                                       \
- }
-#define PART(member, record)                                                                       \
- {                                                                                                 \
-#  member, VG_FIELD_RECORD, AT(member), REQ, 0, 0, NULL, record                                    \
- }
-#define LIST(member, record)                                                                       \
- {                                                                                                 \
-#  member, VG_FIELD_RECORDS, AT(member), REQ, 0, PLAN_ITEMS_MAX, NULL, record                      \
- }
-#define STRINGS(member)                                                                            \
- {                                                                                                 \
-#  member, VG_FIELD_STRINGS, AT(member), REQ, SENTENCE_MAX, PLAN_ITEMS_MAX, NULL, NULL             \
- }
-#define TYPE(fields)                                                                               \
- {                                                                                                 \
-  sizeof(struct THIS), fields, G_N_ELEMENTS(fields), NULL                                          \
- }
+#define STRING(member, flags) VG_ROW_STRING(member, flags, 0, SENTENCE_MAX)
+#define INT(member)           VG_ROW_INT(member, REQ, -INT_LIMIT, INT_LIMIT)
+#define DOUBLE(member)        VG_ROW_DOUBLE(member, REQ, -1e15, 1e15)
+#define BOOL(member)          VG_ROW_BOOL(member, REQ)
+#define ENUM(member, names)   VG_ROW_ENUM(#member, member, REQ, names)
+#define PART(member, record)  VG_ROW_PART(member, REQ, record)
+#define LIST(member, record)  VG_ROW_LIST(member, REQ, PLAN_ITEMS_MAX, record)
+#define STRINGS(member)       VG_ROW_STRINGS(member, REQ, SENTENCE_MAX, PLAN_ITEMS_MAX)
 
 const char *const vg_plan_verdict_names[] = {
     [VG_PLAN_NOTHING_TO_DO] = "nothing-to-do",
@@ -78,7 +47,7 @@ const char *const vg_candidate_verdict_names[] = {
 
 #define THIS vg_plan_input
 static const struct vg_field input_fields[] = {STRING(name, REQ), DOUBLE(value)};
-const struct vg_record_type vg_plan_input_record = TYPE(input_fields);
+const struct vg_record_type vg_plan_input_record = VG_ROW_TYPE(input_fields);
 #undef THIS
 
 #define THIS vg_plan_reason
@@ -87,19 +56,19 @@ static const struct vg_field reason_fields[] = {
     STRING(text, REQ),
     LIST(inputs, &vg_plan_input_record),
 };
-static const struct vg_record_type reason_record = TYPE(reason_fields);
+static const struct vg_record_type reason_record = VG_ROW_TYPE(reason_fields);
 #undef THIS
 
 #define THIS vg_plan_gain
 static const struct vg_field gain_fields[] = {INT(lost_cpu_ns_per_s), INT(gpu_wait_ns_per_s)};
-static const struct vg_record_type gain_record = TYPE(gain_fields);
+static const struct vg_record_type gain_record = VG_ROW_TYPE(gain_fields);
 #undef THIS
 
 #define THIS vg_plan_cost
 static const struct vg_field cost_fields[] = {
     DOUBLE(migration_s), DOUBLE(stun_s), INT(lost_cpu_ns), INT(memory_bytes), BOOL(memory_assumed),
 };
-static const struct vg_record_type cost_record = TYPE(cost_fields);
+static const struct vg_record_type cost_record = VG_ROW_TYPE(cost_fields);
 #undef THIS
 
 #define THIS vg_plan_runner_up
@@ -108,7 +77,7 @@ static const struct vg_field runner_up_fields[] = {
     STRING(why, 0),
     PART(gain, &gain_record),
 };
-static const struct vg_record_type runner_up_record = TYPE(runner_up_fields);
+static const struct vg_record_type runner_up_record = VG_ROW_TYPE(runner_up_fields);
 #undef THIS
 
 #define THIS vg_plan_facts
@@ -117,7 +86,7 @@ static const struct vg_field facts_fields[] = {
     STRING(from, REQ),
     STRING(to, REQ),
 };
-static const struct vg_record_type facts_record = TYPE(facts_fields);
+static const struct vg_record_type facts_record = VG_ROW_TYPE(facts_fields);
 #undef THIS
 
 #define THIS vg_plan_action
@@ -134,7 +103,7 @@ static const struct vg_field action_fields[] = {
     PART(runner_up, &runner_up_record),
     PART(facts, &facts_record),
 };
-const struct vg_record_type vg_plan_action_record = TYPE(action_fields);
+const struct vg_record_type vg_plan_action_record = VG_ROW_TYPE(action_fields);
 #undef THIS
 
 #define THIS vg_plan_skip
@@ -143,7 +112,7 @@ static const struct vg_field skip_fields[] = {
     STRING(host, REQ),
     STRING(reason, REQ),
 };
-const struct vg_record_type vg_plan_skip_record = TYPE(skip_fields);
+const struct vg_record_type vg_plan_skip_record = VG_ROW_TYPE(skip_fields);
 #undef THIS
 
 #define THIS vg_plan
@@ -158,7 +127,7 @@ static const struct vg_field plan_fields[] = {
     STRINGS(why),
     STRINGS(notes),
 };
-const struct vg_record_type vg_plan_record = TYPE(plan_fields);
+const struct vg_record_type vg_plan_record = VG_ROW_TYPE(plan_fields);
 #undef THIS
 
 #define THIS vg_plan_candidate
@@ -167,7 +136,7 @@ static const struct vg_field candidate_fields[] = {
     STRING(constraint, 0),    STRING(reason, REQ),
     PART(gain, &gain_record), PART(cost, &cost_record),
 };
-const struct vg_record_type vg_plan_candidate_record = TYPE(candidate_fields);
+const struct vg_record_type vg_plan_candidate_record = VG_ROW_TYPE(candidate_fields);
 #undef THIS
 
 #define THIS vg_explanation
@@ -175,7 +144,7 @@ static const struct vg_field explanation_fields[] = {
     STRING(vm, REQ), STRING(uuid, 0),     STRING(host, REQ),
     BOOL(movable),   STRING(reason, REQ), LIST(candidates, &vg_plan_candidate_record),
 };
-const struct vg_record_type vg_explanation_record = TYPE(explanation_fields);
+const struct vg_record_type vg_explanation_record = VG_ROW_TYPE(explanation_fields);
 #undef THIS
 
 vg_plan *
@@ -253,7 +222,7 @@ vg_plan_add_why(vg_plan *plan, const char *fmt, ...)
     char *sentence = g_strdup_vprintf(fmt, args);
     va_end(args);
 
-    if (plan->why->len < VG_PLAN_WHY_MAX) {
+    if (plan->n_whys_dropped == 0 && plan->why->len < VG_PLAN_WHY_MAX) {
         g_ptr_array_add(plan->why, sentence);
         return;
     }
@@ -264,15 +233,13 @@ vg_plan_add_why(vg_plan *plan, const char *fmt, ...)
 void
 vg_plan_drop_whys(vg_plan *plan, uint64_t n)
 {
-    static const char more[] = " more reasons";
-    guint last = plan->why->len;
     if (n == 0)
         return;
-    if (last > 0 && g_str_has_suffix(plan->why->pdata[last - 1], more)) {
-        n += g_ascii_strtoull(plan->why->pdata[last - 1], NULL, 10);
-        g_ptr_array_set_size(plan->why, (int)last - 1);
-    }
-    g_ptr_array_add(plan->why, g_strdup_printf("%" G_GUINT64_FORMAT "%s", n, more));
+    if (plan->n_whys_dropped > 0)
+        g_ptr_array_set_size(plan->why, (int)plan->why->len - 1);
+    plan->n_whys_dropped += n;
+    g_ptr_array_add(plan->why,
+                    g_strdup_printf("%" G_GUINT64_FORMAT " more reasons", plan->n_whys_dropped));
 }
 
 void

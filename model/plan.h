@@ -99,10 +99,11 @@ struct vg_plan {
     char *config_hash; /* SHA-256 of the configuration's dump */
     char *rule;
     enum vg_plan_verdict verdict;
-    GPtrArray *actions; /* struct vg_plan_action, in the order in which to run them */
-    GPtrArray *skipped; /* struct vg_plan_skip, by host, then VM */
-    GPtrArray *why;     /* char *: why nothing, or nothing more, is proposed */
-    GPtrArray *notes;   /* char *: assumptions and doubts about the input */
+    GPtrArray *actions;      /* struct vg_plan_action, in the order in which to run them */
+    GPtrArray *skipped;      /* struct vg_plan_skip, by host, then VM */
+    GPtrArray *why;          /* char *: why nothing, or nothing more, is proposed */
+    GPtrArray *notes;        /* char *: assumptions and doubts about the input */
+    uint64_t n_whys_dropped; /* private: counted in the last of `why` */
 };
 typedef struct vg_plan vg_plan;
 

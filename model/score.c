@@ -11,18 +11,15 @@ struct pair {
     float gpu;
 };
 
-/* EWMA and time-weighted sum of one intensity. */
 struct track {
     double ewma;
-    double weighted_ns;
-    int64_t covered_ns;
+    bool known; /* one value at least */
 };
 
 struct vg_score {
     struct vg_score_config config;
     struct track cpu;
     struct track gpu;
-    uint64_t windows;
     bool cpu_active;
     bool gpu_active;
     bool alternating;
@@ -71,20 +68,10 @@ vg_gpu_intensity(int64_t active_ns, int64_t window_ns)
 }
 
 static void
-track_add(struct track *track, double value, int64_t window_ns, double weight)
+track_add(struct track *track, double value, double weight)
 {
-    if (track->covered_ns == 0)
-        track->ewma = value;
-    else
-        track->ewma += weight * (value - track->ewma);
-    track->weighted_ns += value * (double)window_ns;
-    track->covered_ns += window_ns;
-}
-
-static double
-track_mean(const struct track *track)
-{
-    return track->covered_ns > 0 ? track->weighted_ns / (double)track->covered_ns : 0;
+    track->ewma = track->known ? track->ewma + weight * (value - track->ewma) : value;
+    track->known = true;
 }
 
 /* Means and correlation in two passes: a few hundred values, no rounding that builds up. */
@@ -114,14 +101,6 @@ correlate(const vg_score *score, double *ret_cpu_mean, double *ret_gpu_mean)
     if (score->n_pairs < 2 || cpu_square < 1e-9 * n || gpu_square < 1e-9 * n)
         return 0;
     return CLAMP(product / sqrt(cpu_square * gpu_square), -1.0, 1.0);
-}
-
-double
-vg_score_correlation(const vg_score *score)
-{
-    double cpu_mean = 0;
-    double gpu_mean = 0;
-    return correlate(score, &cpu_mean, &gpu_mean);
 }
 
 static bool
@@ -158,15 +137,14 @@ vg_score_feed(vg_score *score, int64_t window_ns, double cpu_intensity, double g
 
     double weight = vg_ewma_weight(window_ns, config->half_life_ns);
     double cpu = CLAMP(cpu_intensity, 0.0, 1.0);
-    score->windows++;
-    track_add(&score->cpu, cpu, window_ns, weight);
+    track_add(&score->cpu, cpu, weight);
     score->cpu_active =
         score->cpu.ewma >= (score->cpu_active ? config->cpu_leave : config->cpu_enter);
     if (!gpu_known || isnan(gpu_intensity))
         return;
 
     double gpu = CLAMP(gpu_intensity, 0.0, 1.0);
-    track_add(&score->gpu, gpu, window_ns, weight);
+    track_add(&score->gpu, gpu, weight);
     score->gpu_active =
         score->gpu.ewma >= (score->gpu_active ? config->gpu_leave : config->gpu_enter);
     score->pairs[score->next_pair] = (struct pair){.cpu = (float)cpu, .gpu = (float)gpu};
@@ -181,25 +159,14 @@ vg_score_read_live(const vg_score *score, struct vg_score_reading *ret)
     *ret = (struct vg_score_reading){
         .cpu_intensity = score->cpu.ewma,
         .gpu_intensity = score->gpu.ewma,
-        .gpu_known = score->gpu.covered_ns > 0,
+        .gpu_known = score->gpu.known,
         .vm_class = class_of(score->cpu_active, score->gpu_active, score->alternating),
-        .windows = score->windows,
-        .covered_ns = score->cpu.covered_ns,
     };
 }
 
-void
-vg_score_read_mean(const vg_score *score, struct vg_score_reading *ret)
+enum vg_vm_class
+vg_score_class_of_mean(const vg_score *score, double cpu_intensity, double gpu_intensity)
 {
-    double cpu = track_mean(&score->cpu);
-    double gpu = track_mean(&score->gpu);
-    *ret = (struct vg_score_reading){
-        .cpu_intensity = cpu,
-        .gpu_intensity = gpu,
-        .gpu_known = score->gpu.covered_ns > 0,
-        .vm_class = class_of(cpu >= score->config.cpu_enter, gpu >= score->config.gpu_enter,
-                             is_alternating(score, false)),
-        .windows = score->windows,
-        .covered_ns = score->cpu.covered_ns,
-    };
+    return class_of(cpu_intensity >= score->config.cpu_enter,
+                    gpu_intensity >= score->config.gpu_enter, is_alternating(score, false));
 }

@@ -3,17 +3,16 @@
  * How much a VM wants the CPU and the GPU, window after window, and the class that follows.
  *
  * Both intensities are 0..1. The live reading is an EWMA: each window of length w moves it by
- * 1 - 2^(-w / half_life) of the way to the window's value, and the first window sets it. The mean
- * reading weighs every window fed so far by its length. Windows in which nobody recorded the GPU
- * leave the GPU side as it is.
+ * 1 - 2^(-w / half_life) of the way to the window's value, and the first window sets it. Windows in
+ * which nobody recorded the GPU leave the GPU side as it is.
  *
  * Class: the CPU flag is entered at cpu_enter and left below cpu_leave, the GPU flag likewise;
  * none is idle, both are mixed. Before that comes alternating: over the last windows whose GPU
  * side is known (up to VG_SCORE_WINDOWS_MAX, at least alternating_windows), Pearson's correlation
  * of the two intensities is at most alternating_enter while both means are at least
  * alternating_mean; it is left when the correlation rises above alternating_leave or a mean falls
- * below alternating_mean. The mean reading has no history to hold on to: it decides with the enter
- * thresholds.
+ * below alternating_mean. The class of a recording has no history to hold on to: it is decided with
+ * the enter thresholds.
  *
  * Memory is bounded. One thread at a time; no clock.
  */
@@ -54,8 +53,6 @@ struct vg_score_reading {
     double gpu_intensity; /* 0 while the GPU side is unknown */
     bool gpu_known;       /* at least one window told about the GPU */
     enum vg_vm_class vm_class;
-    uint64_t windows;   /* fed so far */
-    int64_t covered_ns; /* their lengths */
 };
 
 typedef struct vg_score vg_score;
@@ -72,11 +69,11 @@ void vg_score_feed(vg_score *score, int64_t window_ns, double cpu_intensity, dou
                    bool gpu_known);
 
 void vg_score_read_live(const vg_score *score, struct vg_score_reading *ret);
-void vg_score_read_mean(const vg_score *score, struct vg_score_reading *ret);
 
-/* Pearson's correlation of the remembered windows, -1..1; 0 where either side does not vary or
- * there are fewer than two. */
-double vg_score_correlation(const vg_score *score);
+/* The class of a whole recording: from its intensities, which the caller has better than any mean
+ * of windows, and the remembered windows. gpu_intensity is 0 where the GPU side is unknown. */
+enum vg_vm_class vg_score_class_of_mean(const vg_score *score, double cpu_intensity,
+                                        double gpu_intensity);
 
 /* The weight of a window's value in an EWMA, 0..1: 1 - 2^(-window / half_life). */
 double vg_ewma_weight(int64_t window_ns, int64_t half_life_ns);

@@ -157,6 +157,10 @@ seal_vm(const struct vg_snap_host *host, struct vg_snap_vm *vm, GError **err)
     g_ptr_array_sort(vm->gpu, by_use);
     g_ptr_array_sort(vm->lost_to, by_loss);
 
+    if (vm->gpu->len > VG_SNAPSHOT_GPU_USES_MAX)
+        return vg_error(err, VG_E_INVALID,
+                        "host '%s', VM '%s': %u uses of GPU engines, more than %d", host->name,
+                        vm->name, vm->gpu->len, VG_SNAPSHOT_GPU_USES_MAX);
     const struct vg_snap_gpu_use *use = find_twin(vm->gpu, by_use);
     if (use)
         return vg_error(err, VG_E_INVALID, "host '%s', VM '%s': GPU '%s' engine '%s' twice",

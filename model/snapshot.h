@@ -21,6 +21,7 @@
 #include <glib.h>
 
 #include "base/record.h"
+#include "model/event.h"
 #include "model/score.h"
 
 #define VG_SNAPSHOT_SCHEMA  "vgpud.snapshot"
@@ -40,7 +41,10 @@
 #define VG_SNAPSHOT_NAME_MAX       255   /* bytes of a name, NUL not counted */
 #define VG_SNAPSHOT_TEXT_FIELD_MAX 1024  /* bytes of note and problem */
 #define VG_SNAPSHOT_PROFILE_MAX    300   /* windows */
-#define VG_SNAPSHOT_SHARE_MAX      1e6
+
+/* Cores or engines. Every CPU there can be, eight times over: shares of waiting count every vCPU
+ * that waits, so they may pass the number of CPUs. */
+#define VG_SNAPSHOT_SHARE_MAX (8.0 * VG_CPU_LIMIT)
 
 enum vg_snapshot_source {
     VG_SOURCE_TRACE,   /* measured, from a recording */

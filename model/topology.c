@@ -180,6 +180,8 @@ vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const 
     if (!name[0] || strlen(name) >= VG_VM_NAME_MAX)
         return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
                         VG_VM_NAME_MAX - 1);
+    if (strcmp(name, "self") == 0 || g_str_has_prefix(name, "host:"))
+        return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it names an aggressor", name);
     if (uuid && !is_uuid(uuid))
         return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
     if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))

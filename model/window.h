@@ -67,7 +67,8 @@ struct vg_vm_sample {
     GArray *vcpus;             /* struct vg_vcpu_sample, by index, then tid */
     GArray *lost_to;           /* struct vg_lost_to, most ns first */
     GArray *gpus;              /* struct vg_gpu_sample */
-    GArray *cpus;              /* int32_t: CPUs its vCPUs ran on or waited for, ascending */
+    GArray *cpus;              /* int32_t, ascending: CPUs its vCPUs ran on or waited for since
+                                * the period began, not the window: a set that grows */
 };
 
 struct vg_task_sample {

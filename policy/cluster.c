@@ -433,21 +433,14 @@ vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target, const
 
 /* Memory and vGPUs of the target that are no longer free. */
 static void
-promise(struct vg_host_state *target, const struct vg_vm_state *vm, int64_t memory_bytes,
-        const struct vg_fit *fit)
+promise(struct vg_host_state *target, int64_t memory_bytes, const struct vg_fit *fit)
 {
     target->memory_free -= MIN(target->memory_free, memory_bytes);
     for (size_t i = 0; i < fit->n_devices; i++) {
         size_t gpu = fit->devices[i].gpu;
         target->gpu_taken[gpu]++;
-        for (guint u = 0; u < vm->vm->gpu->len; u++) {
-            const struct vg_snap_gpu_use *use = vm->vm->gpu->pdata[u];
-            if (strcmp(use->device, fit->devices[i].device) == 0) {
-                target->gpu_memory_free[gpu] -=
-                    MIN(target->gpu_memory_free[gpu], use->memory_bytes);
-                break;
-            }
-        }
+        target->gpu_memory_free[gpu] -=
+            MIN(target->gpu_memory_free[gpu], fit->devices[i].memory_bytes);
     }
 }
 
@@ -466,7 +459,7 @@ vg_cluster_move(vg_cluster *cluster, size_t vm_index, size_t to, const struct vg
             break;
         }
     }
-    promise(target, vm,
+    promise(target,
             vm->vm->memory_bytes > 0 ? vm->vm->memory_bytes : cluster->config->assumed_memory_bytes,
             fit);
     for (guint u = 0; u < vm->uses->len; u++) {

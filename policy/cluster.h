@@ -90,6 +90,7 @@ struct vg_fit {
     struct {
         const char *device; /* of the VM now */
         size_t gpu;         /* of the target */
+        int64_t memory_bytes;
     } devices[VG_SNAPSHOT_GPU_USES_MAX];
 };
 

@@ -7,6 +7,9 @@
 
 #define GIB (1024.0 * 1024 * 1024)
 
+/* Loads that are equal on paper differ in the last bits. */
+#define SAME_LOAD 1e-9
+
 static const char *const names[VG_CONSTRAINT_MAX] = {
     [VG_CONSTRAINT_NONE] = "none",
     [VG_CONSTRAINT_BAD_DATA] = "bad-data",
@@ -104,11 +107,16 @@ judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_sn
         return NO_TYPE;
     /* A vGPU of one type usually takes instances of the others away: count every promise. */
     int64_t taken = host->gpu_taken[gpu_index];
-    for (size_t i = 0; i < fit->n_devices; i++)
-        taken += fit->devices[i].gpu == gpu_index;
+    int64_t memory_free = host->gpu_memory_free[gpu_index];
+    for (size_t i = 0; i < fit->n_devices; i++) {
+        if (fit->devices[i].gpu != gpu_index)
+            continue;
+        taken++;
+        memory_free -= MIN(memory_free, fit->devices[i].memory_bytes);
+    }
     if (type->free <= taken)
         return NONE_FREE;
-    if (gpu->memory_bytes > 0 && host->gpu_memory_free[gpu_index] < use->memory_bytes)
+    if (gpu->memory_bytes > 0 && memory_free < use->memory_bytes)
         return NO_MEMORY;
     return FITS;
 }
@@ -168,7 +176,7 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
         for (guint g = 0; g < host->host->gpus->len; g++) {
             enum gpu_obstacle obstacle = judge_gpu(host, g, use, fit);
             double load = obstacle == FITS ? gpu_load(cluster, host, g) : 0;
-            if (obstacle == FITS && (best != FITS || load < chosen_load)) {
+            if (obstacle == FITS && (best != FITS || load < chosen_load - SAME_LOAD)) {
                 chosen = g;
                 chosen_load = load;
             }
@@ -178,6 +186,7 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
             return tell_gpu(best, vm->vm, use, host->host, ret_reason);
         fit->devices[fit->n_devices].device = use->device;
         fit->devices[fit->n_devices].gpu = chosen;
+        fit->devices[fit->n_devices].memory_bytes = use->memory_bytes;
         fit->n_devices++;
     }
     return VG_CONSTRAINT_NONE;

@@ -79,27 +79,57 @@ describe_place(const vg_cluster *cluster, size_t host_index, size_t place, doubl
                            vg_load_mean(cluster, load), load->capacity, wait ? wait : "");
 }
 
-/* Worst place by the model: contended ones that are held before others, then by loss. */
+struct place {
+    size_t index;
+    double lost; /* cores or engines */
+    bool contended;
+    bool held;
+};
+
+/* Contended and held ones first, then by what the loss is worth. */
+static bool
+is_worse(const vg_cluster *cluster, const struct vg_host_state *host, const struct place *a,
+         const struct place *b)
+{
+    bool a_is_gpu = false;
+    bool b_is_gpu = false;
+    vg_host_place(host, a->index, &a_is_gpu);
+    vg_host_place(host, b->index, &b_is_gpu);
+    if (a->held != b->held)
+        return a->held;
+    if (a->contended != b->contended)
+        return a->contended;
+    return a->lost * (a_is_gpu ? cluster->config->gpu_weight : 1) >
+           b->lost * (b_is_gpu ? cluster->config->gpu_weight : 1);
+}
+
+/* The worst place by the model. */
 static void
 check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention *ret)
 {
     const struct vg_host_state *host = &cluster->hosts[host_index];
-    size_t worst = 0;
-    for (size_t place = 0; place < vg_host_n_places(host); place++) {
-        double lost = 0;
+    struct place worst = {0};
+    for (size_t i = 0; i < vg_host_n_places(host); i++) {
+        struct place place = {.index = i};
         for (size_t w = 0; w < cluster->n_windows; w++)
-            lost += vg_predict_place(cluster, host_index, place, w) / (double)cluster->n_windows;
-        bool contended = lost > 0 && lost >= cluster->config->contention_threshold - EPSILON;
-        bool held = contended && place_held(cluster, host_index, place);
-        if ((held && !ret->held) || (held == ret->held && lost > ret->lost)) {
+            place.lost += vg_predict_place(cluster, host_index, i, w) / (double)cluster->n_windows;
+        place.contended =
+            place.lost > 0 && place.lost >= cluster->config->contention_threshold - EPSILON;
+        place.held = place.contended && place_held(cluster, host_index, i);
+        if (i == 0 || is_worse(cluster, host, &place, &worst))
             worst = place;
-            ret->lost = lost;
-            ret->held = held;
-            ret->contended = ret->contended || contended;
-        }
     }
-    if (ret->contended)
-        ret->what = describe_place(cluster, host_index, worst, ret->lost, ret->held);
+    ret->contended = worst.contended;
+    ret->held = worst.held;
+    if (worst.contended) {
+        ret->what = describe_place(cluster, host_index, worst.index, worst.lost, worst.held);
+        return;
+    }
+    bool is_gpu = false;
+    vg_host_place(host, worst.index, &is_gpu);
+    ret->what = g_strdup_printf("host '%s' loses %.2f %s, below the threshold of %.2f",
+                                host->host->name, worst.lost, is_gpu ? "engines" : "cores",
+                                cluster->config->contention_threshold);
 }
 
 /* A VM that waits although the model sees enough capacity. Measured waits say nothing any more of a
@@ -123,9 +153,9 @@ check_waits(const vg_cluster *cluster, size_t host_index, struct vg_contention *
     size_t history =
         worst->vm->profile.window_ns == cluster->window_ns ? worst->vm->profile.cpu->len : 0;
     ret->contended = true;
-    ret->lost = lost;
     ret->held = host->host->source != VG_SOURCE_LIVE || cluster->config->hold_ns == 0 ||
                 history >= hold_windows(cluster);
+    g_free(ret->what);
     ret->what = g_strdup_printf(
         "on host '%s' VM '%s' waits %.2f cores for a CPU, but on average there are enough%s",
         host->host->name, worst->vm->name, lost, ret->held ? "" : ", and not for long enough yet");
@@ -138,25 +168,25 @@ vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention 
     check_places(cluster, host, ret);
     if (!ret->contended)
         check_waits(cluster, host, ret);
-    if (!ret->contended)
-        ret->what = g_strdup_printf("host '%s' loses %.2f cores, below the threshold of %.2f",
-                                    cluster->hosts[host].host->name, ret->lost,
-                                    cluster->config->contention_threshold);
 }
 
 bool
-vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
-             double present_loss, char **ret_reason)
+vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores, double most,
+             char **ret_reason)
 {
     double net = gain - cost_cores;
     if (net < config->min_gain - EPSILON || net <= EPSILON) {
-        *ret_reason = g_strdup_printf("it wins %.3f cores, %.3f after its cost; %.3f are needed",
-                                      gain, net, config->min_gain);
+        if (ret_reason)
+            *ret_reason =
+                g_strdup_printf("it wins %.3f cores, %.3f after its cost; %.3f are needed", gain,
+                                net, config->min_gain);
         return false;
     }
-    if (gain < config->min_gain_fraction * present_loss - EPSILON) {
-        *ret_reason = g_strdup_printf("it wins %.3f of the %.3f cores lost now; %.0f %% are needed",
-                                      gain, present_loss, config->min_gain_fraction * 100);
+    if (gain < config->min_gain_fraction * most - EPSILON) {
+        if (ret_reason)
+            *ret_reason =
+                g_strdup_printf("it wins %.3f of the %.3f cores that it could; %.0f %% are needed",
+                                gain, most, config->min_gain_fraction * 100);
         return false;
     }
     return true;

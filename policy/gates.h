@@ -14,8 +14,8 @@
  * VM's profile covers hold_ns, because live rates are averaged over longer than that. A hold time
  * longer than a profile can be counts as the longest profile.
  *
- * Minimum gain: net of its cost a move must win min_gain (and something at all), and before cost
- * min_gain_fraction of what its host loses now.
+ * Minimum gain, asked of each move by itself: net of its cost it must win min_gain (and something
+ * at all), and before cost min_gain_fraction of what its host loses now.
  */
 #ifndef VG_POLICY_GATES_H
 #define VG_POLICY_GATES_H
@@ -25,16 +25,16 @@
 struct vg_contention {
     bool contended;
     bool held;
-    double lost; /* of the worst place, cores or engines */
-    char *what;  /* a sentence without a full stop, also where nothing is contended */
+    char *what; /* a sentence without a full stop, also where nothing is contended */
 };
 
 /* *ret is cleared with vg_contention_clear(). */
 void vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret);
 void vg_contention_clear(struct vg_contention *contention);
 
-/* weighed gain and loss, cost in cores. *ret_reason gets a clause ("it wins ...") if false. */
+/* Of one move: weighed gain, cost in cores, and the most that moving this VM could win anywhere
+ * (vg_move_most()). *ret_reason, if not NULL, gets a clause ("it wins ...") if false. */
 bool vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
-                  double present_loss, char **ret_reason);
+                  double most, char **ret_reason);
 
 #endif

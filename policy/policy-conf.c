@@ -52,7 +52,7 @@ const struct vg_conf_key vg_policy_keys[] = {
     {"policy", "min_gain", VG_CONF_DOUBLE, AT(min_gain), "0.05", 0, 1000, NULL,
      "Cores that a move must win, its cost taken off."},
     {"policy", "min_gain_fraction", VG_CONF_DOUBLE, AT(min_gain_fraction), "0.1", 0, 1, NULL,
-     "Part of the host's present loss that a move must win."},
+     "Part that a move must win of what it could at most: its host's loss, or the VM's demand."},
     {"policy", "gpu_weight", VG_CONF_DOUBLE, AT(gpu_weight), "1", 0, 1000, NULL,
      "Cores that one lost GPU engine is worth."},
     {"policy", "max_moves_per_plan", VG_CONF_INT, AT(max_moves), "3", 0, 1000, NULL,

@@ -75,6 +75,8 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
 
     g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
     add_skips(cluster, plan);
+    if (snapshot->note)
+        vg_plan_add_note(plan, "the snapshot says: %s", snapshot->note);
     add_notes(cluster, plan);
     switch (rule) {
     case VG_RULE_COMPLEMENT:
@@ -131,10 +133,10 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
              struct vg_plan_candidate *candidate)
 {
     char *reason = NULL;
-    double present = vg_loss_weighed(cluster->config, move->from_before);
+    double most = vg_move_most(cluster, move);
     candidate->gain = vg_gain_of(move->gain);
     candidate->cost = move->cost;
-    if (vg_gate_gain(cluster->config, move->weighed, move->cost_cores, present, &reason)) {
+    if (vg_gate_gain(cluster->config, move->weighed, move->cost_cores, most, &reason)) {
         candidate->verdict = VG_CANDIDATE_USEFUL;
         candidate->reason = g_strdup_printf("moving there wins %.3f cores, %.3f after its cost",
                                             move->weighed, move->net);
@@ -144,8 +146,21 @@ explain_gain(const vg_cluster *cluster, const struct vg_move *move,
     candidate->reason = reason;
 }
 
+/* By majority; the forecast is told all the same. Returns the margin of the majority. */
+static int64_t
+explain_majority(const vg_cluster *cluster, const struct vg_move *move,
+                 struct vg_plan_candidate *candidate)
+{
+    int64_t margin = vg_paper_judge_host(cluster, move->to, &candidate->reason);
+    candidate->gain = vg_gain_of(move->gain);
+    candidate->cost = move->cost;
+    candidate->verdict = margin > 0 ? VG_CANDIDATE_USEFUL : VG_CANDIDATE_NO_GAIN;
+    return margin;
+}
+
+/* worth: of the best so far, in what the rule compares. */
 static void
-explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_net,
+explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_worth,
              struct vg_plan_candidate **best, vg_explanation *explanation)
 {
     struct vg_fit fit;
@@ -166,11 +181,27 @@ explain_host(const vg_cluster *cluster, size_t vm, size_t host, double *best_net
     }
     struct vg_move move;
     vg_move_evaluate(cluster, vm, host, &fit, &move);
-    explain_gain(cluster, &move, candidate);
-    if (candidate->verdict == VG_CANDIDATE_USEFUL && (!*best || move.net > *best_net)) {
+    double worth = move.net;
+    if (cluster->config->rule == VG_RULE_PAPER_THRESHOLD)
+        worth = (double)explain_majority(cluster, &move, candidate);
+    else
+        explain_gain(cluster, &move, candidate);
+    if (candidate->verdict == VG_CANDIDATE_USEFUL && (!*best || worth > *best_worth)) {
         *best = candidate;
-        *best_net = move.net;
+        *best_worth = worth;
     }
+}
+
+/* Is the VM, or its host, one that the rule would do something about? */
+static bool
+explain_need(const vg_cluster *cluster, size_t vm, char **ret_reason)
+{
+    if (cluster->config->rule == VG_RULE_PAPER_THRESHOLD)
+        return vg_paper_judge_vm(cluster, vm, ret_reason);
+    struct vg_contention contention;
+    vg_gate_contention(cluster, cluster->vms[vm].host, &contention);
+    *ret_reason = g_steal_pointer(&contention.what);
+    return contention.held;
 }
 
 vg_explanation *
@@ -193,16 +224,12 @@ vg_policy_explain(const vg_snapshot *snapshot, const struct vg_policy_config *co
     explanation->host = g_strdup(cluster->hosts[state->host].host->name);
     explanation->movable =
         vg_constraints_vm(cluster, vm, &explanation->reason) == VG_CONSTRAINT_NONE;
-    if (explanation->movable) {
-        struct vg_contention contention;
-        vg_gate_contention(cluster, state->host, &contention);
-        explanation->reason = g_steal_pointer(&contention.what);
-    }
-    double best_net = 0;
+    bool needed = explanation->movable && explain_need(cluster, vm, &explanation->reason);
+    double best_worth = 0;
     struct vg_plan_candidate *best = NULL;
     for (size_t host = 0; host < cluster->n_hosts; host++)
-        explain_host(cluster, vm, host, &best_net, &best, explanation);
-    if (best && explanation->movable)
+        explain_host(cluster, vm, host, &best_worth, &best, explanation);
+    if (best && needed)
         best->verdict = VG_CANDIDATE_BEST;
     return explanation;
 }

@@ -22,12 +22,21 @@ vg_loss_weighed(const struct vg_policy_config *config, struct vg_loss loss)
     return loss.cpu + config->gpu_weight * loss.gpu;
 }
 
+/* Clamped to what a plan can hold: a copy at 1 MB/s of all that a snapshot may claim takes longer.
+ */
+static int64_t
+ns_of(double seconds)
+{
+    const double limit = (double)VG_JSON_INT_MAX;
+    return llround(CLAMP(seconds * NS_PER_S, -limit, limit));
+}
+
 struct vg_plan_gain
 vg_gain_of(struct vg_loss won)
 {
     return (struct vg_plan_gain){
-        .lost_cpu_ns_per_s = llround(won.cpu * NS_PER_S),
-        .gpu_wait_ns_per_s = llround(won.gpu * NS_PER_S),
+        .lost_cpu_ns_per_s = ns_of(won.cpu),
+        .gpu_wait_ns_per_s = ns_of(won.gpu),
     };
 }
 
@@ -59,31 +68,70 @@ cpu_lost(const vg_cluster *cluster, const struct vg_host_state *host, const stru
     return sum / (double)cluster->n_windows;
 }
 
+/* Device of the host on which the change makes itself felt. */
+static const char *
+device_of(const struct vg_host_state *host, const struct change *change,
+          const struct vg_engine_use *use)
+{
+    return change->sign > 0 ? vg_fit_device(change->fit, host->host, use->device) : use->device;
+}
+
 /* What the change does to one engine in one window. */
 static double
-gpu_delta(const vg_cluster *cluster, const struct vg_host_state *host, const struct vg_load *engine,
-          const struct change *change, size_t w)
+gpu_delta(const vg_cluster *cluster, const struct vg_host_state *host, const char *device,
+          const char *engine, const struct change *change, size_t w)
 {
     double delta = 0;
     for (guint u = 0; change && u < change->vm->uses->len; u++) {
         const struct vg_engine_use *use = &g_array_index(change->vm->uses, struct vg_engine_use, u);
-        const char *device =
-            change->sign > 0 ? vg_fit_device(change->fit, host->host, use->device) : use->device;
-        if (strcmp(device, engine->device) == 0 && strcmp(use->engine, engine->engine) == 0)
+        if (strcmp(device_of(host, change, use), device) == 0 && strcmp(use->engine, engine) == 0)
             delta += change->sign * vg_vm_gpu_demand(cluster, change->vm, use, w);
     }
     return delta;
 }
 
-/* Engines that only the newcomer uses lose nothing, because one VM wants at most 1 of one. */
+/* True if an earlier use of the newcomer goes to the same engine: two of its devices may become one
+ * GPU. */
+static bool
+repeats(const struct vg_host_state *host, const struct change *change, guint u)
+{
+    const struct vg_engine_use *use = &g_array_index(change->vm->uses, struct vg_engine_use, u);
+    for (guint i = 0; i < u; i++) {
+        const struct vg_engine_use *other =
+            &g_array_index(change->vm->uses, struct vg_engine_use, i);
+        if (strcmp(device_of(host, change, other), device_of(host, change, use)) == 0 &&
+            strcmp(other->engine, use->engine) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* On engines that only the newcomer uses: sum over the windows. */
+static double
+gpu_lost_alone(const vg_cluster *cluster, const struct vg_host_state *host,
+               const struct change *change)
+{
+    double sum = 0;
+    for (guint u = 0; change && change->sign > 0 && u < change->vm->uses->len; u++) {
+        const struct vg_engine_use *use = &g_array_index(change->vm->uses, struct vg_engine_use, u);
+        const char *device = device_of(host, change, use);
+        if (vg_host_find_engine(host, device, use->engine) || repeats(host, change, u))
+            continue;
+        for (size_t w = 0; w < cluster->n_windows; w++)
+            sum += MAX(gpu_delta(cluster, host, device, use->engine, change, w) - 1, 0);
+    }
+    return sum;
+}
+
 static double
 gpu_lost(const vg_cluster *cluster, const struct vg_host_state *host, const struct change *change)
 {
-    double sum = 0;
+    double sum = gpu_lost_alone(cluster, host, change);
     for (guint e = 0; e < host->engines->len; e++) {
         const struct vg_load *engine = &g_array_index(host->engines, struct vg_load, e);
         for (size_t w = 0; w < cluster->n_windows; w++) {
-            double demand = engine->demand[w] + gpu_delta(cluster, host, engine, change, w);
+            double demand = engine->demand[w] +
+                            gpu_delta(cluster, host, engine->device, engine->engine, change, w);
             sum += MAX(demand - engine->capacity, 0);
         }
     }
@@ -206,8 +254,7 @@ vg_predict_cost(const vg_cluster *cluster, size_t vm, struct vg_plan_cost *ret)
     *ret = (struct vg_plan_cost){
         .migration_s = migration_s,
         .stun_s = stun_s,
-        .lost_cpu_ns = llround(
-            (vg_snap_vm_demand(snap) * stun_s + config->copy_cores * migration_s) * NS_PER_S),
+        .lost_cpu_ns = ns_of(vg_snap_vm_demand(snap) * stun_s + config->copy_cores * migration_s),
         .memory_bytes = memory + video,
         .memory_assumed = assumed,
     };

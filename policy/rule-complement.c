@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Best-first greedy: of all allowed moves off contended hosts take the one with the best net gain,
- * with it done look again, until nothing passes the gates or the plan is full.
+ * Best-first greedy: of all allowed moves off contended hosts that win enough take the one with the
+ * best net gain, with it done look again, until nothing passes the gates or the plan is full.
  */
 #include "config.h"
 
@@ -18,9 +18,11 @@ struct search {
     vg_cluster *cluster;
     size_t n_best; /* 0..2: best, runner-up */
     struct vg_move best[2];
-    size_t n_held;    /* contended hosts that passed the hold gate */
-    size_t n_allowed; /* moves that no constraint forbids */
-    GPtrArray *why;   /* char *: obstacles met in this pass */
+    size_t n_held;         /* contended hosts that passed the hold gate */
+    size_t n_allowed;      /* moves that no constraint forbids */
+    bool has_failed;       /* some of these did not win enough: */
+    struct vg_move failed; /* the best of them */
+    GPtrArray *why;        /* char *: obstacles met in this pass */
     uint64_t n_why_dropped;
 };
 
@@ -64,6 +66,27 @@ add_why(struct search *search, char *take_reason)
     search->n_why_dropped++;
 }
 
+/* ret_reason may be NULL. */
+static bool
+wins_enough(const struct search *search, const struct vg_move *move, char **ret_reason)
+{
+    return vg_gate_gain(search->cluster->config, move->weighed, move->cost_cores,
+                        vg_move_most(search->cluster, move), ret_reason);
+}
+
+/* The gate comes before the choice: what one host loses must not decide about the moves of the
+ * others. */
+static void
+consider(struct search *search, const struct vg_move *move)
+{
+    if (wins_enough(search, move, NULL)) {
+        keep_best(search, move);
+    } else if (!search->has_failed || is_better(move, &search->failed)) {
+        search->failed = *move;
+        search->has_failed = true;
+    }
+}
+
 static void
 try_targets(struct search *search, size_t vm)
 {
@@ -86,7 +109,7 @@ try_targets(struct search *search, size_t vm)
             continue;
         struct vg_move move = half;
         vg_move_finish(cluster, to, &fit, &move);
-        keep_best(search, &move);
+        consider(search, &move);
     }
 }
 
@@ -154,19 +177,22 @@ describe(const vg_cluster *cluster, const struct vg_move *move)
     return g_string_free(text, FALSE);
 }
 
+/* The second best move, or if only one passed the gate the best that did not. To be asked before
+ * the move is carried out. */
 static void
-add_runner_up(const vg_cluster *cluster, const struct search *search, char *take_what,
-              struct vg_plan_action *action)
+find_runner_up(const struct search *search, struct vg_plan_runner_up *runner_up)
 {
+    const vg_cluster *cluster = search->cluster;
     const struct vg_move *best = &search->best[0];
-    const struct vg_move *other = &search->best[1];
-    struct vg_plan_runner_up *runner_up = &action->runner_up;
+    const struct vg_move *other = search->n_best > 1 ? &search->best[1] : &search->failed;
 
-    runner_up->what = take_what;
-    if (!take_what)
+    if (search->n_best < 2 && !search->has_failed)
         return;
+    runner_up->what = vg_move_text(cluster, other);
     runner_up->gain = vg_gain_of(other->gain);
-    if (other->net < best->net - TIE)
+    if (search->n_best < 2)
+        wins_enough(search, other, &runner_up->why);
+    else if (other->net < best->net - TIE)
         runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
                                          best->net - other->net, other->net, best->net);
     else if (other->vm != best->vm)
@@ -177,33 +203,24 @@ add_runner_up(const vg_cluster *cluster, const struct search *search, char *take
                                          cluster->hosts[best->to].host->name);
 }
 
-static bool
-passes_gain(const struct search *search, char **ret_reason)
-{
-    const struct vg_policy_config *config = search->cluster->config;
-    const struct vg_move *best = &search->best[0];
-    return vg_gate_gain(config, best->weighed, best->cost_cores,
-                        vg_loss_weighed(config, best->from_before), ret_reason);
-}
-
 static void
 commit(struct search *search, vg_plan *plan)
 {
     vg_cluster *cluster = search->cluster;
     char *text = describe(cluster, &search->best[0]);
-    char *runner_up = search->n_best > 1 ? vg_move_text(cluster, &search->best[1]) : NULL;
+    struct vg_plan_runner_up runner_up = {0};
+    find_runner_up(search, &runner_up);
     struct vg_plan_action *action =
         vg_move_commit(cluster, &search->best[0], vg_rule_names[VG_RULE_COMPLEMENT], plan);
     action->reason.text = text;
-    add_runner_up(cluster, search, runner_up, action);
+    action->runner_up = runner_up;
 }
 
 /* Why the search ended. */
 static void
-conclude(const struct search *search, char *take_gain_reason, vg_plan *plan)
+conclude(const struct search *search, vg_plan *plan)
 {
     vg_cluster *cluster = search->cluster;
-    g_autofree char *gain_reason = take_gain_reason;
 
     if (plan->actions->len > 0)
         plan->verdict = VG_PLAN_CHANGES;
@@ -216,9 +233,11 @@ conclude(const struct search *search, char *take_gain_reason, vg_plan *plan)
         vg_plan_add_why(plan, "there is no host in the snapshot");
     if (cluster->n_hosts == 1 && search->n_held > 0)
         vg_plan_add_why(plan, "there is no other host in the snapshot");
-    if (gain_reason) {
-        g_autofree char *move = vg_move_text(cluster, &search->best[0]);
-        vg_plan_add_why(plan, "the best other move is to %s: %s", move, gain_reason);
+    if (search->n_best == 0 && search->has_failed) {
+        g_autofree char *move = vg_move_text(cluster, &search->failed);
+        g_autofree char *reason = NULL;
+        wins_enough(search, &search->failed, &reason);
+        vg_plan_add_why(plan, "the best other move is to %s: %s", move, reason);
     }
     for (guint i = 0; i < search->why->len; i++)
         vg_plan_add_why(plan, "%s", (const char *)search->why->pdata[i]);
@@ -245,17 +264,15 @@ void
 vg_rule_complement(vg_cluster *cluster, vg_plan *plan)
 {
     struct search search = {.cluster = cluster};
-    char *gain_reason = NULL;
 
     add_spread_notes(cluster, plan);
     search_run(&search);
-    while ((int64_t)plan->actions->len < cluster->config->max_moves && search.n_best > 0 &&
-           passes_gain(&search, &gain_reason)) {
+    while ((int64_t)plan->actions->len < cluster->config->max_moves && search.n_best > 0) {
         commit(&search, plan);
         search_run(&search);
     }
     if (search.n_held > 0 && (int64_t)plan->actions->len >= cluster->config->max_moves)
         vg_plan_add_why(plan, "the plan has %u moves, the most it may", plan->actions->len);
-    conclude(&search, gain_reason, plan);
+    conclude(&search, plan);
     search_clear(&search);
 }

@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "policy/constraints.h"
 #include "policy/rule.h"
 
@@ -40,6 +42,60 @@ is_over_threshold(const vg_cluster *cluster, const struct vg_vm_state *vm)
            vm->vm->preemptions_per_s > cluster->config->preempt_threshold;
 }
 
+bool
+vg_paper_judge_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
+{
+    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
+    bool over = is_over_threshold(cluster, &cluster->vms[vm]);
+    if (snap->vm_class != VG_CLASS_CPU)
+        *ret_reason = g_strdup_printf("VM '%s' is of class %s, the rule moves class cpu only",
+                                      snap->name, vg_vm_class_names[snap->vm_class]);
+    else
+        *ret_reason = g_strdup_printf(
+            "VM '%s' is CPU-intensive (%.2f) and is preempted %.1f times per second, %smore than "
+            "%.1f",
+            snap->name, snap->cpu_intensity, snap->preemptions_per_s, over ? "" : "not ",
+            cluster->config->preempt_threshold);
+    return over;
+}
+
+int64_t
+vg_paper_judge_host(const vg_cluster *cluster, size_t host, char **ret_reason)
+{
+    struct majority majority = majority_of(cluster, host);
+    *ret_reason = g_strdup_printf(
+        "host '%s' has %s majority of GPU-intensive VMs: %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT,
+        cluster->hosts[host].host->name, margin(majority) > 0 ? "a" : "no", majority.gpu,
+        majority.all);
+    return margin(majority);
+}
+
+/* Why nothing, or no more, is moved. */
+struct obstacles {
+    GPtrArray *why; /* char *, each sentence once */
+    bool forbidden; /* a host had a majority, but the move is forbidden */
+};
+
+static void
+add_obstacle(GPtrArray *why, const char *reason)
+{
+    for (guint i = 0; i < why->len; i++) {
+        if (strcmp(why->pdata[i], reason) == 0)
+            return;
+    }
+    g_ptr_array_add(why, g_strdup(reason));
+}
+
+static bool
+has_majority_elsewhere(const vg_cluster *cluster, size_t vm)
+{
+    for (size_t host = 0; host < cluster->n_hosts; host++) {
+        if (host != cluster->vms[vm].host && margin(majority_of(cluster, host)) > 0)
+            return true;
+    }
+    return false;
+}
+
 /* The allowed host with the largest majority; ret_second the next best. n_hosts: none. Obstacles
  * and hosts without a majority are added to why. */
 static size_t
@@ -54,14 +110,11 @@ choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size
         char *reason = NULL;
         if (host == cluster->vms[vm].host)
             continue;
-        if (margin(majority) <= 0) {
-            g_ptr_array_add(
-                why,
-                g_strdup_printf("host '%s' has no majority of GPU-intensive VMs: %" G_GINT64_FORMAT
-                                " of %" G_GINT64_FORMAT,
-                                cluster->hosts[host].host->name, majority.gpu, majority.all));
+        if (vg_paper_judge_host(cluster, host, &reason) <= 0) {
+            g_ptr_array_add(why, reason);
             continue;
         }
+        g_clear_pointer(&reason, g_free);
         if (vg_constraints_host(cluster, vm, host, &fit, &reason) != VG_CONSTRAINT_NONE ||
             vg_constraints_moves(cluster, cluster->vms[vm].host, host, &reason) !=
                 VG_CONSTRAINT_NONE) {
@@ -131,62 +184,62 @@ add_runner_up(const vg_cluster *cluster, size_t vm, size_t second, struct majori
 }
 
 static void
-try_victim(vg_cluster *cluster, size_t vm, vg_plan *plan, GPtrArray *why)
+commit(vg_cluster *cluster, size_t vm, size_t target, const struct vg_fit *fit, size_t second,
+       vg_plan *plan)
 {
-    char *reason = NULL;
-    struct vg_fit fit;
-    size_t second = 0;
-    if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE) {
-        g_ptr_array_add(why, reason);
-        return;
-    }
-    size_t target = choose_target(cluster, vm, &fit, &second, why);
-    if (target == cluster->n_hosts)
-        return;
-
     struct majority majority = majority_of(cluster, target);
     struct vg_plan_runner_up runner_up = {0};
+    g_autofree char *because = NULL;
+    vg_paper_judge_vm(cluster, vm, &because);
     add_runner_up(cluster, vm, second, majority, &runner_up);
     struct vg_move move;
-    vg_move_evaluate(cluster, vm, target, &fit, &move);
+    vg_move_evaluate(cluster, vm, target, fit, &move);
     struct vg_plan_action *action =
         vg_move_commit(cluster, &move, vg_rule_names[VG_RULE_PAPER_THRESHOLD], plan);
     action->runner_up = runner_up;
-    const struct vg_snap_vm *snap = cluster->vms[vm].vm;
     action->reason.text = g_strdup_printf(
-        "VM '%s' is CPU-intensive (%.2f) and is preempted %.1f times per second, more than %.1f. "
-        "Host '%s' has the largest majority of GPU-intensive VMs: %" G_GINT64_FORMAT
+        "%s. Host '%s' has the largest majority of GPU-intensive VMs: %" G_GINT64_FORMAT
         " of %" G_GINT64_FORMAT ".%s",
-        snap->name, snap->cpu_intensity, snap->preemptions_per_s,
-        cluster->config->preempt_threshold, cluster->hosts[target].host->name, majority.gpu,
-        majority.all,
+        because, cluster->hosts[target].host->name, majority.gpu, majority.all,
         move.net > 0 ? "" : " The contention model does not expect the move to pay off.");
-    vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity", snap->cpu_intensity);
+    vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity",
+                             cluster->vms[vm].vm->cpu_intensity);
     vg_plan_reason_add_input(&action->reason, "preempt_threshold_per_s",
                              cluster->config->preempt_threshold);
     vg_plan_reason_add_input(&action->reason, "to_gpu_intensive_vms", (double)majority.gpu);
     vg_plan_reason_add_input(&action->reason, "to_vms", (double)majority.all);
 }
 
-void
-vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan)
+static void
+try_victim(vg_cluster *cluster, size_t vm, vg_plan *plan, struct obstacles *obstacles)
 {
-    g_autoptr(GArray) victims = find_victims(cluster);
     g_autoptr(GPtrArray) why = g_ptr_array_new_with_free_func(g_free);
-    int64_t limit = MIN(cluster->config->paper_max_moves, cluster->config->max_moves);
-
-    for (guint i = 0; i < victims->len && (int64_t)plan->actions->len < limit; i++)
-        try_victim(cluster, g_array_index(victims, size_t, i), plan, why);
-
-    if (plan->actions->len > 0) {
-        plan->verdict = VG_PLAN_CHANGES;
-        if (victims->len > plan->actions->len && (int64_t)plan->actions->len >= limit)
-            vg_plan_add_why(
-                plan, "%u VMs are over the threshold, the plan may have %" G_GINT64_FORMAT " moves",
-                victims->len, limit);
+    char *reason = NULL;
+    struct vg_fit fit;
+    size_t second = 0;
+    size_t target = cluster->n_hosts;
+    bool wanted = has_majority_elsewhere(cluster, vm);
+    if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE)
+        g_ptr_array_add(why, reason);
+    else
+        target = choose_target(cluster, vm, &fit, &second, why);
+    if (target < cluster->n_hosts) {
+        commit(cluster, vm, target, &fit, second, plan);
         return;
     }
-    plan->verdict = victims->len > 0 && limit > 0 ? VG_PLAN_INFEASIBLE : VG_PLAN_NOTHING_TO_DO;
+    obstacles->forbidden = obstacles->forbidden || wanted;
+    for (guint i = 0; i < why->len; i++)
+        add_obstacle(obstacles->why, why->pdata[i]);
+}
+
+static void
+conclude(const vg_cluster *cluster, const GArray *victims, int64_t limit,
+         const struct obstacles *obstacles, vg_plan *plan)
+{
+    guint n_moves = plan->actions->len;
+    plan->verdict = n_moves > 0            ? VG_PLAN_CHANGES
+                    : obstacles->forbidden ? VG_PLAN_INFEASIBLE
+                                           : VG_PLAN_NOTHING_TO_DO;
     if (cluster->n_hosts == 0)
         vg_plan_add_why(plan, "there is no host in the snapshot");
     else if (victims->len == 0)
@@ -196,6 +249,23 @@ vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan)
         vg_plan_add_why(plan, "the plan may have no moves");
     else if (cluster->n_hosts == 1)
         vg_plan_add_why(plan, "there is no other host in the snapshot");
-    for (guint i = 0; i < why->len; i++)
-        vg_plan_add_why(plan, "%s", (const char *)why->pdata[i]);
+    if (n_moves > 0 && victims->len > n_moves && (int64_t)n_moves >= limit)
+        vg_plan_add_why(
+            plan, "%u VMs are over the threshold, the plan may have %" G_GINT64_FORMAT " moves",
+            victims->len, limit);
+    for (guint i = 0; i < obstacles->why->len; i++)
+        vg_plan_add_why(plan, "%s", (const char *)obstacles->why->pdata[i]);
+}
+
+void
+vg_rule_paper_threshold(vg_cluster *cluster, vg_plan *plan)
+{
+    g_autoptr(GArray) victims = find_victims(cluster);
+    g_autoptr(GPtrArray) why = g_ptr_array_new_with_free_func(g_free);
+    struct obstacles obstacles = {.why = why};
+    int64_t limit = MIN(cluster->config->paper_max_moves, cluster->config->max_moves);
+
+    for (guint i = 0; i < victims->len && (int64_t)plan->actions->len < limit; i++)
+        try_victim(cluster, g_array_index(victims, size_t, i), plan, &obstacles);
+    conclude(cluster, victims, limit, &obstacles, plan);
 }

@@ -31,6 +31,10 @@ void vg_move_begin(const vg_cluster *cluster, size_t vm, struct vg_move *ret);
 void vg_move_finish(const vg_cluster *cluster, size_t to, const struct vg_fit *fit,
                     struct vg_move *move);
 
+/* The most that moving this VM could win, in cores: all that its host loses, but not more than the
+ * VM wants. */
+double vg_move_most(const vg_cluster *cluster, const struct vg_move *move);
+
 /* Both halves. */
 void vg_move_evaluate(const vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit,
                       struct vg_move *ret);
@@ -42,6 +46,13 @@ struct vg_plan_action *vg_move_commit(vg_cluster *cluster, const struct vg_move 
 
 /* "move 'vm-a' from 'host-1' to 'host-2'"; the caller frees it. */
 char *vg_move_text(const vg_cluster *cluster, const struct vg_move *move);
+
+/* paper-threshold: is the VM one that the rule moves, and what speaks for the host? The margin by
+ * which GPU-intensive VMs are the majority; only a positive one makes a target, and of these the
+ * rule takes the largest, then the first by name. *ret_reason gets a sentence without a full stop
+ * either way; the caller frees it. */
+bool vg_paper_judge_vm(const vg_cluster *cluster, size_t vm, char **ret_reason);
+int64_t vg_paper_judge_host(const vg_cluster *cluster, size_t host, char **ret_reason);
 
 /* The rules. They fill verdict, actions, why and notes. */
 void vg_rule_complement(vg_cluster *cluster, vg_plan *plan);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "trace/ctf-memory.h"
@@ -31,7 +32,8 @@ struct ctf_recording {
     struct ctf_stream **heap;
     size_t heap_size;
     bool started;
-    int64_t bytes; /* of all stream files */
+    int64_t bytes;      /* of all stream files */
+    GArray *unobserved; /* struct vg_event: to be delivered next */
 };
 
 /* ---- finding traces ---- */
@@ -50,36 +52,79 @@ is_regular(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+void
+vg_ctf_tree_init(struct vg_ctf_tree *tree)
+{
+    tree->dirs = g_ptr_array_new_with_free_func(g_free);
+    tree->troubles = g_ptr_array_new_with_free_func(vg_trace_problem_free);
+    tree->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+void
+vg_ctf_tree_clear(struct vg_ctf_tree *tree)
+{
+    g_clear_pointer(&tree->dirs, g_ptr_array_unref);
+    g_clear_pointer(&tree->troubles, g_ptr_array_unref);
+    g_clear_pointer(&tree->seen, g_hash_table_unref);
+}
+
+/* Links may lead to the same directory many times, or round in a circle. */
+static bool
+is_new_directory(struct vg_ctf_tree *tree, const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+           g_hash_table_add(tree->seen,
+                            g_strdup_printf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino));
+}
+
 static void
-find_traces(const char *path, unsigned int depth, GPtrArray *dirs)
+find_traces(struct vg_ctf_tree *tree, const char *path, unsigned int depth, GPtrArray *found)
 {
     g_autofree char *metadata = g_build_filename(path, "metadata", NULL);
-    GDir *dir = g_dir_open(path, 0, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    GDir *dir = g_dir_open(path, 0, &error);
     const char *name;
 
-    if (is_regular(metadata))
-        g_ptr_array_add(dirs, g_strdup(path));
-    while (dir && depth < TREE_DEPTH_MAX && (name = g_dir_read_name(dir))) {
-        g_autofree char *below = g_build_filename(path, name, NULL);
-        if (g_file_test(below, G_FILE_TEST_IS_DIR))
-            find_traces(below, depth + 1, dirs);
+    if (!dir) {
+        g_ptr_array_add(tree->troubles, vg_trace_problem_new(path, 0, error->message));
+        return;
     }
-    if (dir)
-        g_dir_close(dir);
+    while ((name = g_dir_read_name(dir)))
+        g_ptr_array_add(names, g_build_filename(path, name, NULL));
+    g_dir_close(dir);
+    g_ptr_array_sort(names, compare_strings);
+    if (is_regular(metadata))
+        g_ptr_array_add(found, g_strdup(path));
+    for (unsigned int i = 0; depth < TREE_DEPTH_MAX && i < names->len; i++) {
+        const char *below = g_ptr_array_index(names, i);
+        if (is_new_directory(tree, below))
+            find_traces(tree, below, depth + 1, found);
+    }
 }
 
 int
-vg_ctf_find_traces(const char *path, GPtrArray *dirs, GError **err)
+vg_ctf_tree_add(struct vg_ctf_tree *tree, const char *path, GError **err)
 {
     g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
+    unsigned int troubles = tree->troubles->len;
 
-    find_traces(path, 0, found);
+    if (!is_new_directory(tree, path))
+        return 0;
+    find_traces(tree, path, 0, found);
+    if (found->len == 0 && tree->troubles->len > troubles) {
+        const struct vg_trace_problem *trouble = g_ptr_array_index(tree->troubles, troubles);
+        return vg_error(err, VG_E_DENIED, "no CTF trace to be seen in '%s': %s", path,
+                        trouble->what);
+    }
     if (found->len == 0)
         return vg_error(err, VG_E_NOT_FOUND,
                         "no CTF trace in '%s': no directory in it holds a file named 'metadata'",
                         path);
     g_ptr_array_sort(found, compare_strings);
-    g_ptr_array_extend_and_steal(dirs, g_steal_pointer(&found));
+    g_ptr_array_extend_and_steal(tree->dirs, g_steal_pointer(&found));
     return 0;
 }
 
@@ -370,6 +415,7 @@ open_trace(const char *dir)
     struct ctf_trace *trace = g_new0(struct ctf_trace, 1);
 
     vg_recording_init(&recording->base, &ctf_ops, dir);
+    recording->unobserved = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->traces = g_ptr_array_new_with_free_func(trace_free);
     recording->streams = g_ptr_array_new_with_free_func(stream_free);
     trace->dir = g_strdup(dir);
@@ -451,37 +497,79 @@ find_clock(const GPtrArray *recordings, unsigned int first, const char *clock_ke
     return NULL;
 }
 
+/* What tells two traces apart: names, sizes and first bytes of their streams. */
+static char *
+fingerprint(const struct ctf_trace *trace)
+{
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+
+    for (unsigned int i = 0; i < trace->paths->len; i++) {
+        const char *path = g_ptr_array_index(trace->paths, i);
+        g_autofree char *name = g_path_get_basename(path);
+        CTF_AUTO_FILE file = {.fd = -1};
+        uint8_t head[CTF_HEAD_SIZE] = {0};
+        if (ctf_file_open(&file, path, NULL) < 0 || pread(file.fd, head, sizeof(head), 0) < 0)
+            return g_strdup(trace->dir);
+        g_checksum_update(checksum, (const guchar *)name, (gssize)strlen(name) + 1);
+        g_checksum_update(checksum, (const guchar *)&file.size, sizeof(file.size));
+        g_checksum_update(checksum, head, sizeof(head));
+    }
+    return g_strdup(g_checksum_get_string(checksum));
+}
+
+/* Opens one directory: into a recording of its clock, or aside if it has none. */
+static void
+open_one(const char *dir, GPtrArray *recordings, unsigned int first, GHashTable *copies,
+         GPtrArray *aside)
+{
+    struct ctf_recording *recording = open_trace(dir);
+    const struct ctf_trace *trace = g_ptr_array_index(recording->traces, 0);
+    g_autofree char *print = fingerprint(trace);
+    const char *original = trace->paths->len > 0 ? g_hash_table_lookup(copies, print) : NULL;
+
+    if (original)
+        vg_recording_problem(&recording->base, dir, 0, "left out: a copy of the trace in '%s'",
+                             original);
+    else
+        g_hash_table_insert(copies, g_strdup(print), g_strdup(dir));
+    if (original || !describe_recording(recording)) {
+        if (recording->base.problems.list->len == 0)
+            vg_recording_problem(&recording->base, dir, 0, "the trace has no stream with events");
+        g_ptr_array_add(aside, recording);
+        return;
+    }
+    struct ctf_recording *same = find_clock(recordings, first, recording->clock_key);
+    if (same)
+        absorb(same, recording);
+    else
+        g_ptr_array_add(recordings, recording);
+}
+
 int
-vg_ctf_open(const GPtrArray *dirs, GPtrArray *recordings, GError **err)
+vg_ctf_open(const struct vg_ctf_tree *tree, GPtrArray *recordings, GError **err)
 {
     unsigned int first = recordings->len;
-    g_autoptr(GPtrArray) unreadable =
-        g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
+    g_autoptr(GHashTable) copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GPtrArray) aside = g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
 
-    for (unsigned int i = 0; i < dirs->len; i++) {
-        struct ctf_recording *recording = open_trace(g_ptr_array_index(dirs, i));
-        if (!describe_recording(recording)) {
-            g_ptr_array_add(unreadable, recording);
-            continue;
-        }
-        struct ctf_recording *same = find_clock(recordings, first, recording->clock_key);
-        if (same)
-            absorb(same, recording);
-        else
-            g_ptr_array_add(recordings, recording);
-    }
-    if (recordings->len == first && unreadable->len > 0) {
-        const struct ctf_recording *recording = g_ptr_array_index(unreadable, 0);
-        if (recording->base.problems.list->len == 0)
-            return vg_error(err, VG_E_INVALID, "trace '%s' has no stream file with events",
-                            recording->base.name);
-        const struct vg_trace_problem *problem = g_ptr_array_index(
-            recording->base.problems.list, recording->base.problems.list->len - 1);
+    for (unsigned int i = 0; i < tree->dirs->len; i++)
+        open_one(g_ptr_array_index(tree->dirs, i), recordings, first, copies, aside);
+    if (recordings->len == first && aside->len > 0) {
+        const struct ctf_recording *recording = g_ptr_array_index(aside, 0);
+        const GPtrArray *problems = recording->base.problems.list;
+        const struct vg_trace_problem *problem = g_ptr_array_index(problems, problems->len - 1);
         return vg_error(err, VG_E_INVALID, "nothing in trace '%s' can be read: %s: %s",
                         recording->base.name, problem->file, problem->what);
     }
-    for (unsigned int i = 0; i < unreadable->len; i++)
-        move_problems(g_ptr_array_index(recordings, first), g_ptr_array_index(unreadable, i));
+    if (recordings->len == first)
+        return 0;
+    struct ctf_recording *leader = g_ptr_array_index(recordings, first);
+    for (unsigned int i = 0; i < aside->len; i++)
+        move_problems(leader, g_ptr_array_index(aside, i));
+    for (unsigned int i = 0; i < tree->troubles->len; i++) {
+        const struct vg_trace_problem *trouble = g_ptr_array_index(tree->troubles, i);
+        vg_recording_problem(&leader->base, trouble->file, trouble->offset, "%s", trouble->what);
+    }
     return 0;
 }
 
@@ -519,16 +607,57 @@ sift_down(struct ctf_recording *recording, size_t at)
 static void
 start(struct ctf_recording *recording)
 {
+    bool any_switch = false;
+
     recording->started = true;
     recording->heap = g_new0(struct ctf_stream *, recording->streams->len);
     for (unsigned int i = 0; i < recording->streams->len; i++) {
         struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
         stream->index = i;
-        if (ctf_stream_peek(stream))
-            recording->heap[recording->heap_size++] = stream;
+        any_switch |= stream->comm_from_switches;
+        if (!ctf_stream_peek(stream))
+            continue;
+        recording->heap[recording->heap_size++] = stream;
     }
+    if (!any_switch)
+        vg_recording_problem(&recording->base, recording->base.name, 0,
+                             "no sched_switch was recorded: who ran and who waited is not known");
     for (size_t i = recording->heap_size / 2; i-- > 0;)
         sift_down(recording, i);
+}
+
+/* Whether all traces that have begun have ended, and others are still to come. */
+static bool
+is_between_traces(const struct ctf_recording *recording)
+{
+    for (size_t i = 0; i < recording->heap_size; i++) {
+        if (recording->heap[i]->trace->begun)
+            return false;
+    }
+    return recording->heap_size > 0;
+}
+
+/* A stream has no more events. Between two traces of one clock nobody looks: what the threads do
+ * then is not observed until the next trace speaks of their CPUs. */
+static void
+end_stream(struct ctf_recording *recording, int64_t now)
+{
+    if (!is_between_traces(recording))
+        return;
+    for (unsigned int i = 0; i < recording->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
+        const struct vg_event event = {
+            .ts_ns = now,
+            .type = VG_EVENT_LOST,
+            .cpu = (int16_t)stream->cpu,
+            .tid = VG_NONE,
+            .pid = VG_NONE,
+            .stream = stream->index,
+            .lost.end_ns = INT64_MAX,
+        };
+        if (stream->trace->begun && stream->cpu != VG_NONE)
+            g_array_append_val(recording->unobserved, event);
+    }
 }
 
 static int
@@ -539,13 +668,22 @@ next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
     (void)err;
     if (!recording->started)
         start(recording);
+    if (recording->unobserved->len > 0) {
+        unsigned int last = recording->unobserved->len - 1;
+        *ret_event = g_array_index(recording->unobserved, struct vg_event, last);
+        g_array_set_size(recording->unobserved, last);
+        return 1;
+    }
     if (recording->heap_size == 0)
         return 0;
     struct ctf_stream *top = recording->heap[0];
     *ret_event = *ctf_stream_peek(top);
     ctf_stream_pop(top);
-    if (!ctf_stream_peek(top))
+    top->trace->begun = true;
+    if (!ctf_stream_peek(top)) {
         recording->heap[0] = recording->heap[--recording->heap_size];
+        end_stream(recording, ret_event->ts_ns);
+    }
     if (recording->heap_size > 0)
         sift_down(recording, 0);
     if (ret_event->type != VG_EVENT_LOST && ++base->events % EVENTS_PER_RELEASE == 0)
@@ -572,6 +710,7 @@ recording_free(vg_recording *base)
     g_ptr_array_unref(recording->streams);
     g_ptr_array_unref(recording->traces);
     g_ptr_array_unref(recording->dirs);
+    g_array_unref(recording->unobserved);
     g_free(recording->clock_key);
     g_free(recording->heap);
     vg_recording_clear(base);

@@ -11,12 +11,23 @@
 
 #include "trace/recording.h"
 
-/* Appends to dirs (of char *, owned) every directory at or below path that holds a file named
- * `metadata`, sorted by name. -1 and *err if there is none. */
-int vg_ctf_find_traces(const char *path, GPtrArray *dirs, GError **err);
+/* The directories found below the paths of one command. */
+struct vg_ctf_tree {
+    GPtrArray *dirs;     /* char *: those that hold a file named `metadata`; found once each */
+    GPtrArray *troubles; /* struct vg_trace_problem: what could not be looked into */
+    GHashTable *seen;    /* "device:inode" of every directory */
+};
 
-/* Opens the traces in dirs and appends one recording for each clock. A trace that cannot be read
- * is a problem of the first recording; if none can, that is an error. */
-int vg_ctf_open(const GPtrArray *dirs, GPtrArray *recordings, GError **err);
+void vg_ctf_tree_init(struct vg_ctf_tree *tree);
+void vg_ctf_tree_clear(struct vg_ctf_tree *tree);
+
+/* Adds the traces at or below path, sorted by name. -1 and *err if there is none that is not known
+ * already. */
+int vg_ctf_tree_add(struct vg_ctf_tree *tree, const char *path, GError **err);
+
+/* Opens the traces found and appends one recording for each clock. What cannot be read, and a trace
+ * that is a copy of another one, is a problem of the first recording; if nothing can be read, that
+ * is an error. */
+int vg_ctf_open(const struct vg_ctf_tree *tree, GPtrArray *recordings, GError **err);
 
 #endif

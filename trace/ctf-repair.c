@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,14 +118,41 @@ copy_metadata(const char *private_dir, const char *metadata, GError **err)
     return 0;
 }
 
+/* A signal that ends the process waits until the directory is gone. Directories may nest. */
+static _Thread_local unsigned int private_dirs;
+static _Thread_local sigset_t mask_before;
+
+static void
+hold_signals(void)
+{
+    static const int ending[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+    sigset_t set;
+
+    if (private_dirs++ > 0)
+        return;
+    sigemptyset(&set);
+    for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
+        sigaddset(&set, ending[i]);
+    pthread_sigmask(SIG_BLOCK, &set, &mask_before);
+}
+
+static void
+release_signals(void)
+{
+    if (--private_dirs == 0)
+        pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+}
+
 char *
 ctf_private_dir_new(const char *dir, bool mend, GError **err)
 {
     g_autofree char *name = g_build_filename(g_get_tmp_dir(), "vgpud-XXXXXX", NULL);
     g_autofree char *metadata = g_build_filename(dir, "metadata", NULL);
 
+    hold_signals();
     if (!g_mkdtemp(name)) {
         vg_error_errno(err, errno, "cannot make a directory '%s'", name);
+        release_signals();
         return NULL;
     }
     if ((mend ? ctf_private_dir_link(name, metadata, err) : copy_metadata(name, metadata, err)) <
@@ -215,4 +244,5 @@ ctf_private_dir_remove(const char *private_dir)
     if (dir)
         g_dir_close(dir);
     g_rmdir(private_dir);
+    release_signals();
 }

@@ -29,7 +29,8 @@ int ctf_segment_next(const struct ctf_layout *layout, const char *path, int64_t 
 int64_t ctf_file_size(const char *path);
 
 /* Makes a private directory with dir's metadata. The caller frees the name and removes the
- * directory with ctf_private_dir_remove().
+ * directory with ctf_private_dir_remove(); between the two, signals that end the process are held
+ * back in this thread.
  * For old LTTng, babeltrace2 mends packets whose last event lies after their end; for this it
  * decodes every packet when a trace is opened, and one bad packet makes it refuse the trace. In a
  * directory for damaged packets (mend false) it does not recognise LTTng and leaves that be. */

@@ -21,7 +21,7 @@
 #define EVENT_CLASS_IDS_MAX 65536
 
 /* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
-#define AFTER_PACKET_END_NS   INT64_C(1000000000)
+#define AFTER_PACKET_END_NS   INT64_C(10000000)
 #define LTTNG_EXACT_END_MAJOR 2
 #define LTTNG_EXACT_END_MINOR 11
 
@@ -287,6 +287,12 @@ emit_loss(struct ctf_stream *stream, int64_t end_ns)
     if (!stream->loss_pending)
         return;
     stream->loss_pending = false;
+    /* Before anything was read of the stream nobody knows since when. */
+    if (stream->loss.ts_ns == 0 && !stream->any) {
+        if (end_ns == INT64_MAX)
+            return;
+        stream->loss.ts_ns = end_ns;
+    }
     struct vg_event *event = queue_slot(stream);
     *event = stream->loss;
     event->cpu = (int16_t)stream->cpu;
@@ -385,7 +391,13 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         head = (struct ctf_head){0};
     stream->packet_length = head.packet_size;
     stream->cpu = VG_NONE;
-    if (ctf_struct_int(context, "cpu_id", &value)) {
+    if (!ctf_struct_int(context, "cpu_id", &value)) {
+        if (!stream->cpu_told)
+            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+                                 "the packets do not say of which CPU they are; who runs and waits "
+                                 "cannot be told from them");
+        stream->cpu_told = true;
+    } else {
         if (value >= 0 && value < VG_CPU_LIMIT)
             stream->cpu = (int32_t)value;
         else
@@ -398,6 +410,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         to_ns(stream, bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
               &begin_ns);
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
+    stream->packet_begin_ns = begin_ns;
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
     stream->packet_fill = stream->fill;
@@ -536,8 +549,11 @@ on_failure(struct ctf_stream *stream, const GError *error)
     }
     stream->visible = stream->fill;
     tell_damage(stream, bad, error, dropped);
-    stream->last_ts =
-        stream->fill > stream->head ? stream->queue[stream->fill - 1].ts_ns : stream->delivered_ts;
+    if (stream->fill > stream->head)
+        stream->last_ts = stream->queue[stream->fill - 1].ts_ns;
+    else
+        stream->last_ts = stream->delivered ? stream->delivered_ts : stream->packet_begin_ns;
+    stream->any = stream->fill > stream->head || stream->delivered;
     note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
     g_clear_pointer(&stream->graph, ctf_graph_unref);
     if (!is_cut(stream))
@@ -645,6 +661,7 @@ void
 ctf_stream_pop(struct ctf_stream *stream)
 {
     stream->delivered_ts = stream->queue[stream->head++].ts_ns;
+    stream->delivered = true;
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
 }

@@ -18,6 +18,7 @@ struct ctf_trace {
     char *dir;
     GPtrArray *paths; /* char *: its stream files */
     struct ctf_layout layout;
+    bool begun; /* an event of it was delivered */
 };
 
 struct ctf_stream {
@@ -46,6 +47,7 @@ struct ctf_stream {
     size_t capacity, head, visible, fill;
     int64_t last_ts;      /* of the last event put in */
     int64_t delivered_ts; /* of the last event taken */
+    bool delivered;       /* at least one was taken */
     bool any;
 
     /* Where in the file. */
@@ -58,11 +60,13 @@ struct ctf_stream {
     bool last_rejected; /* the last record of the packet was left out */
     bool reject_told;   /* that one was left out in this packet */
     int64_t latest_ns;  /* no event of this packet can be later */
+    int64_t packet_begin_ns;
     int32_t cpu;
 
     bool loss_pending; /* a VG_EVENT_LOST to put in before the next packet */
     struct vg_event loss;
     bool backwards_told;
+    bool cpu_told;
 };
 
 /* port of graph, which is shared; or, with graph NULL, the readable part of path. */

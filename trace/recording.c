@@ -12,8 +12,19 @@
 #include "trace/ctf-read.h"
 #include "trace/text-read.h"
 
-static void
-problem_free(void *data)
+struct vg_trace_problem *
+vg_trace_problem_new(const char *file, int64_t offset, const char *what)
+{
+    struct vg_trace_problem *problem = g_new0(struct vg_trace_problem, 1);
+
+    problem->file = g_strdup(file);
+    problem->offset = offset;
+    problem->what = g_strdup(what);
+    return problem;
+}
+
+void
+vg_trace_problem_free(void *data)
 {
     struct vg_trace_problem *problem = data;
 
@@ -27,7 +38,7 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
 {
     recording->ops = ops;
     recording->name = g_strdup(name);
-    recording->problems.list = g_ptr_array_new_with_free_func(problem_free);
+    recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
 }
 
 void
@@ -46,13 +57,11 @@ vg_recording_problem(vg_recording *recording, const char *file, int64_t offset, 
         recording->problems.dropped++;
         return;
     }
-    struct vg_trace_problem *problem = g_new0(struct vg_trace_problem, 1);
     va_list args;
     va_start(args, fmt);
-    problem->what = g_strdup_vprintf(fmt, args);
+    g_autofree char *what = g_strdup_vprintf(fmt, args);
     va_end(args);
-    problem->file = g_strdup(file);
-    problem->offset = offset;
+    struct vg_trace_problem *problem = vg_trace_problem_new(file, offset, what);
     g_ptr_array_add(recording->problems.list, problem);
 }
 
@@ -77,14 +86,14 @@ vg_recording_free(vg_recording *recording)
 
 /* Trace text is opened at once, directories are gathered: their traces may share a clock. */
 static int
-open_path(const char *path, GPtrArray *recordings, GPtrArray *ctf_dirs, GError **err)
+open_path(const char *path, GPtrArray *recordings, struct vg_ctf_tree *tree, GError **err)
 {
     struct stat st;
 
     if (stat(path, &st) != 0)
         return vg_error_errno(err, errno, "cannot open trace '%s'", path);
     if (S_ISDIR(st.st_mode))
-        return vg_ctf_find_traces(path, ctf_dirs, err);
+        return vg_ctf_tree_add(tree, path, err);
     vg_recording *text = vg_text_open(path, err);
     if (!text)
         return -1;
@@ -97,13 +106,16 @@ vg_recordings_open(const char *const *paths, size_t n_paths, GError **err)
 {
     g_autoptr(GPtrArray) recordings =
         g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
-    g_autoptr(GPtrArray) ctf_dirs = g_ptr_array_new_with_free_func(g_free);
+    struct vg_ctf_tree tree;
+    int status = 0;
 
-    for (size_t i = 0; i < n_paths; i++) {
-        if (open_path(paths[i], recordings, ctf_dirs, err) < 0)
-            return NULL;
-    }
-    if (ctf_dirs->len > 0 && vg_ctf_open(ctf_dirs, recordings, err) < 0)
+    vg_ctf_tree_init(&tree);
+    for (size_t i = 0; status == 0 && i < n_paths; i++)
+        status = open_path(paths[i], recordings, &tree, err);
+    if (status == 0)
+        status = vg_ctf_open(&tree, recordings, err);
+    vg_ctf_tree_clear(&tree);
+    if (status < 0)
         return NULL;
     return g_steal_pointer(&recordings);
 }

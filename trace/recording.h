@@ -65,7 +65,9 @@ int vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GErro
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);
 
-/* For the formats. */
+/* For the formats. A problem is freed with vg_trace_problem_free(). */
+struct vg_trace_problem *vg_trace_problem_new(const char *file, int64_t offset, const char *what);
+void vg_trace_problem_free(void *problem);
 void vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops,
                        const char *name);
 void vg_recording_clear(vg_recording *recording); /* undoes init; not the format's own parts */

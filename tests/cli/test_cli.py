@@ -201,6 +201,39 @@ def test_thresholds_of_classes_are_configurable(tmp_path):
     assert classes("--config", tmp_path / "c") == ["cpu", "cpu", "cpu"]
 
 
+def test_snapshot_option_does_not_replace_devices_or_links(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    reader = subprocess.Popen(["cat", tmp_path / "fifo"], stdout=subprocess.PIPE, text=True)
+    run("analyze", LTTNG, "--snapshot", tmp_path / "fifo")
+    assert json.loads(reader.communicate(timeout=20)[0])["schema"] == "vgpud.snapshot"
+    (tmp_path / "real").write_text("old")
+    os.chmod(tmp_path / "real", 0o600)
+    os.symlink("real", tmp_path / "link")
+    run("analyze", LTTNG, "--snapshot", tmp_path / "link")
+    assert os.path.islink(tmp_path / "link")
+    assert os.stat(tmp_path / "real").st_mode & 0o777 == 0o600
+    assert json.loads((tmp_path / "real").read_text())["schema"] == "vgpud.snapshot"
+    run("analyze", LTTNG, "--snapshot", "-", code=2)
+
+
+def test_damage_is_noted_in_the_snapshot(tmp_path):
+    shutil.copytree(LTTNG, tmp_path / "t")
+    os.truncate(tmp_path / "t" / "kernel" / "ch_0", 500_000)
+    snapshot = json.loads(run("snapshot", tmp_path / "t").stdout)
+    assert "could not be read in full" in snapshot["note"]
+
+
+def test_per_window_prints_json_only():
+    run("analyze", LTTNG, "--per-window", "-o", "csv", code=2)
+    run("analyze", LTTNG, "--per-window", "-o", "json")
+
+
+def test_reserved_names_are_refused(tmp_path):
+    for name in ("self", "host:kernel"):
+        (tmp_path / "map").write_text(f"120 {name}\n")
+        assert name in run("analyze", LTTNG, "--vm-map", tmp_path / "map", code=1).stderr
+
+
 def test_csv_is_one_table():
     assert "csv" in run("analyze", LTTNG, PERF, "-o", "csv", code=1).stderr
 

@@ -266,7 +266,8 @@ check_sums(struct check *c, const struct vg_window *got)
         expect(c, "VM", vm->pid, "lost_to within waits", 1,
                lost_ns <= vm->cpu.preempt_ns + vm->cpu.wake_wait_ns);
         if (c->is_period)
-            expect(c, "VM", vm->pid, "guest_known", kvm_events(&sum) > 0 || sum.guest_ns > 0, vm->guest_known);
+            expect(c, "VM", vm->pid, "guest_known", kvm_events(&sum) > 0 || sum.guest_ns > 0,
+                   vm->guest_known);
     }
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "policy/policy.h"
 
 #define S  INT64_C(1000000000)
 #define MS INT64_C(1000000)
@@ -82,7 +83,6 @@ read_snapshot(const vg_engine *engine, enum vg_engine_mode mode, int64_t cpus)
 {
     const struct vg_engine_part part = {
         .source = mode == VG_ENGINE_LIVE ? VG_SOURCE_LIVE : VG_SOURCE_TRACE,
-        .mode = mode,
         .clock_offset_ns = 77,
     };
     g_autoptr(GError) err = NULL;
@@ -114,11 +114,10 @@ set_up(void **state)
 }
 
 /* Windows of 60 s = one half-life. */
-static void
-test_rates(void **state)
+static vg_engine *
+rates_engine(enum vg_engine_mode mode)
 {
-    (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    vg_engine *engine = vg_engine_new(&config, mode);
     const int64_t run[] = {30 * S, 0};
     for (int i = 0; i < 2; i++) {
         struct vg_window window;
@@ -126,6 +125,7 @@ test_rates(void **state)
         window.lost_events = 5;
         struct vg_vm_sample *a = add_vm(&window, "a", 10, run[i], i == 0 ? 6 * S : 0);
         const int32_t cpu = i == 0 ? 3 : 1;
+        a->guest_known = i == 0;
         g_array_append_val(a->cpus, cpu);
         add_loss(a, VG_AGGRESSOR_VM, 1, i == 0 ? 4 * S : 0, i == 0 ? 300 : 0);
         if (i == 0)
@@ -134,6 +134,15 @@ test_rates(void **state)
         vg_engine_step(engine, &window, "host");
         vg_window_clear(&window);
     }
+    return engine;
+}
+
+static void
+test_rates(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = rates_engine(VG_ENGINE_MEAN);
+    g_autoptr(vg_engine) live_engine = rates_engine(VG_ENGINE_LIVE);
     g_autoptr(vg_snapshot) mean = read_snapshot(engine, VG_ENGINE_MEAN, 4);
     const struct vg_snap_vm *a = vm_at(mean, 0);
     assert_string_equal(a->name, "a");
@@ -144,6 +153,7 @@ test_rates(void **state)
     assert_near(a->preemptions_per_s, 5); /* 600 in 120 s */
     assert_near(a->cpu_intensity, 0.3);   /* mean of 0.6 and 0 */
     assert_int_equal(a->vm_class, VG_CLASS_CPU);
+    assert_true(a->guest_known); /* although its last window was idle */
     assert_false(a->gpu_known);
     assert_int_equal(a->cpus->len, 2);
     assert_int_equal(g_array_index(a->cpus, int32_t, 0), 1);
@@ -161,8 +171,9 @@ test_rates(void **state)
     assert_int_equal(mean->clock_offset_ns, 77);
     assert_int_equal(((struct vg_snap_host *)mean->hosts->pdata[0])->lost_events, 10);
 
-    g_autoptr(vg_snapshot) live = read_snapshot(engine, VG_ENGINE_LIVE, 4);
+    g_autoptr(vg_snapshot) live = read_snapshot(live_engine, VG_ENGINE_LIVE, 4);
     a = vm_at(live, 0);
+    assert_false(a->guest_known);
     assert_near(a->run_share, 0.25); /* half way from 0.5 to 0 */
     assert_near(a->preempt_share, 0.05);
     assert_near(a->cpu_intensity, 0.3);
@@ -174,7 +185,7 @@ static void
 test_gpu(void **state)
 {
     (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
     struct vg_window window;
     window_init(&window, 0, S);
     struct vg_vm_sample *vm = add_vm(&window, "a", 10, S / 10, 0);
@@ -199,6 +210,11 @@ test_gpu(void **state)
     use->vgpu_type = g_strdup("t4");
     use->memory_bytes = 99;
     g_ptr_array_add(facts->gpu, use);
+    struct vg_snap_gpu_use *idle = vg_record_copy(&vg_snap_gpu_use_record, use);
+    g_free(idle->device);
+    idle->device = g_strdup("card1");
+    idle->share = 0.9; /* what a description claims is no measurement */
+    g_ptr_array_add(facts->gpu, idle);
     vg_snap_host_add_vm(host, "never-seen");
     const struct vg_snap_host *hosts[] = {host};
     g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 1, NULL);
@@ -212,7 +228,12 @@ test_gpu(void **state)
     assert_near(g_array_index(a->profile.gpu, double, 0), 0.6);
     assert_int_equal(a->memory_bytes, 123);
     assert_true(a->pinned);
-    assert_int_equal(a->gpu->len, 1);
+    assert_int_equal(a->gpu->len, 2);
+    const struct vg_snap_gpu_use *unused = a->gpu->pdata[1];
+    assert_string_equal(unused->device, "card1");
+    assert_string_equal(unused->vgpu_type, "t4");
+    assert_int_equal(unused->memory_bytes, 99);
+    assert_near(unused->share, 0);
     const struct vg_snap_gpu_use *seen = a->gpu->pdata[0];
     assert_near(seen->share, 0.5);
     assert_near(seen->wait_share, 1.5);
@@ -226,7 +247,7 @@ static void
 test_profile(void **state)
 {
     (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
     step_one(engine, -400 * MS, 0, "a", 10, "", 0);
     for (int i = 0; i < 301; i++)
         step_one(engine, i * S, (i + 1) * S + (i == 200 ? 9 * MS : 0), "a", 10, "", (i + 1) * MS);
@@ -240,11 +261,23 @@ test_profile(void **state)
 }
 
 static void
+feed_twins(vg_engine *engine, int64_t begin_ns)
+{
+    struct vg_window window;
+    window_init(&window, begin_ns, begin_ns + S);
+    struct vg_vm_sample *vm = add_vm(&window, "twin", 30, 0, S / 2);
+    add_loss(vm, VG_AGGRESSOR_VM, 1, S / 2, 5);
+    add_vm(&window, "twin", 31, 0, 0);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+}
+
+static void
 test_identity(void **state)
 {
     (void)state;
     static const char uuid[] = "00000000-0000-0000-0000-000000000001";
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
     step_one(engine, 0, S, "a", 10, "", S);
     step_one(engine, S, 2 * S, "a", 10, uuid, S);       /* the UUID becomes known */
     step_one(engine, 2 * S, 3 * S, "new", 99, uuid, S); /* renamed and restarted: the same VM */
@@ -254,42 +287,172 @@ test_identity(void **state)
     assert_string_equal(vm_at(one, 0)->uuid, uuid);
     assert_int_equal(vm_at(one, 0)->profile.cpu->len, 3);
 
-    /* Two without a UUID and with one name are two, told apart by pid. */
-    struct vg_window window;
-    window_init(&window, 3 * S, 4 * S);
-    add_vm(&window, "twin", 30, 0, 0);
-    add_vm(&window, "twin", 31, 0, 0);
-    vg_engine_step(engine, &window, "host");
-    vg_window_clear(&window);
+    feed_twins(engine, 3 * S);
+    g_autoptr(vg_snapshot) mean = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_int_equal(((struct vg_snap_host *)mean->hosts->pdata[0])->vms->len, 3);
+}
+
+/* Two without a UUID and with one name are two, told apart by pid, also as aggressors. */
+static void
+test_twins(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    feed_twins(engine, 0);
     g_autoptr(vg_snapshot) live = read_snapshot(engine, VG_ENGINE_LIVE, 1);
     assert_int_equal(((struct vg_snap_host *)live->hosts->pdata[0])->vms->len, 2);
     assert_string_equal(vm_at(live, 0)->name, "twin#30");
     assert_string_equal(vm_at(live, 1)->name, "twin#31");
-    g_autoptr(vg_snapshot) mean = read_snapshot(engine, VG_ENGINE_MEAN, 1);
-    assert_int_equal(((struct vg_snap_host *)mean->hosts->pdata[0])->vms->len, 3);
+    const struct vg_snap_loss *loss = vm_at(live, 0)->lost_to->pdata[0];
+    assert_string_equal(loss->aggressor, "twin#31");
+
+    /* One ends; the other is now called what both were, but took nothing from itself. */
+    struct vg_window window;
+    window_init(&window, S, 2 * S);
+    add_vm(&window, "twin", 30, 0, 0);
+    add_vm(&window, "other", 32, 0, 0);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+    g_autoptr(vg_snapshot) later = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+    assert_string_equal(vm_at(later, 1)->name, "twin");
+    loss = vm_at(later, 1)->lost_to->pdata[0];
+    assert_string_equal(loss->aggressor, "host:unknown");
+}
+
+/* Windows of the profile of a VM that came back after `away` windows without it. */
+static guint
+history_after(enum vg_engine_mode mode, int away)
+{
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, mode);
+    step_one(engine, 0, S, "gone", 10, "", S);
+    for (int i = 1; i <= away; i++)
+        step_one(engine, i * S, (i + 1) * S, "stays", 11, "", S);
+    step_one(engine, (away + 1) * S, (away + 2) * S, "gone", 10, "", S);
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, mode, 1);
+    return vm_at(snapshot, 0)->profile.cpu->len;
 }
 
 static void
 test_forgets(void **state)
 {
     (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
-    step_one(engine, 0, S, "gone", 10, "", S);
-    for (int i = 1; i <= VG_ENGINE_FORGET_WINDOWS; i++)
-        step_one(engine, i * S, (i + 1) * S, "stays", 11, "", S);
-    g_autoptr(vg_snapshot) both = read_snapshot(engine, VG_ENGINE_MEAN, 1);
-    assert_int_equal(((struct vg_snap_host *)both->hosts->pdata[0])->vms->len, 2);
-    int64_t last = VG_ENGINE_FORGET_WINDOWS + 1;
-    step_one(engine, last * S, (last + 1) * S, "stays", 11, "", S);
-    g_autoptr(vg_snapshot) one = read_snapshot(engine, VG_ENGINE_MEAN, 1);
-    assert_int_equal(((struct vg_snap_host *)one->hosts->pdata[0])->vms->len, 1);
+    assert_int_equal(history_after(VG_ENGINE_LIVE, VG_ENGINE_FORGET_WINDOWS), 2);
+    assert_int_equal(history_after(VG_ENGINE_LIVE, VG_ENGINE_FORGET_WINDOWS + 1), 1);
+    assert_int_equal(history_after(VG_ENGINE_MEAN, VG_ENGINE_FORGET_WINDOWS + 1), 2);
+
+    /* A recording is read as a whole: one that ended early has its class to the end. */
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
+    step_one(engine, 0, S, "early", 10, "", S);
+    for (int i = 1; i <= 2 * VG_ENGINE_FORGET_WINDOWS; i++)
+        step_one(engine, i * S, (i + 1) * S, "late", 11, "", 0);
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_string_equal(vm_at(snapshot, 0)->name, "early");
+    assert_int_equal(vm_at(snapshot, 0)->vm_class, VG_CLASS_CPU);
+}
+
+/* (0.5 + 0.1) s wanted of (1 + 0.1) s observed: the vCPU began late in the second window. The mean
+ * of the windows' own values would be 0.75. */
+static void
+test_mean_of_times(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
+    for (int i = 0; i < 2; i++) {
+        struct vg_window window;
+        window_init(&window, i * S, (i + 1) * S);
+        struct vg_vm_sample *vm = add_vm(&window, "a", 10, i ? 100 * MS : 500 * MS, 0);
+        vm->cpu.observed_ns = i ? 100 * MS : S;
+        vm->gpu_known = i == 1;
+        vm->gpu_active_ns = i ? 250 * MS : 0;
+        vg_engine_step(engine, &window, "host");
+        vg_window_clear(&window);
+    }
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    assert_near(vm_at(snapshot, 0)->cpu_intensity, 6.0 / 11);
+    assert_near(vm_at(snapshot, 0)->gpu_intensity, 0.25); /* of the window that tells */
+    assert_true(vm_at(snapshot, 0)->gpu_known);
+}
+
+/* 300 aggressors that take 1 ms each: 255 by name, the other 45 together. */
+static void
+test_many_aggressors(void **state)
+{
+    (void)state;
+    const int n = 300;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
+    struct vg_window window;
+    window_init(&window, 0, S);
+    for (int i = 0; i <= n; i++) {
+        g_autofree char *name = g_strdup_printf("vm%03d", i);
+        add_vm(&window, name, 10 + i, 0, 0);
+    }
+    for (int i = 1; i <= n; i++)
+        add_loss(&g_array_index(window.vms, struct vg_vm_sample, 0), VG_AGGRESSOR_VM, (uint32_t)i,
+                 MS, 1);
+    vg_engine_step(engine, &window, "host");
+    vg_window_clear(&window);
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_MEAN, 1);
+    const struct vg_snap_vm *victim = vm_at(snapshot, 0);
+    assert_int_equal(victim->lost_to->len, VG_SNAPSHOT_LOSSES_MAX);
+    const struct vg_snap_loss *most = victim->lost_to->pdata[0];
+    assert_string_equal(most->aggressor, "host:unknown");
+    assert_near(most->share, 0.045);
+    assert_near(most->count_per_s, 45);
+}
+
+/* Live, each window brings another 20 aggressors; those of 50 half-lives ago have made room, so the
+ * newest are known by name. */
+static void
+test_faded_aggressors(void **state)
+{
+    (void)state;
+    config.score.half_life_ns = S / 50;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    for (int w = 0; w < 20; w++) {
+        struct vg_window window;
+        window_init(&window, w * S, (w + 1) * S);
+        add_vm(&window, "a-victim", 1, 0, 0);
+        for (int i = 1; i <= 20; i++) {
+            g_autofree char *name = g_strdup_printf("vm%d-%d", w, i);
+            add_vm(&window, name, 100 * (w + 1) + i, 0, 0);
+            add_loss(&g_array_index(window.vms, struct vg_vm_sample, 0), VG_AGGRESSOR_VM,
+                     (uint32_t)i, MS, 1);
+        }
+        vg_engine_step(engine, &window, "host");
+        vg_window_clear(&window);
+    }
+    g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+    const struct vg_snap_vm *victim = vm_at(snapshot, 0);
+    assert_int_equal(victim->lost_to->len, 20);
+    for (guint i = 0; i < victim->lost_to->len; i++) {
+        const struct vg_snap_loss *loss = victim->lost_to->pdata[i];
+        assert_true(g_str_has_prefix(loss->aggressor, "vm19-"));
+    }
+}
+
+/* Windows of half the length: two are left out, with the third the profile starts anew. */
+static void
+test_shorter_windows(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    for (int i = 0; i < 5; i++)
+        step_one(engine, i * S, (i + 1) * S, "a", 10, "", S);
+    int64_t at = 5 * S;
+    for (int i = 1; i <= 4; i++, at += S / 2) {
+        step_one(engine, at, at + S / 2, "a", 10, "", S / 4);
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+        const struct vg_snap_profile *profile = &vm_at(snapshot, 0)->profile;
+        assert_int_equal(profile->cpu->len, i < VG_ENGINE_SHORT_WINDOWS ? 5 : i - 2);
+        assert_int_equal(profile->window_ns, i < VG_ENGINE_SHORT_WINDOWS ? S : S / 2);
+    }
 }
 
 static void
 test_edges(void **state)
 {
     (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
     step_one(engine, S, S, "a", 10, "", 0); /* no length: ignored */
     g_autoptr(vg_snapshot) nothing = read_snapshot(engine, VG_ENGINE_LIVE, 0);
     const struct vg_snap_host *host = nothing->hosts->pdata[0];
@@ -322,7 +485,7 @@ static void
 test_plan(void **state)
 {
     (void)state;
-    g_autoptr(vg_engine) engine = vg_engine_new(&config);
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_MEAN);
     for (int i = 0; i < 6; i++) {
         struct vg_window window;
         window_init(&window, i * S, (i + 1) * S);
@@ -344,7 +507,7 @@ test_plan(void **state)
     const struct vg_snap_host *hosts[] = {busy, calm};
     g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 2, NULL);
     vg_snapshot_free(described);
-    g_autoptr(vg_plan) plan = vg_engine_plan(engine, snapshot, VG_RULE_COMPLEMENT, NULL);
+    g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &config, VG_RULE_COMPLEMENT, NULL);
     assert_int_equal(plan->verdict, VG_PLAN_CHANGES);
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_string_equal(action->vm, "a");
@@ -357,10 +520,18 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_rates, set_up),   cmocka_unit_test_setup(test_gpu, set_up),
-        cmocka_unit_test_setup(test_profile, set_up), cmocka_unit_test_setup(test_identity, set_up),
-        cmocka_unit_test_setup(test_forgets, set_up), cmocka_unit_test_setup(test_edges, set_up),
+        cmocka_unit_test_setup(test_rates, set_up),
+        cmocka_unit_test_setup(test_gpu, set_up),
+        cmocka_unit_test_setup(test_profile, set_up),
+        cmocka_unit_test_setup(test_identity, set_up),
+        cmocka_unit_test_setup(test_forgets, set_up),
+        cmocka_unit_test_setup(test_edges, set_up),
         cmocka_unit_test_setup(test_plan, set_up),
+        cmocka_unit_test_setup(test_twins, set_up),
+        cmocka_unit_test_setup(test_mean_of_times, set_up),
+        cmocka_unit_test_setup(test_many_aggressors, set_up),
+        cmocka_unit_test_setup(test_faded_aggressors, set_up),
+        cmocka_unit_test_setup(test_shorter_windows, set_up),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

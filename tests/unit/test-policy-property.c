@@ -28,6 +28,11 @@
 #define ROUNDS    400
 #define VMS_MAX   64
 #define HOSTS_MAX 6
+#define GPUS_MAX  2 /* per host */
+#define USES_MAX  3 /* per VM, each of another device */
+
+/* Loads that are equal on paper. */
+#define SAME_LOAD 1e-9
 
 static double
 pick(GRand *rand, double low, double high)
@@ -96,14 +101,15 @@ random_vm(GRand *rand, struct vg_snap_host *host, const char *name)
         vm->cpu_model = g_strdup(models[g_rand_int_range(rand, 0, 2)]);
     random_cpus(rand, host, vm);
     random_profile(rand, vm, demand);
-    if (host->gpus->len > 0 && chance(rand, 0.4)) {
+    int devices = host->gpus->len > 0 && chance(rand, 0.5) ? g_rand_int_range(rand, 1, 4) : 0;
+    for (int i = 0; i < devices; i++) {
         struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
-        use->device = g_strdup(((struct vg_snap_gpu *)host->gpus->pdata[0])->device);
-        use->engine = g_strdup("rcs0");
-        use->vgpu_type = g_strdup(chance(rand, 0.8) ? "t1" : "t2");
+        use->device = g_strdup_printf("card-%s-%d", host->name, i);
+        use->engine = g_strdup(chance(rand, 0.7) ? "rcs0" : "vcs0");
+        use->vgpu_type = g_strdup(chance(rand, 0.9) ? "t1" : "t2");
         use->share = pick(rand, 0, 0.8);
         use->wait_share = pick(rand, 0, 3);
-        use->memory_bytes = GIB;
+        use->memory_bytes = g_rand_int_range(rand, 0, 4) * GIB;
         g_ptr_array_add(vm->gpu, use);
         vm->gpu_known = chance(rand, 0.8);
         vm->gpu_intensity = pick(rand, 0, 1);
@@ -120,14 +126,15 @@ random_host(GRand *rand, vg_snapshot *snapshot, int index)
     host->cpu_model = chance(rand, 0.5) ? g_strdup("m1") : NULL;
     host->memory_bytes = chance(rand, 0.8) ? 16 * GIB : 0;
     host->memory_free_bytes = host->memory_bytes ? g_rand_int_range(rand, 0, 9) * GIB : 0;
-    if (chance(rand, 0.6)) {
-        g_autofree char *device = g_strdup_printf("card-%s", name);
+    int n_gpus = g_rand_int_range(rand, 0, GPUS_MAX + 1);
+    for (int i = 0; i < n_gpus; i++) {
+        g_autofree char *device = g_strdup_printf("card-%s-%d", name, i);
         struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(host, device);
         gpu->memory_bytes = 8 * GIB;
-        gpu->memory_free_bytes = g_rand_int_range(rand, 0, 4) * GIB;
+        gpu->memory_free_bytes = g_rand_int_range(rand, 0, 9) * GIB;
         struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
         type->type = g_strdup("t1");
-        type->free = g_rand_int_range(rand, 0, 3);
+        type->free = g_rand_int_range(rand, 0, 6);
         g_ptr_array_add(gpu->vgpu_types, type);
     }
     int n_vms = g_rand_int_range(rand, 0, 8);
@@ -174,12 +181,19 @@ shuffle_snapshot(GRand *rand, vg_snapshot *snapshot)
 }
 
 /* This file's own model. */
+struct toy_use {
+    const char *device; /* where it is now */
+    const char *engine;
+    double demand[WINDOWS];
+};
+
 struct toy_vm {
     const struct vg_snap_vm *vm;
     const struct vg_snap_host *host;
     int block; /* first CPU of its block, or -1 */
     double cpu[WINDOWS];
-    double gpu[WINDOWS];
+    size_t n_uses;
+    struct toy_use uses[USES_MAX];
 };
 
 struct toy {
@@ -187,7 +201,8 @@ struct toy {
     size_t windows;
     struct toy_vm vms[VMS_MAX];
     int64_t memory_taken[HOSTS_MAX]; /* by the plan, index in the sorted snapshot */
-    int64_t gpus_taken[HOSTS_MAX];
+    int64_t gpus_taken[HOSTS_MAX][GPUS_MAX];
+    int64_t gpu_memory_taken[HOSTS_MAX][GPUS_MAX];
     int64_t moves[HOSTS_MAX];
 };
 
@@ -209,10 +224,9 @@ common_window(const vg_snapshot *snapshot)
 }
 
 static void
-toy_demand(struct toy_vm *toy, const GArray *values, bool usable, double fill, double scale,
-           size_t windows, double *ret)
+toy_demand(const GArray *values, bool usable, double fill, double scale, size_t windows,
+           double *ret)
 {
-    (void)toy;
     for (size_t back = 0; back < windows; back++) { /* from the newest */
         double value = fill;
         if (usable && back < values->len)
@@ -222,13 +236,34 @@ toy_demand(struct toy_vm *toy, const GArray *values, bool usable, double fill, d
 }
 
 static void
+toy_add_uses(const struct toy *toy, struct toy_vm *entry, bool usable)
+{
+    const struct vg_snap_vm *vm = entry->vm;
+    double mean = 0;
+    for (guint i = 0; i < vm->profile.gpu->len; i++)
+        mean += g_array_index(vm->profile.gpu, double, i) / vm->profile.gpu->len;
+    for (guint u = 0; u < vm->gpu->len; u++) {
+        const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
+        struct toy_use *to = &entry->uses[entry->n_uses++];
+        double level = use->share + use->wait_share;
+        if (vm->gpu_known && level > vm->gpu_intensity)
+            level = fmax(use->share, vm->gpu_intensity);
+        level = fmin(level, 1);
+        to->device = use->device;
+        to->engine = use->engine;
+        toy_demand(vm->profile.gpu, usable && mean > 0, level, level / fmax(mean, 1e-12),
+                   toy->windows, to->demand);
+        for (size_t w = 0; w < toy->windows; w++)
+            to->demand[w] = fmin(to->demand[w], 1);
+    }
+}
+
+static void
 toy_add(struct toy *toy, const struct vg_snap_host *host, const struct vg_snap_vm *vm,
         int64_t window_ns)
 {
     struct toy_vm *entry = &toy->vms[toy->n++];
     bool usable = vm->profile.window_ns == window_ns;
-    double mean = 0;
-    double level = 0;
     entry->vm = vm;
     entry->host = host;
     entry->block = vm->cpus->len > 0 && (int64_t)vm->cpus->len < host->cpus
@@ -236,22 +271,9 @@ toy_add(struct toy *toy, const struct vg_snap_host *host, const struct vg_snap_v
                        : -1;
     if (vm->problem)
         return;
-    toy_demand(entry, vm->profile.cpu, usable,
-               vm->run_share + vm->preempt_share + vm->wake_wait_share, 1, toy->windows,
-               entry->cpu);
-    if (vm->gpu->len == 0)
-        return;
-    const struct vg_snap_gpu_use *use = vm->gpu->pdata[0];
-    level = use->share + use->wait_share;
-    if (vm->gpu_known && level > vm->gpu_intensity)
-        level = fmax(use->share, vm->gpu_intensity);
-    level = fmin(level, 1);
-    for (guint i = 0; i < vm->profile.gpu->len; i++)
-        mean += g_array_index(vm->profile.gpu, double, i) / vm->profile.gpu->len;
-    toy_demand(entry, vm->profile.gpu, usable && mean > 0, level, level / fmax(mean, 1e-12),
-               toy->windows, entry->gpu);
-    for (size_t w = 0; w < toy->windows; w++)
-        entry->gpu[w] = fmin(entry->gpu[w], 1);
+    toy_demand(vm->profile.cpu, usable, vm->run_share + vm->preempt_share + vm->wake_wait_share, 1,
+               toy->windows, entry->cpu);
+    toy_add_uses(toy, entry, usable);
 }
 
 static void
@@ -274,6 +296,32 @@ toy_init(struct toy *toy, const vg_snapshot *snapshot)
     }
 }
 
+/* One engine is what has the same names; it is counted where it shows up first. */
+static double
+toy_gpu_loss(const struct toy *toy, const struct vg_snap_host *host, size_t w)
+{
+    const struct toy_use *uses[VMS_MAX * USES_MAX];
+    size_t n = 0;
+    double lost = 0;
+    for (size_t i = 0; i < toy->n; i++) {
+        for (size_t u = 0; toy->vms[i].host == host && u < toy->vms[i].n_uses; u++)
+            uses[n++] = &toy->vms[i].uses[u];
+    }
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        bool first = true;
+        for (size_t k = 0; k < n; k++) {
+            if (strcmp(uses[i]->device, uses[k]->device) != 0 ||
+                strcmp(uses[i]->engine, uses[k]->engine) != 0)
+                continue;
+            first = first && k >= i;
+            sum += uses[k]->demand[w];
+        }
+        lost += first ? fmax(0, sum - 1) : 0;
+    }
+    return lost;
+}
+
 static void
 toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, double *ret_gpu)
 {
@@ -284,21 +332,19 @@ toy_loss(const struct toy *toy, const vg_snapshot *snapshot, double *ret_cpu, do
             const struct vg_snap_host *host = snapshot->hosts->pdata[h];
             double blocks[8] = {0};
             double all = 0;
-            double gpu = 0;
             double over = 0;
             for (size_t i = 0; i < toy->n; i++) {
                 const struct toy_vm *vm = &toy->vms[i];
                 if (vm->host != host)
                     continue;
                 all += vm->cpu[w];
-                gpu += vm->gpu[w];
                 if (vm->block >= 0)
                     blocks[vm->block] += vm->cpu[w];
             }
             for (size_t b = 0; b < G_N_ELEMENTS(blocks); b++)
                 over += fmax(0, blocks[b] - 2);
             *ret_cpu += fmax(over, all - (double)host->cpus) / (double)toy->windows;
-            *ret_gpu += fmax(0, gpu - 1) / (double)toy->windows;
+            *ret_gpu += toy_gpu_loss(toy, host, w) / (double)toy->windows;
         }
     }
 }
@@ -329,17 +375,50 @@ check_neighbours(const struct toy *toy, const struct toy_vm *vm, const struct vg
     }
 }
 
-static void
-check_gpu(const struct vg_snap_vm *vm, const struct vg_snap_host *to, int64_t taken)
+/* Mean demand on one GPU of a host, all engines together. */
+static double
+toy_gpu_load(const struct toy *toy, const struct vg_snap_host *host, const char *device)
 {
-    if (vm->gpu->len == 0)
-        return;
-    const struct vg_snap_gpu_use *use = vm->gpu->pdata[0];
-    assert_int_equal(to->gpus->len, 1);
-    const struct vg_snap_gpu *gpu = to->gpus->pdata[0];
-    assert_string_equal(use->vgpu_type, "t1");
-    assert_true(((const struct vg_snap_vgpu_type *)gpu->vgpu_types->pdata[0])->free > taken);
-    assert_true(gpu->memory_free_bytes >= (taken + 1) * GIB);
+    double sum = 0;
+    for (size_t i = 0; i < toy->n; i++) {
+        for (size_t u = 0; toy->vms[i].host == host && u < toy->vms[i].n_uses; u++) {
+            const struct toy_use *use = &toy->vms[i].uses[u];
+            for (size_t w = 0; strcmp(use->device, device) == 0 && w < toy->windows; w++)
+                sum += use->demand[w] / (double)toy->windows;
+        }
+    }
+    return sum;
+}
+
+/* Device by device, the least loaded GPU that has an instance and the memory; there must be one.
+ * The load is that before the move. */
+static void
+place_gpus(struct toy *toy, const struct vg_snap_vm *vm, const struct vg_snap_host *to, guint index,
+           const char **ret_devices)
+{
+    for (guint u = 0; u < vm->gpu->len; u++) {
+        const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
+        guint best = to->gpus->len;
+        double best_load = 0;
+        assert_string_equal(use->vgpu_type, "t1");
+        for (guint g = 0; g < to->gpus->len; g++) {
+            const struct vg_snap_gpu *gpu = to->gpus->pdata[g];
+            const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[0];
+            double load = toy_gpu_load(toy, to, gpu->device);
+            if (toy->gpus_taken[index][g] >= type->free ||
+                toy->gpu_memory_taken[index][g] + use->memory_bytes > gpu->memory_free_bytes)
+                continue;
+            if (best == to->gpus->len || load < best_load - SAME_LOAD) {
+                best = g;
+                best_load = load;
+            }
+        }
+        if (best == to->gpus->len)
+            fail_msg("%s: no GPU of %s has room for %s", vm->name, to->name, use->device);
+        toy->gpus_taken[index][best]++;
+        toy->gpu_memory_taken[index][best] += use->memory_bytes;
+        ret_devices[u] = ((const struct vg_snap_gpu *)to->gpus->pdata[best])->device;
+    }
 }
 
 static guint
@@ -376,8 +455,8 @@ check_action(struct toy *toy, const vg_snapshot *snapshot, const struct vg_polic
     if (to->memory_bytes > 0)
         assert_true(toy->memory_taken[to_index] <= to->memory_free_bytes);
     check_neighbours(toy, vm, to);
-    check_gpu(vm->vm, to, toy->gpus_taken[to_index]);
-    toy->gpus_taken[to_index] += vm->vm->gpu->len > 0;
+    const char *devices[USES_MAX] = {0};
+    place_gpus(toy, vm->vm, to, to_index, devices);
     assert_true(++toy->moves[to_index] <= config->max_moves_per_host);
     assert_true(++toy->moves[from_index] <= config->max_moves_per_host);
 
@@ -388,6 +467,8 @@ check_action(struct toy *toy, const vg_snapshot *snapshot, const struct vg_polic
     toy_loss(toy, snapshot, &cpu_before, &gpu_before);
     vm->host = to;
     vm->block = -1;
+    for (size_t u = 0; u < vm->n_uses; u++)
+        vm->uses[u].device = devices[u];
     toy_loss(toy, snapshot, &cpu_after, &gpu_after);
     double cpu_error = (cpu_before - cpu_after) * 1e9 - (double)action->gain.lost_cpu_ns_per_s;
     double gpu_error = (gpu_before - gpu_after) * 1e9 - (double)action->gain.gpu_wait_ns_per_s;

@@ -222,8 +222,88 @@ test_paper_without_target(void **state)
     g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
     ((struct vg_snap_vm *)from->vms->pdata[0])->preemptions_per_s = 11;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_PAPER_THRESHOLD);
-    assert_int_equal(plan->verdict, VG_PLAN_INFEASIBLE);
+    assert_int_equal(plan->verdict, VG_PLAN_NOTHING_TO_DO); /* nothing is forbidden */
     assert_true(policy_says(plan->why, "host 'to' has no majority of GPU-intensive VMs: 0 of 0"));
+
+    policy_add_vm(to, "g", 0.1, -1)->vm_class = VG_CLASS_GPU;
+    to->maintenance = true;
+    g_autoptr(vg_plan) forbidden = policy_plan_of(snapshot, VG_RULE_PAPER_THRESHOLD);
+    assert_int_equal(forbidden->verdict, VG_PLAN_INFEASIBLE);
+    assert_true(policy_says(forbidden->why, "host 'to' is in maintenance"));
+}
+
+/* A move of one VM does not hide why another stays. */
+static void
+test_paper_tells_the_rest(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = make_paper();
+    struct vg_snap_vm *seldom = ((struct vg_snap_host *)snapshot->hosts->pdata[0])->vms->pdata[1];
+    seldom->preemptions_per_s = 100;
+    seldom->pinned = true;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_PAPER_THRESHOLD);
+    assert_int_equal(plan->actions->len, 1);
+    assert_string_equal(((const struct vg_plan_action *)plan->actions->pdata[0])->vm, "often");
+    assert_true(policy_says(plan->why, "VM 'seldom' is pinned"));
+}
+
+static const struct vg_plan_candidate *
+candidate_of(const vg_explanation *explanation, const char *host)
+{
+    for (guint i = 0; i < explanation->candidates->len; i++) {
+        const struct vg_plan_candidate *candidate = explanation->candidates->pdata[i];
+        if (strcmp(candidate->host, host) == 0)
+            return candidate;
+    }
+    fail_msg("host '%s' is not explained", host);
+    return NULL;
+}
+
+/* Explaining goes by the configured rule: "best" is where its plan goes. */
+static void
+test_explain_by_rule(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = make_paper();
+    assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);
+    policy_config.rule = VG_RULE_PAPER_THRESHOLD;
+    g_autoptr(vg_explanation) often = vg_policy_explain(snapshot, &policy_config, "often", NULL);
+    assert_int_equal(candidate_of(often, "most")->verdict, VG_CANDIDATE_BEST);
+    assert_int_equal(candidate_of(often, "few")->verdict, VG_CANDIDATE_USEFUL);
+    assert_int_equal(candidate_of(often, "half")->verdict, VG_CANDIDATE_NO_GAIN);
+    assert_non_null(strstr(candidate_of(often, "half")->reason, "no majority"));
+    assert_non_null(strstr(candidate_of(often, "most")->reason, "4 of 5"));
+    assert_non_null(strstr(often->reason, "preempted 90.0 times per second, more than 10.0"));
+
+    /* Not over the threshold, or of another class: no host is the best. */
+    g_autoptr(vg_explanation) seldom = vg_policy_explain(snapshot, &policy_config, "seldom", NULL);
+    assert_int_equal(candidate_of(seldom, "most")->verdict, VG_CANDIDATE_USEFUL);
+    assert_non_null(strstr(seldom->reason, "10.0 times per second, not more than 10.0"));
+    g_autoptr(vg_explanation) mixed = vg_policy_explain(snapshot, &policy_config, "mixed", NULL);
+    assert_int_equal(candidate_of(mixed, "most")->verdict, VG_CANDIDATE_USEFUL);
+    assert_non_null(strstr(mixed->reason, "is of class mixed"));
+
+    policy_config.rule = VG_RULE_COMPLEMENT;
+    g_autoptr(vg_explanation) model = vg_policy_explain(snapshot, &policy_config, "often", NULL);
+    assert_int_equal(candidate_of(model, "few")->verdict, VG_CANDIDATE_BEST); /* first of equals */
+}
+
+/* Reasons beyond the limit are counted, whatever the kept ones say. */
+static void
+test_many_whys(void **state)
+{
+    (void)state;
+    g_autoptr(vg_plan) plan = vg_plan_new();
+    for (int i = 0; i < VG_PLAN_WHY_MAX; i++)
+        vg_plan_add_why(plan, "7 more reasons");
+    vg_plan_add_why(plan, "dropped");
+    assert_int_equal(plan->why->len, VG_PLAN_WHY_MAX + 1);
+    assert_string_equal(plan->why->pdata[VG_PLAN_WHY_MAX], "1 more reasons");
+    vg_plan_drop_whys(plan, 0);
+    vg_plan_drop_whys(plan, 10);
+    vg_plan_add_why(plan, "dropped, too");
+    assert_int_equal(plan->why->len, VG_PLAN_WHY_MAX + 1);
+    assert_string_equal(plan->why->pdata[VG_PLAN_WHY_MAX], "12 more reasons");
 }
 
 static void
@@ -341,6 +421,9 @@ main(void)
         cmocka_unit_test_setup(test_gpu_contention, policy_set_up),
         cmocka_unit_test_setup(test_paper_by_hand, policy_set_up),
         cmocka_unit_test_setup(test_paper_without_target, policy_set_up),
+        cmocka_unit_test_setup(test_paper_tells_the_rest, policy_set_up),
+        cmocka_unit_test_setup(test_explain_by_rule, policy_set_up),
+        cmocka_unit_test(test_many_whys),
         cmocka_unit_test_setup(test_explain_reference, policy_set_up),
         cmocka_unit_test_setup(test_demo, policy_set_up),
     };

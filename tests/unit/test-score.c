@@ -67,11 +67,6 @@ test_ewma(void **state)
     vg_score_feed(score, 120 * S, 1, 0, false); /* three quarters of the way from 0.4 to 1 */
     vg_score_read_live(score, &reading);
     assert_near(reading.cpu_intensity, 0.85);
-    /* (0.8 * 60 + 0 * 60 + 1 * 120) / 240 */
-    vg_score_read_mean(score, &reading);
-    assert_near(reading.cpu_intensity, 0.7);
-    assert_int_equal(reading.windows, 3);
-    assert_true(reading.covered_ns == 240 * S);
     assert_false(reading.gpu_known);
 }
 
@@ -99,9 +94,22 @@ test_unknown_gpu(void **state)
     vg_score_read_live(score, &reading);
     assert_true(reading.gpu_known);
     assert_near(reading.gpu_intensity, 0.9);
-    vg_score_read_mean(score, &reading);
-    assert_near(reading.gpu_intensity, 0.9);
     assert_int_equal(reading.vm_class, VG_CLASS_GPU);
+}
+
+/* The enter thresholds alone decide, whatever the live flags say. */
+static void
+test_class_of_mean(void **state)
+{
+    (void)state;
+    g_autoptr(vg_score) score = vg_score_new(&config);
+    vg_score_feed(score, S, 0.9, 0.9, true);
+    vg_score_feed(score, S, 0.25, 0.25, true);
+    assert_int_equal(live_class(score), VG_CLASS_MIXED);
+    assert_int_equal(vg_score_class_of_mean(score, 0.29, 0.29), VG_CLASS_IDLE);
+    assert_int_equal(vg_score_class_of_mean(score, 0.30, 0.29), VG_CLASS_CPU);
+    assert_int_equal(vg_score_class_of_mean(score, 0.29, 0.30), VG_CLASS_GPU);
+    assert_int_equal(vg_score_class_of_mean(score, 0.30, 0.30), VG_CLASS_MIXED);
 }
 
 static void
@@ -114,7 +122,8 @@ test_bad_input(void **state)
     vg_score_feed(score, -1, 1, 1, true);
     vg_score_feed(score, S, (double)NAN, 1, true);
     vg_score_read_live(score, &reading);
-    assert_int_equal(reading.windows, 0);
+    assert_near(reading.cpu_intensity, 0);
+    assert_false(reading.gpu_known);
     vg_score_feed(score, S, 7, -3, true);
     vg_score_read_live(score, &reading);
     assert_near(reading.cpu_intensity, 1);
@@ -152,16 +161,13 @@ test_alternating(void **state)
 {
     (void)state;
     g_autoptr(vg_score) score = vg_score_new(&config);
-    struct vg_score_reading reading;
     for (int i = 0; i < 29; i++) {
         vg_score_feed(score, S, i % 2 ? 0.2 : 0.8, i % 2 ? 0.8 : 0.2, true);
         assert_int_not_equal(live_class(score), VG_CLASS_ALTERNATING);
     }
     vg_score_feed(score, S, 0.2, 0.8, true); /* the 30th */
     assert_int_equal(live_class(score), VG_CLASS_ALTERNATING);
-    assert_near(vg_score_correlation(score), -1);
-    vg_score_read_mean(score, &reading);
-    assert_int_equal(reading.vm_class, VG_CLASS_ALTERNATING);
+    assert_int_equal(vg_score_class_of_mean(score, 0.5, 0.5), VG_CLASS_ALTERNATING);
 }
 
 /* Of 100 windows n pairs are in step (+) and the rest against it (-): with equal halves of high and
@@ -182,16 +188,23 @@ test_alternating_hysteresis(void **state)
     (void)state;
     g_autoptr(vg_score) never = vg_score_new(&config);
     feed_blend(never, 220, 300); /* r = (80 - 220) / 300 = -0.467, but passes -1 on the way */
-    assert_near(vg_score_correlation(never), -140.0 / 300);
     assert_int_equal(live_class(never), VG_CLASS_ALTERNATING); /* kept: below -0.3 */
-    struct vg_score_reading reading;
-    vg_score_read_mean(never, &reading); /* no history: -0.467 is above -0.5 */
-    assert_int_equal(reading.vm_class, VG_CLASS_MIXED);
+    /* no history: -0.467 is above -0.5 */
+    assert_int_equal(vg_score_class_of_mean(never, 0.5, 0.5), VG_CLASS_MIXED);
 
     g_autoptr(vg_score) left = vg_score_new(&config);
     feed_blend(left, 180, 300); /* r = (120 - 180) / 300 = -0.2 */
-    assert_near(vg_score_correlation(left), -0.2);
     assert_int_equal(live_class(left), VG_CLASS_MIXED);
+
+    /* The threshold on both sides of -0.4667. */
+    for (int i = 0; i < 2; i++) {
+        struct vg_score_config near = config;
+        near.alternating_enter = i == 0 ? -0.466 : -0.467;
+        g_autoptr(vg_score) score = vg_score_new(&near);
+        feed_blend(score, 220, 300);
+        assert_int_equal(vg_score_class_of_mean(score, 0.5, 0.5),
+                         i == 0 ? VG_CLASS_ALTERNATING : VG_CLASS_MIXED);
+    }
 }
 
 static void
@@ -201,7 +214,6 @@ test_alternating_needs_both(void **state)
     g_autoptr(vg_score) score = vg_score_new(&config);
     for (int i = 0; i < 100; i++) /* GPU mean 0.09 */
         vg_score_feed(score, S, i % 2 ? 0.2 : 0.8, i % 2 ? 0.18 : 0, true);
-    assert_near(vg_score_correlation(score), -1);
     assert_int_equal(live_class(score), VG_CLASS_CPU);
 }
 
@@ -212,13 +224,12 @@ test_bounded(void **state)
     (void)state;
     g_autoptr(vg_score) score = vg_score_new(&config);
     feed_blend(score, 300, 300);
-    assert_near(vg_score_correlation(score), -1);
+    assert_int_equal(live_class(score), VG_CLASS_ALTERNATING);
     feed_blend(score, 0, VG_SCORE_WINDOWS_MAX);
-    assert_near(vg_score_correlation(score), 1);
+    assert_int_equal(live_class(score), VG_CLASS_MIXED);
     g_autoptr(vg_score) flat = vg_score_new(&config);
     for (int i = 0; i < 400; i++)
         vg_score_feed(flat, S, 0.1, 0.7, true);
-    assert_near(vg_score_correlation(flat), 0);
     assert_int_equal(live_class(flat), VG_CLASS_GPU);
 }
 
@@ -229,6 +240,7 @@ main(void)
         cmocka_unit_test(test_ewma),
         cmocka_unit_test(test_weight),
         cmocka_unit_test(test_unknown_gpu),
+        cmocka_unit_test(test_class_of_mean),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_alternating),

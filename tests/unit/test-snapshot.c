@@ -242,6 +242,10 @@ test_refused(void **state)
         {DOC(HOST("h", "{\"name\":\"v\"}")), "hosts[0].vms[0].vcpus: is missing"},
         {DOC(HOST("h", VM_WITH("v", "\"cpus\":[8192]"))),
          "hosts[0].vms[0].cpus[0]: 8192 is out of range (0 to 8191)"},
+        {DOC(HOST("h", VM_WITH("v", "\"run_share\":65536.1"))),
+         "run_share: 65536.1 is out of range (0 to 65536)"},
+        {DOC(HOST("h", VM_WITH("v", "\"memory_bytes\":1125899906842625"))),
+         "memory_bytes: 1125899906842625 is out of range"},
         {DOC(HOST("h", VM_WITH("v", "\"class\":\"fast\""))), "'fast' is not one of: idle, cpu"},
         {DOC(HOST("h", VM_WITH("v", "\"run_share\":-0.1"))), "run_share: -0.1 is out of range"},
         {DOC(HOST("h", VM_WITH("v", "\"profile\":{\"window_ns\":1,\"cpu\":[1],\"gpu\":[1,1]}"))),
@@ -312,6 +316,28 @@ nested_doc(size_t levels)
     g_autofree char *open = g_strnfill(levels - 1, '[');
     g_autofree char *shut = g_strnfill(levels - 1, ']');
     return g_strdup_printf(HEAD "\"hosts\":[],\"x\":%s1%s}", open, shut);
+}
+
+/* Also what was made in memory keeps to the number of uses that the policy has room for. */
+static void
+test_most_uses(void **state)
+{
+    (void)state;
+    for (int n = VG_SNAPSHOT_GPU_USES_MAX; n <= VG_SNAPSHOT_GPU_USES_MAX + 1; n++) {
+        g_autoptr(GError) err = NULL;
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_vm *vm = vg_snap_host_add_vm(vg_snapshot_add_host(snapshot, "h"), "v");
+        for (int i = 0; i < n; i++) {
+            struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+            use->device = g_strdup_printf("card%d", i);
+            use->engine = g_strdup("rcs0");
+            g_ptr_array_add(vm->gpu, use);
+        }
+        bool fits = n == VG_SNAPSHOT_GPU_USES_MAX;
+        assert_int_equal(vg_snapshot_seal(snapshot, &err), fits ? 0 : -1);
+        if (!fits)
+            assert_non_null(strstr(err->message, "65 uses of GPU engines, more than 64"));
+    }
 }
 
 static void
@@ -402,10 +428,11 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_order_does_not_matter),
-        cmocka_unit_test(test_inheritance), cmocka_unit_test(test_facts_hash),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_merge),       cmocka_unit_test(test_example_file),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_order_does_not_matter),
+        cmocka_unit_test(test_inheritance),  cmocka_unit_test(test_facts_hash),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_most_uses),    cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_example_file),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ test_time(void **state)
         {"12.3", 12300000000},
         {"12.345678901", 12345678901},
         {"00012.000000", 12000000000},
-        {"9223372035.999999999", 9223372035999999999},
+        {"4611686017.999999999", 4611686017999999999},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(times); i++) {
         g_autofree char *line = g_strdup_printf("a-1 [0] %s: x: y", times[i].text);
@@ -81,7 +81,7 @@ test_time(void **state)
         assert_int_equal(e.ts_ns, times[i].ns);
     }
     static const char *const wrong[] = {
-        "a-1 [0] 9223372036.0: x: y",           "a-1 [0] 1.0000000001: x: y", "a-1 [0] 1.: x: y",
+        "a-1 [0] 4611686018.0: x: y",           "a-1 [0] 1.0000000001: x: y", "a-1 [0] 1.: x: y",
         "a-1 [0] 99999999999999999999.0: x: y", "a-1 [0] -1.0: x: y",         "a-1 [0] 1.0 x: y",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
