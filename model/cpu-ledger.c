@@ -104,18 +104,14 @@ holder_of(struct vg_cpu_ledger *ledger, const struct cpu *cpu, bool *ret_is_vcpu
     return who->kind == VG_THREAD_KERNEL ? VG_HOLDER_HOST_KERNEL : VG_HOLDER_HOST_USER;
 }
 
-void
-cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+static void
+charge(struct cpu_thread *thread, uint32_t holder, bool is_vcpu, int64_t now)
 {
-    static const struct cpu nowhere = {0};
     int64_t span = now - thread->charged;
-    bool is_vcpu;
 
     if (span <= 0)
         return;
-    const struct cpu *cpu = thread->cpu == VG_NONE ? &nowhere : &ledger->cpus[thread->cpu];
-    struct vg_lost_entry *entry =
-        vg_lost_map_entry(&thread->lost, holder_of(ledger, cpu, &is_vcpu));
+    struct vg_lost_entry *entry = vg_lost_map_entry(&thread->lost, holder);
     if (is_vcpu)
         entry->total.vcpu_ns += span;
     else
@@ -123,12 +119,30 @@ cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64
     thread->charged = now;
 }
 
+void
+cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+{
+    static const struct cpu nowhere = {0};
+    const struct cpu *cpu = thread->cpu == VG_NONE ? &nowhere : &ledger->cpus[thread->cpu];
+    bool is_vcpu;
+
+    if (now <= thread->charged)
+        return;
+    uint32_t holder = holder_of(ledger, cpu, &is_vcpu);
+    charge(thread, holder, is_vcpu, now);
+}
+
 /* Before the holder of a CPU changes: its time so far goes on the account of all who wait. */
 static void
 charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now)
 {
+    bool is_vcpu;
+
+    if (!cpu->waiters)
+        return;
+    uint32_t holder = holder_of(ledger, cpu, &is_vcpu);
     for (struct cpu_thread *t = cpu->waiters; t; t = t->next_waiter)
-        cpu_thread_charge(ledger, t, now);
+        charge(t, holder, is_vcpu, now);
 }
 
 static void

@@ -33,11 +33,8 @@ grow(struct vg_lost_map *map)
 }
 
 struct vg_lost_entry *
-vg_lost_map_entry(struct vg_lost_map *map, uint32_t holder)
+vg_lost_map_search(struct vg_lost_map *map, uint32_t holder)
 {
-    if (map->capacity > 0 && map->entries[map->last].used &&
-        map->entries[map->last].holder == holder)
-        return &map->entries[map->last];
     if (map->used * 2 >= map->capacity)
         grow(map);
     map->last = find(map, holder);

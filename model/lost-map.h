@@ -36,8 +36,18 @@ struct vg_lost_map {
     uint32_t last; /* position of the entry charged last */
 };
 
+/* The same without a look at the entry charged last. */
+struct vg_lost_entry *vg_lost_map_search(struct vg_lost_map *map, uint32_t holder);
+
 /* The entry of a holder, made if it is new; good until the next call. */
-struct vg_lost_entry *vg_lost_map_entry(struct vg_lost_map *map, uint32_t holder);
+static inline struct vg_lost_entry *
+vg_lost_map_entry(struct vg_lost_map *map, uint32_t holder)
+{
+    if (map->used > 0 && map->entries[map->last].holder == holder)
+        return &map->entries[map->last];
+    return vg_lost_map_search(map, holder);
+}
+
 void vg_lost_map_clear(struct vg_lost_map *map);
 
 #endif

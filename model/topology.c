@@ -79,14 +79,6 @@ vg_topology_free(vg_topology *topology)
     g_free(topology);
 }
 
-struct vg_process *
-vg_process_resolve(struct vg_process *process)
-{
-    while (process->merged_into)
-        process = process->merged_into;
-    return process;
-}
-
 static void
 give_id(vg_topology *topology, struct vg_process *process)
 {

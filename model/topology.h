@@ -83,7 +83,13 @@ void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, ui
 uint32_t vg_topology_process_id(vg_topology *topology, struct vg_process *process);
 
 /* Follows merged processes to the one that stands. */
-struct vg_process *vg_process_resolve(struct vg_process *process);
+static inline struct vg_process *
+vg_process_resolve(struct vg_process *process)
+{
+    while (process->merged_into)
+        process = process->merged_into;
+    return process;
+}
 
 static inline struct vg_process *
 vg_thread_process(const struct vg_thread *thread)
