@@ -121,11 +121,30 @@ judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_sn
     return FITS;
 }
 
+/* Of all engines of one of the VM's devices, mean over the windows. */
 static double
-gpu_load(const vg_cluster *cluster, const struct vg_host_state *host, size_t gpu_index)
+device_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, const char *device)
+{
+    double sum = 0;
+    for (guint u = 0; u < vm->uses->len; u++) {
+        const struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
+        for (size_t w = 0; strcmp(use->device, device) == 0 && w < cluster->n_windows; w++)
+            sum += vg_vm_gpu_demand(cluster, vm, use, w);
+    }
+    return sum / (double)cluster->n_windows;
+}
+
+/* What its VMs ask of the GPU, with those devices of the VM that the fit has put there. */
+static double
+gpu_load(const vg_cluster *cluster, const struct vg_vm_state *vm, const struct vg_host_state *host,
+         const struct vg_fit *fit, size_t gpu_index)
 {
     const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
     double sum = 0;
+    for (size_t i = 0; i < fit->n_devices; i++) {
+        if (fit->devices[i].gpu == gpu_index)
+            sum += device_demand(cluster, vm, fit->devices[i].device);
+    }
     for (guint e = 0; e < host->engines->len; e++) {
         const struct vg_load *load = &g_array_index(host->engines, struct vg_load, e);
         if (strcmp(load->device, gpu->device) == 0)
@@ -175,7 +194,7 @@ check_gpus(const vg_cluster *cluster, const struct vg_vm_state *vm,
         double chosen_load = 0;
         for (guint g = 0; g < host->host->gpus->len; g++) {
             enum gpu_obstacle obstacle = judge_gpu(host, g, use, fit);
-            double load = obstacle == FITS ? gpu_load(cluster, host, g) : 0;
+            double load = obstacle == FITS ? gpu_load(cluster, vm, host, fit, g) : 0;
             if (obstacle == FITS && (best != FITS || load < chosen_load - SAME_LOAD)) {
                 chosen = g;
                 chosen_load = load;

@@ -404,6 +404,28 @@ test_gpu_memory_of_two(void **state)
     }
 }
 
+/* Where two GPUs have room, the second vGPU of a VM goes to the one that the first left idle. */
+static void
+test_two_gpus(void **state)
+{
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_vm *a = from->vms->pdata[0];
+
+    (void)state;
+    policy_add_use(a, "card0", "t", 0.8);
+    policy_add_use(a, "card1", "t", 0.7);
+    a->gpu_intensity = 0.9;
+    policy_add_gpu(to, "card7", "t", 9);
+    policy_add_gpu(to, "card8", "t", 9);
+    assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);
+    g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, "a", NULL);
+    const struct vg_plan_candidate *candidate = why->candidates->pdata[1];
+    assert_null(candidate->constraint);
+    assert_int_equal(candidate->gain.gpu_wait_ns_per_s, 0);
+}
+
 /* 1 PiB at 1 MB/s with 64 cores copying is 7e19 ns, more than a plan can hold. */
 static void
 test_endless_copy(void **state)
@@ -527,6 +549,7 @@ main(void)
         cmocka_unit_test_setup(test_gate_is_per_move, policy_set_up),
         cmocka_unit_test_setup(test_runner_up_that_fails, policy_set_up),
         cmocka_unit_test_setup(test_gpu_memory_of_two, policy_set_up),
+        cmocka_unit_test_setup(test_two_gpus, policy_set_up),
         cmocka_unit_test_setup(test_endless_copy, policy_set_up),
         cmocka_unit_test_setup(test_worst_place, policy_set_up),
         cmocka_unit_test_setup(test_hold, policy_set_up),

@@ -375,11 +375,17 @@ check_neighbours(const struct toy *toy, const struct toy_vm *vm, const struct vg
     }
 }
 
-/* Mean demand on one GPU of a host, all engines together. */
+/* Mean demand on one GPU of a host, all engines together, with those devices of `coming` that have
+ * a place already (NULL: none yet). */
 static double
-toy_gpu_load(const struct toy *toy, const struct vg_snap_host *host, const char *device)
+toy_gpu_load(const struct toy *toy, const struct vg_snap_host *host, const char *device,
+             const struct toy_vm *coming, const char *const *places)
 {
     double sum = 0;
+    for (size_t u = 0; u < coming->n_uses; u++) {
+        for (size_t w = 0; g_strcmp0(places[u], device) == 0 && w < toy->windows; w++)
+            sum += coming->uses[u].demand[w] / (double)toy->windows;
+    }
     for (size_t i = 0; i < toy->n; i++) {
         for (size_t u = 0; toy->vms[i].host == host && u < toy->vms[i].n_uses; u++) {
             const struct toy_use *use = &toy->vms[i].uses[u];
@@ -391,11 +397,12 @@ toy_gpu_load(const struct toy *toy, const struct vg_snap_host *host, const char 
 }
 
 /* Device by device, the least loaded GPU that has an instance and the memory; there must be one.
- * The load is that before the move. */
+ * The load is that before the move with the VM's devices that have a place. */
 static void
-place_gpus(struct toy *toy, const struct vg_snap_vm *vm, const struct vg_snap_host *to, guint index,
+place_gpus(struct toy *toy, const struct toy_vm *moved, const struct vg_snap_host *to, guint index,
            const char **ret_devices)
 {
+    const struct vg_snap_vm *vm = moved->vm;
     for (guint u = 0; u < vm->gpu->len; u++) {
         const struct vg_snap_gpu_use *use = vm->gpu->pdata[u];
         guint best = to->gpus->len;
@@ -404,7 +411,7 @@ place_gpus(struct toy *toy, const struct vg_snap_vm *vm, const struct vg_snap_ho
         for (guint g = 0; g < to->gpus->len; g++) {
             const struct vg_snap_gpu *gpu = to->gpus->pdata[g];
             const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[0];
-            double load = toy_gpu_load(toy, to, gpu->device);
+            double load = toy_gpu_load(toy, to, gpu->device, moved, ret_devices);
             if (toy->gpus_taken[index][g] >= type->free ||
                 toy->gpu_memory_taken[index][g] + use->memory_bytes > gpu->memory_free_bytes)
                 continue;
@@ -456,7 +463,7 @@ check_action(struct toy *toy, const vg_snapshot *snapshot, const struct vg_polic
         assert_true(toy->memory_taken[to_index] <= to->memory_free_bytes);
     check_neighbours(toy, vm, to);
     const char *devices[USES_MAX] = {0};
-    place_gpus(toy, vm->vm, to, to_index, devices);
+    place_gpus(toy, vm, to, to_index, devices);
     assert_true(++toy->moves[to_index] <= config->max_moves_per_host);
     assert_true(++toy->moves[from_index] <= config->max_moves_per_host);
 
