@@ -3,6 +3,8 @@
 
 #include "cli/state-args.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "cli/cli.h"
 
@@ -25,6 +27,9 @@ parse(int key, char *arg, struct argp_state *state)
 
     switch (key) {
     case KEY_STATE:
+        if (strcmp(arg, "-") == 0 &&
+            g_ptr_array_find_with_equal_func(args->paths, arg, g_str_equal, NULL))
+            argp_error(state, "--state - is given twice; standard input can be read once");
         g_ptr_array_add(args->paths, arg);
         break;
     case KEY_RULE:

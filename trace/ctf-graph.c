@@ -4,6 +4,7 @@
 #include "trace/ctf-graph.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -31,6 +32,22 @@ load_plugin(void)
         fs_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "fs");
 }
 
+/* babeltrace2's messages name its objects by their addresses ("msg-it-addr=0x5586..."), which say
+ * nothing to a user and differ from run to run. */
+static char *
+without_addresses(const char *message)
+{
+    g_autoptr(GRegex) address =
+        g_regex_new("(, )?\\b[a-z-]+-addr=0x[0-9a-f]+(?(1)|(, |$))", G_REGEX_RAW, 0, NULL);
+    char *text = g_regex_replace_literal(address, message, -1, 0, "", 0, NULL);
+    if (!text)
+        return g_strdup(message);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(":. ", text[length - 1]))
+        text[--length] = '\0';
+    return text;
+}
+
 /* Takes babeltrace2's chain of causes; the first one is where the trouble was noticed. */
 static int
 take_bt_error(GError **err, const char *what)
@@ -39,10 +56,11 @@ take_bt_error(GError **err, const char *what)
 
     if (!error)
         return vg_error(err, VG_E_EXTERNAL, "%s", what);
-    const char *cause = "";
+    g_autofree char *cause = NULL;
     if (bt_error_get_cause_count(error) > 0)
-        cause = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
-    vg_error(err, VG_E_EXTERNAL, "%s: %s", what, cause);
+        cause =
+            without_addresses(bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0)));
+    vg_error(err, VG_E_EXTERNAL, "%s%s%s", what, cause && *cause ? ": " : "", cause ? cause : "");
     bt_error_release(error);
     return -1;
 }

@@ -209,6 +209,16 @@ prime(const struct ctf_recording *recording, unsigned int first)
         ctf_stream_peek(g_ptr_array_index(recording->streams, i));
 }
 
+/* What babeltrace2 says of the private directory holds for the trace that stands behind it. */
+static void
+replace_path(GError *error, const char *private_dir, const char *dir)
+{
+    GString *message = g_string_new(error->message);
+    g_string_replace(message, private_dir, dir, 0);
+    g_free(error->message);
+    error->message = g_string_free(message, FALSE);
+}
+
 /* Opens whole files through links in a private directory; NULL if babeltrace2 refuses them. */
 static struct ctf_graph *
 open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_private_dir,
@@ -222,6 +232,8 @@ open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_pr
         linked = ctf_private_dir_link(private_dir, g_ptr_array_index(paths, i), err) == 0;
     if (linked)
         graph = ctf_graph_open(private_dir, err);
+    if (linked && !graph && err)
+        replace_path(*err, private_dir, trace->dir);
     if (graph)
         *ret_private_dir = g_steal_pointer(&private_dir);
     else if (private_dir)
@@ -386,8 +398,9 @@ open_streams(struct ctf_recording *recording, struct ctf_trace *trace)
     prime(recording, 0);
     if (!is_any_described(recording))
         vg_recording_problem(&recording->base, metadata, 0,
-                             "no stream of this trace can be read: %s",
-                             error ? error->message : "");
+                             "no stream of this trace can be read: %s; if the metadata is at "
+                             "fault, 'babeltrace2 %s' says in which line",
+                             error ? error->message : "none is sound", trace->dir);
 }
 
 /* ---- recordings ---- */

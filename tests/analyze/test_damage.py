@@ -72,6 +72,7 @@ def run(target):
     err = done.stderr.decode("utf-8", "backslashreplace")
     assert done.returncode in (0, 1), f"exit code {done.returncode}\n{err[-2000:]}"
     assert "Sanitizer" not in err and "runtime error" not in err, err[-3000:]
+    assert "-addr=" not in err, "an address of babeltrace2's in a message\n" + err[-2000:]
     return done.returncode, done.stdout, err
 
 

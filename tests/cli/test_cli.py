@@ -66,6 +66,7 @@ def test_version(args):
     ["snapshot"], ["placement"], ["placement", "--state", GPU_HOST],
     ["placement", "--dry-run"], ["placement", "--dry-run", "--state", GPU_HOST, "stray"],
     ["placement", "--dry-run", "--state", GPU_HOST, "--rule", "coin"],
+    ["placement", "--dry-run", "--state", "-", "--state", "-"],
     ["explain", "--state", GPU_HOST], ["explain", "a", "b"], ["version", "now"],
 ])
 def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(args):
@@ -98,6 +99,16 @@ def test_errors_name_what_and_where(args, code, words):
 
 def test_a_directory_without_a_trace_says_what_is_missing(tmp_path):
     assert "metadata" in run("analyze", tmp_path, code=3).stderr
+
+
+def test_wrong_metadata_leads_to_the_line(tmp_path):
+    source = os.path.join(LTTNG, "kernel")
+    for name in os.listdir(source):
+        if name != "metadata":
+            os.symlink(os.path.join(source, name), tmp_path / name)
+    (tmp_path / "metadata").write_text("/* CTF 1.8 */\ntrace { major = 1;\n  nonsense\n};\n")
+    err = run("analyze", tmp_path, code=1).stderr
+    assert f"`{tmp_path}`" in err and f"'babeltrace2 {tmp_path}'" in err, err
 
 
 def test_full_disk_is_an_error():
