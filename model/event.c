@@ -26,6 +26,12 @@ vg_prev_state_of(int64_t prev_state, int64_t state_max_bit)
     return (prev_state & exited) ? VG_PREV_EXITED : VG_PREV_BLOCKED;
 }
 
+static bool
+parse_release(const char *release, unsigned int *ret_major, unsigned int *ret_minor)
+{
+    return release && sscanf(release, "%4u.%4u", ret_major, ret_minor) == 2;
+}
+
 int64_t
 vg_state_max_bit(const char *release)
 {
@@ -42,11 +48,19 @@ vg_state_max_bit(const char *release)
     };
     unsigned int major, minor;
 
-    if (!release || sscanf(release, "%4u.%4u", &major, &minor) != 2)
+    if (!parse_release(release, &major, &minor))
         return STATE_REPORT_MAX;
     for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
         if (major > since[i].major || (major == since[i].major && minor >= since[i].minor))
             return since[i].bit;
     }
     return STATE_REPORT_MAX;
+}
+
+bool
+vg_state_may_be_shifted(const char *release)
+{
+    unsigned int major, minor;
+
+    return !parse_release(release, &major, &minor) || (major == 4 && minor >= 14);
 }

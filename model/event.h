@@ -6,6 +6,7 @@
 #ifndef VG_MODEL_EVENT_H
 #define VG_MODEL_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* TASK_COMM_LEN of the kernel: 15 bytes and a NUL. */
@@ -130,5 +131,11 @@ enum vg_prev_state vg_prev_state_of(int64_t prev_state, int64_t state_max_bit);
  * ("3.13.0-24-generic"); NULL or unreadable: 0x100. Source: include/linux/sched.h and
  * include/trace/events/sched.h of the versions named in model/event.c. */
 int64_t vg_state_max_bit(const char *release);
+
+/* Whether a kernel of that release may record every prev_state but the preempted one bit too high
+ * (running as 1, sleeping as 2): mainline 4.15 to 4.19, until commit 3054426dc68e came to their
+ * stable series; 4.14, whose later stable series took over the fault, counts, too. NULL or
+ * unreadable: true. */
+bool vg_state_may_be_shifted(const char *release);
 
 #endif

@@ -11,7 +11,7 @@
 #include "trace/adapter.h"
 
 static const char *
-read_entry(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_entry(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
            struct vg_event *event)
 {
     (void)env;
@@ -22,7 +22,7 @@ read_entry(const struct vg_binding *binding, const struct vg_adapt_env *env, con
 }
 
 static const char *
-read_exit(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_exit(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
           struct vg_event *event)
 {
     int64_t reason, isa = 0;

@@ -12,14 +12,25 @@
 /* No kernel records more state bits than these (TASK_STATE_MAX never passed 0x2000). */
 #define PREV_STATE_LIMIT 0xffff
 
+/* The idle task never sleeps: where it is said to, states are one bit too high, until a record
+ * shows the running state, which such a kernel never does. */
+static void
+learn_state_shift(struct vg_adapt_env *env, int32_t prev_tid, bool is_running, bool is_sleeping)
+{
+    if (is_running)
+        env->state_shift = VG_SHIFT_NONE;
+    else if (is_sleeping && prev_tid == 0 && env->state_shift == VG_SHIFT_UNKNOWN)
+        env->state_shift = VG_SHIFT_ONE_BIT;
+}
+
 /* State letters as TASK_STATE_TO_CHAR_STR and the sched_switch print format spell them. A '+'
  * marks a thread that was preempted; several states are joined by '|'. */
 static bool
-parse_prev_state(const char *text, uint8_t *ret)
+parse_prev_state(const char *text, bool is_shifted, uint8_t *ret)
 {
-    if (strchr(text, '+') || strcmp(text, "R") == 0)
+    if (strchr(text, '+') || strcmp(text, is_shifted ? "S" : "R") == 0)
         *ret = VG_PREV_RUNNABLE;
-    else if (strpbrk(text, "XxZ"))
+    else if (strpbrk(text, is_shifted ? "ZP" : "XxZ"))
         *ret = VG_PREV_EXITED;
     else if (text[0] && strspn(text, "RSDTtKWPNI|") == strlen(text))
         *ret = VG_PREV_BLOCKED;
@@ -29,30 +40,37 @@ parse_prev_state(const char *text, uint8_t *ret)
 }
 
 static bool
-read_prev_state(const struct vg_binding *binding, const struct vg_adapt_env *env,
-                const void *record, uint8_t *ret)
+read_prev_state(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+                struct vg_event *event)
 {
+    uint8_t *ret = &event->sched_switch.prev_state;
     int64_t state;
     char text[32];
 
     if (vg_binding_int(binding, VG_SLOT_PREV_STATE, record, &state)) {
         if (state < 0 || state > PREV_STATE_LIMIT)
             return false;
+        learn_state_shift(env, event->sched_switch.prev_tid, state == 0, state == 1);
+        if (env->state_shift == VG_SHIFT_ONE_BIT && !(state & env->state_max_bit))
+            state >>= 1;
         *ret = (uint8_t)vg_prev_state_of(state, env->state_max_bit);
         return true;
     }
-    return vg_binding_str(binding, VG_SLOT_PREV_STATE, record, text, sizeof(text)) &&
-           parse_prev_state(text, ret);
+    if (!vg_binding_str(binding, VG_SLOT_PREV_STATE, record, text, sizeof(text)))
+        return false;
+    learn_state_shift(env, event->sched_switch.prev_tid, strcmp(text, "R") == 0,
+                      strcmp(text, "S") == 0);
+    return parse_prev_state(text, env->state_shift == VG_SHIFT_ONE_BIT, ret);
 }
 
 static const char *
-read_switch(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_switch(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
             struct vg_event *event)
 {
     if (!vg_binding_tid(binding, VG_SLOT_PREV_TID, record, &event->sched_switch.prev_tid) ||
         !vg_binding_tid(binding, VG_SLOT_NEXT_TID, record, &event->sched_switch.next_tid))
         return "sched_switch with an impossible thread id";
-    if (!read_prev_state(binding, env, record, &event->sched_switch.prev_state))
+    if (!read_prev_state(binding, env, record, event))
         return "sched_switch with an impossible prev_state";
     vg_binding_str(binding, VG_SLOT_PREV_COMM, record, event->sched_switch.prev_comm, VG_COMM_LEN);
     vg_binding_str(binding, VG_SLOT_NEXT_COMM, record, event->sched_switch.next_comm, VG_COMM_LEN);
@@ -75,7 +93,7 @@ read_cpu(const struct vg_binding *binding, enum vg_slot slot, const void *record
 }
 
 static const char *
-read_wakeup(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_wakeup(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
             struct vg_event *event)
 {
     int64_t success;
@@ -95,7 +113,7 @@ read_wakeup(const struct vg_binding *binding, const struct vg_adapt_env *env, co
 }
 
 static const char *
-read_migrate(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_migrate(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
              struct vg_event *event)
 {
     (void)env;
@@ -110,7 +128,7 @@ read_migrate(const struct vg_binding *binding, const struct vg_adapt_env *env, c
 }
 
 static const char *
-read_process(const struct vg_binding *binding, const struct vg_adapt_env *env, const void *record,
+read_process(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
              struct vg_event *event)
 {
     int64_t kind;

@@ -85,6 +85,13 @@ vg_binding_init(struct vg_binding *binding, const char *event_name,
     }
 }
 
+void
+vg_adapt_env_init(struct vg_adapt_env *env, const char *release)
+{
+    env->state_max_bit = vg_state_max_bit(release);
+    env->state_shift = vg_state_may_be_shifted(release) ? VG_SHIFT_UNKNOWN : VG_SHIFT_NONE;
+}
+
 bool
 vg_binding_int(const struct vg_binding *binding, enum vg_slot slot, const void *record,
                int64_t *ret_value)
@@ -136,8 +143,8 @@ read_context(const struct vg_binding *binding, enum vg_slot slot, const void *re
 }
 
 const char *
-vg_binding_read(const struct vg_binding *binding, const struct vg_adapt_env *env,
-                const void *record, struct vg_event *event)
+vg_binding_read(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+                struct vg_event *event)
 {
     if (!read_context(binding, VG_SLOT_CONTEXT_TID, record, &event->tid) ||
         !read_context(binding, VG_SLOT_CONTEXT_PID, record, &event->pid))

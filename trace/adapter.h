@@ -65,7 +65,7 @@ struct vg_binding;
 struct vg_adapt_env;
 
 /* Fills event from the record; returns NULL, or why the record was rejected (static text). */
-typedef const char *vg_adapt_fn(const struct vg_binding *binding, const struct vg_adapt_env *env,
+typedef const char *vg_adapt_fn(const struct vg_binding *binding, struct vg_adapt_env *env,
                                 const void *record, struct vg_event *event);
 
 struct vg_adapter {
@@ -75,10 +75,18 @@ struct vg_adapter {
     vg_adapt_fn *read;
 };
 
-/* What holds for a whole recording. */
+/* Whether prev_state is one bit too high (vg_state_may_be_shifted()). */
+enum vg_state_shift { VG_SHIFT_UNKNOWN, VG_SHIFT_NONE, VG_SHIFT_ONE_BIT };
+
+/* What holds for a whole recording; one for all streams of it, as reading adds what the records
+ * give away. */
 struct vg_adapt_env {
     int64_t state_max_bit; /* vg_state_max_bit() of the recorded kernel */
+    enum vg_state_shift state_shift;
 };
+
+/* release: `uname -r` of the recorded kernel, NULL if unknown. */
+void vg_adapt_env_init(struct vg_adapt_env *env, const char *release);
 
 /* One event class, bound. */
 struct vg_binding {
@@ -93,7 +101,7 @@ void vg_binding_init(struct vg_binding *binding, const char *event_name,
 
 /* event->ts_ns, cpu and stream are the caller's; everything else is set here. Returns NULL, or the
  * reason why this record must not be used. */
-const char *vg_binding_read(const struct vg_binding *binding, const struct vg_adapt_env *env,
+const char *vg_binding_read(const struct vg_binding *binding, struct vg_adapt_env *env,
                             const void *record, struct vg_event *event);
 
 /* For the families: a slot's value; false if absent. */

@@ -137,7 +137,9 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         vg_recording_problem(stream->recording, path_of(stream), 0,
                              "the stream has no clock, its events cannot be placed in time");
     const char *release = env_string(trace, "kernel_release");
-    stream->env.state_max_bit = vg_state_max_bit(release ? release : env_string(trace, "release"));
+    if (!stream->trace->env_known)
+        vg_adapt_env_init(&stream->trace->env, release ? release : env_string(trace, "release"));
+    stream->trace->env_known = true;
     stream->after_end_ns = tolerated_after_end(trace);
     const char *hostname = env_string(trace, "hostname");
     stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
@@ -273,7 +275,7 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     event->cpu = (int16_t)stream->cpu;
     event->stream = stream->index;
     const struct vg_binding *binding = binding_of(stream, bt_event_borrow_class_const(record));
-    const char *why = vg_binding_read(binding, &stream->env, record, event);
+    const char *why = vg_binding_read(binding, &stream->trace->env, record, event);
     if (why) {
         reject(stream, why);
         return;

@@ -18,7 +18,9 @@ struct ctf_trace {
     char *dir;
     GPtrArray *paths; /* char *: its stream files */
     struct ctf_layout layout;
-    bool begun; /* an event of it was delivered */
+    struct vg_adapt_env env;
+    bool env_known; /* since the first message of a stream */
+    bool begun;     /* an event of it was delivered */
 };
 
 struct ctf_stream {
@@ -37,7 +39,6 @@ struct ctf_stream {
     char *hostname; /* or NULL */
     bool has_wakeup;
     int64_t after_end_ns; /* how much later than the end of its packet an event may be */
-    struct vg_adapt_env env;
     bool comm_from_switches;
     GPtrArray *bindings; /* struct vg_binding by event class id */
 

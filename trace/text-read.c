@@ -545,7 +545,7 @@ open_source(vg_text_source *source_take, const char *name, GError **err)
     recording->source = source_take;
     recording->classes = g_hash_table_new_full(span_hash, span_equal, NULL, class_free);
     recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0});
-    recording->env.state_max_bit = vg_state_max_bit(NULL);
+    vg_adapt_env_init(&recording->env, NULL);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     if (probe(recording, err) != 0) {

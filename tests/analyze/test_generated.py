@@ -122,6 +122,38 @@ def test_prev_state_of_kernel(tmp_path, release, bit, dead):
     assert_matches(analyze(tmp_path / "t", "--tasks").doc(), truth.measure())
 
 
+def shifted(ev):
+    """As kernels 4.15 to 4.19 print it: 1 << fls(state) where 1 << (fls(state) - 1) was meant."""
+    state = ev.f.get("prev_state", 0x100)
+    if state != 0x100:
+        ev.f["prev_state"] = 1 << state.bit_length()
+    return ev
+
+
+@pytest.mark.parametrize("style", ["lttng213", "perf"])
+def test_prev_state_one_bit_high(tmp_path, style):
+    """Every state of the recording is wrong in the same way; the first says so."""
+    events = simulate(seed=seed(), events=3000, cpus=1)
+    idle_ends = next(i for i, ev in enumerate(events)
+                     if ev.name == "sched_switch" and ev.f["prev_tid"] == 0)
+    dialect = Dialect(style=style, kernel_release="4.15.0-20-generic")
+    truth = Oracle(seen_by(dialect, events[idle_ends:]))
+    write_trace(str(tmp_path / "t"), dialect, [shifted(ev) for ev in events[idle_ends:]])
+    doc = analyze(tmp_path / "t", "--tasks").doc()
+    assert sum(vm["preemptions"] for vm in doc["vms"]) > 0
+    assert_matches(doc, truth.measure())
+
+
+def test_sleeping_idle_task_of_a_kernel_that_has_no_such_fault(tmp_path):
+    """One record that cannot be true does not turn the meaning of all others."""
+    events = simulate(seed=seed(), events=3000, cpus=1)
+    first = next(ev for ev in events if ev.name == "sched_switch" and ev.f["prev_tid"] == 0)
+    first.f["prev_state"] = 1
+    write_trace(str(tmp_path / "t"), Dialect(kernel_release="6.1.0-18-amd64"), events)
+    truth = Oracle(seen_by(Dialect(), events)).measure()
+    assert_matches(analyze(tmp_path / "t", "--tasks").doc(), truth)
+
+
 @pytest.mark.parametrize("freq,quantum", [(500_000_000, 2), (100_000_000, 10)])
 def test_clock_frequency(tmp_path, freq, quantum):
     truth = make(tmp_path, Dialect(freq=freq), quantum=quantum, events=2000)

@@ -116,11 +116,12 @@ check_window(const struct vg_window *window)
 static void
 feed_one(struct input *input, vg_cpu_ledger *ledger, int64_t ts_ns)
 {
-    const struct vg_adapt_env env = {.state_max_bit = 0x100};
+    struct vg_adapt_env env;
     struct vg_binding binding;
     struct vg_event event = {.ts_ns = ts_ns};
     const char *name = event_names[next_byte(input) % G_N_ELEMENTS(event_names)];
 
+    vg_adapt_env_init(&env, NULL);
     input->present = next_byte(input);
     event.cpu = (int16_t)(next_byte(input) % 4) - 1;
     vg_binding_init(&binding, name, &reader, input);

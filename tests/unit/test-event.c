@@ -198,6 +198,20 @@ test_state_max_bit(void **state)
 }
 
 static void
+test_shifted_releases(void **state)
+{
+    (void)state;
+    static const char *const may[] = {"4.14.3", "4.15.0-20-generic", "4.19.0-6-amd64",
+                                      NULL,     "generic",           ""};
+    static const char *const never[] = {"3.13.0-24-generic", "4.13.16", "5.0.0-13-generic",
+                                        "6.1.0-18-amd64", "10.15.0"};
+    for (size_t i = 0; i < G_N_ELEMENTS(may); i++)
+        assert_true(vg_state_may_be_shifted(may[i]));
+    for (size_t i = 0; i < G_N_ELEMENTS(never); i++)
+        assert_false(vg_state_may_be_shifted(never[i]));
+}
+
+static void
 test_prev_state(void **state)
 {
     (void)state;
@@ -250,6 +264,7 @@ main(void)
         cmocka_unit_test(test_names_and_numbers_agree),
         cmocka_unit_test(test_class_names),
         cmocka_unit_test(test_state_max_bit),
+        cmocka_unit_test(test_shifted_releases),
         cmocka_unit_test(test_prev_state),
         cmocka_unit_test(test_event_is_small_and_flat),
     };

@@ -148,6 +148,33 @@ test_line_ends(void **state)
     reading_done(&r);
 }
 
+/* Kernels 4.15 to 4.19 print "S" for running, "D" for sleeping, "P" for dead; the idle task shows
+ * it, and a plain "R" that all is well. */
+static void
+test_states_one_bit_high(void **state)
+{
+    (void)state;
+    static const char *const prev[] = {"b:2 [120] S", "swapper:0 [120] S", "b:2 [120] S",
+                                       "b:2 [120] D", "b:2 [120] R+",      "b:2 [120] P",
+                                       "b:2 [120] Z", "b:2 [120] R",       "b:2 [120] S"};
+    static const enum vg_prev_state want[] = {VG_PREV_BLOCKED, VG_PREV_RUNNABLE, VG_PREV_RUNNABLE,
+                                              VG_PREV_BLOCKED, VG_PREV_RUNNABLE, VG_PREV_EXITED,
+                                              VG_PREV_EXITED,  VG_PREV_RUNNABLE, VG_PREV_BLOCKED};
+    g_autoptr(GString) text = g_string_new("");
+    struct reading r;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(prev); i++)
+        g_string_append_printf(text, "a-1 [0] %zu.0: sched_switch: %s ==> c:3 [120]\n", i + 1,
+                               prev[i]);
+    reading_text(&r, text->str);
+    assert_int_equal(r.events->len, G_N_ELEMENTS(prev));
+    for (unsigned int i = 0; i < G_N_ELEMENTS(prev); i++) {
+        if (reading_at(&r, i)->sched_switch.prev_state != want[i])
+            fail_msg("line %u: %d", i + 1, reading_at(&r, i)->sched_switch.prev_state);
+    }
+    reading_done(&r);
+}
+
 /* ---- what is wrong with files ---- */
 
 static void
@@ -554,6 +581,7 @@ main(void)
         cmocka_unit_test(test_trace_cmd_file),
         cmocka_unit_test(test_perf_file),
         cmocka_unit_test(test_line_ends),
+        cmocka_unit_test(test_states_one_bit_high),
         cmocka_unit_test(test_not_understood),
         cmocka_unit_test(test_many_problems),
         cmocka_unit_test(test_backwards),
