@@ -121,12 +121,13 @@ check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention 
     }
     ret->contended = worst.contended;
     ret->held = worst.held;
+    bool is_gpu = false;
+    vg_host_place(host, worst.index, &is_gpu);
+    *(is_gpu ? &ret->lost.gpu : &ret->lost.cpu) = worst.lost;
     if (worst.contended) {
         ret->what = describe_place(cluster, host_index, worst.index, worst.lost, worst.held);
         return;
     }
-    bool is_gpu = false;
-    vg_host_place(host, worst.index, &is_gpu);
     ret->what = g_strdup_printf("host '%s' loses %.2f %s, below the threshold of %.2f",
                                 host->host->name, worst.lost, is_gpu ? "engines" : "cores",
                                 cluster->config->contention_threshold);

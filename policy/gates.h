@@ -25,7 +25,8 @@
 struct vg_contention {
     bool contended;
     bool held;
-    char *what; /* a sentence without a full stop, also where nothing is contended */
+    struct vg_loss lost; /* of the worst place, by the model: cores or engines */
+    char *what;          /* a sentence without a full stop, also where nothing is contended */
 };
 
 /* *ret is cleared with vg_contention_clear(). */

@@ -14,6 +14,9 @@
 /* Net gains closer than this are equal; the names decide then. 1 us/s. */
 #define TIE 1e-6
 
+/* Less than this is not worth a word beside figures of two places. */
+#define SHOWN 0.005
+
 struct search {
     vg_cluster *cluster;
     size_t n_best; /* 0..2: best, runner-up */
@@ -151,21 +154,36 @@ search_run(struct search *search)
         try_host(search, host);
 }
 
+/* What is wrong on the host that the VM leaves: its worst place, and all places together where
+ * others lose something, too. */
+static void
+describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *text)
+{
+    struct vg_contention contention;
+
+    vg_gate_contention(cluster, move->from, &contention);
+    g_string_append(text, contention.what);
+    text->str[0] = g_ascii_toupper(text->str[0]);
+    if (move->from_before.cpu >= contention.lost.cpu + SHOWN)
+        g_string_append_printf(text, "; all its CPUs together lose %.2f cores",
+                               move->from_before.cpu);
+    if (move->from_before.gpu >= contention.lost.gpu + SHOWN)
+        g_string_append_printf(text, "; its GPUs lose %.2f engines", move->from_before.gpu);
+    vg_contention_clear(&contention);
+}
+
 /* To be asked before the move is carried out. */
 static char *
 describe(const vg_cluster *cluster, const struct vg_move *move)
 {
     const struct vg_host_state *to = &cluster->hosts[move->to];
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
-    struct vg_contention contention;
+    GString *text = g_string_new("");
     double wanted = vg_load_mean(cluster, &to->floating);
     for (guint p = 0; p < to->pools->len; p++)
         wanted += vg_load_mean(cluster, &g_array_index(to->pools, struct vg_load, p));
 
-    vg_gate_contention(cluster, move->from, &contention);
-    GString *text = g_string_new(contention.what);
-    vg_contention_clear(&contention);
-    text->str[0] = g_ascii_toupper(text->str[0]);
+    describe_loss(cluster, move, text);
     g_string_append_printf(text,
                            ". VM '%s' wants %.2f cores; host '%s' has %.0f CPUs, of which its VMs "
                            "want %.2f, so moving it there wins %.2f cores",

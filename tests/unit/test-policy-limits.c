@@ -469,6 +469,29 @@ test_worst_place(void **state)
     assert_true(policy_says(none->why, "host 'h' loses 0.50 engines, below the threshold"));
 }
 
+/* A move may win more than the place that the reason names can lose, so it names the others, too.
+ */
+static void
+test_other_places(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = policy_add_host(snapshot, "h", 4);
+    policy_add_vm(host, "a", 0.9, 0);
+    policy_add_vm(host, "b", 0.9, 0);
+    policy_add_use(policy_add_vm(host, "c", 0.7, 1), "card0", "t", 0.75);
+    policy_add_use(policy_add_vm(host, "d", 0.6, 1), "card0", "t", 0.75);
+    policy_add_host(snapshot, "to", 2);
+    policy_config.gpu_weight = 0.1;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(plan->actions->len > 0);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_true(g_str_has_prefix(action->reason.text,
+                                 "Host 'h' loses 0.80 cores on CPU 0 (1.80 wanted, 1 there); all "
+                                 "its CPUs together lose 1.10 cores; its GPUs lose 0.50 "
+                                 "engines. VM "));
+}
+
 /* Contention in the newest `busy` of `n` windows. */
 static enum vg_plan_verdict
 verdict_of_history(enum vg_snapshot_source source, guint n, guint busy)
@@ -552,6 +575,7 @@ main(void)
         cmocka_unit_test_setup(test_two_gpus, policy_set_up),
         cmocka_unit_test_setup(test_endless_copy, policy_set_up),
         cmocka_unit_test_setup(test_worst_place, policy_set_up),
+        cmocka_unit_test_setup(test_other_places, policy_set_up),
         cmocka_unit_test_setup(test_hold, policy_set_up),
         cmocka_unit_test_setup(test_move_limits, policy_set_up),
     };
