@@ -285,17 +285,15 @@ vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host, struct vg
 }
 
 enum vg_constraint
-vg_constraints_moves(const vg_cluster *cluster, size_t from, size_t to, char **ret_reason)
+vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason)
 {
-    const size_t hosts[] = {from, to};
-    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
-        const struct vg_host_state *host = &cluster->hosts[hosts[i]];
-        if (host->moves >= cluster->config->max_moves_per_host) {
-            *ret_reason = g_strdup_printf("host '%s' takes part in %" G_GINT64_FORMAT
-                                          " of this plan's moves, the most it may",
-                                          host->host->name, host->moves);
-            return VG_CONSTRAINT_MOVE_LIMIT;
-        }
-    }
-    return VG_CONSTRAINT_NONE;
+    const struct vg_host_state *state = &cluster->hosts[host];
+
+    if (state->moves < cluster->config->max_moves_per_host)
+        return VG_CONSTRAINT_NONE;
+    if (ret_reason)
+        *ret_reason = g_strdup_printf("host '%s' takes part in %" G_GINT64_FORMAT
+                                      " of this plan's moves, the most it may",
+                                      state->host->name, state->moves);
+    return VG_CONSTRAINT_MOVE_LIMIT;
 }

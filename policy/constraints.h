@@ -39,8 +39,7 @@ enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char 
 enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
                                        struct vg_fit *ret_fit, char **ret_reason);
 
-/* Has one of the two hosts its share of the plan's moves? */
-enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t from, size_t to,
-                                        char **ret_reason);
+/* Has the host its share of the plan's moves? ret_reason may be NULL. */
+enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason);
 
 #endif

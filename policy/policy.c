@@ -10,6 +10,9 @@
 #include "policy/gates.h"
 #include "policy/rule.h"
 
+/* So many names stand in one note. */
+#define HOSTS_NAMED 3u
+
 static void
 add_skips(const vg_cluster *cluster, vg_plan *plan)
 {
@@ -25,22 +28,72 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
     }
 }
 
-/* What makes the input less than one measurement of everything at one time. */
+/* "host 'a'"; "hosts 'a', 'b'"; "hosts 'a', 'b', 'c' and 7 more". */
+static char *
+name_hosts(const GPtrArray *hosts)
+{
+    GString *text = g_string_new(hosts->len == 1 ? "host" : "hosts");
+    guint shown = MIN(hosts->len, HOSTS_NAMED);
+
+    for (guint i = 0; i < shown; i++) {
+        const struct vg_snap_host *host = hosts->pdata[i];
+        g_string_append_printf(text, "%s '%s'", i > 0 ? "," : "", host->name);
+    }
+    if (hosts->len > shown)
+        g_string_append_printf(text, " and %u more", hosts->len - shown);
+    return g_string_free(text, FALSE);
+}
+
 static void
-add_notes(const vg_cluster *cluster, vg_plan *plan)
+note_examples(const vg_cluster *cluster, vg_plan *plan)
+{
+    g_autoptr(GPtrArray) examples = g_ptr_array_new();
+
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
+        if (host->source == VG_SOURCE_EXAMPLE)
+            g_ptr_array_add(examples, (void *)host);
+    }
+    if (examples->len == 0)
+        return;
+    g_autofree char *names = name_hosts(examples);
+    vg_plan_add_note(plan, "%s %s, not %s", names,
+                     examples->len == 1 ? "is an example" : "are examples",
+                     examples->len == 1 ? "a measurement" : "measurements");
+}
+
+static void
+note_losses(const vg_cluster *cluster, vg_plan *plan)
+{
+    g_autoptr(GPtrArray) lossy = g_ptr_array_new();
+    int64_t lost = 0;
+
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
+        if (host->lost_events <= 0)
+            continue;
+        g_ptr_array_add(lossy, (void *)host);
+        lost =
+            lost > VG_JSON_INT_MAX - host->lost_events ? VG_JSON_INT_MAX : lost + host->lost_events;
+    }
+    if (lossy->len == 0)
+        return;
+    g_autofree char *names = name_hosts(lossy);
+    vg_plan_add_note(
+        plan, "%s: the recorder dropped %" G_GINT64_FORMAT " events, the figures may be too low",
+        names, lost);
+}
+
+/* Measurements of different times or kinds. */
+static void
+note_times(const vg_cluster *cluster, vg_plan *plan)
 {
     bool together = true;
     size_t odd_windows = 0;
+
     for (size_t h = 0; h < cluster->n_hosts; h++) {
         const struct vg_snap_host *host = cluster->hosts[h].host;
         const struct vg_snap_host *first = cluster->hosts[0].host;
-        if (host->source == VG_SOURCE_EXAMPLE)
-            vg_plan_add_note(plan, "host '%s' is an example, not a measurement", host->name);
-        if (host->lost_events > 0)
-            vg_plan_add_note(plan,
-                             "host '%s': the recorder dropped %" G_GINT64_FORMAT
-                             " events, its figures may be too low",
-                             host->name, host->lost_events);
         together = together && host->source == first->source && host->begin_ns < first->end_ns &&
                    first->begin_ns < host->end_ns;
     }
@@ -77,7 +130,9 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
     add_skips(cluster, plan);
     if (snapshot->note)
         vg_plan_add_note(plan, "the snapshot says: %s", snapshot->note);
-    add_notes(cluster, plan);
+    note_examples(cluster, plan);
+    note_losses(cluster, plan);
+    note_times(cluster, plan);
     switch (rule) {
     case VG_RULE_COMPLEMENT:
         vg_rule_complement(cluster, plan);

@@ -2,24 +2,36 @@
  *
  * Best-first greedy: of all allowed moves off contended hosts that win enough take the one with the
  * best net gain, with it done look again, until nothing passes the gates or the plan is full.
+ *
+ * VMs are tried in the order of what moving them could win at most, so that the search ends where
+ * no VM left could displace the runner-up: of a large cluster few are tried on all hosts.
  */
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "policy/constraints.h"
 #include "policy/gates.h"
 #include "policy/rule.h"
 
-/* Net gains closer than this are equal; the names decide then. 1 us/s. */
-#define TIE 1e-6
+/* Net gains are compared in units of 1 us/s: within one they are equal and the names decide. */
+#define TIE      1e-6
+#define RANK_MAX 1e15
 
 /* Less than this is not worth a word beside figures of two places. */
 #define SHOWN 0.005
 
+/* A VM that may move, and what its move wins at most. */
+struct candidate {
+    size_t vm;
+    int64_t bound; /* rank */
+};
+
 struct search {
     vg_cluster *cluster;
-    size_t n_best; /* 0..2: best, runner-up */
+    GArray *candidates; /* struct candidate, best bound first */
+    size_t n_best;      /* 0..2: best, runner-up */
     struct vg_move best[2];
     size_t n_held;         /* contended hosts that passed the hold gate */
     size_t n_allowed;      /* moves that no constraint forbids */
@@ -29,11 +41,32 @@ struct search {
     uint64_t n_why_dropped;
 };
 
-/* Hosts and VMs are walked in name order, so of equal moves the first by name stays. */
+static int64_t
+rank_of(double net)
+{
+    return llround(CLAMP(net / TIE, -RANK_MAX, RANK_MAX));
+}
+
+/* A total order, so that the result does not depend on the order of the search: hosts and VMs are
+ * numbered by name. */
 static bool
 is_better(const struct vg_move *a, const struct vg_move *b)
 {
-    return a->net > b->net + TIE;
+    int64_t more = rank_of(a->net) - rank_of(b->net);
+    if (more != 0)
+        return more > 0;
+    return a->vm != b->vm ? a->vm < b->vm : a->to < b->to;
+}
+
+/* Best bound first. */
+static int
+by_bound(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    if (x->bound != y->bound)
+        return x->bound > y->bound ? -1 : 1;
+    return x->vm < y->vm ? -1 : 1;
 }
 
 static void
@@ -90,34 +123,55 @@ consider(struct search *search, const struct vg_move *move)
     }
 }
 
+/* Cannot a move that wins no more than this change the result? The bound may be a rounding error
+ * too low. */
+static bool
+is_beaten(const struct search *search, int64_t bound)
+{
+    return search->n_best == 2 && bound + 1 < rank_of(search->best[1].net);
+}
+
 static void
 try_targets(struct search *search, size_t vm)
 {
     vg_cluster *cluster = search->cluster;
     struct vg_move half;
     vg_move_begin(cluster, vm, &half);
+    /* Where even the bound does not win enough, one move is told of as an example. */
+    bool is_hopeless = !wins_enough(search, &half, NULL);
     for (size_t to = 0; to < cluster->n_hosts; to++) {
         struct vg_fit fit;
         char *reason = NULL;
-        if (to == cluster->vms[vm].host)
+        if (to == half.from || vg_constraints_moves(cluster, to, NULL) != VG_CONSTRAINT_NONE)
             continue;
-        if (vg_constraints_moves(cluster, half.from, to, &reason) != VG_CONSTRAINT_NONE ||
-            vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE) {
+        if (vg_constraints_host(cluster, vm, to, &fit, &reason) != VG_CONSTRAINT_NONE) {
             add_why(search, reason);
             continue;
         }
         search->n_allowed++;
-        /* Not even the upper bound could displace the runner-up. */
-        if (search->n_best == 2 && !is_better(&half, &search->best[1]))
-            continue;
+        if (is_hopeless && search->has_failed &&
+            rank_of(half.net) + 1 < rank_of(search->failed.net))
+            return;
         struct vg_move move = half;
         vg_move_finish(cluster, to, &fit, &move);
         consider(search, &move);
     }
 }
 
+/* The hosts that take part in no further move. */
 static void
-try_host(struct search *search, size_t host)
+add_limits(struct search *search)
+{
+    for (size_t host = 0; host < search->cluster->n_hosts; host++) {
+        char *reason = NULL;
+        if (vg_constraints_moves(search->cluster, host, &reason) != VG_CONSTRAINT_NONE)
+            add_why(search, reason);
+    }
+}
+
+/* Why the host's VMs should move, and which of them may. */
+static void
+look_at_host(struct search *search, size_t host)
 {
     vg_cluster *cluster = search->cluster;
     struct vg_contention contention;
@@ -126,14 +180,20 @@ try_host(struct search *search, size_t host)
     if (!contention.held)
         return;
     search->n_held++;
+    if (vg_constraints_moves(cluster, host, NULL) != VG_CONSTRAINT_NONE)
+        return;
     const GArray *vms = cluster->hosts[host].vms;
     for (guint i = 0; i < vms->len; i++) {
         size_t vm = g_array_index(vms, size_t, i);
         char *reason = NULL;
-        if (vg_constraints_vm(cluster, vm, &reason) == VG_CONSTRAINT_NONE)
-            try_targets(search, vm);
-        else
+        if (vg_constraints_vm(cluster, vm, &reason) != VG_CONSTRAINT_NONE) {
             add_why(search, reason);
+            continue;
+        }
+        struct vg_move half;
+        vg_move_begin(cluster, vm, &half);
+        const struct candidate candidate = {vm, rank_of(half.net)};
+        g_array_append_val(search->candidates, candidate);
     }
 }
 
@@ -142,6 +202,8 @@ search_clear(struct search *search)
 {
     if (search->why)
         g_ptr_array_free(search->why, TRUE);
+    if (search->candidates)
+        g_array_unref(search->candidates);
     *search = (struct search){.cluster = search->cluster};
 }
 
@@ -150,8 +212,17 @@ search_run(struct search *search)
 {
     search_clear(search);
     search->why = g_ptr_array_new_with_free_func(g_free);
+    search->candidates = g_array_new(FALSE, FALSE, sizeof(struct candidate));
+    add_limits(search);
     for (size_t host = 0; host < search->cluster->n_hosts; host++)
-        try_host(search, host);
+        look_at_host(search, host);
+    g_array_sort(search->candidates, by_bound);
+    for (guint i = 0; i < search->candidates->len; i++) {
+        const struct candidate *candidate = &g_array_index(search->candidates, struct candidate, i);
+        if (is_beaten(search, candidate->bound))
+            break;
+        try_targets(search, candidate->vm);
+    }
 }
 
 /* What is wrong on the host that the VM leaves: its worst place, and all places together where
@@ -210,7 +281,7 @@ find_runner_up(const struct search *search, struct vg_plan_runner_up *runner_up)
     runner_up->gain = vg_gain_of(other->gain);
     if (search->n_best < 2)
         wins_enough(search, other, &runner_up->why);
-    else if (other->net < best->net - TIE)
+    else if (rank_of(other->net) < rank_of(best->net))
         runner_up->why = g_strdup_printf("after its cost it wins %.3f cores less (%.3f, not %.3f)",
                                          best->net - other->net, other->net, best->net);
     else if (other->vm != best->vm)

@@ -104,10 +104,15 @@ choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size
 {
     size_t best = cluster->n_hosts;
     size_t second = cluster->n_hosts;
+    char *reason = NULL;
+    *ret_second = second;
+    if (vg_constraints_moves(cluster, cluster->vms[vm].host, &reason) != VG_CONSTRAINT_NONE) {
+        g_ptr_array_add(why, reason);
+        return best;
+    }
     for (size_t host = 0; host < cluster->n_hosts; host++) {
         struct majority majority = majority_of(cluster, host);
         struct vg_fit fit;
-        char *reason = NULL;
         if (host == cluster->vms[vm].host)
             continue;
         if (vg_paper_judge_host(cluster, host, &reason) <= 0) {
@@ -116,8 +121,7 @@ choose_target(const vg_cluster *cluster, size_t vm, struct vg_fit *ret_fit, size
         }
         g_clear_pointer(&reason, g_free);
         if (vg_constraints_host(cluster, vm, host, &fit, &reason) != VG_CONSTRAINT_NONE ||
-            vg_constraints_moves(cluster, cluster->vms[vm].host, host, &reason) !=
-                VG_CONSTRAINT_NONE) {
+            vg_constraints_moves(cluster, host, &reason) != VG_CONSTRAINT_NONE) {
             g_ptr_array_add(why, reason);
             continue;
         }

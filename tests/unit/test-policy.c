@@ -59,6 +59,35 @@ test_complement_by_hand(void **state)
     assert_int_equal(strlen(plan->id), 21);
 }
 
+/* What holds for many hosts is one note that names some of them. */
+static void
+test_notes_of_hosts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    static const char *const wanted[] = {
+        "host 'a' is an example, not a measurement",
+        "hosts 'a', 'b' are examples, not measurements",
+        "hosts 'a', 'b', 'c' are examples, not measurements",
+        "hosts 'a', 'b', 'c' and 1 more are examples, not measurements",
+        "hosts 'a', 'b', 'c' and 2 more are examples, not measurements",
+    };
+    for (size_t n = 1; n <= G_N_ELEMENTS(names); n++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_EXAMPLE);
+        for (size_t i = 0; i < n; i++) {
+            struct vg_snap_host *host = policy_add_host(snapshot, names[i], 1);
+            host->end_ns = S;
+            host->lost_events = i == 1 ? 0 : 7;
+        }
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_true(policy_says(plan->notes, wanted[n - 1]));
+        assert_int_equal(plan->notes->len, 2);
+        if (n == 4)
+            assert_true(policy_says(plan->notes, "hosts 'a', 'c', 'd': the recorder dropped 21 "
+                                                 "events, the figures may be too low"));
+    }
+}
+
 /* Pools: {0,1} with 3.0 of 2 CPUs, {2} with 0.5 of 1, and 1.0 floating, which finds 5 - 2 - 0.5 =
  * 2.5 CPUs left: 1 core lost. A VM of 3.0 more floats over what is left, 1.5: 1.5 lost on top. */
 static void
@@ -416,6 +445,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_complement_by_hand, policy_set_up),
+        cmocka_unit_test_setup(test_notes_of_hosts, policy_set_up),
         cmocka_unit_test_setup(test_pools, policy_set_up),
         cmocka_unit_test_setup(test_profiles_complement, policy_set_up),
         cmocka_unit_test_setup(test_gpu_contention, policy_set_up),
