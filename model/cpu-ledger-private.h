@@ -47,6 +47,7 @@ struct cpu {
     int32_t tid;
     struct cpu_thread *thread; /* NULL: idle or unknown */
     struct cpu_thread *waiters;
+    int64_t lost_until; /* records of it are lost up to here; INT64_MAX: until its next switch */
 };
 
 struct vg_cpu_ledger {

@@ -222,10 +222,29 @@ is_worth_attributing(const struct cpu_thread *thread)
     return process->is_vm || process->maybe_vm;
 }
 
+/* While the records of its CPU are lost nobody sees when a thread gets it. */
+static bool
+is_out_of_sight(const struct vg_cpu_ledger *ledger, int32_t cpu, int64_t now)
+{
+    return cpu != VG_NONE && now < ledger->cpus[cpu].lost_until;
+}
+
+static void
+lose_sight(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t until, int64_t now)
+{
+    set_state(ledger, thread, STATE_UNKNOWN, now);
+    thread->since = MAX(thread->since, until);
+}
+
 static void
 begin_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state kind,
            int32_t cpu, int64_t now)
 {
+    if (is_out_of_sight(ledger, cpu, now)) {
+        lose_sight(ledger, thread, ledger->cpus[cpu].lost_until, now);
+        thread->cpu = cpu;
+        return;
+    }
     set_state(ledger, thread, kind, now);
     note_cpu(thread, cpu);
     thread->charged = now;
@@ -378,6 +397,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     struct cpu *cpu = &ledger->cpus[event->cpu];
     bool is_vcpu;
 
+    cpu->lost_until = 0;
     witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
     struct cpu_thread *prev = cpu->thread;
     /* Who prev is must be known before others are charged for it. */
@@ -424,6 +444,8 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
         ledger->discontinuities++;
         return;
     }
+    if (is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now))
+        lose_sight(ledger, thread, ledger->cpus[event->migrate.dest_cpu].lost_until, now);
     if (!thread->attributed) {
         thread->cpu = event->migrate.dest_cpu;
         return;
@@ -450,9 +472,11 @@ on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
         vg_topology_set_vcpu(ledger->topology, thread->who);
     if (event->type == VG_EVENT_KVM_ENTRY) {
         thread->total.entries++;
+        /* Without the exit between them two entries are one stay. */
         ledger->discontinuities += thread->in_guest;
+        if (!thread->in_guest)
+            thread->guest_since = now;
         thread->in_guest = true;
-        thread->guest_since = now;
     } else {
         thread->total.exits[event->kvm.exit_class]++;
         leave_guest(thread, now);
@@ -486,25 +510,36 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
     struct cpu *cpu = &ledger->cpus[event->cpu];
     charge_waiters(ledger, cpu, now);
     set_holder_unknown(cpu);
+    cpu->lost_until = MAX(cpu->lost_until, event->lost.end_ns);
     for (unsigned int i = 0; i < ledger->threads->len; i++) {
         struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
         if (!thread || thread->cpu != event->cpu || thread->state == STATE_UNSEEN ||
             thread->state == STATE_EXITED)
             continue;
-        int64_t lost_until = MAX(thread->since, event->lost.end_ns);
-        if (thread->state == STATE_BLOCKED)
+        int64_t until = MAX(thread->since, event->lost.end_ns);
+        if (thread->state == STATE_BLOCKED) {
             cpu_thread_account(thread, now);
-        else
-            set_state(ledger, thread, STATE_UNKNOWN, now);
-        thread->since = MAX(thread->since, lost_until);
+            thread->since = MAX(thread->since, until);
+        } else {
+            lose_sight(ledger, thread, until, now);
+        }
     }
+}
+
+/* Between sched_switch and the switch itself the old thread still writes records: of a change of
+ * the address space, or the call stack that belongs to sched_switch. */
+static bool
+may_be_outdated(const struct vg_cpu_ledger *ledger, const struct vg_event *event)
+{
+    return event->type == VG_EVENT_OTHER && event->cpu >= 0 && ledger->cpus[event->cpu].known &&
+           ledger->cpus[event->cpu].tid != event->tid;
 }
 
 /* The context of an event names the thread that wrote it, which therefore runs on that CPU. */
 static void
 learn_context(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 {
-    if (event->tid < 0)
+    if (event->tid < 0 || may_be_outdated(ledger, event))
         return;
     if (event->cpu >= 0)
         witness(ledger, event->cpu, event->tid, now);

@@ -2,7 +2,8 @@
  *
  * Living threads are found through a two-level table indexed by tid, which costs two loads; the
  * ledger does this twice per sched_switch. A thread whose process id nobody told yet gets a process
- * of its own, which is merged into the real one when the process id becomes known.
+ * of its own, which is merged into the real one when the process id becomes known; that of the
+ * first thread of a process is known as soon as any of its threads has told it.
  */
 #include "config.h"
 
@@ -254,7 +255,10 @@ thread_new(vg_topology *topology, int32_t tid)
         thread->slot = topology->threads->len;
         g_ptr_array_add(topology->threads, thread);
     }
-    join(thread, apply_name(topology, process_new(tid, false)));
+    /* A process id is the thread id of its first thread, which cannot be another's as long as the
+     * process lives. */
+    struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(tid));
+    join(thread, process ? process : apply_name(topology, process_new(tid, false)));
     *tid_cell(topology, tid) = thread;
     return thread;
 }
@@ -286,6 +290,19 @@ vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char
         thread->kind = (uint8_t)vg_comm_kind(thread->comm);
 }
 
+static void
+move_to(vg_topology *topology, struct vg_thread *thread, struct vg_process *process)
+{
+    struct vg_process *old = vg_thread_process(thread);
+
+    if (!old->pid_known)
+        merge(topology, old, process);
+    old = thread->process;
+    join(thread, process);
+    leave(topology, old);
+    process_unref(old);
+}
+
 void
 vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t pid)
 {
@@ -298,13 +315,11 @@ vg_topology_set_process(vg_topology *topology, struct vg_thread *thread, int32_t
         process = process_new(pid, true);
         g_hash_table_insert(topology->by_pid, GINT_TO_POINTER(pid), process);
         apply_name(topology, process);
+        struct vg_thread *first = pid <= VG_TID_LIMIT ? vg_topology_find(topology, pid) : NULL;
+        if (first && first != thread && !vg_thread_process(first)->pid_known)
+            move_to(topology, first, process);
     }
-    if (!old->pid_known)
-        merge(topology, old, process);
-    old = thread->process;
-    join(thread, process);
-    leave(topology, old);
-    process_unref(old);
+    move_to(topology, thread, process);
 }
 
 void

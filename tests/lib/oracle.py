@@ -133,6 +133,12 @@ class Oracle:
             self.occupants[who.cpu].append((t, None))
 
     def take(self, ev):
+        handler = getattr(self, "do_" + ev.name, None)
+        if handler is None and self.occupant(ev.cpu) is not None:
+            # The old thread may have written it after its sched_switch.
+            who = self.occupant(ev.cpu)
+            if ev.tid != (0 if who is IDLE else who.tid):
+                return
         if ev.tid == 0:
             self.on_cpu(ev.t, ev.cpu, IDLE)
         elif ev.tid > 0:
@@ -140,7 +146,6 @@ class Oracle:
             if ev.pid >= 0:
                 th.pid = ev.pid
             self.on_cpu(ev.t, ev.cpu, th)
-        handler = getattr(self, "do_" + ev.name, None)
         if handler:
             handler(ev, ev.t, ev.f)
 

@@ -54,9 +54,9 @@ struct slow_history {
     GArray *occupancy;
     GArray *tallies;
     int occupant[SLOW_CPUS]; /* index of the open interval in occupancy, or -1 */
+    int64_t dark[SLOW_CPUS]; /* what happens there before this time is not recorded */
     size_t item;
     int64_t now;
-    int64_t last_cut;
 };
 
 static struct thread *
@@ -259,6 +259,7 @@ play_switch(slow_history *h, const struct vg_event *e)
     int cpu = e->cpu;
     if (cpu < 0)
         return;
+    h->dark[cpu] = 0;
     int32_t prev = e->sched_switch.prev_tid;
     int32_t next = e->sched_switch.next_tid;
     play_evidence(h, cpu, prev);
@@ -280,6 +281,19 @@ play_switch(slow_history *h, const struct vg_event *e)
     run_on(h, thread, cpu);
 }
 
+/* A thread that waits for a CPU of which nothing is recorded just now cannot be followed. */
+static void
+wait_for(slow_history *h, int thread, enum state kind, int cpu)
+{
+    int64_t light = cpu >= 0 ? h->dark[cpu] : INT64_MIN;
+    if (h->now >= light) {
+        set_state(h, thread, kind, cpu);
+        return;
+    }
+    set_state(h, thread, LOST_TRACK, cpu);
+    interval_at(h->segments, thread_at(h, thread)->segment)->from = light;
+}
+
 static void
 play_wakeup(slow_history *h, int32_t tid, int target_cpu)
 {
@@ -290,7 +304,7 @@ play_wakeup(slow_history *h, int32_t tid, int target_cpu)
     if (t->state == RUNNING || is_waiting(t))
         return;
     note(h, thread, WAKEUP, 0);
-    set_state(h, thread, WOKEN, target_cpu >= 0 ? target_cpu : t->cpu);
+    wait_for(h, thread, WOKEN, target_cpu >= 0 ? target_cpu : t->cpu);
 }
 
 static void
@@ -303,21 +317,9 @@ play_migrate(slow_history *h, int32_t tid, int dest_cpu)
     if (t->state == RUNNING)
         note(h, -1, DISCONTINUITY, 0);
     else if (is_waiting(t))
-        set_state(h, thread, t->state, dest_cpu);
+        wait_for(h, thread, t->state, dest_cpu);
     else
         t->cpu = dest_cpu;
-}
-
-/* A second entry without an exit: the first one's time counts only where a window that has been
- * handed out already holds it. */
-static void
-restart_guest(slow_history *h, struct thread *t)
-{
-    struct interval *guest = interval_at(h->guests, t->guest);
-    guest->to = MAX(guest->from, h->last_cut);
-    guest->to_item = h->item;
-    t->guest = -1;
-    note(h, -1, DISCONTINUITY, 0);
 }
 
 static void
@@ -338,8 +340,8 @@ play_kvm(slow_history *h, const struct vg_event *e)
     }
     note(h, thread, ENTRY, 0);
     if (t->guest >= 0)
-        restart_guest(h, t);
-    if (t->state == RUNNING)
+        note(h, -1, DISCONTINUITY, 0);
+    else if (t->state == RUNNING)
         t->guest = open_interval(h, h->guests, thread, RUNNING, t->cpu);
 }
 
@@ -358,6 +360,18 @@ play_lost(slow_history *h, int cpu, int64_t end_ns)
         interval_at(h->segments, t->segment)->from = resume;
     }
     occupy(h, cpu, NOBODY);
+    h->dark[cpu] = MAX(h->dark[cpu], end_ns);
+}
+
+/* Of records that mean nothing themselves some are late: the old thread wrote them, although the
+ * CPU is the next one's. */
+static bool
+is_late(const slow_history *h, const struct vg_event *e)
+{
+    if (e->type != VG_EVENT_OTHER || e->cpu < 0 || occupant_of(h, e->cpu) == NOBODY)
+        return false;
+    int who = occupant_of(h, e->cpu);
+    return e->tid != (who == IDLE ? 0 : thread_at(h, who)->tid);
 }
 
 static void
@@ -370,7 +384,8 @@ play_event(slow_history *h, const struct vg_event *e)
         play_switch(h, e);
         return;
     }
-    play_evidence(h, e->cpu, e->tid);
+    if (!is_late(h, e))
+        play_evidence(h, e->cpu, e->tid);
     if (e->type == VG_EVENT_SCHED_WAKEUP ||
         (e->type == VG_EVENT_SCHED_WAKING && h->script->use_waking))
         play_wakeup(h, e->wakeup.tid, e->wakeup.target_cpu);
@@ -390,7 +405,6 @@ slow_history_new(const struct slow_script *script)
     slow_history *h = g_new0(slow_history, 1);
     h->script = script;
     h->now = INT64_MIN;
-    h->last_cut = INT64_MIN;
     h->threads = g_array_new(FALSE, TRUE, sizeof(struct thread));
     h->segments = g_array_new(FALSE, TRUE, sizeof(struct interval));
     h->guests = g_array_new(FALSE, TRUE, sizeof(struct interval));
@@ -402,8 +416,6 @@ slow_history_new(const struct slow_script *script)
         const struct slow_item *item = &g_array_index(script->items, struct slow_item, h->item);
         if (item->op == SLOW_EVENT)
             play_event(h, &item->event);
-        else if (item->op != SLOW_READ)
-            h->last_cut = item->t_ns;
     }
     return h;
 }

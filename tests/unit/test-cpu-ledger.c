@@ -268,7 +268,7 @@ test_other_occupant_than_known(void **state)
     struct host *h = *state;
     feed_switch(h, 100, 0, 0, VG_PREV_RUNNABLE, 11);
     feed(h, 110, VG_EVENT_KVM_ENTRY, 0, 11);
-    feed(h, 150, VG_EVENT_OTHER, 0, 40); /* 11 must have left somehow: the rest of its time */
+    feed(h, 150, VG_EVENT_KVM_EXIT, 0, 40); /* 11 must have left somehow: the rest of its time */
     feed_switch(h, 180, 0, 40, VG_PREV_BLOCKED, 11);
     expect_task(h, 200, 11, 50 + 20, 0, 0, 30);
     expect_task(h, 200, 40, 30, 0, 0, 20);
@@ -277,6 +277,25 @@ test_other_occupant_than_known(void **state)
     vg_cpu_ledger_read_period(h->ledger, 200, false, &w);
     assert_int_equal(vm_in(&w, 10)->cpu.guest_ns, 40); /* cut where it lost the CPU */
     vg_window_clear(&w);
+}
+
+/* The old thread writes a record after its switch-out: of its call stack, or its address space. */
+static void
+test_late_record_of_the_old_thread(void **state)
+{
+    struct host *h = *state;
+    feed_switch(h, 100, 0, 0, VG_PREV_RUNNABLE, 11);
+    feed(h, 100, VG_EVENT_OTHER, 0, 0);
+    feed_switch(h, 140, 0, 11, VG_PREV_RUNNABLE, 21);
+    feed(h, 141, VG_EVENT_OTHER, 0, 11);
+    feed_switch(h, 170, 0, 21, VG_PREV_EXITED, 40);
+    feed(h, 171, VG_EVENT_OTHER, 0, 21);
+    feed(h, 180, VG_EVENT_OTHER, 1, 41); /* nothing is known of CPU 1: this tells */
+    expect_task(h, 200, 11, 40, 60, 0, 0);
+    expect_task(h, 200, 21, 30, 0, 0, 0);
+    expect_task(h, 200, 40, 30, 0, 0, 0);
+    expect_task(h, 200, 41, 20, 0, 0, 0);
+    assert_int_equal(discontinuities_at(h, 200), 0);
 }
 
 static void
@@ -360,7 +379,7 @@ test_entry_without_exit(void **state)
     vg_cpu_ledger_read_period(h->ledger, 200, true, &w);
     struct vg_cpu_figures f = task_in(&w, 11);
     expect_times(&f, 100, 0, 0, 0);
-    assert_int_equal(f.guest_ns, 10);
+    assert_int_equal(f.guest_ns, 50);
     assert_int_equal(f.entries, 2);
     assert_int_equal(f.exits[VG_EXIT_HLT], 2);
     assert_int_equal(w.discontinuities, 1);
@@ -420,6 +439,37 @@ test_loss_ends_at_the_next_record(void **state)
     feed_switch(h, 200, 0, 11, VG_PREV_BLOCKED, 0);
     expect_task(h, 300, 11, 50, 0, 0, 100);
     assert_int_equal(discontinuities_at(h, 300), 0);
+}
+
+/* Who is woken on a CPU whose records are lost cannot be followed: its wait is not made up. */
+static void
+test_wakeup_into_a_loss(void **state)
+{
+    struct host *h = *state;
+    feed_switch(h, 50, 0, 11, VG_PREV_BLOCKED, 12);
+    feed_switch(h, 60, 0, 12, VG_PREV_RUNNABLE, 40);
+    feed_loss(h, 100, 300, 1);
+    feed_wakeup(h, 150, VG_EVENT_SCHED_WAKEUP, 11, 1);
+    feed_migrate(h, 160, 12, 1); /* waits, and is pulled over there */
+    feed_switch(h, 400, 1, 30, VG_PREV_BLOCKED, 11);
+    expect_task(h, 450, 11, 50, 0, 0, 100 + 100);
+    expect_task(h, 450, 12, 10, 100, 0, 150);
+    assert_int_equal(discontinuities_at(h, 450), 0);
+}
+
+static void
+test_loss_without_an_end(void **state)
+{
+    struct host *h = *state;
+    feed_switch(h, 50, 0, 11, VG_PREV_BLOCKED, 12);
+    feed_loss(h, 100, INT64_MAX, 1);
+    feed_wakeup(h, 150, VG_EVENT_SCHED_WAKEUP, 11, 1);
+    feed_wakeup(h, 170, VG_EVENT_SCHED_WAKEUP, 21, 1);
+    feed_switch(h, 300, 1, 40, VG_PREV_BLOCKED, 0); /* CPU 1 is seen again */
+    feed_wakeup(h, 310, VG_EVENT_SCHED_WAKEUP, 11, 1);
+    feed_switch(h, 330, 1, 0, VG_PREV_RUNNABLE, 11);
+    expect_task(h, 400, 11, 70, 0, 20, 100);
+    expect_task(h, 400, 21, 0, 0, 0, 0); /* not a word of it since */
 }
 
 static void
@@ -577,6 +627,7 @@ main(void)
         LEDGER_TEST(test_missed_wakeup_is_no_discontinuity),
         LEDGER_TEST(test_wait_keeps_its_kind),
         LEDGER_TEST(test_other_occupant_than_known),
+        LEDGER_TEST(test_late_record_of_the_old_thread),
         LEDGER_TEST(test_runs_on_two_cpus),
         LEDGER_TEST(test_found_running_without_switch_in),
         LEDGER_TEST(test_time_runs_backwards),
@@ -586,6 +637,8 @@ main(void)
         LEDGER_TEST(test_guest_over_window_edges),
         LEDGER_TEST(test_loss_of_records),
         LEDGER_TEST(test_loss_ends_at_the_next_record),
+        LEDGER_TEST(test_wakeup_into_a_loss),
+        LEDGER_TEST(test_loss_without_an_end),
         LEDGER_TEST(test_loss_over_a_window_edge),
         LEDGER_TEST(test_exit_and_reuse_of_a_tid),
         LEDGER_TEST(test_ended_tasks_are_forgotten),

@@ -226,6 +226,28 @@ test_guess_with_the_right_number(void **state)
     assert_int_equal(vg_thread_process(vcpu)->threads, 2);
 }
 
+/* The first thread of a process has its number: seen before the process or after it, named by the
+ * VM map or not, it never is a VM of its own. */
+static void
+test_first_thread_of_a_process(void **state)
+{
+    vg_topology *t = *state;
+    assert_int_equal(vg_topology_name_vm(t, 100, "a", NULL, NULL), 0);
+    assert_int_equal(vg_topology_name_vm(t, 200, "b", NULL, NULL), 0);
+    struct vg_thread *first = new_thread(t, 100, 0, NULL);
+    struct vg_thread *vcpu = new_thread(t, 101, 100, "CPU 0/KVM");
+    assert_ptr_equal(vg_thread_process(first), vg_thread_process(vcpu));
+    assert_string_equal(vg_thread_process(first)->name, "a");
+    struct vg_thread *other_vcpu = new_thread(t, 201, 200, "CPU 0/KVM");
+    struct vg_thread *other_first = new_thread(t, 200, 0, NULL);
+    assert_ptr_equal(vg_thread_process(other_first), vg_thread_process(other_vcpu));
+    assert_true(vg_thread_process(other_first)->pid_known);
+    unsigned vms = 0;
+    for (uint32_t i = 0; i < vg_topology_process_count(t); i++)
+        vms += !vg_topology_process_at(t, i)->merged_into;
+    assert_int_equal(vms, 2);
+}
+
 static void
 test_set_vcpu_by_guest_entry(void **state)
 {
@@ -435,6 +457,7 @@ main(void)
         TOPOLOGY_TEST(test_threads_never_move),
         TOPOLOGY_TEST(test_guesses_become_one_process),
         TOPOLOGY_TEST(test_guess_with_the_right_number),
+        TOPOLOGY_TEST(test_first_thread_of_a_process),
         TOPOLOGY_TEST(test_set_vcpu_by_guest_entry),
         TOPOLOGY_TEST(test_kind_is_learnt),
         TOPOLOGY_TEST(test_reuse_of_a_tid),
