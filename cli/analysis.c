@@ -130,6 +130,11 @@ finish(struct run *run, GError **err)
     if (!run->begun)
         return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
                         name, run->last);
+    if (!run->analysis->recording->has_switch)
+        vg_recording_problem(
+            run->analysis->recording, name, 0,
+            "no sched_switch was found: who ran and who waited is not known; is it "
+            "recorded, and is the trace of a form that vgpuctl(1) names?");
     int64_t end = run->ended ? options->end_ns : run->last;
     if (advance_to(run, end, err) < 0 || close_window(run, end, err) < 0)
         return -1;

@@ -266,7 +266,7 @@ analyze_one(struct analyze_args *args, vg_recording *take_recording, GError **er
     g_autoptr(vg_snapshot) snapshot = vg_trace_args_snapshot(&args->trace, analysis, err);
     if (snapshot && (!args->snapshot || write_snapshot(args, snapshot, err) == 0))
         doc = vg_analysis_to_json(analysis, snapshot, args->trace.host_name);
-    vg_trace_args_warn(analysis->recording);
+    vg_trace_args_warn(analysis);
     vg_analysis_free(analysis);
     return doc;
 }

@@ -16,6 +16,10 @@
 #define WINDOW_MAX_S       86400.0
 #define PROBLEMS_ON_STDERR 5
 
+/* So many discontinuities, if they are more than 1 % of the records, are worth a word. A lost
+ * record leaves one or two. */
+#define DISCONTINUITIES_TOLD 20
+
 enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
 
 static const struct argp_option options[] = {
@@ -215,9 +219,11 @@ vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysi
 }
 
 void
-vg_trace_args_warn(const vg_recording *recording)
+vg_trace_args_warn(const struct vg_analysis *analysis)
 {
+    const vg_recording *recording = analysis->recording;
     const struct vg_trace_problems *problems = &recording->problems;
+    uint64_t odd = analysis->period.discontinuities;
 
     for (unsigned int i = 0; i < problems->list->len && i < PROBLEMS_ON_STDERR; i++) {
         const struct vg_trace_problem *problem = g_ptr_array_index(problems->list, i);
@@ -230,4 +236,10 @@ vg_trace_args_warn(const vg_recording *recording)
     if (more > 0)
         vg_cli_warn("%s: %" G_GUINT64_FORMAT " more problems; -o json lists the first %d",
                     recording->name, more, VG_TRACE_PROBLEMS_MAX);
+    if (odd >= DISCONTINUITIES_TOLD && odd > recording->events / 100)
+        vg_cli_warn(
+            "%s: %" G_GUINT64_FORMAT
+            " of its records contradict those before them: some are missing, twice there or "
+            "out of order, and the figures are not reliable",
+            recording->name, odd);
 }

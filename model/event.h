@@ -15,6 +15,9 @@
 /* Latest time an event can have: 146 years. Leaves room for a window or a clock offset on top. */
 #define VG_TIME_MAX (INT64_C(1) << 62)
 
+/* Of a record that tells what was so before the recording: it has no time of its own. */
+#define VG_TIME_UNKNOWN INT64_MIN
+
 /* Highest thread id a Linux kernel hands out (PID_MAX_LIMIT); CPU numbers are below VG_CPU_LIMIT,
  * which is what NR_CPUS allows at most. */
 #define VG_TID_LIMIT 4194304

@@ -24,15 +24,19 @@ learn_state_shift(struct vg_adapt_env *env, int32_t prev_tid, bool is_running, b
 }
 
 /* State letters as TASK_STATE_TO_CHAR_STR and the sched_switch print format spell them. A '+'
- * marks a thread that was preempted; several states are joined by '|'. */
+ * marks a thread that was preempted; several states are joined by '|'. trace-cmd writes x for 0x40,
+ * which is an exit before kernel 4.14, where X and Z do not occur, and parked since. */
 static bool
-parse_prev_state(const char *text, bool is_shifted, uint8_t *ret)
+parse_prev_state(struct vg_adapt_env *env, const char *text, uint8_t *ret)
 {
+    bool is_shifted = env->state_shift == VG_SHIFT_ONE_BIT;
+
+    env->shows_exits |= strpbrk(text, "XZ") != NULL;
     if (strchr(text, '+') || strcmp(text, is_shifted ? "S" : "R") == 0)
         *ret = VG_PREV_RUNNABLE;
-    else if (strpbrk(text, is_shifted ? "ZP" : "XxZ"))
+    else if (strpbrk(text, is_shifted ? "ZP" : "XZ") || (text[0] == 'x' && !env->shows_exits))
         *ret = VG_PREV_EXITED;
-    else if (text[0] && strspn(text, "RSDTtKWPNI|") == strlen(text))
+    else if (text[0] && strspn(text, "RSDTtKWPNIx|") == strlen(text))
         *ret = VG_PREV_BLOCKED;
     else
         return false;
@@ -60,7 +64,7 @@ read_prev_state(const struct vg_binding *binding, struct vg_adapt_env *env, cons
         return false;
     learn_state_shift(env, event->sched_switch.prev_tid, strcmp(text, "R") == 0,
                       strcmp(text, "S") == 0);
-    return parse_prev_state(text, env->state_shift == VG_SHIFT_ONE_BIT, ret);
+    return parse_prev_state(env, text, ret);
 }
 
 static const char *

@@ -67,6 +67,8 @@ vg_binding_init(struct vg_binding *binding, const char *event_name,
 {
     binding->reader = reader;
     binding->adapter = find_adapter(event_name);
+    binding->is_perf_record =
+        strncmp(event_name, "perf_", 5) == 0 || strncmp(event_name, "PERF_RECORD_", 12) == 0;
     for (size_t i = 0; i < VG_SLOT_MAX; i++)
         binding->handle[i] = -1;
     for (size_t i = 0; i < sizeof(contexts) / sizeof(contexts[0]); i++) {
@@ -88,6 +90,7 @@ vg_binding_init(struct vg_binding *binding, const char *event_name,
 void
 vg_adapt_env_init(struct vg_adapt_env *env, const char *release)
 {
+    env->shows_exits = false;
     env->state_max_bit = vg_state_max_bit(release);
     env->state_shift = vg_state_may_be_shifted(release) ? VG_SHIFT_UNKNOWN : VG_SHIFT_NONE;
 }

@@ -83,6 +83,7 @@ enum vg_state_shift { VG_SHIFT_UNKNOWN, VG_SHIFT_NONE, VG_SHIFT_ONE_BIT };
 struct vg_adapt_env {
     int64_t state_max_bit; /* vg_state_max_bit() of the recorded kernel */
     enum vg_state_shift state_shift;
+    bool shows_exits; /* as X or Z, which tells that trace-cmd's x is no exit */
 };
 
 /* release: `uname -r` of the recorded kernel, NULL if unknown. */
@@ -92,6 +93,7 @@ void vg_adapt_env_init(struct vg_adapt_env *env, const char *release);
 struct vg_binding {
     const struct vg_adapter *adapter; /* NULL: VG_EVENT_OTHER, only the context is read */
     const struct vg_field_reader *reader;
+    bool is_perf_record;     /* of perf itself, about processes; no tracepoint */
     int handle[VG_SLOT_MAX]; /* -1: absent */
 };
 

@@ -14,10 +14,14 @@
 
 #include "base/error.h"
 #include "trace/ctf-memory.h"
+#include "trace/ctf-merge.h"
 #include "trace/ctf-stream.h"
 
-/* Directories below a path: deeper than any tracer nests, shallow enough for a link that loops. */
-#define TREE_DEPTH_MAX 16
+/* Levels of directories below a path: deeper than anybody nests. */
+#define TREE_DEPTH_MAX 64
+
+/* Header and context of a packet: no two streams of a trace have these in common. */
+#define COPY_HEAD_SIZE 84
 
 /* How many events are read between two calls of ctf_memory_release(): about 8 MiB of trace. */
 #define EVENTS_PER_RELEASE 131072
@@ -25,15 +29,11 @@
 struct ctf_recording {
     vg_recording base;
     char *clock_key;
-    GPtrArray *traces;  /* struct ctf_trace, owned */
-    GPtrArray *streams; /* struct ctf_stream, owned */
-    GPtrArray *dirs;    /* char *: where mapped stream files may lie, without links */
-    /* A binary heap of the streams that still have events, earliest on top. */
-    struct ctf_stream **heap;
-    size_t heap_size;
-    bool started;
-    int64_t bytes;      /* of all stream files */
-    GArray *unobserved; /* struct vg_event: to be delivered next */
+    GPtrArray *traces;       /* struct ctf_trace, owned */
+    GPtrArray *streams;      /* struct ctf_stream, owned */
+    GPtrArray *dirs;         /* char *: where mapped stream files may lie, without links */
+    struct ctf_merge *merge; /* NULL: nothing was read yet */
+    int64_t bytes;           /* of all stream files */
 };
 
 /* ---- finding traces ---- */
@@ -98,10 +98,17 @@ find_traces(struct vg_ctf_tree *tree, const char *path, unsigned int depth, GPtr
     g_ptr_array_sort(names, compare_strings);
     if (is_regular(metadata))
         g_ptr_array_add(found, g_strdup(path));
-    for (unsigned int i = 0; depth < TREE_DEPTH_MAX && i < names->len; i++) {
+    for (unsigned int i = 0; i < names->len; i++) {
         const char *below = g_ptr_array_index(names, i);
-        if (is_new_directory(tree, below))
+        if (!is_new_directory(tree, below))
+            continue;
+        if (depth < TREE_DEPTH_MAX) {
             find_traces(tree, below, depth + 1, found);
+            continue;
+        }
+        g_autofree char *what =
+            g_strdup_printf("not looked into: more than %d levels of directories", TREE_DEPTH_MAX);
+        g_ptr_array_add(tree->troubles, vg_trace_problem_new(below, 0, what));
     }
 }
 
@@ -116,8 +123,8 @@ vg_ctf_tree_add(struct vg_ctf_tree *tree, const char *path, GError **err)
     find_traces(tree, path, 0, found);
     if (found->len == 0 && tree->troubles->len > troubles) {
         const struct vg_trace_problem *trouble = g_ptr_array_index(tree->troubles, troubles);
-        return vg_error(err, VG_E_DENIED, "no CTF trace to be seen in '%s': %s", path,
-                        trouble->what);
+        return vg_error(err, VG_E_DENIED, "no CTF trace to be seen in '%s': %s: %s", path,
+                        trouble->file, trouble->what);
     }
     if (found->len == 0)
         return vg_error(err, VG_E_NOT_FOUND,
@@ -161,6 +168,55 @@ list_streams(struct ctf_recording *recording, struct ctf_trace *trace)
     }
     if (dir)
         g_dir_close(dir);
+    g_ptr_array_sort(trace->paths, compare_strings);
+}
+
+/* The stream file among the first n that begins with the same packet; NULL if there is none. */
+static const char *
+find_original(const struct ctf_trace *trace, unsigned int n, const uint8_t *head)
+{
+    for (unsigned int i = 0; i < n; i++) {
+        const char *path = g_ptr_array_index(trace->paths, i);
+        CTF_AUTO_FILE file = {.fd = -1};
+        uint8_t other[COPY_HEAD_SIZE];
+        if (ctf_file_open(&file, path, NULL) == 0 &&
+            pread(file.fd, other, sizeof(other), 0) == (ssize_t)sizeof(other) &&
+            memcmp(other, head, sizeof(other)) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+static int
+longest_first(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    int64_t more = ctf_file_size(y) - ctf_file_size(x);
+
+    return more != 0 ? (more > 0) - (more < 0) : strcmp(x, y);
+}
+
+/* A copy that somebody left beside a stream file would count its events twice. */
+static void
+leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
+{
+    g_ptr_array_sort(trace->paths, longest_first);
+    for (unsigned int i = 0; i < trace->paths->len;) {
+        const char *path = g_ptr_array_index(trace->paths, i);
+        uint8_t head[COPY_HEAD_SIZE];
+        const char *original = NULL;
+        CTF_AUTO_FILE file = {.fd = -1};
+        if (ctf_file_open(&file, path, NULL) == 0 &&
+            pread(file.fd, head, sizeof(head), 0) == (ssize_t)sizeof(head))
+            original = find_original(trace, i, head);
+        if (!original) {
+            i++;
+            continue;
+        }
+        vg_recording_problem(&recording->base, path, 0,
+                             "left out: it begins with the same packet as '%s'", original);
+        g_ptr_array_remove_index(trace->paths, i);
+    }
     g_ptr_array_sort(trace->paths, compare_strings);
 }
 
@@ -428,7 +484,6 @@ open_trace(const char *dir)
     struct ctf_trace *trace = g_new0(struct ctf_trace, 1);
 
     vg_recording_init(&recording->base, &ctf_ops, dir);
-    recording->unobserved = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->traces = g_ptr_array_new_with_free_func(trace_free);
     recording->streams = g_ptr_array_new_with_free_func(stream_free);
     trace->dir = g_strdup(dir);
@@ -439,6 +494,7 @@ open_trace(const char *dir)
     trace->paths = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(recording->traces, trace);
     list_streams(recording, trace);
+    leave_copies_out(recording, trace);
     ctf_layout_learn(&trace->layout, trace->dir, trace->paths);
     tell_missing_streams(recording, trace);
     open_streams(recording, trace);
@@ -462,6 +518,7 @@ describe_recording(struct ctf_recording *recording)
         }
         any = true;
         recording->base.has_wakeup |= stream->has_wakeup;
+        recording->base.has_switch |= stream->comm_from_switches;
     }
     return any;
 }
@@ -492,6 +549,7 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     from->traces = g_ptr_array_new();
     from->dirs = g_ptr_array_new();
     to->base.has_wakeup |= from->base.has_wakeup;
+    to->base.has_switch |= from->base.has_switch;
     to->base.rejected += from->base.rejected;
     to->base.backwards += from->base.backwards;
     to->bytes += from->bytes;
@@ -586,92 +644,7 @@ vg_ctf_open(const struct vg_ctf_tree *tree, GPtrArray *recordings, GError **err)
     return 0;
 }
 
-/* ---- the merge ---- */
-
-/* Streams with equal times keep the order in which they were found. */
-static bool
-is_before(struct ctf_stream *a, struct ctf_stream *b)
-{
-    int64_t ta = a->queue[a->head].ts_ns, tb = b->queue[b->head].ts_ns;
-
-    return ta != tb ? ta < tb : a->index < b->index;
-}
-
-static void
-sift_down(struct ctf_recording *recording, size_t at)
-{
-    struct ctf_stream **heap = recording->heap;
-    struct ctf_stream *moved = heap[at];
-
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= recording->heap_size)
-            break;
-        if (child + 1 < recording->heap_size && is_before(heap[child + 1], heap[child]))
-            child++;
-        if (!is_before(heap[child], moved))
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moved;
-}
-
-static void
-start(struct ctf_recording *recording)
-{
-    bool any_switch = false;
-
-    recording->started = true;
-    recording->heap = g_new0(struct ctf_stream *, recording->streams->len);
-    for (unsigned int i = 0; i < recording->streams->len; i++) {
-        struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
-        stream->index = i;
-        any_switch |= stream->comm_from_switches;
-        if (!ctf_stream_peek(stream))
-            continue;
-        recording->heap[recording->heap_size++] = stream;
-    }
-    if (!any_switch)
-        vg_recording_problem(&recording->base, recording->base.name, 0,
-                             "no sched_switch was recorded: who ran and who waited is not known");
-    for (size_t i = recording->heap_size / 2; i-- > 0;)
-        sift_down(recording, i);
-}
-
-/* Whether all traces that have begun have ended, and others are still to come. */
-static bool
-is_between_traces(const struct ctf_recording *recording)
-{
-    for (size_t i = 0; i < recording->heap_size; i++) {
-        if (recording->heap[i]->trace->begun)
-            return false;
-    }
-    return recording->heap_size > 0;
-}
-
-/* A stream has no more events. Between two traces of one clock nobody looks: what the threads do
- * then is not observed until the next trace speaks of their CPUs. */
-static void
-end_stream(struct ctf_recording *recording, int64_t now)
-{
-    if (!is_between_traces(recording))
-        return;
-    for (unsigned int i = 0; i < recording->streams->len; i++) {
-        const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
-        const struct vg_event event = {
-            .ts_ns = now,
-            .type = VG_EVENT_LOST,
-            .cpu = (int16_t)stream->cpu,
-            .tid = VG_NONE,
-            .pid = VG_NONE,
-            .stream = stream->index,
-            .lost.end_ns = INT64_MAX,
-        };
-        if (stream->trace->begun && stream->cpu != VG_NONE)
-            g_array_append_val(recording->unobserved, event);
-    }
-}
+/* ---- reading ---- */
 
 static int
 next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
@@ -679,26 +652,10 @@ next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
     struct ctf_recording *recording = (struct ctf_recording *)base;
 
     (void)err;
-    if (!recording->started)
-        start(recording);
-    if (recording->unobserved->len > 0) {
-        unsigned int last = recording->unobserved->len - 1;
-        *ret_event = g_array_index(recording->unobserved, struct vg_event, last);
-        g_array_set_size(recording->unobserved, last);
-        return 1;
-    }
-    if (recording->heap_size == 0)
+    if (!recording->merge)
+        recording->merge = ctf_merge_new(base, recording->streams);
+    if (!ctf_merge_next(recording->merge, ret_event))
         return 0;
-    struct ctf_stream *top = recording->heap[0];
-    *ret_event = *ctf_stream_peek(top);
-    ctf_stream_pop(top);
-    top->trace->begun = true;
-    if (!ctf_stream_peek(top)) {
-        recording->heap[0] = recording->heap[--recording->heap_size];
-        end_stream(recording, ret_event->ts_ns);
-    }
-    if (recording->heap_size > 0)
-        sift_down(recording, 0);
     if (ret_event->type != VG_EVENT_LOST && ++base->events % EVENTS_PER_RELEASE == 0)
         ctf_memory_release(recording->dirs);
     return 1;
@@ -720,12 +677,11 @@ recording_free(vg_recording *base)
 {
     struct ctf_recording *recording = (struct ctf_recording *)base;
 
+    ctf_merge_free(recording->merge);
     g_ptr_array_unref(recording->streams);
     g_ptr_array_unref(recording->traces);
     g_ptr_array_unref(recording->dirs);
-    g_array_unref(recording->unobserved);
     g_free(recording->clock_key);
-    g_free(recording->heap);
     vg_recording_clear(base);
     g_free(recording);
 }

@@ -141,6 +141,9 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         vg_adapt_env_init(&stream->trace->env, release ? release : env_string(trace, "release"));
     stream->trace->env_known = true;
     stream->after_end_ns = tolerated_after_end(trace);
+    const char *tracer = env_string(trace, "tracer_name");
+    stream->has_coverage = tracer && g_str_has_prefix(tracer, "lttng");
+    stream->is_of_one_cpu = stream->has_coverage || g_strcmp0(tracer, "perf") == 0;
     const char *hostname = env_string(trace, "hostname");
     stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
@@ -186,6 +189,10 @@ queue_commit(struct ctf_stream *stream)
 {
     struct vg_event *event = &stream->queue[stream->fill];
 
+    stream->last_rejected = false;
+    stream->fill++;
+    if (event->ts_ns == VG_TIME_UNKNOWN)
+        return;
     if (stream->any && event->ts_ns < stream->last_ts) {
         if (event->type != VG_EVENT_LOST)
             stream->recording->backwards++;
@@ -199,8 +206,6 @@ queue_commit(struct ctf_stream *stream)
     }
     stream->last_ts = event->ts_ns;
     stream->any = true;
-    stream->last_rejected = false;
-    stream->fill++;
 }
 
 static bool
@@ -280,6 +285,9 @@ on_event(struct ctf_stream *stream, const bt_message *message)
         reject(stream, why);
         return;
     }
+    /* perf first describes the processes that are there already, at time 0 or while it starts. */
+    if (binding->is_perf_record && !stream->any)
+        event->ts_ns = VG_TIME_UNKNOWN;
     queue_commit(stream);
 }
 
@@ -377,6 +385,30 @@ latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, i
     return MAX(end_ns, begin_ns) + stream->after_end_ns;
 }
 
+/* Reported loss says more of the time between two packets than that nothing was recorded. */
+static void
+follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t begin_ns)
+{
+    int64_t end_ns;
+
+    if (!stream->has_coverage)
+        return;
+    if (stream->begin_ns == INT64_MAX)
+        stream->begin_ns = begin_ns;
+    if (stream->covered_ns != CTF_COVERAGE_UNKNOWN && begin_ns > stream->covered_ns &&
+        !stream->loss_pending) {
+        *queue_slot(stream) = (struct vg_event){
+            .ts_ns = stream->last_ts,
+            .type = CTF_EVENT_PAUSE,
+            .lost = {.events = (uint64_t)stream->covered_ns, .end_ns = begin_ns},
+        };
+        queue_commit(stream);
+    }
+    stream->covered_ns = CTF_COVERAGE_UNKNOWN;
+    if (head->has_times && head->end >= head->begin && cycles_to_ns(stream, head->end, &end_ns))
+        stream->covered_ns = MAX(end_ns, begin_ns);
+}
+
 static void
 on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
 {
@@ -413,6 +445,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
               &begin_ns);
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
+    follow_coverage(stream, &head, begin_ns);
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
     stream->packet_fill = stream->fill;
@@ -537,6 +570,20 @@ tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size
                              dropped, error ? error->message : "");
 }
 
+/* Time of the last event that is left; false if there is none. */
+static bool
+find_last_time(const struct ctf_stream *stream, int64_t *ret)
+{
+    for (size_t i = stream->fill; i > stream->head; i--) {
+        if (stream->queue[i - 1].ts_ns != VG_TIME_UNKNOWN) {
+            *ret = stream->queue[i - 1].ts_ns;
+            return true;
+        }
+    }
+    *ret = stream->delivered ? stream->delivered_ts : stream->packet_begin_ns;
+    return stream->delivered;
+}
+
 /* The decoder gave up. */
 static void
 on_failure(struct ctf_stream *stream, const GError *error)
@@ -551,11 +598,7 @@ on_failure(struct ctf_stream *stream, const GError *error)
     }
     stream->visible = stream->fill;
     tell_damage(stream, bad, error, dropped);
-    if (stream->fill > stream->head)
-        stream->last_ts = stream->queue[stream->fill - 1].ts_ns;
-    else
-        stream->last_ts = stream->delivered ? stream->delivered_ts : stream->packet_begin_ns;
-    stream->any = stream->fill > stream->head || stream->delivered;
+    stream->any = find_last_time(stream, &stream->last_ts);
     note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
     g_clear_pointer(&stream->graph, ctf_graph_unref);
     if (!is_cut(stream))
@@ -629,6 +672,8 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
     stream->latest_ns = INT64_MAX;
+    stream->begin_ns = INT64_MAX;
+    stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     stream->file.fd = -1;
     stream->bindings = g_ptr_array_new_with_free_func(g_free);
     if (!graph)
@@ -662,8 +707,11 @@ ctf_stream_peek(struct ctf_stream *stream)
 void
 ctf_stream_pop(struct ctf_stream *stream)
 {
-    stream->delivered_ts = stream->queue[stream->head++].ts_ns;
-    stream->delivered = true;
+    int64_t ts_ns = stream->queue[stream->head++].ts_ns;
+    if (ts_ns != VG_TIME_UNKNOWN) {
+        stream->delivered_ts = ts_ns;
+        stream->delivered = true;
+    }
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
 }

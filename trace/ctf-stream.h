@@ -13,6 +13,12 @@
 #include "trace/ctf-repair.h"
 #include "trace/recording.h"
 
+/* In the queue only, at the time of the event before it: no packet covers the time from
+ * lost.events to lost.end_ns. */
+#define CTF_EVENT_PAUSE VG_EVENT_TYPE_MAX
+
+#define CTF_COVERAGE_UNKNOWN INT64_MIN
+
 /* What the streams of one trace directory share. */
 struct ctf_trace {
     char *dir;
@@ -38,6 +44,8 @@ struct ctf_stream {
     int64_t clock_offset_ns;
     char *hostname; /* or NULL */
     bool has_wakeup;
+    bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
+    bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
     int64_t after_end_ns; /* how much later than the end of its packet an event may be */
     bool comm_from_switches;
     GPtrArray *bindings; /* struct vg_binding by event class id */
@@ -62,12 +70,19 @@ struct ctf_stream {
     bool reject_told;   /* that one was left out in this packet */
     int64_t latest_ns;  /* no event of this packet can be later */
     int64_t packet_begin_ns;
+    int64_t begin_ns;   /* of the first packet; INT64_MAX unknown */
+    int64_t covered_ns; /* end of the last packet, or CTF_COVERAGE_UNKNOWN */
     int32_t cpu;
 
     bool loss_pending; /* a VG_EVENT_LOST to put in before the next packet */
     struct vg_event loss;
     bool backwards_told;
     bool cpu_told;
+
+    /* For the merge. */
+    bool pauses; /* from pause_begin_ns (INT64_MIN: ever since) to pause_end_ns */
+    int64_t pause_begin_ns;
+    int64_t pause_end_ns;
 };
 
 /* port of graph, which is shared; or, with graph NULL, the readable part of path. */

@@ -12,6 +12,9 @@
 #include "trace/ctf-read.h"
 #include "trace/text-read.h"
 
+/* So many processes are told of before the first event that has a time; there cannot be more. */
+#define HELD_MAX ((unsigned int)VG_TID_LIMIT)
+
 struct vg_trace_problem *
 vg_trace_problem_new(const char *file, int64_t offset, const char *what)
 {
@@ -39,6 +42,7 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
     recording->ops = ops;
     recording->name = g_strdup(name);
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
+    recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
 }
 
 void
@@ -47,6 +51,7 @@ vg_recording_clear(vg_recording *recording)
     g_clear_pointer(&recording->name, g_free);
     g_clear_pointer(&recording->hostname, g_free);
     g_clear_pointer(&recording->problems.list, g_ptr_array_unref);
+    g_clear_pointer(&recording->held, g_array_unref);
 }
 
 void
@@ -65,10 +70,46 @@ vg_recording_problem(vg_recording *recording, const char *file, int64_t offset, 
     g_ptr_array_add(recording->problems.list, problem);
 }
 
+/* Reads up to the first event that has a time, which those before it take over. */
+static int
+find_time(vg_recording *recording, GError **err)
+{
+    struct vg_event event;
+    int status;
+
+    while ((status = recording->ops->next(recording, &event, err)) == 1) {
+        if (event.ts_ns != VG_TIME_UNKNOWN || recording->held->len < HELD_MAX)
+            g_array_append_val(recording->held, event);
+        if (event.ts_ns == VG_TIME_UNKNOWN)
+            continue;
+        recording->has_time = true;
+        recording->last_ns = event.ts_ns;
+        return 1;
+    }
+    g_array_set_size(recording->held, 0);
+    return status;
+}
+
 int
 vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **err)
 {
-    return recording->ops->next(recording, ret_event, err);
+    int status = recording->has_time ? 1 : find_time(recording, err);
+
+    if (status != 1)
+        return status;
+    if (recording->n_given < recording->held->len) {
+        *ret_event = g_array_index(recording->held, struct vg_event, recording->n_given++);
+    } else {
+        g_array_set_size(recording->held, 0);
+        recording->n_given = 0;
+        status = recording->ops->next(recording, ret_event, err);
+        if (status != 1)
+            return status;
+    }
+    if (ret_event->ts_ns == VG_TIME_UNKNOWN)
+        ret_event->ts_ns = recording->last_ns;
+    recording->last_ns = ret_event->ts_ns;
+    return 1;
 }
 
 double

@@ -49,9 +49,14 @@ struct vg_recording {
     char *hostname;          /* of the recorded machine, NULL if the recording does not say */
     int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
     bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
+    bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
     uint64_t events;         /* records read so far, of interest or not */
     uint64_t rejected;       /* records with impossible values, not delivered */
     uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
+    bool has_time;           /* an event that has a time of its own was read */
+    int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
+    GArray *held;            /* struct vg_event: the first events, up to that one */
+    unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;
 };
 
@@ -60,7 +65,8 @@ struct vg_recording {
  * does not exist, or where nothing is readable at all, is an error. */
 GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, GError **err);
 
-/* Next event in time order; return values as in the ops. */
+/* Next event in time order; return values as in the ops. Events without a time of their own get
+ * that of the event before, at the beginning that of the first one that has one. */
 int vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **err);
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);

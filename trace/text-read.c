@@ -14,6 +14,9 @@
 /* Event names longer than this are not looked up; the kernel's have up to 63 bytes. */
 #define EVENT_NAME_MAX 128
 
+/* More zero bytes in a row than any field can hold. */
+#define HOLE_SIZE 32
+
 /* So much of a line that is not understood is quoted. */
 #define QUOTE_MAX 60
 
@@ -324,10 +327,12 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     flush_losses(recording, event.ts_ns, event.cpu);
     recording->have_time = true;
     recording->last_ns = event.ts_ns;
-    if (why)
+    if (why) {
         reject(recording, offset, why);
-    else
-        g_array_append_val(recording->queue, event);
+        return;
+    }
+    recording->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
+    g_array_append_val(recording->queue, event);
 }
 
 static struct vg_event *
@@ -378,6 +383,15 @@ not_understood(struct text_recording *recording, struct vg_text_span text, int64
                          "line not understood: \"%s\"%s", quote, text.len > QUOTE_MAX ? "..." : "");
 }
 
+/* What a file system leaves of blocks that were never written. */
+static bool
+has_hole(struct vg_text_span text)
+{
+    static const char hole[HOLE_SIZE] = {0};
+
+    return memmem(text.s, text.len, hole, sizeof(hole)) != NULL;
+}
+
 static enum vg_text_kind
 take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 {
@@ -387,6 +401,14 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
         if (keep_line_problem(recording))
             vg_recording_problem(&recording->base, recording->base.name, raw->offset,
                                  "line of more than %d bytes, skipped", VG_TEXT_LINE_MAX);
+        return VG_TEXT_UNKNOWN;
+    }
+    if (has_hole(raw->text)) {
+        if (keep_line_problem(recording))
+            vg_recording_problem(
+                &recording->base, recording->base.name, raw->offset,
+                "bytes of zero in the place of text; the lines in which they begin "
+                "and end are left out");
         return VG_TEXT_UNKNOWN;
     }
     enum vg_text_kind kind = vg_text_line_parse(raw->text, &line);

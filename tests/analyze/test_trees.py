@@ -12,7 +12,8 @@ import pytest
 from conftest import seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
-from vgpuctl import ROOT, analyze, check_identities, program
+from oracle import Oracle
+from vgpuctl import ROOT, analyze, assert_matches, check_identities, program
 
 LTTNG = os.path.join(ROOT, "data", "demo", "inner-host-3vms", "lttng-kernel", "kernel")
 
@@ -66,6 +67,88 @@ def test_what_lies_between_two_sessions_of_a_boot_is_not_observed(tmp_path):
         assert vm["entries"] == sum(v["entries"] for d in apart for v in d["vms"]
                                     if v["pid"] == vm["pid"])
     assert doc["trace"]["lost"] == 0
+
+
+LIMITED = ("run_ns", "preempt_ns", "wake_wait_ns", "guest_ns", "preemptions")
+
+
+def no_more_than(part, whole, keys=LIMITED):
+    """No VM waited, ran or was preempted more often than in the whole recording."""
+    check_identities(part)
+    vms = {vm["name"]: vm for vm in whole["vms"]}
+    for vm in part["vms"]:
+        for key in keys:
+            assert vm[key] <= vms[vm["name"]][key], (vm["name"], key)
+
+
+def test_a_session_that_was_stopped_and_started_again(tmp_path):
+    """One trace, one file for each CPU: only the times of the packets tell that nobody looked."""
+    events = simulate(seed=seed(), events=3000)
+    write_trace(str(tmp_path / "whole"), Dialect(), events)
+    stop = events[1500].t
+    for event in events[1500:]:
+        event.t += 2_000_000_000
+    write_trace(str(tmp_path / "paused"), Dialect(), events, flush=[stop])
+    whole, doc = (analyze(tmp_path / name).doc() for name in ("whole", "paused"))
+    no_more_than(doc, whole)
+    assert doc["trace"]["end_ns"] == whole["trace"]["end_ns"] + 2_000_000_000
+    for vm, was in zip(doc["vms"], whole["vms"]):
+        assert vm["observed_ns"] <= was["observed_ns"]
+        assert vm["entries"] == was["entries"] and vm["preemptions"] == was["preemptions"]
+    assert doc["trace"]["problems"] == []
+
+
+@pytest.mark.parametrize("silence", [0, 50_000_000])
+def test_parts_of_a_rotated_session_are_one(tmp_path, silence):
+    """Rotation hands out packets half full; the next ones begin with the next event."""
+    events = simulate(seed=seed(), events=3000)
+    for event in events[1500:]:
+        event.t += silence
+    for name, part in (("1", events[:1500]), ("2", events[1500:])):
+        write_trace(str(tmp_path / "t" / name), Dialect(), part, t_end=part[-1].t + 1,
+                    same_trace=True)
+    doc = analyze(tmp_path / "t", "--tasks").doc()
+    assert doc["trace"]["problems"] == []
+    assert_matches(doc, Oracle(events).measure())
+
+
+@pytest.mark.parametrize("style", ["lttng213", "perf"])
+def test_a_cpu_without_a_file(tmp_path, style):
+    """Threads that are woken there do not wait for ever. (Those that are pulled over there do: the
+    CPU that pulls writes the record.)"""
+    write_trace(str(tmp_path / "t"), Dialect(style=style), simulate(seed=seed(), events=4000))
+    whole = analyze(tmp_path / "t").doc()
+    os.unlink(next(tmp_path / "t" / n for n in os.listdir(tmp_path / "t") if n.endswith("1")))
+    doc = analyze(tmp_path / "t").doc()
+    no_more_than(doc, whole, ("run_ns", "wake_wait_ns", "guest_ns", "preemptions"))
+    assert any("no records of CPU 1" in p["what"] for p in doc["trace"]["problems"])
+
+
+@pytest.mark.parametrize("style", ["lttng213", "perf"])
+def test_a_copy_of_a_stream_file_is_left_out(tmp_path, style):
+    write_trace(str(tmp_path / "t"), Dialect(style=style), simulate(seed=seed(), events=2000))
+    whole = analyze(tmp_path / "t").doc()
+    name = next(n for n in sorted(os.listdir(tmp_path / "t")) if n.endswith("0"))
+    shutil.copy(tmp_path / "t" / name, tmp_path / "t" / (name + ".bak"))
+    doc = analyze(tmp_path / "t").doc()
+    assert same(doc, whole)
+    assert [os.path.basename(p["file"]) for p in doc["trace"]["problems"]] == [name + ".bak"]
+    # The longer one is the original.
+    os.truncate(tmp_path / "t" / name, 5000)
+    doc = analyze(tmp_path / "t").doc()
+    assert same(doc, whole)
+    assert [os.path.basename(p["file"]) for p in doc["trace"]["problems"]] == [name]
+
+
+def test_deep_trees(tmp_path):
+    deep = tmp_path / "/".join("x" * 40)
+    write_trace(str(deep), Dialect(), simulate(seed=seed(), events=200))
+    assert analyze(tmp_path).doc()["trace"]["events"] == 200
+    deeper = tmp_path / "/".join("y" * 80)
+    os.makedirs(deeper.parent)
+    os.rename(deep, deeper)
+    result = analyze(tmp_path / "y")
+    assert result.rc == 1 and "levels of directories" in result.err
 
 
 def test_bad_neighbours_are_told(trace):

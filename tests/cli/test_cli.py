@@ -254,7 +254,7 @@ def test_times_near_the_limit_end_in_time(tmp_path):
                                 "CPU 0/KVM-7 [000] d... 9223372035.999999: kvm_entry: vcpu 0\n")
     doc = json.loads(run("analyze", tmp_path / "t", "-o", "json", "--window", "86400").stdout)
     assert doc["trace"]["begin_ns"] == doc["trace"]["end_ns"] == 4611686017999999000
-    assert len(doc["trace"]["problems"]) == 1
+    assert ["not understood" in p["what"] for p in doc["trace"]["problems"]] == [True, False]
     (tmp_path / "s.json").write_text(run("snapshot", tmp_path / "t").stdout)
     run("placement", "--dry-run", "--state", tmp_path / "s.json")
 
@@ -420,3 +420,32 @@ def test_words_are_explained():
     figures = {k for k in doc["vms"][0] if k.endswith("_ns")}
     assert figures <= named
     assert "switched out" in run("explain", "preempt_ns").stdout
+
+
+def test_text_without_sched_switch_says_so(tmp_path):
+    (tmp_path / "t").write_text("CPU 0/KVM-7 [000] d... 1.0: kvm_entry: vcpu 0\n"
+                                "CPU 0/KVM-7 [000] d... 1.1: kvm_exit: reason hlt\n")
+    assert "no sched_switch" in run("analyze", tmp_path / "t").stderr
+
+
+def test_zeros_in_text_are_told(tmp_path):
+    """What a file system leaves of a block that was not written before the machine died."""
+    lines = [f"a-1 [000] d... 1.{n}: sched_switch: a:1 [120] R ==> b:2 [120]\n"
+             for n in range(100000, 100100)]
+    text = "".join(lines)
+    (tmp_path / "t").write_text(text[:2500] + "\0" * 1000 + text[3500:])
+    doc = json.loads(run("analyze", tmp_path / "t", "-o", "json").stdout)
+    assert ["zero" in p["what"] for p in doc["trace"]["problems"]] == [True]
+    length = len(lines[0])
+    assert doc["trace"]["events"] == 2500 // length + 100 - (3500 + length - 1) // length
+
+
+def test_records_that_contradict_each_other_are_told(tmp_path):
+    """Two recordings of one host in one file, the second one a little later."""
+    one = [f"x-1 [000] d... {n // 50 + 1}.{n % 50 * 20000:06}: sched_switch: "
+           f"{'a:1' if n % 2 else 'b:2'} [120] R ==> {'b:2' if n % 2 else 'a:1'} [120]\n"
+           for n in range(500)]
+    (tmp_path / "one").write_text("".join(one))
+    (tmp_path / "two").write_text("".join(line + line for line in one))
+    assert run("analyze", tmp_path / "one").stderr == ""
+    assert "contradict" in run("analyze", tmp_path / "two").stderr

@@ -462,7 +462,10 @@ class _Stream:
         if len(self.buf.data) > self.d.packet_bytes and self.events:
             del self.buf.data[mark:]
             self.prev_t = prev
-            self.close_packet()
+            # LTTng's next packet begins where the one before ends, unless events were discarded;
+            # perf's begins with its first event.
+            apart = self.d.style == "perf" or self.discard or self.drop
+            self.close_packet(None if apart else ev.t)
             self.open_packet(ev.t)
             mark = len(self.buf.data)
             self.put_event(ev)
@@ -481,23 +484,32 @@ class _Stream:
         return out
 
 
-def write_trace(root, dialect, events, discard=None, drop_packets=None, t_end=None):
+def write_trace(root, dialect, events, discard=None, drop_packets=None, t_end=None, flush=(),
+                same_trace=False):
     """Writes the trace directory root. events is in time order.
 
     discard: {(cpu, packet number): n} adds n to the counter of discarded events from there on.
     drop_packets: {(cpu, packet number)} are left out, their sequence numbers with them.
     t_end: every stream's last packet lasts until here.
+    flush: times at which the packets of all streams are closed, full or not.
+    same_trace: one of several parts of a trace that was rotated: they share its UUID.
     """
     os.makedirs(root, exist_ok=True)
     names = list(dialect.only) or sorted({e.name for e in events})
-    seed = f"{dialect.style} {dialect.order} {root.rstrip('/').rsplit('/', 1)[-1]}"
+    part = "" if same_trace else root.rstrip("/").rsplit("/", 1)[-1]
+    seed = f"{dialect.style} {dialect.order} {part}"
     trace_uuid = uuidlib.uuid5(uuidlib.NAMESPACE_OID, seed)
     text = metadata_text(dialect, trace_uuid, names)
     with open(os.path.join(root, "metadata"), "wb") as f:
         f.write(packetise(dialect, text, trace_uuid) if dialect.packetised else text.encode())
 
-    streams = {}
+    streams, flush = {}, sorted(flush)
     for i, ev in enumerate(events):
+        while flush and flush[0] <= ev.t:
+            t = flush.pop(0)
+            for stream in streams.values():
+                if stream.buf is not None:
+                    stream.close_packet(t)
         stream = streams.get(ev.cpu)
         if stream is None:
             stream = _Stream(dialect, names, trace_uuid, ev.cpu, len(streams))

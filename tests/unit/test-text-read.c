@@ -175,6 +175,22 @@ test_states_one_bit_high(void **state)
     reading_done(&r);
 }
 
+/* trace-cmd's x: of an old kernel the exit, of a newer one, which shows X or Z, a parked thread. */
+static void
+test_state_x(void **state)
+{
+    (void)state;
+    struct reading r;
+
+    reading_text(&r, "a-1 [0] 1.0: sched_switch: b:2 [120] x ==> c:3 [120]\n"
+                     "a-1 [0] 2.0: sched_switch: b:4 [120] Z ==> c:3 [120]\n"
+                     "a-1 [0] 3.0: sched_switch: b:5 [120] x ==> c:3 [120]\n");
+    assert_int_equal(reading_at(&r, 0)->sched_switch.prev_state, VG_PREV_EXITED);
+    assert_int_equal(reading_at(&r, 1)->sched_switch.prev_state, VG_PREV_EXITED);
+    assert_int_equal(reading_at(&r, 2)->sched_switch.prev_state, VG_PREV_BLOCKED);
+    reading_done(&r);
+}
+
 /* ---- what is wrong with files ---- */
 
 static void
@@ -582,6 +598,7 @@ main(void)
         cmocka_unit_test(test_perf_file),
         cmocka_unit_test(test_line_ends),
         cmocka_unit_test(test_states_one_bit_high),
+        cmocka_unit_test(test_state_x),
         cmocka_unit_test(test_not_understood),
         cmocka_unit_test(test_many_problems),
         cmocka_unit_test(test_backwards),
