@@ -138,6 +138,8 @@ tasks_to_json(const GArray *tasks)
         vg_json_add_int64(object, "tid", task->tid);
         if (task->pid != VG_NONE)
             vg_json_add_int64(object, "pid", task->pid);
+        else
+            vg_json_add(object, "pid", NULL);
         vg_json_add_string(object, "comm", task->comm);
         add_figures(object, &task->cpu);
         vg_json_append(array, object);
@@ -180,7 +182,7 @@ trace_to_json(const struct vg_analysis *analysis)
 
     vg_json_add_string(object, "name", recording->name);
     add_period(object, recording, &analysis->period);
-    vg_json_add_int64(object, "events", (int64_t)recording->events);
+    vg_json_add_int64(object, "events", (int64_t)analysis->events);
     vg_json_add_int64(object, "rejected", (int64_t)recording->rejected);
     vg_json_add_int64(object, "backwards", (int64_t)recording->backwards);
     vg_json_add_int64(object, "cpus", analysis->cpus);

@@ -22,6 +22,7 @@ struct run {
     int64_t window_end;  /* of the window that is open */
     int64_t first, last; /* times of the events seen */
     uint64_t events;
+    uint64_t part_events; /* in the analysed part; losses are none */
     bool cpu_seen[VG_CPU_LIMIT];
 };
 
@@ -105,6 +106,7 @@ feed_all(struct run *run, GError **err)
         vg_cpu_ledger_use_waking(run->ledger, !recording->has_wakeup);
         vg_cpu_ledger_feed(run->ledger, &event);
         run->last = event.ts_ns;
+        run->part_events += run->begun && event.type != VG_EVENT_LOST;
         if (event.cpu >= 0)
             run->cpu_seen[event.cpu] = true;
         if (++run->events % EVENTS_PER_PROGRESS == 0)
@@ -139,6 +141,9 @@ finish(struct run *run, GError **err)
     if (advance_to(run, end, err) < 0 || close_window(run, end, err) < 0)
         return -1;
     vg_cpu_ledger_read_period(run->ledger, end, options->tasks, &run->analysis->period);
+    run->analysis->events = options->has_begin || options->has_end
+                                ? run->part_events
+                                : run->analysis->recording->events;
     for (size_t i = 0; i < VG_CPU_LIMIT; i++)
         run->analysis->cpus += run->cpu_seen[i];
     return 0;

@@ -40,6 +40,7 @@ struct vg_analysis {
     vg_engine *engine;
     struct vg_window period; /* the whole analysed part */
     int32_t cpus;            /* that recorded anything */
+    uint64_t events;         /* records of the part, of interest or not */
 };
 
 /* Takes the recording, also when it fails. The caller frees the result. */

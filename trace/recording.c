@@ -131,6 +131,8 @@ open_path(const char *path, GPtrArray *recordings, struct vg_ctf_tree *tree, GEr
 {
     struct stat st;
 
+    if (strcmp(path, "-") == 0)
+        path = "/dev/stdin";
     if (stat(path, &st) != 0)
         return vg_error_errno(err, errno, "cannot open trace '%s'", path);
     if (S_ISDIR(st.st_mode))

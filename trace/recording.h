@@ -60,7 +60,8 @@ struct vg_recording {
     struct vg_trace_problems problems;
 };
 
-/* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip).
+/* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip); "-" is
+ * standard input.
  * Text recordings come first, in the order of their paths, then CTF in the order found. A path that
  * does not exist, or where nothing is readable at all, is an error. */
 GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, GError **err);

@@ -317,16 +317,20 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
     }
     struct text_class *class = class_of(recording, line);
     note_wakeups(recording, class);
-    event.ts_ns = forward_time(recording, line->ts_ns, offset);
+    /* perf first describes the processes that are there already, at time 0. */
+    bool is_before = class->binding.is_perf_record && !recording->have_time;
+    event.ts_ns = is_before ? VG_TIME_UNKNOWN : forward_time(recording, line->ts_ns, offset);
     event.cpu = (int16_t)line->cpu;
     record.line = line;
     if (class->layout.n_wanted > 0)
         vg_text_body_read(&class->layout, line->body, record.values);
     const char *why = vg_binding_read(&class->binding, &recording->env, &record, &event);
 
-    flush_losses(recording, event.ts_ns, event.cpu);
-    recording->have_time = true;
-    recording->last_ns = event.ts_ns;
+    if (!is_before) {
+        flush_losses(recording, event.ts_ns, event.cpu);
+        recording->have_time = true;
+        recording->last_ns = event.ts_ns;
+    }
     if (why) {
         reject(recording, offset, why);
         return;

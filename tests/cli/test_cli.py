@@ -422,6 +422,37 @@ def test_words_are_explained():
     assert "switched out" in run("explain", "preempt_ns").stdout
 
 
+def test_trace_text_from_standard_input(tmp_path):
+    (tmp_path / "t").write_text("a-1 [000] d... 1.0: sched_switch: a:1 [120] R ==> b:2 [120]\n"
+                                "b-2 [000] d... 1.5: sched_switch: b:2 [120] S ==> a:1 [120]\n")
+    with open(tmp_path / "t", encoding="ascii") as text:
+        done = subprocess.run([vgpuctl.program(), "analyze", "-", "--tasks", "-o", "json"],
+                              stdin=text, stdout=subprocess.PIPE, check=True, timeout=20)
+    assert [t["run_ns"] for t in json.loads(done.stdout)["tasks"]] == [0, 500_000_000]
+    assert [t["pid"] for t in json.loads(done.stdout)["tasks"]] == [None, None]
+
+
+def test_events_are_those_of_the_part(tmp_path):
+    (tmp_path / "t").write_text("".join(
+        f"a-1 [000] d... {n}.0: sched_switch: a:1 [120] R ==> a:1 [120]\n" for n in range(1, 8)))
+
+    def events(begin, end):
+        return json.loads(run("analyze", tmp_path / "t", "-o", "json", "--begin", begin * 10**9,
+                              "--end", end * 10**9).stdout)["trace"]["events"]
+    assert [events(1, 3), events(3, 7), events(1, 7)] == [2, 4, 6]
+
+
+def test_perf_text_begins_with_its_first_event(tmp_path):
+    """perf describes the processes that are there already at time 0."""
+    (tmp_path / "t").write_text(
+        "qemu  9/9  [000]     0.000000: PERF_RECORD_COMM: CPU 0/KVM:9/10\n"
+        "a  1/1  [000]     5.000000: sched:sched_switch: a:1 [120] R ==> CPU 0/KVM:10 [120]\n"
+        "a  9/10 [000]     6.000000: sched:sched_switch: CPU 0/KVM:10 [120] S ==> a:1 [120]\n")
+    doc = json.loads(run("analyze", tmp_path / "t", "-o", "json").stdout)
+    assert doc["trace"]["begin_ns"] == 5_000_000_000
+    assert [vm["observed_ns"] for vm in doc["vms"]] == [1_000_000_000]
+
+
 def test_text_without_sched_switch_says_so(tmp_path):
     (tmp_path / "t").write_text("CPU 0/KVM-7 [000] d... 1.0: kvm_entry: vcpu 0\n"
                                 "CPU 0/KVM-7 [000] d... 1.1: kvm_exit: reason hlt\n")
