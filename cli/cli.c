@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/output.h"
+#include "cli/printable.h"
 #include "policy/policy-conf.h"
 
 #define READ_CHUNK 65536
@@ -21,9 +21,9 @@
 int
 vg_cli_fail(const GError *error)
 {
-    g_autofree char *text = g_strdup(error->message);
+    g_autofree char *text = vg_printable_text(error->message);
 
-    fprintf(stderr, "vgpuctl: %s\n", g_strdelimit(vg_output_printable(text), "\n", '?'));
+    fprintf(stderr, "vgpuctl: %s\n", text);
     return vg_error_exit_code(error);
 }
 
@@ -35,7 +35,20 @@ vg_cli_warn(const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    fprintf(stderr, "vgpuctl: warning: %s\n", g_strdelimit(vg_output_printable(text), "\n", '?'));
+    g_autofree char *shown = vg_printable_text(text);
+    fprintf(stderr, "vgpuctl: warning: %s\n", shown);
+}
+
+void
+vg_cli_usage(const struct argp_state *state, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    g_autofree char *shown = vg_printable_text(text);
+    argp_error(state, "%s", shown);
 }
 
 int

@@ -7,6 +7,7 @@
 #ifndef VG_CLI_CLI_H
 #define VG_CLI_CLI_H
 
+#include <argp.h>
 #include <stdbool.h>
 
 #include <glib.h>
@@ -34,6 +35,9 @@ int vg_cmd_version(int argc, char **argv);
 int vg_cli_fail(const GError *error);
 
 void vg_cli_warn(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
+
+/* argp_error() for messages that quote an argument. */
+void vg_cli_usage(const struct argp_state *state, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 /* A whole file, at most max bytes; "-" is standard input. The caller frees *ret_text. */
 int vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size, GError **err);

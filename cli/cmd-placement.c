@@ -71,7 +71,7 @@ parse(int key, char *arg, struct argp_state *state)
         args->dump_config = true;
         break;
     case ARGP_KEY_ARG:
-        argp_error(state, "unexpected argument '%s'; snapshots are named with --state", arg);
+        vg_cli_usage(state, "unexpected argument '%s'; snapshots are named with --state", arg);
         break;
     case ARGP_KEY_END:
         check(args, state);
@@ -103,8 +103,8 @@ add_commands(const vg_plan *plan, json_object *doc)
     for (unsigned int i = 0; i < plan->actions->len; i++) {
         const struct vg_plan_action *action = g_ptr_array_index(plan->actions, i);
         json_object *commands = json_object_new_object();
-        g_autofree char *virsh = vg_plan_action_virsh(action);
-        g_autofree char *openstack = vg_plan_action_openstack(action);
+        g_autofree char *virsh = vg_plan_action_virsh(action, g_shell_quote);
+        g_autofree char *openstack = vg_plan_action_openstack(action, g_shell_quote);
         vg_json_add_string(commands, "virsh", virsh);
         vg_json_add_string(commands, "openstack", openstack);
         vg_json_add(json_object_array_get_idx(actions, i), "commands", commands);

@@ -4,6 +4,7 @@
 #include "cli/explain-vm.h"
 
 #include "cli/cli.h"
+#include "cli/printable.h"
 #include "policy/policy.h"
 
 static const struct vg_column columns[] = {
@@ -28,9 +29,11 @@ vg_explain_vm(const vg_snapshot *snapshot, const struct vg_policy_config *config
     const struct vg_table table = {NULL, vg_output_member(doc, "candidates"), columns,
                                    G_N_ELEMENTS(columns), NULL};
     if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE) {
-        g_autofree char *head = g_strdup_printf("%s on %s: %s\n\n", explanation->vm,
-                                                explanation->host, explanation->reason);
-        if (vg_cli_print(vg_output_printable(head), err) < 0)
+        g_autoptr(GString) head = g_string_new(NULL);
+        vg_printable_append_line(head, "%s on %s: %s", explanation->vm, explanation->host,
+                                 explanation->reason);
+        g_string_append_c(head, '\n');
+        if (vg_cli_print(head->str, err) < 0)
             return -1;
     }
     return vg_output_print(format, doc, &table, 1, err);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/printable.h"
 
 static const struct vg_cli_command commands[] = {
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
@@ -87,6 +88,7 @@ main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return run(&commands[i], argc - 1, argv + 1);
     }
-    fprintf(stderr, "vgpuctl: there is no command '%s'; `vgpuctl --help` lists them\n", argv[1]);
+    g_autofree char *name = vg_printable_text(argv[1]);
+    fprintf(stderr, "vgpuctl: there is no command '%s'; `vgpuctl --help` lists them\n", name);
     return VG_EXIT_USAGE;
 }

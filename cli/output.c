@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/output-yaml.h"
+#include "cli/printable.h"
 
 static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "json", "yaml", "csv"};
 
@@ -67,16 +68,6 @@ raw_text(json_object *value)
     return g_strdup(json_object_get_string(value));
 }
 
-char *
-vg_output_printable(char *take_text)
-{
-    for (char *c = take_text; *c; c++) {
-        if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
-            *c = '?';
-    }
-    return take_text;
-}
-
 static char *
 cell_text(json_object *value, enum vg_cell cell)
 {
@@ -92,7 +83,8 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_LIST:
         break;
     }
-    return g_strdelimit(vg_output_printable(raw_text(value)), "\n", '?');
+    g_autofree char *text = raw_text(value);
+    return vg_printable_text(text);
 }
 
 static void

@@ -52,10 +52,6 @@ int vg_output_format_from_name(const char *name, enum vg_output_format *ret, GEr
 int vg_output_print(enum vg_output_format format, json_object *doc, const struct vg_table *tables,
                     size_t n_tables, GError **err);
 
-/* Replaces control characters but newlines: names come from outside and must not reach a terminal
- * as they are. Returns its argument. */
-char *vg_output_printable(char *take_text);
-
 /* The member of an object that a dotted path leads to, or NULL; borrowed. */
 json_object *vg_output_member(json_object *object, const char *path);
 

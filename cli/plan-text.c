@@ -3,20 +3,20 @@
 
 #include "cli/plan-text.h"
 
-#include "cli/output.h"
+#include "cli/printable.h"
 
 /* 1e9 ns of something per second is one of it all the time. */
 #define NS_PER_S 1e9
 #define GIB      (1024.0 * 1024 * 1024)
 
 char *
-vg_plan_action_virsh(const struct vg_plan_action *action)
+vg_plan_action_virsh(const struct vg_plan_action *action, vg_quote_function quote)
 {
-    g_autofree char *vm = g_shell_quote(action->uuid ? action->uuid : action->vm);
+    g_autofree char *vm = quote(action->uuid ? action->uuid : action->vm);
     g_autofree char *from = g_strdup_printf("qemu+ssh://%s/system", action->from);
     g_autofree char *to = g_strdup_printf("qemu+ssh://%s/system", action->to);
-    g_autofree char *from_quoted = g_shell_quote(from);
-    g_autofree char *to_quoted = g_shell_quote(to);
+    g_autofree char *from_quoted = quote(from);
+    g_autofree char *to_quoted = quote(to);
 
     return g_strdup_printf("virsh -c %s migrate --live --persistent --undefinesource "
                            "--domain %s --desturi %s",
@@ -24,57 +24,63 @@ vg_plan_action_virsh(const struct vg_plan_action *action)
 }
 
 char *
-vg_plan_action_openstack(const struct vg_plan_action *action)
+vg_plan_action_openstack(const struct vg_plan_action *action, vg_quote_function quote)
 {
-    g_autofree char *vm = g_shell_quote(action->uuid ? action->uuid : action->vm);
-    g_autofree char *to = g_shell_quote(action->to);
+    g_autofree char *vm = quote(action->uuid ? action->uuid : action->vm);
+    g_autofree char *to = quote(action->to);
 
     return g_strdup_printf("openstack server migrate --live-migration --host %s -- %s", to, vm);
 }
 
-static void
-append_gain(GString *text, const struct vg_plan_gain *gain)
+static char *
+gain_text(const struct vg_plan_gain *gain)
 {
-    g_string_append_printf(text, "%+.2f cores of CPU time no longer lost",
-                           (double)gain->lost_cpu_ns_per_s / NS_PER_S);
-    if (gain->gpu_wait_ns_per_s != 0)
-        g_string_append_printf(text, ", %+.2f GPU engines no longer waited for",
-                               (double)gain->gpu_wait_ns_per_s / NS_PER_S);
+    double cores = (double)gain->lost_cpu_ns_per_s / NS_PER_S;
+
+    if (gain->gpu_wait_ns_per_s == 0)
+        return g_strdup_printf("%+.2f cores of CPU time no longer lost", cores);
+    return g_strdup_printf(
+        "%+.2f cores of CPU time no longer lost, %+.2f GPU engines no longer waited for", cores,
+        (double)gain->gpu_wait_ns_per_s / NS_PER_S);
 }
 
 static void
-append_action(GString *text, const struct vg_plan_action *action, unsigned int number,
-              bool commands)
+append_commands(GString *text, const struct vg_plan_action *action)
 {
-    g_string_append_printf(text, "%u. Move %s from %s to %s  (%s)\n", number, action->vm,
-                           action->from, action->to, action->role);
-    g_string_append_printf(text, "   why:       %s\n", action->reason.text);
-    g_string_append(text, "   gain:      ");
-    append_gain(text, &action->gain);
-    g_string_append_printf(
-        text, "\n   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill\n",
-        action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
-        action->cost.memory_assumed ? " (assumed, the snapshot has no size)" : "",
-        action->cost.stun_s);
-    if (action->runner_up.what) {
-        g_string_append_printf(text, "   runner-up: %s: %s (", action->runner_up.what,
-                               action->runner_up.why);
-        append_gain(text, &action->runner_up.gain);
-        g_string_append(text, ")\n");
+    g_autofree char *virsh = vg_plan_action_virsh(action, vg_printable_quote);
+    g_autofree char *openstack = vg_plan_action_openstack(action, vg_printable_quote);
+
+    vg_printable_append_line(text, "   libvirt:   %s", virsh);
+    vg_printable_append_line(text, "   openstack: %s", openstack);
+}
+
+static void
+append_action(GString *text, const struct vg_plan_action *action, unsigned int number)
+{
+    const struct vg_plan_runner_up *other = &action->runner_up;
+    g_autofree char *gain = gain_text(&action->gain);
+
+    vg_printable_append_line(text, "%u. Move %s from %s to %s  (%s)", number, action->vm,
+                             action->from, action->to, action->role);
+    vg_printable_append_line(text, "   why:       %s", action->reason.text);
+    vg_printable_append_line(text, "   gain:      %s", gain);
+    vg_printable_append_line(text, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",
+                             action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
+                             action->cost.memory_assumed ? " (assumed, the snapshot has no size)"
+                                                         : "",
+                             action->cost.stun_s);
+    if (other->what) {
+        g_autofree char *less = gain_text(&other->gain);
+        vg_printable_append_line(text, "   runner-up: %s: %s (%s)", other->what, other->why, less);
     }
-    if (!commands)
-        return;
-    g_autofree char *virsh = vg_plan_action_virsh(action);
-    g_autofree char *openstack = vg_plan_action_openstack(action);
-    g_string_append_printf(text, "   libvirt:   %s\n   openstack: %s\n", virsh, openstack);
 }
 
 static void
 append_list(GString *text, const char *title, const GPtrArray *sentences)
 {
     for (unsigned int i = 0; i < sentences->len; i++)
-        g_string_append_printf(text, "%s%s\n", i == 0 ? title : "           ",
-                               (const char *)g_ptr_array_index(sentences, i));
+        vg_printable_append_line(text, "%s%s", i == 0 ? title : "           ",
+                                 (const char *)g_ptr_array_index(sentences, i));
 }
 
 static const char *
@@ -97,20 +103,22 @@ vg_plan_text(const vg_plan *plan, bool commands)
 {
     GString *text = g_string_new(NULL);
 
-    g_string_append_printf(text, "%s (rule %s): %s\n", plan->id, plan->rule,
-                           verdict_text(plan->verdict));
+    vg_printable_append_line(text, "%s (rule %s): %s", plan->id, plan->rule,
+                             verdict_text(plan->verdict));
     for (unsigned int i = 0; i < plan->actions->len; i++) {
         g_string_append_c(text, '\n');
-        append_action(text, g_ptr_array_index(plan->actions, i), i + 1, commands);
+        append_action(text, g_ptr_array_index(plan->actions, i), i + 1);
+        if (commands)
+            append_commands(text, g_ptr_array_index(plan->actions, i));
     }
     if (plan->why->len + plan->skipped->len + plan->notes->len > 0)
         g_string_append_c(text, '\n');
     append_list(text, plan->actions->len > 0 ? "No more:   " : "Because:   ", plan->why);
     for (unsigned int i = 0; i < plan->skipped->len; i++) {
         const struct vg_plan_skip *skip = g_ptr_array_index(plan->skipped, i);
-        g_string_append_printf(text, "Skipped:   %s on %s: %s\n", skip->vm, skip->host,
-                               skip->reason);
+        vg_printable_append_line(text, "Skipped:   %s on %s: %s", skip->vm, skip->host,
+                                 skip->reason);
     }
     append_list(text, "Note:      ", plan->notes);
-    return vg_output_printable(g_string_free(text, FALSE));
+    return g_string_free(text, FALSE);
 }

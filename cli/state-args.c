@@ -34,7 +34,7 @@ parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_RULE:
         if (vg_rule_from_name(arg, &rule, &error) < 0)
-            argp_error(state, "%s", error->message);
+            vg_cli_usage(state, "%s", error->message);
         args->rule = arg;
         break;
     case KEY_CONFIG:
@@ -42,7 +42,7 @@ parse(int key, char *arg, struct argp_state *state)
         break;
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
-            argp_error(state, "%s", error->message);
+            vg_cli_usage(state, "%s", error->message);
         break;
     default:
         return ARGP_ERR_UNKNOWN;

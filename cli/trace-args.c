@@ -41,7 +41,7 @@ parse_ns(const char *text, const char *option, struct argp_state *state)
     g_autoptr(GError) error = NULL;
 
     if (!g_ascii_string_to_signed(text, 10, 0, INT64_MAX, &value, &error))
-        argp_error(state, "%s wants nanoseconds of the trace clock, not '%s'", option, text);
+        vg_cli_usage(state, "%s wants nanoseconds of the trace clock, not '%s'", option, text);
     return value;
 }
 
@@ -53,8 +53,8 @@ parse_window(const char *text, struct argp_state *state)
     errno = 0;
     double seconds = g_ascii_strtod(text, &end);
     if (errno != 0 || *end || end == text || !(seconds >= WINDOW_MIN_S && seconds <= WINDOW_MAX_S))
-        argp_error(state, "--window wants %g to %g seconds, not '%s'", WINDOW_MIN_S, WINDOW_MAX_S,
-                   text);
+        vg_cli_usage(state, "--window wants %g to %g seconds, not '%s'", WINDOW_MIN_S, WINDOW_MAX_S,
+                     text);
     return (int64_t)(seconds * 1e9);
 }
 

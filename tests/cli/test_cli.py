@@ -10,6 +10,7 @@ import select
 import shutil
 import subprocess
 import time
+import unicodedata
 
 import pytest
 import yaml
@@ -201,6 +202,72 @@ def test_names_of_snapshots_cannot_write_to_the_terminal(tmp_path, demo_snapshot
     assert "evil?[2J" in run("placement", "--dry-run", *state).stdout
     assert "evil?[2J" in run("explain", "evil\x1b[2J", *state).stdout
     assert "\x1b" not in run("explain", "no\x1b[2J", *state, code=3).stderr
+
+
+# C0 and C1 controls, line separators, controls of the direction of writing.
+HOSTILE = "\n2. Move x\r\x1b[2J\x7f\u009b2J\u0085\u2028\u2029\u202a\u202e\u2066\u2069"
+
+
+def hostile_state(demo_snapshot, tmp_path):
+    """The demo with such a name for a VM and for its target."""
+    states = []
+    for path, name, what in ((demo_snapshot, "vm-busy", "h\u00f6st'e"),
+                             (GPU_HOST, "gpu-host", "to")):
+        with open(path, encoding="utf-8") as file:
+            text = file.read().replace(name, json.dumps(what + HOSTILE)[1:-1])
+        states.append(tmp_path / f"{name}.json")
+        states[-1].write_text(text)
+    return "--state", states[0], "--state", states[1]
+
+
+def assert_plain(text):
+    unicode_controls = [c for c in text if c != "\n" and unicodedata.category(c) in
+                        ("Cc", "Cf", "Zl", "Zp")]
+    assert not unicode_controls, unicode_controls
+
+
+def test_names_can_neither_break_lines_nor_turn_them(demo_snapshot, tmp_path):
+    state = hostile_state(demo_snapshot, tmp_path)
+    plan = json.loads(run("placement", "--dry-run", *state, "-o", "json").stdout)
+    assert plan["actions"][0]["vm"] == "h\u00f6st'e" + HOSTILE
+    table = run("placement", "--dry-run", "--commands", *state).stdout
+    assert_plain(table)
+    assert not [line for line in table.splitlines() if line.startswith("2.")]
+    assert "Move h\u00f6st'e?2. Move x??[2J??2J??????? from" in table
+    vm = "h\u00f6st'e" + HOSTILE
+    for done in (run("explain", vm, *state), run("placement", "--explain", vm, *state)):
+        assert_plain(done.stdout)
+        assert done.stdout.splitlines()[1] == ""
+
+
+def test_messages_can_neither_break_lines_nor_turn_them(demo_snapshot, tmp_path):
+    for args, code in (
+            (["explain", HOSTILE, "--state", demo_snapshot], 3), ([HOSTILE], 2),
+            (["placement", "--dry-run", "--state", demo_snapshot, HOSTILE], 2),
+            (["placement", "--rule", HOSTILE], 2), (["explain", "-o", HOSTILE], 2),
+            (["analyze", "--begin", HOSTILE], 2), (["analyze", "--window", HOSTILE], 2),
+            (["analyze", tmp_path / ("a" + HOSTILE)], 3)):
+        err = run(*args, code=code).stderr
+        assert_plain(err)
+        assert "?2. Move x??[2J" in err
+
+
+def test_hostile_names_in_commands_are_the_right_arguments(demo_snapshot, tmp_path):
+    state = hostile_state(demo_snapshot, tmp_path)
+    for path in state[1::2]:
+        doc = json.loads(path.read_text())
+        for vm in doc["hosts"][0]["vms"]:
+            vm["uuid"] = None
+        path.write_text(json.dumps(doc))
+    table = run("placement", "--dry-run", "--commands", *state).stdout
+    for tool in ("libvirt", "openstack"):
+        command = next(l for l in table.splitlines() if l.startswith(f"   {tool}:"))
+        command = command.split(":", 1)[1].strip()
+        assert command.isascii()
+        shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True,
+                               check=True).stdout.decode().split("\0")
+        assert "h\u00f6st'e" + HOSTILE in shown
+        assert any("to" + HOSTILE in word for word in shown)
 
 
 def test_thresholds_of_classes_are_configurable(tmp_path):
