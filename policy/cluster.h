@@ -116,6 +116,14 @@ const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *t
  * load only: memory and vGPUs there are not free before the move has succeeded. */
 void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
 
+/* Of a host or GPU in the snapshot. Free memory may be known where the total is not; only where
+ * both are 0 is nothing known. */
+static inline bool
+vg_memory_is_known(int64_t memory_bytes, int64_t memory_free_bytes)
+{
+    return memory_bytes > 0 || memory_free_bytes > 0;
+}
+
 /* Mean over the windows. */
 double vg_load_mean(const vg_cluster *cluster, const struct vg_load *load);
 

@@ -80,7 +80,8 @@ check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
 {
     int64_t needed =
         vm->memory_bytes > 0 ? vm->memory_bytes : cluster->config->assumed_memory_bytes;
-    if (host->host->memory_bytes == 0 || host->memory_free >= needed)
+    bool known = vg_memory_is_known(host->host->memory_bytes, host->host->memory_free_bytes);
+    if (!known || host->memory_free >= needed)
         return VG_CONSTRAINT_NONE;
     *ret_reason =
         g_strdup_printf("VM '%s' needs %.2f GiB of memory%s, host '%s' has %.2f GiB free", vm->name,
@@ -116,9 +117,8 @@ judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_sn
     }
     if (type->free <= taken)
         return NONE_FREE;
-    if (gpu->memory_bytes > 0 && memory_free < use->memory_bytes)
-        return NO_MEMORY;
-    return FITS;
+    bool known = vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes);
+    return known && memory_free < use->memory_bytes ? NO_MEMORY : FITS;
 }
 
 /* Of all engines of one of the VM's devices, mean over the windows. */

@@ -120,7 +120,7 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
         vg_plan_add_note(plan, "the memory of VM '%s' is not known; %.1f GiB are assumed",
                          cluster->vms[move->vm].vm->name,
                          (double)cluster->config->assumed_memory_bytes / (1024.0 * 1024 * 1024));
-    if (target->memory_bytes == 0)
+    if (!vg_memory_is_known(target->memory_bytes, target->memory_free_bytes))
         vg_plan_add_note(plan, "the memory of host '%s' is not known and was not checked",
                          target->name);
 }

@@ -436,6 +436,7 @@ test_endless_copy(void **state)
     g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
     ((struct vg_snap_vm *)from->vms->pdata[0])->memory_bytes = INT64_C(1) << 50;
     to->memory_bytes = 0;
+    to->memory_free_bytes = 0;
     policy_config.bandwidth = 1000000;
     policy_config.copy_cores = 64;
     assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);

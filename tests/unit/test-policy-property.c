@@ -128,13 +128,13 @@ random_host(GRand *rand, vg_snapshot *snapshot, int index)
     host->cpus = g_rand_int_range(rand, 1, 7);
     host->maintenance = chance(rand, 0.1);
     host->cpu_model = chance(rand, 0.5) ? g_strdup("m1") : NULL;
-    host->memory_bytes = chance(rand, 0.8) ? 16 * GIB : 0;
-    host->memory_free_bytes = host->memory_bytes ? g_rand_int_range(rand, 0, 9) * GIB : 0;
+    host->memory_bytes = chance(rand, 0.6) ? 16 * GIB : 0;
+    host->memory_free_bytes = chance(rand, 0.8) ? g_rand_int_range(rand, 0, 9) * GIB : 0;
     int n_gpus = g_rand_int_range(rand, 0, GPUS_MAX + 1);
     for (int i = 0; i < n_gpus; i++) {
         g_autofree char *device = g_strdup_printf("card-%s-%d", name, i);
         struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(host, device);
-        gpu->memory_bytes = 8 * GIB;
+        gpu->memory_bytes = chance(rand, 0.7) ? 8 * GIB : 0;
         gpu->memory_free_bytes = g_rand_int_range(rand, 0, 9) * GIB;
         struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
         type->type = g_strdup("t1");
@@ -416,8 +416,10 @@ place_gpus(struct toy *toy, const struct toy_vm *moved, const struct vg_snap_hos
             const struct vg_snap_gpu *gpu = to->gpus->pdata[g];
             const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[0];
             double load = toy_gpu_load(toy, to, gpu->device, moved, ret_devices);
-            if (toy->gpus_taken[index][g] >= type->free ||
-                toy->gpu_memory_taken[index][g] + use->memory_bytes > gpu->memory_free_bytes)
+            bool has_memory =
+                (gpu->memory_bytes == 0 && gpu->memory_free_bytes == 0) ||
+                toy->gpu_memory_taken[index][g] + use->memory_bytes <= gpu->memory_free_bytes;
+            if (toy->gpus_taken[index][g] >= type->free || !has_memory)
                 continue;
             if (best == to->gpus->len || load < best_load - SAME_LOAD) {
                 best = g;
@@ -463,7 +465,7 @@ check_action(struct toy *toy, const vg_snapshot *snapshot, const struct vg_polic
         assert_string_equal(vm->vm->cpu_model, to->cpu_model);
     int64_t memory = vm->vm->memory_bytes ? vm->vm->memory_bytes : config->assumed_memory_bytes;
     toy->memory_taken[to_index] += memory;
-    if (to->memory_bytes > 0)
+    if (to->memory_bytes + to->memory_free_bytes > 0)
         assert_true(toy->memory_taken[to_index] <= to->memory_free_bytes);
     check_neighbours(toy, vm, to);
     const char *devices[USES_MAX] = {0};
