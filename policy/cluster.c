@@ -42,7 +42,7 @@ choose_windows(vg_cluster *cluster)
     guint best_count = 0;
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
-        if (profile->cpu->len == 0)
+        if (cluster->vms[i].problem || profile->cpu->len == 0)
             continue;
         guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, &profile->window_ns)) + 1;
         g_hash_table_replace(counts, (void *)&profile->window_ns, GUINT_TO_POINTER(count));
@@ -55,7 +55,7 @@ choose_windows(vg_cluster *cluster)
     cluster->n_windows = 1;
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
-        if (profile->window_ns == cluster->window_ns)
+        if (!cluster->vms[i].problem && profile->window_ns == cluster->window_ns)
             cluster->n_windows = MAX(cluster->n_windows, profile->cpu->len);
     }
 }
@@ -182,10 +182,11 @@ find_root(const size_t *parents, size_t i)
     return i;
 }
 
+/* A VM with bad data has no load wherever it is, and its CPUs must not join the pools of others. */
 static bool
 floats(const struct vg_host_state *host, const struct vg_vm_state *vm)
 {
-    return vm->vm->cpus->len == 0 || vm->vm->cpus->len >= (guint)host->host->cpus;
+    return vm->problem || vm->vm->cpus->len == 0 || vm->vm->cpus->len >= (guint)host->host->cpus;
 }
 
 static int

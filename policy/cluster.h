@@ -14,7 +14,7 @@
  * - GPU demand of a VM on an engine is share + wait_share, but not more than the part of time in
  *   which it has any GPU work at all (gpu_intensity, where known), shaped by the GPU profile.
  *   Engine use that no VM explains is a constant load of the host.
- * VMs with bad data have no load and are not moved.
+ * VMs with bad data have no load, no pool and no say in the length of windows, and are not moved.
  *
  * Everything borrows from the snapshot and the configuration, which must outlive it. Hosts and VMs
  * are indexed in name order. One thread at a time.

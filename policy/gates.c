@@ -34,9 +34,9 @@ host_history(const vg_cluster *cluster, const struct vg_host_state *host)
 {
     size_t longest = 0;
     for (guint i = 0; i < host->vms->len; i++) {
-        const struct vg_snap_vm *vm = cluster->vms[g_array_index(host->vms, size_t, i)].vm;
-        if (vm->profile.window_ns == cluster->window_ns)
-            longest = MAX(longest, vm->profile.cpu->len);
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, i)];
+        if (!vm->problem && vm->vm->profile.window_ns == cluster->window_ns)
+            longest = MAX(longest, vm->vm->profile.cpu->len);
     }
     return longest;
 }

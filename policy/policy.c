@@ -99,7 +99,8 @@ note_times(const vg_cluster *cluster, vg_plan *plan)
     }
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
-        odd_windows += profile->cpu->len > 0 && profile->window_ns != cluster->window_ns;
+        odd_windows += !cluster->vms[i].problem && profile->cpu->len > 0 &&
+                       profile->window_ns != cluster->window_ns;
     }
     if (cluster->n_hosts > 1 && !together)
         vg_plan_add_note(plan, "the hosts were not measured at the same time; their demand is "

@@ -10,6 +10,7 @@
 #include "policy/constraints.h"
 #include "policy/rule.h"
 
+/* VMs with bad data are in neither number: what class they are of is not known. */
 struct majority {
     int64_t gpu;
     int64_t all;
@@ -23,8 +24,8 @@ majority_of(const vg_cluster *cluster, size_t host)
     for (guint i = 0; i < vms->len; i++) {
         const struct vg_vm_state *vm = &cluster->vms[g_array_index(vms, size_t, i)];
         majority.gpu += !vm->problem && vm->vm->vm_class == VG_CLASS_GPU;
+        majority.all += !vm->problem;
     }
-    majority.all = vms->len;
     return majority;
 }
 

@@ -74,12 +74,81 @@ test_memory_of_a_gpu(void **state)
     }
 }
 
+/* Two pools of one CPU lose half a core each. The broken VM was seen on both: as one pool of two
+ * CPUs with CPU 2, they would lose nothing. */
+static void
+test_bad_vm_joins_no_pool(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = policy_add_host(snapshot, "h", 4);
+    struct vg_snap_vm *bad = policy_add_vm(host, "bad", 1, 0);
+    const int32_t others[] = {1, 2};
+    g_array_append_vals(bad->cpus, others, G_N_ELEMENTS(others));
+    bad->problem = g_strdup("its clock ran backwards");
+    policy_add_vm(host, "a", 1.5, 0);
+    policy_add_vm(host, "b", 1.5, 1);
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(
+        policy_says(plan->why, "host 'h' loses 0.50 cores on CPU 0 (1.50 wanted, 1 there)"));
+}
+
+/* Of the profiles with good data most have windows of 1 s, and the longest has four. */
+static void
+test_bad_vm_chooses_no_windows(void **state)
+{
+    (void)state;
+    static const double cpu[] = {1, 1, 1, 1, 1, 1};
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    from->source = VG_SOURCE_LIVE;
+    policy_set_profile(from->vms->pdata[0], cpu, 4);
+    policy_set_profile(from->vms->pdata[1], cpu, 4);
+    static const char *const names[] = {"bad0", "bad1", "bad2", "bad3"};
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        struct vg_snap_vm *bad = policy_add_vm(from, names[i], 1, 0);
+        policy_set_profile(bad, cpu, 6);
+        bad->profile.window_ns = i > 0 ? 2 * S : S;
+        bad->problem = g_strdup("broken");
+    }
+    policy_config.hold_ns = 5 * S;
+    g_autoptr(vg_plan) early = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(early->verdict, VG_PLAN_NOTHING_TO_DO);
+    assert_true(policy_says(early->why, "and 4 s are recorded"));
+    policy_config.hold_ns = 4 * S;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->verdict, VG_PLAN_CHANGES);
+    for (guint i = 0; i < plan->notes->len; i++)
+        assert_null(strstr(plan->notes->pdata[i], "window length"));
+}
+
+/* One GPU-intensive VM and one whose class cannot be trusted: 1 of 1, a majority. */
+static void
+test_bad_vm_has_no_vote(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    ((struct vg_snap_vm *)from->vms->pdata[0])->preemptions_per_s = 50;
+    policy_add_vm(to, "gpu", 0.1, -1)->vm_class = VG_CLASS_GPU;
+    policy_add_vm(to, "bad", 0.1, -1)->problem = g_strdup("broken");
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_PAPER_THRESHOLD);
+    assert_int_equal(plan->actions->len, 1);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_non_null(strstr(action->reason.text, "GPU-intensive VMs: 1 of 1."));
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_memory_of_a_host, policy_set_up),
         cmocka_unit_test_setup(test_memory_of_a_gpu, policy_set_up),
+        cmocka_unit_test_setup(test_bad_vm_joins_no_pool, policy_set_up),
+        cmocka_unit_test_setup(test_bad_vm_chooses_no_windows, policy_set_up),
+        cmocka_unit_test_setup(test_bad_vm_has_no_vote, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-inputs", tests, NULL, NULL);
 }

@@ -67,17 +67,18 @@ random_profile(GRand *rand, struct vg_snap_vm *vm, double mean)
     }
 }
 
-/* CPUs of a block of two, or none. Blocks do not overlap, so they are the pools. */
+/* CPUs of a block of two, or none. Blocks do not overlap, so they are the pools; VMs with bad data
+ * were seen on all blocks, which must not make one pool of them. */
 static void
 random_cpus(GRand *rand, const struct vg_snap_host *host, struct vg_snap_vm *vm)
 {
     int32_t blocks = (int32_t)host->cpus / 2;
     if (blocks < 2 || chance(rand, 0.4))
         return;
-    int32_t first = 2 * g_rand_int_range(rand, 0, blocks);
-    int32_t second = first + 1;
-    g_array_append_val(vm->cpus, first);
-    g_array_append_val(vm->cpus, second);
+    int32_t first = vm->problem ? 0 : 2 * g_rand_int_range(rand, 0, blocks);
+    int32_t end = vm->problem ? 2 * blocks - 1 : first + 2;
+    for (int32_t cpu = first; cpu < end; cpu++)
+        g_array_append_val(vm->cpus, cpu);
 }
 
 static void
@@ -218,10 +219,9 @@ common_window(const vg_snapshot *snapshot)
     for (guint h = 0; h < snapshot->hosts->len; h++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[h];
         for (guint v = 0; v < host->vms->len; v++) {
-            const struct vg_snap_profile *profile =
-                &((const struct vg_snap_vm *)host->vms->pdata[v])->profile;
-            if (profile->cpu->len > 0)
-                balance += profile->window_ns == S ? 1 : -1;
+            const struct vg_snap_vm *vm = host->vms->pdata[v];
+            if (!vm->problem && vm->profile.cpu->len > 0)
+                balance += vm->profile.window_ns == S ? 1 : -1;
         }
     }
     return balance >= 0 ? S : 2 * S;
@@ -293,7 +293,7 @@ toy_init(struct toy *toy, const vg_snapshot *snapshot)
                 const struct vg_snap_vm *vm = host->vms->pdata[v];
                 if (pass == 1)
                     toy_add(toy, host, vm, window_ns);
-                else if (vm->profile.window_ns == window_ns)
+                else if (!vm->problem && vm->profile.window_ns == window_ns)
                     toy->windows = MAX(toy->windows, vm->profile.cpu->len);
             }
         }
