@@ -41,39 +41,60 @@ host_history(const vg_cluster *cluster, const struct vg_host_state *host)
     return longest;
 }
 
-static bool
-place_held(const vg_cluster *cluster, size_t host_index, size_t place)
+struct hold {
+    bool held;
+    bool too_short; /* not recorded for as long as it must hold, and it may yet be */
+    size_t looked_at;
+    size_t contended; /* of these windows */
+    size_t needed;
+};
+
+static struct hold
+judge_hold(const vg_cluster *cluster, size_t host_index, size_t place)
 {
     const struct vg_host_state *host = &cluster->hosts[host_index];
     size_t history = host_history(cluster, host);
     size_t wanted = hold_windows(cluster);
     if (cluster->config->hold_ns == 0)
-        return true;
+        return (struct hold){.held = true};
     if (host->host->source == VG_SOURCE_LIVE && history < wanted)
-        return false;
-    size_t looked_at = MIN(wanted, MAX(history, 1));
-    size_t contended = 0;
-    for (size_t i = 0; i < looked_at; i++) {
+        return (struct hold){.too_short = true};
+    struct hold hold = {.looked_at = MIN(wanted, MAX(history, 1))};
+    for (size_t i = 0; i < hold.looked_at; i++) {
         double lost = vg_predict_place(cluster, host_index, place, cluster->n_windows - 1 - i);
-        contended += lost >= cluster->config->contention_threshold - EPSILON;
+        hold.contended += lost >= cluster->config->contention_threshold - EPSILON;
     }
-    return (double)contended >= cluster->config->hold_fraction * (double)looked_at - EPSILON;
+    double needed = cluster->config->hold_fraction * (double)hold.looked_at;
+    hold.needed = (size_t)ceil(needed - EPSILON);
+    hold.held = hold.contended >= hold.needed;
+    return hold;
+}
+
+/* What the sentence about a place that is not held ends with. */
+static char *
+describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const struct hold *hold)
+{
+    double window_s = (double)cluster->window_ns / NS_PER_S;
+    if (hold->too_short)
+        return g_strdup_printf(
+            ", but not for long enough: it must show in %.4g %% of the last %.4g s, and %.4g s are "
+            "recorded",
+            cluster->config->hold_fraction * 100, (double)cluster->config->hold_ns / NS_PER_S,
+            (double)host_history(cluster, host) * window_s);
+    return g_strdup_printf(", but not for long enough: it shows in %zu of the last %zu windows of "
+                           "%.4g s, and %zu are needed",
+                           hold->contended, hold->looked_at, window_s, hold->needed);
 }
 
 /* The sentence for a place that is contended. */
 static char *
-describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost, bool held)
+describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost,
+               const struct hold *hold)
 {
     const struct vg_host_state *host = &cluster->hosts[host_index];
     bool is_gpu = false;
     const struct vg_load *load = vg_host_place(host, place, &is_gpu);
-    g_autofree char *wait = NULL;
-    if (!held)
-        wait = g_strdup_printf(
-            ", but not for long enough: it must show in %.0f %% of the last %.0f s, and %.0f s "
-            "are recorded",
-            cluster->config->hold_fraction * 100, (double)cluster->config->hold_ns / NS_PER_S,
-            (double)host_history(cluster, host) * (double)cluster->window_ns / NS_PER_S);
+    g_autofree char *wait = hold->held ? NULL : describe_hold(cluster, host, hold);
     return g_strdup_printf("host '%s' loses %.2f %s on %s (%.2f wanted, %.0f there)%s",
                            host->host->name, lost, is_gpu ? "engines" : "cores", load->name,
                            vg_load_mean(cluster, load), load->capacity, wait ? wait : "");
@@ -83,7 +104,7 @@ struct place {
     size_t index;
     double lost; /* cores or engines */
     bool contended;
-    bool held;
+    struct hold hold;
 };
 
 /* Contended and held ones first, then by what the loss is worth. */
@@ -95,8 +116,8 @@ is_worse(const vg_cluster *cluster, const struct vg_host_state *host, const stru
     bool b_is_gpu = false;
     vg_host_place(host, a->index, &a_is_gpu);
     vg_host_place(host, b->index, &b_is_gpu);
-    if (a->held != b->held)
-        return a->held;
+    if (a->hold.held != b->hold.held)
+        return a->hold.held;
     if (a->contended != b->contended)
         return a->contended;
     return a->lost * (a_is_gpu ? cluster->config->gpu_weight : 1) >
@@ -115,17 +136,18 @@ check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention 
             place.lost += vg_predict_place(cluster, host_index, i, w) / (double)cluster->n_windows;
         place.contended =
             place.lost > 0 && place.lost >= cluster->config->contention_threshold - EPSILON;
-        place.held = place.contended && place_held(cluster, host_index, i);
+        if (place.contended)
+            place.hold = judge_hold(cluster, host_index, i);
         if (i == 0 || is_worse(cluster, host, &place, &worst))
             worst = place;
     }
     ret->contended = worst.contended;
-    ret->held = worst.held;
+    ret->held = worst.hold.held;
     bool is_gpu = false;
     vg_host_place(host, worst.index, &is_gpu);
     *(is_gpu ? &ret->lost.gpu : &ret->lost.cpu) = worst.lost;
     if (worst.contended) {
-        ret->what = describe_place(cluster, host_index, worst.index, worst.lost, worst.held);
+        ret->what = describe_place(cluster, host_index, worst.index, worst.lost, &worst.hold);
         return;
     }
     ret->what = g_strdup_printf("host '%s' loses %.2f %s, below the threshold of %.2f",

@@ -140,6 +140,44 @@ test_bad_vm_has_no_vote(void **state)
     assert_non_null(strstr(action->reason.text, "GPU-intensive VMs: 1 of 1."));
 }
 
+/* Of six windows the newest `busy` lose a core; five are needed (0.8 * 6 = 4.8). Live, 30 are. */
+static void
+test_hold_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        enum vg_snapshot_source source;
+        int64_t window_ns;
+        guint busy;
+        const char *words;
+    } cases[] = {
+        {VG_SOURCE_TRACE, S, 4,
+         ", but not for long enough: it shows in 4 of the last 6 windows of 1 s, and 5 are needed"},
+        {VG_SOURCE_EXAMPLE, S / 4, 3, "it shows in 3 of the last 6 windows of 0.25 s, and 5 are"},
+        {VG_SOURCE_TRACE, S, 5, NULL},
+        {VG_SOURCE_LIVE, S, 6, "it must show in 80 % of the last 30 s, and 6 s are recorded"},
+        {VG_SOURCE_LIVE, 10 * S, 1, "it shows in 1 of the last 3 windows of 10 s, and 3 are"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_host *from = NULL;
+        struct vg_snap_host *to = NULL;
+        g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+        double cpu[6] = {0};
+        for (guint w = 0; w < cases[i].busy; w++)
+            cpu[5 - w] = 1;
+        from->source = cases[i].source;
+        for (guint v = 0; v < from->vms->len; v++) {
+            struct vg_snap_vm *vm = from->vms->pdata[v];
+            policy_set_profile(vm, cpu, G_N_ELEMENTS(cpu));
+            vm->profile.window_ns = cases[i].window_ns;
+        }
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->verdict, cases[i].words ? VG_PLAN_NOTHING_TO_DO : VG_PLAN_CHANGES);
+        if (cases[i].words)
+            assert_true(policy_says(plan->why, cases[i].words));
+    }
+}
+
 int
 main(void)
 {
@@ -149,6 +187,7 @@ main(void)
         cmocka_unit_test_setup(test_bad_vm_joins_no_pool, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_chooses_no_windows, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_has_no_vote, policy_set_up),
+        cmocka_unit_test_setup(test_hold_is_told, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-inputs", tests, NULL, NULL);
 }
