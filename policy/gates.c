@@ -4,11 +4,30 @@
 #include "policy/gates.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Sums of shares that are equal on paper differ in the last bits; 1e-9 of a core is 1 ns/s. */
 #define EPSILON 1e-9
 
 #define NS_PER_S 1e9
+
+/* Enough for figures that differ by more than EPSILON. */
+#define DIGITS_MAX 10
+
+void
+vg_gate_figures(double a, double b, int digits, char **ret_a, char **ret_b)
+{
+    bool differ = a < b || a > b;
+    for (;; digits++) {
+        g_autofree char *a_text = g_strdup_printf("%.*f", digits, a);
+        g_autofree char *b_text = g_strdup_printf("%.*f", digits, b);
+        if (differ && strcmp(a_text, b_text) == 0 && digits < DIGITS_MAX)
+            continue;
+        *ret_a = g_steal_pointer(&a_text);
+        *ret_b = g_steal_pointer(&b_text);
+        return;
+    }
+}
 
 void
 vg_contention_clear(struct vg_contention *contention)
@@ -86,6 +105,16 @@ describe_hold(const vg_cluster *cluster, const struct vg_host_state *host, const
                            hold->contended, hold->looked_at, window_s, hold->needed);
 }
 
+/* "4 there"; of what floats, what the pools leave of it. */
+static char *
+describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_load *load)
+{
+    const struct vg_host_state *host = &cluster->hosts[host_index];
+    if (load != &host->floating || host->pools->len == 0)
+        return g_strdup_printf("%.0f there", load->capacity);
+    return g_strdup_printf("%.2f left by VMs bound to CPUs", vg_predict_left(cluster, host_index));
+}
+
 /* The sentence for a place that is contended. */
 static char *
 describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost,
@@ -95,9 +124,10 @@ describe_place(const vg_cluster *cluster, size_t host_index, size_t place, doubl
     bool is_gpu = false;
     const struct vg_load *load = vg_host_place(host, place, &is_gpu);
     g_autofree char *wait = hold->held ? NULL : describe_hold(cluster, host, hold);
-    return g_strdup_printf("host '%s' loses %.2f %s on %s (%.2f wanted, %.0f there)%s",
-                           host->host->name, lost, is_gpu ? "engines" : "cores", load->name,
-                           vg_load_mean(cluster, load), load->capacity, wait ? wait : "");
+    g_autofree char *supply = describe_supply(cluster, host_index, load);
+    return g_strdup_printf("host '%s' loses %.2f %s on %s (%.2f wanted, %s)%s", host->host->name,
+                           lost, is_gpu ? "engines" : "cores", load->name,
+                           vg_load_mean(cluster, load), supply, wait ? wait : "");
 }
 
 struct place {
@@ -150,9 +180,11 @@ check_places(const vg_cluster *cluster, size_t host_index, struct vg_contention 
         ret->what = describe_place(cluster, host_index, worst.index, worst.lost, &worst.hold);
         return;
     }
-    ret->what = g_strdup_printf("host '%s' loses %.2f %s, below the threshold of %.2f",
-                                host->host->name, worst.lost, is_gpu ? "engines" : "cores",
-                                cluster->config->contention_threshold);
+    g_autofree char *lost = NULL;
+    g_autofree char *threshold = NULL;
+    vg_gate_figures(worst.lost, cluster->config->contention_threshold, 2, &lost, &threshold);
+    ret->what = g_strdup_printf("host '%s' loses %s %s, below the threshold of %s",
+                                host->host->name, lost, is_gpu ? "engines" : "cores", threshold);
 }
 
 /* A VM that waits although the model sees enough capacity. Measured waits say nothing any more of a
@@ -193,6 +225,29 @@ vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention 
         check_waits(cluster, host, ret);
 }
 
+/* Why a move that wins `gain`, and `net` after its cost, wins too little. */
+static char *
+describe_net(double gain, double net, double min_gain)
+{
+    if (net >= min_gain - EPSILON)
+        return g_strdup_printf("it wins %.3f cores, of which its cost leaves nothing", gain);
+    g_autofree char *net_text = NULL;
+    g_autofree char *needed = NULL;
+    vg_gate_figures(net, min_gain, 3, &net_text, &needed);
+    return g_strdup_printf("it wins %.3f cores, %s after its cost; %s are needed", gain, net_text,
+                           needed);
+}
+
+static char *
+describe_fraction(double gain, double most, double fraction)
+{
+    g_autofree char *gain_text = NULL;
+    g_autofree char *needed = NULL;
+    vg_gate_figures(gain, fraction * most, 3, &gain_text, &needed);
+    return g_strdup_printf("it wins %s of the %.3f cores that it could; %.4g %% are needed",
+                           gain_text, most, fraction * 100);
+}
+
 bool
 vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores, double most,
              char **ret_reason)
@@ -200,16 +255,12 @@ vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cor
     double net = gain - cost_cores;
     if (net < config->min_gain - EPSILON || net <= EPSILON) {
         if (ret_reason)
-            *ret_reason =
-                g_strdup_printf("it wins %.3f cores, %.3f after its cost; %.3f are needed", gain,
-                                net, config->min_gain);
+            *ret_reason = describe_net(gain, net, config->min_gain);
         return false;
     }
     if (gain < config->min_gain_fraction * most - EPSILON) {
         if (ret_reason)
-            *ret_reason =
-                g_strdup_printf("it wins %.3f of the %.3f cores that it could; %.0f %% are needed",
-                                gain, most, config->min_gain_fraction * 100);
+            *ret_reason = describe_fraction(gain, most, config->min_gain_fraction);
         return false;
     }
     return true;

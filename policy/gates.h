@@ -22,6 +22,11 @@
 
 #include "policy/predict.h"
 
+/* Two figures that a sentence compares, with `digits` after the point, or with as many more as it
+ * takes to tell them apart: 0.0499 is not "below 0.05" when it is shown as 0.05. The caller frees
+ * both. */
+void vg_gate_figures(double a, double b, int digits, char **ret_a, char **ret_b);
+
 struct vg_contention {
     bool contended;
     bool held;

@@ -57,6 +57,22 @@ cpu_lost_in(const struct vg_host_state *host, size_t w, double delta, int pool_o
     return lost + MAX(floating - MAX(host->floating.capacity - served, 0), 0);
 }
 
+double
+vg_predict_left(const vg_cluster *cluster, size_t host)
+{
+    const struct vg_host_state *state = &cluster->hosts[host];
+    double sum = 0;
+    for (size_t w = 0; w < cluster->n_windows; w++) {
+        double served = 0;
+        for (guint p = 0; p < state->pools->len; p++) {
+            const struct vg_load *pool = &g_array_index(state->pools, struct vg_load, p);
+            served += MIN(pool->demand[w], pool->capacity);
+        }
+        sum += MAX(state->floating.capacity - served, 0);
+    }
+    return sum / (double)cluster->n_windows;
+}
+
 static double
 cpu_lost(const vg_cluster *cluster, const struct vg_host_state *host, const struct change *change)
 {

@@ -37,6 +37,9 @@ struct vg_loss vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm
 /* What the host would lose if every VM could use all of its CPUs, in cores. */
 double vg_predict_spread(const vg_cluster *cluster, size_t host);
 
+/* CPUs that its pools leave for the VMs that float, on average. */
+double vg_predict_left(const vg_cluster *cluster, size_t host);
+
 /* The places of a host where something can be lost: its pools, what floats, its engines. */
 size_t vg_host_n_places(const struct vg_host_state *host);
 const struct vg_load *vg_host_place(const struct vg_host_state *host, size_t place,

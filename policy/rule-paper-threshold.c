@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "policy/constraints.h"
+#include "policy/gates.h"
 #include "policy/rule.h"
 
 /* VMs with bad data are in neither number: what class they are of is not known. */
@@ -43,6 +44,18 @@ is_over_threshold(const vg_cluster *cluster, const struct vg_vm_state *vm)
            vm->vm->preemptions_per_s > cluster->config->preempt_threshold;
 }
 
+static char *
+describe_preemptions(const vg_cluster *cluster, const struct vg_snap_vm *vm, bool over)
+{
+    g_autofree char *often = NULL;
+    g_autofree char *threshold = NULL;
+    vg_gate_figures(vm->preemptions_per_s, cluster->config->preempt_threshold, 1, &often,
+                    &threshold);
+    return g_strdup_printf("VM '%s' is CPU-intensive (%.2f) and is preempted %s times per second, "
+                           "%smore than %s",
+                           vm->name, vm->cpu_intensity, often, over ? "" : "not ", threshold);
+}
+
 bool
 vg_paper_judge_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
 {
@@ -52,11 +65,7 @@ vg_paper_judge_vm(const vg_cluster *cluster, size_t vm, char **ret_reason)
         *ret_reason = g_strdup_printf("VM '%s' is of class %s, the rule moves class cpu only",
                                       snap->name, vg_vm_class_names[snap->vm_class]);
     else
-        *ret_reason = g_strdup_printf(
-            "VM '%s' is CPU-intensive (%.2f) and is preempted %.1f times per second, %smore than "
-            "%.1f",
-            snap->name, snap->cpu_intensity, snap->preemptions_per_s, over ? "" : "not ",
-            cluster->config->preempt_threshold);
+        *ret_reason = describe_preemptions(cluster, snap, over);
     return over;
 }
 

@@ -178,6 +178,71 @@ test_hold_is_told(void **state)
     }
 }
 
+static void
+assert_reason(vg_snapshot *snapshot, const char *vm, const char *reason)
+{
+    assert_int_equal(vg_snapshot_seal(snapshot, NULL), 0);
+    g_autoptr(vg_explanation) why = vg_policy_explain(snapshot, &policy_config, vm, NULL);
+    assert_string_equal(why->reason, reason);
+}
+
+/* What floats wants 2 cores. VMs bound to CPU 0 to 2 use all of these in one window of two and
+ * nothing in the other: 4 - 3 and 4 - 0 CPUs are left, 2.5 on average, and half a core is lost. */
+static void
+test_what_pools_leave_is_told(void **state)
+{
+    (void)state;
+    static const double bound[] = {1, 0};
+    static const double any[] = {2, 2};
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    struct vg_snap_host *host = policy_add_host(snapshot, "h", 4);
+    static const char *const names[] = {"p0", "p1", "p2"};
+    for (int32_t i = 0; i < 3; i++)
+        policy_set_profile(policy_add_vm(host, names[i], 1, i), bound, G_N_ELEMENTS(bound));
+    policy_set_profile(policy_add_vm(host, "any", 2, -1), any, G_N_ELEMENTS(any));
+    policy_config.hold_ns = 0;
+    assert_reason(snapshot, "any",
+                  "host 'h' loses 0.50 cores on CPUs (2.00 wanted, 2.50 left by VMs bound to "
+                  "CPUs)");
+}
+
+/* As many digits as it takes for the sentence to be true. */
+static void
+test_figures_are_told_apart(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_vm *a = from->vms->pdata[0];
+    struct vg_snap_vm *b = from->vms->pdata[1];
+    a->run_share = 0.0499;
+    a->preempt_share = 0;
+    b->run_share = 1;
+    b->preempt_share = 0;
+    assert_reason(snapshot, "a", "host 'from' loses 0.0499 cores, below the threshold of 0.0500");
+
+    a->run_share = 1;
+    policy_config.horizon_ns = 1000000 * S;
+    policy_config.min_gain = 1;
+    g_autoptr(vg_plan) dear = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(policy_says(dear->why, "it wins 1.000 cores, 0.99999 after its cost; 1.00000 are"));
+    policy_config.min_gain = 0;
+    policy_config.horizon_ns = 83 * S / 10; /* 8 s of copying, 0.3 s of standstill: 8.3 core-s */
+    g_autoptr(vg_plan) nothing = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_true(policy_says(nothing->why, "it wins 1.000 cores, of which its cost leaves nothing"));
+
+    policy_config.rule = VG_RULE_PAPER_THRESHOLD;
+    a->preemptions_per_s = 10.004;
+    assert_reason(snapshot, "a",
+                  "VM 'a' is CPU-intensive (1.00) and is preempted "
+                  "10.004 times per second, more than 10.000");
+    a->preemptions_per_s = 10;
+    assert_reason(snapshot, "a",
+                  "VM 'a' is CPU-intensive (1.00) and is preempted "
+                  "10.0 times per second, not more than 10.0");
+}
+
 int
 main(void)
 {
@@ -188,6 +253,8 @@ main(void)
         cmocka_unit_test_setup(test_bad_vm_chooses_no_windows, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_has_no_vote, policy_set_up),
         cmocka_unit_test_setup(test_hold_is_told, policy_set_up),
+        cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
+        cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-inputs", tests, NULL, NULL);
 }
