@@ -84,25 +84,40 @@ note_losses(const vg_cluster *cluster, vg_plan *plan)
         names, lost);
 }
 
+/* Is there a time at which all hosts were measured, and in the same way? A host whose period has no
+ * length has no times in its document and is not asked. */
+static bool
+measured_together(const vg_cluster *cluster)
+{
+    const struct vg_snap_host *first = NULL;
+    int64_t begin_ns = INT64_MIN;
+    int64_t end_ns = INT64_MAX;
+    bool same_source = true;
+
+    for (size_t h = 0; h < cluster->n_hosts; h++) {
+        const struct vg_snap_host *host = cluster->hosts[h].host;
+        if (host->begin_ns >= host->end_ns)
+            continue;
+        first = first ? first : host;
+        same_source = same_source && host->source == first->source;
+        begin_ns = MAX(begin_ns, host->begin_ns);
+        end_ns = MIN(end_ns, host->end_ns);
+    }
+    return same_source && begin_ns < end_ns;
+}
+
 /* Measurements of different times or kinds. */
 static void
 note_times(const vg_cluster *cluster, vg_plan *plan)
 {
-    bool together = true;
     size_t odd_windows = 0;
 
-    for (size_t h = 0; h < cluster->n_hosts; h++) {
-        const struct vg_snap_host *host = cluster->hosts[h].host;
-        const struct vg_snap_host *first = cluster->hosts[0].host;
-        together = together && host->source == first->source && host->begin_ns < first->end_ns &&
-                   first->begin_ns < host->end_ns;
-    }
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_snap_profile *profile = &cluster->vms[i].vm->profile;
         odd_windows += !cluster->vms[i].problem && profile->cpu->len > 0 &&
                        profile->window_ns != cluster->window_ns;
     }
-    if (cluster->n_hosts > 1 && !together)
+    if (!measured_together(cluster))
         vg_plan_add_note(plan, "the hosts were not measured at the same time; their demand is "
                                "combined as if they had been");
     if (odd_windows > 0)

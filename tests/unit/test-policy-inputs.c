@@ -243,6 +243,33 @@ test_figures_are_told_apart(void **state)
                   "10.0 times per second, not more than 10.0");
 }
 
+/* The note is for hosts whose times are known and have no moment in common. */
+static void
+test_times_of_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t times[3][2]; /* s */
+        bool noted;
+    } cases[] = {
+        {{{0, 0}, {0, 0}, {0, 0}}, false},  {{{0, 10}, {0, 0}, {5, 15}}, false},
+        {{{0, 0}, {7, 7}, {5, 15}}, false}, {{{0, 0}, {0, 10}, {10, 20}}, true},
+        {{{0, 10}, {0, 4}, {5, 10}}, true}, {{{-5, 10}, {0, 4}, {3, 10}}, false},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        static const char *const names[] = {"a", "b", "c"};
+        for (size_t h = 0; h < G_N_ELEMENTS(names); h++) {
+            struct vg_snap_host *host = policy_add_host(snapshot, names[h], 1);
+            host->begin_ns = cases[i].times[h][0] * S;
+            host->end_ns = cases[i].times[h][1] * S;
+        }
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(policy_says(plan->notes, "the hosts were not measured at the same time"),
+                         cases[i].noted);
+    }
+}
+
 int
 main(void)
 {
@@ -255,6 +282,7 @@ main(void)
         cmocka_unit_test_setup(test_hold_is_told, policy_set_up),
         cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
         cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
+        cmocka_unit_test_setup(test_times_of_hosts, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-inputs", tests, NULL, NULL);
 }
