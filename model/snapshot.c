@@ -146,11 +146,21 @@ drop_repeated_numbers(GArray *numbers)
     g_array_set_size(numbers, kept);
 }
 
+/* One spelling of a UUID, so that equal ones compare and hash alike whoever wrote them. */
+static void
+lower_uuid(char **uuid)
+{
+    char *lower = *uuid ? g_ascii_strdown(*uuid, -1) : NULL;
+    g_free(*uuid);
+    *uuid = lower;
+}
+
 static int
 seal_vm(const struct vg_snap_host *host, struct vg_snap_vm *vm, GError **err)
 {
     const struct vg_snap_profile *profile = &vm->profile;
 
+    lower_uuid(&vm->uuid);
     drop_repeated_numbers(vm->cpus);
     g_ptr_array_sort(vm->affinity, by_string);
     g_ptr_array_sort(vm->anti_affinity, by_string);
@@ -202,6 +212,7 @@ seal_host(struct vg_snap_host *host, GError **err)
         return vg_error(err, VG_E_INVALID, "host '%s': more memory is free than there is",
                         host->name);
 
+    lower_uuid(&host->uuid);
     g_ptr_array_sort(host->gpus, by_device);
     g_ptr_array_sort(host->vms, by_vm);
     const struct vg_snap_gpu *gpu = find_twin(host->gpus, by_device);
@@ -209,7 +220,7 @@ seal_host(struct vg_snap_host *host, GError **err)
         return vg_error(err, VG_E_INVALID, "host '%s': GPU '%s' twice", host->name, gpu->device);
     const struct vg_snap_vm *vm = find_twin(host->vms, by_vm);
     if (vm)
-        return vg_error(err, VG_E_INVALID, "host '%s': VM '%s' twice", host->name, vm->name);
+        return vg_error(err, VG_E_CONFLICT, "host '%s': VM '%s' twice", host->name, vm->name);
 
     for (guint i = 0; i < host->gpus->len; i++) {
         if (seal_gpu(host, host->gpus->pdata[i], err) < 0)
@@ -231,7 +242,7 @@ check_uuids(const vg_snapshot *snapshot, GError **err)
         for (guint v = 0; v < host->vms->len; v++) {
             struct vg_snap_vm *vm = host->vms->pdata[v];
             if (vm->uuid && !g_hash_table_insert(seen, vm->uuid, vm))
-                return vg_error(err, VG_E_INVALID, "host '%s', VM '%s': UUID %s is there twice",
+                return vg_error(err, VG_E_CONFLICT, "host '%s', VM '%s': UUID %s is there twice",
                                 host->name, vm->name, vm->uuid);
         }
     }
@@ -246,7 +257,7 @@ vg_snapshot_seal(vg_snapshot *snapshot, GError **err)
     g_ptr_array_sort(snapshot->hosts, by_host);
     const struct vg_snap_host *host = find_twin(snapshot->hosts, by_host);
     if (host)
-        return vg_error(err, VG_E_INVALID, "host '%s' is there twice", host->name);
+        return vg_error(err, VG_E_CONFLICT, "host '%s' is there twice", host->name);
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         if (seal_host(snapshot->hosts->pdata[i], err) < 0)
             return -1;

@@ -425,6 +425,22 @@ def test_the_plan_does_not_depend_on_the_order_of_files(demo_snapshot):
     assert one.stdout == two.stdout
 
 
+def test_the_same_host_or_vm_twice_is_a_conflict(demo_snapshot, tmp_path):
+    uuid = "6a1f0c52-0d0e-4c53-9d0c-5f1f5a0f0001"
+    for what in ("host", "vm", "uuid"):
+        doc = json.loads(demo_snapshot.read_text())
+        hosts, vms = doc["hosts"], doc["hosts"][0]["vms"]
+        if what == "host":
+            hosts.append(hosts[0])
+        elif what == "vm":
+            vms.append(vms[0])
+        else:
+            vms[0]["uuid"], vms[1]["uuid"] = uuid, uuid.upper()
+        (tmp_path / "s.json").write_text(json.dumps(doc))
+        done = run("placement", "--dry-run", "--state", tmp_path / "s.json", code=5)
+        assert "twice" in done.stderr and "s.json" in done.stderr
+
+
 def test_detailed_exitcode_tells_changes_from_nothing(demo_snapshot):
     run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST,
         "--detailed-exitcode", code=10)

@@ -476,7 +476,7 @@ test_edges(void **state)
     const struct vg_engine_part part = {.source = VG_SOURCE_TRACE};
     const struct vg_snap_host *twice[] = {host, host};
     assert_null(vg_engine_snapshot(engine, &part, twice, 2, &err));
-    assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_CONFLICT));
 }
 
 /* Two VMs that want the same CPU all the time, and a second host with room: from windows to plan.

@@ -228,11 +228,6 @@ test_refused(void **state)
         {HEAD "\"hosts\":{}}", "hosts: must be an array"},
         {HEAD "\"note\":1,\"hosts\":[]}", "note: must be a string"},
         {HEAD "\"begin_ns\":2,\"end_ns\":1,\"hosts\":[]}", "ends before it begins"},
-        {DOC(HOST("h", "") "," HOST("h", "")), "host 'h' is there twice"},
-        {DOC(HOST("h", VM("v") "," VM("v"))), "host 'h': VM 'v' twice"},
-        {DOC(HOST("h", VM_WITH("v", "\"uuid\":\"u\"")) "," HOST("i",
-                                                                VM_WITH("w", "\"uuid\":\"u\""))),
-         "VM 'w': UUID u is there twice"},
         {DOC(HOST("", "")), "hosts[0].name: must not be empty"},
         {DOC("{\"name\":\"h\",\"cpus\":0,\"vms\":[]}"), "hosts[0].cpus: 0 is out of range"},
         {DOC("{\"name\":\"h\",\"vms\":[]}"), "hosts[0].cpus: is missing"},
@@ -402,6 +397,53 @@ test_merge(void **state)
     parts[1] = c;
     assert_null(vg_snapshot_merge(parts, labels, 2, &err));
     assert_string_equal(err->message, "VM UUID 'u' is in a.json and in b.json");
+
+    g_clear_error(&err);
+    g_autoptr(vg_snapshot) d = read_text(DOC(HOST("h4", VM_WITH("w", "\"uuid\":\"U\""))), NULL);
+    parts[1] = d;
+    assert_null(vg_snapshot_merge(parts, labels, 2, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_CONFLICT));
+}
+
+/* Inside one document as in two: a conflict, which has an exit code of its own. */
+static void
+test_duplicates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {DOC(HOST("h", "") "," HOST("h", "")), "host 'h' is there twice"},
+        {DOC(HOST("h", VM("v") "," VM("v"))), "host 'h': VM 'v' twice"},
+        {DOC(HOST("h", VM_WITH("v", "\"uuid\":\"u\"")) "," HOST("i",
+                                                                VM_WITH("w", "\"uuid\":\"u\""))),
+         "VM 'w': UUID u is there twice"},
+        {DOC(HOST("h", VM_WITH("v", "\"uuid\":\"aB\"") "," VM_WITH("w", "\"uuid\":\"Ab\""))),
+         "VM 'w': UUID ab is there twice"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) err = NULL;
+        g_autoptr(vg_snapshot) snapshot = read_text(cases[i].text, &err);
+        if (snapshot)
+            fail_msg("case %zu was accepted: %s", i, cases[i].text);
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_CONFLICT));
+        assert_non_null(strstr(err->message, cases[i].message));
+    }
+}
+
+/* The same snapshot to the hash, whoever wrote its UUIDs. */
+static void
+test_uuids_have_one_spelling(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) lower =
+        read_text(DOC(HOST("h", VM_WITH("v", "\"uuid\":\"6a1f\""))), NULL);
+    g_autoptr(vg_snapshot) upper =
+        read_text(DOC(HOST("h", VM_WITH("v", "\"uuid\":\"6A1F\""))), NULL);
+    g_autofree char *hash = vg_snapshot_hash(lower);
+    g_autofree char *hash_upper = vg_snapshot_hash(upper);
+    assert_string_equal(hash, hash_upper);
 }
 
 static void
@@ -432,6 +474,7 @@ main(void)
         cmocka_unit_test(test_inheritance),  cmocka_unit_test(test_facts_hash),
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_limits),
         cmocka_unit_test(test_most_uses),    cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_uuids_have_one_spelling),
         cmocka_unit_test(test_example_file),
     };
     return cmocka_run_group_tests_name("snapshot", tests, NULL, NULL);
