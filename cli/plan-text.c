@@ -9,18 +9,27 @@
 #define NS_PER_S 1e9
 #define GIB      (1024.0 * 1024 * 1024)
 
+/* A host in a URI: what is no letter, digit or one of "-._~" could end the name or begin a user, a
+ * port or a query. */
+static char *
+quote_uri(const char *host, vg_quote_function quote)
+{
+    g_autofree char *escaped = g_uri_escape_string(host, NULL, FALSE);
+    g_autofree char *uri = g_strdup_printf("qemu+ssh://%s/system", escaped);
+
+    return quote(uri);
+}
+
 char *
 vg_plan_action_virsh(const struct vg_plan_action *action, vg_quote_function quote)
 {
     g_autofree char *vm = quote(action->uuid ? action->uuid : action->vm);
-    g_autofree char *from = g_strdup_printf("qemu+ssh://%s/system", action->from);
-    g_autofree char *to = g_strdup_printf("qemu+ssh://%s/system", action->to);
-    g_autofree char *from_quoted = quote(from);
-    g_autofree char *to_quoted = quote(to);
+    g_autofree char *from = quote_uri(action->from, quote);
+    g_autofree char *to = quote_uri(action->to, quote);
 
     return g_strdup_printf("virsh -c %s migrate --live --persistent --undefinesource "
                            "--domain %s --desturi %s",
-                           from_quoted, vm, to_quoted);
+                           from, vm, to);
 }
 
 char *
@@ -29,7 +38,8 @@ vg_plan_action_openstack(const struct vg_plan_action *action, vg_quote_function 
     g_autofree char *vm = quote(action->uuid ? action->uuid : action->vm);
     g_autofree char *to = quote(action->to);
 
-    return g_strdup_printf("openstack server migrate --live-migration --host %s -- %s", to, vm);
+    /* With "=", or a host called "-h2" would be read as an option. */
+    return g_strdup_printf("openstack server migrate --live-migration --host=%s -- %s", to, vm);
 }
 
 static char *

@@ -7,10 +7,12 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import time
 import unicodedata
+import urllib.parse
 
 import pytest
 import yaml
@@ -267,7 +269,8 @@ def test_hostile_names_in_commands_are_the_right_arguments(demo_snapshot, tmp_pa
         shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True,
                                check=True).stdout.decode().split("\0")
         assert "h\u00f6st'e" + HOSTILE in shown
-        assert any("to" + HOSTILE in word for word in shown)
+        assert any(urllib.parse.unquote(word).endswith(("to" + HOSTILE, f"to{HOSTILE}/system"))
+                   for word in shown)
 
 
 def test_thresholds_of_classes_are_configurable(tmp_path):
@@ -460,6 +463,22 @@ def test_commands_are_quoted_for_a_shell(tmp_path, demo_snapshot):
         shown = subprocess.run(["sh", "-c", f"printf '%s\\n' {action['commands'][name]}"],
                                capture_output=True, text=True, check=True).stdout.splitlines()
         assert action["vm"] in shown
+
+
+@pytest.mark.parametrize("host,escaped", [
+    ("-h2", "-h2"), ("h 2", "h%202"), ("u@h:1/x?y#z%20", "u%40h%3A1%2Fx%3Fy%23z%2520"),
+    ("h\u00f6", "h%C3%B6")])
+def test_hosts_in_commands_are_names_only(demo_snapshot, tmp_path, host, escaped):
+    target = json.loads(open(GPU_HOST, encoding="utf-8").read())
+    target["hosts"][0]["name"] = host
+    (tmp_path / "to.json").write_text(json.dumps(target))
+    plan = json.loads(run("placement", "--dry-run", "--commands", "--state", demo_snapshot,
+                          "--state", tmp_path / "to.json", "-o", "json").stdout)
+    commands = plan["actions"][0]["commands"]
+    assert f"--host={host}" in shlex.split(commands["openstack"])
+    virsh = shlex.split(commands["virsh"])
+    assert virsh[virsh.index("--desturi") + 1] == f"qemu+ssh://{escaped}/system"
+    assert virsh[virsh.index("-c") + 1] == "qemu+ssh://demo-host/system"
 
 
 def test_explain_judges_every_host(demo_snapshot):
