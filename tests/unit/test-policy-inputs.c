@@ -270,6 +270,37 @@ test_times_of_hosts(void **state)
     }
 }
 
+/* The example of vgpud-policy(7), and with a shape: in four windows of which the VMs use the GPU in
+ * two all the time and in two half of it, 0.9 / 0.75 = 1.2 and 0.6 of the mean are wanted, that is
+ * 1 and 0.6 by each: 1 and 0.2 are lost. */
+static void
+test_gpu_demand(void **state)
+{
+    (void)state;
+    static const double shape[] = {1, 0.5, 1, 0.5};
+    static const double cpu[] = {0.1, 0.1, 0.1, 0.1};
+    for (int shaped = 0; shaped < 2; shaped++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_host *host = policy_add_host(snapshot, "h", 4);
+        static const char *const names[] = {"a", "b"};
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+            struct vg_snap_vm *vm = policy_add_vm(host, names[i], 0.1, -1);
+            policy_add_use(vm, "card0", "t", 0.5);
+            ((struct vg_snap_gpu_use *)vm->gpu->pdata[0])->wait_share = 0.5;
+            vm->gpu_intensity = 0.9;
+            policy_set_profile(vm, cpu, shaped ? G_N_ELEMENTS(cpu) : 0);
+            if (shaped)
+                g_array_append_vals(vm->profile.gpu, shape, G_N_ELEMENTS(shape));
+        }
+        policy_config.hold_ns = 0;
+        assert_reason(snapshot, "a",
+                      shaped ? "host 'h' loses 0.60 engines on engine 'rcs0' of GPU 'card0' (1.60 "
+                               "wanted, 1 there)"
+                             : "host 'h' loses 0.80 engines on engine 'rcs0' of GPU 'card0' (1.80 "
+                               "wanted, 1 there)");
+    }
+}
+
 int
 main(void)
 {
@@ -283,6 +314,7 @@ main(void)
         cmocka_unit_test_setup(test_what_pools_leave_is_told, policy_set_up),
         cmocka_unit_test_setup(test_figures_are_told_apart, policy_set_up),
         cmocka_unit_test_setup(test_times_of_hosts, policy_set_up),
+        cmocka_unit_test_setup(test_gpu_demand, policy_set_up),
     };
     return cmocka_run_group_tests_name("policy-inputs", tests, NULL, NULL);
 }
