@@ -16,7 +16,13 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     enum json_tokener_error error = json_tokener_get_error(tokener);
     size_t end = json_tokener_get_parse_end(tokener);
 
-    /* A value that could still grow (a bare number) or a document that is cut. */
+    /* A value that could still grow (a bare word or number), which a blank ends, or a document that
+     * is cut. */
+    if (error == json_tokener_continue) {
+        value = json_tokener_parse_ex(tokener, " ", 1);
+        if (json_tokener_get_error(tokener) == json_tokener_success)
+            error = json_tokener_success;
+    }
     if (error == json_tokener_continue) {
         vg_error(err, VG_E_INVALID, "not JSON: the text ends too early, at byte %zu", end);
         return NULL;
@@ -32,6 +38,9 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
         vg_error(err, VG_E_INVALID, "not JSON: more text after the value, at byte %zu", end);
         return NULL;
     }
+    /* json-c has no object for it, and NULL is the error here. */
+    if (!value)
+        vg_error(err, VG_E_INVALID, "the document must be an object, is null");
     return g_steal_pointer(&value);
 }
 

@@ -30,10 +30,10 @@ struct vg_json_node {
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(json_object, json_object_put)
 
-/* Parses one JSON value that fills the whole buffer but for white space. max_depth counts nested,
- * not empty, objects and arrays. VG_E_INVALID with the byte offset on what json-c's strict mode
- * does not take (comments, trailing commas, ...), NUL bytes, invalid UTF-8, more than max_size
- * bytes or deeper nesting. The caller puts the result. */
+/* Parses one JSON value, but not null, that fills the whole buffer but for white space. max_depth
+ * counts nested, not empty, objects and arrays. VG_E_INVALID with the byte offset on what json-c's
+ * strict mode does not take (comments, trailing commas, ...), NUL bytes, invalid UTF-8, more than
+ * max_size bytes or deeper nesting. The caller puts the result. */
 json_object *vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth,
                            GError **err);
 

@@ -27,7 +27,9 @@ static void
 test_accepts(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"{}", " {\"a\":[{}]} \n", "[1,2.5,\"x\",null,true]", "3 "};
+    static const char *const texts[] = {
+        "{}", " {\"a\":[{}]} \n", "[1,2.5,\"x\",null,true]", "3 ", "3", "-0.5e1", "true", "\"a\"",
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) err = NULL;
         g_autoptr(json_object) value = parse(texts[i], &err);
@@ -41,9 +43,9 @@ test_refuses(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "",           " ",          "{",    "{\"a\":1}x", "{} {}",
-        "/* c */ {}", "{\"a\":1,}", "[1,]", "{\"a\" 1}",  "[[[[1]]]]", /* depth 4 */
-        "\"\xff\"",   "[nul]",      "[01]",
+        "",           " ",     "{",         "{\"a\":1}x", "{} {}", "/* c */ {}",
+        "{\"a\":1,}", "[1,]",  "{\"a\" 1}", "[[[[1]]]]", /* depth 4 */
+        "\"\xff\"",   "[nul]", "[01]",      "tru",        "-",     "null",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) err = NULL;
@@ -51,6 +53,20 @@ test_refuses(void **state)
         if (value)
             fail_msg("'%s' was accepted", texts[i]);
         assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    }
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"", "ends too early, at byte 0"},           {"{\"a\":1", "ends too early, at byte 6"},
+        {"{\"a\":5  ", "ends too early, at byte 8"}, {"\"a", "ends too early, at byte 2"},
+        {"null", "must be an object, is null"},      {"null\n", "must be an object, is null"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) err = NULL;
+        assert_null(parse(cases[i].text, &err));
+        if (!strstr(err->message, cases[i].message))
+            fail_msg("'%s': %s", cases[i].text, err->message);
     }
     g_autoptr(GError) err = NULL;
     assert_null(vg_json_parse("{}\0", 3, 1000, 3, &err));
