@@ -44,6 +44,9 @@ check(const struct placement_args *args, const struct argp_state *state)
         argp_error(state, "name a snapshot with --state FILE; `vgpuctl snapshot TRACE` makes one");
     if (!args->dry_run && !args->explain)
         argp_error(state, "a plan from saved snapshots can only be shown; add --dry-run");
+    if (args->explain && (args->commands || args->detailed_exitcode))
+        argp_error(state, "--explain makes no plan, so that %s means nothing with it",
+                   args->commands ? "--commands" : "--detailed-exitcode");
 }
 
 static error_t

@@ -70,6 +70,8 @@ def test_version(args):
     ["placement", "--dry-run"], ["placement", "--dry-run", "--state", GPU_HOST, "stray"],
     ["placement", "--dry-run", "--state", GPU_HOST, "--rule", "coin"],
     ["placement", "--dry-run", "--state", "-", "--state", "-"],
+    ["placement", "--explain", "glxgears", "--state", GPU_HOST, "--commands"],
+    ["placement", "--dry-run", "--detailed-exitcode", "--explain", "a", "--state", GPU_HOST],
     ["explain", "--state", GPU_HOST], ["explain", "a", "b"], ["version", "now"],
 ])
 def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(args):
