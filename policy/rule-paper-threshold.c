@@ -216,6 +216,11 @@ commit(vg_cluster *cluster, size_t vm, size_t target, const struct vg_fit *fit, 
         " of %" G_GINT64_FORMAT ".%s",
         because, cluster->hosts[target].host->name, majority.gpu, majority.all,
         move.net > 0 ? "" : " The contention model does not expect the move to pay off.");
+    if (!(move.net > 0))
+        vg_plan_add_note(plan,
+                         "the contention model does not expect the move of VM '%s' to pay off: it "
+                         "wins %.3f cores, %.3f after its cost",
+                         cluster->vms[vm].vm->name, move.weighed, move.net);
     vg_plan_reason_add_input(&action->reason, "vm_cpu_intensity",
                              cluster->vms[vm].vm->cpu_intensity);
     vg_plan_reason_add_input(&action->reason, "preempt_threshold_per_s",
