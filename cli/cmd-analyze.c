@@ -45,7 +45,7 @@ parse(int key, char *arg, struct argp_state *state)
         break;
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
-            argp_error(state, "%s", error->message);
+            vg_cli_usage(state, "%s", error->message);
         args->format_given = true;
         break;
     case KEY_TASKS:

@@ -60,8 +60,8 @@ void vg_engine_step(vg_engine *engine, const struct vg_window *window, const cha
  * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPUs: one without a
  * measured use gets a use of share 0) and are otherwise not used. `cpus` of a description may be 0:
  * then it is the highest CPU seen in use plus one. Descriptions are borrowed. Two VMs of a host
- * that share a name get "#pid" appended, in lost_to, too. NULL and VG_E_INVALID if the descriptions
- * contradict each other. */
+ * that share a name get "#pid" appended, in lost_to, too. NULL and VG_E_INVALID or VG_E_CONFLICT if
+ * the descriptions contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);

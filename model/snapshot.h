@@ -132,7 +132,7 @@ struct vg_snap_host {
     int64_t end_ns;
     int64_t cpus;         /* CPUs that VMs may use */
     char *cpu_model;      /* NULL: unknown */
-    int64_t memory_bytes; /* 0: unknown, then free says nothing either */
+    int64_t memory_bytes; /* 0: unknown */
     int64_t memory_free_bytes;
     bool maintenance;
     int64_t
@@ -173,10 +173,12 @@ struct vg_snap_vm *vg_snap_host_add_vm(struct vg_snap_host *host, const char *na
 struct vg_snap_gpu *vg_snap_host_add_gpu(struct vg_snap_host *host, const char *device);
 
 /* Sorts, and checks what no single member shows: host names, VM names of a host, VM UUIDs and GPU
- * devices of a host are unique; profiles fit; times are in order. VG_E_INVALID otherwise. */
+ * devices of a host are unique; profiles fit; times are in order. VG_E_CONFLICT for hosts, VMs and
+ * UUIDs that are there twice, VG_E_INVALID otherwise. */
 int vg_snapshot_seal(vg_snapshot *snapshot, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* A sealed snapshot from JSON text, or NULL and VG_E_INVALID naming the path. */
+/* A sealed snapshot from JSON text, or NULL and VG_E_INVALID naming the path, or VG_E_CONFLICT as
+ * vg_snapshot_seal(). */
 vg_snapshot *vg_snapshot_from_json(const char *text, size_t size, GError **err);
 
 /* The caller puts the object; vg_json_to_text() makes text of it. */
