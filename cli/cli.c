@@ -118,6 +118,25 @@ write_in_place(const char *path, const char *text, GError **err)
 }
 
 int
+vg_cli_check_place(const char *path, GError **err)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    int trouble = exists || errno == ENOENT ? 0 : errno;
+    g_autofree char *dir = g_path_get_dirname(path);
+
+    if (!path[0])
+        trouble = ENOENT;
+    else if (exists && S_ISDIR(st.st_mode))
+        trouble = EISDIR;
+    else if (trouble == 0 && access(exists && !S_ISREG(st.st_mode) ? path : dir, W_OK) != 0)
+        trouble = errno;
+    if (trouble == 0)
+        return 0;
+    return vg_error(err, VG_E_IO, "cannot write '%s': %s", path, g_strerror(trouble));
+}
+
+int
 vg_cli_write_file(const char *path, const char *text, GError **err)
 {
     g_autoptr(GError) error = NULL;

@@ -47,6 +47,9 @@ struct vg_policy_config;
 /* Reads a configuration file over the defaults; path NULL: the defaults. */
 int vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err);
 
+/* Whether vg_cli_write_file() has a place for path, to know before the work is done. */
+int vg_cli_check_place(const char *path, GError **err);
+
 /* Writes text to path through a new file beside it, so that a failure leaves the old one; what is
  * no regular file is written to as it is. */
 int vg_cli_write_file(const char *path, const char *text, GError **err);

@@ -299,6 +299,9 @@ analyze(struct analyze_args *args, GError **err)
 
     if (!recordings)
         return -1;
+    /* Before a long analysis, not after it. */
+    if (args->snapshot && vg_cli_check_place(args->snapshot, err) < 0)
+        return -1;
     if (recordings->len > 1 && args->snapshot)
         return vg_error(err, VG_E_INVALID,
                         "--snapshot describes one host at one time, but these are %u recordings; "

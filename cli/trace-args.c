@@ -16,9 +16,9 @@
 #define WINDOW_MAX_S       86400.0
 #define PROBLEMS_ON_STDERR 5
 
-/* So many discontinuities, if they are more than 1 % of the records, are worth a word. A lost
- * record leaves one or two. */
-#define DISCONTINUITIES_TOLD 20
+/* So many odd records, if they are more than 1 % of all, are worth a word. A lost record leaves one
+ * or two. */
+#define ODD_RECORDS_TOLD 20
 
 enum { KEY_BEGIN = 0x100, KEY_END, KEY_WINDOW, KEY_VM_MAP, KEY_HOST, KEY_CONFIG, KEY_NO_PROGRESS };
 
@@ -218,12 +218,17 @@ vg_trace_args_snapshot(const struct vg_trace_args *args, const struct vg_analysi
     return vg_engine_snapshot(analysis->engine, &part, hosts, 1, err);
 }
 
+static bool
+is_many(uint64_t odd, const vg_recording *recording)
+{
+    return odd >= ODD_RECORDS_TOLD && odd > recording->events / 100;
+}
+
 void
 vg_trace_args_warn(const struct vg_analysis *analysis)
 {
     const vg_recording *recording = analysis->recording;
     const struct vg_trace_problems *problems = &recording->problems;
-    uint64_t odd = analysis->period.discontinuities;
 
     for (unsigned int i = 0; i < problems->list->len && i < PROBLEMS_ON_STDERR; i++) {
         const struct vg_trace_problem *problem = g_ptr_array_index(problems->list, i);
@@ -236,10 +241,15 @@ vg_trace_args_warn(const struct vg_analysis *analysis)
     if (more > 0)
         vg_cli_warn("%s: %" G_GUINT64_FORMAT " more problems; -o json lists the first %d",
                     recording->name, more, VG_TRACE_PROBLEMS_MAX);
-    if (odd >= DISCONTINUITIES_TOLD && odd > recording->events / 100)
+    if (is_many(analysis->period.discontinuities, recording))
         vg_cli_warn(
             "%s: %" G_GUINT64_FORMAT
             " of its records contradict those before them: some are missing, twice there or "
             "out of order, and the figures are not reliable",
-            recording->name, odd);
+            recording->name, analysis->period.discontinuities);
+    if (is_many(recording->backwards, recording))
+        vg_cli_warn("%s: %" G_GUINT64_FORMAT
+                    " of its records are earlier than those before them: it must be one recording, "
+                    "sorted by time, with times and not with differences of times",
+                    recording->name, recording->backwards);
 }

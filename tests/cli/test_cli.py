@@ -526,6 +526,14 @@ def test_words_are_explained():
     assert "switched out" in run("explain", "preempt_ns").stdout
 
 
+@pytest.mark.parametrize("place,why", [("", "No such file"), ("no/such/dir/x", "No such file"),
+                                       (".", "Is a directory"), ("t/x", "Not a directory")])
+def test_no_place_for_a_snapshot_is_told_before_the_analysis(tmp_path, place, why):
+    (tmp_path / "t").write_text("not even a trace is read" * 1000)
+    err = run("analyze", LTTNG, "--snapshot", place and tmp_path / place, code=1).stderr
+    assert err.count("\n") == 1 and why in err and "cannot write" in err
+
+
 def test_trace_text_from_standard_input(tmp_path):
     (tmp_path / "t").write_text("a-1 [000] d... 1.0: sched_switch: a:1 [120] R ==> b:2 [120]\n"
                                 "b-2 [000] d... 1.5: sched_switch: b:2 [120] S ==> a:1 [120]\n")
@@ -584,3 +592,11 @@ def test_records_that_contradict_each_other_are_told(tmp_path):
     (tmp_path / "two").write_text("".join(line + line for line in one))
     assert run("analyze", tmp_path / "one").stderr == ""
     assert "contradict" in run("analyze", tmp_path / "two").stderr
+
+
+def test_times_that_are_differences_are_told(tmp_path):
+    """As `perf script --deltatime` prints them."""
+    (tmp_path / "t").write_text("".join(
+        f"a 1/1 [000] 0.0000{n % 7 + 10}: sched:sched_switch: a:1 [120] R ==> a:1 [120]\n"
+        for n in range(200)))
+    assert "differences" in run("analyze", tmp_path / "t").stderr
