@@ -86,8 +86,9 @@ find_time(vg_recording *recording, GError **err)
         recording->last_ns = event.ts_ns;
         return 1;
     }
-    g_array_set_size(recording->held, 0);
-    return status;
+    /* There is none: they are all there is to tell, at the beginning of time. */
+    recording->has_time = recording->held->len > 0;
+    return status == 0 && recording->has_time ? 1 : status;
 }
 
 int

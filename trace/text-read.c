@@ -369,7 +369,7 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
     loss->lost.events += (uint64_t)line->lost;
     if (line->ts_ns == VG_NONE)
         return;
-    int64_t ts_ns = forward_time(recording, line->ts_ns, offset);
+    int64_t ts_ns = recording->have_time ? MAX(line->ts_ns, recording->last_ns) : line->ts_ns;
     flush_losses(recording, ts_ns, line->cpu);
     recording->have_time = true;
     recording->last_ns = ts_ns;
