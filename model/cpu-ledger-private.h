@@ -45,6 +45,7 @@ struct cpu_thread {
 struct cpu {
     bool known; /* who holds it */
     int32_t tid;
+    int32_t left_tid;          /* who left at the last sched_switch */
     struct cpu_thread *thread; /* NULL: idle or unknown */
     struct cpu_thread *waiters;
     int64_t lost_until; /* records of it are lost up to here; INT64_MAX: until its next switch */

@@ -19,6 +19,8 @@ vg_cpu_ledger_new(vg_topology *topology)
     ledger->topology = topology;
     ledger->threads = g_ptr_array_new();
     ledger->cpus = g_new0(struct cpu, VG_CPU_LIMIT);
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++)
+        ledger->cpus[i].left_tid = VG_NONE;
     return ledger;
 }
 
@@ -398,6 +400,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     bool is_vcpu;
 
     cpu->lost_until = 0;
+    cpu->left_tid = event->sched_switch.prev_tid;
     witness(ledger, event->cpu, event->sched_switch.prev_tid, now);
     struct cpu_thread *prev = cpu->thread;
     /* Who prev is must be known before others are charged for it. */
@@ -531,8 +534,10 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 static bool
 may_be_outdated(const struct vg_cpu_ledger *ledger, const struct vg_event *event)
 {
-    return event->type == VG_EVENT_OTHER && event->cpu >= 0 && ledger->cpus[event->cpu].known &&
-           ledger->cpus[event->cpu].tid != event->tid;
+    if (event->type != VG_EVENT_OTHER || event->cpu < 0)
+        return false;
+    const struct cpu *cpu = &ledger->cpus[event->cpu];
+    return cpu->known && cpu->tid != event->tid && cpu->left_tid == event->tid;
 }
 
 /* The context of an event names the thread that wrote it, which therefore runs on that CPU. */

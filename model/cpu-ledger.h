@@ -6,10 +6,10 @@
  *
  * A thread is unseen, running on a CPU, waiting for one (after a preemption or a wakeup) or
  * blocked. Time of a thread whose state became unknown is blocked time, "the rest". A record that
- * contradicts the state is counted as a discontinuity and believed; but of records that are of no
- * interest themselves (VG_EVENT_OTHER) only where nothing is known of the CPU, as some are written
- * by the old thread after its switch-out. What happens on a CPU while its records are lost is not
- * observed, of threads that are woken there, too.
+ * contradicts the state is counted as a discontinuity and believed; but for records of no interest
+ * (VG_EVENT_OTHER) of the thread that left the CPU last, which it writes after its sched_switch.
+ * What happens on a CPU while its records are lost is not observed, of threads that are woken
+ * there, too.
  *
  * One period is open at a time; windows are cut out of it. Figures of a window and of the period
  * come from the same counters, so the windows of a period sum up to it exactly.

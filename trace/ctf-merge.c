@@ -26,11 +26,9 @@ struct ctf_merge {
     const GPtrArray *streams;
     struct ctf_stream **heap;
     size_t heap_size;
-    GArray *inserted; /* struct vg_event: to be delivered before the heap's */
-    bool knows_cpus;  /* is_recorded[] has all CPUs that have a stream */
-    bool is_recorded[VG_CPU_LIMIT];
-    bool absence_told;
-    int64_t now; /* of the last event delivered */
+    GArray *inserted;     /* struct vg_event: to be delivered before the heap's */
+    unsigned int n_given; /* of these */
+    int64_t now;          /* of the last event delivered */
 };
 
 /* ---- the heap ---- */
@@ -75,7 +73,6 @@ advance(struct ctf_merge *merge)
         top->pauses = true;
         top->pause_begin_ns =
             top->covered_ns == CTF_COVERAGE_UNKNOWN ? top->delivered_ts : top->covered_ns;
-        top->pause_end_ns = INT64_MAX;
         merge->heap[0] = merge->heap[--merge->heap_size];
     }
     if (merge->heap_size > 0)
@@ -98,24 +95,30 @@ insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_
     g_array_append_val(merge->inserted, loss);
 }
 
-/* The time in which all streams pause, up to now. */
+/* Streams without sched_switch (of other channels, of programs) have nothing to say about whether
+ * the scheduler was watched. */
 static bool
-find_common_pause(const struct ctf_merge *merge, int64_t *ret_begin_ns, int64_t *ret_end_ns)
+is_watch(const struct ctf_stream *stream)
 {
-    int64_t begin_ns = INT64_MIN, end_ns = INT64_MAX;
+    return stream->described && stream->has_switch;
+}
+
+/* The time in which all streams pause, up to now_ns. */
+static bool
+find_common_pause(const struct ctf_merge *merge, int64_t now_ns, int64_t *ret_begin_ns)
+{
+    int64_t begin_ns = INT64_MIN;
 
     for (unsigned int i = 0; i < merge->streams->len; i++) {
         const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
-        if (!stream->described)
+        if (!is_watch(stream))
             continue;
         if (!stream->pauses)
             return false;
         begin_ns = MAX(begin_ns, stream->pause_begin_ns);
-        end_ns = MIN(end_ns, stream->pause_end_ns);
     }
     *ret_begin_ns = MAX(begin_ns, merge->now);
-    *ret_end_ns = end_ns;
-    return begin_ns != INT64_MIN && *ret_begin_ns < end_ns;
+    return begin_ns != INT64_MIN && *ret_begin_ns < now_ns;
 }
 
 static bool
@@ -137,27 +140,36 @@ has_begun(const struct ctf_merge *merge, const struct ctf_trace *trace)
     return false;
 }
 
+static void
+lose_all(struct ctf_merge *merge, int64_t begin_ns, int64_t end_ns)
+{
+    bool done[VG_CPU_LIMIT] = {false};
+
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (!stream->trace->begun || stream->cpu == VG_NONE || done[stream->cpu])
+            continue;
+        insert_loss(merge, stream->cpu, begin_ns, end_ns);
+        done[stream->cpu] = true;
+    }
+}
+
 /* The stream goes on after a pause. If all of them paused nobody may have looked meanwhile. */
 static void
-end_pause(struct ctf_merge *merge, struct ctf_stream *stream)
+end_pause(struct ctf_merge *merge, struct ctf_stream *stream, int64_t now_ns)
 {
-    int64_t begin_ns, end_ns;
-    bool all = find_common_pause(merge, &begin_ns, &end_ns);
+    int64_t begin_ns;
+    bool all = is_watch(stream) && find_common_pause(merge, now_ns, &begin_ns);
 
     stream->pauses = false;
-    if (!all || (has_begun(merge, stream->trace) && end_ns - begin_ns < SILENCE_NS))
-        return;
-    for (unsigned int i = 0; i < merge->streams->len; i++) {
-        const struct ctf_stream *other = g_ptr_array_index(merge->streams, i);
-        if (other->trace->begun && other->cpu != VG_NONE)
-            insert_loss(merge, other->cpu, begin_ns, end_ns);
-    }
+    if (all && (now_ns - begin_ns >= SILENCE_NS || !has_begun(merge, stream->trace)))
+        lose_all(merge, begin_ns, now_ns);
 }
 
 /* LTTng and perf have a stream for each CPU: where none is, the file is gone or was never made, and
  * nobody sees when a thread that is woken there gets to run. */
 static void
-check_target(struct ctf_merge *merge, const struct vg_event *event)
+check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_event *event)
 {
     int32_t cpu = VG_NONE;
 
@@ -165,16 +177,16 @@ check_target(struct ctf_merge *merge, const struct vg_event *event)
         cpu = event->wakeup.target_cpu;
     else if (event->type == VG_EVENT_SCHED_MIGRATE)
         cpu = event->migrate.dest_cpu;
-    if (cpu == VG_NONE || merge->is_recorded[cpu])
+    if (cpu == VG_NONE || trace->known_cpus[cpu / 64] >> (cpu % 64) & 1)
         return;
-    merge->is_recorded[cpu] = true; /* said once */
+    trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
     insert_loss(merge, cpu, event->ts_ns, INT64_MAX);
-    if (!merge->absence_told)
-        vg_recording_problem(merge->recording, merge->recording->name, 0,
+    if (!trace->absence_told)
+        vg_recording_problem(merge->recording, trace->dir, 0,
                              "no records of CPU %d are here, on which threads are woken: how long "
                              "they wait and run there is not known, nor of other such CPUs",
                              cpu);
-    merge->absence_told = true;
+    trace->absence_told = true;
 }
 
 /* ---- the interface ---- */
@@ -182,22 +194,52 @@ check_target(struct ctf_merge *merge, const struct vg_event *event)
 static void
 begin_stream(struct ctf_merge *merge, struct ctf_stream *stream)
 {
-    const struct vg_event *first = ctf_stream_peek(stream);
+    struct ctf_trace *trace = stream->trace;
 
+    trace->check_targets = true;
     stream->pauses = true;
     stream->pause_begin_ns = INT64_MIN;
-    stream->pause_end_ns = stream->begin_ns;
-    if (first) {
+    if (ctf_stream_peek(stream))
         merge->heap[merge->heap_size++] = stream;
-        stream->pause_end_ns = MIN(stream->begin_ns, first->ts_ns);
-    } else if (stream->covered_ns != CTF_COVERAGE_UNKNOWN) {
-        stream->pause_begin_ns = stream->covered_ns;
-        stream->pause_end_ns = INT64_MAX;
+    if (!is_watch(stream))
+        return;
+    if (stream->cpu == VG_NONE || !stream->is_of_one_cpu)
+        trace->has_vague_cpus = true;
+    else
+        trace->recorded_cpus[stream->cpu / 64] |= UINT64_C(1) << (stream->cpu % 64);
+}
+
+static GPtrArray *
+list_traces(const GPtrArray *streams)
+{
+    GPtrArray *traces = g_ptr_array_new();
+
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        if (!g_ptr_array_find(traces, stream->trace, NULL))
+            g_ptr_array_add(traces, stream->trace);
     }
-    if (stream->cpu != VG_NONE)
-        merge->is_recorded[stream->cpu] = true;
-    if (stream->described && (!stream->is_of_one_cpu || stream->cpu == VG_NONE))
-        merge->knows_cpus = false;
+    return traces;
+}
+
+/* Another trace may record other CPUs of the host at the same time; another part of the same one,
+ * after a rotation, does not. */
+static void
+learn_cpus(const GPtrArray *streams)
+{
+    g_autoptr(GPtrArray) traces = list_traces(streams);
+
+    for (unsigned int i = 0; i < traces->len; i++) {
+        struct ctf_trace *trace = g_ptr_array_index(traces, i);
+        for (unsigned int j = 0; j < traces->len; j++) {
+            const struct ctf_trace *other = g_ptr_array_index(traces, j);
+            if (other != trace && is_same_trace(other, trace))
+                continue;
+            trace->check_targets = trace->check_targets && !other->has_vague_cpus;
+            for (size_t w = 0; w < G_N_ELEMENTS(trace->known_cpus); w++)
+                trace->known_cpus[w] |= other->recorded_cpus[w];
+        }
+    }
 }
 
 struct ctf_merge *
@@ -209,13 +251,13 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
     merge->streams = streams;
     merge->heap = g_new0(struct ctf_stream *, streams->len);
     merge->inserted = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    merge->knows_cpus = true;
     merge->now = INT64_MIN;
     for (unsigned int i = 0; i < streams->len; i++) {
         struct ctf_stream *stream = g_ptr_array_index(streams, i);
         stream->index = i;
         begin_stream(merge, stream);
     }
+    learn_cpus(streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
     return merge;
@@ -231,39 +273,55 @@ ctf_merge_free(struct ctf_merge *merge)
     g_free(merge);
 }
 
+/* Takes a mark off the heap. */
 static void
-begin_pause(struct ctf_stream *stream, const struct vg_event *pause)
+take_mark(struct ctf_merge *merge, struct ctf_stream *top, const struct vg_event *mark)
 {
-    stream->pauses = true;
-    stream->pause_begin_ns = (int64_t)pause->lost.events;
-    stream->pause_end_ns = pause->lost.end_ns;
+    if (mark->type == CTF_EVENT_RESUME) {
+        end_pause(merge, top, mark->ts_ns);
+    } else {
+        top->pauses = true;
+        top->pause_begin_ns = mark->lost.end_ns;
+    }
+    advance(merge);
+}
+
+/* Looks at the event on top. True if it is to be delivered now: not if losses come before it. */
+static bool
+take_event(struct ctf_merge *merge, struct vg_event *ret_event)
+{
+    struct ctf_stream *top = merge->heap[0];
+
+    *ret_event = *ctf_stream_peek(top);
+    if (ret_event->type >= VG_EVENT_TYPE_MAX) {
+        take_mark(merge, top, ret_event);
+        return false;
+    }
+    if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN && ret_event->type != VG_EVENT_LOST)
+        end_pause(merge, top, ret_event->ts_ns);
+    if (top->trace->check_targets)
+        check_target(merge, top->trace, ret_event);
+    if (merge->inserted->len > 0)
+        return false;
+    advance(merge);
+    top->trace->begun = true;
+    merge->now = MAX(merge->now, ret_event->ts_ns);
+    return true;
 }
 
 bool
 ctf_merge_next(struct ctf_merge *merge, struct vg_event *ret_event)
 {
-    while (merge->inserted->len == 0) {
+    for (;;) {
+        if (merge->n_given < merge->inserted->len) {
+            *ret_event = g_array_index(merge->inserted, struct vg_event, merge->n_given++);
+            return true;
+        }
+        g_array_set_size(merge->inserted, 0);
+        merge->n_given = 0;
         if (merge->heap_size == 0)
             return false;
-        struct ctf_stream *top = merge->heap[0];
-        *ret_event = *ctf_stream_peek(top);
-        if (ret_event->type == CTF_EVENT_PAUSE) {
-            begin_pause(top, ret_event);
-            advance(merge);
-            continue;
-        }
-        if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN)
-            end_pause(merge, top);
-        if (merge->knows_cpus)
-            check_target(merge, ret_event);
-        if (merge->inserted->len > 0)
-            break;
-        advance(merge);
-        top->trace->begun = true;
-        merge->now = MAX(merge->now, ret_event->ts_ns);
-        return true;
+        if (take_event(merge, ret_event))
+            return true;
     }
-    *ret_event = g_array_index(merge->inserted, struct vg_event, 0);
-    g_array_remove_index(merge->inserted, 0);
-    return true;
 }

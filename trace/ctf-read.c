@@ -171,22 +171,6 @@ list_streams(struct ctf_recording *recording, struct ctf_trace *trace)
     g_ptr_array_sort(trace->paths, compare_strings);
 }
 
-/* The stream file among the first n that begins with the same packet; NULL if there is none. */
-static const char *
-find_original(const struct ctf_trace *trace, unsigned int n, const uint8_t *head)
-{
-    for (unsigned int i = 0; i < n; i++) {
-        const char *path = g_ptr_array_index(trace->paths, i);
-        CTF_AUTO_FILE file = {.fd = -1};
-        uint8_t other[COPY_HEAD_SIZE];
-        if (ctf_file_open(&file, path, NULL) == 0 &&
-            pread(file.fd, other, sizeof(other), 0) == (ssize_t)sizeof(other) &&
-            memcmp(other, head, sizeof(other)) == 0)
-            return path;
-    }
-    return NULL;
-}
-
 static int
 longest_first(const void *a, const void *b)
 {
@@ -196,26 +180,47 @@ longest_first(const void *a, const void *b)
     return more != 0 ? (more > 0) - (more < 0) : strcmp(x, y);
 }
 
+/* What the first packet of a stream file begins with, as a key; NULL if no packet begins there. */
+static GBytes *
+read_first_head(const char *path)
+{
+    static const uint8_t magic[2][CTF_MAGIC_SIZE] = {{0xc1, 0x1f, 0xfc, 0xc1},
+                                                     {0xc1, 0xfc, 0x1f, 0xc1}};
+    CTF_AUTO_FILE file = {.fd = -1};
+    uint8_t head[COPY_HEAD_SIZE];
+
+    if (ctf_file_open(&file, path, NULL) < 0 ||
+        pread(file.fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
+        (memcmp(head, magic[0], CTF_MAGIC_SIZE) != 0 &&
+         memcmp(head, magic[1], CTF_MAGIC_SIZE) != 0))
+        return NULL;
+    return g_bytes_new(head, sizeof(head));
+}
+
 /* A copy that somebody left beside a stream file would count its events twice. */
 static void
 leave_copies_out(struct ctf_recording *recording, struct ctf_trace *trace)
 {
-    g_ptr_array_sort(trace->paths, longest_first);
-    for (unsigned int i = 0; i < trace->paths->len;) {
-        const char *path = g_ptr_array_index(trace->paths, i);
-        uint8_t head[COPY_HEAD_SIZE];
-        const char *original = NULL;
-        CTF_AUTO_FILE file = {.fd = -1};
-        if (ctf_file_open(&file, path, NULL) == 0 &&
-            pread(file.fd, head, sizeof(head), 0) == (ssize_t)sizeof(head))
-            original = find_original(trace, i, head);
-        if (!original) {
-            i++;
+    g_autoptr(GHashTable) originals =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    g_autoptr(GPtrArray) paths = g_steal_pointer(&trace->paths);
+
+    trace->paths = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_sort(paths, longest_first);
+    for (unsigned int i = 0; i < paths->len; i++) {
+        char *path = g_ptr_array_index(paths, i);
+        GBytes *head = read_first_head(path);
+        const char *original = head ? g_hash_table_lookup(originals, head) : NULL;
+        if (original) {
+            vg_recording_problem(&recording->base, path, 0,
+                                 "left out: it begins with the same packet as '%s'", original);
+            g_bytes_unref(head);
             continue;
         }
-        vg_recording_problem(&recording->base, path, 0,
-                             "left out: it begins with the same packet as '%s'", original);
-        g_ptr_array_remove_index(trace->paths, i);
+        char *kept = g_strdup(path);
+        g_ptr_array_add(trace->paths, kept);
+        if (head)
+            g_hash_table_insert(originals, head, kept);
     }
     g_ptr_array_sort(trace->paths, compare_strings);
 }

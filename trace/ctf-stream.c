@@ -86,21 +86,29 @@ tolerated_after_end(const bt_trace *trace)
 }
 
 static bool
+class_has_event(const bt_stream_class *stream_class, const char *name)
+{
+    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+
+    for (uint64_t e = 0; e < events; e++) {
+        const char *event = bt_event_class_get_name(
+            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+        const char *colon = event ? strchr(event, ':') : NULL;
+        if (event && strcmp(colon ? colon + 1 : event, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
 trace_has_event(const bt_trace_class *trace_class, const char *name)
 {
     uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
 
     for (uint64_t s = 0; s < n; s++) {
-        const bt_stream_class *stream_class =
-            bt_trace_class_borrow_stream_class_by_index_const(trace_class, s);
-        uint64_t events = bt_stream_class_get_event_class_count(stream_class);
-        for (uint64_t e = 0; e < events; e++) {
-            const char *event = bt_event_class_get_name(
-                bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
-            const char *colon = event ? strchr(event, ':') : NULL;
-            if (event && strcmp(colon ? colon + 1 : event, name) == 0)
-                return true;
-        }
+        if (class_has_event(bt_trace_class_borrow_stream_class_by_index_const(trace_class, s),
+                            name))
+            return true;
     }
     return false;
 }
@@ -147,6 +155,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
     const char *hostname = env_string(trace, "hostname");
     stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
+    stream->has_switch = class_has_event(stream_class, "sched_switch");
     stream->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
     stream->comm_from_switches = trace_has_event(trace_class, "sched_switch");
 }
@@ -206,6 +215,29 @@ queue_commit(struct ctf_stream *stream)
     }
     stream->last_ts = event->ts_ns;
     stream->any = true;
+}
+
+/* A mark for the merge. It does not count as the stream's last time, which a garbled packet would
+ * drag along. */
+static void
+queue_mark(struct ctf_stream *stream, unsigned int type, int64_t ts_ns, int64_t covered_ns)
+{
+    *queue_slot(stream) = (struct vg_event){
+        .ts_ns = ts_ns,
+        .type = (uint16_t)type,
+        .stream = stream->index,
+        .lost.end_ns = covered_ns,
+    };
+    stream->fill++;
+}
+
+/* Before an event of the packet, or at its end. */
+static void
+queue_resume(struct ctf_stream *stream, int64_t limit_ns)
+{
+    if (stream->resume_due)
+        queue_mark(stream, CTF_EVENT_RESUME, MIN(stream->packet_begin_ns, limit_ns), 0);
+    stream->resume_due = false;
 }
 
 static bool
@@ -288,6 +320,11 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     /* perf first describes the processes that are there already, at time 0 or while it starts. */
     if (binding->is_perf_record && !stream->any)
         event->ts_ns = VG_TIME_UNKNOWN;
+    if (stream->resume_due) {
+        const struct vg_event waits = *event;
+        queue_resume(stream, event->ts_ns);
+        *queue_slot(stream) = waits;
+    }
     queue_commit(stream);
 }
 
@@ -385,7 +422,6 @@ latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, i
     return MAX(end_ns, begin_ns) + stream->after_end_ns;
 }
 
-/* Reported loss says more of the time between two packets than that nothing was recorded. */
 static void
 follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t begin_ns)
 {
@@ -393,20 +429,39 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
 
     if (!stream->has_coverage)
         return;
-    if (stream->begin_ns == INT64_MAX)
-        stream->begin_ns = begin_ns;
-    if (stream->covered_ns != CTF_COVERAGE_UNKNOWN && begin_ns > stream->covered_ns &&
-        !stream->loss_pending) {
-        *queue_slot(stream) = (struct vg_event){
-            .ts_ns = stream->last_ts,
-            .type = CTF_EVENT_PAUSE,
-            .lost = {.events = (uint64_t)stream->covered_ns, .end_ns = begin_ns},
-        };
-        queue_commit(stream);
-    }
+    bool gap = stream->covered_ns != CTF_COVERAGE_UNKNOWN && begin_ns > stream->covered_ns;
+    if (gap)
+        queue_mark(stream, CTF_EVENT_PAUSE, stream->last_ts, stream->covered_ns);
+    stream->resume_due = gap || !stream->any_packet;
+    stream->any_packet = true;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     if (head->has_times && head->end >= head->begin && cycles_to_ns(stream, head->end, &end_ns))
         stream->covered_ns = MAX(end_ns, begin_ns);
+}
+
+/* LTTng throws events away while the next packet has no room yet: where packets follow each other
+ * without a gap they are missing at the end of the packet that tells of them, not before it. */
+static void
+defer_loss(struct ctf_stream *stream, int64_t begin_ns)
+{
+    stream->lost_in_packet = 0;
+    if (!stream->has_coverage || !stream->loss_pending || stream->loss.lost.packets > 0 ||
+        stream->loss.ts_ns < begin_ns || stream->covered_ns == CTF_COVERAGE_UNKNOWN)
+        return;
+    stream->lost_in_packet = stream->loss.lost.events;
+    stream->loss_pending = false;
+}
+
+static void
+emit_deferred_loss(struct ctf_stream *stream)
+{
+    uint64_t events = stream->lost_in_packet;
+
+    if (events == 0)
+        return;
+    stream->lost_in_packet = 0;
+    note_loss(stream, MAX(stream->last_ts, stream->packet_begin_ns), stream->covered_ns, events, 0);
+    emit_loss(stream, stream->covered_ns);
 }
 
 static void
@@ -446,6 +501,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
     follow_coverage(stream, &head, begin_ns);
+    defer_loss(stream, begin_ns);
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
     stream->packet_fill = stream->fill;
@@ -471,8 +527,11 @@ on_message(void *data, const bt_message *message)
         break;
     case BT_MESSAGE_TYPE_PACKET_END:
         /* Padding may have completed the last event of a cut packet: on_cut_end() decides. */
-        if (!is_cut(stream))
+        if (!is_cut(stream)) {
+            queue_resume(stream, INT64_MAX);
+            emit_deferred_loss(stream);
             stream->visible = stream->fill;
+        }
         stream->in_packet = false;
         break;
     case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
@@ -575,8 +634,9 @@ static bool
 find_last_time(const struct ctf_stream *stream, int64_t *ret)
 {
     for (size_t i = stream->fill; i > stream->head; i--) {
-        if (stream->queue[i - 1].ts_ns != VG_TIME_UNKNOWN) {
-            *ret = stream->queue[i - 1].ts_ns;
+        const struct vg_event *event = &stream->queue[i - 1];
+        if (event->ts_ns != VG_TIME_UNKNOWN && event->type < VG_EVENT_TYPE_MAX) {
+            *ret = event->ts_ns;
             return true;
         }
     }
@@ -600,6 +660,8 @@ on_failure(struct ctf_stream *stream, const GError *error)
     tell_damage(stream, bad, error, dropped);
     stream->any = find_last_time(stream, &stream->last_ts);
     note_loss(stream, stream->last_ts, INT64_MAX, 0, 1);
+    stream->lost_in_packet = 0;
+    stream->resume_due = false;
     g_clear_pointer(&stream->graph, ctf_graph_unref);
     if (!is_cut(stream))
         resume_at(stream, next);
@@ -672,7 +734,6 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
     stream->latest_ns = INT64_MAX;
-    stream->begin_ns = INT64_MAX;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     stream->file.fd = -1;
     stream->bindings = g_ptr_array_new_with_free_func(g_free);
@@ -707,9 +768,9 @@ ctf_stream_peek(struct ctf_stream *stream)
 void
 ctf_stream_pop(struct ctf_stream *stream)
 {
-    int64_t ts_ns = stream->queue[stream->head++].ts_ns;
-    if (ts_ns != VG_TIME_UNKNOWN) {
-        stream->delivered_ts = ts_ns;
+    const struct vg_event *event = &stream->queue[stream->head++];
+    if (event->ts_ns != VG_TIME_UNKNOWN && event->type < VG_EVENT_TYPE_MAX) {
+        stream->delivered_ts = event->ts_ns;
         stream->delivered = true;
     }
     if (stream->head == stream->fill)

@@ -13,9 +13,9 @@
 #include "trace/ctf-repair.h"
 #include "trace/recording.h"
 
-/* In the queue only, at the time of the event before it: no packet covers the time from
- * lost.events to lost.end_ns. */
-#define CTF_EVENT_PAUSE VG_EVENT_TYPE_MAX
+/* In the queue only: packets cover the time up to lost.end_ns, and again from ts_ns on. */
+#define CTF_EVENT_PAUSE  VG_EVENT_TYPE_MAX
+#define CTF_EVENT_RESUME (VG_EVENT_TYPE_MAX + 1)
 
 #define CTF_COVERAGE_UNKNOWN INT64_MIN
 
@@ -26,7 +26,13 @@ struct ctf_trace {
     struct ctf_layout layout;
     struct vg_adapt_env env;
     bool env_known; /* since the first message of a stream */
-    bool begun;     /* an event of it was delivered */
+    /* For the merge; a bit for each CPU. */
+    uint64_t recorded_cpus[VG_CPU_LIMIT / 64]; /* that have a stream with sched_switch */
+    uint64_t known_cpus[VG_CPU_LIMIT / 64];    /* these, of other traces, and those told of */
+    bool has_vague_cpus; /* a stream with sched_switch is not of one CPU, or of an unknown one */
+    bool check_targets;  /* known_cpus means something */
+    bool absence_told;
+    bool begun; /* an event of it was delivered */
 };
 
 struct ctf_stream {
@@ -44,6 +50,7 @@ struct ctf_stream {
     int64_t clock_offset_ns;
     char *hostname; /* or NULL */
     bool has_wakeup;
+    bool has_switch;      /* sched_switch can be in it */
     bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
     bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
     int64_t after_end_ns; /* how much later than the end of its packet an event may be */
@@ -70,8 +77,10 @@ struct ctf_stream {
     bool reject_told;   /* that one was left out in this packet */
     int64_t latest_ns;  /* no event of this packet can be later */
     int64_t packet_begin_ns;
-    int64_t begin_ns;   /* of the first packet; INT64_MAX unknown */
     int64_t covered_ns; /* end of the last packet, or CTF_COVERAGE_UNKNOWN */
+    bool resume_due;    /* a CTF_EVENT_RESUME at packet_begin_ns, before what comes next */
+    bool any_packet;
+    uint64_t lost_in_packet; /* events that were thrown away at the packet's end */
     int32_t cpu;
 
     bool loss_pending; /* a VG_EVENT_LOST to put in before the next packet */
@@ -80,9 +89,8 @@ struct ctf_stream {
     bool cpu_told;
 
     /* For the merge. */
-    bool pauses; /* from pause_begin_ns (INT64_MIN: ever since) to pause_end_ns */
+    bool pauses; /* since pause_begin_ns; INT64_MIN: ever since */
     int64_t pause_begin_ns;
-    int64_t pause_end_ns;
 };
 
 /* port of graph, which is shared; or, with graph NULL, the readable part of path. */

@@ -381,6 +381,22 @@ def test_part_of_two_clocks_is_refused(tmp_path, option):
     assert result.rc in (1, 2) and result.out == "" and "clock" in result.err
 
 
+def test_events_discarded_at_the_end_of_a_packet(tmp_path):
+    """LTTng's buffer was full from 2 s on; the packet was closed when there was room again."""
+    def switch(t, prev, new):
+        return Ev(int(t * 1e9), 0, "sched_switch", prev, prev, "", {
+            "prev_comm": "", "prev_tid": prev, "prev_state": 0, "next_comm": "", "next_tid": new})
+    events = [switch(1, 0, 100), switch(1.5, 100, 101), switch(2, 101, 100), switch(9, 102, 101),
+              switch(10, 101, 102)]
+    write_trace(str(tmp_path / "t"), Dialect(), events, discard={(0, 1): 50},
+                flush=[1_500_000_000, 9_000_000_000])
+    doc = analyze(tmp_path / "t", "--tasks").doc()
+    assert (doc["trace"]["lost"], doc["trace"]["discontinuities"]) == (50, 0)
+    assert {task["tid"]: (task["run_ns"], task["preempt_ns"], task["observed_ns"])
+            for task in doc["tasks"]} == {
+        100: (5e8, 5e8, 2e9), 101: (1.5e9, 0, 1.5e9), 102: (0, 1e9, 1e9)}
+
+
 @pytest.mark.parametrize("options", [dict(style="lttng213"), dict(style="lttng25", order="be"),
                                      dict(style="perf")], ids=name_of)
 def test_discarded_events(tmp_path, options):

@@ -98,6 +98,22 @@ def test_a_session_that_was_stopped_and_started_again(tmp_path):
     assert doc["trace"]["problems"] == []
 
 
+@pytest.mark.parametrize("quiet", ["never", "before", "after", "always but once"])
+def test_a_stopped_session_with_a_quiet_cpu(tmp_path, quiet):
+    """Its packets are empty, and say all the same when it was watched."""
+    events = simulate(seed=seed(), events=3000, cpus=3)
+    stop = events[1500].t
+    for event in events[1501:]:
+        event.t += 2_000_000_000
+    kept = {"never": lambda i: True, "before": lambda i: i > 1500, "after": lambda i: i <= 1500,
+            "always but once": lambda i: i > 2900}[quiet]
+    events = [ev for i, ev in enumerate(events) if ev.cpu < 2 or kept(i)]
+    write_trace(str(tmp_path / "t"), Dialect(), events, pause=(stop, stop + 2_000_000_000))
+    doc = analyze(tmp_path / "t", "--tasks", "--begin", stop, "--end", stop + 2_000_000_000).doc()
+    assert len(doc["tasks"]) > 3
+    assert {task["observed_ns"] for task in doc["tasks"]} == {0}
+
+
 @pytest.mark.parametrize("silence", [0, 50_000_000])
 def test_parts_of_a_rotated_session_are_one(tmp_path, silence):
     """Rotation hands out packets half full; the next ones begin with the next event."""

@@ -485,13 +485,15 @@ class _Stream:
 
 
 def write_trace(root, dialect, events, discard=None, drop_packets=None, t_end=None, flush=(),
-                same_trace=False):
+                pause=None, same_trace=False):
     """Writes the trace directory root. events is in time order.
 
     discard: {(cpu, packet number): n} adds n to the counter of discarded events from there on.
     drop_packets: {(cpu, packet number)} are left out, their sequence numbers with them.
     t_end: every stream's last packet lasts until here.
     flush: times at which the packets of all streams are closed, full or not.
+    pause: (t0, t1), when the session was stopped and started again: packets of all streams, empty
+        ones also, end at t0 and begin at t1. No event is between.
     same_trace: one of several parts of a trace that was rotated: they share its UUID.
     """
     os.makedirs(root, exist_ok=True)
@@ -503,8 +505,19 @@ def write_trace(root, dialect, events, discard=None, drop_packets=None, t_end=No
     with open(os.path.join(root, "metadata"), "wb") as f:
         f.write(packetise(dialect, text, trace_uuid) if dialect.packetised else text.encode())
 
-    streams, flush = {}, sorted(flush)
+    streams, flush, stopped = {}, sorted(flush), False
     for i, ev in enumerate(events):
+        if pause and not stopped and ev.t > pause[0]:
+            stopped = True
+            for cpu in {e.cpu for e in events} - set(streams):
+                streams[cpu] = _Stream(dialect, names, trace_uuid, cpu, len(streams))
+                streams[cpu].discard, streams[cpu].drop = discard or {}, drop_packets or set()
+                _hook_counters(streams[cpu])
+            for stream in streams.values():
+                if stream.buf is None:
+                    stream.open_packet(events[0].t)
+                stream.close_packet(pause[0])
+                stream.open_packet(pause[1])
         while flush and flush[0] <= ev.t:
             t = flush.pop(0)
             for stream in streams.values():

@@ -78,6 +78,7 @@ class Oracle:
         self.threads, self.alive = [], {}
         self.occupants = defaultdict(list)   # cpu -> [(t, Thread, IDLE or None)]
         self.contradictions = 0
+        self.leaver = {}                 # cpu -> tid of the last switch-out
         self.has_wakeup = any(e.name == "sched_wakeup" for e in events)
         self.kvm_seen = any(e.name.startswith("kvm_") for e in events)
         self.first = events[0].t if events else 0
@@ -137,7 +138,7 @@ class Oracle:
         if handler is None and self.occupant(ev.cpu) is not None:
             # The old thread may have written it after its sched_switch.
             who = self.occupant(ev.cpu)
-            if ev.tid != (0 if who is IDLE else who.tid):
+            if ev.tid == self.leaver.get(ev.cpu) != (0 if who is IDLE else who.tid):
                 return
         if ev.tid == 0:
             self.on_cpu(ev.t, ev.cpu, IDLE)
@@ -151,6 +152,7 @@ class Oracle:
 
     def do_sched_switch(self, ev, t, f):
         prev, nxt = f["prev_tid"], f["next_tid"]
+        self.leaver[ev.cpu] = prev
         new = self.thread(nxt, f.get("next_comm")) if nxt else IDLE
         if prev == 0:
             self.on_cpu(t, ev.cpu, IDLE)

@@ -53,8 +53,9 @@ struct slow_history {
     GArray *guests;
     GArray *occupancy;
     GArray *tallies;
-    int occupant[SLOW_CPUS]; /* index of the open interval in occupancy, or -1 */
-    int64_t dark[SLOW_CPUS]; /* what happens there before this time is not recorded */
+    int occupant[SLOW_CPUS];   /* index of the open interval in occupancy, or -1 */
+    int64_t dark[SLOW_CPUS];   /* what happens there before this time is not recorded */
+    int32_t leaver[SLOW_CPUS]; /* tid of the last switch-out, or -1 */
     size_t item;
     int64_t now;
 };
@@ -260,6 +261,7 @@ play_switch(slow_history *h, const struct vg_event *e)
     if (cpu < 0)
         return;
     h->dark[cpu] = 0;
+    h->leaver[cpu] = e->sched_switch.prev_tid;
     int32_t prev = e->sched_switch.prev_tid;
     int32_t next = e->sched_switch.next_tid;
     play_evidence(h, cpu, prev);
@@ -371,7 +373,7 @@ is_late(const slow_history *h, const struct vg_event *e)
     if (e->type != VG_EVENT_OTHER || e->cpu < 0 || occupant_of(h, e->cpu) == NOBODY)
         return false;
     int who = occupant_of(h, e->cpu);
-    return e->tid != (who == IDLE ? 0 : thread_at(h, who)->tid);
+    return e->tid == h->leaver[e->cpu] && e->tid != (who == IDLE ? 0 : thread_at(h, who)->tid);
 }
 
 static void
@@ -411,7 +413,7 @@ slow_history_new(const struct slow_script *script)
     h->occupancy = g_array_new(FALSE, TRUE, sizeof(struct interval));
     h->tallies = g_array_new(FALSE, TRUE, sizeof(struct tally));
     for (int cpu = 0; cpu < SLOW_CPUS; cpu++)
-        h->occupant[cpu] = -1;
+        h->occupant[cpu] = h->leaver[cpu] = -1;
     for (h->item = 0; h->item < script->items->len; h->item++) {
         const struct slow_item *item = &g_array_index(script->items, struct slow_item, h->item);
         if (item->op == SLOW_EVENT)

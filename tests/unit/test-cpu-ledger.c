@@ -268,7 +268,7 @@ test_other_occupant_than_known(void **state)
     struct host *h = *state;
     feed_switch(h, 100, 0, 0, VG_PREV_RUNNABLE, 11);
     feed(h, 110, VG_EVENT_KVM_ENTRY, 0, 11);
-    feed(h, 150, VG_EVENT_KVM_EXIT, 0, 40); /* 11 must have left somehow: the rest of its time */
+    feed(h, 150, VG_EVENT_OTHER, 0, 40); /* 11 must have left somehow: the rest of its time */
     feed_switch(h, 180, 0, 40, VG_PREV_BLOCKED, 11);
     expect_task(h, 200, 11, 50 + 20, 0, 0, 30);
     expect_task(h, 200, 40, 30, 0, 0, 20);
