@@ -8,6 +8,9 @@
  * also behind a packet that was handed out half full, until the next event. Where all streams pause
  * at once nobody looked, if the pause separates two sessions or is too long for a host to be
  * silent.
+ *
+ * Snapshots of one session hold what was in its buffers, so one may repeat the end of the one
+ * before.
  */
 #include "config.h"
 
@@ -70,6 +73,7 @@ advance(struct ctf_merge *merge)
 
     ctf_stream_pop(top);
     if (!ctf_stream_peek(top)) {
+        top->ended = true;
         top->pauses = true;
         top->pause_begin_ns =
             top->covered_ns == CTF_COVERAGE_UNKNOWN ? top->delivered_ts : top->covered_ns;
@@ -166,6 +170,18 @@ end_pause(struct ctf_merge *merge, struct ctf_stream *stream, int64_t now_ns)
         lose_all(merge, begin_ns, now_ns);
 }
 
+/* Whether an earlier snapshot holds this time of the stream, too, and with it the event. */
+static bool
+is_repeated(const struct ctf_stream *stream, int64_t t_ns)
+{
+    for (unsigned int i = 0; stream->twins && i < stream->twins->len; i++) {
+        const struct ctf_stream *twin = g_ptr_array_index(stream->twins, i);
+        if ((twin->delivered && t_ns <= twin->delivered_ts) || (!twin->ended && !twin->pauses))
+            return true;
+    }
+    return false;
+}
+
 /* LTTng and perf have a stream for each CPU: where none is, the file is gone or was never made, and
  * nobody sees when a thread that is woken there gets to run. */
 static void
@@ -242,6 +258,30 @@ learn_cpus(const GPtrArray *streams)
     }
 }
 
+static bool
+is_twin(const struct ctf_stream *a, const struct ctf_stream *b)
+{
+    return a->trace != b->trace && a->class_id == b->class_id && a->cpu == b->cpu &&
+           a->has_coverage && b->has_coverage && a->cpu != VG_NONE &&
+           is_same_trace(a->trace, b->trace);
+}
+
+static void
+learn_twins(const GPtrArray *streams)
+{
+    for (unsigned int i = 0; i < streams->len; i++) {
+        struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        for (unsigned int j = 0; j < i; j++) {
+            struct ctf_stream *earlier = g_ptr_array_index(streams, j);
+            if (!is_twin(stream, earlier))
+                continue;
+            if (!stream->twins)
+                stream->twins = g_ptr_array_new();
+            g_ptr_array_add(stream->twins, earlier);
+        }
+    }
+}
+
 struct ctf_merge *
 ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
 {
@@ -258,6 +298,7 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
         begin_stream(merge, stream);
     }
     learn_cpus(streams);
+    learn_twins(streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
     return merge;
@@ -295,6 +336,10 @@ take_event(struct ctf_merge *merge, struct vg_event *ret_event)
     *ret_event = *ctf_stream_peek(top);
     if (ret_event->type >= VG_EVENT_TYPE_MAX) {
         take_mark(merge, top, ret_event);
+        return false;
+    }
+    if (is_repeated(top, ret_event->ts_ns)) {
+        advance(merge);
         return false;
     }
     if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN && ret_event->type != VG_EVENT_LOST)

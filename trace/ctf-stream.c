@@ -155,6 +155,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
     const char *hostname = env_string(trace, "hostname");
     stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
+    stream->class_id = bt_stream_class_get_id(stream_class);
     stream->has_switch = class_has_event(stream_class, "sched_switch");
     stream->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
     stream->comm_from_switches = trace_has_event(trace_class, "sched_switch");
@@ -750,6 +751,7 @@ ctf_stream_free(struct ctf_stream *stream)
     ctf_graph_unref(stream->graph);
     ctf_file_close(&stream->file);
     g_ptr_array_unref(stream->bindings);
+    g_clear_pointer(&stream->twins, g_ptr_array_unref);
     g_free(stream->queue);
     g_free(stream->clock_key);
     g_free(stream->hostname);

@@ -50,6 +50,7 @@ struct ctf_stream {
     int64_t clock_offset_ns;
     char *hostname; /* or NULL */
     bool has_wakeup;
+    uint64_t class_id;
     bool has_switch;      /* sched_switch can be in it */
     bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
     bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
@@ -91,6 +92,9 @@ struct ctf_stream {
     /* For the merge. */
     bool pauses; /* since pause_begin_ns; INT64_MIN: ever since */
     int64_t pause_begin_ns;
+    bool ended;       /* all its events were taken */
+    GPtrArray *twins; /* struct ctf_stream, borrowed: what stands in them is not to be delivered
+                       * from here, too; NULL: none */
 };
 
 /* port of graph, which is shared; or, with graph NULL, the readable part of path. */

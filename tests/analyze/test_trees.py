@@ -98,6 +98,20 @@ def test_a_session_that_was_stopped_and_started_again(tmp_path):
     assert doc["trace"]["problems"] == []
 
 
+def test_snapshots_that_overlap(tmp_path):
+    """Each holds what is in the buffers, so the second one repeats the end of the first one."""
+    events = simulate(seed=seed(), events=4000, kvm=True)
+    cuts = [events[i].t for i in (1000, 1600, 2200, 3000)]
+    for name, part in (("1", [e for e in events if e.t <= cuts[2]]),
+                       ("2", [e for e in events if cuts[0] < e.t <= cuts[3]]),
+                       ("3", [e for e in events if e.t > cuts[1]])):
+        write_trace(str(tmp_path / "t" / name), Dialect(packet_bytes=4096), part,
+                    t_end=part[-1].t + 1, flush=cuts, same_trace=True)
+    doc = analyze(tmp_path / "t", "--tasks").doc()
+    assert doc["trace"]["events"] == len(events)
+    assert_matches(doc, Oracle(events).measure())
+
+
 @pytest.mark.parametrize("quiet", ["never", "before", "after", "always but once"])
 def test_a_stopped_session_with_a_quiet_cpu(tmp_path, quiet):
     """Its packets are empty, and say all the same when it was watched."""
