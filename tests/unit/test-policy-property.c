@@ -528,7 +528,7 @@ add_useful(const vg_explanation *why, const struct vg_policy_config *config, str
 static struct all_moves
 try_all(const vg_snapshot *snapshot, const struct vg_policy_config *config, const char *asked)
 {
-    struct all_moves all = {.asked = asked, .asked_net = -INFINITY};
+    struct all_moves all = {.asked = asked, .asked_net = -HUGE_VAL};
 
     for (guint h = 0; h < snapshot->hosts->len; h++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[h];
