@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HTTP/JSON API on a unix socket. libmicrohttpd's threads (a pool of 2, named `http`) answer
+ * from views; one worker thread, `api-work`, calls what may block. The contract is
+ * schema/api/openapi.yaml; every error is an application/problem+json of RFC 9457.
+ */
+#ifndef VG_API_API_H
+#define VG_API_API_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "api/backend.h"
+#include "api/event-log.h"
+#include "base/thread.h"
+
+struct vg_api_limits {
+    int64_t connections;    /* at once */
+    int64_t streams;        /* of /v1/events at once */
+    int64_t body_bytes;     /* of a request */
+    int64_t idle_ns;        /* a connection that says nothing is closed */
+    int64_t writes_per_min; /* of one user id; more are answered 429 */
+};
+
+struct vg_api_options {
+    const char *socket;       /* path; an old socket there that nobody listens on is replaced */
+    unsigned int socket_mode; /* 0660 */
+    const char *socket_group; /* NULL or empty: that of the process */
+    struct vg_api_limits limits;
+    const struct vg_backend *backend; /* borrowed */
+    vg_event_log *events;             /* borrowed */
+};
+
+typedef struct vg_api vg_api;
+
+/* Listens and serves. VG_E_CONFLICT if somebody listens on the socket, VG_E_IO or VG_E_DENIED,
+ * naming the path, if it cannot be made. */
+vg_api *vg_api_new(const struct vg_api_options *options, GError **err);
+
+void vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits);
+
+/* Ends streams, answers what is being answered, removes the socket. NULL is fine. */
+void vg_api_free(vg_api *api);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_api, vg_api_free)
+
+/* The worker, for its heartbeat. */
+const vg_thread *vg_api_thread(const vg_api *api);
+
+#endif

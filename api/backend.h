@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All that the API knows of the daemon. The daemon publishes a view after each window; requests
+ * read the newest one and never wait for the engine. What takes longer (the store, the policy) is
+ * called on the API's worker thread.
+ */
+#ifndef VG_API_BACKEND_H
+#define VG_API_BACKEND_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/history.h"
+#include "model/inventory.h"
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "model/window.h"
+
+/* Documents of a view, written when first asked for and then kept with it. */
+enum vg_view_body { VG_BODY_HOST, VG_BODY_VMS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
+
+/* The state after one window (or after a change of the inventory). Immutable but for the bodies,
+ * which are guarded by the lock; counted references. */
+struct vg_view {
+    int refs;            /* atomic */
+    uint64_t seq;        /* counts views; the ETag is "<boot id>-<seq>" */
+    const char *boot_id; /* of this run of the daemon: a UUID; lives as long as the daemon */
+    bool replay;         /* figures are of a recording, and are its means */
+    bool replay_ended;   /* it has been read to its end */
+    int64_t made_ns;     /* epoch */
+    int64_t started_ns;  /* epoch, of the daemon */
+    int64_t window_ns;   /* configured */
+    uint64_t windows;    /* closed so far */
+    uint64_t late;       /* parts that came after their window was closed */
+    uint64_t duplicates; /* parts that came twice */
+    char *source;        /* of the newest window: "procfs", "replay:NAME"; NULL: none yet */
+    double confidence;   /* of it, 0..1 */
+    bool waits_split;    /* see collectors/report.h */
+    bool aggressors_known;
+    int64_t collector_cost_ns; /* of the newest window */
+    vg_snapshot *snapshot;     /* this host; sealed */
+    vg_inventory *inventory;   /* never NULL */
+    struct vg_window totals;   /* since the start (replay: of all windows) */
+    struct vg_window newest;   /* the newest window; begin == end: none yet */
+    int64_t clock_offset_ns;   /* raw clock + this is the epoch */
+    pthread_mutex_t lock;      /* of bodies */
+    char *bodies[VG_BODY_MAX]; /* JSON text or NULL; once set never changed */
+    size_t sizes[VG_BODY_MAX];
+};
+typedef struct vg_view vg_view;
+
+/* Empty, with one reference. */
+vg_view *vg_view_new(void);
+vg_view *vg_view_ref(vg_view *view);
+void vg_view_unref(vg_view *view); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_view, vg_view_unref)
+
+/* The name and the `id` in paths of a VM of the snapshot: its UUID, or its name where it has
+ * none. */
+const char *vg_view_vm_id(const struct vg_snap_vm *vm);
+
+/* The VM of the view's snapshot that an id (UUID in any case, or name) means, or NULL. */
+const struct vg_snap_vm *vg_view_find_vm(const vg_view *view, const char *id);
+
+/* Its totals (in view->totals) or newest figures (in view->newest); NULL: not there. */
+const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
+                                          const struct vg_snap_vm *vm);
+
+/* One part of the daemon, for /readyz and /metrics. */
+struct vg_part_status {
+    const char *name;  /* "collector:procfs", "store", "engine"; static or interned */
+    const char *state; /* "ok", "starting", "degraded", "failed", "ended" */
+    bool ready;        /* false: /readyz answers 503 */
+    char *reason;      /* one sentence; NULL when there is nothing to say */
+};
+
+struct vg_part_status *vg_part_status_new(const char *name, const char *state, bool ready,
+                                          char *take_reason);
+void vg_part_status_free(void *part);
+
+/* Counters and gauges that are not in the view. */
+struct vg_daemon_stats {
+    struct vg_store_health store;
+    uint64_t queue_dropped; /* reports */
+    uint64_t queue_high_water;
+    uint64_t reloads;
+    uint64_t reload_failures;
+    double cpu_s; /* of the process */
+    int64_t rss_bytes;
+};
+
+struct vg_backend {
+    void *data;
+    /* Never block; any thread. */
+    vg_view *(*view)(void *data);     /* the newest; the caller unrefs it */
+    GPtrArray *(*status)(void *data); /* struct vg_part_status; the caller frees it */
+    void (*stats)(void *data, struct vg_daemon_stats *ret);
+    /* May block; one thread, the API's worker. */
+    GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
+    /* Makes a plan from the view's snapshot with the daemon's policy and keeps it in the store;
+     * rule: NULL for the configured one;
+     * VG_E_NOT_FOUND naming the rules that there are. */
+    vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, GError **err);
+    struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
+    GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The clocks of this machine, in nanoseconds. What reads a recording never calls these. Any thread.
+ */
+#ifndef VG_BASE_CLOCK_H
+#define VG_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VG_NS_PER_S  INT64_C(1000000000)
+#define VG_NS_PER_MS INT64_C(1000000)
+
+int64_t vg_clock_monotonic_ns(void);
+int64_t vg_clock_realtime_ns(void);   /* since the epoch, UTC */
+int64_t vg_clock_thread_cpu_ns(void); /* CPU time of the calling thread */
+
+#define VG_UTC_LEN 31 /* "2026-11-20T10:00:00.000000000Z" and a NUL */
+
+/* RFC 3339 in UTC with as many decimals as are needed to tell whole ms, us or ns; returns buf.
+ * Years outside of 1678..2262 do not fit into the nanoseconds. */
+const char *vg_utc_format(int64_t epoch_ns, char buf[VG_UTC_LEN]);
+
+#endif

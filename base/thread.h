@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads that can be watched and stopped. Every thread of the tree is made here. A thread calls
+ * vg_thread_beat() at least every few seconds of its life; who supervises it asks how long ago the
+ * last beat was. Threads block all signals, which are the main thread's business.
+ */
+#ifndef VG_BASE_THREAD_H
+#define VG_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* Bytes of a thread's name, NUL not counted: the kernel keeps no more. */
+#define VG_THREAD_NAME_MAX 15
+
+typedef struct vg_thread vg_thread;
+
+/* What the thread does. It returns when vg_thread_stopping(), or when its work is done. */
+typedef void vg_thread_run(vg_thread *self, void *arg);
+
+/* Starts a thread. wake, if not NULL, is called by whoever stops the thread, to get it out of a
+ * wait that vg_thread does not know of. arg is borrowed. NULL and *err if the system has no
+ * thread left. */
+vg_thread *vg_thread_new(const char *name, vg_thread_run *run, void (*wake)(void *arg), void *arg,
+                         GError **err);
+
+/* By the thread itself. sleep_until: CLOCK_MONOTONIC; beats meanwhile; false: it is to stop. */
+bool vg_thread_stopping(vg_thread *self);
+void vg_thread_beat(vg_thread *self);
+bool vg_thread_sleep_until(vg_thread *self, int64_t monotonic_ns);
+
+/* By any thread. */
+const char *vg_thread_name(const vg_thread *thread);
+bool vg_thread_ended(const vg_thread *thread);
+int64_t
+vg_thread_silence_ns(const vg_thread *thread); /* since the last beat; 0 when it has ended */
+
+/* By the owner. stop asks and does not wait; join stops and waits; free joins. NULL is fine. */
+void vg_thread_stop(vg_thread *thread);
+void vg_thread_join(vg_thread *thread);
+void vg_thread_free(vg_thread *thread);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_thread, vg_thread_free)
+
+/* A condition whose timed waits are on CLOCK_MONOTONIC. */
+void vg_cond_init(pthread_cond_t *cond);
+
+/* Waits until signalled or until the time; false: the time is over. */
+bool vg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t monotonic_ns);
+
+/* Locks a mutex for the rest of the block. */
+static inline pthread_mutex_t *
+vg_lock_scope_enter(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static inline void
+vg_lock_scope_leave(pthread_mutex_t **mutex)
+{
+    pthread_mutex_unlock(*mutex);
+}
+
+#define VG_LOCK_PASTE_(a, b) a##b
+#define VG_LOCK_NAME_(line)  VG_LOCK_PASTE_(vg_lock_, line)
+#define VG_LOCK_SCOPE(mutex)                                                                       \
+ __attribute__((cleanup(vg_lock_scope_leave), unused)) pthread_mutex_t *VG_LOCK_NAME_(__LINE__) =  \
+     vg_lock_scope_enter(mutex)
+
+#endif

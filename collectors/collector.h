@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A collector reads the living world, or a recording of it, and reports. It runs on a thread of its
+ * own, named col-NAME, that the daemon makes; it shares nothing but its reports.
+ *
+ * run() returns when vg_thread_stopping(), or when there is nothing more to read. It does not give
+ * up on trouble: it reports the state, waits and tries again. It beats (base/thread.h) at least
+ * every two seconds, but for a foreign call that hangs, which is what the heartbeat is there to
+ * show.
+ */
+#ifndef VG_COLLECTORS_COLLECTOR_H
+#define VG_COLLECTORS_COLLECTOR_H
+
+#include "base/thread.h"
+#include "collectors/report.h"
+
+typedef struct vg_collector vg_collector;
+
+struct vg_collector_ops {
+    const char *name;      /* at most 11 bytes: the thread is called col-NAME */
+    bool measures_windows; /* reports windows: a window is complete when all of these passed it */
+    void (*run)(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink);
+    /* Gets run() out of a wait that base/thread.h does not know of; any thread. May be NULL. */
+    void (*wake)(vg_collector *collector);
+    void (*free)(vg_collector *collector); /* after run() has returned */
+};
+
+/* Collectors embed this as their first member. */
+struct vg_collector {
+    const struct vg_collector_ops *ops;
+};
+
+static inline void
+vg_collector_free(vg_collector *collector)
+{
+    if (collector)
+        collector->ops->free(collector);
+}
+
+/* collectors/procfs.c: /proc of this host, polled. proc is "/proc" but in tests. Windows end at
+ * multiples of window_ns of CLOCK_MONOTONIC. */
+vg_collector *vg_procfs_new(const char *proc, int64_t window_ns);
+
+/* collectors/libvirt.c: what libvirt says, and its events. The virt-ev thread, which all
+ * connections of the process need, is started with the first one and never ends. proc as above:
+ * pids and vCPU threads of domains are found there. poll_ns: everything is read anew that often,
+ * besides after every event. */
+vg_collector *vg_libvirt_new(const char *uri, const char *host_name, const char *proc,
+                             int64_t poll_ns);
+
+#endif

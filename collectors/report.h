@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a collector tells the daemon: the only thing that crosses from its thread. A report is
+ * self-contained and owned by whoever holds it.
+ */
+#ifndef VG_COLLECTORS_REPORT_H
+#define VG_COLLECTORS_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/inventory.h"
+#include "model/window.h"
+
+enum vg_report_kind {
+    VG_REPORT_WINDOW,    /* a closed window */
+    VG_REPORT_INVENTORY, /* a new inventory of the host */
+    VG_REPORT_STATUS,    /* the collector works, works badly, or not at all */
+    VG_REPORT_LIFECYCLE, /* something happened to a VM */
+    VG_REPORT_END,       /* a recording has been replayed to its end */
+    VG_REPORT_KIND_MAX
+};
+
+enum vg_collector_state {
+    VG_COLLECTOR_STARTING,
+    VG_COLLECTOR_OK,
+    VG_COLLECTOR_DEGRADED, /* going on, with less: `text` says what is missing and what to do */
+    VG_COLLECTOR_FAILED,   /* nothing comes from it; it tries again by itself, unless it ended */
+    VG_COLLECTOR_ENDED,    /* all is read */
+    VG_COLLECTOR_STATE_MAX
+};
+
+/* How a window was measured. */
+struct vg_provenance {
+    char source[64];       /* "procfs", "replay": what the store calls it */
+    double confidence;     /* 0..1: 1 is every switch seen, 0.5 is polled counters */
+    int64_t cost_ns;       /* CPU time that the collector itself spent in the window */
+    bool silent;           /* an enabled source never told anything in the window */
+    bool waits_split;      /* preempt and wake_wait are told apart */
+    bool aggressors_known; /* lost_to says who; false: it is all host:unknown */
+};
+
+struct vg_report {
+    enum vg_report_kind kind;
+    const char *collector; /* its name; static */
+    /* WINDOW; times are of the raw clock, plus clock_offset_ns they are since the epoch. */
+    struct vg_window window;
+    struct vg_provenance provenance;
+    int64_t clock_offset_ns;
+    /* INVENTORY */
+    vg_inventory *inventory;
+    /* STATUS */
+    enum vg_collector_state state;
+    char *text; /* STATUS: why; END: the last word; LIFECYCLE: "started", "stopped", ... */
+    /* LIFECYCLE */
+    char *vm;
+    char *uuid; /* or NULL */
+};
+
+extern const char *const vg_collector_state_names[]; /* "starting", "ok", "degraded", ... */
+
+/* A zeroed report; WINDOW: call vg_window_init() or let a ledger fill it. */
+struct vg_report *vg_report_new(enum vg_report_kind kind, const char *collector);
+void vg_report_free(struct vg_report *report); /* NULL is fine */
+typedef struct vg_report vg_report;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_report, vg_report_free)
+
+struct vg_report *vg_report_status(const char *collector, enum vg_collector_state state,
+                                   const char *fmt, ...) G_GNUC_PRINTF(3, 4);
+
+/* A deep copy, for the fault collector. */
+struct vg_report *vg_report_copy(const struct vg_report *report);
+
+/* Where reports go. put takes the report, on the collector's thread; it may wait for room. */
+struct vg_report_sink {
+    void (*put)(void *data, struct vg_report *take_report);
+    void *data;
+};
+
+#endif

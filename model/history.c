@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/history.h"
+
+const char *const vg_store_state_names[] = {
+    [VG_STORE_OPENING] = "opening",
+    [VG_STORE_OK] = "ok",
+    [VG_STORE_FAILING] = "failing",
+    [VG_STORE_STATE_MAX] = NULL,
+};
+
+static void
+clear_row(void *data)
+{
+    struct vg_history_row *row = data;
+
+    g_clear_pointer(&row->lost_to, g_array_unref);
+}
+
+GArray *
+vg_history_rows_new(void)
+{
+    GArray *rows = g_array_new(FALSE, TRUE, sizeof(struct vg_history_row));
+
+    g_array_set_clear_func(rows, clear_row);
+    return rows;
+}
+
+struct vg_history_row *
+vg_history_add_row(GArray *rows)
+{
+    g_array_set_size(rows, rows->len + 1);
+    struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, rows->len - 1);
+    row->lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_history_loss));
+    return row;
+}
+
+void
+vg_saved_plan_free(void *data)
+{
+    struct vg_saved_plan *plan = data;
+
+    if (!plan)
+        return;
+    g_free(plan->id);
+    g_free(plan->verdict);
+    g_free(plan->text);
+    g_free(plan);
+}

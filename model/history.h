@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is kept: figures of the past, plans, and how the keeping goes. The store fills these, the
+ * API shows them. Times are nanoseconds since the epoch.
+ */
+#ifndef VG_MODEL_HISTORY_H
+#define VG_MODEL_HISTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/cpu-figures.h"
+#include "model/topology.h"
+
+/* Rows that one query may return. */
+#define VG_HISTORY_ROWS_MAX 20000
+
+struct vg_history_loss {
+    char aggressor[VG_VM_NAME_MAX]; /* name of a VM, "self", "host:...", or "rest" */
+    int64_t ns;
+    uint64_t count;
+};
+
+/* Sums of one VM over begin < t <= end. */
+struct vg_history_row {
+    int64_t begin_ns;
+    int64_t end_ns;
+    int64_t windows; /* that it is made of */
+    struct vg_cpu_figures cpu;
+    bool guest_known; /* in any of them */
+    bool gpu_known;
+    int64_t gpu_active_ns;
+    uint64_t lost_events;
+    GArray *lost_to; /* struct vg_history_loss, most ns first; never NULL */
+};
+
+struct vg_history_query {
+    const char *vm;     /* UUID, or name where it has none */
+    const char *source; /* NULL: whoever stored the newest window of this VM in the period */
+    int64_t since_ns;   /* rows that end after since ... */
+    int64_t until_ns;   /* ... and not after until */
+    int64_t step_ns;    /* 0: windows as they were measured; else sums over multiples of step since
+                         * the epoch, >= 1 s; from minutes at whole minutes, from hours at whole hours,
+                         * what these do not cover yet from what is finer */
+};
+
+/* An empty array of struct vg_history_row that frees what its rows hold. */
+GArray *vg_history_rows_new(void);
+
+/* Appends a zeroed row with an empty lost_to; good until the next one is added. */
+struct vg_history_row *vg_history_add_row(GArray *rows);
+
+struct vg_saved_plan {
+    char *id;
+    int64_t made_ns; /* epoch; of the first time this plan was made */
+    char *verdict;
+    char *text; /* JSON document, one line; NULL in lists */
+};
+
+void vg_saved_plan_free(void *plan); /* struct vg_saved_plan */
+
+enum vg_store_state {
+    VG_STORE_OPENING,
+    VG_STORE_OK,
+    VG_STORE_FAILING, /* `reason` says what and where; tried again once a second */
+    VG_STORE_STATE_MAX
+};
+
+struct vg_store_health {
+    enum vg_store_state state;
+    char reason[512];   /* of FAILING */
+    uint64_t committed; /* windows, since the start */
+    uint64_t pending;   /* windows in memory that are not on disk */
+    uint64_t dropped;   /* windows lost because memory_windows was reached */
+    uint64_t failures;  /* of transactions */
+    int64_t newest_ns;  /* end of the newest window committed; 0: none */
+    int64_t bytes;      /* of all files, as of the last minute */
+};
+
+extern const char *const vg_store_state_names[]; /* "opening", "ok", "failing" */
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/inventory.h"
+
+#include <string.h>
+
+#define REQ  VG_FIELD_REQUIRED
+#define OMIT VG_FIELD_OMIT
+
+#define BYTES_MAX ((double)(INT64_C(1) << 50))
+
+#define NAME(member, flags) VG_ROW_STRING(member, flags, 1, VG_SNAPSHOT_NAME_MAX)
+#define TEXT(member, flags) VG_ROW_STRING(member, flags, 0, VG_SNAPSHOT_TEXT_FIELD_MAX)
+
+const char *const vg_domain_state_names[] = {
+    [VG_DOMAIN_UNKNOWN] = "unknown",   [VG_DOMAIN_RUNNING] = "running",
+    [VG_DOMAIN_BLOCKED] = "blocked",   [VG_DOMAIN_PAUSED] = "paused",
+    [VG_DOMAIN_SHUTDOWN] = "shutdown", [VG_DOMAIN_SHUTOFF] = "shutoff",
+    [VG_DOMAIN_CRASHED] = "crashed",   [VG_DOMAIN_SUSPENDED] = "suspended",
+    [VG_DOMAIN_STATE_MAX] = NULL,
+};
+
+#define THIS vg_inv_device
+static const struct vg_field device_fields[] = {
+    NAME(kind, REQ),    NAME(address, REQ),    NAME(alias, 0),
+    NAME(parent, OMIT), NAME(mdev_type, OMIT), VG_ROW_BOOL(is_gpu, 0),
+};
+const struct vg_record_type vg_inv_device_record = VG_ROW_TYPE(device_fields);
+#undef THIS
+
+#define THIS vg_inv_vcpu
+static const struct vg_field vcpu_fields[] = {
+    VG_ROW_INT(index, REQ, 0, VG_INVENTORY_VCPUS_MAX),
+    VG_ROW_INT(tid, 0, 0, VG_TID_LIMIT),
+};
+const struct vg_record_type vg_inv_vcpu_record = VG_ROW_TYPE(vcpu_fields);
+#undef THIS
+
+#define THIS vg_inv_nova
+static const struct vg_field nova_fields[] = {
+    TEXT(name, OMIT),         TEXT(flavor, OMIT),  TEXT(project_id, OMIT),
+    TEXT(project_name, OMIT), TEXT(user_id, OMIT), TEXT(created, OMIT),
+};
+const struct vg_record_type vg_inv_nova_record = VG_ROW_TYPE(nova_fields);
+#undef THIS
+
+#define THIS vg_inv_vm
+static const struct vg_field vm_fields[] = {
+    NAME(name, REQ),
+    NAME(uuid, 0),
+    VG_ROW_INT(id, 0, -1, 1e9),
+    VG_ROW_ENUM("state", state, REQ, vg_domain_state_names),
+    VG_ROW_INT(pid, OMIT, 0, VG_TID_LIMIT),
+    VG_ROW_INT(vcpus, 0, 0, VG_INVENTORY_VCPUS_MAX),
+    VG_ROW_INT(memory_bytes, OMIT, 0, BYTES_MAX),
+    NAME(cpu_model, OMIT),
+    VG_ROW_BOOL(pinned, 0),
+    VG_ROW_BOOL(nova_managed, 0),
+    VG_ROW_PART(nova, OMIT, &vg_inv_nova_record),
+    VG_ROW_LIST(threads, 0, VG_INVENTORY_VCPUS_MAX, &vg_inv_vcpu_record),
+    VG_ROW_LIST(devices, 0, VG_INVENTORY_DEVICES_MAX, &vg_inv_device_record),
+};
+const struct vg_record_type vg_inv_vm_record = VG_ROW_TYPE(vm_fields);
+#undef THIS
+
+#define THIS vg_inv_mdev_type
+static const struct vg_field mdev_type_fields[] = {
+    NAME(type, REQ),
+    NAME(name, 0),
+    NAME(device_api, 0),
+    VG_ROW_INT(available, 0, 0, 1e6),
+};
+const struct vg_record_type vg_inv_mdev_type_record = VG_ROW_TYPE(mdev_type_fields);
+#undef THIS
+
+#define THIS vg_inv_mdev
+static const struct vg_field mdev_fields[] = {
+    NAME(uuid, REQ),
+    NAME(type, 0),
+};
+const struct vg_record_type vg_inv_mdev_record = VG_ROW_TYPE(mdev_fields);
+#undef THIS
+
+#define THIS vg_inv_gpu
+static const struct vg_field gpu_fields[] = {
+    NAME(device, REQ),
+    NAME(vendor, 0),
+    NAME(product, 0),
+    NAME(driver, 0),
+    VG_ROW_INT(numa_node, 0, -1, 1e6),
+    VG_ROW_INT(vf_max, OMIT, 0, 65536),
+    VG_ROW_LIST(mdev_types, 0, VG_SNAPSHOT_VGPU_TYPES_MAX, &vg_inv_mdev_type_record),
+    VG_ROW_LIST(mdevs, 0, VG_INVENTORY_MDEVS_MAX, &vg_inv_mdev_record),
+};
+const struct vg_record_type vg_inv_gpu_record = VG_ROW_TYPE(gpu_fields);
+#undef THIS
+
+#define THIS vg_inventory
+static const struct vg_field inventory_fields[] = {
+    NAME(host, REQ),
+    NAME(uuid, 0),
+    VG_ROW_INT(cpus, 0, 0, VG_CPU_LIMIT),
+    NAME(cpu_model, 0),
+    VG_ROW_INT(memory_bytes, 0, 0, BYTES_MAX),
+    VG_ROW_INT(memory_free_bytes, 0, 0, BYTES_MAX),
+    NAME(hypervisor, 0),
+    TEXT(libvirt_uri, 0),
+    VG_ROW_LIST(gpus, 0, VG_SNAPSHOT_GPUS_MAX, &vg_inv_gpu_record),
+    VG_ROW_LIST(vms, 0, VG_SNAPSHOT_VMS_MAX, &vg_inv_vm_record),
+};
+const struct vg_record_type vg_inventory_record = VG_ROW_TYPE(inventory_fields);
+#undef THIS
+
+vg_inventory *
+vg_inventory_new(const char *host)
+{
+    vg_inventory *inventory = vg_record_new(&vg_inventory_record);
+
+    inventory->host = g_strdup(host);
+    return inventory;
+}
+
+void
+vg_inventory_free(vg_inventory *inventory)
+{
+    vg_record_free(&vg_inventory_record, inventory);
+}
+
+struct vg_inv_vm *
+vg_inventory_add_vm(vg_inventory *inventory, const char *name)
+{
+    struct vg_inv_vm *vm = vg_record_new(&vg_inv_vm_record);
+
+    vm->name = g_strdup(name);
+    vm->id = -1;
+    g_ptr_array_add(inventory->vms, vm);
+    return vm;
+}
+
+struct vg_inv_gpu *
+vg_inventory_add_gpu(vg_inventory *inventory, const char *device)
+{
+    struct vg_inv_gpu *gpu = vg_record_new(&vg_inv_gpu_record);
+
+    gpu->device = g_strdup(device);
+    gpu->numa_node = -1;
+    g_ptr_array_add(inventory->gpus, gpu);
+    return gpu;
+}
+
+const struct vg_inv_vm *
+vg_inventory_find(const vg_inventory *inventory, const char *uuid, int64_t pid, const char *name)
+{
+    const struct vg_inv_vm *by_pid = NULL, *by_name = NULL;
+
+    for (guint i = 0; i < inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = inventory->vms->pdata[i];
+        if (uuid && vm->uuid && strcmp(vm->uuid, uuid) == 0)
+            return vm;
+        if (uuid && vm->uuid)
+            continue;
+        if (pid > 0 && vm->pid == pid)
+            by_pid = vm;
+        if (name && strcmp(vm->name, name) == 0)
+            by_name = vm;
+    }
+    return by_pid ? by_pid : by_name;
+}
+
+static bool
+is_up(const struct vg_inv_vm *vm)
+{
+    return vm->state != VG_DOMAIN_SHUTOFF && vm->state != VG_DOMAIN_CRASHED;
+}
+
+static void
+describe_devices(const struct vg_inv_vm *vm, struct vg_snap_vm *ret)
+{
+    for (guint i = 0; i < vm->devices->len; i++) {
+        const struct vg_inv_device *device = vm->devices->pdata[i];
+        bool is_mdev = strcmp(device->kind, "mdev") == 0;
+        const char *gpu = is_mdev ? device->parent : device->address;
+        if (!device->is_gpu || !gpu || ret->gpu->len >= VG_SNAPSHOT_GPU_USES_MAX)
+            continue;
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        use->device = g_strdup(gpu);
+        use->engine = g_strdup("unknown");
+        use->vgpu_type = g_strdup(is_mdev ? device->mdev_type : "passthrough");
+        g_ptr_array_add(ret->gpu, use);
+    }
+}
+
+static void
+describe_gpu(const struct vg_inv_gpu *gpu, struct vg_snap_gpu *ret)
+{
+    for (guint i = 0; i < gpu->mdev_types->len; i++) {
+        const struct vg_inv_mdev_type *type = gpu->mdev_types->pdata[i];
+        struct vg_snap_vgpu_type *vgpu = vg_record_new(&vg_snap_vgpu_type_record);
+        vgpu->type = g_strdup(type->type);
+        vgpu->free = type->available;
+        g_ptr_array_add(ret->vgpu_types, vgpu);
+    }
+}
+
+void
+vg_inventory_describe(const vg_inventory *inventory, struct vg_snap_host *host)
+{
+    host->uuid = g_strdup(inventory->uuid);
+    host->cpus = inventory->cpus;
+    host->cpu_model = g_strdup(inventory->cpu_model);
+    host->memory_bytes = inventory->memory_bytes;
+    host->memory_free_bytes = inventory->memory_free_bytes;
+    for (guint i = 0; i < inventory->gpus->len; i++) {
+        const struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
+        describe_gpu(gpu, vg_snap_host_add_gpu(host, gpu->device));
+    }
+    for (guint i = 0; i < inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = inventory->vms->pdata[i];
+        if (!is_up(vm))
+            continue;
+        struct vg_snap_vm *ret = vg_snap_host_add_vm(host, vm->name);
+        ret->uuid = g_strdup(vm->uuid);
+        ret->pid = vm->pid;
+        ret->vcpus = vm->vcpus;
+        ret->memory_bytes = vm->memory_bytes;
+        ret->cpu_model = g_strdup(vm->cpu_model);
+        ret->pinned = vm->pinned;
+        describe_devices(vm, ret);
+    }
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/window-sum.h"
+
+#include <string.h>
+
+static struct vg_vm_sample *
+find_vm(const struct vg_window *window, uint32_t id)
+{
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (vm->id == id)
+            return vm;
+    }
+    return NULL;
+}
+
+static struct vg_vm_sample *
+need_vm(struct vg_window *sum, uint32_t id)
+{
+    struct vg_vm_sample *vm = find_vm(sum, id);
+
+    if (vm)
+        return vm;
+    struct vg_vm_sample sample;
+    vg_vm_sample_init(&sample);
+    sample.id = id;
+    g_array_append_val(sum->vms, sample);
+    return &g_array_index(sum->vms, struct vg_vm_sample, sum->vms->len - 1);
+}
+
+static int
+compare_vcpus(const void *a, const void *b)
+{
+    const struct vg_vcpu_sample *x = a, *y = b;
+
+    return x->index != y->index ? (x->index > y->index) - (x->index < y->index)
+                                : (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static void
+add_vcpu(GArray *vcpus, const struct vg_vcpu_sample *more)
+{
+    for (guint i = 0; i < vcpus->len; i++) {
+        struct vg_vcpu_sample *vcpu = &g_array_index(vcpus, struct vg_vcpu_sample, i);
+        if (vcpu->tid != more->tid)
+            continue;
+        vg_cpu_figures_add(&vcpu->cpu, &more->cpu);
+        if (vcpu->index != more->index) {
+            vcpu->index = more->index;
+            g_array_sort(vcpus, compare_vcpus);
+        }
+        return;
+    }
+    g_array_append_vals(vcpus, more, 1);
+    g_array_sort(vcpus, compare_vcpus);
+}
+
+static int
+compare_lost(const void *a, const void *b)
+{
+    const struct vg_lost_to *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return (x->ns < y->ns) - (x->ns > y->ns);
+    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
+                              : (x->vm_id > y->vm_id) - (x->vm_id < y->vm_id);
+}
+
+static void
+add_lost(GArray *losses, const struct vg_lost_to *more)
+{
+    for (guint i = 0; i < losses->len; i++) {
+        struct vg_lost_to *lost = &g_array_index(losses, struct vg_lost_to, i);
+        if (lost->kind != more->kind ||
+            (lost->kind == VG_AGGRESSOR_VM && lost->vm_id != more->vm_id))
+            continue;
+        lost->ns += more->ns;
+        lost->vcpu_ns += more->vcpu_ns;
+        lost->emulator_ns += more->emulator_ns;
+        lost->count += more->count;
+        return;
+    }
+    g_array_append_vals(losses, more, 1);
+}
+
+/* Percentiles are those of the window with most requests, which need not be the last. */
+static void
+add_gpu(GArray *gpus, const struct vg_gpu_sample *more, int64_t sum_ns, int64_t more_ns)
+{
+    for (guint i = 0; i < gpus->len; i++) {
+        struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, more->device) != 0 || strcmp(gpu->engine, more->engine) != 0)
+            continue;
+        if (more->requests > gpu->requests) {
+            gpu->latency_p50_ns = more->latency_p50_ns;
+            gpu->latency_p95_ns = more->latency_p95_ns;
+            gpu->latency_p99_ns = more->latency_p99_ns;
+        }
+        gpu->requests += more->requests;
+        gpu->partial += more->partial;
+        gpu->busy_ns += more->busy_ns;
+        gpu->exec_ns += more->exec_ns;
+        gpu->wait_ns += more->wait_ns;
+        if (sum_ns + more_ns > 0)
+            gpu->queue_len_avg =
+                (gpu->queue_len_avg * (double)sum_ns + more->queue_len_avg * (double)more_ns) /
+                (double)(sum_ns + more_ns);
+        gpu->queue_len_max = MAX(gpu->queue_len_max, more->queue_len_max);
+        return;
+    }
+    g_array_append_vals(gpus, more, 1);
+}
+
+static int
+compare_cpus(const void *a, const void *b)
+{
+    return *(const int32_t *)a - *(const int32_t *)b;
+}
+
+static void
+add_cpus(GArray *cpus, const GArray *more)
+{
+    for (guint i = 0; i < more->len; i++) {
+        if (!g_array_binary_search(cpus, &g_array_index(more, int32_t, i), compare_cpus, NULL)) {
+            g_array_append_vals(cpus, &g_array_index(more, int32_t, i), 1);
+            g_array_sort(cpus, compare_cpus);
+        }
+    }
+}
+
+static void
+add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, int64_t more_ns)
+{
+    struct vg_vm_sample *vm = need_vm(sum, more->id);
+
+    vm->pid = more->pid;
+    g_strlcpy(vm->name, more->name, sizeof(vm->name));
+    if (more->uuid[0])
+        g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
+    vm->guest_known = vm->guest_known || more->guest_known;
+    vm->gpu_known = vm->gpu_known || more->gpu_known;
+    vm->gpu_active_ns += more->gpu_active_ns;
+    vg_cpu_figures_add(&vm->cpu, &more->cpu);
+    for (guint i = 0; i < more->vcpus->len; i++)
+        add_vcpu(vm->vcpus, &g_array_index(more->vcpus, struct vg_vcpu_sample, i));
+    for (guint i = 0; i < more->lost_to->len; i++)
+        add_lost(vm->lost_to, &g_array_index(more->lost_to, struct vg_lost_to, i));
+    if (more->lost_to->len > 0)
+        g_array_sort(vm->lost_to, compare_lost);
+    for (guint i = 0; i < more->gpus->len; i++)
+        add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
+    add_cpus(vm->cpus, more->cpus);
+}
+
+static int
+compare_vms(const void *a, const void *b)
+{
+    const struct vg_vm_sample *x = a, *y = b;
+    int by_name = strcmp(x->name, y->name);
+
+    if (by_name != 0)
+        return by_name;
+    return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid)
+                            : (x->id > y->id) - (x->id < y->id);
+}
+
+void
+vg_window_add(struct vg_window *sum, const struct vg_window *more)
+{
+    int64_t sum_ns = sum->end_ns - sum->begin_ns;
+    int64_t more_ns = more->end_ns - more->begin_ns;
+
+    if (sum_ns == 0)
+        sum->begin_ns = more->begin_ns;
+    sum->end_ns = more->end_ns;
+    sum->lost_events += more->lost_events;
+    sum->lost_packets += more->lost_packets;
+    sum->discontinuities += more->discontinuities;
+    for (guint i = 0; i < more->vms->len; i++)
+        add_vm(sum, &g_array_index(more->vms, struct vg_vm_sample, i), sum_ns, more_ns);
+    g_array_sort(sum->vms, compare_vms);
+    for (guint i = 0; i < more->gpus->len; i++)
+        add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
+}
+
+/* Entries of VMs that are gone become one of nobody known. */
+static void
+forget_aggressors(const struct vg_window *sum, GArray *losses)
+{
+    for (guint i = losses->len; i > 0; i--) {
+        struct vg_lost_to lost = g_array_index(losses, struct vg_lost_to, i - 1);
+        if (lost.kind != VG_AGGRESSOR_VM || find_vm(sum, lost.vm_id))
+            continue;
+        g_array_remove_index(losses, i - 1);
+        lost.kind = VG_AGGRESSOR_HOST_UNKNOWN;
+        lost.vm_id = 0;
+        add_lost(losses, &lost);
+    }
+    g_array_sort(losses, compare_lost);
+}
+
+void
+vg_window_keep_only(struct vg_window *sum, const struct vg_window *window)
+{
+    guint before = sum->vms->len;
+
+    for (guint i = sum->vms->len; i > 0; i--) {
+        if (!find_vm(window, g_array_index(sum->vms, struct vg_vm_sample, i - 1).id))
+            g_array_remove_index(sum->vms, i - 1);
+    }
+    for (guint i = 0; i < sum->vms->len && sum->vms->len < before; i++)
+        forget_aggressors(sum, g_array_index(sum->vms, struct vg_vm_sample, i).lost_to);
+}
+
+void
+vg_window_copy(struct vg_window *to, const struct vg_window *from)
+{
+    vg_window_init(to, false);
+    to->begin_ns = from->begin_ns;
+    to->end_ns = from->end_ns;
+    to->lost_events = from->lost_events;
+    to->lost_packets = from->lost_packets;
+    to->discontinuities = from->discontinuities;
+    for (guint i = 0; i < from->vms->len; i++) {
+        struct vg_vm_sample vm = g_array_index(from->vms, struct vg_vm_sample, i);
+        vm.vcpus = g_array_copy(vm.vcpus);
+        vm.lost_to = g_array_copy(vm.lost_to);
+        vm.gpus = g_array_copy(vm.gpus);
+        vm.cpus = g_array_copy(vm.cpus);
+        g_array_append_val(to->vms, vm);
+    }
+    g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files of this folder as strings that end with a NUL; sizes without it. Made by schema/embed.c
+ * into schema/schema.c in the build directory.
+ */
+#ifndef VG_SCHEMA_SCHEMA_H
+#define VG_SCHEMA_SCHEMA_H
+
+#include <stddef.h>
+
+/* schema/api/openapi.yaml as JSON on one line. */
+extern const char vg_schema_openapi[];
+extern const size_t vg_schema_openapi_size;
+
+/* schema/store/: what each version adds to the one before, in order. */
+extern const char vg_schema_state_001[];
+extern const size_t vg_schema_state_001_size;
+extern const char vg_schema_ts_001[];
+extern const size_t vg_schema_ts_001_size;
+
+#endif

@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- state.db, version 1. Times are nanoseconds since the epoch.
+CREATE TABLE plan (
+    id TEXT PRIMARY KEY,
+    made_ns INTEGER NOT NULL,
+    verdict TEXT NOT NULL,
+    document TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX plan_by_time ON plan (made_ns);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The store: what has been measured, on disk and, for the newest part, in memory. The only user of
+ * sqlite. It owns one thread, `store`, which is the only writer of
+ *     state.db                plans                                      synchronous=FULL
+ *     ts-YYYYMMDD.db          windows; UTC day of their end              synchronous=NORMAL, WAL
+ *     ts1m-YYYYMM.db          sums over minutes of these                 likewise
+ *     ts1h-YYYY.db            sums over hours of minutes                 likewise
+ * Each file keeps the schema it was born with (PRAGMA user_version); retention is unlink. One
+ * transaction per window; after COMMIT the thread logs `window committed end_ns=N` (epoch). Writing
+ * a window of a source again replaces what that source had stored of that time.
+ *
+ * Trouble (full disk, read-only or missing directory, locked or corrupt file) never reaches who
+ * puts: windows wait in memory, up to memory_windows of them, the oldest are dropped and counted,
+ * and writing is tried again once a second. A file that is no database, or a corrupt one, is moved
+ * aside (NAME.corrupt-N) and begun anew. Reads that the disk cannot answer are answered from
+ * memory.
+ *
+ * Times are nanoseconds since the epoch. All functions may be called by any thread, but for free.
+ */
+#ifndef VG_STORE_STORE_H
+#define VG_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/thread.h"
+#include "model/history.h"
+#include "model/window.h"
+
+/* Plans kept in state.db: the newest. */
+#define VG_STORE_PLANS_MAX 1000
+
+struct vg_store_options {
+    const char *directory; /* made if its parent is there; mode 0750 */
+    int64_t raw_days;      /* days of windows, of minutes and of hours that are kept; >= 1 */
+    int64_t minute_days;
+    int64_t hour_days;
+    int64_t lost_top;       /* aggressors stored per VM and window; what others took is "rest" */
+    int64_t memory_windows; /* newest windows kept in memory */
+    bool log_commits;       /* `window committed` is logged at info, else at debug */
+    const char *vfs;        /* sqlite VFS to use, for tests; NULL: the default */
+};
+
+typedef struct vg_store vg_store;
+
+/* Starts the thread and returns at once: what is wrong with the disk is told by
+ * vg_store_read_health(). options is copied. NULL and *err only if there is no thread to be had. */
+vg_store *vg_store_new(const struct vg_store_options *options, GError **err);
+
+/* Changes retention, lost_top and log_commits; the rest of options is not looked at. */
+void vg_store_set_limits(vg_store *store, const struct vg_store_options *options);
+
+/* Writes what is waiting, if the disk lets it, for at most a few seconds; then ends. */
+void vg_store_free(vg_store *store);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_store, vg_store_free)
+
+/* One window of a source ("procfs", "replay:NAME"; at most 255 bytes). window is borrowed and has
+ * raw times: + clock_offset_ns is the epoch. Does not block. */
+void vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
+                         int64_t clock_offset_ns);
+
+/* Windows that wait to be written; 0 while writing does not work, so that who feeds as fast as he
+ * can waits for the disk but not for its repair. */
+size_t vg_store_backlog(vg_store *store);
+
+/* Waits until everything put so far is committed, writing fails, or the time is over; false: not
+ * all is committed. */
+bool vg_store_flush(vg_store *store, int64_t timeout_ns);
+
+void vg_store_read_health(vg_store *store, struct vg_store_health *ret);
+
+/* The thread, for its heartbeat. */
+const vg_thread *vg_store_thread(const vg_store *store);
+
+/* ---- reading: blocks for as long as the disk takes ---- */
+
+/* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps. VG_E_NOT_FOUND
+ * where the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, before they
+ * are read. */
+GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
+
+/* ---- plans ---- */
+
+/* Commits (synchronous=FULL) before it returns, or keeps it in memory, tries again by itself and
+ * returns 0 as well; the same id again changes nothing. -1 and VG_E_TIMEOUT if the thread does not
+ * answer within 5 s. */
+int vg_store_save_plan(vg_store *store, const struct vg_saved_plan *plan,
+                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* NULL and VG_E_NOT_FOUND. */
+struct vg_saved_plan *vg_store_read_plan(vg_store *store, const char *id, GError **err);
+
+/* The newest first, at most limit, made before before_ns (INT64_MAX: all); struct vg_saved_plan. */
+GPtrArray *vg_store_list_plans(vg_store *store, int64_t before_ns, size_t limit, GError **err);
+
+#endif
