@@ -416,6 +416,39 @@ vg_conf_dump(const struct vg_conf_key *keys, size_t n_keys, const void *conf)
     return g_key_file_to_data(file, NULL, NULL);
 }
 
+static size_t
+member_size(enum vg_conf_type type)
+{
+    switch (type) {
+    case VG_CONF_DOUBLE:
+        return sizeof(double);
+    case VG_CONF_INT:
+    case VG_CONF_DURATION:
+        return sizeof(int64_t);
+    case VG_CONF_BOOL:
+        return sizeof(bool);
+    case VG_CONF_ENUM:
+        return sizeof(int);
+    case VG_CONF_STRING:
+    case VG_CONF_TYPE_MAX:
+        break;
+    }
+    return sizeof(char *);
+}
+
+bool
+vg_conf_same(const struct vg_conf_key *key, const void *a, const void *b)
+{
+    const char *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
+    char *x_string, *y_string;
+
+    if (key->type != VG_CONF_STRING)
+        return memcmp(x, y, member_size(key->type)) == 0;
+    memcpy(&x_string, x, sizeof(x_string));
+    memcpy(&y_string, y, sizeof(y_string));
+    return strcmp(x_string, y_string) == 0;
+}
+
 void
 vg_conf_clear(const struct vg_conf_key *keys, size_t n_keys, void *conf)
 {

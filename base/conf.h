@@ -56,6 +56,9 @@ int vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *tex
  * The caller frees it with g_free(). */
 char *vg_conf_dump(const struct vg_conf_key *keys, size_t n_keys, const void *conf);
 
+/* Whether a key has the same value in two structs. */
+bool vg_conf_same(const struct vg_conf_key *key, const void *a, const void *b);
+
 /* Frees the strings. */
 void vg_conf_clear(const struct vg_conf_key *keys, size_t n_keys, void *conf);
 

@@ -153,23 +153,12 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
     return g_steal_pointer(&recordings);
 }
 
-/* What the recording itself says is better than nothing; "(none)" is the kernel's nothing. */
-static const char *
-recorded_host(const vg_recording *recording)
-{
-    const char *name = recording->hostname;
-
-    if (!name || !name[0] || strcmp(name, "(none)") == 0 || strlen(name) > VG_SNAPSHOT_NAME_MAX ||
-        !g_utf8_validate(name, -1, NULL))
-        return DEFAULT_HOST;
-    return name;
-}
-
 struct vg_analysis_options
 vg_trace_args_options(struct vg_trace_args *args, const vg_recording *recording)
 {
     g_free(args->host_name);
-    args->host_name = g_strdup(args->host ? args->host : recorded_host(recording));
+    const char *recorded = vg_recording_host(recording);
+    args->host_name = g_strdup(args->host ? args->host : recorded ? recorded : DEFAULT_HOST);
     return (struct vg_analysis_options){
         .has_begin = args->has_begin,
         .has_end = args->has_end,

@@ -58,6 +58,7 @@ vg_report_copy(const struct vg_report *report)
         vg_window_copy(&copy->window, &report->window);
     copy->provenance = report->provenance;
     copy->clock_offset_ns = report->clock_offset_ns;
+    copy->cpus = report->cpus;
     if (report->inventory)
         copy->inventory = vg_record_copy(&vg_inventory_record, report->inventory);
     copy->state = report->state;

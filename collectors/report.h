@@ -32,16 +32,6 @@ enum vg_collector_state {
     VG_COLLECTOR_STATE_MAX
 };
 
-/* How a window was measured. */
-struct vg_provenance {
-    char source[64];       /* "procfs", "replay": what the store calls it */
-    double confidence;     /* 0..1: 1 is every switch seen, 0.5 is polled counters */
-    int64_t cost_ns;       /* CPU time that the collector itself spent in the window */
-    bool silent;           /* an enabled source never told anything in the window */
-    bool waits_split;      /* preempt and wake_wait are told apart */
-    bool aggressors_known; /* lost_to says who; false: it is all host:unknown */
-};
-
 struct vg_report {
     enum vg_report_kind kind;
     const char *collector; /* its name; static */
@@ -49,6 +39,7 @@ struct vg_report {
     struct vg_window window;
     struct vg_provenance provenance;
     int64_t clock_offset_ns;
+    int32_t cpus; /* of the host, that the collector has seen at work; 0: it does not know */
     /* INVENTORY */
     vg_inventory *inventory;
     /* STATUS */

@@ -57,6 +57,21 @@ vg_engine_free(vg_engine *engine)
     g_free(engine);
 }
 
+void
+vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *config)
+{
+    GHashTableIter iter;
+    void *value;
+
+    engine->config = *config;
+    g_hash_table_iter_init(&iter, engine->hosts);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct host_track *host = value;
+        for (guint i = 0; i < host->vms->len; i++)
+            vg_score_set_config(((struct vg_vm_track *)host->vms->pdata[i])->score, &config->score);
+    }
+}
+
 static struct host_track *
 need_host(vg_engine *engine, const char *name, const struct vg_window *window)
 {

@@ -51,6 +51,9 @@ vg_engine *vg_engine_new(const struct vg_policy_config *config, enum vg_engine_m
 void vg_engine_free(vg_engine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
 
+/* From now on, for VMs that are known, too: they keep their history. */
+void vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *config);
+
 /* Takes one window of a host; window is borrowed for the call. A window without length is
  * ignored. Windows of one host come in time order. */
 void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);

@@ -46,6 +46,12 @@ vg_score_new(const struct vg_score_config *config)
 }
 
 void
+vg_score_set_config(vg_score *score, const struct vg_score_config *config)
+{
+    score->config = *config;
+}
+
+void
 vg_score_free(vg_score *score)
 {
     g_free(score);

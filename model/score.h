@@ -62,6 +62,9 @@ vg_score *vg_score_new(const struct vg_score_config *config);
 void vg_score_free(vg_score *score);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_score, vg_score_free)
 
+/* Other thresholds from the next window on; history and class stay. */
+void vg_score_set_config(vg_score *score, const struct vg_score_config *config);
+
 /* One window of window_ns > 0. Intensities are clamped to 0..1; a window that is not longer than
  * nothing, or whose CPU intensity is not a number, is ignored; a GPU intensity that is not a
  * number counts as unknown. */

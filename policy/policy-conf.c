@@ -95,17 +95,25 @@ check_order(const char *low, double low_value, const char *high, double high_val
 }
 
 int
+vg_policy_config_check(const struct vg_policy_config *config, GError **err)
+{
+    const struct vg_score_config *score = &config->score;
+    if (check_order("cpu_leave", score->cpu_leave, "cpu_enter", score->cpu_enter, err) < 0 ||
+        check_order("gpu_leave", score->gpu_leave, "gpu_enter", score->gpu_enter, err) < 0 ||
+        check_order("alternating_enter", score->alternating_enter, "alternating_leave",
+                    score->alternating_leave, err) < 0)
+        return -1;
+    return 0;
+}
+
+int
 vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *ret, GError **err)
 {
     struct vg_policy_config config;
     vg_policy_config_init(&config);
     if (vg_conf_parse(vg_policy_keys, vg_policy_n_keys, text, size, &config, err) < 0)
         return -1;
-    const struct vg_score_config *score = &config.score;
-    if (check_order("cpu_leave", score->cpu_leave, "cpu_enter", score->cpu_enter, err) < 0 ||
-        check_order("gpu_leave", score->gpu_leave, "gpu_enter", score->gpu_enter, err) < 0 ||
-        check_order("alternating_enter", score->alternating_enter, "alternating_leave",
-                    score->alternating_leave, err) < 0)
+    if (vg_policy_config_check(&config, err) < 0)
         return -1;
     *ret = config;
     return 0;

@@ -43,6 +43,10 @@ extern const char *const vg_rule_names[]; /* "complement", "paper-threshold" */
 
 void vg_policy_config_init(struct vg_policy_config *config);
 
+/* VG_E_INVALID where two keys do not fit together. */
+int vg_policy_config_check(const struct vg_policy_config *config,
+                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Defaults overridden by text. VG_E_INVALID as vg_conf_parse(), also where two keys do not fit
  * together; *ret is then untouched. */
 int vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *ret,

@@ -12,6 +12,8 @@
 #include "trace/ctf-read.h"
 #include "trace/text-read.h"
 
+#define HOST_NAME_MAX_BYTES 255
+
 /* So many processes are told of before the first event that has a time; there cannot be more. */
 #define HELD_MAX ((unsigned int)VG_TID_LIMIT)
 
@@ -111,6 +113,18 @@ vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **
         ret_event->ts_ns = recording->last_ns;
     recording->last_ns = ret_event->ts_ns;
     return 1;
+}
+
+const char *
+vg_recording_host(const vg_recording *recording)
+{
+    const char *name = recording->hostname;
+
+    /* "(none)" is the kernel's nothing. */
+    if (!name || !name[0] || strcmp(name, "(none)") == 0 || strlen(name) > HOST_NAME_MAX_BYTES ||
+        !g_utf8_validate(name, -1, NULL))
+        return NULL;
+    return name;
 }
 
 double

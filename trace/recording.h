@@ -69,6 +69,8 @@ GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, GError *
 /* Next event in time order; return values as in the ops. Events without a time of their own get
  * that of the event before, at the beginning that of the first one that has one. */
 int vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **err);
+/* What the recording calls its host, NULL where that is nothing a host could be called. */
+const char *vg_recording_host(const vg_recording *recording);
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);
 

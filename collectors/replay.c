@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/replay.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "trace/recording.h"
+#include "trace/vm-map.h"
+#include "trace/window-read.h"
+
+#define NAME "replay"
+
+struct replay {
+    vg_collector collector;
+    vg_recording *recording;
+    vg_topology *topology;
+    double speed;
+    int64_t window_ns;
+    int64_t modified_ns; /* epoch, of the file */
+    char source[sizeof(((struct vg_provenance *)NULL)->source)];
+};
+
+/* One run through the recording. */
+struct run {
+    struct replay *replay;
+    vg_thread *self;
+    const struct vg_report_sink *sink;
+    vg_window_reader *reader;
+    int64_t clock_offset_ns;
+    int64_t started_ns; /* CLOCK_MONOTONIC, when the first window began */
+    int64_t begin_ns;   /* of the first window, raw clock */
+    int64_t cpu_ns;     /* of the thread, when the last window was closed */
+    uint64_t events;    /* when the last window was closed */
+    uint64_t windows;
+};
+
+static bool
+tick(void *data)
+{
+    struct run *run = data;
+
+    vg_thread_beat(run->self);
+    return !vg_thread_stopping(run->self);
+}
+
+/* Waits until the window would have ended. */
+static bool
+keep_pace(const struct run *run, int64_t end_ns)
+{
+    if (!(run->replay->speed > 0))
+        return !vg_thread_stopping(run->self);
+    double passed_ns = (double)(end_ns - run->begin_ns) / run->replay->speed;
+    return vg_thread_sleep_until(run->self, run->started_ns + (int64_t)passed_ns);
+}
+
+static void
+begin(struct run *run, const struct vg_window *window)
+{
+    const vg_recording *recording = run->replay->recording;
+
+    run->started_ns = vg_clock_monotonic_ns();
+    run->begin_ns = window->begin_ns;
+    run->clock_offset_ns = recording->clock_offset_ns != 0
+                               ? recording->clock_offset_ns
+                               : run->replay->modified_ns - window->begin_ns;
+}
+
+/* The part of the records that were not lost. */
+static double
+confidence(struct run *run, const struct vg_window *window)
+{
+    uint64_t events = vg_window_reader_events(run->reader);
+    double seen = (double)(events - run->events);
+    double lost = (double)window->lost_events;
+
+    run->events = events;
+    return seen + lost > 0 ? seen / (seen + lost) : 1;
+}
+
+static void
+report_window(struct run *run, struct vg_window *take_window)
+{
+    struct vg_report *report = vg_report_new(VG_REPORT_WINDOW, NAME);
+    int64_t cpu_ns = vg_clock_thread_cpu_ns();
+
+    report->provenance = (struct vg_provenance){
+        .confidence = confidence(run, take_window),
+        .cost_ns = cpu_ns - run->cpu_ns,
+        .waits_split = true,
+        .aggressors_known = true,
+    };
+    g_strlcpy(report->provenance.source, run->replay->source, sizeof(report->provenance.source));
+    report->window = *take_window;
+    report->clock_offset_ns = run->clock_offset_ns;
+    report->cpus = vg_window_reader_cpus(run->reader);
+    run->cpu_ns = cpu_ns;
+    run->windows++;
+    run->sink->put(run->sink->data, report);
+}
+
+/* 1 at the end, 0 when it was stopped before, -1 on failure. */
+static int
+read_windows(struct run *run, GError **err)
+{
+    struct vg_window window;
+    int status;
+
+    while ((status = vg_window_reader_next(run->reader, &window, err)) == 1) {
+        if (run->windows == 0)
+            begin(run, &window);
+        if (!keep_pace(run, window.end_ns)) {
+            vg_window_clear(&window);
+            return 0;
+        }
+        report_window(run, &window);
+        vg_thread_beat(run->self);
+    }
+    return status < 0 ? -1 : !vg_thread_stopping(run->self);
+}
+
+/* The last word: how it ended. */
+static void
+report_end(const struct run *run)
+{
+    const vg_recording *recording = run->replay->recording;
+    uint64_t problems = recording->problems.list->len + recording->problems.dropped;
+    struct vg_report *end = vg_report_new(VG_REPORT_END, NAME);
+
+    end->cpus = vg_window_reader_cpus(run->reader);
+    if (problems > 0) {
+        const struct vg_trace_problem *first = g_ptr_array_index(recording->problems.list, 0);
+        end->text = g_strdup_printf("the recording could not be read in full (%" PRIu64
+                                    " problems; %s, offset %" PRId64 ": %s)",
+                                    problems, first->file, first->offset, first->what);
+    }
+    run->sink->put(run->sink->data, end);
+    run->sink->put(run->sink->data,
+                   vg_report_status(NAME, VG_COLLECTOR_ENDED,
+                                    "replayed to the end: %" PRIu64 " windows, %" PRIu64 " records",
+                                    run->windows, recording->events));
+}
+
+static void
+run_replay(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+{
+    struct replay *replay = (struct replay *)collector;
+    struct run run = {.replay = replay, .self = self, .sink = sink};
+    const struct vg_window_read_options options = {
+        .window_ns = replay->window_ns,
+        .tick = tick,
+        .data = &run,
+    };
+    g_autoptr(GError) error = NULL;
+
+    sink->put(sink->data,
+              vg_report_status(NAME, VG_COLLECTOR_OK, "reading %s", replay->recording->name));
+    run.cpu_ns = vg_clock_thread_cpu_ns();
+    run.reader = vg_window_reader_new(replay->recording, replay->topology, &options);
+    int status = read_windows(&run, &error);
+    if (status == 1)
+        report_end(&run);
+    else if (status < 0)
+        sink->put(sink->data, vg_report_status(NAME, VG_COLLECTOR_FAILED, "%s", error->message));
+    vg_window_reader_free(run.reader);
+}
+
+static void
+free_replay(vg_collector *collector)
+{
+    struct replay *replay = (struct replay *)collector;
+
+    vg_recording_free(replay->recording);
+    vg_topology_free(replay->topology);
+    g_free(replay);
+}
+
+static const struct vg_collector_ops ops = {
+    .name = NAME,
+    .measures_windows = true,
+    .run = run_replay,
+    .free = free_replay,
+};
+
+/* Two recordings whose names end alike are not mistaken for each other: a name that is too long
+ * keeps its end and a hash of all of it. */
+static void
+name_source(struct replay *replay)
+{
+    const char *name = replay->recording->name;
+    g_autofree char *path = realpath(name, NULL);
+    const char *full = path ? path : name;
+    size_t room = sizeof(replay->source) - sizeof(NAME ":");
+
+    if (strlen(full) <= room) {
+        g_snprintf(replay->source, sizeof(replay->source), NAME ":%s", full);
+        return;
+    }
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, full, -1);
+    const char *tail = full + strlen(full) - (room - 9);
+    while ((*tail & 0xc0) == 0x80)
+        tail++;
+    g_snprintf(replay->source, sizeof(replay->source), NAME ":%.8s:%s", hash, tail);
+}
+
+static vg_recording *
+open_one(const char *path, GError **err)
+{
+    const char *const paths[] = {path};
+    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, err);
+
+    if (!recordings)
+        return NULL;
+    if (recordings->len == 1)
+        return g_ptr_array_steal_index(recordings, 0);
+    vg_error(err, VG_E_INVALID,
+             "'%s' holds %u recordings whose clocks have nothing in common; name one of them", path,
+             recordings->len);
+    return NULL;
+}
+
+vg_collector *
+vg_replay_new(const struct vg_replay_options *options, GError **err)
+{
+    g_autoptr(vg_topology) topology = vg_topology_new();
+    struct stat st = {0};
+
+    if (options->vm_map_text && vg_vm_map_apply(options->vm_map_name, options->vm_map_text,
+                                                options->vm_map_size, topology, err) < 0)
+        return NULL;
+    vg_recording *recording = open_one(options->path, err);
+    if (!recording)
+        return NULL;
+    struct replay *replay = g_new0(struct replay, 1);
+    replay->collector.ops = &ops;
+    replay->recording = recording;
+    replay->topology = g_steal_pointer(&topology);
+    replay->speed = options->speed;
+    replay->window_ns = options->window_ns;
+    (void)!stat(options->path, &st);
+    replay->modified_ns = (int64_t)st.st_mtim.tv_sec * VG_NS_PER_S + st.st_mtim.tv_nsec;
+    name_source(replay);
+    return &replay->collector;
+}
+
+const char *
+vg_replay_source(const vg_collector *collector)
+{
+    return ((const struct replay *)collector)->source;
+}
+
+const char *
+vg_replay_hostname(const vg_collector *collector)
+{
+    return vg_recording_host(((const struct replay *)collector)->recording);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Replays a recording as if its host were alive: the same windows as `vgpuctl analyze` makes, on
+ * the time of the recording. The collector's name is "replay".
+ */
+#ifndef VG_COLLECTORS_REPLAY_H
+#define VG_COLLECTORS_REPLAY_H
+
+#include <stddef.h>
+
+#include "collectors/collector.h"
+
+#define VG_REPLAY_SPEED_MAX 1e6
+
+struct vg_replay_options {
+    const char *path;
+    double speed; /* 1: as it was; 0: as fast as it goes */
+    int64_t window_ns;
+    const char *vm_map_name; /* NULL: none */
+    const char *vm_map_text;
+    size_t vm_map_size;
+};
+
+/* Opens the recording, which must be one. options is borrowed for the call. A clock without an
+ * epoch begins at the file's time of modification. */
+vg_collector *vg_replay_new(const struct vg_replay_options *options, GError **err);
+
+/* What windows are stored under: "replay:" and the recording's name; and the recorded host's own
+ * name, NULL if the recording does not say. Borrowed from the collector. */
+const char *vg_replay_source(const vg_collector *collector);
+const char *vg_replay_hostname(const vg_collector *collector);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "engine/gather.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "model/window-sum.h"
+
+/* Identities of VMs are remembered for so many windows without them. */
+#define FORGET_WINDOWS 64
+
+/* What one source measured of one window. */
+struct part {
+    unsigned int source;
+    struct vg_window window;
+    struct vg_provenance provenance;
+    int64_t clock_offset_ns;
+};
+
+struct source {
+    bool alive;
+    int64_t passed_ns; /* end of its newest part; INT64_MIN: none yet */
+};
+
+/* A VM of one source, and what it is called in gathered windows. */
+struct identity {
+    unsigned int source;
+    uint32_t source_id;
+    uint32_t id;
+    int32_t pid;
+    char uuid[VG_UUID_LEN];
+    uint64_t last_window;
+};
+
+struct vg_gather {
+    int64_t window_ns;
+    struct source sources[VG_GATHER_SOURCES_MAX];
+    unsigned int n_sources;
+    GPtrArray *parts;     /* struct part, by end, then source */
+    int64_t closed_ns;    /* end of the newest window that was closed */
+    GArray *closed_parts; /* struct closed: the newest, to tell late from twice */
+    GArray *identities;   /* struct identity */
+    uint32_t n_ids;
+    struct vg_gather_stats stats;
+};
+
+struct closed {
+    unsigned int source;
+    int64_t end_ns;
+};
+
+static void
+part_free(void *data)
+{
+    struct part *part = data;
+
+    vg_window_clear(&part->window);
+    g_free(part);
+}
+
+vg_gather *
+vg_gather_new(int64_t window_ns)
+{
+    vg_gather *gather = g_new0(vg_gather, 1);
+
+    gather->window_ns = window_ns;
+    gather->parts = g_ptr_array_new_with_free_func(part_free);
+    gather->closed_ns = INT64_MIN;
+    gather->closed_parts = g_array_new(FALSE, FALSE, sizeof(struct closed));
+    gather->identities = g_array_new(FALSE, FALSE, sizeof(struct identity));
+    return gather;
+}
+
+void
+vg_gather_free(vg_gather *gather)
+{
+    if (!gather)
+        return;
+    g_ptr_array_unref(gather->parts);
+    g_array_unref(gather->closed_parts);
+    g_array_unref(gather->identities);
+    g_free(gather);
+}
+
+unsigned int
+vg_gather_add_source(vg_gather *gather)
+{
+    if (gather->n_sources == VG_GATHER_SOURCES_MAX)
+        vg_bug("more than %d sources of windows", VG_GATHER_SOURCES_MAX);
+    gather->sources[gather->n_sources] = (struct source){.alive = true, .passed_ns = INT64_MIN};
+    return gather->n_sources++;
+}
+
+void
+vg_gather_set_alive(vg_gather *gather, unsigned int source, bool alive)
+{
+    gather->sources[source].alive = alive;
+}
+
+/* Was this part there already, in a window that is closed or waits? */
+static bool
+is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
+{
+    for (guint i = 0; i < gather->closed_parts->len; i++) {
+        const struct closed *closed = &g_array_index(gather->closed_parts, struct closed, i);
+        if (closed->source == source && closed->end_ns == end_ns)
+            return true;
+    }
+    for (guint i = 0; i < gather->parts->len; i++) {
+        const struct part *part = gather->parts->pdata[i];
+        if (part->source == source && part->window.end_ns == end_ns)
+            return true;
+    }
+    return false;
+}
+
+static int
+compare_parts(const void *a, const void *b)
+{
+    const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+
+    if (x->window.end_ns != y->window.end_ns)
+        return (x->window.end_ns > y->window.end_ns) - (x->window.end_ns < y->window.end_ns);
+    return (x->source > y->source) - (x->source < y->source);
+}
+
+enum vg_gather_taken
+vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_window,
+              const struct vg_provenance *provenance, int64_t clock_offset_ns)
+{
+    int64_t end_ns = take_window->end_ns;
+    enum vg_gather_taken taken = VG_GATHER_TAKEN;
+
+    if (is_known(gather, source, end_ns))
+        taken = VG_GATHER_DUPLICATE;
+    else if (end_ns <= gather->closed_ns)
+        taken = VG_GATHER_LATE;
+    gather->stats.duplicates += taken == VG_GATHER_DUPLICATE;
+    gather->stats.late += taken == VG_GATHER_LATE;
+    if (taken != VG_GATHER_TAKEN) {
+        vg_window_clear(take_window);
+        return taken;
+    }
+    struct part *part = g_new0(struct part, 1);
+    part->source = source;
+    part->window = *take_window;
+    part->provenance = *provenance;
+    part->clock_offset_ns = clock_offset_ns;
+    *take_window = (struct vg_window){0};
+    g_ptr_array_add(gather->parts, part);
+    g_ptr_array_sort(gather->parts, compare_parts);
+    gather->sources[source].passed_ns = MAX(gather->sources[source].passed_ns, end_ns);
+    return VG_GATHER_TAKEN;
+}
+
+static bool
+all_passed(const vg_gather *gather, int64_t end_ns)
+{
+    for (unsigned int i = 0; i < gather->n_sources; i++) {
+        if (gather->sources[i].alive && gather->sources[i].passed_ns < end_ns)
+            return false;
+    }
+    return true;
+}
+
+/* ---- identity ---- */
+
+static bool
+is_same_vm(const struct identity *known, const struct vg_vm_sample *vm)
+{
+    if (known->uuid[0] && vm->uuid[0])
+        return strcmp(known->uuid, vm->uuid) == 0 && known->pid == vm->pid;
+    return known->pid > 0 && known->pid == vm->pid;
+}
+
+/* The id of a VM in gathered windows. */
+static uint32_t
+identify(vg_gather *gather, unsigned int source, const struct vg_vm_sample *vm)
+{
+    struct identity *known, *same = NULL;
+
+    for (guint i = 0; i < gather->identities->len; i++) {
+        known = &g_array_index(gather->identities, struct identity, i);
+        if (known->source == source && known->source_id == vm->id) {
+            known->last_window = gather->stats.windows;
+            known->pid = vm->pid;
+            g_strlcpy(known->uuid, vm->uuid, sizeof(known->uuid));
+            return known->id;
+        }
+        if (known->source != source && is_same_vm(known, vm))
+            same = known;
+    }
+    struct identity identity = {
+        .source = source,
+        .source_id = vm->id,
+        .id = same ? same->id : gather->n_ids++,
+        .pid = vm->pid,
+        .last_window = gather->stats.windows,
+    };
+    g_strlcpy(identity.uuid, vm->uuid, sizeof(identity.uuid));
+    g_array_append_val(gather->identities, identity);
+    return identity.id;
+}
+
+static void
+forget_identities(vg_gather *gather)
+{
+    for (guint i = gather->identities->len; i > 0; i--) {
+        const struct identity *known = &g_array_index(gather->identities, struct identity, i - 1);
+        if (gather->stats.windows - known->last_window > FORGET_WINDOWS)
+            g_array_remove_index_fast(gather->identities, i - 1);
+    }
+}
+
+/* Gives the VMs of a part their common ids. */
+static void
+rename_vms(vg_gather *gather, struct part *part)
+{
+    GArray *vms = part->window.vms;
+    g_autoptr(GHashTable) ids = g_hash_table_new(NULL, NULL);
+
+    for (guint i = 0; i < vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(vms, struct vg_vm_sample, i);
+        uint32_t id = identify(gather, part->source, vm);
+        g_hash_table_insert(ids, GUINT_TO_POINTER(vm->id), GUINT_TO_POINTER(id));
+        vm->id = id;
+    }
+    for (guint i = 0; i < vms->len; i++) {
+        GArray *lost_to = g_array_index(vms, struct vg_vm_sample, i).lost_to;
+        for (guint k = 0; k < lost_to->len; k++) {
+            struct vg_lost_to *lost = &g_array_index(lost_to, struct vg_lost_to, k);
+            if (lost->kind == VG_AGGRESSOR_VM)
+                lost->vm_id =
+                    GPOINTER_TO_UINT(g_hash_table_lookup(ids, GUINT_TO_POINTER(lost->vm_id)));
+        }
+    }
+}
+
+/* ---- closing ---- */
+
+/* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. */
+static void
+join(struct vg_window *lead, struct vg_window *other)
+{
+    lead->begin_ns = MIN(lead->begin_ns, other->begin_ns);
+    lead->lost_events += other->lost_events;
+    lead->lost_packets += other->lost_packets;
+    for (guint i = 0; i < other->vms->len; i++) {
+        struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
+        struct vg_vm_sample *vm = (struct vg_vm_sample *)vg_window_vm(lead, more->id);
+        if (!vm) {
+            struct vg_vm_sample taken = *more;
+            vg_vm_sample_init(more);
+            g_array_append_val(lead->vms, taken);
+            continue;
+        }
+        if (!vm->gpu_known && more->gpu_known) {
+            vm->gpu_known = true;
+            vm->gpu_active_ns = more->gpu_active_ns;
+        }
+        g_array_append_vals(vm->gpus, more->gpus->data, more->gpus->len);
+        if (!vm->uuid[0])
+            g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
+    }
+    g_array_append_vals(lead->gpus, other->gpus->data, other->gpus->len);
+}
+
+static void
+remember_closed(vg_gather *gather, const struct part *part)
+{
+    const struct closed closed = {part->source, part->window.end_ns};
+
+    if (gather->closed_parts->len >= VG_GATHER_PENDING_MAX)
+        g_array_remove_index(gather->closed_parts, 0);
+    g_array_append_val(gather->closed_parts, closed);
+}
+
+/* Of the first n parts, which are of one window. */
+static guint
+most_trusted(const vg_gather *gather, guint n)
+{
+    guint best = 0;
+
+    for (guint i = 1; i < n; i++) {
+        const struct part *part = gather->parts->pdata[i], *lead = gather->parts->pdata[best];
+        if (part->provenance.confidence > lead->provenance.confidence)
+            best = i;
+    }
+    return best;
+}
+
+static void
+close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
+{
+    guint best = most_trusted(gather, n);
+    struct part *lead = gather->parts->pdata[best];
+    int64_t cost_ns = 0;
+
+    gather->stats.windows++;
+    for (guint i = 0; i < n; i++) {
+        struct part *part = gather->parts->pdata[i];
+        rename_vms(gather, part);
+        remember_closed(gather, part);
+        cost_ns += part->provenance.cost_ns;
+    }
+    for (guint i = 0; i < n; i++) {
+        struct part *part = gather->parts->pdata[i];
+        if (i != best)
+            join(&lead->window, &part->window);
+    }
+    *ret = (struct vg_gathered){
+        .window = lead->window,
+        .provenance = lead->provenance,
+        .clock_offset_ns = lead->clock_offset_ns,
+    };
+    ret->provenance.cost_ns = cost_ns;
+    if (gather->closed_ns != INT64_MIN)
+        ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
+    gather->closed_ns = ret->window.end_ns;
+    lead->window = (struct vg_window){0};
+    g_ptr_array_remove_range(gather->parts, 0, n);
+    forget_identities(gather);
+}
+
+bool
+vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
+{
+    if (gather->parts->len == 0)
+        return false;
+    const struct part *first = gather->parts->pdata[0];
+    int64_t end_ns = first->window.end_ns;
+    bool complete = all_passed(gather, end_ns);
+    bool over = now_ns - gather->window_ns >= end_ns;
+    if (!complete && !over && gather->parts->len <= VG_GATHER_PENDING_MAX)
+        return false;
+    guint n = 0;
+    while (n < gather->parts->len &&
+           ((const struct part *)gather->parts->pdata[n])->window.end_ns == end_ns)
+        n++;
+    gather->stats.incomplete += !complete;
+    close_window(gather, n, ret);
+    return true;
+}
+
+void
+vg_gather_read_stats(const vg_gather *gather, struct vg_gather_stats *ret)
+{
+    *ret = gather->stats;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gathers what several collectors measured of the same time into one window. The windows of all
+ * sources end at the same moments. A window is complete when all sources that are alive have passed
+ * its end, or after one more window of grace; what comes later than that, or twice, is counted and
+ * dropped. Windows come out in the order of time and do not overlap.
+ *
+ * A VM that several sources see (the same UUID, else the same pid) becomes one, with the CPU
+ * figures of the source that is most to be trusted. VMs get ids that hold for all windows and are
+ * never given to another one. Pure; one thread at a time.
+ */
+#ifndef VG_ENGINE_GATHER_H
+#define VG_ENGINE_GATHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/window.h"
+
+#define VG_GATHER_SOURCES_MAX 16
+
+/* Windows of one source that are waited with; more of them are closed without waiting. */
+#define VG_GATHER_PENDING_MAX 64
+
+enum vg_gather_taken { VG_GATHER_TAKEN, VG_GATHER_LATE, VG_GATHER_DUPLICATE };
+
+struct vg_gather_stats {
+    uint64_t windows;
+    uint64_t late;
+    uint64_t duplicates;
+    uint64_t incomplete; /* windows closed without a source that was alive */
+};
+
+/* A closed window. */
+struct vg_gathered {
+    struct vg_window window;         /* the caller clears it */
+    struct vg_provenance provenance; /* of the most trusted source; cost is that of all */
+    int64_t clock_offset_ns;
+};
+
+typedef struct vg_gather vg_gather;
+
+/* window_ns: the grace. */
+vg_gather *vg_gather_new(int64_t window_ns);
+void vg_gather_free(vg_gather *gather);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gather, vg_gather_free)
+
+/* A source that windows are waited for while it is alive, which it is at first. Returns its number:
+ * 0, 1, ... */
+unsigned int vg_gather_add_source(vg_gather *gather);
+void vg_gather_set_alive(vg_gather *gather, unsigned int source, bool alive);
+
+enum vg_gather_taken vg_gather_put(vg_gather *gather, unsigned int source,
+                                   struct vg_window *take_window,
+                                   const struct vg_provenance *provenance, int64_t clock_offset_ns);
+
+/* The oldest window that is complete, or whose grace is over at now (of the windows' clock); false:
+ * there is none. */
+bool vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret);
+
+void vg_gather_read_stats(const vg_gather *gather, struct vg_gather_stats *ret);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/window-read.h"
+
+#include "base/error.h"
+#include "model/cpu-ledger.h"
+
+/* How many events pass between two ticks. */
+#define EVENTS_PER_TICK 65536
+
+struct vg_window_reader {
+    vg_recording *recording;
+    vg_cpu_ledger *ledger;
+    struct vg_window_read_options options;
+    bool begun;            /* the part has begun */
+    bool beyond;           /* an event beyond its end was seen */
+    bool finished;         /* the last window was handed out */
+    bool pending;          /* `event` is read and not fed yet */
+    bool at_end;           /* there are no more events */
+    struct vg_event event; /* the next one */
+    int64_t window_end;    /* of the window that is open */
+    int64_t part_end;      /* once at_end */
+    int64_t first, last;   /* times of the events seen */
+    uint64_t events;
+    uint64_t part_events; /* losses are none */
+    bool cpu_seen[VG_CPU_LIMIT];
+};
+
+vg_window_reader *
+vg_window_reader_new(vg_recording *recording, vg_topology *topology,
+                     const struct vg_window_read_options *options)
+{
+    vg_window_reader *reader = g_new0(vg_window_reader, 1);
+
+    reader->recording = recording;
+    reader->options = *options;
+    reader->ledger = vg_cpu_ledger_new(topology);
+    vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
+    return reader;
+}
+
+void
+vg_window_reader_free(vg_window_reader *reader)
+{
+    if (!reader)
+        return;
+    vg_cpu_ledger_free(reader->ledger);
+    g_free(reader);
+}
+
+static void
+begin_part(vg_window_reader *reader, int64_t t_ns)
+{
+    vg_cpu_ledger_begin(reader->ledger, t_ns);
+    reader->begun = true;
+    reader->window_end = t_ns + reader->options.window_ns;
+}
+
+/* A long silence before t is one window. */
+static void
+skip_silence(vg_window_reader *reader, int64_t t_ns)
+{
+    int64_t window_ns = reader->options.window_ns;
+
+    if (!reader->begun || t_ns <= reader->window_end)
+        return;
+    int64_t whole = (t_ns - reader->window_end - 1) / window_ns;
+    if (whole > VG_SILENT_WINDOWS_MAX)
+        reader->window_end += whole * window_ns;
+}
+
+/* Places an event that was just read; false if it lies beyond the part. */
+static bool
+place(vg_window_reader *reader, int64_t t_ns)
+{
+    const struct vg_window_read_options *options = &reader->options;
+
+    if (reader->events == 0)
+        reader->first = t_ns;
+    if (options->has_end && t_ns > options->end_ns) {
+        reader->beyond = true;
+        if (!reader->begun && options->has_begin)
+            begin_part(reader, MIN(options->begin_ns, options->end_ns));
+        return false;
+    }
+    if (!reader->begun && (!options->has_begin || t_ns > options->begin_ns))
+        begin_part(reader, options->has_begin ? MAX(options->begin_ns, reader->first) : t_ns);
+    skip_silence(reader, t_ns);
+    return true;
+}
+
+/* Nothing more will be read: how long is the part? */
+static int
+end_part(vg_window_reader *reader, GError **err)
+{
+    vg_recording *recording = reader->recording;
+
+    if (reader->events == 0) {
+        const GPtrArray *problems = recording->problems.list;
+        const struct vg_trace_problem *problem =
+            problems->len > 0 ? g_ptr_array_index(problems, 0) : NULL;
+        return vg_error(err, VG_E_INVALID, "'%s' has no events%s%s%s", recording->name,
+                        reader->beyond ? " before --end" : "", problem ? ": " : "",
+                        problem ? problem->what : "");
+    }
+    if (!reader->begun)
+        return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
+                        recording->name, reader->last);
+    if (!recording->has_switch)
+        vg_recording_problem(
+            recording, recording->name, 0,
+            "no sched_switch was found: who ran and who waited is not known; is it "
+            "recorded, and is the trace of a form that vgpuctl(1) names?");
+    reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
+    skip_silence(reader, reader->part_end);
+    return 0;
+}
+
+/* Reads the next event; at the end of the part sets at_end. */
+static int
+read_event(vg_window_reader *reader, GError **err)
+{
+    bool stopped = false;
+
+    if (reader->options.tick && reader->events % EVENTS_PER_TICK == EVENTS_PER_TICK - 1)
+        stopped = !reader->options.tick(reader->options.data);
+    int status = stopped ? 0 : vg_recording_next(reader->recording, &reader->event, err);
+    if (status < 0)
+        return -1;
+    if (status == 1 && place(reader, reader->event.ts_ns)) {
+        reader->pending = true;
+        return 0;
+    }
+    reader->at_end = true;
+    return end_part(reader, err);
+}
+
+static void
+feed_event(vg_window_reader *reader)
+{
+    const struct vg_event *event = &reader->event;
+
+    vg_cpu_ledger_use_waking(reader->ledger, !reader->recording->has_wakeup);
+    vg_cpu_ledger_feed(reader->ledger, event);
+    reader->pending = false;
+    reader->last = event->ts_ns;
+    reader->events++;
+    reader->part_events += reader->begun && event->type != VG_EVENT_LOST;
+    if (event->cpu >= 0)
+        reader->cpu_seen[event->cpu] = true;
+}
+
+/* Closes the open window at t. */
+static int
+close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
+{
+    vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
+    reader->window_end = t_ns + reader->options.window_ns;
+    return 1;
+}
+
+int
+vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **err)
+{
+    while (!reader->finished) {
+        int64_t t_ns = reader->at_end ? reader->part_end : reader->event.ts_ns;
+        if (reader->begun && (reader->pending || reader->at_end) && reader->window_end < t_ns)
+            return close_window(reader, reader->window_end, ret);
+        if (reader->at_end) {
+            reader->finished = true;
+            return close_window(reader, reader->part_end, ret);
+        }
+        if (reader->pending)
+            feed_event(reader);
+        if (read_event(reader, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void
+vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
+{
+    vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
+}
+
+int32_t
+vg_window_reader_cpus(const vg_window_reader *reader)
+{
+    int32_t cpus = 0;
+
+    for (size_t i = 0; i < VG_CPU_LIMIT; i++)
+        cpus += reader->cpu_seen[i];
+    return cpus;
+}
+
+uint64_t
+vg_window_reader_events(const vg_window_reader *reader)
+{
+    return reader->options.has_begin || reader->options.has_end ? reader->part_events
+                                                                : reader->recording->events;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recording, window after window: reads its events, feeds the CPU ledger, and closes windows.
+ * `vgpuctl analyze` and `vgpud --replay` are both this loop. Windows begin at the beginning of the
+ * part that is looked at and are window_ns long, but for the last one, which is cut, and for a
+ * silence of more than VG_SILENT_WINDOWS_MAX windows, which becomes one long window. One thread at
+ * a time.
+ */
+#ifndef VG_TRACE_WINDOW_READ_H
+#define VG_TRACE_WINDOW_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/topology.h"
+#include "model/window.h"
+#include "trace/recording.h"
+
+/* A day of seconds. */
+#define VG_SILENT_WINDOWS_MAX 86400
+
+struct vg_window_read_options {
+    bool has_begin, has_end;
+    int64_t begin_ns, end_ns; /* raw clock; begin < t <= end is the part */
+    int64_t window_ns;        /* > 0 */
+    bool tasks;               /* every thread, not only vCPUs */
+    /* Called now and then while events are read, also inside a long window; false ends the reading
+     * as if the recording ended there. May be NULL. */
+    bool (*tick)(void *data);
+    void *data;
+};
+
+typedef struct vg_window_reader vg_window_reader;
+
+/* recording and topology are borrowed; the topology may know VM names already. */
+vg_window_reader *vg_window_reader_new(vg_recording *recording, vg_topology *topology,
+                                       const struct vg_window_read_options *options);
+void vg_window_reader_free(vg_window_reader *reader);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_window_reader, vg_window_reader_free)
+
+/* 1 and a window that the caller clears; 0 at the end; -1 and *err if the recording cannot be read
+ * on, has no events, or none in the part. */
+int vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret,
+                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* After the end: the whole part as one window, the number of CPUs that recorded anything, and how
+ * many records (of interest or not) it has. */
+void vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret);
+int32_t vg_window_reader_cpus(const vg_window_reader *reader);
+uint64_t vg_window_reader_events(const vg_window_reader *reader);
+
+#endif
