@@ -4,126 +4,29 @@
 #include "cli/analysis-json.h"
 
 #include "base/json.h"
-
-static void
-add_figures(json_object *object, const struct vg_cpu_figures *figures)
-{
-    json_object *exits = json_object_new_object();
-
-    vg_json_add_int64(object, "observed_ns", figures->observed_ns);
-    vg_json_add_int64(object, "run_ns", figures->run_ns);
-    vg_json_add_int64(object, "entries", (int64_t)figures->entries);
-    vg_json_add_int64(object, "guest_ns", figures->guest_ns);
-    vg_json_add_int64(object, "hyp_ns", vg_cpu_figures_hyp_ns(figures));
-    vg_json_add_int64(object, "preempt_ns", figures->preempt_ns);
-    vg_json_add_int64(object, "preemptions", (int64_t)figures->preemptions);
-    vg_json_add_int64(object, "wake_wait_ns", figures->wake_wait_ns);
-    vg_json_add_int64(object, "wakeups", (int64_t)figures->wakeups);
-    vg_json_add_int64(object, "blocked_ns", figures->blocked_ns);
-    vg_json_add_int64(object, "blocks", (int64_t)figures->blocks);
-    vg_json_add_int64(object, "switches_out", (int64_t)figures->switches_out);
-    vg_json_add_int64(object, "unseen_migrations", (int64_t)figures->unseen_migrations);
-    vg_json_add_int64(object, "clipped", (int64_t)figures->clipped);
-    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++) {
-        if (figures->exits[i] > 0)
-            vg_json_add_int64(exits, vg_exit_class_name((enum vg_exit_class)i),
-                              (int64_t)figures->exits[i]);
-    }
-    vg_json_add(object, "exits", exits);
-}
-
-static json_object *
-vcpu_to_json(const struct vg_vcpu_sample *vcpu)
-{
-    json_object *object = json_object_new_object();
-
-    vg_json_add_int64(object, "tid", vcpu->tid);
-    if (vcpu->index != VG_NONE)
-        vg_json_add_int64(object, "vcpu", vcpu->index);
-    add_figures(object, &vcpu->cpu);
-    return object;
-}
-
-static json_object *
-lost_to_json(const struct vg_window *window, const struct vg_lost_to *lost)
-{
-    json_object *object = json_object_new_object();
-    const char *name = vg_aggressor_name(lost->kind);
-
-    vg_json_add_string(object, "aggressor", name ? name : vg_window_vm(window, lost->vm_id)->name);
-    vg_json_add_int64(object, "ns", lost->ns);
-    vg_json_add_int64(object, "count", (int64_t)lost->count);
-    if (lost->kind == VG_AGGRESSOR_VM || lost->kind == VG_AGGRESSOR_SELF) {
-        vg_json_add_int64(object, "vcpu_ns", lost->vcpu_ns);
-        vg_json_add_int64(object, "emulator_ns", lost->emulator_ns);
-    }
-    return object;
-}
-
-static json_object *
-gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
-{
-    json_object *object = json_object_new_object();
-
-    vg_json_add_string(object, "device", gpu->device);
-    vg_json_add_string(object, "engine", gpu->engine);
-    vg_json_add_int64(object, "requests", (int64_t)gpu->requests);
-    vg_json_add_int64(object, "partial", (int64_t)gpu->partial);
-    vg_json_add_int64(object, "busy_ns", gpu->busy_ns);
-    vg_json_add_int64(object, "exec_ns", gpu->exec_ns);
-    vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
-    vg_json_add_double(object, "share",
-                       duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
-    vg_json_add_int64(object, "latency_p50_ns", gpu->latency_p50_ns);
-    vg_json_add_int64(object, "latency_p95_ns", gpu->latency_p95_ns);
-    vg_json_add_int64(object, "latency_p99_ns", gpu->latency_p99_ns);
-    vg_json_add_double(object, "queue_len_avg", gpu->queue_len_avg);
-    vg_json_add_int64(object, "queue_len_max", (int64_t)gpu->queue_len_max);
-    return object;
-}
-
-static json_object *
-gpus_to_json(const GArray *gpus, int64_t duration_ns)
-{
-    json_object *array = json_object_new_array();
-
-    for (unsigned int i = 0; i < gpus->len; i++)
-        vg_json_append(array,
-                       gpu_to_json(&g_array_index(gpus, struct vg_gpu_sample, i), duration_ns));
-    return array;
-}
+#include "model/window-json.h"
 
 /* vm_class: NULL leaves the member out. */
 static json_object *
 vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const char *vm_class)
 {
     json_object *object = json_object_new_object();
-    json_object *vcpus = json_object_new_array();
-    json_object *lost_to = json_object_new_array();
-    json_object *cpus = json_object_new_array();
     int64_t duration = window->end_ns - window->begin_ns;
 
     vg_json_add_string(object, "name", vm->name);
     vg_json_add_string(object, "uuid", vm->uuid[0] ? vm->uuid : NULL);
     vg_json_add_int64(object, "pid", vm->pid);
-    for (unsigned int i = 0; i < vm->vcpus->len; i++)
-        vg_json_append(vcpus, vcpu_to_json(&g_array_index(vm->vcpus, struct vg_vcpu_sample, i)));
-    vg_json_add(object, "vcpus", vcpus);
-    add_figures(object, &vm->cpu);
+    vg_json_add(object, "vcpus", vg_vcpus_to_json(vm->vcpus));
+    vg_json_add_figures(object, &vm->cpu);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
     vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     if (vm_class)
         vg_json_add_string(object, "class", vm_class);
-    for (unsigned int i = 0; i < vm->cpus->len; i++)
-        vg_json_append(cpus, json_object_new_int(g_array_index(vm->cpus, int32_t, i)));
-    vg_json_add(object, "cpus", cpus);
-    for (unsigned int i = 0; i < vm->lost_to->len; i++)
-        vg_json_append(lost_to,
-                       lost_to_json(window, &g_array_index(vm->lost_to, struct vg_lost_to, i)));
-    vg_json_add(object, "lost_to", lost_to);
-    vg_json_add(object, "gpu", gpus_to_json(vm->gpus, duration));
+    vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
+    vg_json_add(object, "lost_to", vg_losses_to_json(window, vm->lost_to));
+    vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration));
     return object;
 }
 
@@ -141,7 +44,7 @@ tasks_to_json(const GArray *tasks)
         else
             vg_json_add(object, "pid", NULL);
         vg_json_add_string(object, "comm", task->comm);
-        add_figures(object, &task->cpu);
+        vg_json_add_figures(object, &task->cpu);
         vg_json_append(array, object);
     }
     return array;
@@ -219,7 +122,7 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
         vg_json_append(vms, vm_to_json(period, vm, class_of(snapshot, host, vm)));
     }
     vg_json_add(doc, "vms", vms);
-    vg_json_add(doc, "gpus", gpus_to_json(period->gpus, period->end_ns - period->begin_ns));
+    vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, period->end_ns - period->begin_ns));
     if (period->tasks)
         vg_json_add(doc, "tasks", tasks_to_json(period->tasks));
     return doc;
@@ -236,7 +139,7 @@ vg_window_to_json(const vg_recording *recording, const struct vg_window *window)
         vg_json_append(
             vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i), NULL));
     vg_json_add(object, "vms", vms);
-    vg_json_add(object, "gpus", gpus_to_json(window->gpus, window->end_ns - window->begin_ns));
+    vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, window->end_ns - window->begin_ns));
     if (window->tasks)
         vg_json_add(object, "tasks", tasks_to_json(window->tasks));
     return object;

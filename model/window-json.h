@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Figures of a window as JSON: the same members in the analysis of a recording and in the daemon's
+ * answers. The callers put the objects. Any thread, for a window that nobody changes.
+ */
+#ifndef VG_MODEL_WINDOW_JSON_H
+#define VG_MODEL_WINDOW_JSON_H
+
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "model/window.h"
+
+/* Adds "observed_ns", "run_ns", ..., "exits" to the object. */
+void vg_json_add_figures(json_object *object, const struct vg_cpu_figures *figures);
+
+/* [{"tid","vcpu", figures}], of struct vg_vcpu_sample. */
+json_object *vg_vcpus_to_json(const GArray *vcpus);
+
+/* [{"aggressor","ns","count",...}], of struct vg_lost_to; the window has the names. */
+json_object *vg_losses_to_json(const struct vg_window *window, const GArray *lost_to);
+
+/* [{"device","engine",...}], of struct vg_gpu_sample of a period of this length. */
+json_object *vg_gpus_to_json(const GArray *gpus, int64_t duration_ns);
+
+/* Of int32_t. */
+json_object *vg_cpus_to_json(const GArray *cpus);
+
+#endif
