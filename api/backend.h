@@ -20,7 +20,7 @@
 #include "model/window.h"
 
 /* Documents of a view, written when first asked for and then kept with it. */
-enum vg_view_body { VG_BODY_HOST, VG_BODY_VMS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
+enum vg_view_body { VG_BODY_VMS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
 
 /* The state after one window (or after a change of the inventory). Immutable but for the bodies,
  * which are guarded by the lock; counted references. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <sys/socket.h>
+
+#include "api/server.h"
+#include "base/clock.h"
+
+/* libmicrohttpd ends connections that are silent; who sends a byte now and then is never silent,
+ * but has to be done with a request in so many times the idle time. */
+#define REQUEST_IDLE_TIMES 2
+#define SCANS_PER_IDLE     4
+
+struct vg_conn *
+vg_conn_new(vg_api *api, int fd)
+{
+    struct vg_conn *conn = g_new0(struct vg_conn, 1);
+
+    conn->api = api;
+    conn->fd = fd;
+    conn->link.data = conn;
+    vg_conn_expect_request(conn);
+    __atomic_add_fetch(&api->stats.connections, 1, __ATOMIC_RELAXED);
+    VG_LOCK_SCOPE(&api->lock);
+    if (g_queue_is_empty(&api->conns))
+        pthread_cond_signal(&api->wake);
+    g_queue_push_tail_link(&api->conns, &conn->link);
+    return conn;
+}
+
+void
+vg_conn_free(struct vg_conn *conn)
+{
+    vg_api *api = conn->api;
+
+    __atomic_sub_fetch(&api->stats.connections, 1, __ATOMIC_RELAXED);
+    VG_LOCK_SCOPE(&api->lock);
+    g_queue_unlink(&api->conns, &conn->link);
+    g_free(conn);
+}
+
+void
+vg_conn_expect_request(struct vg_conn *conn)
+{
+    int64_t allowed = VG_API_LIMIT(conn->api, idle_ns) * REQUEST_IDLE_TIMES;
+
+    __atomic_store_n(&conn->deadline_ns, vg_clock_monotonic_ns() + allowed, __ATOMIC_RELAXED);
+}
+
+void
+vg_conn_has_request(struct vg_conn *conn)
+{
+    __atomic_store_n(&conn->deadline_ns, 0, __ATOMIC_RELAXED);
+}
+
+/* The lock keeps the descriptor from being closed meanwhile. */
+static void
+end_slow(vg_api *api, int64_t now_ns)
+{
+    for (GList *link = api->conns.head; link; link = link->next) {
+        struct vg_conn *conn = link->data;
+        int64_t deadline = __atomic_load_n(&conn->deadline_ns, __ATOMIC_RELAXED);
+        if (deadline != 0 && now_ns > deadline)
+            shutdown(conn->fd, SHUT_RDWR);
+    }
+}
+
+static void
+tick(vg_thread *self, void *arg)
+{
+    vg_api *api = arg;
+    int64_t scanned_ns = vg_clock_monotonic_ns();
+
+    VG_LOCK_SCOPE(&api->lock);
+    while (!vg_thread_stopping(self)) {
+        int64_t now = vg_clock_monotonic_ns();
+        int64_t next = vg_waits_tick(api, now);
+        int64_t scan_ns = MAX(VG_API_LIMIT(api, idle_ns) / SCANS_PER_IDLE, VG_NS_PER_MS);
+        if (!g_queue_is_empty(&api->conns)) {
+            if (now >= scanned_ns + scan_ns) {
+                end_slow(api, now);
+                scanned_ns = now;
+            }
+            next = MIN(next, scanned_ns + scan_ns);
+        }
+        vg_thread_beat(self);
+        if (next == INT64_MAX)
+            pthread_cond_wait(&api->wake, &api->lock);
+        else
+            vg_cond_wait_until(&api->wake, &api->lock, next);
+    }
+}
+
+static void
+wake_ticker(void *arg)
+{
+    vg_api *api = arg;
+
+    VG_LOCK_SCOPE(&api->lock);
+    pthread_cond_broadcast(&api->wake);
+}
+
+int
+vg_ticker_start(vg_api *api, GError **err)
+{
+    api->ticker = vg_thread_new("api-tick", tick, wake_ticker, api, err);
+    return api->ticker ? 0 : -1;
+}

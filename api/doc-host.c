@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Documents about the host and of the past, and which of them are kept with their view.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/doc.h"
+#include "api/request.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "model/window-json.h"
+
+static json_object *
+make_body(const vg_view *view, enum vg_view_body body)
+{
+    switch (body) {
+    case VG_BODY_VMS:
+        return vg_doc_vms(view, VG_VM_SORT_NAME, -1, VG_LIMIT_DEFAULT, NULL, NULL);
+    case VG_BODY_PREEMPTIONS:
+        return vg_doc_preemptions(view, NULL, VG_LIMIT_DEFAULT);
+    case VG_BODY_SNAPSHOT:
+        return vg_snapshot_to_json(view->snapshot);
+    case VG_BODY_MAX:
+    default:
+        vg_bug("there is no document %d", (int)body);
+    }
+}
+
+const char *
+vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size)
+{
+    VG_LOCK_SCOPE(&view->lock);
+    if (!view->bodies[body]) {
+        g_autoptr(json_object) object = make_body(view, body);
+        view->bodies[body] = vg_json_to_text(object, false);
+        view->sizes[body] = strlen(view->bodies[body]);
+    }
+    *ret_size = view->sizes[body];
+    return view->bodies[body];
+}
+
+json_object *
+vg_doc_parts(const GPtrArray *parts)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < parts->len; i++) {
+        const struct vg_part_status *part = parts->pdata[i];
+        json_object *object = json_object_new_object();
+        vg_json_add_string(object, "name", part->name);
+        vg_json_add_string(object, "state", part->state);
+        vg_json_add_bool(object, "ready", part->ready);
+        vg_json_add_string(object, "reason", part->reason);
+        vg_json_append(array, object);
+    }
+    return array;
+}
+
+static json_object *
+daemon_to_json(const vg_view *view)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "version", PACKAGE_VERSION);
+    vg_json_add_string(object, "boot_id", view->boot_id);
+    vg_json_add_int64(object, "started_ns", view->started_ns);
+    vg_json_add_bool(object, "replay", view->replay);
+    vg_json_add_bool(object, "replay_ended", view->replay_ended);
+    return object;
+}
+
+/* A time of the raw clock, or null while there is no window. */
+static void
+add_time(json_object *object, const char *name, const vg_view *view, const struct vg_window *window,
+         int64_t raw_ns)
+{
+    if (window->end_ns > window->begin_ns)
+        vg_json_add_int64(object, name, raw_ns + view->clock_offset_ns);
+    else
+        vg_json_add(object, name, NULL);
+}
+
+static json_object *
+measurement_to_json(const vg_view *view)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_int64(object, "seq", (int64_t)view->seq);
+    vg_json_add_int64(object, "made_ns", view->made_ns);
+    vg_json_add_int64(object, "window_ns", view->window_ns);
+    vg_json_add_int64(object, "windows", (int64_t)view->windows);
+    vg_json_add_int64(object, "late", (int64_t)view->late);
+    vg_json_add_int64(object, "duplicates", (int64_t)view->duplicates);
+    vg_json_add_string(object, "source", view->source);
+    vg_json_add_double(object, "confidence", view->confidence);
+    vg_json_add_bool(object, "waits_split", view->waits_split);
+    vg_json_add_bool(object, "aggressors_known", view->aggressors_known);
+    vg_json_add_int64(object, "collector_cost_ns", view->collector_cost_ns);
+    vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);
+    add_time(object, "begin_ns", view, &view->totals, view->totals.begin_ns);
+    add_time(object, "end_ns", view, &view->totals, view->totals.end_ns);
+    add_time(object, "newest_begin_ns", view, &view->newest, view->newest.begin_ns);
+    return object;
+}
+
+static json_object *
+gpus_to_json(const GPtrArray *gpus)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < gpus->len; i++)
+        vg_json_append(array, vg_record_write(&vg_inv_gpu_record, gpus->pdata[i]));
+    return array;
+}
+
+json_object *
+vg_doc_host(const vg_view *view, const GPtrArray *parts)
+{
+    const vg_inventory *inventory = view->inventory;
+    json_object *object = json_object_new_object();
+    int64_t vms = 0;
+
+    for (guint i = 0; i < view->snapshot->hosts->len; i++)
+        vms += ((const struct vg_snap_host *)view->snapshot->hosts->pdata[i])->vms->len;
+    vg_json_add_string(object, "name", inventory->host);
+    vg_json_add_string(object, "uuid", inventory->uuid);
+    vg_json_add_int64(object, "cpus", inventory->cpus);
+    vg_json_add_string(object, "cpu_model", inventory->cpu_model);
+    vg_json_add_int64(object, "memory_bytes", inventory->memory_bytes);
+    vg_json_add_int64(object, "memory_free_bytes", inventory->memory_free_bytes);
+    vg_json_add_string(object, "hypervisor", inventory->hypervisor);
+    vg_json_add_string(object, "libvirt_uri", inventory->libvirt_uri);
+    vg_json_add(object, "gpus", gpus_to_json(inventory->gpus));
+    vg_json_add_int64(object, "vms", vms);
+    vg_json_add(object, "daemon", daemon_to_json(view));
+    vg_json_add(object, "measurement", measurement_to_json(view));
+    vg_json_add(object, "parts", vg_doc_parts(parts));
+    return object;
+}
+
+static json_object *
+row_to_json(const struct vg_history_row *row)
+{
+    json_object *object = json_object_new_object();
+    json_object *lost_to = json_object_new_array();
+
+    vg_json_add_int64(object, "begin_ns", row->begin_ns);
+    vg_json_add_int64(object, "end_ns", row->end_ns);
+    vg_json_add_int64(object, "windows", row->windows);
+    vg_json_add_figures(object, &row->cpu);
+    vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&row->cpu));
+    vg_json_add_bool(object, "guest_known", row->guest_known);
+    vg_json_add_bool(object, "gpu_known", row->gpu_known);
+    vg_json_add_int64(object, "gpu_active_ns", row->gpu_active_ns);
+    vg_json_add_int64(object, "lost_events", (int64_t)row->lost_events);
+    for (guint i = 0; i < row->lost_to->len; i++) {
+        const struct vg_history_loss *loss =
+            &g_array_index(row->lost_to, struct vg_history_loss, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "aggressor", loss->aggressor);
+        vg_json_add_int64(item, "ns", loss->ns);
+        vg_json_add_int64(item, "count", (int64_t)loss->count);
+        vg_json_append(lost_to, item);
+    }
+    vg_json_add(object, "lost_to", lost_to);
+    return object;
+}
+
+json_object *
+vg_doc_samples(const char *id, const char *name, const struct vg_history_query *query,
+               const GArray *rows)
+{
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+
+    vg_json_add(object, "vm", vg_doc_vm_name(id, name));
+    vg_json_add_int64(object, "since_ns", query->since_ns);
+    vg_json_add_int64(object, "until_ns", query->until_ns);
+    vg_json_add_int64(object, "step_ns", query->step_ns);
+    for (guint i = 0; i < rows->len; i++)
+        vg_json_append(items, row_to_json(&g_array_index(rows, struct vg_history_row, i)));
+    vg_json_add(object, "items", items);
+    return object;
+}
+
+void
+vg_doc_add_made(json_object *object, int64_t made_ns)
+{
+    char text[VG_UTC_LEN];
+
+    vg_json_add_int64(object, "made_ns", made_ns);
+    vg_json_add_string(object, "made", vg_utc_format(made_ns, text));
+}

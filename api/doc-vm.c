@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Documents about VMs: one, all, and who takes the CPU from whom.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/doc.h"
+#include "api/parse.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "model/window-json.h"
+
+static const struct vg_inv_vm *
+domain_of(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    return vg_inventory_find(view->inventory, vm->uuid, vm->pid, vm->name);
+}
+
+static void
+add_rates(json_object *object, const struct vg_snap_vm *vm)
+{
+    json_object *rates = json_object_new_object();
+
+    vg_json_add_double(rates, "run_share", vm->run_share);
+    vg_json_add_double(rates, "preempt_share", vm->preempt_share);
+    vg_json_add_double(rates, "wake_wait_share", vm->wake_wait_share);
+    vg_json_add_double(rates, "preemptions_per_s", vm->preemptions_per_s);
+    vg_json_add(object, "rates", rates);
+}
+
+static void
+add_losses_and_gpus(json_object *object, const struct vg_window *window,
+                    const struct vg_vm_sample *sample)
+{
+    int64_t duration = window->end_ns - window->begin_ns;
+
+    vg_json_add(object, "lost_to",
+                sample ? vg_losses_to_json(window, sample->lost_to) : json_object_new_array());
+    vg_json_add(object, "gpu",
+                sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());
+}
+
+json_object *
+vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    static const struct vg_cpu_figures nothing;
+    const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
+    const struct vg_inv_vm *domain = domain_of(view, vm);
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "id", vg_view_vm_id(vm));
+    vg_json_add_string(object, "name", vm->name);
+    vg_json_add_string(object, "uuid", vm->uuid);
+    vg_json_add_int64(object, "pid", vm->pid);
+    vg_json_add_string(object, "state",
+                       vg_domain_state_names[domain ? domain->state : VG_DOMAIN_UNKNOWN]);
+    vg_json_add_string(object, "class", vg_vm_class_names[vm->vm_class]);
+    vg_json_add_double(object, "cpu_intensity", vm->cpu_intensity);
+    vg_json_add_double(object, "gpu_intensity", vm->gpu_intensity);
+    vg_json_add_bool(object, "gpu_known", vm->gpu_known);
+    vg_json_add_bool(object, "guest_known", vm->guest_known);
+    vg_json_add_string(object, "problem", vm->problem);
+    add_rates(object, vm);
+    vg_json_add_figures(object, sample ? &sample->cpu : &nothing);
+    vg_json_add(object, "cpus", vg_cpus_to_json(sample ? sample->cpus : vm->cpus));
+    add_losses_and_gpus(object, &view->totals, sample);
+    return object;
+}
+
+static json_object *
+newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_window *window = &view->newest;
+    const struct vg_vm_sample *sample = vg_view_sample(window, vm);
+
+    if (!sample || window->end_ns <= window->begin_ns)
+        return NULL;
+    json_object *object = json_object_new_object();
+    vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
+    vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
+    vg_json_add_figures(object, &sample->cpu);
+    vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&sample->cpu));
+    vg_json_add_double(object, "gpu_intensity",
+                       vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
+    vg_json_add_bool(object, "guest_known", sample->guest_known);
+    vg_json_add_bool(object, "gpu_known", sample->gpu_known);
+    add_losses_and_gpus(object, window, sample);
+    return object;
+}
+
+json_object *
+vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
+    const struct vg_inv_vm *domain = domain_of(view, vm);
+    json_object *object = vg_doc_vm_summary(view, vm);
+
+    vg_json_add(object, "vcpus",
+                sample ? vg_vcpus_to_json(sample->vcpus) : json_object_new_array());
+    vg_json_add(object, "domain", domain ? vg_record_write(&vg_inv_vm_record, domain) : NULL);
+    vg_json_add(object, "newest", newest_to_json(view, vm));
+    vg_json_add(object, "profile", vg_record_write(&vg_snap_profile_record, &vm->profile));
+    return object;
+}
+
+/* Where a VM is in an order: the value, most first, then the name, then the id. */
+struct place {
+    double value;
+    const char *name;
+    const char *id;
+    const struct vg_snap_vm *vm; /* NULL: of a marker */
+};
+
+static double
+value_of(const struct vg_snap_vm *vm, enum vg_vm_sort sort)
+{
+    switch (sort) {
+    case VG_VM_SORT_LOST:
+        return vg_snap_vm_lost(vm);
+    case VG_VM_SORT_CPU:
+        return vm->cpu_intensity;
+    case VG_VM_SORT_GPU:
+        return vm->gpu_intensity;
+    case VG_VM_SORT_NAME:
+    default:
+        return 0;
+    }
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct place *left = a;
+    const struct place *right = b;
+
+    if (left->value != right->value)
+        return left->value > right->value ? -1 : 1;
+    int by_name = strcmp(left->name, right->name);
+    return by_name != 0 ? by_name : strcmp(left->id, right->id);
+}
+
+/* "SORT\nVALUE\nID\nNAME": the last of a page. */
+static char *
+marker_of(enum vg_vm_sort sort, const struct place *place)
+{
+    char value[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_dtostr(value, sizeof(value), place->value);
+    g_autofree char *text =
+        g_strdup_printf("%d\n%s\n%s\n%s", (int)sort, value, place->id, place->name);
+    return vg_marker_new(text);
+}
+
+/* The parts hold what the place points to. */
+static int
+read_marker(const char *marker, enum vg_vm_sort sort, struct place *ret, char ***ret_parts,
+            GError **err)
+{
+    g_autofree char *text = vg_marker_read(marker, err);
+    char *end = NULL;
+
+    if (!text)
+        return -1;
+    g_auto(GStrv) parts = g_strsplit(text, "\n", 4);
+    double value = g_strv_length(parts) == 4 ? g_ascii_strtod(parts[1], &end) : 0;
+    if (!end || end == parts[1] || *end || atoi(parts[0]) != (int)sort)
+        return vg_error(err, VG_E_INVALID, "marker: it is not of a list in this order");
+    *ret = (struct place){.value = value, .id = parts[2], .name = parts[3]};
+    *ret_parts = g_steal_pointer(&parts);
+    return 0;
+}
+
+static GArray *
+places_of(const vg_view *view, enum vg_vm_sort sort, int vm_class)
+{
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(struct place));
+
+    for (guint h = 0; h < view->snapshot->hosts->len; h++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
+        for (guint i = 0; i < host->vms->len; i++) {
+            const struct vg_snap_vm *vm = host->vms->pdata[i];
+            struct place place = {value_of(vm, sort), vm->name, vg_view_vm_id(vm), vm};
+            if (vm_class < 0 || (int)vm->vm_class == vm_class)
+                g_array_append_val(places, place);
+        }
+    }
+    g_array_sort(places, compare_places);
+    return places;
+}
+
+json_object *
+vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
+           const char *marker, GError **err)
+{
+    struct place after = {0};
+    g_auto(GStrv) parts = NULL;
+
+    if (marker && read_marker(marker, sort, &after, &parts, err) < 0)
+        return NULL;
+    g_autoptr(GArray) places = places_of(view, sort, vm_class);
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    const struct place *last = NULL;
+    g_autofree char *next = NULL;
+    for (guint i = 0; i < places->len && !next; i++) {
+        const struct place *place = &g_array_index(places, struct place, i);
+        if (marker && compare_places(place, &after) <= 0)
+            continue;
+        if (json_object_array_length(items) < limit) {
+            vg_json_append(items, vg_doc_vm_summary(view, place->vm));
+            last = place;
+        } else {
+            next = marker_of(sort, last);
+        }
+    }
+    vg_json_add(object, "items", items);
+    vg_json_add_string(object, "next", next);
+    return object;
+}
+
+json_object *
+vg_doc_vm_name(const char *id, const char *name)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "id", id);
+    vg_json_add_string(object, "name", name);
+    return object;
+}
+
+struct loss {
+    const struct vg_snap_vm *victim;
+    const struct vg_lost_to *lost;
+};
+
+static int
+compare_losses(const void *a, const void *b)
+{
+    const struct loss *left = a;
+    const struct loss *right = b;
+
+    if (left->lost->ns != right->lost->ns)
+        return left->lost->ns > right->lost->ns ? -1 : 1;
+    return strcmp(left->victim->name, right->victim->name);
+}
+
+static json_object *
+loss_to_json(const vg_view *view, const struct loss *loss)
+{
+    json_object *object = json_object_new_object();
+    const char *name = vg_aggressor_name(loss->lost->kind);
+    const char *id = NULL;
+    const struct vg_snap_loss *rate = NULL;
+
+    if (loss->lost->kind == VG_AGGRESSOR_SELF) {
+        id = vg_view_vm_id(loss->victim);
+    } else if (!name) {
+        const struct vg_vm_sample *aggressor = vg_window_vm(&view->totals, loss->lost->vm_id);
+        name = aggressor->name;
+        id = aggressor->uuid[0] ? aggressor->uuid : aggressor->name;
+        const struct vg_snap_vm *known = vg_view_find_vm(view, id);
+        id = known ? vg_view_vm_id(known) : NULL;
+    }
+    for (guint i = 0; i < loss->victim->lost_to->len && !rate; i++) {
+        const struct vg_snap_loss *candidate = loss->victim->lost_to->pdata[i];
+        if (strcmp(candidate->aggressor, name) == 0)
+            rate = candidate;
+    }
+    vg_json_add(object, "victim", vg_doc_vm_name(vg_view_vm_id(loss->victim), loss->victim->name));
+    vg_json_add_string(object, "aggressor", name);
+    vg_json_add_string(object, "aggressor_id", id);
+    vg_json_add_int64(object, "ns", loss->lost->ns);
+    vg_json_add_int64(object, "count", (int64_t)loss->lost->count);
+    vg_json_add_double(object, "share", rate ? rate->share : 0);
+    vg_json_add_double(object, "count_per_s", rate ? rate->count_per_s : 0);
+    return object;
+}
+
+json_object *
+vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit)
+{
+    g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    g_autoptr(GArray) places = places_of(view, VG_VM_SORT_NAME, -1);
+
+    for (guint i = 0; i < places->len; i++) {
+        const struct vg_snap_vm *vm = g_array_index(places, struct place, i).vm;
+        const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
+        for (guint k = 0; (!victim || vm == victim) && sample && k < sample->lost_to->len; k++) {
+            struct loss loss = {vm, &g_array_index(sample->lost_to, struct vg_lost_to, k)};
+            g_array_append_val(losses, loss);
+        }
+    }
+    g_array_sort(losses, compare_losses);
+    for (guint i = 0; i < losses->len && i < limit; i++)
+        vg_json_append(items, loss_to_json(view, &g_array_index(losses, struct loss, i)));
+    vg_json_add(object, "items", items);
+    return object;
+}

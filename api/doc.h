@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The documents that are made of a view. The callers put the objects. Any thread.
+ */
+#ifndef VG_API_DOC_H
+#define VG_API_DOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <glib.h>
+#include <json-c/json.h>
+
+#include "api/backend.h"
+
+enum vg_vm_sort { VG_VM_SORT_NAME, VG_VM_SORT_LOST, VG_VM_SORT_CPU, VG_VM_SORT_GPU };
+
+/* The text of a document, written if this is the first time; it lives as long as the view. */
+const char *vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size);
+
+json_object *vg_doc_host(const vg_view *view, const GPtrArray *parts);
+json_object *vg_doc_parts(const GPtrArray *parts);
+json_object *vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm);
+json_object *vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm);
+
+/* {"items","next"}. vm_class: -1 for all. marker: where to go on, NULL for the first page; NULL and
+ * VG_E_INVALID if it is not one of this order. */
+json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
+                        const char *marker, GError **err);
+
+/* {"items"}; victim: NULL for all. */
+json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit);
+
+json_object *vg_doc_samples(const char *id, const char *name, const struct vg_history_query *query,
+                            const GArray *rows);
+
+/* {"id","name"}. */
+json_object *vg_doc_vm_name(const char *id, const char *name);
+
+/* Adds "made_ns" and "made". */
+void vg_doc_add_made(json_object *object, int64_t made_ns);
+
+/* Text for Prometheus; the caller frees it. */
+struct vg_http_stats;
+char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,
+                     const struct vg_daemon_stats *stats, const struct vg_http_stats *http);
+
+#endif

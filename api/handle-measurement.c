@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What has been measured: answered from the newest view, the past from the store.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/route.h"
+#include "base/clock.h"
+#include "base/json.h"
+
+#define ROWS_WANTED   1000
+#define SINCE_DEFAULT "-1h"
+#define UNTIL_DEFAULT "now"
+#define SOURCE_MAX    255
+#define MARKER_MAX    2048
+
+static vg_view *
+newest_view(const struct vg_request *request)
+{
+    return request->backend->view(request->backend->data);
+}
+
+/* A change of a part's state is not a window: the ETag has both. */
+void
+vg_handle_host(struct vg_request *request)
+{
+    g_autoptr(vg_view) view = newest_view(request);
+    g_autoptr(GPtrArray) parts = request->backend->status(request->backend->data);
+    g_autoptr(json_object) states = vg_doc_parts(parts);
+    g_autofree char *text = vg_json_to_text(states, false);
+    char etag[VG_ETAG_LEN];
+
+    g_snprintf(etag, sizeof(etag), "\"%s-%" PRIu64 ".%08x\"", view->boot_id, view->seq,
+               g_str_hash(text));
+    if (!vg_answer_not_modified(request, etag))
+        vg_answer_json(request, 200, vg_doc_host(view, parts));
+}
+
+/* A word of a table that ends with NULL; absent: *ret stays. */
+static int
+query_word(const struct vg_query *query, const char *name, const char *const *words, int *ret,
+           GError **err)
+{
+    const char *text = vg_query_get(query, name);
+    g_autofree char *known = NULL;
+
+    if (!text)
+        return 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0) {
+            *ret = i;
+            return 0;
+        }
+    }
+    known = g_strjoinv(", ", (char **)words);
+    return vg_error(err, VG_E_INVALID, "%s: '%s' is none of %s", name, text, known);
+}
+
+static int
+check_length(const struct vg_query *query, const char *name, size_t most, GError **err)
+{
+    const char *text = vg_query_get(query, name);
+
+    if (text && (!*text || strlen(text) > most))
+        return vg_error(err, VG_E_INVALID, "%s: it must have 1 to %zu bytes", name, most);
+    return 0;
+}
+
+void
+vg_handle_vms(struct vg_request *request)
+{
+    static const char *const sorts[] = {"name", "lost", "cpu", "gpu", NULL};
+    const struct vg_query *query = &request->query;
+    int sort = VG_VM_SORT_NAME;
+    int vm_class = -1;
+    int64_t limit = VG_LIMIT_DEFAULT;
+    char etag[VG_ETAG_LEN];
+    GError *err = NULL;
+
+    if (query->n == 0) {
+        vg_answer_view(request, newest_view(request), VG_BODY_VMS);
+        return;
+    }
+    g_autoptr(vg_view) view = newest_view(request);
+    json_object *object = NULL;
+    if (query_word(query, "sort", sorts, &sort, &err) == 0 &&
+        query_word(query, "class", vg_vm_class_names, &vm_class, &err) == 0 &&
+        vg_query_int(query, "limit", 1, VG_LIMIT_MAX, &limit, &err) == 0 &&
+        check_length(query, "marker", MARKER_MAX, &err) == 0)
+        object = vg_doc_vms(view, (enum vg_vm_sort)sort, vm_class, (size_t)limit,
+                            vg_query_get(query, "marker"), &err);
+    if (err) {
+        vg_answer_error(request, err);
+        return;
+    }
+    vg_view_etag(view, etag);
+    if (vg_answer_not_modified(request, etag))
+        json_object_put(object);
+    else
+        vg_answer_json(request, 200, object);
+}
+
+void
+vg_handle_vm(struct vg_request *request)
+{
+    g_autoptr(vg_view) view = newest_view(request);
+    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
+    char etag[VG_ETAG_LEN];
+
+    if (!vm) {
+        vg_answer_problem(request, VG_E_NOT_FOUND, "no VM '%s' is measured", request->id);
+        return;
+    }
+    vg_view_etag(view, etag);
+    if (!vg_answer_not_modified(request, etag))
+        vg_answer_json(request, 200, vg_doc_vm(view, vm));
+}
+
+void
+vg_handle_preemptions(struct vg_request *request)
+{
+    const char *id = vg_query_get(&request->query, "vm");
+    const struct vg_snap_vm *vm = NULL;
+    int64_t limit = VG_LIMIT_DEFAULT;
+    char etag[VG_ETAG_LEN];
+    GError *err = NULL;
+
+    if (request->query.n == 0) {
+        vg_answer_view(request, newest_view(request), VG_BODY_PREEMPTIONS);
+        return;
+    }
+    g_autoptr(vg_view) view = newest_view(request);
+    if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &limit, &err) < 0 ||
+        check_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    if (id)
+        vm = vg_view_find_vm(view, id);
+    if (id && !vm) {
+        vg_answer_problem(request, VG_E_NOT_FOUND, "vm: no VM '%s' is measured", id);
+        return;
+    }
+    vg_view_etag(view, etag);
+    if (!vg_answer_not_modified(request, etag))
+        vg_answer_json(request, 200, vg_doc_preemptions(view, vm, (size_t)limit));
+}
+
+void
+vg_handle_snapshot(struct vg_request *request)
+{
+    vg_answer_view(request, newest_view(request), VG_BODY_SNAPSHOT);
+}
+
+struct samples_job {
+    struct vg_history_query query;
+    char *id;
+    char *name; /* NULL: not measured now */
+    char *source;
+};
+
+static void
+samples_job_free(void *data)
+{
+    struct samples_job *job = data;
+
+    g_free(job->id);
+    g_free(job->name);
+    g_free(job->source);
+    g_free(job);
+}
+
+static void
+run_samples(struct vg_request *request)
+{
+    struct samples_job *job = request->job_data;
+    GError *err = NULL;
+    g_autoptr(GArray) rows = request->backend->samples(request->backend->data, &job->query, &err);
+
+    if (!rows)
+        vg_answer_error(request, err);
+    else if (rows->len == 0 && !job->name)
+        vg_answer_problem(request, VG_E_NOT_FOUND,
+                          "no VM '%s' is measured, and none was in this period", job->id);
+    else
+        vg_answer_json(request, 200, vg_doc_samples(job->id, job->name, &job->query, rows));
+}
+
+/* The finest step that makes no more rows than one wants to look at. */
+static int64_t
+choose_step(int64_t period_ns, int64_t window_ns)
+{
+    static const int64_t steps_s[] = {1, 10, 60, 600, 3600, 86400};
+
+    if (period_ns / MAX(window_ns, 1) < ROWS_WANTED)
+        return 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(steps_s); i++) {
+        if (steps_s[i] * VG_NS_PER_S >= window_ns &&
+            period_ns / (steps_s[i] * VG_NS_PER_S) < ROWS_WANTED)
+            return steps_s[i] * VG_NS_PER_S;
+    }
+    int64_t days = period_ns / (86400 * VG_NS_PER_S) / ROWS_WANTED + 1;
+    return days * 86400 * VG_NS_PER_S;
+}
+
+static int
+read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_t *ret, GError **err)
+{
+    int64_t step = 0;
+
+    if (!text) {
+        *ret = choose_step(period_ns, window_ns);
+        return 0;
+    }
+    if (strcmp(text, "raw") != 0 && vg_parse_duration(text, &step, err) < 0) {
+        g_prefix_error(err, "step: ");
+        return -1;
+    }
+    if (strcmp(text, "raw") != 0 && step < VG_NS_PER_S)
+        return vg_error(err, VG_E_INVALID, "step: it is at least 1s");
+    if (period_ns / MAX(step > 0 ? step : window_ns, 1) >= VG_HISTORY_ROWS_MAX)
+        return vg_error(err, VG_E_INVALID,
+                        "step: '%s' may make more than %d rows of this period; take a longer one",
+                        text, VG_HISTORY_ROWS_MAX);
+    *ret = step;
+    return 0;
+}
+
+static int64_t
+now_of(const vg_view *view)
+{
+    if (view->replay && view->newest.end_ns > view->newest.begin_ns)
+        return view->newest.end_ns + view->clock_offset_ns;
+    return vg_clock_realtime_ns();
+}
+
+static int
+read_period(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
+            GError **err)
+{
+    const char *since = vg_query_get(query, "since");
+    const char *until = vg_query_get(query, "until");
+    int64_t now = now_of(view);
+
+    if (vg_parse_time(until ? until : UNTIL_DEFAULT, now, &ret->until_ns, err) < 0) {
+        g_prefix_error(err, "until: ");
+        return -1;
+    }
+    if (vg_parse_time(since ? since : SINCE_DEFAULT, now, &ret->since_ns, err) < 0) {
+        g_prefix_error(err, "since: ");
+        return -1;
+    }
+    if (ret->since_ns >= ret->until_ns)
+        return vg_error(err, VG_E_INVALID, "since: it must be before until");
+    return read_step(vg_query_get(query, "step"), ret->until_ns - ret->since_ns, view->window_ns,
+                     &ret->step_ns, err);
+}
+
+void
+vg_handle_samples(struct vg_request *request)
+{
+    g_autoptr(vg_view) view = newest_view(request);
+    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
+    struct vg_history_query query = {0};
+    GError *err = NULL;
+
+    if (read_period(&request->query, view, &query, &err) < 0 ||
+        check_length(&request->query, "source", SOURCE_MAX, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    struct samples_job *job = g_new0(struct samples_job, 1);
+    if (vm)
+        job->id = g_strdup(vg_view_vm_id(vm));
+    else if (vg_parse_is_uuid(request->id))
+        job->id = g_ascii_strdown(request->id, -1);
+    else
+        job->id = g_strdup(request->id);
+    job->name = g_strdup(vm ? vm->name : NULL);
+    job->source = g_strdup(vg_query_get(&request->query, "source"));
+    job->query = query;
+    job->query.vm = job->id;
+    job->query.source = job->source;
+    request->job_data = job;
+    request->job_data_free = samples_job_free;
+    request->job = run_samples;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The service itself: versions, the contract, health, metrics.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/route.h"
+#include "api/server.h"
+#include "base/json.h"
+#include "schema/schema.h"
+
+static json_object *
+new_link(const char *rel, const char *href)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "rel", rel);
+    vg_json_add_string(object, "href", href);
+    return object;
+}
+
+static json_object *
+version_to_json(bool all_links)
+{
+    static const char *const links[][2] = {
+        {"contract", "/v1/openapi.json"},
+        {"host", "/v1/host"},
+        {"vms", "/v1/vms"},
+        {"preemptions", "/v1/preemptions"},
+        {"snapshot", "/v1/snapshot"},
+        {"plans", "/v1/plans"},
+        {"events", "/v1/events"},
+        {"health", "/healthz"},
+        {"readiness", "/readyz"},
+        {"metrics", "/metrics"},
+    };
+    json_object *object = json_object_new_object();
+    json_object *array = json_object_new_array();
+
+    vg_json_add_string(object, "id", "v1");
+    vg_json_add_string(object, "status", "CURRENT");
+    vg_json_append(array, new_link("self", "/v1"));
+    for (size_t i = 0; all_links && i < G_N_ELEMENTS(links); i++)
+        vg_json_append(array, new_link(links[i][0], links[i][1]));
+    vg_json_add(object, "links", array);
+    return object;
+}
+
+void
+vg_handle_versions(struct vg_request *request)
+{
+    json_object *object = json_object_new_object();
+    json_object *versions = json_object_new_array();
+
+    vg_json_add_string(object, "name", "vgpud");
+    vg_json_add_string(object, "version", PACKAGE_VERSION);
+    vg_json_append(versions, version_to_json(false));
+    vg_json_add(object, "versions", versions);
+    vg_answer_json(request, 200, object);
+}
+
+void
+vg_handle_version(struct vg_request *request)
+{
+    vg_answer_json(request, 200, version_to_json(true));
+}
+
+void
+vg_handle_openapi(struct vg_request *request)
+{
+    vg_answer_fixed(request, "application/json", vg_schema_openapi, vg_schema_openapi_size);
+}
+
+void
+vg_handle_health(struct vg_request *request)
+{
+    static const char text[] = "{\"status\":\"ok\"}\n";
+
+    vg_answer_fixed(request, "application/json", text, strlen(text));
+}
+
+void
+vg_handle_readiness(struct vg_request *request)
+{
+    g_autoptr(GPtrArray) parts = request->backend->status(request->backend->data);
+    json_object *object = json_object_new_object();
+    bool ready = true;
+
+    for (guint i = 0; i < parts->len; i++)
+        ready = ready && ((const struct vg_part_status *)parts->pdata[i])->ready;
+    vg_json_add_bool(object, "ready", ready);
+    vg_json_add(object, "parts", vg_doc_parts(parts));
+    vg_answer_json(request, ready ? 200 : 503, object);
+}
+
+void
+vg_handle_metrics(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(vg_view) view = backend->view(backend->data);
+    g_autoptr(GPtrArray) parts = backend->status(backend->data);
+    struct vg_daemon_stats stats = {0};
+
+    backend->stats(backend->data, &stats);
+    char *text = vg_doc_metrics(view, parts, &stats, &request->api->stats);
+    vg_answer_fixed(request, "text/plain; version=0.0.4; charset=utf-8", NULL, 0);
+    request->answer.body = text;
+    request->answer.size = strlen(text);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prometheus' text format 0.0.4. Labels are bounded by the VMs, devices and routes that there are.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/doc.h"
+#include "api/route.h"
+#include "api/server.h"
+#include "base/clock.h"
+
+/* A VM and its sums since the start. */
+struct row {
+    const struct vg_snap_vm *vm;
+    const struct vg_vm_sample *sample; /* NULL: none yet */
+    char *labels;                      /* vm="..",uuid=".." */
+};
+
+static void
+row_clear(void *data)
+{
+    g_free(((struct row *)data)->labels);
+}
+
+static void
+family(GString *out, const char *name, const char *type, const char *help)
+{
+    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void
+value(GString *out, const char *name, const char *labels, double number)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+    g_ascii_formatd(text, sizeof(text), "%.15g", number);
+    if (labels && *labels)
+        g_string_append_printf(out, "%s{%s} %s\n", name, labels, text);
+    else
+        g_string_append_printf(out, "%s %s\n", name, text);
+}
+
+static void
+single(GString *out, const char *name, const char *type, const char *help, double number)
+{
+    family(out, name, type, help);
+    value(out, name, NULL, number);
+}
+
+/* name="text", with what a label may not hold escaped. The caller frees it. */
+static char *
+label(const char *name, const char *text)
+{
+    GString *out = g_string_new(name);
+
+    g_string_append(out, "=\"");
+    g_autofree char *valid = g_utf8_make_valid(text ? text : "", -1);
+    for (const char *at = valid; *at; at++) {
+        if (*at == '\\' || *at == '"')
+            g_string_append_c(out, '\\');
+        if (*at == '\n')
+            g_string_append(out, "\\n");
+        else
+            g_string_append_c(out, *at);
+    }
+    g_string_append_c(out, '"');
+    return g_string_free(out, FALSE);
+}
+
+static GArray *
+rows_of(const vg_view *view)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(struct row));
+
+    g_array_set_clear_func(rows, row_clear);
+    for (guint h = 0; h < view->snapshot->hosts->len; h++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
+        for (guint i = 0; i < host->vms->len; i++) {
+            const struct vg_snap_vm *vm = host->vms->pdata[i];
+            g_autofree char *name = label("vm", vm->name);
+            g_autofree char *uuid = label("uuid", vm->uuid);
+            struct row row = {vm, vg_view_sample(&view->totals, vm),
+                              g_strconcat(name, ",", uuid, NULL)};
+            g_array_append_val(rows, row);
+        }
+    }
+    return rows;
+}
+
+static double
+seconds(int64_t ns)
+{
+    return (double)ns / (double)VG_NS_PER_S;
+}
+
+static void
+add_times(GString *out, const GArray *rows)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        const char *help;
+    } times[] = {
+#define TIME(name, member, help)                                                                   \
+ {"vgpud_vm_" name "_seconds_total", offsetof(struct vg_cpu_figures, member), help}
+        TIME("observed", observed_ns, "Time in which the state of the VM's vCPUs was known."),
+        TIME("run", run_ns, "Time that vCPUs ran."),
+        TIME("guest", guest_ns, "Of run, time in the guest."),
+        TIME("preempt", preempt_ns, "Time that vCPUs waited after they were preempted."),
+        TIME("wake_wait", wake_wait_ns, "Time that vCPUs waited after a wakeup."),
+        TIME("blocked", blocked_ns, "Time that vCPUs had nothing to do."),
+    };
+
+    for (size_t k = 0; k < G_N_ELEMENTS(times); k++) {
+        family(out, times[k].name, "counter", times[k].help);
+        for (guint i = 0; i < rows->len; i++) {
+            const struct row *row = &g_array_index(rows, struct row, i);
+            if (row->sample)
+                value(
+                    out, times[k].name, row->labels,
+                    seconds(*(const int64_t *)((const char *)&row->sample->cpu + times[k].offset)));
+        }
+    }
+}
+
+static void
+add_counts(GString *out, const GArray *rows)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        const char *help;
+    } counts[] = {
+#define COUNT(name, member, help)                                                                  \
+ {"vgpud_vm_" name "_total", offsetof(struct vg_cpu_figures, member), help}
+        COUNT("entries", entries, "Entries into the guest."),
+        COUNT("preemptions", preemptions, "Times that vCPUs were taken off a CPU while runnable."),
+        COUNT("wakeups", wakeups, "Times that blocked vCPUs were woken."),
+        COUNT("blocks", blocks, "Times that vCPUs went to sleep."),
+    };
+
+    for (size_t k = 0; k < G_N_ELEMENTS(counts); k++) {
+        family(out, counts[k].name, "counter", counts[k].help);
+        for (guint i = 0; i < rows->len; i++) {
+            const struct row *row = &g_array_index(rows, struct row, i);
+            if (row->sample)
+                value(out, counts[k].name, row->labels,
+                      (double)*(const uint64_t *)((const char *)&row->sample->cpu +
+                                                  counts[k].offset));
+        }
+    }
+}
+
+static void
+add_exits(GString *out, const GArray *rows)
+{
+    static const char name[] = "vgpud_vm_exits_total";
+
+    family(out, name, "counter", "Exits from the guest.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        for (int k = 0; row->sample && k < VG_EXIT_CLASS_MAX; k++) {
+            if (row->sample->cpu.exits[k] == 0)
+                continue;
+            g_autofree char *class = label("class", vg_exit_class_name((enum vg_exit_class)k));
+            g_autofree char *labels = g_strconcat(row->labels, ",", class, NULL);
+            value(out, name, labels, (double)row->sample->cpu.exits[k]);
+        }
+    }
+}
+
+/* VMs may share a name, labels must not: sums by name. */
+static void
+add_lost(GString *out, const vg_view *view, const GArray *rows)
+{
+    static const char name[] = "vgpud_vm_lost_seconds_total";
+
+    family(out, name, "counter", "Time that vCPUs waited while the aggressor had the CPU.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        g_autoptr(GHashTable) sums = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+        g_autoptr(GPtrArray) order = g_ptr_array_new();
+        for (guint k = 0; row->sample && k < row->sample->lost_to->len; k++) {
+            const struct vg_lost_to *lost =
+                &g_array_index(row->sample->lost_to, struct vg_lost_to, k);
+            const char *who = vg_aggressor_name(lost->kind);
+            if (!who)
+                who = vg_window_vm(&view->totals, lost->vm_id)->name;
+            int64_t *sum = g_hash_table_lookup(sums, who);
+            if (!sum) {
+                sum = g_new0(int64_t, 1);
+                g_hash_table_insert(sums, (char *)who, sum);
+                g_ptr_array_add(order, (char *)who);
+            }
+            *sum += lost->ns;
+        }
+        for (guint k = 0; k < order->len; k++) {
+            g_autofree char *who = label("aggressor", order->pdata[k]);
+            g_autofree char *labels = g_strconcat(row->labels, ",", who, NULL);
+            const int64_t *sum = g_hash_table_lookup(sums, order->pdata[k]);
+            value(out, name, labels, seconds(*sum));
+        }
+    }
+}
+
+static double
+gpu_value(const struct vg_gpu_sample *gpu, int which)
+{
+    return which == 0   ? seconds(gpu->busy_ns)
+           : which == 1 ? seconds(gpu->wait_ns)
+                        : (double)gpu->requests;
+}
+
+static void
+add_gpus(GString *out, const GArray *rows)
+{
+    static const char *const families[][2] = {
+        {"vgpud_vm_gpu_busy_seconds_total", "Time that an engine worked for the VM."},
+        {"vgpud_vm_gpu_wait_seconds_total", "Time that requests of the VM waited, summed."},
+        {"vgpud_vm_gpu_requests_total", "Requests that were done."},
+    };
+
+    for (int k = 0; k < (int)G_N_ELEMENTS(families); k++) {
+        family(out, families[k][0], "counter", families[k][1]);
+        for (guint i = 0; i < rows->len; i++) {
+            const struct row *row = &g_array_index(rows, struct row, i);
+            for (guint g = 0; row->sample && g < row->sample->gpus->len; g++) {
+                const struct vg_gpu_sample *gpu =
+                    &g_array_index(row->sample->gpus, struct vg_gpu_sample, g);
+                g_autofree char *device = label("device", gpu->device);
+                g_autofree char *engine = label("engine", gpu->engine);
+                g_autofree char *labels = g_strconcat(row->labels, ",", device, ",", engine, NULL);
+                value(out, families[k][0], labels, gpu_value(gpu, k));
+            }
+        }
+    }
+}
+
+static void
+add_intensities(GString *out, const GArray *rows)
+{
+    family(out, "vgpud_vm_info", "gauge", "Class of the VM.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        g_autofree char *class = label("class", vg_vm_class_names[row->vm->vm_class]);
+        g_autofree char *labels = g_strconcat(row->labels, ",", class, NULL);
+        value(out, "vgpud_vm_info", labels, 1);
+    }
+    family(out, "vgpud_vm_cpu_intensity_ratio", "gauge", "How much the VM wants the CPU.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
+    }
+    family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
+           "How much the VM wants the GPU; absent where nobody knows.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        if (row->vm->gpu_known)
+            value(out, "vgpud_vm_gpu_intensity_ratio", row->labels, row->vm->gpu_intensity);
+    }
+}
+
+static void
+add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
+{
+    const struct vg_window *newest = &view->newest;
+
+    single(out, "vgpud_start_time_seconds", "gauge", "When the daemon started, since the epoch.",
+           seconds(view->started_ns));
+    single(out, "vgpud_window_length_seconds", "gauge", "Configured length of a window.",
+           seconds(view->window_ns));
+    single(out, "vgpud_windows_total", "counter", "Windows closed.", (double)view->windows);
+    single(out, "vgpud_window_parts_late_total", "counter",
+           "Parts that came after their window was closed.", (double)view->late);
+    single(out, "vgpud_window_parts_duplicate_total", "counter", "Parts that came twice.",
+           (double)view->duplicates);
+    if (newest->end_ns > newest->begin_ns)
+        single(out, "vgpud_newest_window_end_timestamp_seconds", "gauge",
+               "End of the newest window, since the epoch.",
+               seconds(newest->end_ns + view->clock_offset_ns));
+    single(out, "vgpud_newest_window_lost_events", "gauge",
+           "Events that the recorder dropped in the newest window.", (double)newest->lost_events);
+    single(out, "vgpud_collector_cost_seconds", "gauge",
+           "CPU time that measuring the newest window took.", seconds(view->collector_cost_ns));
+    single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
+           view->confidence);
+    family(out, "vgpud_part_ready", "gauge", "Does the part of the daemon work?");
+    for (guint i = 0; i < parts->len; i++) {
+        const struct vg_part_status *part = parts->pdata[i];
+        g_autofree char *name = label("part", part->name);
+        g_autofree char *state = label("state", part->state);
+        g_autofree char *labels = g_strconcat(name, ",", state, NULL);
+        value(out, "vgpud_part_ready", labels, part->ready ? 1 : 0);
+    }
+}
+
+static void
+add_daemon(GString *out, const struct vg_daemon_stats *stats)
+{
+    const struct vg_store_health *store = &stats->store;
+
+    single(out, "vgpud_store_up", "gauge", "Does the store write?", store->state == VG_STORE_OK);
+    single(out, "vgpud_store_windows_committed_total", "counter", "Windows on disk.",
+           (double)store->committed);
+    single(out, "vgpud_store_windows_dropped_total", "counter",
+           "Windows that were lost because the store did not write.", (double)store->dropped);
+    single(out, "vgpud_store_failures_total", "counter", "Transactions that failed.",
+           (double)store->failures);
+    single(out, "vgpud_store_windows_pending", "gauge", "Windows in memory that are not on disk.",
+           (double)store->pending);
+    single(out, "vgpud_store_size_bytes", "gauge", "Size of all files.", (double)store->bytes);
+    single(out, "vgpud_queue_reports_dropped_total", "counter",
+           "Reports of collectors that were dropped.", (double)stats->queue_dropped);
+    single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",
+           (double)stats->queue_high_water);
+    single(out, "vgpud_reloads_total", "counter", "Configurations loaded again.",
+           (double)stats->reloads);
+    single(out, "vgpud_reload_failures_total", "counter", "Configurations that were refused.",
+           (double)stats->reload_failures);
+    single(out, "process_cpu_seconds_total", "counter", "CPU time of the process.", stats->cpu_s);
+    single(out, "process_resident_memory_bytes", "gauge", "Memory of the process.",
+           (double)stats->rss_bytes);
+}
+
+static void
+add_http(GString *out, const struct vg_http_stats *http)
+{
+    static const char name[] = "vgpud_http_requests_total";
+
+    family(out, name, "counter", "Answers by route and status.");
+    for (size_t i = 0; i <= VG_HTTP_ROUTES_MAX; i++) {
+        const struct vg_route *route = i < vg_n_routes ? &vg_routes[i] : NULL;
+        for (size_t k = 0; vg_http_codes[k]; k++) {
+            uint64_t n = __atomic_load_n(&http->requests[i][k], __ATOMIC_RELAXED);
+            if (n == 0)
+                continue;
+            g_autofree char *labels = g_strdup_printf(
+                "route=\"%s\",method=\"%s\",code=\"%u\"", route ? route->path : "none",
+                route ? (route->post ? "POST" : "GET") : "none", (unsigned)vg_http_codes[k]);
+            value(out, name, labels, (double)n);
+        }
+    }
+    single(out, "vgpud_http_connections", "gauge", "Connections that are open.",
+           (double)__atomic_load_n(&http->connections, __ATOMIC_RELAXED));
+    single(out, "vgpud_http_streams", "gauge", "Streams and polls of events that are open.",
+           (double)__atomic_load_n(&http->streams, __ATOMIC_RELAXED));
+    single(out, "vgpud_http_jobs_refused_total", "counter",
+           "Requests refused because too many waited.",
+           (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
+    single(out, "vgpud_http_writes_refused_total", "counter",
+           "Writes refused by permission or rate.",
+           (double)__atomic_load_n(&http->writes_refused, __ATOMIC_RELAXED));
+}
+
+char *
+vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
+               const struct vg_http_stats *http)
+{
+    GString *out = g_string_new(NULL);
+    int64_t begin = vg_clock_monotonic_ns();
+    g_autoptr(GArray) rows = rows_of(view);
+
+    family(out, "vgpud_build_info", "gauge", "Version of the daemon.");
+    value(out, "vgpud_build_info", "version=\"" PACKAGE_VERSION "\"", 1);
+    add_measurement(out, view, parts);
+    add_times(out, rows);
+    add_counts(out, rows);
+    add_exits(out, rows);
+    add_lost(out, view, rows);
+    add_gpus(out, rows);
+    add_intensities(out, rows);
+    add_daemon(out, stats);
+    add_http(out, http);
+    single(out, "vgpud_scrape_duration_seconds", "gauge", "Time that writing these metrics took.",
+           seconds(vg_clock_monotonic_ns() - begin));
+    return g_string_free(out, FALSE);
+}

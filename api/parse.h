@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What requests are made of: percent encoding, query parameters, times, markers, bodies. Strict,
+ * and pure: any thread. Failures are VG_E_INVALID with a message that names the text.
+ */
+#ifndef VG_API_PARSE_H
+#define VG_API_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#define VG_QUERY_PARAMS_MAX 16
+#define VG_PLAN_BODY_DEPTH  8
+
+/* Decodes %XX. Refuses what is not UTF-8, control characters and NUL. The caller frees it. */
+char *vg_parse_percent(const char *text, size_t size, GError **err);
+
+struct vg_query {
+    unsigned n;
+    struct {
+        char *name;
+        char *value;
+    } params[VG_QUERY_PARAMS_MAX];
+};
+
+/* "a=1&b=2"; NULL or empty: none. Refuses a name that is not in the NULL-terminated list, is given
+ * twice, or has no '='. '+' is a plus sign. *ret is untouched on failure. */
+int vg_parse_query(const char *text, const char *const *names, struct vg_query *ret,
+                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
+void vg_query_clear(struct vg_query *query);
+
+/* The value, or NULL. */
+const char *vg_query_get(const struct vg_query *query, const char *name);
+
+/* A parameter that is an integer; absent: *ret stays as it is. */
+int vg_query_int(const struct vg_query *query, const char *name, int64_t min, int64_t max,
+                 int64_t *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* "90s", "5min", "5m", "1h", "7d" in ns; at most 9 digits. */
+int vg_parse_duration(const char *text, int64_t *ret_ns, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* RFC 3339, seconds since the epoch, "now", or "-" and a duration. */
+int vg_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns,
+                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Is the ETag (with its quotes) among those of an If-None-Match? W/ is ignored, as it has to be. */
+bool vg_parse_etag_match(const char *header, const char *etag);
+
+enum vg_event_id { VG_EVENT_ID_OK, VG_EVENT_ID_RESTART, VG_EVENT_ID_INVALID };
+
+/* "BOOT-SEQ" of a Last-Event-ID. */
+enum vg_event_id vg_parse_event_id(const char *text, const char *boot_id, uint64_t *ret_seq);
+
+/* A word of a list with commas between? */
+bool vg_parse_in_list(const char *list, const char *word);
+
+/* "window,vm": lower-case words, at most 16 of them. */
+int vg_parse_types(const char *text, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* "req-" and a UUID? */
+bool vg_parse_is_request_id(const char *text);
+bool vg_parse_is_uuid(const char *text);
+
+/* Opaque text for any bytes, and back; NULL and VG_E_INVALID if it is not such a text. */
+char *vg_marker_new(const char *content);
+char *vg_marker_read(const char *marker, GError **err);
+
+struct vg_plan_request {
+    bool dry_run;
+    char *rule; /* owned, or NULL */
+};
+
+/* The body of POST /v1/plans; unknown members are refused. */
+int vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret,
+                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can go wrong with a request, and how that is told: RFC 9457. The one place where error codes
+ * of the tree become HTTP statuses. Any thread.
+ */
+#ifndef VG_API_PROBLEM_H
+#define VG_API_PROBLEM_H
+
+#include <glib.h>
+
+#include "base/error.h"
+
+/* The first are those of enum vg_error_code, in its order. */
+enum vg_problem {
+    VG_PROBLEM_METHOD = VG_E_MAX,
+    VG_PROBLEM_BODY_LONG,
+    VG_PROBLEM_URL_LONG,
+    VG_PROBLEM_TYPE,
+    VG_PROBLEM_TOO_MANY,
+    VG_PROBLEM_HEADERS_LONG,
+    VG_PROBLEM_MAX
+};
+
+struct vg_problem_kind {
+    const char *code; /* "not-found" */
+    const char *title;
+    unsigned status;
+};
+
+/* problem: of enum vg_problem or vg_error_code. */
+const struct vg_problem_kind *vg_problem_kind(int problem);
+
+/* The code of an error of the tree; VG_E_BUG for a foreign one. */
+int vg_problem_of(const GError *err);
+
+/* The document as text; the caller frees it. */
+char *vg_problem_text(int problem, const char *detail, const char *instance,
+                      const char *request_id);
+
+#endif

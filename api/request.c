@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "api/request.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#define JSON_TYPE    "application/json"
+#define PROBLEM_TYPE "application/problem+json"
+#define RETRY_S      1
+
+void
+vg_answer_clear(struct vg_answer *answer)
+{
+    if (answer->view)
+        vg_view_unref(answer->view);
+    else
+        g_free(answer->body);
+    g_free(answer->location);
+    g_free(answer->allow);
+    memset(answer, 0, sizeof(*answer));
+}
+
+static void
+set_text(struct vg_request *request, unsigned status, const char *type, char *take_text)
+{
+    request->answer.status = status;
+    request->answer.type = type;
+    request->answer.body = take_text;
+    request->answer.size = strlen(take_text);
+}
+
+static void
+answer_problem(struct vg_request *request, int problem, const char *detail)
+{
+    g_autofree char *path = g_strndup(request->uri, strcspn(request->uri, "?"));
+    const struct vg_problem_kind *kind = vg_problem_kind(problem);
+
+    vg_answer_clear(&request->answer);
+    set_text(request, kind->status, PROBLEM_TYPE,
+             vg_problem_text(problem, detail, path, request->request_id));
+    if (kind->status == 503)
+        request->answer.retry_after_s = RETRY_S;
+}
+
+void
+vg_answer_problem(struct vg_request *request, int problem, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_autofree char *detail = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    answer_problem(request, problem, detail);
+}
+
+void
+vg_answer_error(struct vg_request *request, GError *take_err)
+{
+    answer_problem(request, vg_problem_of(take_err), take_err ? take_err->message : "unknown");
+    g_clear_error(&take_err);
+}
+
+void
+vg_answer_json(struct vg_request *request, unsigned status, json_object *take_object)
+{
+    set_text(request, status, JSON_TYPE, vg_json_to_text(take_object, false));
+    json_object_put(take_object);
+}
+
+void
+vg_answer_fixed(struct vg_request *request, const char *type, const char *text, size_t size)
+{
+    request->answer.status = 200;
+    request->answer.type = type;
+    request->answer.fixed = text;
+    request->answer.size = size;
+}
+
+void
+vg_view_etag(const vg_view *view, char ret[VG_ETAG_LEN])
+{
+    g_snprintf(ret, VG_ETAG_LEN, "\"%s-%" PRIu64 "\"", view->boot_id, view->seq);
+}
+
+bool
+vg_answer_not_modified(struct vg_request *request, const char *etag)
+{
+    g_strlcpy(request->answer.etag, etag, VG_ETAG_LEN);
+    if (!request->if_none_match || !vg_parse_etag_match(request->if_none_match, etag))
+        return false;
+    request->answer.status = 304;
+    return true;
+}
+
+void
+vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body body)
+{
+    char etag[VG_ETAG_LEN];
+
+    vg_view_etag(take_view, etag);
+    if (vg_answer_not_modified(request, etag)) {
+        vg_view_unref(take_view);
+        return;
+    }
+    /* The text belongs to the view, and nobody writes to it. */
+    vg_answer_fixed(request, JSON_TYPE, NULL, 0);
+    request->answer.body = (char *)vg_view_text(take_view, body, &request->answer.size);
+    request->answer.view = take_view;
+}
+
+static uint64_t
+mix(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+/* Unique, not secret: the kernel's randomness once, then splitmix64. */
+void
+vg_request_id_make(char ret[VG_REQUEST_ID_LEN])
+{
+    static uint64_t seed;
+    static uint64_t count;
+    uint64_t start = __atomic_load_n(&seed, __ATOMIC_RELAXED);
+
+    if (start == 0) {
+        if (getrandom(&start, sizeof(start), GRND_NONBLOCK) != (ssize_t)sizeof(start))
+            start = (uint64_t)vg_clock_realtime_ns();
+        __atomic_store_n(&seed, start | 1, __ATOMIC_RELAXED);
+    }
+    uint64_t n = __atomic_add_fetch(&count, 2, __ATOMIC_RELAXED);
+    uint64_t high = mix(start + n * UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t low = mix(start + (n + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    g_snprintf(ret, VG_REQUEST_ID_LEN, "req-%08x-%04x-4%03x-%04x-%012" PRIx64,
+               (unsigned)(high >> 32), (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xfff,
+               0x8000 | ((unsigned)(low >> 48) & 0x3fff), low & UINT64_C(0xffffffffffff));
+}

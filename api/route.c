@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "api/route.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static const char *const no_params[] = {NULL};
+static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
+static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
+static const char *const preemptions_params[] = {"vm", "limit", NULL};
+static const char *const plans_params[] = {"limit", "marker", NULL};
+static const char *const events_params[] = {"after", "wait", "types", NULL};
+
+const unsigned short vg_route_common_statuses[] = {400, 413, 414, 431, 500, 0};
+
+/* The most wanted first. */
+const struct vg_route vg_routes[] = {
+    {"/v1/vms", false, vg_handle_vms, vms_params, {200, 304}},
+    {"/v1/snapshot", false, vg_handle_snapshot, no_params, {200, 304}},
+    {"/v1/vms/{id}", false, vg_handle_vm, no_params, {200, 304, 404}},
+    {"/v1/host", false, vg_handle_host, no_params, {200, 304}},
+    {"/v1/preemptions", false, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
+    {"/v1/vms/{id}/samples", false, vg_handle_samples, samples_params, {200, 404, 502, 503, 504}},
+    {"/v1/plans", false, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
+    {"/v1/plans",
+     true,
+     vg_handle_make_plan,
+     no_params,
+     {200, 201, 403, 409, 415, 422, 429, 502, 503, 504}},
+    {"/v1/plans/{id}", false, vg_handle_plan, no_params, {200, 404, 502, 503, 504}},
+    {"/v1/events", false, vg_handle_events, events_params, {200, 503}},
+    {"/metrics", false, vg_handle_metrics, no_params, {200}},
+    {"/readyz", false, vg_handle_readiness, no_params, {200, 503}},
+    {"/healthz", false, vg_handle_health, no_params, {200}},
+    {"/v1", false, vg_handle_version, no_params, {200}},
+    {"/v1/openapi.json", false, vg_handle_openapi, no_params, {200}},
+    {"/", false, vg_handle_versions, no_params, {200}},
+};
+const size_t vg_n_routes = G_N_ELEMENTS(vg_routes);
+
+/* Does the path match the pattern? *ret_segment: where its {id} is. */
+static bool
+path_matches(const char *pattern, const char *path, size_t size, const char **ret_segment,
+             size_t *ret_segment_size)
+{
+    const char *hole = strchr(pattern, '{');
+    size_t before = hole ? (size_t)(hole - pattern) : strlen(pattern);
+
+    if (size < before || memcmp(path, pattern, before) != 0)
+        return false;
+    if (!hole)
+        return size == before;
+    const char *after = strchr(hole, '}') + 1;
+    const char *slash = memchr(path + before, '/', size - before);
+    size_t segment = slash ? (size_t)(slash - path) - before : size - before;
+    *ret_segment = path + before;
+    *ret_segment_size = segment;
+    return segment > 0 && size - before - segment == strlen(after) &&
+           memcmp(path + before + segment, after, strlen(after)) == 0;
+}
+
+static bool
+method_matches(const struct vg_route *route, const char *method)
+{
+    if (route->post)
+        return strcmp(method, "POST") == 0;
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
+static char *
+decode_segment(const char *segment, size_t size, GError **err)
+{
+    char *id = vg_parse_percent(segment, size, err);
+
+    if (id && strlen(id) > VG_SEGMENT_MAX) {
+        vg_error(err, VG_E_INVALID, "the id has more than %d bytes", VG_SEGMENT_MAX);
+        g_clear_pointer(&id, g_free);
+    }
+    return id;
+}
+
+enum vg_match
+vg_route_find(const char *path, size_t size, const char *method, const struct vg_route **ret_route,
+              char **ret_id, char **ret_allow, GError **err)
+{
+    const char *segment = NULL;
+    size_t segment_size = 0;
+    const struct vg_route *found = NULL;
+    bool gets = false;
+    bool posts = false;
+
+    if (size == strlen("/v1/") && memcmp(path, "/v1/", size) == 0)
+        size--;
+    for (size_t i = 0; i < vg_n_routes && !found; i++) {
+        const struct vg_route *route = &vg_routes[i];
+        segment = NULL;
+        if (!path_matches(route->path, path, size, &segment, &segment_size))
+            continue;
+        gets = gets || !route->post;
+        posts = posts || route->post;
+        if (method_matches(route, method))
+            found = route;
+    }
+    if (!gets && !posts)
+        return VG_MATCH_NO_PATH;
+    *ret_route = found;
+    if (!found) {
+        *ret_allow = g_strconcat(gets ? "GET, HEAD, " : "", posts ? "POST, " : "", "OPTIONS", NULL);
+        return strcmp(method, "OPTIONS") == 0 ? VG_MATCH_FOUND : VG_MATCH_NO_METHOD;
+    }
+    if (segment) {
+        *ret_id = decode_segment(segment, segment_size, err);
+        if (!*ret_id)
+            return VG_MATCH_INVALID;
+    }
+    return VG_MATCH_FOUND;
+}

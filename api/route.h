@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of what is served. It says the same as schema/api/openapi.yaml; a test compares them.
+ */
+#ifndef VG_API_ROUTE_H
+#define VG_API_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <glib.h>
+
+#include "api/request.h"
+
+#define VG_ROUTE_STATUSES_MAX 16
+#define VG_SEGMENT_MAX        255 /* bytes of a decoded {id} */
+
+struct vg_route {
+    const char *path; /* "/v1/vms/{id}" */
+    bool post;        /* else GET and HEAD */
+    vg_handler *handler;
+    const char *const *params;                      /* names, NULL-terminated */
+    unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* beyond those of every route; 0 at the end */
+};
+
+extern const struct vg_route vg_routes[];
+extern const size_t vg_n_routes;
+
+/* Statuses that every route may answer; 0 at the end. */
+extern const unsigned short vg_route_common_statuses[];
+
+enum vg_match { VG_MATCH_FOUND, VG_MATCH_NO_PATH, VG_MATCH_NO_METHOD, VG_MATCH_INVALID };
+
+/* Finds the route of a raw path (size bytes). *ret_id: the decoded {id}, the caller frees it, or
+ * NULL. INVALID: *err. NO_METHOD, and FOUND for OPTIONS, where *ret_route is NULL: *ret_allow, the
+ * caller frees it. */
+enum vg_match vg_route_find(const char *path, size_t size, const char *method,
+                            const struct vg_route **ret_route, char **ret_id, char **ret_allow,
+                            GError **err);
+
+/* The handlers. */
+vg_handler vg_handle_versions;
+vg_handler vg_handle_version;
+vg_handler vg_handle_openapi;
+vg_handler vg_handle_health;
+vg_handler vg_handle_readiness;
+vg_handler vg_handle_metrics;
+vg_handler vg_handle_host;
+vg_handler vg_handle_vms;
+vg_handler vg_handle_vm;
+vg_handler vg_handle_samples;
+vg_handler vg_handle_preemptions;
+vg_handler vg_handle_snapshot;
+vg_handler vg_handle_list_plans;
+vg_handler vg_handle_make_plan;
+vg_handler vg_handle_plan;
+vg_handler vg_handle_events;
+
+#endif

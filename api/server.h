@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of the API: what its threads share.
+ */
+#ifndef VG_API_SERVER_H
+#define VG_API_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "api/request.h"
+#include "api/socket.h"
+#include "api/worker.h"
+#include "base/thread.h"
+
+#define VG_URL_MAX          8192
+#define VG_HEADERS_MAX      100
+#define VG_HEADER_BYTES_MAX 16384
+#define VG_HTTP_ROUTES_MAX  31
+#define VG_HTTP_CODES_MAX   20
+#define VG_HEARTBEAT_NS     (15 * VG_NS_PER_S)
+
+struct MHD_Connection;
+struct MHD_Daemon;
+
+/* Counters; atomic. */
+struct vg_http_stats {
+    uint64_t requests[VG_HTTP_ROUTES_MAX + 1][VG_HTTP_CODES_MAX]; /* last row: no route */
+    int64_t connections;
+    int64_t streams;
+    int64_t active; /* requests whose first line is there and that are not answered */
+    uint64_t jobs_refused;
+    uint64_t writes_refused; /* 403 and 429 */
+};
+
+/* Status number i, 0 at the end; what is not in it is counted as 500. */
+extern const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1];
+
+/* A connection; alive from libmicrohttpd's notice of it to its end. */
+struct vg_conn {
+    vg_api *api;
+    int fd;
+    int64_t deadline_ns; /* atomic, monotonic: the request must have come by then; 0: it has */
+    GList link;
+};
+
+/* Somebody who waits for events: a stream, or a poll. */
+struct vg_wait {
+    vg_api *api;
+    struct MHD_Connection *connection;
+    bool suspended;
+    int64_t deadline_ns; /* monotonic: of the next heartbeat, or the end of the poll */
+    uint64_t at;         /* number of the event that was the last */
+    uint64_t lost;       /* poll: events that were gone before they could be told */
+    char *types;         /* NULL: all */
+    GString *out;        /* of a stream: not yet sent ... */
+    size_t sent;         /* ... but for this much */
+    GList link;          /* in api->waits */
+};
+
+struct vg_api {
+    struct vg_api_limits limits; /* atomic members */
+    const struct vg_backend *backend;
+    vg_event_log *events;
+    const char *boot_id;
+    vg_socket *socket;
+    struct MHD_Daemon *daemon;
+    vg_worker *worker;
+    struct vg_http_stats stats;
+    pthread_mutex_t lock; /* of what follows; taken before that of the event log */
+    pthread_cond_t wake;  /* of the ticker */
+    bool stopping;
+    GQueue waits;       /* struct vg_wait */
+    GQueue conns;       /* struct vg_conn */
+    GHashTable *writes; /* uid -> struct vg_write_budget */
+    vg_thread *ticker;
+};
+
+#define VG_API_LIMIT(api, member) __atomic_load_n(&(api)->limits.member, __ATOMIC_RELAXED)
+
+/* api/connect.c: connections, and the thread `api-tick` for what has a deadline. */
+struct vg_conn *vg_conn_new(vg_api *api, int fd);
+void vg_conn_free(struct vg_conn *conn);
+void vg_conn_expect_request(struct vg_conn *conn);
+void vg_conn_has_request(struct vg_conn *conn);
+int vg_ticker_start(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* api/sse.c. begin: NULL if there are too many. */
+struct vg_wait *vg_wait_begin(vg_api *api, uint64_t at, const char *types);
+void vg_wait_free(void *wait);
+/* Bytes written to buffer; 0: suspended; -1: the end. */
+ssize_t vg_stream_read(struct vg_wait *wait, char *buffer, size_t max);
+void vg_waits_wake(void *api); /* all of them: there is an event, or the end */
+/* Resumes those whose time has come; the earliest deadline of the others. With api->lock. */
+int64_t vg_waits_tick(vg_api *api, int64_t now_ns);
+/* Suspends the poll of a request; false: the daemon ends, answer now. */
+bool vg_poll_suspend(struct vg_request *request);
+/* Fills the answer, or false: nothing yet. */
+bool vg_poll_answer(struct vg_request *request, bool force);
+
+/* api/write.c: may this peer write now? Else the answer is set. */
+bool vg_write_allowed(struct vg_request *request, int fd);
+
+#endif

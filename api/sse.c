@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <microhttpd.h>
+
+#include "api/route.h"
+#include "api/server.h"
+#include "base/clock.h"
+#include "base/json.h"
+
+#define POLL_ITEMS_MAX 1000
+#define POLL_WAIT_MAX  60
+#define LOOK_MAX       4096 /* events that a stream skips at once, because it does not want them */
+#define RETRY_S        5
+
+static const char stream_type[] = "text/event-stream";
+
+struct vg_wait *
+vg_wait_begin(vg_api *api, uint64_t at, const char *types)
+{
+    VG_LOCK_SCOPE(&api->lock);
+    if (api->stopping || g_queue_get_length(&api->waits) >= VG_API_LIMIT(api, streams))
+        return NULL;
+    struct vg_wait *wait = g_new0(struct vg_wait, 1);
+    wait->api = api;
+    wait->at = at;
+    wait->types = g_strdup(types);
+    wait->out = g_string_new(NULL);
+    wait->deadline_ns = vg_clock_monotonic_ns() + VG_HEARTBEAT_NS;
+    wait->link.data = wait;
+    g_queue_push_tail_link(&api->waits, &wait->link);
+    __atomic_store_n(&api->stats.streams, g_queue_get_length(&api->waits), __ATOMIC_RELAXED);
+    return wait;
+}
+
+void
+vg_wait_free(void *data)
+{
+    struct vg_wait *wait = data;
+
+    if (!wait)
+        return;
+    vg_api *api = wait->api;
+    VG_LOCK_SCOPE(&api->lock);
+    g_queue_unlink(&api->waits, &wait->link);
+    __atomic_store_n(&api->stats.streams, g_queue_get_length(&api->waits), __ATOMIC_RELAXED);
+    g_string_free(wait->out, TRUE);
+    g_free(wait->types);
+    g_free(wait);
+}
+
+/* With api->lock. */
+static void
+resume(struct vg_wait *wait)
+{
+    if (!wait->suspended)
+        return;
+    wait->suspended = false;
+    MHD_resume_connection(wait->connection);
+}
+
+void
+vg_waits_wake(void *data)
+{
+    vg_api *api = data;
+
+    VG_LOCK_SCOPE(&api->lock);
+    for (GList *link = api->waits.head; link; link = link->next)
+        resume(link->data);
+}
+
+int64_t
+vg_waits_tick(vg_api *api, int64_t now_ns)
+{
+    int64_t next = INT64_MAX;
+
+    for (GList *link = api->waits.head; link; link = link->next) {
+        struct vg_wait *wait = link->data;
+        if (!wait->suspended)
+            continue;
+        if (now_ns >= wait->deadline_ns)
+            resume(wait);
+        else
+            next = MIN(next, wait->deadline_ns);
+    }
+    return next;
+}
+
+/* With api->lock, on the thread of the connection. */
+static void
+suspend(struct vg_wait *wait)
+{
+    wait->suspended = true;
+    MHD_suspend_connection(wait->connection);
+    /* Its deadline may be the next one. */
+    pthread_cond_signal(&wait->api->wake);
+}
+
+static void
+append_gap(struct vg_wait *wait, const char *boot_id, const char *reason, int64_t lost)
+{
+    g_autoptr(json_object) object = json_object_new_object();
+
+    vg_json_add_string(object, "reason", reason);
+    if (lost >= 0)
+        vg_json_add_int64(object, "lost", lost);
+    else
+        vg_json_add(object, "lost", NULL);
+    g_autofree char *text = vg_json_to_text(object, false);
+    g_string_append_printf(wait->out, "id: %s-%" PRIu64 "\nevent: gap\ndata: %s\n", boot_id,
+                           wait->at, text);
+}
+
+/* Adds the next event that is wanted, after what was lost before it; false: there is none. */
+static bool
+append_event(struct vg_wait *wait)
+{
+    struct vg_logged_event event;
+    uint64_t lost;
+
+    for (int i = 0; i < LOOK_MAX; i++) {
+        if (!vg_event_log_next(wait->api->events, wait->at, &event, &lost))
+            return wait->out->len > 0;
+        g_autofree char *data = event.data;
+        if (lost > 0) {
+            wait->at = event.seq - 1;
+            append_gap(wait, wait->api->boot_id, "overrun", (int64_t)lost);
+            g_string_append_c(wait->out, '\n');
+        }
+        wait->at = event.seq;
+        if (wait->types && !vg_parse_in_list(wait->types, event.type))
+            continue;
+        g_string_append_printf(wait->out, "id: %s-%" PRIu64 "\nevent: %s\ndata: %s\n\n",
+                               wait->api->boot_id, event.seq, event.type, data);
+        return true;
+    }
+    return wait->out->len > 0;
+}
+
+ssize_t
+vg_stream_read(struct vg_wait *wait, char *buffer, size_t max)
+{
+    vg_api *api = wait->api;
+
+    VG_LOCK_SCOPE(&api->lock);
+    if (wait->sent == wait->out->len) {
+        int64_t now = vg_clock_monotonic_ns();
+        g_string_truncate(wait->out, 0);
+        wait->sent = 0;
+        if (api->stopping)
+            return -1;
+        if (!append_event(wait)) {
+            if (now < wait->deadline_ns) {
+                suspend(wait);
+                return 0;
+            }
+            g_string_append(wait->out, ": alive\n\n");
+        }
+        wait->deadline_ns = now + VG_HEARTBEAT_NS;
+    }
+    size_t n = MIN(max, wait->out->len - wait->sent);
+    memcpy(buffer, wait->out->str + wait->sent, n);
+    wait->sent += n;
+    return (ssize_t)n;
+}
+
+bool
+vg_poll_suspend(struct vg_request *request)
+{
+    vg_api *api = request->api;
+    struct vg_wait *wait = request->wait;
+
+    VG_LOCK_SCOPE(&api->lock);
+    if (api->stopping)
+        return false;
+    /* An event may have come since the caller looked; its wake-up found nobody suspended. */
+    if (vg_event_log_newest(api->events) > wait->at) {
+        wait->suspended = true;
+        MHD_suspend_connection(wait->connection);
+        resume(wait);
+        return true;
+    }
+    suspend(wait);
+    return true;
+}
+
+bool
+vg_poll_answer(struct vg_request *request, bool force)
+{
+    struct vg_wait *wait = request->wait;
+    g_autoptr(json_object) items = json_object_new_array();
+    struct vg_logged_event event;
+    uint64_t lost;
+
+    while (json_object_array_length(items) < POLL_ITEMS_MAX &&
+           vg_event_log_next(request->api->events, wait->at, &event, &lost)) {
+        g_autofree char *data = event.data;
+        wait->lost += lost;
+        wait->at = event.seq;
+        if (wait->types && !vg_parse_in_list(wait->types, event.type))
+            continue;
+        json_object *item = json_tokener_parse(data);
+        if (item)
+            json_object_array_add(items, item);
+    }
+    if (json_object_array_length(items) == 0 && wait->lost == 0 && !force &&
+        vg_clock_monotonic_ns() < wait->deadline_ns)
+        return false;
+    json_object *object = json_object_new_object();
+    vg_json_add_string(object, "boot_id", request->api->boot_id);
+    vg_json_add(object, "items", g_steal_pointer(&items));
+    vg_json_add_int64(object, "next", (int64_t)wait->at);
+    vg_json_add_int64(object, "lost", (int64_t)wait->lost);
+    vg_json_add_bool(object, "reset", false);
+    vg_answer_json(request, 200, object);
+    return true;
+}
+
+static void
+answer_reset(struct vg_request *request, uint64_t newest)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "boot_id", request->api->boot_id);
+    vg_json_add(object, "items", json_object_new_array());
+    vg_json_add_int64(object, "next", (int64_t)newest);
+    vg_json_add_int64(object, "lost", 0);
+    vg_json_add_bool(object, "reset", true);
+    vg_answer_json(request, 200, object);
+}
+
+static void
+answer_full(struct vg_request *request)
+{
+    vg_answer_problem(request, VG_E_BUSY,
+                      "there are %" PRId64 " streams and polls of events, which is the limit",
+                      VG_API_LIMIT(request->api, streams));
+    request->answer.retry_after_s = RETRY_S;
+}
+
+static void
+begin_poll(struct vg_request *request, uint64_t after, int64_t wait_s, const char *types)
+{
+    uint64_t newest = vg_event_log_newest(request->api->events);
+    bool head = strcmp(request->method, "HEAD") == 0;
+
+    if (after > newest) {
+        answer_reset(request, newest);
+        return;
+    }
+    request->wait = vg_wait_begin(request->api, after, types);
+    if (!request->wait) {
+        answer_full(request);
+        return;
+    }
+    request->wait->deadline_ns = vg_clock_monotonic_ns() + wait_s * VG_NS_PER_S;
+    vg_poll_answer(request, wait_s == 0 || head);
+}
+
+static void
+begin_stream(struct vg_request *request, const char *types)
+{
+    vg_api *api = request->api;
+    uint64_t newest = vg_event_log_newest(api->events);
+    uint64_t at = newest;
+    const char *gap = NULL;
+    const char *boot_id = api->boot_id;
+
+    if (strcmp(request->method, "HEAD") == 0) {
+        vg_answer_fixed(request, stream_type, "", 0);
+        return;
+    }
+    if (request->last_event_id) {
+        enum vg_event_id kind = vg_parse_event_id(request->last_event_id, boot_id, &at);
+        if (kind == VG_EVENT_ID_RESTART)
+            gap = "restart";
+        else if (kind == VG_EVENT_ID_INVALID || at > newest)
+            gap = "invalid";
+        if (gap)
+            at = newest;
+    }
+    request->wait = vg_wait_begin(api, at, types);
+    if (!request->wait) {
+        answer_full(request);
+        return;
+    }
+    /* The first bytes, so that the client sees at once that it is connected. */
+    g_string_append(request->wait->out, ": connected\n\n");
+    if (gap) {
+        append_gap(request->wait, boot_id, gap, -1);
+        g_string_append_c(request->wait->out, '\n');
+    }
+    request->streaming = true;
+    request->answer.status = 200;
+    request->answer.type = stream_type;
+}
+
+void
+vg_handle_events(struct vg_request *request)
+{
+    const char *types = vg_query_get(&request->query, "types");
+    int64_t after = -1;
+    int64_t wait_s = 0;
+    GError *err = NULL;
+
+    if (vg_query_int(&request->query, "after", 0, VG_JSON_INT_MAX, &after, &err) < 0 ||
+        vg_query_int(&request->query, "wait", 0, POLL_WAIT_MAX, &wait_s, &err) < 0 ||
+        (types && vg_parse_types(types, &err) < 0)) {
+        vg_answer_error(request, err);
+        return;
+    }
+    if (after < 0 && vg_query_get(&request->query, "wait"))
+        vg_answer_problem(request, VG_E_INVALID, "wait: only with 'after'");
+    else if (after >= 0)
+        begin_poll(request, (uint64_t)after, wait_s, types);
+    else
+        begin_stream(request, types);
+}

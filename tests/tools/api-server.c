@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The API with a made-up daemon behind it, for tests and benchmarks: three VMs (or N), samples that
+ * follow from their time, plans in memory. Serves until SIGTERM.
+ *     api-server --socket PATH [--mode OCTAL] [--vms N] [--event-ms N] [--view-ms N] [--job-ms N]
+ *                [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
+ *                [--not-ready] [--events N] [--list-routes]
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/route.h"
+#include "base/clock.h"
+#include "base/json.h"
+
+#define BOOT_ID  "0b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
+#define UUID_FMT "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c%04x"
+#define BEGIN_NS INT64_C(1795200000000000000)
+
+struct options {
+    const char *socket;
+    const char *group;
+    unsigned mode;
+    int64_t vms, event_ms, view_ms, job_ms, events;
+    struct vg_api_limits limits;
+    bool not_ready, list_routes;
+};
+
+struct fake {
+    struct options options;
+    pthread_mutex_t lock;
+    vg_view *view;
+    GPtrArray *plans; /* struct vg_saved_plan, oldest first */
+    uint64_t seq;
+};
+
+static void
+fill_figures(struct vg_cpu_figures *cpu, int64_t scale)
+{
+    *cpu = (struct vg_cpu_figures){
+        .observed_ns = 1000 * scale,
+        .run_ns = 600 * scale,
+        .guest_ns = 550 * scale,
+        .preempt_ns = 200 * scale,
+        .wake_wait_ns = 50 * scale,
+        .blocked_ns = 150 * scale,
+        .entries = (uint64_t)scale / 1000,
+        .preemptions = (uint64_t)scale / 2000,
+        .wakeups = (uint64_t)scale / 3000,
+        .blocks = (uint64_t)scale / 3000,
+        .switches_out = (uint64_t)scale / 1200,
+        .exits = {[VG_EXIT_HLT] = (uint64_t)scale / 4000},
+        .clipped = 1,
+    };
+}
+
+static const char *
+vm_name(int64_t i, char buf[32])
+{
+    static const char *const names[] = {"alpha", "beta", "gamma/\"x\" \xc3\xa4"};
+
+    if (i < (int64_t)G_N_ELEMENTS(names))
+        return names[i];
+    g_snprintf(buf, 32, "vm-%05" PRId64, i);
+    return buf;
+}
+
+static void
+add_sample(struct vg_window *window, int64_t i, int64_t n, int64_t scale)
+{
+    struct vg_vm_sample sample;
+    char name[32];
+
+    vg_vm_sample_init(&sample);
+    sample.id = (uint32_t)i;
+    sample.pid = (int32_t)(1000 + i);
+    g_strlcpy(sample.name, vm_name(i, name), sizeof(sample.name));
+    if (i != 1)
+        g_snprintf(sample.uuid, sizeof(sample.uuid), UUID_FMT, (unsigned)i);
+    sample.guest_known = true;
+    sample.gpu_known = i == 0;
+    sample.gpu_active_ns = i == 0 ? 400 * scale : 0;
+    fill_figures(&sample.cpu, scale * (i + 1));
+    for (int32_t k = 0; k < 2; k++) {
+        struct vg_vcpu_sample vcpu = {.tid = (int32_t)(2000 + 2 * i + k), .index = k};
+        fill_figures(&vcpu.cpu, scale * (i + 1) / 2);
+        g_array_append_val(sample.vcpus, vcpu);
+        int32_t cpu = (int32_t)(i % 8) + k;
+        g_array_append_val(sample.cpus, cpu);
+    }
+    struct vg_lost_to by_vm = {.kind = VG_AGGRESSOR_VM,
+                               .vm_id = (uint32_t)((i + 1) % n),
+                               .ns = 150 * scale * (i + 1),
+                               .vcpu_ns = 100 * scale * (i + 1),
+                               .emulator_ns = 50 * scale * (i + 1),
+                               .count = 7};
+    struct vg_lost_to by_self = {
+        .kind = VG_AGGRESSOR_SELF, .ns = 60 * scale, .vcpu_ns = 60 * scale, .count = 2};
+    struct vg_lost_to by_kernel = {.kind = VG_AGGRESSOR_HOST_KERNEL, .ns = 40 * scale, .count = 3};
+    if (n > 1)
+        g_array_append_val(sample.lost_to, by_vm);
+    g_array_append_val(sample.lost_to, by_self);
+    g_array_append_val(sample.lost_to, by_kernel);
+    if (i == 0) {
+        struct vg_gpu_sample gpu = {.device = "0000:41:00.0",
+                                    .engine = "rcs0",
+                                    .requests = 120,
+                                    .busy_ns = 300 * scale,
+                                    .exec_ns = 320 * scale,
+                                    .wait_ns = 90 * scale,
+                                    .latency_p50_ns = 1000000,
+                                    .latency_p95_ns = 2000000,
+                                    .latency_p99_ns = 3000000,
+                                    .queue_len_avg = 0.5,
+                                    .queue_len_max = 4};
+        g_array_append_val(sample.gpus, gpu);
+    }
+    g_array_append_val(window->vms, sample);
+}
+
+static void
+add_snapshot_vm(struct vg_snap_host *host, int64_t i, int64_t n)
+{
+    char name[32];
+    char other[32];
+    struct vg_snap_vm *vm = vg_snap_host_add_vm(host, vm_name(i, name));
+
+    if (i != 1)
+        vm->uuid = g_strdup_printf(UUID_FMT, (unsigned)i);
+    vm->pid = 1000 + i;
+    vm->vcpus = 2;
+    vm->memory_bytes = INT64_C(1) << 30;
+    vm->vm_class = i == 0 ? VG_CLASS_MIXED : i % 2 ? VG_CLASS_CPU : VG_CLASS_IDLE;
+    vm->cpu_intensity = 1.0 / (double)(i + 1);
+    vm->gpu_intensity = i == 0 ? 0.4 : 0;
+    vm->gpu_known = i == 0;
+    vm->guest_known = true;
+    vm->run_share = 0.6;
+    vm->preempt_share = 0.01 * (double)i;
+    vm->wake_wait_share = 0.05;
+    vm->preemptions_per_s = 12.5;
+    vm->profile.window_ns = VG_NS_PER_S;
+    for (int k = 0; k < 3; k++) {
+        double wanted = 0.5 + 0.1 * k;
+        g_array_append_val(vm->profile.cpu, wanted);
+    }
+    if (n > 1) {
+        struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+        loss->aggressor = g_strdup(vm_name((i + 1) % n, other));
+        loss->share = 0.15;
+        loss->count_per_s = 7;
+        g_ptr_array_add(vm->lost_to, loss);
+    }
+}
+
+static vg_inventory *
+make_inventory(void)
+{
+    vg_inventory *inventory = vg_inventory_new("test-host");
+
+    inventory->uuid = g_strdup("11111111-2222-4333-8444-555555555555");
+    inventory->cpus = 8;
+    inventory->cpu_model = g_strdup("test-cpu");
+    inventory->memory_bytes = INT64_C(64) << 30;
+    inventory->memory_free_bytes = INT64_C(32) << 30;
+    inventory->hypervisor = g_strdup("QEMU 7.2.22");
+    inventory->libvirt_uri = g_strdup("qemu:///system");
+    struct vg_inv_gpu *gpu = vg_inventory_add_gpu(inventory, "0000:41:00.0");
+    gpu->vendor = g_strdup("0x8086");
+    gpu->numa_node = -1;
+    struct vg_inv_mdev_type *type = vg_record_new(&vg_inv_mdev_type_record);
+    type->type = g_strdup("i915-GVTg_V5_4");
+    type->available = 2;
+    g_ptr_array_add(gpu->mdev_types, type);
+    struct vg_inv_mdev *mdev = vg_record_new(&vg_inv_mdev_record);
+    mdev->uuid = g_strdup("99999999-2222-4333-8444-555555555555");
+    mdev->type = g_strdup("i915-GVTg_V5_4");
+    g_ptr_array_add(gpu->mdevs, mdev);
+    struct vg_inv_vm *vm = vg_inventory_add_vm(inventory, "alpha");
+    vm->uuid = g_strdup_printf(UUID_FMT, 0);
+    vm->id = 3;
+    vm->pid = 1000;
+    vm->vcpus = 2;
+    vm->state = VG_DOMAIN_RUNNING;
+    vm->nova_managed = true;
+    vm->nova.name = g_strdup("web-1");
+    struct vg_inv_device *device = vg_record_new(&vg_inv_device_record);
+    device->kind = g_strdup("mdev");
+    device->address = g_strdup("99999999-2222-4333-8444-555555555555");
+    device->is_gpu = true;
+    g_ptr_array_add(vm->devices, device);
+    struct vg_inv_vcpu *vcpu = vg_record_new(&vg_inv_vcpu_record);
+    vcpu->tid = 2000;
+    g_ptr_array_add(vm->threads, vcpu);
+    return inventory;
+}
+
+static vg_view *
+make_view(struct fake *fake)
+{
+    vg_view *view = vg_view_new();
+    int64_t n = fake->options.vms;
+
+    view->seq = ++fake->seq;
+    view->boot_id = BOOT_ID;
+    view->made_ns = vg_clock_realtime_ns();
+    view->started_ns = BEGIN_NS;
+    view->window_ns = VG_NS_PER_S;
+    view->windows = view->seq;
+    view->source = g_strdup("procfs");
+    view->confidence = 0.75;
+    view->collector_cost_ns = 120000;
+    view->clock_offset_ns = BEGIN_NS;
+    view->snapshot = vg_snapshot_new(VG_SOURCE_LIVE);
+    view->inventory = make_inventory();
+    struct vg_snap_host *host = vg_snapshot_add_host(view->snapshot, "test-host");
+    host->cpus = 8;
+    vg_window_init(&view->totals, false);
+    vg_window_init(&view->newest, false);
+    view->totals.end_ns = (int64_t)view->seq * VG_NS_PER_S;
+    view->newest.end_ns = view->totals.end_ns;
+    view->newest.begin_ns = view->newest.end_ns - VG_NS_PER_S;
+    for (int64_t i = 0; i < n; i++) {
+        add_snapshot_vm(host, i, n);
+        add_sample(&view->totals, i, n, 1000000 * (int64_t)view->seq);
+        add_sample(&view->newest, i, n, 1000000);
+    }
+    if (vg_snapshot_seal(view->snapshot, NULL) < 0)
+        vg_bug("the made-up snapshot is wrong");
+    return view;
+}
+
+static vg_view *
+get_view(void *data)
+{
+    struct fake *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    return vg_view_ref(fake->view);
+}
+
+static GPtrArray *
+get_status(void *data)
+{
+    struct fake *fake = data;
+    GPtrArray *parts = g_ptr_array_new_with_free_func(vg_part_status_free);
+    bool ready = !fake->options.not_ready;
+
+    g_ptr_array_add(parts, vg_part_status_new("engine", "ok", true, NULL));
+    g_ptr_array_add(parts, vg_part_status_new("store", ready ? "ok" : "failed", ready,
+                                              ready ? NULL : g_strdup("the disk is full")));
+    return parts;
+}
+
+static void
+get_stats(void *data, struct vg_daemon_stats *ret)
+{
+    (void)data;
+    *ret = (struct vg_daemon_stats){
+        .store = {.state = VG_STORE_OK, .committed = 12}, .cpu_s = 1.5, .rss_bytes = 1 << 20};
+}
+
+static void
+work(const struct fake *fake)
+{
+    g_usleep((gulong)fake->options.job_ms * 1000);
+}
+
+/* A window each second since BEGIN_NS. */
+static GArray *
+get_samples(void *data, const struct vg_history_query *query, GError **err)
+{
+    g_autoptr(GArray) rows = vg_history_rows_new();
+    int64_t step = query->step_ns ? query->step_ns : VG_NS_PER_S;
+
+    work(data);
+    if (g_str_has_prefix(query->vm, "fail-")) {
+        vg_error(err, VG_E_IO, "the disk is broken");
+        return NULL;
+    }
+    if (strcmp(query->vm, "beta") != 0 && !g_str_has_prefix(query->vm, "5c9e2c3a-"))
+        return g_steal_pointer(&rows);
+    int64_t from = MAX(query->since_ns, BEGIN_NS);
+    for (int64_t end = (from / step + 1) * step; end <= query->until_ns; end += step) {
+        struct vg_history_row *row = vg_history_add_row(rows);
+        row->begin_ns = end - step;
+        row->end_ns = end;
+        row->windows = step / VG_NS_PER_S;
+        row->guest_known = true;
+        fill_figures(&row->cpu, step / 1000);
+        struct vg_history_loss loss = {.aggressor = "rest", .ns = 1000, .count = 1};
+        g_array_append_val(row->lost_to, loss);
+        if (rows->len >= VG_HISTORY_ROWS_MAX)
+            break;
+    }
+    return g_steal_pointer(&rows);
+}
+
+static struct vg_saved_plan *
+copy_plan(const struct vg_saved_plan *plan, bool with_text)
+{
+    struct vg_saved_plan *copy = g_new0(struct vg_saved_plan, 1);
+
+    copy->id = g_strdup(plan->id);
+    copy->made_ns = plan->made_ns;
+    copy->verdict = g_strdup(plan->verdict);
+    copy->text = with_text ? g_strdup(plan->text) : NULL;
+    return copy;
+}
+
+static struct vg_saved_plan *
+find_plan(struct fake *fake, const char *id)
+{
+    for (guint i = 0; i < fake->plans->len; i++) {
+        struct vg_saved_plan *plan = fake->plans->pdata[i];
+        if (strcmp(plan->id, id) == 0)
+            return plan;
+    }
+    return NULL;
+}
+
+static vg_plan *
+make_plan(void *data, const vg_view *view, const char *rule, GError **err)
+{
+    struct fake *fake = data;
+    g_autoptr(vg_plan) plan = vg_plan_new();
+
+    work(fake);
+    if (rule && strcmp(rule, "complement") != 0 && strcmp(rule, "paper-threshold") != 0) {
+        vg_error(err, VG_E_NOT_FOUND, "there is no rule '%s': complement, paper-threshold", rule);
+        return NULL;
+    }
+    plan->input_hash = vg_snapshot_hash(view->snapshot);
+    plan->config_hash = g_strdup("0000");
+    plan->rule = g_strdup(rule ? rule : "complement");
+    plan->verdict = VG_PLAN_NOTHING_TO_DO;
+    vg_plan_add_why(plan, "this is a test");
+    vg_plan_set_id(plan);
+    VG_LOCK_SCOPE(&fake->lock);
+    if (!find_plan(fake, plan->id)) {
+        struct vg_saved_plan *saved = g_new0(struct vg_saved_plan, 1);
+        g_autoptr(json_object) object = vg_plan_to_json(plan);
+        saved->id = g_strdup(plan->id);
+        saved->made_ns = vg_clock_realtime_ns();
+        saved->verdict = g_strdup(vg_plan_verdict_names[plan->verdict]);
+        saved->text = vg_json_to_text(object, false);
+        g_ptr_array_add(fake->plans, saved);
+    }
+    return g_steal_pointer(&plan);
+}
+
+static struct vg_saved_plan *
+read_plan(void *data, const char *id, GError **err)
+{
+    struct fake *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    const struct vg_saved_plan *plan = find_plan(fake, id);
+    if (plan)
+        return copy_plan(plan, true);
+    vg_error(err, VG_E_NOT_FOUND, "there is no plan '%s'", id);
+    return NULL;
+}
+
+static GPtrArray *
+list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
+{
+    struct fake *fake = data;
+    GPtrArray *plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);
+
+    (void)err;
+    VG_LOCK_SCOPE(&fake->lock);
+    for (guint i = fake->plans->len; i > 0 && plans->len < limit; i--) {
+        const struct vg_saved_plan *plan = fake->plans->pdata[i - 1];
+        if (plan->made_ns < before_ns)
+            g_ptr_array_add(plans, copy_plan(plan, false));
+    }
+    return plans;
+}
+
+static void
+list_routes(void)
+{
+    for (size_t i = 0; i < vg_n_routes; i++) {
+        const struct vg_route *route = &vg_routes[i];
+        printf("%s %s", route->post ? "POST" : "GET", route->path);
+        for (size_t k = 0; vg_route_common_statuses[k]; k++)
+            printf(" %u", vg_route_common_statuses[k]);
+        for (size_t k = 0; k < VG_ROUTE_STATUSES_MAX && route->statuses[k]; k++)
+            printf(" %u", route->statuses[k]);
+        for (size_t k = 0; route->params[k]; k++)
+            printf(" %s", route->params[k]);
+        printf("\n");
+    }
+}
+
+static bool
+parse_options(int argc, char **argv, struct options *o)
+{
+    const struct {
+        const char *name;
+        int64_t *value;
+    } numbers[] = {
+        {"--vms", &o->vms},
+        {"--event-ms", &o->event_ms},
+        {"--view-ms", &o->view_ms},
+        {"--job-ms", &o->job_ms},
+        {"--events", &o->events},
+        {"--connections", &o->limits.connections},
+        {"--streams", &o->limits.streams},
+        {"--body", &o->limits.body_bytes},
+        {"--writes", &o->limits.writes_per_min},
+        {"--idle-ms", &o->limits.idle_ns},
+    };
+
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        bool known = true;
+        if (strcmp(argv[i], "--list-routes") == 0)
+            o->list_routes = true;
+        else if (strcmp(argv[i], "--not-ready") == 0)
+            o->not_ready = true;
+        else if (strcmp(argv[i], "--socket") == 0 && more)
+            o->socket = argv[++i];
+        else if (strcmp(argv[i], "--group") == 0 && more)
+            o->group = argv[++i];
+        else if (strcmp(argv[i], "--mode") == 0 && more)
+            o->mode = (unsigned)strtoul(argv[++i], NULL, 8);
+        else
+            known = false;
+        for (size_t k = 0; !known && more && k < G_N_ELEMENTS(numbers); k++) {
+            if (strcmp(argv[i], numbers[k].name) == 0) {
+                *numbers[k].value = strtoll(argv[++i], NULL, 10);
+                if (numbers[k].value == &o->limits.idle_ns)
+                    o->limits.idle_ns *= VG_NS_PER_MS;
+                known = true;
+            }
+        }
+        if (!known)
+            return false;
+    }
+    return o->socket || o->list_routes;
+}
+
+static void
+add_event(vg_event_log *log, const struct fake *fake, int64_t n)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_int64(object, "n", n);
+    vg_json_add_int64(object, "vms", fake->options.vms);
+    vg_event_log_add(log, n % 4 == 3 ? "vm" : "window", object);
+}
+
+/* Events and views at their times, until SIGTERM. SIGUSR1: one event now. */
+static void
+serve(struct fake *fake, vg_event_log *log, const sigset_t *signals)
+{
+    int64_t count = fake->options.events;
+    int64_t begin = vg_clock_monotonic_ns();
+    int64_t events = 0;
+    int64_t views = 0;
+
+    for (int sig = 0; sig != SIGTERM && sig != SIGINT;) {
+        struct timespec tick = {.tv_nsec = VG_NS_PER_MS};
+        if (fake->options.event_ms == 0 && fake->options.view_ms == 0)
+            tick = (struct timespec){.tv_sec = 1};
+        sig = sigtimedwait(signals, NULL, &tick);
+        int64_t ms = (vg_clock_monotonic_ns() - begin) / VG_NS_PER_MS;
+        if (sig == SIGUSR1)
+            add_event(log, fake, count++);
+        for (; fake->options.event_ms && events < ms / fake->options.event_ms; events++)
+            add_event(log, fake, count++);
+        if (fake->options.view_ms && views < ms / fake->options.view_ms) {
+            views = ms / fake->options.view_ms;
+            vg_view *view = make_view(fake);
+            pthread_mutex_lock(&fake->lock);
+            vg_view *old = fake->view;
+            fake->view = view;
+            pthread_mutex_unlock(&fake->lock);
+            vg_view_unref(old);
+        }
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    struct fake fake = {.options = {.mode = 0660,
+                                    .vms = 3,
+                                    .limits = {.connections = 64,
+                                               .streams = 4,
+                                               .body_bytes = 1024,
+                                               .idle_ns = 60 * VG_NS_PER_S,
+                                               .writes_per_min = 1000}}};
+    sigset_t signals;
+    g_autoptr(GError) err = NULL;
+
+    if (!parse_options(argc, argv, &fake.options)) {
+        fprintf(stderr, "api-server: wrong arguments\n");
+        return 2;
+    }
+    if (fake.options.list_routes) {
+        list_routes();
+        return 0;
+    }
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    pthread_mutex_init(&fake.lock, NULL);
+    fake.plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);
+    fake.view = make_view(&fake);
+    g_autoptr(vg_event_log) log = vg_event_log_new();
+    for (int64_t i = 0; i < fake.options.events; i++)
+        add_event(log, &fake, i);
+    const struct vg_backend backend = {&fake,       get_view,  get_status, get_stats,
+                                       get_samples, make_plan, read_plan,  list_plans};
+    const struct vg_api_options options = {.socket = fake.options.socket,
+                                           .socket_mode = fake.options.mode,
+                                           .socket_group = fake.options.group,
+                                           .limits = fake.options.limits,
+                                           .backend = &backend,
+                                           .events = log};
+    vg_api *api = vg_api_new(&options, &err);
+    if (!api) {
+        fprintf(stderr, "api-server: %s\n", err->message);
+        return err->code == VG_E_CONFLICT ? 5 : 1;
+    }
+    printf("ready\n");
+    fflush(stdout);
+    serve(&fake, log, &signals);
+    vg_api_free(api);
+    vg_view_unref(fake.view);
+    g_ptr_array_unref(fake.plans);
+    pthread_mutex_destroy(&fake.lock);
+    return 0;
+}
