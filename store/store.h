@@ -42,6 +42,7 @@ struct vg_store_options {
     int64_t memory_windows; /* newest windows kept in memory */
     bool log_commits;       /* `window committed` is logged at info, else at debug */
     const char *vfs;        /* sqlite VFS to use, for tests; NULL: the default */
+    int64_t retry_ns;       /* pause before writing is tried again; 0: a second */
 };
 
 typedef struct vg_store vg_store;

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-collect.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "store/store-dir.h"
+#include "store/store-row.h"
+
+static void *
+key_of(int64_t number)
+{
+    return (void *)(intptr_t)number;
+}
+
+static bool
+too_many(const struct vg_store_reading *r)
+{
+    return g_hash_table_size(r->by_time) > VG_HISTORY_ROWS_MAX;
+}
+
+/* ---- files ---- */
+
+/* NULL: not there, or not readable, which is noted. */
+static struct vg_store_file *
+open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
+{
+    GError *error = NULL;
+    struct vg_store_file *file = vg_store_pool_get(r->pool, kind, stamp, VG_STORE_READ, &error);
+
+    /* Of a newer version: it may come back to life with that, here it does not exist. */
+    if (file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
+        g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || r->failed)
+        g_clear_error(&error);
+    else
+        r->failed = error;
+    return file;
+}
+
+static void
+close_file(struct vg_store_reading *r, struct vg_store_file *file, int status, GError *take_error)
+{
+    vg_store_pool_put(r->pool, file, status != 0);
+    if (r->failed)
+        g_clear_error(&take_error);
+    else
+        r->failed = take_error;
+}
+
+void
+vg_store_each_file(struct vg_store_reading *r, enum vg_store_kind kind,
+                   const struct vg_store_range *range, bool newest_first, vg_store_on_file *call,
+                   void *data)
+{
+    GError *error = NULL;
+    g_autoptr(GArray) stamps =
+        vg_store_dir_list(r->directory, kind, range->from_ns, range->to_ns, &error);
+
+    for (guint i = 0; i < stamps->len; i++) {
+        guint at = newest_first ? stamps->len - 1 - i : i;
+        struct vg_store_file *file = open_file(r, kind, g_array_index(stamps, int64_t, at));
+        GError *problem = NULL;
+        if (file)
+            close_file(r, file, call(r, file, data, &problem), problem);
+    }
+    if (r->failed)
+        g_clear_error(&error);
+    else
+        r->failed = error;
+}
+
+/* ---- buckets ---- */
+
+static struct vg_store_bucket *
+need_bucket(struct vg_store_reading *r, int64_t end_ns)
+{
+    int64_t number =
+        r->query->step_ns > 0 ? vg_store_period_end(end_ns, r->query->step_ns) : end_ns;
+
+    if (r->counting) {
+        g_hash_table_add(r->by_time, key_of(number));
+        return NULL;
+    }
+    guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->by_time, key_of(number)));
+    if (index == 0) {
+        struct vg_store_bucket bucket = {.row.begin_ns = INT64_MAX, .row.end_ns = INT64_MIN};
+        g_array_append_val(r->buckets, bucket);
+        index = r->buckets->len;
+        g_hash_table_insert(r->by_time, key_of(number), GUINT_TO_POINTER(index));
+    }
+    return &g_array_index(r->buckets, struct vg_store_bucket, index - 1);
+}
+
+static void
+add_win(struct vg_store_bucket *bucket, int64_t begin_ns, int64_t end_ns, int64_t lost_events)
+{
+    bucket->row.begin_ns = MIN(bucket->row.begin_ns, begin_ns);
+    bucket->row.end_ns = MAX(bucket->row.end_ns, end_ns);
+    bucket->row.lost_events += (uint64_t)lost_events;
+}
+
+static void
+add_sample(struct vg_store_bucket *bucket, const struct vg_store_sample *sample)
+{
+    struct vg_history_row *row = &bucket->row;
+
+    if (!bucket->present)
+        row->lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_history_loss));
+    bucket->present = true;
+    row->windows += sample->windows;
+    row->guest_known = row->guest_known || (sample->flags & VG_SAMPLE_GUEST_KNOWN);
+    row->gpu_known = row->gpu_known || (sample->flags & VG_SAMPLE_GPU_KNOWN);
+    row->gpu_active_ns += sample->gpu_active_ns;
+    vg_cpu_figures_add(&row->cpu, &sample->cpu);
+}
+
+static void
+add_loss(struct vg_store_bucket *bucket, const char *aggressor, int64_t ns, uint64_t count)
+{
+    GArray *losses = bucket->row.lost_to;
+
+    for (guint i = 0; i < losses->len; i++) {
+        struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, i);
+        if (strcmp(loss->aggressor, aggressor) != 0)
+            continue;
+        loss->ns += ns;
+        loss->count += count;
+        return;
+    }
+    g_array_set_size(losses, losses->len + 1);
+    struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, losses->len - 1);
+    g_strlcpy(loss->aggressor, aggressor, sizeof(loss->aggressor));
+    loss->ns = ns;
+    loss->count = count;
+}
+
+/* ---- windows in memory ---- */
+
+/* Any of them that overlaps begin < t <= end? They are many only while the disk does not work. */
+static bool
+in_memory(const struct vg_store_reading *r, int64_t begin_ns, int64_t end_ns)
+{
+    guint low = 0, high = r->windows->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+        if (g_array_index(r->windows, struct vg_store_window *, mid)->end_ns > begin_ns)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return low < r->windows->len &&
+           g_array_index(r->windows, struct vg_store_window *, low)->begin_ns < end_ns;
+}
+
+/* Keeps them by end; a later one replaces what it overlaps. */
+static void
+take_window(struct vg_store_reading *r, struct vg_store_window *window)
+{
+    guint at = r->windows->len;
+
+    while (at > 0 &&
+           g_array_index(r->windows, struct vg_store_window *, at - 1)->end_ns > window->begin_ns) {
+        if (g_array_index(r->windows, struct vg_store_window *, at - 1)->begin_ns < window->end_ns)
+            g_array_remove_index(r->windows, at - 1);
+        at--;
+    }
+    g_array_insert_val(r->windows, at, window);
+}
+
+int
+vg_store_slot_of(const struct vg_store_window *window, const char *vm)
+{
+    for (guint i = 0; i < window->cast->n_slots; i++) {
+        if (strcmp(window->cast->slots[i].key, vm) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void
+add_window(struct vg_store_reading *r, const struct vg_store_window *window)
+{
+    struct vg_store_bucket *bucket = need_bucket(r, window->end_ns);
+    struct vg_store_cursor cursor = {window->packed};
+    struct vg_store_sample sample;
+    int slot = vg_store_slot_of(window, r->query->vm);
+
+    if (!bucket)
+        return;
+    add_win(bucket, window->begin_ns, window->end_ns, (int64_t)window->lost_events);
+    if (slot < 0)
+        return;
+    g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
+    for (int i = 0; i <= slot; i++)
+        vg_store_window_next(&cursor, &sample, losses);
+    add_sample(bucket, &sample);
+    for (guint i = 0; i < losses->len; i++) {
+        const struct vg_store_loss *loss = &g_array_index(losses, struct vg_store_loss, i);
+        add_loss(bucket, vg_store_window_aggressor(window, loss->aggressor), loss->ns, loss->count);
+    }
+}
+
+static void
+add_windows(struct vg_store_reading *r)
+{
+    for (guint i = 0; i < r->windows->len && !too_many(r); i++) {
+        const struct vg_store_window *window =
+            g_array_index(r->windows, struct vg_store_window *, i);
+        if (window->end_ns > r->whole.from_ns && window->end_ns <= r->whole.to_ns)
+            add_window(r, window);
+    }
+}
+
+/* ---- what is on disk ---- */
+
+/* Names of aggressors of one file, by id. */
+static const char *
+aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError **err)
+{
+    const char *name = g_hash_table_lookup(names, key_of(id));
+
+    if (name)
+        return name;
+    sqlite3_stmt *statement = vg_store_file_query(file, VG_SQL_AGGRESSOR_NAME, err, "i", id);
+    int status = statement ? vg_store_file_step(file, statement, err) : -1;
+    if (status < 0)
+        return NULL;
+    char *copy =
+        g_strdup(status > 0 ? (const char *)sqlite3_column_text(statement, 0) : VG_STORE_REST);
+    sqlite3_reset(statement);
+    g_hash_table_insert(names, key_of(id), copy);
+    return copy;
+}
+
+/* One pass over the rows of a kind of file within a range. */
+struct pass {
+    enum vg_store_kind kind;
+    struct vg_store_range range;
+    int64_t covered_ns; /* where the rows used so far end */
+    GArray *gaps;       /* struct vg_store_range: left for what is finer; NULL for windows */
+    int64_t vm;         /* ids in the file that is read; 0: not in it */
+    GHashTable *names;
+};
+
+static int
+read_sample(struct vg_store_file *file, struct pass *pass, struct vg_store_bucket *bucket,
+            int64_t win, GError **err)
+{
+    sqlite3_stmt *statement =
+        vg_store_file_query(file, VG_SQL_SAMPLE_OF_VM, err, "ii", win, pass->vm);
+    int status = statement ? vg_store_file_step(file, statement, err) : -1;
+    struct vg_store_sample sample;
+
+    if (status <= 0)
+        return status;
+    vg_store_row_read_sample(statement, &sample);
+    sqlite3_reset(statement);
+    add_sample(bucket, &sample);
+    statement = vg_store_file_query(file, VG_SQL_LOST_OF_VM, err, "ii", win, pass->vm);
+    status = statement ? 1 : -1;
+    while (status > 0) {
+        status = vg_store_file_step(file, statement, err);
+        if (status <= 0)
+            break;
+        const char *name =
+            aggressor_name(file, pass->names, sqlite3_column_int64(statement, 0), err);
+        if (!name)
+            return -1;
+        add_loss(bucket, name, sqlite3_column_int64(statement, 1),
+                 (uint64_t)sqlite3_column_int64(statement, 2));
+    }
+    return status;
+}
+
+/* Is the row one to use? Then it covers its period. */
+static bool
+use_row(struct vg_store_reading *r, struct pass *pass, int64_t begin_ns, int64_t end_ns)
+{
+    int64_t unit = vg_store_unit_ns(pass->kind);
+
+    if (pass->kind == VG_STORE_WINDOWS)
+        return !in_memory(r, begin_ns, end_ns);
+    int64_t period = vg_store_period_end(end_ns, unit);
+    if (g_hash_table_contains(r->stale[pass->kind], key_of(period)))
+        return false;
+    struct vg_store_range gap = {pass->covered_ns, period - unit};
+    if (gap.from_ns < gap.to_ns)
+        g_array_append_val(pass->gaps, gap);
+    pass->covered_ns = period;
+    return true;
+}
+
+static int
+read_rows(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass, int64_t source,
+          GError **err)
+{
+    sqlite3_stmt *range = vg_store_file_query(file, VG_SQL_WIN_RANGE, err, "iii", source,
+                                              pass->range.from_ns, pass->range.to_ns);
+    int status = range ? 1 : -1;
+    struct vg_store_win win;
+
+    while (status > 0) {
+        status = vg_store_file_step(file, range, err);
+        if (status <= 0)
+            break;
+        vg_store_row_read_win(range, &win);
+        if (!use_row(r, pass, win.begin_ns, win.end_ns))
+            continue;
+        struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
+        if (too_many(r)) {
+            sqlite3_reset(range);
+            return 0;
+        }
+        if (!bucket)
+            continue;
+        add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
+        if (pass->vm > 0 && read_sample(file, pass, bucket, win.id, err) != 0)
+            return -1;
+    }
+    return status;
+}
+
+/* In one read transaction: windows that the writer replaces meanwhile are seen as they were. */
+static int
+read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    struct pass *pass = data;
+
+    if (too_many(r))
+        return 0;
+    if (vg_store_file_run(file, VG_SQL_BEGIN_READ, err, "") != 0)
+        return -1;
+    int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
+    pass->vm = vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
+    pass->names = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    int status = source < 0 || pass->vm < 0 ? -1 : 0;
+    if (source > 0)
+        status = read_rows(r, file, pass, source, err);
+    g_hash_table_unref(pass->names);
+    return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
+}
+
+/* Reads rows of a kind in these ranges; returns what of them it has none for. */
+static GArray *
+read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_ranges)
+{
+    GArray *gaps = g_array_new(FALSE, FALSE, sizeof(struct vg_store_range));
+
+    for (guint i = 0; i < take_ranges->len; i++) {
+        struct vg_store_range range = g_array_index(take_ranges, struct vg_store_range, i);
+        struct pass pass = {
+            .kind = kind, .range = range, .covered_ns = range.from_ns, .gaps = gaps};
+        vg_store_each_file(r, kind, &range, false, read_file, &pass);
+        struct vg_store_range gap = {pass.covered_ns, range.to_ns};
+        if (gap.from_ns < gap.to_ns)
+            g_array_append_val(gaps, gap);
+    }
+    g_array_unref(take_ranges);
+    return gaps;
+}
+
+static void
+read_all(struct vg_store_reading *r)
+{
+    GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct vg_store_range));
+
+    g_array_append_val(ranges, r->whole);
+    for (int kind = VG_STORE_HOURS; kind > VG_STORE_WINDOWS; kind--) {
+        if (r->query->step_ns > 0 && r->query->step_ns % vg_store_unit_ns(kind) == 0)
+            ranges = read_kind(r, kind, ranges);
+    }
+    ranges = read_kind(r, VG_STORE_WINDOWS, ranges);
+    g_array_unref(ranges);
+    add_windows(r);
+}
+
+/* ---- which sums not to use ---- */
+
+static void
+add_stale(struct vg_store_reading *r, enum vg_store_kind kind, int64_t end_ns)
+{
+    for (enum vg_store_kind k = kind; k <= VG_STORE_HOURS; k++)
+        g_hash_table_add(r->stale[k], key_of(vg_store_period_end(end_ns, vg_store_unit_ns(k))));
+}
+
+static int
+read_stale(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
+    sqlite3_stmt *list =
+        source > 0 ? vg_store_file_query(file, VG_SQL_STALE_OF_SOURCE, err, "i", source) : NULL;
+    int status = list ? 1 : source == 0 ? 0 : -1;
+
+    (void)data;
+    while (status > 0) {
+        status = vg_store_file_step(file, list, err);
+        if (status > 0)
+            add_stale(r, file->kind + 1, sqlite3_column_int64(list, 0));
+    }
+    return status;
+}
+
+static void
+find_stale(struct vg_store_reading *r)
+{
+    const int64_t minute = vg_store_unit_ns(VG_STORE_MINUTES);
+
+    if (r->query->step_ns == 0 || r->query->step_ns % minute != 0)
+        return;
+    vg_store_each_file(r, VG_STORE_WINDOWS, &r->whole, false, read_stale, NULL);
+    vg_store_each_file(r, VG_STORE_MINUTES, &r->whole, false, read_stale, NULL);
+    /* All minutes that a window touches: it may replace one that ends in any of them. */
+    for (guint i = 0; i < r->windows->len; i++) {
+        const struct vg_store_window *window =
+            g_array_index(r->windows, struct vg_store_window *, i);
+        int64_t first = MAX(window->begin_ns + 1, r->whole.from_ns);
+        int64_t last = MIN(window->end_ns, r->whole.to_ns);
+        for (int64_t t = first; t <= last; t = vg_store_period_end(t, minute) + 1)
+            add_stale(r, VG_STORE_MINUTES, t);
+        if (first <= last)
+            add_stale(r, VG_STORE_MINUTES, last);
+    }
+}
+
+/* ---- a query ---- */
+
+void
+vg_store_reading_init(struct vg_store_reading *r, const char *directory, vg_store_pool *pool,
+                      const struct vg_history_query *query)
+{
+    int64_t since = CLAMP(query->since_ns, -VG_STORE_TIME_LIMIT, VG_STORE_TIME_LIMIT);
+    int64_t until = CLAMP(query->until_ns, -VG_STORE_TIME_LIMIT, VG_STORE_TIME_LIMIT);
+
+    *r = (struct vg_store_reading){.directory = directory, .pool = pool, .query = query};
+    r->whole.from_ns = query->step_ns > 0 ? vg_store_period_begin(since, query->step_ns) : since;
+    r->whole.to_ns = query->step_ns > 0 ? vg_store_period_end(until, query->step_ns) : until;
+    r->windows = g_array_new(FALSE, FALSE, sizeof(struct vg_store_window *));
+    r->stale[VG_STORE_MINUTES] = g_hash_table_new(NULL, NULL);
+    r->stale[VG_STORE_HOURS] = g_hash_table_new(NULL, NULL);
+    r->by_time = g_hash_table_new(NULL, NULL);
+    r->buckets = g_array_new(FALSE, FALSE, sizeof(struct vg_store_bucket));
+}
+
+void
+vg_store_reading_clear(struct vg_store_reading *r)
+{
+    g_array_unref(r->windows);
+    g_hash_table_unref(r->stale[VG_STORE_MINUTES]);
+    g_hash_table_unref(r->stale[VG_STORE_HOURS]);
+    g_hash_table_unref(r->by_time);
+    g_array_unref(r->buckets);
+}
+
+bool
+vg_store_collect(struct vg_store_reading *r, const GPtrArray *windows)
+{
+    for (guint i = 0; i < windows->len; i++) {
+        struct vg_store_window *window = windows->pdata[i];
+        if (strcmp(window->source, r->source) == 0)
+            take_window(r, window);
+    }
+    find_stale(r);
+    r->counting = true;
+    read_all(r);
+    if (too_many(r))
+        return false;
+    r->counting = false;
+    g_hash_table_remove_all(r->by_time);
+    read_all(r);
+    return true;
+}

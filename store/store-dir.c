@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define LOCK_NAME "lock"
+
+/* Who has the lock, as he wrote it there; 0: he did not. */
+static int
+holder_of(int fd)
+{
+    char text[16] = "";
+
+    return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atoi(text) : 0;
+}
+
+int
+vg_store_dir_lock(const char *directory, GError **err)
+{
+    g_autofree char *path = g_strdup_printf("%s/" LOCK_NAME, directory);
+    char text[16];
+
+    if (mkdir(directory, 0750) != 0 && errno != EEXIST)
+        return vg_error_errno(err, errno, "cannot make the directory '%s'", directory);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd < 0)
+        return vg_error_errno(err, errno, "cannot write '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK)
+            vg_error(err, VG_E_BUSY,
+                     "another vgpud (pid %d) stores in '%s': one of them needs "
+                     "another directory",
+                     holder_of(fd), directory);
+        else
+            vg_error_errno(err, errno, "cannot lock '%s'", path);
+        close(fd);
+        return -1;
+    }
+    /* Only for the message above, so that a full disk does not matter. */
+    int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    (void)!(pwrite(fd, text, (size_t)n, 0) == n && ftruncate(fd, n) == 0);
+    return fd;
+}
+
+bool
+vg_store_dir_is_ours(const char *directory, int lock_fd)
+{
+    g_autofree char *path = g_strdup_printf("%s/" LOCK_NAME, directory);
+    struct stat now, ours;
+
+    return stat(path, &now) == 0 && fstat(lock_fd, &ours) == 0 && now.st_dev == ours.st_dev &&
+           now.st_ino == ours.st_ino;
+}
+
+static int
+compare_stamps(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+GArray *
+vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_ns, int64_t end_ns,
+                  GError **err)
+{
+    GArray *stamps = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    DIR *dir = opendir(directory);
+    enum vg_store_kind found;
+    int64_t stamp;
+
+    if (!dir) {
+        vg_error_errno(err, errno, "cannot read the directory '%s'", directory);
+        return stamps;
+    }
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (vg_store_parse_name(entry->d_name, &found, &stamp) && found == kind &&
+            vg_store_stamp_begin_ns(kind, stamp) <= end_ns &&
+            vg_store_stamp_begin_ns(kind, stamp + 1) > begin_ns)
+            g_array_append_val(stamps, stamp);
+    }
+    closedir(dir);
+    g_array_sort(stamps, compare_stamps);
+    return stamps;
+}
+
+int64_t
+vg_store_dir_bytes(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    int64_t bytes = 0;
+    struct stat status;
+
+    if (!dir)
+        return 0;
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(status.st_mode))
+            bytes += status.st_size;
+    }
+    closedir(dir);
+    return bytes;
+}

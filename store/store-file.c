@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-file.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+/* A reader waits for whoever checkpoints or recovers; the writer tries again in a second anyway. */
+#define BUSY_TIMEOUT_MS 250
+
+/* Negative: KiB. A day file is appended to and read in order, so that few pages are needed. */
+#define CACHE_PRAGMA "PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY"
+
+/* Pages of the log before it is copied into the file: 16 MB, about ten minutes of 100 VMs. */
+#define LOG_PRAGMA                                                                                 \
+ "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000; "                                   \
+ "PRAGMA journal_size_limit = 16777216"
+
+/* ---- errors ---- */
+
+static enum vg_error_code
+code_of(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return VG_E_BUSY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR: /* a table or column of its version is not there */
+        return VG_E_INVALID;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return VG_E_DENIED;
+    default:
+        return VG_E_IO;
+    }
+}
+
+static const char *
+advice(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return "; free space in its file system, or keep fewer days";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return "; is its directory there, and may this user write in it?";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "; another program uses it, end that";
+    case SQLITE_IOERR:
+        return "; look into the kernel's log for errors of the disk";
+    default:
+        return "";
+    }
+}
+
+static int
+set_error(const struct vg_store_file *file, int rc, GError **err)
+{
+    int errnum = file->db ? sqlite3_system_errno(file->db) : 0;
+    bool tell = errnum != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
+
+    return vg_error(err, code_of(rc), "cannot %s '%s': %s%s%s (sqlite error %d)%s",
+                    file->writing ? "write" : "read", file->path,
+                    file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc), tell ? ": " : "",
+                    tell ? g_strerror(errnum) : "", rc, advice(rc));
+}
+
+/* ---- statements ---- */
+
+static sqlite3_stmt *
+statement_of(struct vg_store_file *file, enum vg_sql sql, GError **err)
+{
+    sqlite3_stmt **statement = &file->statements[sql];
+
+    if (*statement)
+        return *statement;
+    int rc = sqlite3_prepare_v3(file->db, vg_sql_text(file->kind, file->version, sql), -1,
+                                SQLITE_PREPARE_PERSISTENT, statement, NULL);
+    if (rc != SQLITE_OK)
+        set_error(file, rc, err);
+    return *statement;
+}
+
+static sqlite3_stmt *
+query(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types, va_list args)
+{
+    sqlite3_stmt *statement = statement_of(file, sql, err);
+
+    if (!statement)
+        return NULL;
+    for (int i = 0; types[i]; i++) {
+        int rc = types[i] == 'i' ? sqlite3_bind_int64(statement, i + 1, va_arg(args, int64_t))
+                                 : sqlite3_bind_text(statement, i + 1, va_arg(args, const char *),
+                                                     -1, SQLITE_STATIC);
+        if (rc != SQLITE_OK) {
+            set_error(file, rc, err);
+            return NULL;
+        }
+    }
+    return statement;
+}
+
+sqlite3_stmt *
+vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types,
+                    ...)
+{
+    va_list args;
+
+    va_start(args, types);
+    sqlite3_stmt *statement = query(file, sql, err, types, args);
+    va_end(args);
+    return statement;
+}
+
+int
+vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err)
+{
+    int rc = sqlite3_step(statement);
+
+    if (rc == SQLITE_ROW)
+        return 1;
+    if (rc == SQLITE_DONE)
+        rc = SQLITE_OK;
+    else
+        set_error(file, rc, err);
+    sqlite3_reset(statement);
+    return rc == SQLITE_OK ? 0 : -1;
+}
+
+int
+vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GError **err)
+{
+    int status = 1;
+
+    while (status > 0)
+        status = vg_store_file_step(file, statement, err);
+    return status;
+}
+
+int
+vg_store_file_run(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types, ...)
+{
+    va_list args;
+
+    va_start(args, types);
+    sqlite3_stmt *statement = query(file, sql, err, types, args);
+    va_end(args);
+    return statement ? vg_store_file_finish(file, statement, err) : -1;
+}
+
+int
+vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
+                  const char *types, ...)
+{
+    va_list args;
+
+    va_start(args, types);
+    sqlite3_stmt *statement = query(file, sql, err, types, args);
+    va_end(args);
+    int status = statement ? vg_store_file_step(file, statement, err) : -1;
+    if (status <= 0)
+        return status;
+    bool there = sqlite3_column_type(statement, 0) != SQLITE_NULL;
+    if (there)
+        *ret = sqlite3_column_int64(statement, 0);
+    sqlite3_reset(statement);
+    return there;
+}
+
+/* ---- names ---- */
+
+static const enum vg_sql find_sql[] = {
+    [VG_NAMES_SOURCE] = VG_SQL_SOURCE_FIND,
+    [VG_NAMES_VM] = VG_SQL_VM_FIND,
+    [VG_NAMES_AGGRESSOR] = VG_SQL_AGGRESSOR_FIND,
+};
+
+int64_t
+vg_store_file_find(struct vg_store_file *file, enum vg_store_names table, const char *key,
+                   GError **err)
+{
+    int64_t id = 0;
+
+    return vg_store_file_get(file, find_sql[table], &id, err, "s", key) < 0 ? -1 : id;
+}
+
+/* What was looked up; the name is that of a VM, to see when it changes. */
+struct known {
+    int64_t id;
+    char name[];
+};
+
+static int64_t
+add_name(struct vg_store_file *file, enum vg_store_names table, const char *key, const char *name,
+         GError **err)
+{
+    int status;
+
+    if (table == VG_NAMES_VM)
+        status = vg_store_file_run(file, VG_SQL_VM_ADD, err, "ss", key, name);
+    else
+        status = vg_store_file_run(
+            file, table == VG_NAMES_SOURCE ? VG_SQL_SOURCE_ADD : VG_SQL_AGGRESSOR_ADD, err, "s",
+            key);
+    return status != 0 ? -1 : sqlite3_last_insert_rowid(file->db);
+}
+
+int64_t
+vg_store_file_need(struct vg_store_file *file, enum vg_store_names table, const char *key,
+                   const char *name, GError **err)
+{
+    struct known *known = g_hash_table_lookup(file->ids[table], key);
+    const char *now = name ? name : "";
+
+    if (known && strcmp(known->name, now) == 0)
+        return known->id;
+    int64_t id = known ? known->id : vg_store_file_find(file, table, key, err);
+    if (id == 0)
+        id = add_name(file, table, key, now, err);
+    else if (id > 0 && table == VG_NAMES_VM &&
+             vg_store_file_run(file, VG_SQL_VM_RENAME, err, "is", id, now) != 0)
+        id = -1;
+    if (id < 0)
+        return -1;
+    known = g_malloc(sizeof(*known) + strlen(now) + 1);
+    known->id = id;
+    strcpy(known->name, now);
+    g_hash_table_replace(file->ids[table], g_strdup(key), known);
+    return id;
+}
+
+/* ---- opening ---- */
+
+static int
+execute(struct vg_store_file *file, const char *text, GError **err)
+{
+    int rc = sqlite3_exec(file->db, text, NULL, NULL, NULL);
+
+    return rc == SQLITE_OK ? 0 : set_error(file, rc, err);
+}
+
+/* The first column of a statement that is not worth being kept. */
+static int
+get_int(struct vg_store_file *file, const char *text, int *ret, GError **err)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(file->db, text, -1, &statement, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int(statement, 0);
+    else
+        set_error(file, rc, err);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? 0 : -1;
+}
+
+/* Makes the newest version out of what there is (version 0: nothing). In one transaction, so that a
+ * file has all of a version or nothing of it. */
+static int
+migrate(struct vg_store_file *file, GError **err)
+{
+    int newest = vg_sql_newest_version(file->kind);
+
+    if (execute(file, "BEGIN IMMEDIATE", err) != 0)
+        return -1;
+    for (int version = file->version + 1; version <= newest; version++) {
+        if (execute(file, vg_sql_script(file->kind, version), err) != 0)
+            return -1;
+    }
+    g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", newest);
+    if (execute(file, set, err) != 0)
+        return -1;
+    file->version = newest;
+    return 0;
+}
+
+/* Before anything is changed. */
+static int
+check_version(struct vg_store_file *file, GError **err)
+{
+    int newest = vg_sql_newest_version(file->kind);
+    const char *verb = file->writing ? "write" : "read";
+    int tables;
+
+    if (get_int(file, "PRAGMA user_version", &file->version, err) != 0 ||
+        get_int(file, "SELECT count(*) FROM sqlite_schema", &tables, err) != 0)
+        return -1;
+    if (file->version > newest)
+        return vg_error(err, VG_E_CONFLICT,
+                        "cannot %s '%s': it has version %d, this program knows versions up to %d; "
+                        "a newer vgpud wrote it",
+                        verb, file->path, file->version, newest);
+    if (file->version < 0 || (file->version == 0) != (tables == 0))
+        return vg_error(err, VG_E_INVALID,
+                        "cannot %s '%s': it is a database, but not one of vgpud's", verb,
+                        file->path);
+    if (file->version == 0 && !file->writing)
+        return vg_error(err, VG_E_NOT_FOUND, "'%s' has no tables yet", file->path);
+    return 0;
+}
+
+static int
+set_up(struct vg_store_file *file, GError **err)
+{
+    const char *pragmas = !file->writing ? "PRAGMA query_only = ON"
+                          : file->kind == VG_STORE_STATE_DB
+                              ? LOG_PRAGMA "; PRAGMA synchronous = FULL"
+                              : LOG_PRAGMA "; PRAGMA synchronous = NORMAL";
+
+    if (execute(file, pragmas, err) != 0)
+        return -1;
+    /* A file of windows keeps its version; state.db, which lives longer, gets the newest. */
+    if (file->writing &&
+        (file->version == 0 ||
+         (file->kind == VG_STORE_STATE_DB && file->version < vg_sql_newest_version(file->kind))))
+        return migrate(file, err);
+    return 0;
+}
+
+static int
+open_db(struct vg_store_file *file, const char *vfs, enum vg_store_mode mode, GError **err)
+{
+    /* A connection that may not write could neither recover a log nor remove it at the end, so
+     * readers are only told not to (query_only). */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    struct stat status;
+
+    if (mode != VG_STORE_CREATE && stat(file->path, &status) != 0 && errno == ENOENT)
+        return vg_error(err, VG_E_NOT_FOUND, "'%s' does not exist", file->path);
+    if (mode == VG_STORE_CREATE)
+        flags |= SQLITE_OPEN_CREATE;
+    int rc = sqlite3_open_v2(file->path, &file->db, flags, vfs);
+    if (rc != SQLITE_OK)
+        return set_error(file, rc, err);
+    sqlite3_busy_timeout(file->db, BUSY_TIMEOUT_MS);
+    if (execute(file, CACHE_PRAGMA, err) != 0 || check_version(file, err) != 0 ||
+        set_up(file, err) != 0)
+        return -1;
+    if (stat(file->path, &status) != 0)
+        return vg_error_errno(err, errno, "cannot read '%s'", file->path);
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    return 0;
+}
+
+struct vg_store_file *
+vg_store_file_open(const char *directory, const char *vfs, enum vg_store_kind kind, int64_t stamp,
+                   enum vg_store_mode mode, GError **err)
+{
+    struct vg_store_file *file = g_new0(struct vg_store_file, 1);
+    char name[VG_STORE_NAME_MAX];
+
+    file->kind = kind;
+    file->stamp = stamp;
+    file->writing = mode != VG_STORE_READ;
+    file->path = g_strdup_printf("%s/%s", directory, vg_store_file_name(kind, stamp, name));
+    for (int i = 0; i < VG_NAMES_MAX; i++)
+        file->ids[i] = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (open_db(file, vfs, mode, err) == 0)
+        return file;
+    vg_store_file_close(file);
+    return NULL;
+}
+
+void
+vg_store_file_close(struct vg_store_file *file)
+{
+    if (!file)
+        return;
+    for (int i = 0; i < VG_SQL_MAX; i++)
+        sqlite3_finalize(file->statements[i]);
+    for (int i = 0; i < VG_NAMES_MAX; i++)
+        g_hash_table_unref(file->ids[i]);
+    sqlite3_close(file->db);
+    g_free(file->path);
+    g_free(file);
+}
+
+bool
+vg_store_file_is_current(const struct vg_store_file *file)
+{
+    struct stat status;
+
+    return stat(file->path, &status) == 0 && status.st_dev == file->device &&
+           status.st_ino == file->inode;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-read.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/store-collect.h"
+
+#define STEP_MAX (366 * 86400 * VG_NS_PER_S)
+
+/* ---- whose windows ---- */
+
+struct choice {
+    GHashTable *names; /* of sources; a set */
+    char *newest;      /* source of the newest window of the VM */
+    int64_t newest_ns;
+};
+
+static int
+list_sources(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    struct choice *choice = data;
+    sqlite3_stmt *list = vg_store_file_query(file, VG_SQL_SOURCES, err, "");
+    int status = list ? 1 : -1;
+
+    (void)r;
+    while (status > 0) {
+        status = vg_store_file_step(file, list, err);
+        if (status > 0)
+            g_hash_table_add(choice->names, g_strdup((const char *)sqlite3_column_text(list, 1)));
+    }
+    return status;
+}
+
+static void
+consider(struct choice *choice, const char *source, int64_t end_ns)
+{
+    if (choice->newest && end_ns <= choice->newest_ns)
+        return;
+    g_free(choice->newest);
+    choice->newest = g_strdup(source);
+    choice->newest_ns = end_ns;
+}
+
+static int
+find_newest(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    struct choice *choice = data;
+    int64_t vm = choice->newest ? 0 : vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
+    sqlite3_stmt *list = vm > 0 ? vg_store_file_query(file, VG_SQL_SOURCES, err, "") : NULL;
+    struct choice here = {0};
+    int status = list ? 1 : vm == 0 ? 0 : -1;
+
+    while (status > 0) {
+        int64_t end_ns;
+        status = vg_store_file_step(file, list, err);
+        if (status <= 0)
+            break;
+        int found =
+            vg_store_file_get(file, VG_SQL_WIN_NEWEST_OF_VM, &end_ns, err, "iiii",
+                              sqlite3_column_int64(list, 0), r->whole.from_ns, r->whole.to_ns, vm);
+        if (found < 0)
+            status = -1;
+        else if (found > 0)
+            consider(&here, (const char *)sqlite3_column_text(list, 1), end_ns);
+    }
+    /* Files come newest first: what is in an older one is older. */
+    if (here.newest)
+        consider(choice, here.newest, here.newest_ns);
+    g_free(here.newest);
+    return status;
+}
+
+static char *
+choose_source(struct vg_store_reading *r, const GPtrArray *windows)
+{
+    struct choice choice = {.names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+    GHashTableIter iter;
+    void *name = NULL;
+
+    for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++)
+        vg_store_each_file(r, kind, &r->whole, true, list_sources, &choice);
+    for (guint i = 0; i < windows->len; i++) {
+        const struct vg_store_window *window = windows->pdata[i];
+        g_hash_table_add(choice.names, g_strdup(window->source));
+    }
+    if (g_hash_table_size(choice.names) < 2) {
+        g_hash_table_iter_init(&iter, choice.names);
+        if (g_hash_table_iter_next(&iter, &name, NULL))
+            choice.newest = g_strdup(name);
+        g_hash_table_unref(choice.names);
+        return choice.newest;
+    }
+    for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS && !choice.newest; kind++)
+        vg_store_each_file(r, kind, &r->whole, true, find_newest, &choice);
+    for (guint i = 0; i < windows->len; i++) {
+        const struct vg_store_window *window = windows->pdata[i];
+        if (window->end_ns > r->whole.from_ns && window->end_ns <= r->whole.to_ns &&
+            vg_store_slot_of(window, r->query->vm) >= 0)
+            consider(&choice, window->source, window->end_ns);
+    }
+    g_hash_table_unref(choice.names);
+    return choice.newest;
+}
+
+/* ---- the answer ---- */
+
+static int
+find_vm(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    int64_t id = r->known ? 0 : vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
+
+    (void)data;
+    r->known = r->known || id > 0;
+    return id < 0 ? -1 : 0;
+}
+
+/* Was the VM ever stored? */
+static bool
+is_known(struct vg_store_reading *r, const GPtrArray *windows)
+{
+    const struct vg_store_range ever = {INT64_MIN, INT64_MAX};
+
+    for (guint i = 0; i < windows->len && !r->known; i++)
+        r->known = vg_store_slot_of(windows->pdata[i], r->query->vm) >= 0;
+    for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS && !r->known; kind++)
+        vg_store_each_file(r, kind, &ever, true, find_vm, NULL);
+    return r->known;
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+    const struct vg_history_row *x = a, *y = b;
+
+    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+static int
+compare_losses(const void *a, const void *b)
+{
+    const struct vg_history_loss *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return strcmp(x->aggressor, y->aggressor);
+}
+
+/* The buckets that the VM is in and that are asked for; the buckets are used up. */
+static GArray *
+take_rows(struct vg_store_reading *r)
+{
+    GArray *rows = vg_history_rows_new();
+
+    for (guint i = 0; i < r->buckets->len; i++) {
+        struct vg_store_bucket *bucket = &g_array_index(r->buckets, struct vg_store_bucket, i);
+        if (!bucket->present)
+            continue;
+        if (bucket->row.end_ns <= r->query->since_ns || bucket->row.end_ns > r->query->until_ns) {
+            g_array_unref(bucket->row.lost_to);
+            continue;
+        }
+        g_array_sort(bucket->row.lost_to, compare_losses);
+        g_array_append_val(rows, bucket->row);
+    }
+    g_array_sort(rows, compare_rows);
+    return rows;
+}
+
+static int
+check_query(const struct vg_history_query *query, GError **err)
+{
+    if (!query->vm || !*query->vm)
+        return vg_error(err, VG_E_INVALID, "the query names no VM");
+    if (query->step_ns != 0 && (query->step_ns < VG_NS_PER_S || query->step_ns > STEP_MAX))
+        return vg_error(err, VG_E_INVALID,
+                        "a step has to be 1 s to 366 days, or 0 for windows as they are");
+    return 0;
+}
+
+GArray *
+vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                   const struct vg_history_query *query, GError **ret_failed, GError **err)
+{
+    struct vg_store_reading r;
+    GArray *rows = NULL;
+
+    if (check_query(query, err) != 0)
+        return NULL;
+    vg_store_reading_init(&r, directory, pool, query);
+    g_autofree char *chosen = query->source ? NULL : choose_source(&r, windows);
+    r.source = query->source ? query->source : chosen;
+    if (r.source && !vg_store_collect(&r, windows))
+        vg_error(err, VG_E_INVALID,
+                 "that would be more than %d rows: ask for a larger step or a shorter time",
+                 VG_HISTORY_ROWS_MAX);
+    else
+        rows = take_rows(&r);
+    if (rows && rows->len == 0 && !is_known(&r, windows)) {
+        g_clear_pointer(&rows, g_array_unref);
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
+    }
+    vg_store_reading_clear(&r);
+    *ret_failed = r.failed;
+    return rows;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-sql.h"
+
+#include <stddef.h>
+
+#include <glib.h>
+
+#include "schema/schema.h"
+
+#define SAMPLE_COLUMNS                                                                             \
+ "windows, flags, observed_ns, run_ns, guest_ns, preempt_ns, wake_wait_ns, gpu_active_ns, "        \
+ "entries, preemptions, wakeups, blocks, switches_out, unseen_migrations, clipped, exit_hlt, "     \
+ "exit_io, exit_mmio, exit_page_fault, exit_interrupt, exit_msr, exit_cpuid, exit_hypercall, "     \
+ "exit_preemption_timer, exit_pause, exit_other"
+#define TEN_VALUES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+#define IN_RANGE   " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
+
+static const char *const scripts_state[] = {NULL, vg_schema_state_001};
+static const char *const scripts_ts[] = {NULL, vg_schema_ts_001};
+
+static const char *const state_1[VG_SQL_MAX] = {
+    [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [VG_SQL_BEGIN_READ] = "BEGIN",
+    [VG_SQL_COMMIT] = "COMMIT",
+    [VG_SQL_PLAN_ADD] = "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?)",
+    [VG_SQL_PLAN_PRUNE] = "DELETE FROM plan WHERE id IN (SELECT id FROM plan "
+                          "ORDER BY made_ns DESC, id DESC LIMIT -1 OFFSET ?)",
+    [VG_SQL_PLAN_READ] = "SELECT made_ns, verdict, document FROM plan WHERE id = ?",
+    [VG_SQL_PLAN_LIST] = "SELECT id, made_ns, verdict FROM plan WHERE made_ns < ? "
+                         "ORDER BY made_ns DESC, id DESC LIMIT ?",
+};
+
+static const char *const ts_1[VG_SQL_MAX] = {
+    [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [VG_SQL_BEGIN_READ] = "BEGIN",
+    [VG_SQL_COMMIT] = "COMMIT",
+    [VG_SQL_SOURCE_FIND] = "SELECT id FROM source WHERE name = ?",
+    [VG_SQL_SOURCE_ADD] = "INSERT INTO source (name) VALUES (?)",
+    [VG_SQL_SOURCES] = "SELECT id, name FROM source",
+    [VG_SQL_VM_FIND] = "SELECT id, name FROM vm WHERE key = ?",
+    [VG_SQL_VM_ADD] = "INSERT INTO vm (key, name) VALUES (?, ?)",
+    [VG_SQL_VM_RENAME] = "UPDATE vm SET name = ?2 WHERE id = ?1",
+    [VG_SQL_VM_NAME] = "SELECT key, name FROM vm WHERE id = ?",
+    [VG_SQL_AGGRESSOR_FIND] = "SELECT id FROM aggressor WHERE name = ?",
+    [VG_SQL_AGGRESSOR_ADD] = "INSERT INTO aggressor (name) VALUES (?)",
+    [VG_SQL_AGGRESSOR_NAME] = "SELECT name FROM aggressor WHERE id = ?",
+    [VG_SQL_WIN_ADD] = "INSERT INTO win (source, begin_ns, end_ns, windows, lost_events) "
+                       "VALUES (?, ?, ?, ?, ?)",
+    [VG_SQL_WIN_AFTER] = "SELECT id, begin_ns, end_ns FROM win WHERE source = ? AND end_ns > ? "
+                         "ORDER BY end_ns",
+    [VG_SQL_WIN_RANGE] =
+        "SELECT id, begin_ns, end_ns, windows, lost_events FROM win" IN_RANGE "ORDER BY end_ns",
+    [VG_SQL_WIN_NEWEST] = "SELECT max(end_ns) FROM win WHERE source = ?",
+    [VG_SQL_WIN_NEWEST_OF_VM] =
+        "SELECT end_ns FROM win" IN_RANGE
+        "AND EXISTS (SELECT 1 FROM sample WHERE sample.win = win.id AND vm = ?4) "
+        "ORDER BY end_ns DESC LIMIT 1",
+    [VG_SQL_WIN_DELETE] = "DELETE FROM win WHERE id = ?",
+    [VG_SQL_SAMPLE_DELETE] = "DELETE FROM sample WHERE win = ?",
+    [VG_SQL_LOST_DELETE] = "DELETE FROM lost WHERE win = ?",
+    [VG_SQL_SAMPLE_ADD] = "INSERT INTO sample (win, vm, " SAMPLE_COLUMNS
+                          ") VALUES (?, ?, " TEN_VALUES TEN_VALUES "?, ?, ?, ?, ?, ?)",
+    [VG_SQL_SAMPLE_OF_VM] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE win = ? AND vm = ?",
+    [VG_SQL_SAMPLES] = "SELECT " SAMPLE_COLUMNS ", vm FROM sample WHERE win = ?",
+    [VG_SQL_LOST_ADD] = "INSERT INTO lost VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                        "SET ns = ns + excluded.ns, count = count + excluded.count",
+    [VG_SQL_LOST_OF_VM] = "SELECT aggressor, ns, count FROM lost WHERE win = ? AND vm = ?",
+    [VG_SQL_LOSSES] = "SELECT vm, aggressor, ns, count FROM lost WHERE win = ?",
+    [VG_SQL_STALE_ADD] = "INSERT OR IGNORE INTO stale VALUES (?, ?)",
+    [VG_SQL_STALE_ADD_ALL] = "INSERT OR IGNORE INTO stale "
+                             "SELECT DISTINCT source, ((end_ns - 1) / ?1 + 1) * ?1 FROM win",
+    [VG_SQL_STALE_DELETE] = "DELETE FROM stale WHERE source = ? AND end_ns = ?",
+    [VG_SQL_STALE_LIST] =
+        "SELECT source.name, stale.end_ns FROM stale JOIN source ON source.id = stale.source "
+        "ORDER BY stale.end_ns",
+    [VG_SQL_STALE_OF_SOURCE] = "SELECT end_ns FROM stale WHERE source = ?",
+};
+
+/* By version. */
+static const char *const *const state[] = {NULL, state_1};
+static const char *const *const ts[] = {NULL, ts_1};
+G_STATIC_ASSERT(G_N_ELEMENTS(state) == G_N_ELEMENTS(scripts_state));
+G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
+
+int
+vg_sql_newest_version(enum vg_store_kind kind)
+{
+    return kind == VG_STORE_STATE_DB ? (int)G_N_ELEMENTS(state) - 1 : (int)G_N_ELEMENTS(ts) - 1;
+}
+
+const char *
+vg_sql_script(enum vg_store_kind kind, int version)
+{
+    return kind == VG_STORE_STATE_DB ? scripts_state[version] : scripts_ts[version];
+}
+
+const char *
+vg_sql_text(enum vg_store_kind kind, int version, enum vg_sql sql)
+{
+    return kind == VG_STORE_STATE_DB ? state[version][sql] : ts[version][sql];
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All SQL of the store but for the schema. One table of statements for each version of a file,
+ * because a file of windows keeps the schema it was born with.
+ */
+#ifndef VG_STORE_STORE_SQL_H
+#define VG_STORE_STORE_SQL_H
+
+#include "store/store-time.h"
+
+enum vg_sql {
+    VG_SQL_BEGIN_WRITE,
+    VG_SQL_BEGIN_READ,
+    VG_SQL_COMMIT,
+    /* files of windows, minutes, hours */
+    VG_SQL_SOURCE_FIND, /* name -> id */
+    VG_SQL_SOURCE_ADD,
+    VG_SQL_SOURCES, /* -> id, name */
+    VG_SQL_VM_FIND, /* key -> id, name */
+    VG_SQL_VM_ADD,  /* key, name */
+    VG_SQL_VM_RENAME,
+    VG_SQL_VM_NAME, /* id -> key, name */
+    VG_SQL_AGGRESSOR_FIND,
+    VG_SQL_AGGRESSOR_ADD,
+    VG_SQL_AGGRESSOR_NAME,   /* id -> name */
+    VG_SQL_WIN_ADD,          /* source, begin, end, windows, lost_events */
+    VG_SQL_WIN_AFTER,        /* source, after -> id, begin, end */
+    VG_SQL_WIN_RANGE,        /* source, after, to -> id, begin, end, windows, lost_events */
+    VG_SQL_WIN_NEWEST,       /* source -> end or NULL */
+    VG_SQL_WIN_NEWEST_OF_VM, /* source, after, to, vm -> end */
+    VG_SQL_WIN_DELETE,       /* id */
+    VG_SQL_SAMPLE_DELETE,    /* win */
+    VG_SQL_LOST_DELETE,      /* win */
+    VG_SQL_SAMPLE_ADD,       /* win, vm, then the columns of VG_SQL_SAMPLE_COLUMNS */
+    VG_SQL_SAMPLE_OF_VM,     /* win, vm -> the columns */
+    VG_SQL_SAMPLES,          /* win -> the columns, vm */
+    VG_SQL_LOST_ADD,         /* win, vm, aggressor, ns, count; adds to what is there */
+    VG_SQL_LOST_OF_VM,       /* win, vm -> aggressor, ns, count */
+    VG_SQL_LOSSES,           /* win -> vm, aggressor, ns, count */
+    VG_SQL_STALE_ADD,        /* source, end */
+    VG_SQL_STALE_ADD_ALL,    /* unit: all periods that windows end in */
+    VG_SQL_STALE_DELETE,     /* source, end */
+    VG_SQL_STALE_LIST,       /* -> name of source, end */
+    VG_SQL_STALE_OF_SOURCE,  /* source -> end */
+    /* state.db */
+    VG_SQL_PLAN_ADD,   /* id, made_ns, verdict, document */
+    VG_SQL_PLAN_PRUNE, /* number to keep */
+    VG_SQL_PLAN_READ,  /* id -> made_ns, verdict, document */
+    VG_SQL_PLAN_LIST,  /* before, limit -> id, made_ns, verdict */
+    VG_SQL_MAX
+};
+
+/* Number of columns of `sample` behind win and vm. */
+#define VG_SQL_SAMPLE_COLUMNS 26
+
+/* The newest version of such a file, and the script that makes version `version` (from 1) out of
+ * the one before. */
+int vg_sql_newest_version(enum vg_store_kind kind);
+const char *vg_sql_script(enum vg_store_kind kind, int version);
+
+/* The statement for a file of this version, 1..newest. */
+const char *vg_sql_text(enum vg_store_kind kind, int version, enum vg_sql sql);
+
+#endif

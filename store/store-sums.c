@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Minutes out of windows and hours out of minutes. Always of what is committed, the whole period,
+ * so that it may be done again at any time.
+ */
+#include "config.h"
+
+#include "base/error.h"
+#include "store/store-row.h"
+#include "store/store-write.h"
+
+/* Periods that one call sums, so that its thread is heard of every second. */
+#define PERIODS_AT_ONCE 8
+
+struct sum_vm {
+    char *key;
+    char *name;
+    struct vg_store_sample sample;
+    GArray *losses; /* struct vg_store_loss */
+};
+
+struct sums {
+    struct vg_store_win win; /* begin, end, windows, lost_events of the whole */
+    GPtrArray *vms;          /* struct sum_vm, by first appearance */
+    GHashTable *by_key;      /* key -> struct sum_vm */
+    GPtrArray *names;        /* of aggressors by their number here; 0 is "rest" */
+    GHashTable *numbers;     /* name -> number */
+};
+
+static void
+sum_vm_free(void *data)
+{
+    struct sum_vm *vm = data;
+
+    g_array_unref(vm->losses);
+    g_free(vm->key);
+    g_free(vm->name);
+    g_free(vm);
+}
+
+static uint32_t
+number_of(struct sums *sums, const char *name)
+{
+    void *number;
+
+    if (g_hash_table_lookup_extended(sums->numbers, name, NULL, &number))
+        return GPOINTER_TO_UINT(number);
+    char *copy = g_strdup(name);
+    g_hash_table_insert(sums->numbers, copy, GUINT_TO_POINTER(sums->names->len));
+    g_ptr_array_add(sums->names, copy);
+    return sums->names->len - 1;
+}
+
+static void
+sums_init(struct sums *sums)
+{
+    *sums = (struct sums){
+        .vms = g_ptr_array_new_with_free_func(sum_vm_free),
+        .by_key = g_hash_table_new(g_str_hash, g_str_equal),
+        .names = g_ptr_array_new_with_free_func(g_free),
+        .numbers = g_hash_table_new(g_str_hash, g_str_equal),
+    };
+    (void)number_of(sums, VG_STORE_REST);
+}
+
+static void
+sums_clear(struct sums *sums)
+{
+    g_hash_table_unref(sums->by_key);
+    g_ptr_array_unref(sums->vms);
+    g_hash_table_unref(sums->numbers);
+    g_ptr_array_unref(sums->names);
+}
+
+static struct sum_vm *
+need_vm(struct sums *sums, const char *key, const char *name)
+{
+    struct sum_vm *vm = g_hash_table_lookup(sums->by_key, key);
+
+    if (!vm) {
+        vm = g_new0(struct sum_vm, 1);
+        vm->key = g_strdup(key);
+        vm->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
+        g_ptr_array_add(sums->vms, vm);
+        g_hash_table_insert(sums->by_key, vm->key, vm);
+    }
+    g_free(vm->name);
+    vm->name = g_strdup(name);
+    return vm;
+}
+
+/* ---- reading ---- */
+
+/* One file that is added: its numbers mean something only in it. */
+struct reading {
+    struct sums *sums;
+    struct vg_store_file *file;
+    GHashTable *vms;        /* id -> struct sum_vm */
+    GHashTable *aggressors; /* id -> number in sums */
+};
+
+static struct sum_vm *
+vm_of_id(struct reading *reading, int64_t id, GError **err)
+{
+    struct sum_vm *vm = g_hash_table_lookup(reading->vms, (void *)(intptr_t)id);
+
+    if (vm)
+        return vm;
+    sqlite3_stmt *statement = vg_store_file_query(reading->file, VG_SQL_VM_NAME, err, "i", id);
+    if (!statement || vg_store_file_step(reading->file, statement, err) < 0)
+        return NULL;
+    /* A row that names nobody cannot be: it would be damage that sqlite does not see. */
+    if (sqlite3_data_count(statement) == 0) {
+        vg_error(err, VG_E_INVALID, "cannot read '%s': it has no VM %" G_GINT64_FORMAT,
+                 reading->file->path, id);
+        return NULL;
+    }
+    vm = need_vm(reading->sums, (const char *)sqlite3_column_text(statement, 0),
+                 (const char *)sqlite3_column_text(statement, 1));
+    sqlite3_reset(statement);
+    g_hash_table_insert(reading->vms, (void *)(intptr_t)id, vm);
+    return vm;
+}
+
+static int
+aggressor_of_id(struct reading *reading, int64_t id, uint32_t *ret, GError **err)
+{
+    void *known;
+
+    if (g_hash_table_lookup_extended(reading->aggressors, (void *)(intptr_t)id, NULL, &known)) {
+        *ret = GPOINTER_TO_UINT(known);
+        return 0;
+    }
+    sqlite3_stmt *statement =
+        vg_store_file_query(reading->file, VG_SQL_AGGRESSOR_NAME, err, "i", id);
+    if (!statement || vg_store_file_step(reading->file, statement, err) < 0)
+        return -1;
+    const char *name = sqlite3_data_count(statement) > 0
+                           ? (const char *)sqlite3_column_text(statement, 0)
+                           : VG_STORE_REST;
+    *ret = number_of(reading->sums, name);
+    sqlite3_reset(statement);
+    g_hash_table_insert(reading->aggressors, (void *)(intptr_t)id, GUINT_TO_POINTER(*ret));
+    return 0;
+}
+
+static int
+add_samples(struct reading *reading, int64_t win, GError **err)
+{
+    sqlite3_stmt *samples = vg_store_file_query(reading->file, VG_SQL_SAMPLES, err, "i", win);
+    struct vg_store_sample sample;
+    int status = samples ? 1 : -1;
+
+    while (status > 0) {
+        status = vg_store_file_step(reading->file, samples, err);
+        if (status <= 0)
+            break;
+        struct sum_vm *vm =
+            vm_of_id(reading, sqlite3_column_int64(samples, VG_SQL_SAMPLE_COLUMNS), err);
+        if (!vm)
+            return -1;
+        vg_store_row_read_sample(samples, &sample);
+        vg_store_sample_add(&vm->sample, &sample);
+    }
+    return status;
+}
+
+static int
+add_losses(struct reading *reading, int64_t win, GError **err)
+{
+    sqlite3_stmt *losses = vg_store_file_query(reading->file, VG_SQL_LOSSES, err, "i", win);
+    uint32_t aggressor;
+    int status = losses ? 1 : -1;
+
+    while (status > 0) {
+        status = vg_store_file_step(reading->file, losses, err);
+        if (status <= 0)
+            break;
+        struct sum_vm *vm = vm_of_id(reading, sqlite3_column_int64(losses, 0), err);
+        if (!vm || aggressor_of_id(reading, sqlite3_column_int64(losses, 1), &aggressor, err) != 0)
+            return -1;
+        vg_store_losses_add(vm->losses, aggressor, sqlite3_column_int64(losses, 2),
+                            (uint64_t)sqlite3_column_int64(losses, 3));
+    }
+    return status;
+}
+
+static int
+add_file(struct reading *reading, int64_t source, int64_t from_ns, int64_t to_ns, GError **err)
+{
+    struct vg_store_win *sum = &reading->sums->win;
+    struct vg_store_win win;
+    sqlite3_stmt *range =
+        vg_store_file_query(reading->file, VG_SQL_WIN_RANGE, err, "iii", source, from_ns, to_ns);
+    int status = range ? 1 : -1;
+
+    while (status > 0) {
+        status = vg_store_file_step(reading->file, range, err);
+        if (status <= 0)
+            break;
+        vg_store_row_read_win(range, &win);
+        sum->begin_ns = sum->windows == 0 ? win.begin_ns : MIN(sum->begin_ns, win.begin_ns);
+        sum->end_ns = sum->windows == 0 ? win.end_ns : MAX(sum->end_ns, win.end_ns);
+        sum->windows += win.windows;
+        sum->lost_events += win.lost_events;
+        if (add_samples(reading, win.id, err) != 0 || add_losses(reading, win.id, err) != 0)
+            return -1;
+    }
+    return status;
+}
+
+/* Calls what for the files that may have parts of the period; `there` is left out if it is not. */
+struct period {
+    struct vg_store_writer *writer;
+    struct vg_store_source *source;
+    enum vg_store_kind kind; /* of the parts */
+    int64_t from_ns;
+    int64_t to_ns;
+};
+
+static int
+read_part(const struct period *period, int64_t stamp, struct sums *sums, GError **err)
+{
+    GError *error = NULL;
+    struct vg_store_file *file =
+        vg_store_writer_open(period->writer, period->kind, stamp, VG_STORE_WRITE, &error);
+
+    if (!file) {
+        if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+            g_error_free(error);
+            return 0;
+        }
+        g_propagate_error(err, error);
+        return -1;
+    }
+    struct reading reading = {
+        .sums = sums,
+        .file = file,
+        .vms = g_hash_table_new(NULL, NULL),
+        .aggressors = g_hash_table_new(NULL, NULL),
+    };
+    int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, period->source->name, err);
+    int status = source < 0 ? -1 : 0;
+    if (source > 0)
+        status = add_file(&reading, source, period->from_ns, period->to_ns, err);
+    g_hash_table_unref(reading.vms);
+    g_hash_table_unref(reading.aggressors);
+    return vg_store_writer_done(period->writer, file, status);
+}
+
+/* ---- writing ---- */
+
+static int
+insert_vm(struct vg_store_file *file, int64_t win, const struct sums *sums, struct sum_vm *vm,
+          GError **err)
+{
+    int64_t id = vg_store_file_need(file, VG_NAMES_VM, vm->key, vm->name, err);
+
+    if (id < 0 || vg_store_row_add_sample(file, win, id, &vm->sample, err) != 0)
+        return -1;
+    for (guint i = 0; i < vm->losses->len; i++) {
+        const struct vg_store_loss *loss = &g_array_index(vm->losses, struct vg_store_loss, i);
+        int64_t aggressor = vg_store_file_need(file, VG_NAMES_AGGRESSOR,
+                                               sums->names->pdata[loss->aggressor], NULL, err);
+        if (aggressor < 0 || vg_store_row_add_loss(file, win, id, aggressor, loss, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What was stored of the period before goes. */
+static int
+delete_period(struct vg_store_file *file, const struct period *period, int64_t source, GError **err)
+{
+    struct vg_store_win win;
+    sqlite3_stmt *range;
+    int status;
+
+    /* At most one row, but for a file that somebody else has written into. */
+    do {
+        range = vg_store_file_query(file, VG_SQL_WIN_RANGE, err, "iii", source, period->from_ns,
+                                    period->to_ns);
+        status = range ? vg_store_file_step(file, range, err) : -1;
+        if (status > 0) {
+            vg_store_row_read_win(range, &win);
+            sqlite3_reset(range);
+            if (vg_store_row_delete_win(file, win.id, err) != 0)
+                return -1;
+        }
+    } while (status > 0);
+    return status;
+}
+
+static int
+insert_sums(struct vg_store_file *file, const struct period *period, const struct sums *sums,
+            GError **err)
+{
+    int64_t hour = vg_store_period_end(period->to_ns, vg_store_unit_ns(VG_STORE_HOURS));
+    int64_t source = vg_store_file_need(file, VG_NAMES_SOURCE, period->source->name, NULL, err);
+
+    if (source < 0 || delete_period(file, period, source, err) != 0)
+        return -1;
+    if (period->kind == VG_STORE_WINDOWS &&
+        vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source, hour) != 0)
+        return -1;
+    if (sums->win.windows == 0)
+        return 0;
+    int64_t win = vg_store_row_add_win(file, source, &sums->win, err);
+    if (win < 0)
+        return -1;
+    for (guint i = 0; i < sums->vms->len; i++) {
+        struct sum_vm *vm = sums->vms->pdata[i];
+        vg_store_losses_cut(vm->losses, period->writer->lost_top);
+        if (insert_vm(file, win, sums, vm, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+write_sums(const struct period *period, const struct sums *sums, GError **err)
+{
+    enum vg_store_kind kind = period->kind + 1;
+    struct vg_store_file *file = vg_store_writer_open(
+        period->writer, kind, vg_store_stamp(kind, period->from_ns), VG_STORE_CREATE, err);
+
+    if (!file)
+        return -1;
+    int status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
+    if (status == 0)
+        status = insert_sums(file, period, sums, err);
+    if (status == 0)
+        status = vg_store_file_run(file, VG_SQL_COMMIT, err, "");
+    if (status == 0 && period->kind == VG_STORE_WINDOWS)
+        vg_store_source_note(period->source, VG_STORE_MINUTES,
+                             vg_store_period_end(period->to_ns, vg_store_unit_ns(VG_STORE_HOURS)));
+    return vg_store_writer_done(period->writer, file, status);
+}
+
+/* The note goes: the sum is on disk. */
+static int
+clear_note(const struct period *period, int64_t stamp, GError **err)
+{
+    GError *error = NULL;
+    struct vg_store_file *file =
+        vg_store_writer_open(period->writer, period->kind, stamp, VG_STORE_WRITE, &error);
+
+    if (!file) {
+        if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+            g_error_free(error);
+            return 0;
+        }
+        g_propagate_error(err, error);
+        return -1;
+    }
+    int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, period->source->name, err);
+    int status = source < 0 ? -1 : 0;
+    if (source > 0)
+        status = vg_store_file_run(file, VG_SQL_STALE_DELETE, err, "ii", source, period->to_ns);
+    return vg_store_writer_done(period->writer, file, status);
+}
+
+/* A minute that ends at midnight may have a window in the next day's file: it is its end that
+ * counts. The minutes of an hour are all where they begin. */
+static int
+sum_period(const struct period *period, GError **err)
+{
+    int64_t stamps[2] = {vg_store_stamp(period->kind, period->from_ns),
+                         vg_store_stamp(period->kind, period->to_ns)};
+    guint n = period->kind == VG_STORE_WINDOWS && stamps[0] != stamps[1] ? 2 : 1;
+    struct sums sums;
+    int status = 0;
+
+    sums_init(&sums);
+    for (guint i = 0; i < n && status == 0; i++)
+        status = read_part(period, stamps[i], &sums, err);
+    if (status == 0)
+        status = write_sums(period, &sums, err);
+    sums_clear(&sums);
+    for (guint i = 0; i < n && status == 0; i++)
+        status = clear_note(period, stamps[i], err);
+    return status;
+}
+
+/* The noted periods of a source in files of this kind, but for that in which current_ns is; at most
+ * *budget of them. 0, or 1 when the budget was used up before all was done. */
+static int
+sum_source(struct vg_store_writer *writer, struct vg_store_source *source, enum vg_store_kind kind,
+           bool all, int *budget, GError **err)
+{
+    GArray *stale = source->stale[kind];
+    int64_t unit = vg_store_unit_ns(kind + 1);
+    int64_t open = all || source->current_ns == INT64_MIN
+                       ? INT64_MIN
+                       : vg_store_period_end(source->current_ns, unit);
+
+    for (guint i = 0; i < stale->len;) {
+        int64_t to_ns = g_array_index(stale, int64_t, i);
+        struct period period = {
+            .writer = writer,
+            .source = source,
+            .kind = kind,
+            .from_ns = to_ns - unit,
+            .to_ns = to_ns,
+        };
+        if (to_ns == open) {
+            i++;
+            continue;
+        }
+        if ((*budget)-- == 0)
+            return 1;
+        if (sum_period(&period, err) != 0)
+            return -1;
+        g_array_remove_index(stale, i);
+    }
+    return 0;
+}
+
+int
+vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err)
+{
+    GHashTableIter iter;
+    void *source;
+    int budget = PERIODS_AT_ONCE;
+    int status = 0;
+
+    /* Minutes of all sources, then hours: these are made of those. */
+    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS; kind++) {
+        g_hash_table_iter_init(&iter, writer->sources);
+        while (status == 0 && g_hash_table_iter_next(&iter, NULL, &source))
+            status = sum_source(writer, source, kind, all, &budget, err);
+    }
+    return status;
+}

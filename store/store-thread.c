@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/store-dir.h"
+#include "store/store-plans.h"
+#include "store/store-private.h"
+
+#define VG_LOG_TAG "store"
+
+#define DAY_NS (86400 * VG_NS_PER_S)
+
+/* The thread is heard of this often. */
+#define BEAT_NS (500 * VG_NS_PER_MS)
+
+/* How long what waits may hold up the end. */
+#define END_NS (3 * VG_NS_PER_S)
+
+#define CLEAN_PAUSE_NS (3600 * VG_NS_PER_S)
+#define BYTES_PAUSE_NS (60 * VG_NS_PER_S)
+
+/* Names tried for a file that is moved aside. */
+#define CORRUPT_MAX 1000
+
+/* ---- trouble ---- */
+
+static bool
+may_try(vg_store *store, enum vg_store_part part)
+{
+    const struct vg_store_trouble *trouble = &store->troubles[part];
+
+    return !trouble->failing || vg_clock_monotonic_ns() >= trouble->retry_ns;
+}
+
+/* The thread. Frees the error. */
+static void
+fail(vg_store *store, enum vg_store_part part, GError *take_error)
+{
+    struct vg_store_trouble *trouble = &store->troubles[part];
+
+    pthread_mutex_lock(&store->lock);
+    bool is_new = !trouble->failing || strcmp(trouble->reason, take_error->message) != 0;
+    if (!trouble->failing)
+        trouble->dropped = store->ring.dropped;
+    trouble->failing = true;
+    trouble->retry_ns = vg_clock_monotonic_ns() + store->retry_ns;
+    g_strlcpy(trouble->reason, take_error->message, sizeof(trouble->reason));
+    store->failures++;
+    store->opening = false;
+    pthread_cond_broadcast(&store->done);
+    pthread_mutex_unlock(&store->lock);
+    if (is_new)
+        vg_log_limited(&trouble->site, VG_LOG_WARN, VG_LOG_TAG, "%s, trying again",
+                       take_error->message);
+    g_error_free(take_error);
+}
+
+static void
+succeed(vg_store *store, enum vg_store_part part)
+{
+    struct vg_store_trouble *trouble = &store->troubles[part];
+
+    if (!trouble->failing)
+        return;
+    pthread_mutex_lock(&store->lock);
+    trouble->failing = false;
+    uint64_t dropped = store->ring.dropped - trouble->dropped;
+    guint pending = store->ring.pending;
+    pthread_cond_broadcast(&store->done);
+    pthread_mutex_unlock(&store->lock);
+    trouble->site = (struct vg_log_site){0};
+    if (part == VG_PART_WINDOWS)
+        vg_log_notice("writing resumed, waiting=%u dropped=%" PRIu64, pending, dropped);
+    else
+        vg_log_notice("writing of %s resumed", part == VG_PART_PLANS ? "plans" : "sums");
+}
+
+/* A damaged file is moved aside, so that a new one can be begun. false: it is not that, or it
+ * cannot be moved. */
+static bool
+move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError *error)
+{
+    char name[VG_STORE_NAME_MAX];
+    g_autoptr(GError) problem = NULL;
+
+    if (!g_error_matches(error, VG_ERROR, VG_E_INVALID))
+        return false;
+    vg_store_file_name(kind, stamp, name);
+    for (int i = 1; i <= CORRUPT_MAX; i++) {
+        g_autofree char *suffix = g_strdup_printf(".corrupt-%d", i);
+        g_autofree char *path = g_strdup_printf("%s/%s%s", store->directory, name, suffix);
+        if (g_file_test(path, G_FILE_TEST_EXISTS))
+            continue;
+        vg_store_pool_forget(store->writer.pool, kind, stamp);
+        if (vg_store_pool_take_away(store->readers, kind, stamp, suffix, &problem) != 0)
+            break;
+        vg_log_err("%s; moved it aside to=\"%s\", beginning anew", error->message, path);
+        return true;
+    }
+    vg_log_warn_limited("cannot move the damaged file aside: %s",
+                        problem ? problem->message : "there are too many already");
+    return false;
+}
+
+static bool
+handle_failed_file(vg_store *store, const GError *error)
+{
+    return move_aside(store, store->writer.failed_kind, store->writer.failed_stamp, error);
+}
+
+/* ---- the directory ---- */
+
+/* Days that are kept of a kind. */
+static int64_t
+days_of(vg_store *store, enum vg_store_kind kind)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    int64_t days = kind == VG_STORE_WINDOWS   ? store->limits.raw_days
+                   : kind == VG_STORE_MINUTES ? store->limits.minute_days
+                                              : store->limits.hour_days;
+
+    return CLAMP(days, 1, VG_STORE_TIME_LIMIT / DAY_NS);
+}
+
+static bool
+is_past(vg_store *store, enum vg_store_kind kind, int64_t stamp)
+{
+    return vg_store_stamp_begin_ns(kind, stamp + 1) <=
+           vg_clock_realtime_ns() - days_of(store, kind) * DAY_NS;
+}
+
+/* Recordings of long ago go into files that are past their time: they stay while this process
+ * runs, so that what has been replayed can be looked at. */
+static void
+note_late_day(vg_store *store, const struct vg_store_window *window)
+{
+    char name[VG_STORE_NAME_MAX];
+
+    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++) {
+        int64_t stamp = vg_store_stamp(kind, window->end_ns);
+        if (is_past(store, kind, stamp))
+            g_hash_table_add(store->late_days, g_strdup(vg_store_file_name(kind, stamp, name)));
+    }
+}
+
+static void
+remove_old(vg_store *store)
+{
+    char name[VG_STORE_NAME_MAX];
+
+    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++) {
+        g_autoptr(GArray) stamps =
+            vg_store_dir_list(store->directory, kind, INT64_MIN, INT64_MAX, NULL);
+        for (guint i = 0; i < stamps->len; i++) {
+            int64_t stamp = g_array_index(stamps, int64_t, i);
+            g_autoptr(GError) error = NULL;
+            vg_store_file_name(kind, stamp, name);
+            if (!is_past(store, kind, stamp) || g_hash_table_contains(store->late_days, name))
+                continue;
+            vg_store_pool_forget(store->writer.pool, kind, stamp);
+            if (vg_store_pool_take_away(store->readers, kind, stamp, NULL, &error) == 0)
+                vg_log_info("removed file=\"%s\" kept_days=%" PRId64, name, days_of(store, kind));
+            else
+                vg_log_warn_limited("%s", error->message);
+        }
+    }
+}
+
+/* Is the directory there, and ours? */
+static int
+hold_directory(vg_store *store, GError **err)
+{
+    if (store->lock_fd >= 0) {
+        if (vg_store_dir_is_ours(store->directory, store->lock_fd))
+            return 0;
+        close(store->lock_fd);
+    }
+    store->lock_fd = vg_store_dir_lock(store->directory, err);
+    return store->lock_fd < 0 ? -1 : 0;
+}
+
+static void
+measure_bytes(vg_store *store)
+{
+    int64_t bytes = vg_store_dir_bytes(store->directory);
+
+    VG_LOCK_SCOPE(&store->lock);
+    store->bytes = bytes;
+}
+
+/* ---- what the thread does ---- */
+
+/* false: the thread is to end, and has tried for long enough. */
+static bool
+has_time(vg_store *store)
+{
+    vg_thread_beat(store->self);
+    if (store->end_ns == 0 && vg_thread_stopping(store->self))
+        store->end_ns = vg_clock_monotonic_ns() + END_NS;
+    return store->end_ns == 0 || vg_clock_monotonic_ns() < store->end_ns;
+}
+
+/* NULL: state.db is opened, no more. 0 or -1. */
+static int
+write_state(vg_store *store, const struct vg_saved_plan *plan, GError **err)
+{
+    if (plan)
+        return vg_store_plans_write(store->writer.pool, plan, err);
+    struct vg_store_file *file =
+        vg_store_pool_get(store->writer.pool, VG_STORE_STATE_DB, 0, VG_STORE_CREATE, err);
+    vg_store_pool_put(store->writer.pool, file, false);
+    return file ? 0 : -1;
+}
+
+/* The plan is on disk, or has been tried. Only this thread takes plans out. */
+static void
+end_plan(vg_store *store, struct vg_store_plan *pending, bool written)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    if (pending && written) {
+        store->plans_tried = MAX(store->plans_tried, pending->number);
+        g_queue_pop_head(&store->plans);
+        vg_saved_plan_free(pending->plan);
+        g_free(pending);
+    } else if (!written) {
+        store->plans_tried = store->plans_given;
+    }
+    pthread_cond_broadcast(&store->done);
+}
+
+/* One plan. false: there is none, or it is not its time. */
+static bool
+write_plan(vg_store *store)
+{
+    GError *error = NULL;
+
+    if (!may_try(store, VG_PART_PLANS))
+        return false;
+    pthread_mutex_lock(&store->lock);
+    struct vg_store_plan *pending = g_queue_peek_head(&store->plans);
+    pthread_mutex_unlock(&store->lock);
+    if (!pending && store->state_opened)
+        return false;
+    const struct vg_saved_plan *plan = pending ? pending->plan : NULL;
+    int status = hold_directory(store, &error);
+    if (status == 0) {
+        status = write_state(store, plan, &error);
+        if (status != 0 && move_aside(store, VG_STORE_STATE_DB, 0, error)) {
+            g_clear_error(&error);
+            status = write_state(store, plan, &error);
+        }
+    }
+    store->state_opened = status == 0;
+    if (status == 0)
+        succeed(store, VG_PART_PLANS);
+    else
+        fail(store, VG_PART_PLANS, error);
+    end_plan(store, pending, status == 0);
+    return status == 0;
+}
+
+static int
+try_sums(vg_store *store, bool all, GError **err)
+{
+    if (!store->recovered) {
+        if (vg_store_writer_recover(&store->writer, err) != 0)
+            return -1;
+        store->recovered = true;
+    }
+    return vg_store_write_sums(&store->writer, all, err);
+}
+
+/* Minutes and hours whose time has come; all: also those that go on. */
+static void
+write_sums(vg_store *store, bool all)
+{
+    GError *error = NULL;
+
+    if (!may_try(store, VG_PART_SUMS))
+        return;
+    int status = try_sums(store, all, &error);
+    store->sums_left = status == 1;
+    if (status >= 0) {
+        succeed(store, VG_PART_SUMS);
+        return;
+    }
+    if (!handle_failed_file(store, error)) {
+        fail(store, VG_PART_SUMS, error);
+        return;
+    }
+    /* What the damaged file had is summed again, as far as there is something finer. */
+    g_error_free(error);
+    store->recovered = false;
+    store->sums_left = true;
+}
+
+static void
+log_committed(vg_store *store, const struct vg_store_window *window)
+{
+    pthread_mutex_lock(&store->lock);
+    bool loudly = store->limits.log_commits;
+    pthread_mutex_unlock(&store->lock);
+    vg_log(loudly ? VG_LOG_INFO : VG_LOG_DEBUG, VG_LOG_TAG,
+           "window committed end_ns=%" PRId64 " vms=%u", window->end_ns, window->cast->n_slots);
+}
+
+/* 0: on disk. */
+static int
+write_window(vg_store *store, const struct vg_store_window *window, GError **err)
+{
+    GError *error = NULL;
+
+    if (hold_directory(store, err) != 0)
+        return -1;
+    int status = vg_store_write_window(&store->writer, window, &error);
+    if (status != 0 && handle_failed_file(store, error)) {
+        g_clear_error(&error);
+        status = vg_store_write_window(&store->writer, window, &error);
+    }
+    if (status == 0) {
+        note_late_day(store, window);
+        log_committed(store, window);
+    } else {
+        g_propagate_error(err, error);
+    }
+    return status;
+}
+
+/* The next window that waits and is of none of these days; false: none. *err: it failed, and its
+ * day is one of them now. */
+static bool
+write_next(vg_store *store, GArray *failed_days, GError **err)
+{
+    pthread_mutex_lock(&store->lock);
+    store->writer.lost_top = store->limits.lost_top;
+    struct vg_store_window *window = vg_store_ring_next(&store->ring, failed_days);
+    pthread_mutex_unlock(&store->lock);
+    if (!window)
+        return false;
+    int64_t day = vg_store_stamp(VG_STORE_WINDOWS, window->end_ns);
+    int status = write_window(store, window, err);
+    if (status != 0)
+        g_array_append_val(failed_days, day);
+    VG_LOCK_SCOPE(&store->lock);
+    vg_store_ring_done(&store->ring, window, status == 0);
+    pthread_cond_broadcast(&store->done);
+    return true;
+}
+
+/* Writes windows until none waits. A day that fails does not hold up the others. */
+static void
+write_windows(vg_store *store)
+{
+    g_autoptr(GArray) failed_days = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    GError *first = NULL;
+    bool more = true;
+
+    while (more && has_time(store)) {
+        GError *error = NULL;
+        more = write_next(store, failed_days, &error);
+        if (error && first)
+            g_error_free(error);
+        else if (error)
+            first = error;
+        if (error)
+            continue;
+        write_sums(store, false);
+        while (write_plan(store))
+            continue;
+    }
+    if (first)
+        fail(store, VG_PART_WINDOWS, first);
+    else
+        succeed(store, VG_PART_WINDOWS);
+}
+
+/* Whatever is due. */
+static void
+work(vg_store *store)
+{
+    GError *error = NULL;
+    int64_t now = vg_clock_monotonic_ns();
+
+    while (has_time(store) && write_plan(store))
+        continue;
+    if (!may_try(store, VG_PART_WINDOWS))
+        return;
+    if (hold_directory(store, &error) != 0) {
+        fail(store, VG_PART_WINDOWS, error);
+        return;
+    }
+    if (now >= store->next_clean_ns) {
+        store->next_clean_ns = now + CLEAN_PAUSE_NS;
+        remove_old(store);
+    }
+    write_windows(store);
+    if (has_time(store))
+        write_sums(store, false);
+    if (now >= store->next_bytes_ns) {
+        store->next_bytes_ns = now + BYTES_PAUSE_NS;
+        measure_bytes(store);
+    }
+}
+
+/* Until there is something to do. */
+static void
+wait_for_work(vg_store *store)
+{
+    int64_t pause = BEAT_NS;
+
+    VG_LOCK_SCOPE(&store->lock);
+    store->opening = false;
+    for (int i = 0; i < VG_PART_MAX; i++) {
+        if (store->troubles[i].failing)
+            pause = MIN(pause, store->retry_ns);
+    }
+    bool windows = store->ring.pending > 0 && !store->troubles[VG_PART_WINDOWS].failing;
+    bool plans = store->plans.length > 0 && !store->troubles[VG_PART_PLANS].failing;
+    if (!windows && !plans && !store->sums_left && !vg_thread_stopping(store->self))
+        vg_cond_wait_until(&store->work, &store->lock, vg_clock_monotonic_ns() + pause);
+}
+
+/* One more try, however long ago the last one was, and what is not yet a whole minute or hour. */
+static void
+finish(vg_store *store)
+{
+    for (int i = 0; i < VG_PART_MAX; i++)
+        store->troubles[i].retry_ns = 0;
+    work(store);
+    do
+        write_sums(store, true);
+    while (store->sums_left && has_time(store));
+}
+
+void
+vg_store_thread_run(vg_thread *self, void *arg)
+{
+    vg_store *store = arg;
+
+    store->self = self;
+    while (!vg_thread_stopping(self)) {
+        vg_thread_beat(self);
+        work(store);
+        wait_for_work(store);
+    }
+    finish(store);
+    vg_store_writer_clear(&store->writer);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+}
+
+void
+vg_store_thread_wake(void *arg)
+{
+    vg_store *store = arg;
+
+    VG_LOCK_SCOPE(&store->lock);
+    pthread_cond_broadcast(&store->work);
+}

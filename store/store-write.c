@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store-write.h"
+
+#include "base/error.h"
+#include "store/store-dir.h"
+#include "store/store-row.h"
+
+/* Connections that stay open: two days around midnight, minutes, hours, and state.db. */
+#define KEEP_OPEN 4
+
+/* ---- sources ---- */
+
+static void
+source_free(void *data)
+{
+    struct vg_store_source *source = data;
+
+    for (int i = 0; i < VG_STORE_HOURS; i++)
+        g_array_unref(source->stale[i]);
+    g_free(source->name);
+    g_free(source);
+}
+
+static struct vg_store_source *
+need_source(struct vg_store_writer *writer, const char *name)
+{
+    struct vg_store_source *source = g_hash_table_lookup(writer->sources, name);
+
+    if (source)
+        return source;
+    source = g_new0(struct vg_store_source, 1);
+    source->name = g_strdup(name);
+    source->current_ns = INT64_MIN;
+    for (int i = 0; i < VG_STORE_HOURS; i++)
+        source->stale[i] = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_hash_table_insert(writer->sources, source->name, source);
+    return source;
+}
+
+void
+vg_store_source_note(struct vg_store_source *source, enum vg_store_kind kind, int64_t end_ns)
+{
+    GArray *stale = source->stale[kind];
+    guint i = stale->len;
+
+    while (i > 0 && g_array_index(stale, int64_t, i - 1) > end_ns)
+        i--;
+    if (i == 0 || g_array_index(stale, int64_t, i - 1) != end_ns)
+        g_array_insert_val(stale, i, end_ns);
+}
+
+void
+vg_store_writer_init(struct vg_store_writer *writer, const char *directory, const char *vfs)
+{
+    *writer = (struct vg_store_writer){
+        .directory = g_strdup(directory),
+        .pool = vg_store_pool_new(directory, vfs, KEEP_OPEN),
+        .sources = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, source_free),
+    };
+}
+
+void
+vg_store_writer_clear(struct vg_store_writer *writer)
+{
+    g_hash_table_unref(writer->sources);
+    vg_store_pool_free(writer->pool);
+    g_free(writer->directory);
+}
+
+static void
+note_failure(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t stamp)
+{
+    writer->failed_kind = kind;
+    writer->failed_stamp = stamp;
+}
+
+struct vg_store_file *
+vg_store_writer_open(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t stamp,
+                     enum vg_store_mode mode, GError **err)
+{
+    struct vg_store_file *file = vg_store_pool_get(writer->pool, kind, stamp, mode, err);
+
+    if (!file)
+        note_failure(writer, kind, stamp);
+    return file;
+}
+
+int
+vg_store_writer_done(struct vg_store_writer *writer, struct vg_store_file *file, int status)
+{
+    if (status != 0)
+        note_failure(writer, file->kind, file->stamp);
+    vg_store_pool_put(writer->pool, file, status != 0);
+    return status;
+}
+
+/* ---- recovery ---- */
+
+/* Sums that were in a file which is gone, or was moved aside, are made again. */
+static int
+note_missing(struct vg_store_writer *writer, struct vg_store_file *file, GError **err)
+{
+    enum vg_store_kind kind = file->kind + 1;
+    int64_t begin_ns = vg_store_stamp_begin_ns(file->kind, file->stamp);
+    char name[VG_STORE_NAME_MAX];
+    g_autofree char *path = g_strdup_printf(
+        "%s/%s", writer->directory, vg_store_file_name(kind, vg_store_stamp(kind, begin_ns), name));
+
+    if (g_file_test(path, G_FILE_TEST_EXISTS))
+        return 0;
+    return vg_store_file_run(file, VG_SQL_STALE_ADD_ALL, err, "i", vg_store_unit_ns(kind));
+}
+
+static int
+recover_file(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t stamp, GError **err)
+{
+    struct vg_store_file *file = vg_store_writer_open(writer, kind, stamp, VG_STORE_WRITE, err);
+
+    if (!file)
+        return -1;
+    int status = note_missing(writer, file, err);
+    sqlite3_stmt *list = status == 0 ? vg_store_file_query(file, VG_SQL_STALE_LIST, err, "") : NULL;
+    status = list ? 1 : -1;
+    while (status > 0) {
+        status = vg_store_file_step(file, list, err);
+        if (status > 0)
+            vg_store_source_note(need_source(writer, (const char *)sqlite3_column_text(list, 0)),
+                                 kind, sqlite3_column_int64(list, 1));
+    }
+    return vg_store_writer_done(writer, file, status);
+}
+
+int
+vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
+{
+    int status = 0;
+
+    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS; kind++) {
+        g_autoptr(GArray) stamps =
+            vg_store_dir_list(writer->directory, kind, INT64_MIN, INT64_MAX, NULL);
+        for (guint i = 0; i < stamps->len; i++) {
+            g_autoptr(GError) error = NULL;
+            if (recover_file(writer, kind, g_array_index(stamps, int64_t, i), &error) == 0 ||
+                g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || status != 0)
+                continue;
+            note_failure(writer, kind, g_array_index(stamps, int64_t, i));
+            g_propagate_error(err, g_steal_pointer(&error));
+            status = -1;
+        }
+    }
+    return status;
+}
+
+/* ---- what a window replaces ---- */
+
+/* Deletes what the source has in this file of begin < t <= end. *ret_next: where what comes after
+ * begins, INT64_MAX if nothing does. */
+static int
+delete_overlaps(struct vg_store_file *file, struct vg_store_source *source, int64_t source_id,
+                const struct vg_store_window *window, int64_t *ret_next, GError **err)
+{
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct vg_store_win));
+    sqlite3_stmt *after =
+        vg_store_file_query(file, VG_SQL_WIN_AFTER, err, "ii", source_id, window->begin_ns);
+    int status = after ? 1 : -1;
+
+    *ret_next = INT64_MAX;
+    while (status > 0) {
+        status = vg_store_file_step(file, after, err);
+        if (status <= 0)
+            break;
+        struct vg_store_win win = {.id = sqlite3_column_int64(after, 0),
+                                   .begin_ns = sqlite3_column_int64(after, 1),
+                                   .end_ns = sqlite3_column_int64(after, 2)};
+        if (win.begin_ns >= window->end_ns) {
+            *ret_next = win.begin_ns;
+            sqlite3_reset(after);
+            status = 0;
+            break;
+        }
+        g_array_append_val(found, win);
+    }
+    for (guint i = 0; i < found->len && status == 0; i++) {
+        const struct vg_store_win *win = &g_array_index(found, struct vg_store_win, i);
+        int64_t minute = vg_store_period_end(win->end_ns, vg_store_unit_ns(VG_STORE_MINUTES));
+        status = vg_store_row_delete_win(file, win->id, err);
+        if (status == 0)
+            status = vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source_id, minute);
+        vg_store_source_note(source, VG_STORE_WINDOWS, minute);
+    }
+    return status;
+}
+
+/* In the file of another day than the window's. *ret_more: later days may have something. */
+static int
+replace_in_day(struct vg_store_writer *writer, int64_t stamp, struct vg_store_source *source,
+               const struct vg_store_window *window, bool *ret_more, GError **err)
+{
+    GError *error = NULL;
+    struct vg_store_file *file =
+        vg_store_writer_open(writer, VG_STORE_WINDOWS, stamp, VG_STORE_WRITE, &error);
+    int64_t next = INT64_MAX;
+
+    if (!file) {
+        /* What a newer version has stored is not for us to change. */
+        if (g_error_matches(error, VG_ERROR, VG_E_CONFLICT)) {
+            g_error_free(error);
+            return 0;
+        }
+        g_propagate_error(err, error);
+        return -1;
+    }
+    int64_t id = vg_store_file_find(file, VG_NAMES_SOURCE, source->name, err);
+    int status = id < 0 ? -1 : 0;
+    if (id > 0) {
+        status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
+        if (status == 0)
+            status = delete_overlaps(file, source, id, window, &next, err);
+        if (status == 0)
+            status = vg_store_file_run(file, VG_SQL_COMMIT, err, "");
+    }
+    *ret_more = next == INT64_MAX;
+    return vg_store_writer_done(writer, file, status);
+}
+
+/* After the window itself is on disk, so that a crash in between loses nothing. */
+static int
+replace_elsewhere(struct vg_store_writer *writer, struct vg_store_source *source,
+                  const struct vg_store_window *window, GError **err)
+{
+    GError *error = NULL;
+    g_autoptr(GArray) stamps = vg_store_dir_list(writer->directory, VG_STORE_WINDOWS,
+                                                 window->begin_ns, source->newest_ns, &error);
+    int64_t own = vg_store_stamp(VG_STORE_WINDOWS, window->end_ns);
+    bool more = true;
+
+    for (guint i = 0; i < stamps->len && more && !error; i++) {
+        int64_t stamp = g_array_index(stamps, int64_t, i);
+        if (stamp != own)
+            (void)replace_in_day(writer, stamp, source, window, &more, &error);
+    }
+    if (!error)
+        return 0;
+    g_propagate_error(err, error);
+    return -1;
+}
+
+/* Where the windows of a source end, over all days: what comes later needs no look at the others. A
+ * day that cannot be read now may have anything. */
+static void
+look_up_newest(struct vg_store_writer *writer, struct vg_store_source *source)
+{
+    g_autoptr(GArray) stamps =
+        vg_store_dir_list(writer->directory, VG_STORE_WINDOWS, INT64_MIN, INT64_MAX, NULL);
+    int64_t newest = INT64_MIN;
+
+    for (guint i = stamps->len; i > 0 && newest == INT64_MIN; i--) {
+        int64_t stamp = g_array_index(stamps, int64_t, i - 1);
+        struct vg_store_file *file =
+            vg_store_pool_get(writer->pool, VG_STORE_WINDOWS, stamp, VG_STORE_WRITE, NULL);
+        int64_t id = file ? vg_store_file_find(file, VG_NAMES_SOURCE, source->name, NULL) : -1;
+        int status =
+            id > 0 ? vg_store_file_get(file, VG_SQL_WIN_NEWEST, &newest, NULL, "i", id) : (int)id;
+        if (status < 0)
+            newest = vg_store_stamp_begin_ns(VG_STORE_WINDOWS, stamp + 1) - 1;
+        vg_store_pool_put(writer->pool, file, status < 0);
+    }
+    source->newest_ns = newest;
+    source->looked_up = true;
+}
+
+/* ---- windows ---- */
+
+static int
+insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_window *window, guint slot,
+          const struct vg_store_sample *sample, const GArray *losses, GError **err)
+{
+    const struct vg_store_vm *vm = &window->cast->slots[slot];
+    int64_t id = vg_store_file_need(file, VG_NAMES_VM, vm->key, vm->name, err);
+
+    if (id < 0 || vg_store_row_add_sample(file, win, id, sample, err) != 0)
+        return -1;
+    for (guint i = 0; i < losses->len; i++) {
+        const struct vg_store_loss *loss = &g_array_index(losses, struct vg_store_loss, i);
+        int64_t aggressor =
+            vg_store_file_need(file, VG_NAMES_AGGRESSOR,
+                               vg_store_window_aggressor(window, loss->aggressor), NULL, err);
+        if (aggressor < 0 || vg_store_row_add_loss(file, win, id, aggressor, loss, err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+insert_window(struct vg_store_file *file, struct vg_store_source *source,
+              const struct vg_store_window *window, GError **err)
+{
+    g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
+    const struct vg_store_win win = {.begin_ns = window->begin_ns,
+                                     .end_ns = window->end_ns,
+                                     .windows = 1,
+                                     .lost_events = (int64_t)window->lost_events};
+    int64_t minute = vg_store_period_end(window->end_ns, vg_store_unit_ns(VG_STORE_MINUTES));
+    struct vg_store_cursor cursor = {window->packed};
+    struct vg_store_sample sample;
+    int64_t next;
+
+    int64_t source_id = vg_store_file_need(file, VG_NAMES_SOURCE, source->name, NULL, err);
+    if (source_id < 0)
+        return -1;
+    if (window->begin_ns < source->newest_ns &&
+        delete_overlaps(file, source, source_id, window, &next, err) != 0)
+        return -1;
+    int64_t id = vg_store_row_add_win(file, source_id, &win, err);
+    if (id < 0 || vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source_id, minute) != 0)
+        return -1;
+    for (guint slot = 0; slot < window->cast->n_slots; slot++) {
+        vg_store_window_next(&cursor, &sample, losses);
+        if (insert_vm(file, id, window, slot, &sample, losses, err) != 0)
+            return -1;
+    }
+    vg_store_source_note(source, VG_STORE_WINDOWS, minute);
+    return 0;
+}
+
+static int
+write_window(struct vg_store_writer *writer, struct vg_store_source *source,
+             const struct vg_store_window *window, GError **err)
+{
+    int64_t stamp = vg_store_stamp(VG_STORE_WINDOWS, window->end_ns);
+    struct vg_store_file *file =
+        vg_store_writer_open(writer, VG_STORE_WINDOWS, stamp, VG_STORE_CREATE, err);
+
+    if (!file)
+        return -1;
+    int status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
+    if (status == 0)
+        status = insert_window(file, source, window, err);
+    if (status == 0)
+        status = vg_store_file_run(file, VG_SQL_COMMIT, err, "");
+    if (vg_store_writer_done(writer, file, status) != 0)
+        return -1;
+    return window->begin_ns < source->newest_ns ? replace_elsewhere(writer, source, window, err)
+                                                : 0;
+}
+
+int
+vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_window *window,
+                      GError **err)
+{
+    struct vg_store_source *source = need_source(writer, window->source);
+
+    if (!source->looked_up)
+        look_up_newest(writer, source);
+    if (write_window(writer, source, window, err) != 0) {
+        /* A COMMIT that failed may have come to the disk, and a file may be another one soon. */
+        source->looked_up = false;
+        return -1;
+    }
+    source->newest_ns = MAX(source->newest_ns, window->end_ns);
+    source->current_ns = window->end_ns;
+    return 0;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "store/store.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/store-plans.h"
+#include "store/store-private.h"
+#include "store/store-read.h"
+
+#define PLAN_TIMEOUT_NS (5 * VG_NS_PER_S)
+
+/* Connections for reading that stay open while nobody reads. */
+#define KEEP_READERS 4
+
+static void
+pending_plan_free(void *data)
+{
+    struct vg_store_plan *pending = data;
+
+    vg_saved_plan_free(pending->plan);
+    g_free(pending);
+}
+
+vg_store *
+vg_store_new(const struct vg_store_options *options, GError **err)
+{
+    vg_store *store = g_new0(vg_store, 1);
+
+    pthread_mutex_init(&store->lock, NULL);
+    vg_cond_init(&store->work);
+    vg_cond_init(&store->done);
+    store->directory = g_strdup(options->directory);
+    store->vfs = g_strdup(options->vfs);
+    store->retry_ns = options->retry_ns > 0 ? options->retry_ns : VG_NS_PER_S;
+    store->limits = *options;
+    store->readers = vg_store_pool_new(store->directory, store->vfs, KEEP_READERS);
+    vg_store_writer_init(&store->writer, store->directory, store->vfs);
+    store->lock_fd = -1;
+    store->late_days = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    vg_store_ring_init(&store->ring, (guint)CLAMP(options->memory_windows, 1, INT32_MAX));
+    g_queue_init(&store->plans);
+    store->opening = true;
+    store->thread = vg_thread_new("store", vg_store_thread_run, vg_store_thread_wake, store, err);
+    if (store->thread)
+        return store;
+    vg_store_writer_clear(&store->writer);
+    vg_store_free(store);
+    return NULL;
+}
+
+void
+vg_store_set_limits(vg_store *store, const struct vg_store_options *options)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    store->limits.raw_days = options->raw_days;
+    store->limits.minute_days = options->minute_days;
+    store->limits.hour_days = options->hour_days;
+    store->limits.lost_top = options->lost_top;
+    store->limits.log_commits = options->log_commits;
+}
+
+void
+vg_store_free(vg_store *store)
+{
+    if (!store)
+        return;
+    vg_thread_free(store->thread);
+    vg_store_pool_free(store->readers);
+    vg_store_ring_clear(&store->ring);
+    vg_store_cast_unref(store->cast);
+    g_queue_clear_full(&store->plans, pending_plan_free);
+    g_hash_table_unref(store->late_days);
+    pthread_cond_destroy(&store->work);
+    pthread_cond_destroy(&store->done);
+    pthread_mutex_destroy(&store->lock);
+    g_free(store->directory);
+    g_free(store->vfs);
+    g_free(store);
+}
+
+/* Epoch times of a window; false: there is nothing to store, or no file could have its name. */
+static bool
+epoch_times(const struct vg_window *window, int64_t offset_ns, int64_t *ret_begin_ns,
+            int64_t *ret_end_ns)
+{
+    return !__builtin_add_overflow(window->begin_ns, offset_ns, ret_begin_ns) &&
+           !__builtin_add_overflow(window->end_ns, offset_ns, ret_end_ns) &&
+           *ret_begin_ns<*ret_end_ns && * ret_begin_ns> - VG_STORE_TIME_LIMIT &&
+           *ret_end_ns < VG_STORE_TIME_LIMIT;
+}
+
+void
+vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
+                    int64_t clock_offset_ns)
+{
+    int64_t begin_ns, end_ns;
+
+    if (!epoch_times(window, clock_offset_ns, &begin_ns, &end_ns))
+        return;
+    pthread_mutex_lock(&store->lock);
+    struct vg_store_cast *cast = store->cast ? vg_store_cast_ref(store->cast) : NULL;
+    int64_t lost_top = store->limits.lost_top;
+    pthread_mutex_unlock(&store->lock);
+    struct vg_store_window *packed =
+        vg_store_window_new(source, window, begin_ns, end_ns, cast, lost_top);
+    pthread_mutex_lock(&store->lock);
+    if (store->cast != packed->cast) {
+        vg_store_cast_unref(store->cast);
+        store->cast = vg_store_cast_ref(packed->cast);
+    }
+    vg_store_ring_put(&store->ring, packed);
+    pthread_cond_signal(&store->work);
+    pthread_mutex_unlock(&store->lock);
+    vg_store_cast_unref(cast);
+}
+
+size_t
+vg_store_backlog(vg_store *store)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    return store->troubles[VG_PART_WINDOWS].failing ? 0 : store->ring.pending;
+}
+
+bool
+vg_store_flush(vg_store *store, int64_t timeout_ns)
+{
+    int64_t until = vg_clock_monotonic_ns() + MIN(timeout_ns, VG_STORE_TIME_LIMIT);
+
+    VG_LOCK_SCOPE(&store->lock);
+    uint64_t number = store->ring.numbers;
+    uint64_t dropped = store->ring.dropped;
+    while (vg_store_ring_waits(&store->ring, number)) {
+        if (store->troubles[VG_PART_WINDOWS].failing ||
+            !vg_cond_wait_until(&store->done, &store->lock, until))
+            break;
+    }
+    return !vg_store_ring_waits(&store->ring, number) && store->ring.dropped == dropped;
+}
+
+void
+vg_store_read_health(vg_store *store, struct vg_store_health *ret)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    *ret = (struct vg_store_health){
+        .state = store->opening ? VG_STORE_OPENING : VG_STORE_OK,
+        .committed = store->ring.committed,
+        .pending = store->ring.pending,
+        .dropped = store->ring.dropped,
+        .failures = store->failures,
+        .newest_ns = store->ring.newest_ns,
+        .bytes = store->bytes,
+    };
+    for (int i = 0; i < VG_PART_MAX && ret->state != VG_STORE_FAILING; i++) {
+        if (!store->troubles[i].failing)
+            continue;
+        ret->state = VG_STORE_FAILING;
+        g_strlcpy(ret->reason, store->troubles[i].reason, sizeof(ret->reason));
+    }
+}
+
+const vg_thread *
+vg_store_thread(const vg_store *store)
+{
+    return store->thread;
+}
+
+/* ---- reading ---- */
+
+static GPtrArray *
+windows_in_memory(vg_store *store, bool all)
+{
+    VG_LOCK_SCOPE(&store->lock);
+    return vg_store_ring_copy(&store->ring, all);
+}
+
+GArray *
+vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
+{
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(GPtrArray) waiting = windows_in_memory(store, false);
+    GArray *rows =
+        vg_store_read_rows(store->directory, store->readers, waiting, query, &failed, err);
+
+    if (!failed)
+        return rows;
+    /* What the disk does not answer may still be in memory. */
+    g_clear_pointer(&rows, g_array_unref);
+    g_clear_error(err);
+    g_autoptr(GPtrArray) all = windows_in_memory(store, true);
+    g_autoptr(GError) error = NULL;
+    g_clear_error(&failed);
+    rows = vg_store_read_rows(store->directory, store->readers, all, query, &failed, &error);
+    if (rows && rows->len > 0)
+        return rows;
+    g_clear_pointer(&rows, g_array_unref);
+    vg_error(err, VG_E_IO, "%s", failed ? failed->message : error ? error->message : "try again");
+    return NULL;
+}
+
+/* ---- plans ---- */
+
+static struct vg_saved_plan *
+copy_plan(const struct vg_saved_plan *plan, bool with_text)
+{
+    struct vg_saved_plan *copy = g_new0(struct vg_saved_plan, 1);
+
+    copy->id = g_strdup(plan->id);
+    copy->made_ns = plan->made_ns;
+    copy->verdict = g_strdup(plan->verdict);
+    copy->text = with_text ? g_strdup(plan->text) : NULL;
+    return copy;
+}
+
+/* Locked. */
+static struct vg_store_plan *
+find_pending(vg_store *store, const char *id)
+{
+    for (GList *link = store->plans.head; link; link = link->next) {
+        struct vg_store_plan *pending = link->data;
+        if (strcmp(pending->plan->id, id) == 0)
+            return pending;
+    }
+    return NULL;
+}
+
+int
+vg_store_save_plan(vg_store *store, const struct vg_saved_plan *plan, GError **err)
+{
+    int64_t until = vg_clock_monotonic_ns() + PLAN_TIMEOUT_NS;
+
+    VG_LOCK_SCOPE(&store->lock);
+    if (find_pending(store, plan->id))
+        return 0;
+    struct vg_store_plan *pending = g_new0(struct vg_store_plan, 1);
+    pending->plan = copy_plan(plan, true);
+    uint64_t number = pending->number = ++store->plans_given;
+    g_queue_push_tail(&store->plans, pending);
+    /* The first one may be being written. */
+    if (store->plans.length > VG_STORE_PLANS_MAX)
+        pending_plan_free(g_queue_pop_nth(&store->plans, 1));
+    pthread_cond_signal(&store->work);
+    while (store->plans_tried < number && !store->troubles[VG_PART_PLANS].failing) {
+        if (!vg_cond_wait_until(&store->done, &store->lock, until) && store->plans_tried < number)
+            return vg_error(err, VG_E_TIMEOUT,
+                            "the store does not answer: the plan '%s' is not on disk yet",
+                            plan->id);
+    }
+    return 0;
+}
+
+struct vg_saved_plan *
+vg_store_read_plan(vg_store *store, const char *id, GError **err)
+{
+    pthread_mutex_lock(&store->lock);
+    const struct vg_store_plan *pending = find_pending(store, id);
+    struct vg_saved_plan *plan = pending ? copy_plan(pending->plan, true) : NULL;
+    pthread_mutex_unlock(&store->lock);
+    return plan ? plan : vg_store_plans_read(store->readers, id, err);
+}
+
+GPtrArray *
+vg_store_list_plans(vg_store *store, int64_t before_ns, size_t limit, GError **err)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_saved_plan_free);
+    g_autoptr(GError) error = NULL;
+
+    pthread_mutex_lock(&store->lock);
+    for (GList *link = store->plans.head; link; link = link->next) {
+        const struct vg_saved_plan *plan = ((struct vg_store_plan *)link->data)->plan;
+        if (plan->made_ns < before_ns)
+            g_ptr_array_add(list, copy_plan(plan, false));
+    }
+    pthread_mutex_unlock(&store->lock);
+    bool in_memory = list->len > 0;
+    if (vg_store_plans_list(store->readers, before_ns, limit, list, &error) != 0 && !in_memory) {
+        g_ptr_array_unref(list);
+        g_propagate_error(err, g_steal_pointer(&error));
+        return NULL;
+    }
+    g_ptr_array_sort(list, vg_store_plans_compare);
+    /* One that came to the disk meanwhile is there twice, side by side. */
+    for (guint i = list->len; i > 1; i--) {
+        if (vg_store_plans_compare(&list->pdata[i - 1], &list->pdata[i - 2]) == 0)
+            g_ptr_array_remove_index(list, i - 1);
+    }
+    if (list->len > limit)
+        g_ptr_array_set_size(list, (gint)limit);
+    return list;
+}
