@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/proc-scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/proc-text.h"
+
+/* A process that is no VM is looked at again after 1, 2, 4, 8, 16 and 32 s, then no more but for
+ * the pid coming back. */
+#define LOOKS_MAX 6
+/* A pid that came back gives itself away by the inode number of its directory, at once. Where a
+ * file system reuses those, it is noticed after this. */
+#define VERIFY_NS (60 * VG_NS_PER_S)
+/* Threads of a VM are listed after a change of their number, and this often without one. */
+#define RELIST_NS (10 * VG_NS_PER_S)
+/* A thread's name is read this often: it is born with the name of the one that made it. */
+#define THREAD_LOOKS_MAX 3
+
+struct seen_thread {
+    int32_t tid;
+    uint64_t inode;
+    int32_t index;
+    uint8_t looks;
+    bool is_vcpu;
+    bool present; /* in the listing that is being made */
+};
+
+struct process {
+    struct vg_proc_vm vm; /* first; vcpus is NULL while it is no VM */
+    uint64_t inode;
+    uint64_t generation; /* of the update that saw it last */
+    int64_t next_look_ns;
+    unsigned looks;
+    bool is_qemu; /* by its name */
+    /* VMs */
+    GArray *threads; /* struct seen_thread, in the order of their appearance */
+    struct stat task;
+    int64_t next_list_ns;
+    bool unsettled; /* a thread may still change its name */
+};
+
+struct vg_proc_scan {
+    char *proc;
+    GHashTable *processes; /* pid -> struct process */
+    GPtrArray *vms;
+    uint64_t generation;
+    uint32_t next_id;
+};
+
+static void
+process_free(void *data)
+{
+    struct process *process = data;
+
+    if (process->vm.vcpus)
+        g_array_unref(process->vm.vcpus);
+    if (process->threads)
+        g_array_unref(process->threads);
+    g_free(process);
+}
+
+vg_proc_scan *
+vg_proc_scan_new(const char *proc)
+{
+    vg_proc_scan *scan = g_new0(vg_proc_scan, 1);
+
+    scan->proc = g_strdup(proc);
+    scan->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+    scan->vms = g_ptr_array_new();
+    return scan;
+}
+
+void
+vg_proc_scan_free(vg_proc_scan *scan)
+{
+    if (!scan)
+        return;
+    g_ptr_array_unref(scan->vms);
+    g_hash_table_unref(scan->processes);
+    g_free(scan->proc);
+    g_free(scan);
+}
+
+/* The number that a directory's name is, or 0. */
+static int32_t
+number_of(const char *name)
+{
+    int64_t value = 0;
+
+    for (; *name >= '0' && *name <= '9'; name++) {
+        value = value * 10 + (*name - '0');
+        if (value >= VG_TID_LIMIT)
+            return 0;
+    }
+    return *name == '\0' ? (int32_t)value : 0;
+}
+
+/* ---- threads ---- */
+
+static void
+look_at_thread(const vg_proc_scan *scan, const struct process *process, struct seen_thread *thread)
+{
+    char path[PATH_MAX];
+    char comm[VG_COMM_LEN + 1];
+
+    thread->looks++;
+    snprintf(path, sizeof(path), "%s/%d/task/%d/comm", scan->proc, process->vm.pid, thread->tid);
+    ssize_t n = vg_proc_read(path, comm, sizeof(comm));
+    if (n <= 0)
+        return;
+    comm[strcspn(comm, "\n")] = '\0';
+    thread->is_vcpu = vg_comm_is_vcpu(comm, &thread->index);
+}
+
+static struct seen_thread *
+find_thread(GArray *threads, int32_t tid, unsigned from)
+{
+    /* They are listed in the same order each time, so the next one is nearly always it. */
+    for (unsigned i = 0; i < threads->len; i++) {
+        unsigned at = (from + i) % threads->len;
+        struct seen_thread *thread = &g_array_index(threads, struct seen_thread, at);
+        if (thread->tid == tid)
+            return thread;
+    }
+    return NULL;
+}
+
+static int
+compare_vcpus(const void *a, const void *b)
+{
+    const struct vg_proc_vcpu *x = a, *y = b;
+
+    if (x->index != y->index)
+        return x->index < y->index ? -1 : 1;
+    return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* Puts down which threads are vCPUs; forgets those that have gone. */
+static void
+settle_threads(struct process *process)
+{
+    g_array_set_size(process->vm.vcpus, 0);
+    process->unsettled = false;
+    for (unsigned i = 0; i < process->threads->len;) {
+        const struct seen_thread *thread = &g_array_index(process->threads, struct seen_thread, i);
+        if (!thread->present) {
+            g_array_remove_index(process->threads, i);
+            continue;
+        }
+        if (thread->is_vcpu) {
+            struct vg_proc_vcpu vcpu = {.tid = thread->tid, .index = thread->index};
+            g_array_append_val(process->vm.vcpus, vcpu);
+        } else if (thread->looks < THREAD_LOOKS_MAX) {
+            process->unsettled = true;
+        }
+        i++;
+    }
+    g_array_sort(process->vm.vcpus, compare_vcpus);
+}
+
+/* false: there is no such process any more. */
+static bool
+list_threads(const vg_proc_scan *scan, struct process *process)
+{
+    char path[PATH_MAX];
+    unsigned at = 0;
+
+    snprintf(path, sizeof(path), "%s/%d/task", scan->proc, process->vm.pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return false;
+    if (!process->threads) {
+        process->threads = g_array_new(FALSE, TRUE, sizeof(struct seen_thread));
+        process->vm.vcpus = g_array_new(FALSE, TRUE, sizeof(struct vg_proc_vcpu));
+    }
+    for (unsigned i = 0; i < process->threads->len; i++)
+        g_array_index(process->threads, struct seen_thread, i).present = false;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        int32_t tid = number_of(entry->d_name);
+        if (tid <= 0)
+            continue;
+        struct seen_thread *thread = find_thread(process->threads, tid, at++);
+        if (!thread) {
+            struct seen_thread fresh = {.tid = tid, .inode = entry->d_ino, .index = VG_NONE};
+            g_array_append_val(process->threads, fresh);
+            thread =
+                &g_array_index(process->threads, struct seen_thread, process->threads->len - 1);
+        } else if (thread->inode != entry->d_ino) {
+            *thread = (struct seen_thread){.tid = tid, .inode = entry->d_ino, .index = VG_NONE};
+        }
+        thread->present = true;
+        if (!thread->is_vcpu && thread->looks < THREAD_LOOKS_MAX)
+            look_at_thread(scan, process, thread);
+    }
+    closedir(dir);
+    settle_threads(process);
+    return true;
+}
+
+/* ---- processes ---- */
+
+static bool
+read_stat(const vg_proc_scan *scan, int32_t pid, struct vg_proc_stat *ret)
+{
+    char path[PATH_MAX];
+    char text[VG_PROC_TEXT_MAX];
+
+    snprintf(path, sizeof(path), "%s/%d/stat", scan->proc, pid);
+    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_proc_parse_stat(text, ret);
+}
+
+static void
+become_vm(vg_proc_scan *scan, struct process *process, int64_t now_ns)
+{
+    struct vg_proc_vm *vm = &process->vm;
+    g_autofree char *cmdline = g_malloc(VG_PROC_CMDLINE_MAX);
+    g_autofree char *path = g_strdup_printf("%s/%d/cmdline", scan->proc, vm->pid);
+
+    ssize_t n = vg_proc_read(path, cmdline, VG_PROC_CMDLINE_MAX);
+    vg_proc_parse_qemu(cmdline, n > 0 ? (size_t)n : 0, vm->name, vm->uuid);
+    if (vm->name[0] == '\0')
+        snprintf(vm->name, sizeof(vm->name), "qemu-%d", vm->pid);
+    vm->id = scan->next_id++;
+    process->next_list_ns = now_ns + RELIST_NS;
+    process->unsettled = true;
+    g_ptr_array_add(scan->vms, vm);
+}
+
+static bool
+is_vm(const struct process *process)
+{
+    return process->vm.id != VG_PROCESS_NO_ID;
+}
+
+/* Is this process, known as no VM, one by now? */
+static void
+look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
+{
+    struct vg_proc_stat stat;
+    int32_t index;
+
+    process->next_look_ns =
+        now_ns + (process->looks < LOOKS_MAX ? VG_NS_PER_S << process->looks : VERIFY_NS);
+    if (!read_stat(scan, process->vm.pid, &stat))
+        return;
+    if (stat.start_ticks != process->vm.start_ticks) {
+        process->looks = 0;
+        process->next_look_ns = now_ns + VG_NS_PER_S;
+        g_clear_pointer(&process->threads, g_array_unref);
+        g_clear_pointer(&process->vm.vcpus, g_array_unref);
+    }
+    process->vm.start_ticks = stat.start_ticks;
+    process->is_qemu = vg_comm_is_qemu(stat.comm);
+    if (process->looks > LOOKS_MAX && !process->is_qemu)
+        return;
+    process->looks++;
+    /* Most processes have one thread, whose name stands here already. */
+    if (stat.threads == 1 && !vg_comm_is_vcpu(stat.comm, &index))
+        return;
+    if (process->threads) {
+        for (unsigned i = 0; i < process->threads->len; i++)
+            g_array_index(process->threads, struct seen_thread, i).looks = 0;
+    }
+    if (list_threads(scan, process) && process->vm.vcpus->len > 0)
+        become_vm(scan, process, now_ns);
+}
+
+/* Have the threads of this VM changed? false: it is another process by now. */
+static bool
+look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
+{
+    char path[PATH_MAX];
+    struct stat task;
+    struct vg_proc_stat stat;
+
+    snprintf(path, sizeof(path), "%s/%d/task", scan->proc, process->vm.pid);
+    if (lstat(path, &task) != 0)
+        return false;
+    /* The number of links is two more than there are threads. */
+    bool same = task.st_ino == process->task.st_ino && task.st_nlink == process->task.st_nlink &&
+                task.st_ctim.tv_sec == process->task.st_ctim.tv_sec &&
+                task.st_ctim.tv_nsec == process->task.st_ctim.tv_nsec;
+    if (same && !process->unsettled && now_ns < process->next_list_ns)
+        return true;
+    process->task = task;
+    process->next_list_ns = now_ns + RELIST_NS;
+    if (!read_stat(scan, process->vm.pid, &stat) || stat.start_ticks != process->vm.start_ticks)
+        return false;
+    return list_threads(scan, process);
+}
+
+static struct process *
+process_new(int32_t pid, uint64_t inode)
+{
+    struct process *process = g_new0(struct process, 1);
+
+    process->vm.pid = pid;
+    process->vm.id = VG_PROCESS_NO_ID;
+    process->inode = inode;
+    return process;
+}
+
+static void
+forget(vg_proc_scan *scan, struct process *process)
+{
+    if (is_vm(process))
+        g_ptr_array_remove(scan->vms, &process->vm);
+}
+
+static void
+see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
+{
+    void *key = GINT_TO_POINTER(pid);
+    struct process *process = g_hash_table_lookup(scan->processes, key);
+
+    if (process && (process->inode != inode && !is_vm(process))) {
+        /* Another process, or a directory that the kernel forgot and made again: start_ticks
+         * tells. */
+        process->inode = inode;
+        process->next_look_ns = now_ns;
+    }
+    if (process && is_vm(process) && !look_at_vm(scan, process, now_ns)) {
+        forget(scan, process);
+        process = NULL;
+    }
+    if (!process) {
+        process = process_new(pid, inode);
+        g_hash_table_insert(scan->processes, key, process);
+    }
+    process->generation = scan->generation;
+    if (!is_vm(process) && (process->is_qemu || now_ns >= process->next_look_ns))
+        look_at_process(scan, process, now_ns);
+}
+
+int
+vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
+{
+    GHashTableIter iter;
+    void *value;
+    DIR *dir = opendir(scan->proc);
+
+    if (!dir)
+        return vg_error_errno(err, errno, "cannot read '%s'", scan->proc);
+    scan->generation++;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        int32_t pid = number_of(entry->d_name);
+        if (pid > 0)
+            see_process(scan, pid, entry->d_ino, now_ns);
+    }
+    closedir(dir);
+    g_hash_table_iter_init(&iter, scan->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct process *process = value;
+        if (process->generation == scan->generation)
+            continue;
+        forget(scan, process);
+        g_hash_table_iter_remove(&iter);
+    }
+    return 0;
+}
+
+const GPtrArray *
+vg_proc_scan_vms(const vg_proc_scan *scan)
+{
+    return scan->vms;
+}
+
+const struct vg_proc_vm *
+vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid, const char *name)
+{
+    const struct vg_proc_vm *named = NULL;
+
+    for (unsigned i = 0; i < scan->vms->len; i++) {
+        const struct vg_proc_vm *vm = scan->vms->pdata[i];
+        if (uuid && strcmp(vm->uuid, uuid) == 0)
+            return vm;
+        if (name && (vm->uuid[0] == '\0' || !uuid) && strcmp(vm->name, name) == 0)
+            named = vm;
+    }
+    return named;
+}

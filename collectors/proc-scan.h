@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which processes are VMs, and which of their threads are vCPUs: found by the names of threads
+ * below a /proc. Cheap to ask again and again: what is known not to be a VM is left alone but for a
+ * while after it appeared (QEMU names its vCPU threads some time after it was started), and a VM's
+ * threads are listed again when their number changes. One thread.
+ */
+#ifndef VG_COLLECTORS_PROC_SCAN_H
+#define VG_COLLECTORS_PROC_SCAN_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/topology.h"
+
+struct vg_proc_vcpu {
+    int32_t tid;
+    int32_t index; /* of its name, or VG_NONE: one thread for all vCPUs */
+};
+
+struct vg_proc_vm {
+    uint32_t id; /* dense, from 0, never reused */
+    int32_t pid;
+    uint64_t start_ticks;      /* of the process: the pid alone may come back */
+    char name[VG_VM_NAME_MAX]; /* of the command line, else "qemu-PID" */
+    char uuid[VG_UUID_LEN];    /* or empty */
+    GArray *vcpus;             /* struct vg_proc_vcpu, by index, then tid */
+};
+
+typedef struct vg_proc_scan vg_proc_scan;
+
+vg_proc_scan *vg_proc_scan_new(const char *proc);
+void vg_proc_scan_free(vg_proc_scan *scan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proc_scan, vg_proc_scan_free)
+
+/* Looks what is new and what has gone. now_ns is CLOCK_MONOTONIC, for the waits between looks.
+ * Fails if the directory cannot be read; what was known is then kept. */
+int vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err);
+
+/* The living VMs by id: struct vg_proc_vm *. They are the scan's, until the next update. */
+const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);
+
+/* The VM with this UUID, else the one with this name that has no UUID; NULL if there is none. */
+const struct vg_proc_vm *vg_proc_scan_find(const vg_proc_scan *scan, const char *uuid,
+                                           const char *name);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/proc-text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+/* Fields of stat after the name. */
+enum {
+    FIELD_STATE = 3,
+    FIELD_UTIME = 14,
+    FIELD_STIME = 15,
+    FIELD_THREADS = 20,
+    FIELD_START = 22,
+    FIELD_CPU = 39,
+    FIELD_GUEST = 43,
+};
+
+/* The number at *at, which is moved behind it. */
+static bool
+take_number(const char **at, uint64_t *ret)
+{
+    const char *c = *at;
+    uint64_t value = 0;
+
+    if (*c < '0' || *c > '9')
+        return false;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        unsigned digit = (unsigned)(*c - '0');
+        if (value > (UINT64_MAX - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *at = c;
+    *ret = value;
+    return true;
+}
+
+static bool
+take_comm(const char **at, char ret[VG_COMM_LEN])
+{
+    const char *open = strchr(*at, '(');
+    /* A name may hold anything, parentheses too. */
+    const char *close = strrchr(*at, ')');
+
+    if (!open || !close || close < open || close[1] != ' ' || close[2] == '\0')
+        return false;
+    size_t length = MIN((size_t)(close - open) - 1, (size_t)VG_COMM_LEN - 1);
+    memset(ret, 0, VG_COMM_LEN);
+    memcpy(ret, open + 1, length);
+    *at = close + 2;
+    return true;
+}
+
+static void
+set_field(struct vg_proc_stat *stat, int field, uint64_t value)
+{
+    switch (field) {
+    case FIELD_UTIME:
+    case FIELD_STIME:
+        stat->cpu_ticks += value;
+        break;
+    case FIELD_THREADS:
+        stat->threads = value;
+        break;
+    case FIELD_START:
+        stat->start_ticks = value;
+        break;
+    case FIELD_CPU:
+        stat->cpu = value < VG_CPU_LIMIT ? (int32_t)value : VG_NONE;
+        break;
+    case FIELD_GUEST:
+        stat->guest_ticks = value;
+        break;
+    default:
+        break;
+    }
+}
+
+bool
+vg_proc_parse_stat(const char *text, struct vg_proc_stat *ret)
+{
+    struct vg_proc_stat stat = {.cpu = VG_NONE};
+    const char *at = text;
+    int field = FIELD_STATE;
+
+    if (!take_comm(&at, stat.comm))
+        return false;
+    stat.state = *at++;
+    while (*at == ' ' && field < FIELD_GUEST) {
+        uint64_t value = 0;
+        at++;
+        field++;
+        /* Some fields are negative (tpgid, nice); none of those read here. */
+        bool negative = *at == '-';
+        at += negative;
+        if (!take_number(&at, &value))
+            return false;
+        set_field(&stat, field, negative ? 0 : value);
+    }
+    if (field < FIELD_START)
+        return false;
+    *ret = stat;
+    return true;
+}
+
+bool
+vg_proc_parse_schedstat(const char *text, struct vg_proc_schedstat *ret)
+{
+    struct vg_proc_schedstat stat;
+    const char *at = text;
+
+    if (!take_number(&at, &stat.run_ns) || *at++ != ' ' || !take_number(&at, &stat.wait_ns) ||
+        *at++ != ' ' || !take_number(&at, &stat.timeslices))
+        return false;
+    if (stat.run_ns > INT64_MAX || stat.wait_ns > INT64_MAX)
+        return false;
+    *ret = stat;
+    return true;
+}
+
+/* The number after a key at the beginning of a line. */
+static bool
+find_line(const char *text, const char *key, uint64_t *ret)
+{
+    const char *at = strstr(text, key);
+
+    if (!at)
+        return false;
+    at += strlen(key);
+    while (*at == '\t' || *at == ' ')
+        at++;
+    return take_number(&at, ret);
+}
+
+bool
+vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret)
+{
+    struct vg_proc_switches switches;
+
+    /* With the end of the line before: the one key ends like the other. */
+    if (!find_line(text, "\nvoluntary_ctxt_switches:", &switches.voluntary) ||
+        !find_line(text, "\nnonvoluntary_ctxt_switches:", &switches.nonvoluntary))
+        return false;
+    *ret = switches;
+    return true;
+}
+
+/* ---- the command line ---- */
+
+/* Copies the value of an option list up to its comma; `,,` is a comma of the value. */
+static void
+copy_value(const char *value, char ret[VG_VM_NAME_MAX])
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+
+    for (const char *c = value; *c && name->len < VG_VM_NAME_MAX - 1; c++) {
+        if (*c == ',' && *++c != ',')
+            break;
+        g_string_append_c(name, *c);
+    }
+    g_autofree char *valid = g_utf8_make_valid(name->str, (gssize)name->len);
+    /* What replaces a bad byte is longer than it: cut where a character ends. */
+    size_t length = strlen(valid);
+    if (length >= VG_VM_NAME_MAX)
+        length = (size_t)(g_utf8_find_prev_char(valid, valid + VG_VM_NAME_MAX) - valid);
+    memcpy(ret, valid, length);
+    ret[length] = '\0';
+}
+
+/* The value of -name: its option `guest`, or the first one if that has no name. */
+static void
+take_name(const char *value, char ret[VG_VM_NAME_MAX])
+{
+    const char *option = value;
+
+    while (*option) {
+        size_t length = strcspn(option, "=,");
+        if (g_str_has_prefix(option, "guest=")) {
+            copy_value(option + strlen("guest="), ret);
+            return;
+        }
+        if (option == value && option[length] != '=')
+            copy_value(option, ret);
+        /* To behind the comma that ends this option. */
+        while (*option && (*option != ',' || option[1] == ','))
+            option += *option == ',' ? 2 : 1;
+        option += *option == ',';
+    }
+}
+
+static void
+take_uuid(const char *value, char ret[VG_UUID_LEN])
+{
+    if (g_uuid_string_is_valid(value)) {
+        g_autofree char *lower = g_ascii_strdown(value, -1);
+        g_strlcpy(ret, lower, VG_UUID_LEN);
+    }
+}
+
+void
+vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
+                   char ret_uuid[VG_UUID_LEN])
+{
+    const char *end = cmdline + size;
+    const char *option = "";
+
+    ret_name[0] = '\0';
+    ret_uuid[0] = '\0';
+    for (const char *word = cmdline; word < end;) {
+        size_t length = strnlen(word, (size_t)(end - word));
+        g_autofree char *value = g_strndup(word, length);
+        if (strcmp(option, "name") == 0)
+            take_name(value, ret_name);
+        else if (strcmp(option, "uuid") == 0)
+            take_uuid(value, ret_uuid);
+        /* QEMU takes one dash or two. */
+        option = "";
+        if (strcmp(value, "-name") == 0 || strcmp(value, "--name") == 0)
+            option = "name";
+        else if (strcmp(value, "-uuid") == 0 || strcmp(value, "--uuid") == 0)
+            option = "uuid";
+        word += length + 1;
+    }
+}
+
+/* ---- reading ---- */
+
+ssize_t
+vg_proc_reread(int fd, char *buf, size_t size)
+{
+    ssize_t n;
+
+    do
+        n = pread(fd, buf, size - 1, 0);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        buf[n] = '\0';
+    return n;
+}
+
+/* A pipe or a long file gives less than was asked for: reads on until the end. */
+static ssize_t
+read_all(int fd, char *buf, size_t size)
+{
+    size_t used = 0;
+
+    while (used < size - 1) {
+        ssize_t n = read(fd, buf + used, size - 1 - used);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        used += (size_t)n;
+    }
+    buf[used] = '\0';
+    return (ssize_t)used;
+}
+
+ssize_t
+vg_proc_read(const char *path, char *buf, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return -1;
+    ssize_t n = read_all(fd, buf, size);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return n;
+}

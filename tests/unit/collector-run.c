@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "tests/unit/collector-run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/queue.h"
+
+#define REPORTS_MAX 100000
+#define PATIENCE_NS (50 * VG_NS_PER_S)
+
+struct collector_run {
+    vg_collector *collector;
+    vg_thread *thread;
+    vg_queue *reports;
+    struct vg_report_sink sink;
+};
+
+static void
+put(void *data, struct vg_report *take_report)
+{
+    struct collector_run *run = data;
+
+    vg_queue_put(run->reports, take_report);
+}
+
+static void
+free_report(void *report)
+{
+    vg_report_free(report);
+}
+
+static void
+work(vg_thread *self, void *arg)
+{
+    struct collector_run *run = arg;
+
+    run->collector->ops->run(run->collector, self, &run->sink);
+}
+
+static void
+wake(void *arg)
+{
+    struct collector_run *run = arg;
+
+    if (run->collector->ops->wake)
+        run->collector->ops->wake(run->collector);
+}
+
+struct collector_run *
+collector_run_start(vg_collector *take_collector)
+{
+    struct collector_run *run = g_new0(struct collector_run, 1);
+    g_autoptr(GError) err = NULL;
+
+    run->collector = take_collector;
+    run->reports = vg_queue_new(REPORTS_MAX, VG_QUEUE_DROP, free_report);
+    run->sink = (struct vg_report_sink){.put = put, .data = run};
+    run->thread = vg_thread_new("col-test", work, wake, run, &err);
+    if (!run->thread)
+        fail_msg("%s", err->message);
+    return run;
+}
+
+void
+collector_run_stop(struct collector_run *run)
+{
+    vg_thread_free(run->thread);
+    vg_collector_free(run->collector);
+    vg_queue_free(run->reports);
+    g_free(run);
+}
+
+vg_report *
+collector_run_next(struct collector_run *run, int64_t timeout_ns)
+{
+    return vg_queue_get(run->reports, timeout_ns);
+}
+
+vg_report *
+collector_run_wait(struct collector_run *run, enum vg_report_kind kind)
+{
+    int64_t until_ns = vg_clock_monotonic_ns() + PATIENCE_NS;
+
+    for (int64_t left = PATIENCE_NS; left > 0; left = until_ns - vg_clock_monotonic_ns()) {
+        vg_report *report = collector_run_next(run, left);
+        if (report && report->kind == kind)
+            return report;
+        if (report && report->kind == VG_REPORT_STATUS)
+            print_message("# %s: %s\n", vg_collector_state_names[report->state], report->text);
+        vg_report_free(report);
+    }
+    fail_msg("no report of kind %d came", (int)kind);
+    return NULL;
+}
+
+vg_report *
+collector_run_state(struct collector_run *run, enum vg_collector_state state)
+{
+    for (;;) {
+        vg_report *report = collector_run_wait(run, VG_REPORT_STATUS);
+        if (report->state == state)
+            return report;
+        vg_report_free(report);
+    }
+}
+
+const vg_thread *
+collector_run_thread(const struct collector_run *run)
+{
+    return run->thread;
+}

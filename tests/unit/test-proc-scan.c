@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * VMs found below a fake /proc, and the texts of /proc.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/proc-scan.h"
+#include "collectors/proc-text.h"
+#include "tests/unit/fake-proc.h"
+
+#define UUID "c2177883-f1bb-47f0-914d-32a22e3a8804"
+
+/* A command line of words in one literal, NULs between them. */
+#define QEMU(words) "qemu-system-x86_64\0" words, sizeof("qemu-system-x86_64\0" words)
+
+static int
+setup(void **state)
+{
+    *state = fake_proc_new();
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    fake_proc_remove(*state);
+    g_free(*state);
+    return 0;
+}
+
+static void
+add_vcpu(const char *proc, int pid, int tid, const char *comm)
+{
+    fake_proc_task(proc, &(struct fake_task){.pid = pid, .tid = tid, .comm = comm, .start = 5});
+}
+
+static void
+update(vg_proc_scan *scan, int64_t seconds)
+{
+    assert_int_equal(vg_proc_scan_update(scan, seconds * VG_NS_PER_S, NULL), 0);
+}
+
+static const struct vg_proc_vm *
+vm_at(const vg_proc_scan *scan, unsigned at)
+{
+    assert_true(at < vg_proc_scan_vms(scan)->len);
+    return vg_proc_scan_vms(scan)->pdata[at];
+}
+
+static int32_t
+tid_at(const struct vg_proc_vm *vm, unsigned at)
+{
+    assert_true(at < vm->vcpus->len);
+    return g_array_index(vm->vcpus, struct vg_proc_vcpu, at).tid;
+}
+
+/* ---- texts ---- */
+
+static void
+test_command_lines(void **state)
+{
+    static const struct {
+        const char *cmdline;
+        size_t size;
+        const char *name;
+        const char *uuid;
+    } cases[] = {
+        {QEMU("-name\0guest=vm1,debug-threads=on\0-S\0-uuid\0" UUID), "vm1", UUID},
+        {QEMU("-name\0vm1"), "vm1", ""},
+        {QEMU("--name\0vm1,process=x\0--uuid\0" UUID), "vm1", UUID},
+        {QEMU("-name\0debug-threads=on,guest=b"), "b", ""},
+        {QEMU("-name\0guest=a,,b,debug-threads=on"), "a,b", ""},
+        {QEMU("-name\0a,,b,,,debug-threads=on"), "a,b,", ""},
+        {QEMU("-name\0process=x,,guest=no,debug-threads=on"), "", ""},
+        {QEMU("-name\0guest="), "", ""},
+        {QEMU("-name\0guest=with space=and equals"), "with space=and equals", ""},
+        {QEMU("-uuid\0C2177883-F1BB-47F0-914D-32A22E3A8804"), "", UUID},
+        {QEMU("-uuid\0not-one"), "", ""},
+        {QEMU("-name"), "", ""},
+        {"", 0, "", ""},
+        {"-name\0vm", 7, "v", ""}, /* cut, without a NUL */
+        {QEMU("-name\0guest=\377x"), "\357\277\275x", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char name[VG_VM_NAME_MAX], uuid[VG_UUID_LEN];
+        vg_proc_parse_qemu(cases[i].cmdline, cases[i].size, name, uuid);
+        assert_string_equal(name, cases[i].name);
+        assert_string_equal(uuid, cases[i].uuid);
+    }
+}
+
+static void
+test_long_names(void **state)
+{
+    char cmdline[2048] = "-name";
+    char name[VG_VM_NAME_MAX], uuid[VG_UUID_LEN];
+
+    (void)state;
+    memset(cmdline + 6, 'n', 1000);
+    vg_proc_parse_qemu(cmdline, 1007, name, uuid);
+    assert_int_equal(strlen(name), VG_VM_NAME_MAX - 1);
+    /* Each bad byte becomes three: 85 of them fill the 255 bytes. */
+    memset(cmdline + 6, '\377', 1000);
+    vg_proc_parse_qemu(cmdline, 1007, name, uuid);
+    assert_int_equal(strlen(name), 255);
+    assert_true(g_utf8_validate(name, -1, NULL));
+    cmdline[6] = 'n';
+    vg_proc_parse_qemu(cmdline, 1007, name, uuid);
+    assert_int_equal(strlen(name), 253);
+    assert_true(g_utf8_validate(name, -1, NULL));
+}
+
+static void
+test_stat(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "1",
+        "1 (x",
+        "1 (x)",
+        "1 (x) ",
+        "1 (x) S",
+        "1 (x) S 1 2 3",
+        "1 (x) S a b c",
+        "1 )x( S 1 1 1 0 -1 4194304 10 0 0 0 7 8 0 0 20 0 3 0 99",
+        "1 (x) S 1 1 1 0 -1 99999999999999999999999 10 0 0 0 7 8 0 0 20 0 3 0 99",
+    };
+    struct vg_proc_stat stat;
+
+    (void)state;
+    /* Up to field 22 only, as of an old kernel. */
+    assert_true(
+        vg_proc_parse_stat("1 (a) (b) S 1 1 1 0 -1 4194304 10 0 0 0 7 8 0 0 20 -5 3 0 99", &stat));
+    assert_string_equal(stat.comm, "a) (b");
+    assert_int_equal(stat.state, 'S');
+    assert_int_equal(stat.cpu_ticks, 15);
+    assert_int_equal(stat.threads, 3);
+    assert_int_equal(stat.start_ticks, 99);
+    assert_int_equal(stat.cpu, VG_NONE);
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_false(vg_proc_parse_stat(bad[i], &stat));
+}
+
+static void
+test_counters(void **state)
+{
+    struct vg_proc_schedstat sched;
+    struct vg_proc_switches switches;
+
+    (void)state;
+    assert_true(vg_proc_parse_schedstat("12 34 56\n", &sched));
+    assert_int_equal(sched.run_ns, 12);
+    assert_int_equal(sched.wait_ns, 34);
+    assert_int_equal(sched.timeslices, 56);
+    assert_false(vg_proc_parse_schedstat("", &sched));
+    assert_false(vg_proc_parse_schedstat("1 2", &sched));
+    assert_false(vg_proc_parse_schedstat("1 -2 3", &sched));
+    assert_false(vg_proc_parse_schedstat("18446744073709551615 0 1", &sched));
+    assert_true(vg_proc_parse_switches(
+        "Name:\tx\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t9\n", &switches));
+    assert_int_equal(switches.voluntary, 7);
+    assert_int_equal(switches.nonvoluntary, 9);
+    assert_false(vg_proc_parse_switches("Name:\tx\nnonvoluntary_ctxt_switches:\t9\n", &switches));
+}
+
+/* ---- processes ---- */
+
+static void
+test_finds_vms(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 1, "init", 1, 1, "init", 4);
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 4,
+                      QEMU("-name\0guest=one,debug-threads=on\0-uuid\0" UUID));
+    add_vcpu(proc, 10, 13, "CPU 1/KVM");
+    add_vcpu(proc, 10, 12, "CPU 0/KVM");
+    add_vcpu(proc, 10, 11, "IO mon_iothread");
+    fake_proc_process(proc, 20, "anything", 3, 2, "", 0);
+    add_vcpu(proc, 20, 21, "ALL CPUs/TCG");
+    fake_proc_process(proc, 30, "CPU 0/KVM", 3, 1, "sleep\0005", 8);
+    fake_proc_process(proc, 40, "many", 3, 2, "many", 4);
+    add_vcpu(proc, 40, 41, "worker");
+    update(scan, 100);
+
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 3);
+    const struct vg_proc_vm *one = vg_proc_scan_find(scan, UUID, NULL);
+    assert_non_null(one);
+    assert_string_equal(one->name, "one");
+    assert_int_equal(one->pid, 10);
+    assert_int_equal(one->vcpus->len, 2);
+    assert_int_equal(tid_at(one, 0), 12);
+    assert_int_equal(tid_at(one, 1), 13);
+    const struct vg_proc_vm *two = vg_proc_scan_find(scan, NULL, "qemu-20");
+    assert_non_null(two);
+    assert_int_equal(g_array_index(two->vcpus, struct vg_proc_vcpu, 0).index, VG_NONE);
+    assert_non_null(vg_proc_scan_find(scan, "f1bb7883-f1bb-47f0-914d-32a22e3a8804", "qemu-30"));
+    /* Another one of the same name, of which it is known that it is another. */
+    assert_null(vg_proc_scan_find(scan, "f1bb7883-f1bb-47f0-914d-32a22e3a8804", "one"));
+    assert_null(vg_proc_scan_find(scan, NULL, NULL));
+}
+
+static void
+test_vcpus_named_late(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 1, QEMU("-name\0late"));
+    fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
+    add_vcpu(proc, 20, 21, "other");
+    update(scan, 0);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+
+    /* What has QEMU's name is looked at each time. */
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0late"));
+    add_vcpu(proc, 10, 11, "CPU 0/TCG");
+    update(scan, 0);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "late");
+
+    /* Others in a while. */
+    add_vcpu(proc, 20, 21, "CPU 0/TCG");
+    update(scan, 0);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    update(scan, 2);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 2);
+}
+
+static void
+test_old_processes_are_left_alone(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
+    add_vcpu(proc, 20, 21, "other");
+    for (int i = 0; i < 200; i++)
+        update(scan, i);
+    add_vcpu(proc, 20, 21, "CPU 0/TCG");
+    for (int i = 200; i < 400; i++)
+        update(scan, i);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    /* The same pid, another process: seen by its start, though the directory is the same. */
+    fake_proc_process(proc, 20, "other", 777, 2, "other", 5);
+    for (int i = 400; i < 462; i++)
+        update(scan, i);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+}
+
+static void
+test_hot_plug(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    g_autofree char *gone = g_strdup_printf("%s/10/task/11", proc);
+
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0plug"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    update(scan, 1);
+    /* A thread is born with another name. */
+    add_vcpu(proc, 10, 12, "qemu-system-x86");
+    update(scan, 2);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
+    add_vcpu(proc, 10, 12, "CPU 1/KVM");
+    update(scan, 3);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
+    fake_proc_remove(gone);
+    update(scan, 4);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
+    assert_int_equal(tid_at(vm_at(scan, 0), 0), 12);
+    assert_int_equal(vm_at(scan, 0)->id, 0);
+}
+
+static void
+test_pid_reuse(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    g_autofree char *dir = g_strdup_printf("%s/10", proc);
+
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0first"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    update(scan, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "first");
+    assert_int_equal(vm_at(scan, 0)->id, 0);
+
+    fake_proc_remove(dir);
+    fake_proc_process(proc, 10, "qemu-system-x86", 50, 2, QEMU("-name\0second"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    update(scan, 2);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "second");
+    assert_int_equal(vm_at(scan, 0)->id, 1);
+
+    fake_proc_remove(dir);
+    update(scan, 3);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    fake_proc_process(proc, 10, "make", 60, 1, "make", 4);
+    update(scan, 4);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+}
+
+static void
+test_no_directory(void **state)
+{
+    g_autoptr(GError) err = NULL;
+    g_autofree char *none = g_strdup_printf("%s/none", (char *)*state);
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(none);
+
+    assert_int_equal(vg_proc_scan_update(scan, 0, &err), -1);
+    assert_int_equal(err->code, VG_E_NOT_FOUND);
+    assert_non_null(strstr(err->message, none));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_command_lines),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test_setup_teardown(test_finds_vms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_vcpus_named_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_processes_are_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hot_plug, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pid_reuse, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("proc-scan", tests, NULL, NULL);
+}
