@@ -10,9 +10,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "collectors/proc-text.h"
 #include "collectors/vcpu-meter.h"
 
 enum { VG_VCPU_FILE_SCHEDSTAT, VG_VCPU_FILE_STAT, VG_VCPU_FILE_STATUS, VG_VCPU_FILE_MAX };
+
+struct vg_vcpu_moment {
+    struct vg_vcpu_reading counters;
+    uint64_t start_ticks; /* of the thread */
+    int32_t cpu;          /* or VG_NONE */
+};
 
 struct vg_vcpu_files {
     int32_t pid;
@@ -20,18 +27,15 @@ struct vg_vcpu_files {
     int fds[VG_VCPU_FILE_MAX]; /* -1: opened at each reading */
     bool by_ticks;             /* run time is that of `stat`: schedstat says nothing */
     bool no_schedstat;         /* the same, decided for good */
+    /* Of the last reading: as long as schedstat says the same, so does the rest. */
+    struct vg_proc_schedstat schedstat;
+    struct vg_vcpu_moment moment;
 };
 
 /* fds_left: how many descriptors may still be taken; counted down, and up by close. */
 void vg_vcpu_files_open(struct vg_vcpu_files *files, const char *proc, int32_t pid, int32_t tid,
                         int *fds_left);
 void vg_vcpu_files_close(struct vg_vcpu_files *files, int *fds_left);
-
-struct vg_vcpu_moment {
-    struct vg_vcpu_reading counters;
-    uint64_t start_ticks; /* of the thread */
-    int32_t cpu;          /* or VG_NONE */
-};
 
 /* false: there is no such thread any more. tick_ns: the unit of `stat`. */
 bool vg_vcpu_files_read(struct vg_vcpu_files *files, const char *proc, int64_t tick_ns,

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/domain-xml.h"
+
+#include <string.h>
+
+#include "collectors/xml-walk.h"
+
+#define NOVA_1_0 "http://openstack.org/xmlns/libvirt/nova/1.0"
+#define NOVA_1_1 "http://openstack.org/xmlns/libvirt/nova/1.1"
+
+#define NAME_MAX_BYTES VG_SNAPSHOT_NAME_MAX
+#define TEXT_MAX_BYTES VG_SNAPSHOT_TEXT_FIELD_MAX
+
+#define MEMORY_MAX (INT64_C(1) << 50)
+
+static char *
+lower(char *take_text)
+{
+    g_autofree char *text = take_text;
+
+    return text ? g_ascii_strdown(text, -1) : NULL;
+}
+
+/* Sets a string of a record, whatever it was. */
+static void
+set(char **member, char *take_value)
+{
+    g_free(*member);
+    *member = take_value;
+}
+
+static int64_t
+memory_of(const xmlNode *node)
+{
+    static const struct {
+        const char *unit;
+        int shift;
+    } units[] = {{"b", 0},    {"bytes", 0}, {"k", 10},   {"KiB", 10}, {"M", 20},
+                 {"MiB", 20}, {"G", 30},    {"GiB", 30}, {"T", 40},   {"TiB", 40}};
+    int64_t value = vg_xml_number(node, MEMORY_MAX, 0);
+    int shift = 10; /* without a unit it is KiB */
+
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++)
+        if (vg_xml_attribute_is(node, "unit", units[i].unit))
+            shift = units[i].shift;
+    return value > MEMORY_MAX >> shift ? 0 : value << shift;
+}
+
+/* NULL: the guest was not promised any. */
+static char *
+cpu_model_of(const xmlNode *domain, const char *host_cpu)
+{
+    const xmlNode *cpu = vg_xml_child(domain, "cpu");
+
+    if (vg_xml_attribute_is(cpu, "mode", "host-passthrough") ||
+        vg_xml_attribute_is(cpu, "mode", "host-model") ||
+        vg_xml_attribute_is(cpu, "mode", "maximum"))
+        return g_strdup(host_cpu);
+    return vg_xml_text(vg_xml_child(cpu, "model"), NAME_MAX_BYTES);
+}
+
+static bool
+has_attribute(const xmlNode *node, const char *name)
+{
+    g_autofree char *value = vg_xml_attribute(node, name, NAME_MAX_BYTES);
+
+    return value != NULL;
+}
+
+static bool
+is_pinned(const xmlNode *domain)
+{
+    const xmlNode *numa = vg_xml_child(domain, "numatune");
+    const xmlNode *memory = vg_xml_child(numa, "memory");
+
+    return vg_xml_at(domain, "cputune/vcpupin") || vg_xml_at(domain, "cputune/emulatorpin") ||
+           vg_xml_child(numa, "memnode") || has_attribute(memory, "nodeset") ||
+           vg_xml_attribute_is(memory, "placement", "auto") ||
+           has_attribute(vg_xml_child(domain, "vcpu"), "cpuset");
+}
+
+/* ---- devices ---- */
+
+static void
+read_hostdev(const xmlNode *hostdev, struct vg_inv_vm *vm)
+{
+    const xmlNode *address = vg_xml_at(hostdev, "source/address");
+    bool mdev = vg_xml_attribute_is(hostdev, "type", "mdev");
+    g_autofree char *what = NULL;
+
+    if (mdev)
+        what = lower(vg_xml_attribute(address, "uuid", NAME_MAX_BYTES));
+    else if (vg_xml_attribute_is(hostdev, "type", "pci"))
+        what = vg_xml_pci_address(address);
+    if (!what || vm->devices->len >= VG_INVENTORY_DEVICES_MAX)
+        return;
+    struct vg_inv_device *device = vg_record_new(&vg_inv_device_record);
+    device->kind = g_strdup(mdev ? "mdev" : "pci");
+    device->address = g_steal_pointer(&what);
+    device->alias = vg_xml_attribute(vg_xml_child(hostdev, "alias"), "name", NAME_MAX_BYTES);
+    device->is_gpu = mdev;
+    g_ptr_array_add(vm->devices, device);
+}
+
+/* ---- nova ---- */
+
+static bool
+is_nova(const xmlNode *node)
+{
+    const char *space = node->ns ? (const char *)node->ns->href : NULL;
+
+    return space && (strcmp(space, NOVA_1_1) == 0 || strcmp(space, NOVA_1_0) == 0);
+}
+
+static void
+read_nova(const xmlNode *domain, struct vg_inv_vm *vm)
+{
+    const xmlNode *instance = vg_xml_at(domain, "metadata/instance");
+
+    while (instance && !is_nova(instance))
+        instance = vg_xml_next(instance);
+    if (!instance)
+        return;
+    const xmlNode *project = vg_xml_at(instance, "owner/project");
+    vm->nova_managed = true;
+    set(&vm->nova.name, vg_xml_text(vg_xml_child(instance, "name"), TEXT_MAX_BYTES));
+    set(&vm->nova.flavor,
+        vg_xml_attribute(vg_xml_child(instance, "flavor"), "name", TEXT_MAX_BYTES));
+    set(&vm->nova.project_id, vg_xml_attribute(project, "uuid", TEXT_MAX_BYTES));
+    set(&vm->nova.project_name, vg_xml_text(project, TEXT_MAX_BYTES));
+    set(&vm->nova.user_id,
+        vg_xml_attribute(vg_xml_at(instance, "owner/user"), "uuid", TEXT_MAX_BYTES));
+    set(&vm->nova.created, vg_xml_text(vg_xml_child(instance, "creationTime"), TEXT_MAX_BYTES));
+}
+
+/* ---- the whole ---- */
+
+int
+vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", err);
+
+    if (!doc)
+        return -1;
+    const xmlNode *domain = vg_xml_root(doc);
+    const xmlNode *vcpu = vg_xml_child(domain, "vcpu");
+    if (!vm->name)
+        vm->name = vg_xml_text(vg_xml_child(domain, "name"), NAME_MAX_BYTES);
+    if (!vm->uuid)
+        vm->uuid = lower(vg_xml_text(vg_xml_child(domain, "uuid"), NAME_MAX_BYTES));
+    vm->vcpus = vg_xml_attribute_number(vcpu, "current", VG_INVENTORY_VCPUS_MAX,
+                                        vg_xml_number(vcpu, VG_INVENTORY_VCPUS_MAX, 0));
+    vm->memory_bytes = memory_of(vg_xml_child(domain, "memory"));
+    set(&vm->cpu_model, cpu_model_of(domain, host_cpu));
+    vm->pinned = is_pinned(domain);
+    read_nova(domain, vm);
+    for (const xmlNode *hostdev = vg_xml_at(domain, "devices/hostdev"); hostdev;
+         hostdev = vg_xml_next(hostdev))
+        read_hostdev(hostdev, vm);
+    return 0;
+}
+
+int
+vg_capabilities_xml_read(const char *xml, vg_inventory *inventory, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "capabilities", err);
+
+    if (!doc)
+        return -1;
+    const xmlNode *host = vg_xml_child(vg_xml_root(doc), "host");
+    set(&inventory->uuid, lower(vg_xml_text(vg_xml_child(host, "uuid"), NAME_MAX_BYTES)));
+    set(&inventory->cpu_model, vg_xml_text(vg_xml_at(host, "cpu/model"), NAME_MAX_BYTES));
+    return 0;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps one read-only connection to libvirt, reads everything after each event and now and then
+ * without one, and reports what is new. A connection that closes, or cannot be opened, is tried
+ * again for ever, less and less often.
+ */
+#include "config.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/collector.h"
+#include "collectors/virt-event.h"
+#include "collectors/virt-listen.h"
+#include "collectors/virt-read.h"
+
+/* Events come in bursts: this long after the first one everything is read. */
+#define DEBOUNCE_NS  (100 * VG_NS_PER_MS)
+#define RETRY_MIN_NS VG_NS_PER_S
+#define RETRY_MAX_NS (30 * VG_NS_PER_S)
+#define BEAT_NS      (500 * VG_NS_PER_MS)
+/* A daemon that does not answer for 15 s is given up. */
+#define KEEPALIVE_S     5
+#define KEEPALIVE_COUNT 3
+
+struct virt {
+    struct vg_collector base; /* first */
+    char *uri;
+    int64_t poll_ns;
+    vg_virt_reader *reader;
+    vg_virt_ear *ear;
+    char *last_hash; /* of the inventory reported last, or NULL */
+    enum vg_collector_state state;
+    char *text;
+};
+
+static void
+report_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
+             const char *text)
+{
+    if (v->text && v->state == state && strcmp(v->text, text) == 0)
+        return;
+    v->state = state;
+    g_free(v->text);
+    v->text = g_strdup(text);
+    sink->put(sink->data, vg_report_status(v->base.ops->name, state, "%s", text));
+}
+
+/* ---- the connection ---- */
+
+/* What to look at when it cannot be opened. */
+static char *
+advice(const char *uri)
+{
+    const char *user = g_get_user_name();
+
+    if (g_str_has_prefix(uri, "qemu:///system"))
+        return g_strdup_printf("; is libvirtd running, and may user '%s' read "
+                               "/run/libvirt/libvirt-sock-ro?",
+                               user);
+    if (g_str_has_prefix(uri, "test:"))
+        return g_strdup("; is the file of the test driver there, and right?");
+    return g_strdup("; is libvirtd there running, and is the URI right?");
+}
+
+static virConnectPtr
+open_connection(struct virt *v, GError **err)
+{
+    virConnectPtr connection = virConnectOpenReadOnly(v->uri);
+
+    if (!connection) {
+        g_autofree char *hint = advice(v->uri);
+        vg_error(err, VG_E_EXTERNAL, "cannot connect to '%s': %s%s", v->uri,
+                 virGetLastErrorMessage(), hint);
+        virResetLastError();
+        return NULL;
+    }
+    /* Not every driver has it, nor needs it. */
+    virConnectSetKeepAlive(connection, KEEPALIVE_S, KEEPALIVE_COUNT);
+    virResetLastError();
+    vg_virt_ear_attach(v->ear, connection);
+    vg_virt_reader_forget_host(v->reader);
+    return connection;
+}
+
+static void
+close_connection(struct virt *v, virConnectPtr connection)
+{
+    vg_virt_ear_detach(v->ear, connection);
+    virConnectClose(connection);
+    virResetLastError();
+}
+
+/* ---- reading ---- */
+
+static void
+report_inventory(struct virt *v, const struct vg_report_sink *sink, vg_inventory *take_inventory)
+{
+    g_autoptr(vg_inventory) inventory = take_inventory;
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+
+    vg_record_hash(&vg_inventory_record, inventory, false, checksum);
+    const char *hash = g_checksum_get_string(checksum);
+    if (v->last_hash && strcmp(hash, v->last_hash) == 0)
+        return;
+    g_free(v->last_hash);
+    v->last_hash = g_strdup(hash);
+    vg_report *report = vg_report_new(VG_REPORT_INVENTORY, v->base.ops->name);
+    report->inventory = g_steal_pointer(&inventory);
+    sink->put(sink->data, report);
+}
+
+static int
+read_everything(struct virt *v, virConnectPtr connection, const struct vg_report_sink *sink,
+                GError **err)
+{
+    g_autofree char *missing = NULL;
+    g_autoptr(vg_inventory) inventory = vg_virt_read(v->reader, connection, &missing, err);
+
+    if (!inventory)
+        return -1;
+    unsigned vms = inventory->vms->len, gpus = inventory->gpus->len;
+    g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
+                                            vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
+                                            missing ? "; " : "", missing ? missing : "");
+    report_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+    report_inventory(v, sink, g_steal_pointer(&inventory));
+    return 0;
+}
+
+/* false: the connection is gone. */
+static bool
+hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
+{
+    g_autoptr(vg_virt_news) news = take_news;
+
+    switch (news->kind) {
+    case VG_VIRT_NEWS_CLOSED:
+        return false;
+    case VG_VIRT_NEWS_DEVICES:
+        vg_virt_reader_forget_devices(v->reader);
+        break;
+    case VG_VIRT_NEWS_DOMAIN: {
+        vg_report *report = vg_report_new(VG_REPORT_LIFECYCLE, v->base.ops->name);
+        report->text = g_steal_pointer(&news->text);
+        report->vm = g_steal_pointer(&news->vm);
+        report->uuid = g_steal_pointer(&news->uuid);
+        sink->put(sink->data, report);
+        break;
+    }
+    }
+    return true;
+}
+
+/* Waits for the time to read, which events bring nearer. false: the connection is gone. */
+static bool
+wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink)
+{
+    int64_t due_ns = vg_clock_monotonic_ns() + v->poll_ns;
+    bool heard = false;
+
+    while (!vg_thread_stopping(self)) {
+        vg_thread_beat(self);
+        int64_t left_ns = due_ns - vg_clock_monotonic_ns();
+        if (left_ns <= 0)
+            break;
+        vg_virt_news *news = vg_virt_ear_get(v->ear, MIN(left_ns, BEAT_NS));
+        if (news && !hear(v, news, sink))
+            return false;
+        if (news && !heard) {
+            due_ns = MIN(due_ns, vg_clock_monotonic_ns() + DEBOUNCE_NS);
+            heard = true;
+        }
+    }
+    return true;
+}
+
+/* Until the connection is gone, with *err, or the thread is to stop, without. */
+static void
+follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct vg_report_sink *sink,
+       GError **err)
+{
+    while (!vg_thread_stopping(self)) {
+        vg_thread_beat(self);
+        if (read_everything(v, connection, sink, err) < 0)
+            return;
+        if (!wait_for_news(v, self, sink)) {
+            vg_error(err, VG_E_EXTERNAL, "the connection to '%s' was closed by the other side",
+                     v->uri);
+            return;
+        }
+    }
+}
+
+static void
+run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+{
+    struct virt *v = (struct virt *)collector;
+    int64_t retry_ns = RETRY_MIN_NS;
+
+    g_autofree char *starting = g_strdup_printf("connecting to %s", v->uri);
+    report_state(v, sink, VG_COLLECTOR_STARTING, starting);
+    while (!vg_thread_stopping(self)) {
+        g_autoptr(GError) err = NULL;
+        virConnectPtr connection = NULL;
+        vg_thread_beat(self);
+        if (vg_virt_event_start(&err) == 0)
+            connection = open_connection(v, &err);
+        if (connection) {
+            retry_ns = RETRY_MIN_NS;
+            follow(v, connection, self, sink, &err);
+            close_connection(v, connection);
+            /* Who comes back is told everything again. */
+            g_clear_pointer(&v->last_hash, g_free);
+        }
+        if (!err)
+            continue;
+        report_state(v, sink, VG_COLLECTOR_FAILED, err->message);
+        if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + retry_ns))
+            break;
+        retry_ns = MIN(retry_ns * 2, RETRY_MAX_NS);
+    }
+}
+
+static void
+wake(vg_collector *collector)
+{
+    vg_virt_ear_close(((struct virt *)collector)->ear);
+}
+
+static void
+free_virt(vg_collector *collector)
+{
+    struct virt *v = (struct virt *)collector;
+
+    vg_virt_ear_free(v->ear);
+    vg_virt_reader_free(v->reader);
+    g_free(v->last_hash);
+    g_free(v->text);
+    g_free(v->uri);
+    g_free(v);
+}
+
+static const struct vg_collector_ops libvirt_ops = {
+    .name = "libvirt",
+    .run = run,
+    .wake = wake,
+    .free = free_virt,
+};
+
+vg_collector *
+vg_libvirt_new(const char *uri, const char *host_name, const char *proc, int64_t poll_ns)
+{
+    struct virt *v = g_new0(struct virt, 1);
+
+    v->base.ops = &libvirt_ops;
+    v->uri = g_strdup(uri);
+    v->poll_ns = poll_ns;
+    v->reader = vg_virt_reader_new(uri, host_name, proc);
+    v->ear = vg_virt_ear_new();
+    return &v->base;
+}

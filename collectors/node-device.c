@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/node-device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collectors/xml-walk.h"
+
+#define NAME_BYTES_MAX VG_SNAPSHOT_NAME_MAX
+#define AVAILABLE_MAX  1000000
+
+#define PCI_CLASS_DISPLAY 0x03
+
+/* ---- reading ---- */
+
+/* The capability of this type within a device or a capability. */
+static const xmlNode *
+capability(const xmlNode *node, const char *type)
+{
+    const xmlNode *found = vg_xml_child(node, "capability");
+
+    while (found && !vg_xml_attribute_is(found, "type", type))
+        found = vg_xml_next(found);
+    return found;
+}
+
+static void
+read_types(const xmlNode *types, vg_node_device *device)
+{
+    for (const xmlNode *node = vg_xml_child(types, "type");
+         node && device->types->len < VG_SNAPSHOT_VGPU_TYPES_MAX; node = vg_xml_next(node)) {
+        g_autofree char *id = vg_xml_attribute(node, "id", NAME_BYTES_MAX);
+        if (!id)
+            continue;
+        struct vg_inv_mdev_type *type = vg_record_new(&vg_inv_mdev_type_record);
+        type->type = g_steal_pointer(&id);
+        type->name = vg_xml_text(vg_xml_child(node, "name"), NAME_BYTES_MAX);
+        type->device_api = vg_xml_text(vg_xml_child(node, "deviceAPI"), NAME_BYTES_MAX);
+        type->available = vg_xml_number(vg_xml_child(node, "availableInstances"), AVAILABLE_MAX, 0);
+        g_ptr_array_add(device->types, type);
+    }
+}
+
+static void
+read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
+{
+    int64_t class = vg_xml_number(vg_xml_child(pci, "class"), 0xffffff, 0);
+
+    device->address = vg_xml_pci_address(pci);
+    if (!device->address || class >> 16 != PCI_CLASS_DISPLAY)
+        return;
+    device->kind = VG_NODE_DEVICE_GPU;
+    device->physical =
+        vg_xml_pci_address(vg_xml_child(capability(pci, "phys_function"), "address"));
+    device->vendor = vg_xml_text(vg_xml_child(pci, "vendor"), NAME_BYTES_MAX);
+    device->product = vg_xml_text(vg_xml_child(pci, "product"), NAME_BYTES_MAX);
+    device->driver = vg_xml_text(vg_xml_at(root, "driver/name"), NAME_BYTES_MAX);
+    device->numa_node = vg_xml_attribute_number(vg_xml_child(pci, "numa"), "node", 1000000, -1);
+    device->vf_max =
+        vg_xml_attribute_number(capability(pci, "virt_functions"), "maxCount", 65536, 0);
+    read_types(capability(pci, "mdev_types"), device);
+}
+
+/* "0000:41:00.0" of libvirt's name for that device, "pci_0000_41_00_0", or of itself. */
+static char *
+address_of(const char *name)
+{
+    unsigned domain, bus, slot, function;
+
+    if (!name || (sscanf(name, "pci_%x_%x_%x_%x", &domain, &bus, &slot, &function) != 4 &&
+                  sscanf(name, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4))
+        return NULL;
+    return g_strdup_printf("%04x:%02x:%02x.%x", domain, bus & 0xff, slot & 0x1f, function & 7);
+}
+
+static void
+read_mdev(const xmlNode *root, const xmlNode *mdev, vg_node_device *device)
+{
+    g_autofree char *uuid = vg_xml_text(vg_xml_child(mdev, "uuid"), NAME_BYTES_MAX);
+    g_autofree char *parent_addr = vg_xml_text(vg_xml_child(mdev, "parent_addr"), NAME_BYTES_MAX);
+    g_autofree char *parent = vg_xml_text(vg_xml_child(root, "parent"), NAME_BYTES_MAX);
+
+    if (!uuid)
+        return;
+    device->kind = VG_NODE_DEVICE_MDEV;
+    device->uuid = g_ascii_strdown(uuid, -1);
+    device->type = vg_xml_attribute(vg_xml_child(mdev, "type"), "id", NAME_BYTES_MAX);
+    device->parent = address_of(parent_addr);
+    /* The test driver, and libvirt before 7.3, have no parent_addr. */
+    if (!device->parent)
+        device->parent = address_of(parent);
+}
+
+static void
+type_free(void *type)
+{
+    vg_record_free(&vg_inv_mdev_type_record, type);
+}
+
+vg_node_device *
+vg_node_device_read(const char *xml, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "device", err);
+
+    if (!doc)
+        return NULL;
+    vg_node_device *device = g_new0(vg_node_device, 1);
+    const xmlNode *root = vg_xml_root(doc);
+    const xmlNode *pci = capability(root, "pci");
+    const xmlNode *mdev = capability(root, "mdev");
+    device->numa_node = -1;
+    device->types = g_ptr_array_new_with_free_func(type_free);
+    if (pci)
+        read_pci(root, pci, device);
+    else if (mdev)
+        read_mdev(root, mdev, device);
+    return device;
+}
+
+void
+vg_node_device_free(vg_node_device *device)
+{
+    if (!device)
+        return;
+    g_free(device->address);
+    g_free(device->physical);
+    g_free(device->vendor);
+    g_free(device->product);
+    g_free(device->driver);
+    g_ptr_array_unref(device->types);
+    g_free(device->uuid);
+    g_free(device->type);
+    g_free(device->parent);
+    g_free(device);
+}
+
+/* ---- GPUs ---- */
+
+static int
+compare_devices(const void *a, const void *b)
+{
+    const vg_node_device *x = *(vg_node_device *const *)a, *y = *(vg_node_device *const *)b;
+    int by_address = g_strcmp0(x->address, y->address);
+
+    return by_address ? by_address : g_strcmp0(x->uuid, y->uuid);
+}
+
+static struct vg_inv_gpu *
+find_gpu(const vg_inventory *inventory, const char *address)
+{
+    for (unsigned i = 0; address && i < inventory->gpus->len; i++) {
+        struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
+        if (strcmp(gpu->device, address) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
+/* In the order of their names: sysfs has them in any. */
+static int
+compare_types(const void *a, const void *b)
+{
+    const struct vg_inv_mdev_type *x = *(struct vg_inv_mdev_type *const *)a;
+    const struct vg_inv_mdev_type *y = *(struct vg_inv_mdev_type *const *)b;
+
+    return strcmp(x->type, y->type);
+}
+
+static void
+add_types(struct vg_inv_gpu *gpu, const GPtrArray *types)
+{
+    for (unsigned i = 0; i < types->len; i++) {
+        const struct vg_inv_mdev_type *type = types->pdata[i];
+        struct vg_inv_mdev_type *known = NULL;
+        for (unsigned k = 0; k < gpu->mdev_types->len && !known; k++) {
+            struct vg_inv_mdev_type *at = gpu->mdev_types->pdata[k];
+            known = strcmp(at->type, type->type) == 0 ? at : NULL;
+        }
+        if (known)
+            known->available = MIN(known->available + type->available, AVAILABLE_MAX);
+        else if (gpu->mdev_types->len < VG_SNAPSHOT_VGPU_TYPES_MAX)
+            g_ptr_array_add(gpu->mdev_types, vg_record_copy(&vg_inv_mdev_type_record, type));
+    }
+    g_ptr_array_sort(gpu->mdev_types, compare_types);
+}
+
+static void
+put_gpu(const vg_node_device *device, vg_inventory *inventory)
+{
+    if (inventory->gpus->len >= VG_SNAPSHOT_GPUS_MAX)
+        return;
+    struct vg_inv_gpu *gpu = vg_inventory_add_gpu(inventory, device->address);
+    gpu->vendor = g_strdup(device->vendor);
+    gpu->product = g_strdup(device->product);
+    gpu->driver = g_strdup(device->driver);
+    gpu->numa_node = device->numa_node;
+    gpu->vf_max = device->vf_max;
+    add_types(gpu, device->types);
+}
+
+/* The address of the GPU that a function is, or is a part of. */
+static const char *
+whole_gpu(GHashTable *parts, const char *address)
+{
+    const char *physical = address ? g_hash_table_lookup(parts, address) : NULL;
+
+    return physical ? physical : address;
+}
+
+static void
+put_mdev(const vg_node_device *device, GHashTable *parts, vg_inventory *inventory)
+{
+    struct vg_inv_gpu *gpu = find_gpu(inventory, whole_gpu(parts, device->parent));
+
+    if (!gpu || gpu->mdevs->len >= VG_INVENTORY_MDEVS_MAX)
+        return;
+    struct vg_inv_mdev *mdev = vg_record_new(&vg_inv_mdev_record);
+    mdev->uuid = g_strdup(device->uuid);
+    mdev->type = g_strdup(device->type);
+    g_ptr_array_add(gpu->mdevs, mdev);
+}
+
+/* What a VM's XML does not say of its devices. */
+static void
+complete_devices(const struct vg_inv_vm *vm, GHashTable *mdevs, GHashTable *gpus, GHashTable *parts)
+{
+    for (unsigned i = 0; i < vm->devices->len; i++) {
+        struct vg_inv_device *device = vm->devices->pdata[i];
+        if (strcmp(device->kind, "mdev") != 0) {
+            device->is_gpu = g_hash_table_contains(gpus, device->address);
+            continue;
+        }
+        const vg_node_device *mdev = g_hash_table_lookup(mdevs, device->address);
+        if (!mdev)
+            continue;
+        g_free(device->parent);
+        g_free(device->mdev_type);
+        device->parent = g_strdup(whole_gpu(parts, mdev->parent));
+        device->mdev_type = g_strdup(mdev->type);
+    }
+}
+
+void
+vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
+{
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    g_autoptr(GHashTable) mdevs = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) gpus = g_hash_table_new(g_str_hash, g_str_equal);
+    /* Address of a virtual function -> of the physical one. */
+    g_autoptr(GHashTable) parts = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (unsigned i = 0; i < devices->len; i++)
+        g_ptr_array_add(sorted, devices->pdata[i]);
+    g_ptr_array_sort(sorted, compare_devices);
+    for (unsigned i = 0; i < sorted->len; i++) {
+        vg_node_device *device = sorted->pdata[i];
+        if (device->kind == VG_NODE_DEVICE_GPU)
+            g_hash_table_add(gpus, device->address);
+        else if (device->kind == VG_NODE_DEVICE_MDEV)
+            g_hash_table_insert(mdevs, device->uuid, device);
+    }
+    for (unsigned i = 0; i < sorted->len; i++) {
+        vg_node_device *device = sorted->pdata[i];
+        if (device->kind != VG_NODE_DEVICE_GPU)
+            continue;
+        if (device->physical && g_hash_table_contains(gpus, device->physical))
+            g_hash_table_insert(parts, device->address, device->physical);
+        else
+            put_gpu(device, inventory);
+    }
+    for (unsigned i = 0; i < sorted->len; i++) {
+        const vg_node_device *device = sorted->pdata[i];
+        struct vg_inv_gpu *gpu = NULL;
+        if (device->kind == VG_NODE_DEVICE_MDEV)
+            put_mdev(device, parts, inventory);
+        else if (device->kind == VG_NODE_DEVICE_GPU)
+            gpu = find_gpu(inventory, g_hash_table_lookup(parts, device->address));
+        if (gpu)
+            add_types(gpu, device->types);
+    }
+    for (unsigned i = 0; i < inventory->vms->len; i++)
+        complete_devices(inventory->vms->pdata[i], mdevs, gpus, parts);
+}

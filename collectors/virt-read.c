@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/virt-read.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libvirt/virterror.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/domain-xml.h"
+#include "collectors/node-device.h"
+#include "collectors/proc-scan.h"
+#include "collectors/virt-event.h"
+
+#define KIB INT64_C(1024)
+/* Free memory is news when it moved by this part of all memory. */
+#define MEMORY_NEWS 32
+
+struct vg_virt_reader {
+    char *uri;
+    char *host_name;
+    vg_proc_scan *scan;
+    vg_inventory *host; /* what does not change while connected; no GPUs, no VMs; or NULL */
+    GHashTable *boring; /* names of devices that are neither GPU nor mdev */
+    int64_t memory_free_bytes;
+};
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
+
+/* A text that libvirt allocated, as g_free() can free it. */
+static char *
+own(char *take_text)
+{
+    char *text = g_strdup(take_text);
+
+    free(take_text);
+    return text;
+}
+
+vg_virt_reader *
+vg_virt_reader_new(const char *uri, const char *host_name, const char *proc)
+{
+    vg_virt_reader *reader = g_new0(vg_virt_reader, 1);
+
+    reader->uri = g_strdup(uri);
+    reader->host_name = g_strdup(host_name);
+    reader->scan = vg_proc_scan_new(proc);
+    reader->boring = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return reader;
+}
+
+void
+vg_virt_reader_free(vg_virt_reader *reader)
+{
+    if (!reader)
+        return;
+    vg_inventory_free(reader->host);
+    g_hash_table_unref(reader->boring);
+    vg_proc_scan_free(reader->scan);
+    g_free(reader->host_name);
+    g_free(reader->uri);
+    g_free(reader);
+}
+
+void
+vg_virt_reader_forget_host(vg_virt_reader *reader)
+{
+    g_clear_pointer(&reader->host, vg_inventory_free);
+    vg_virt_reader_forget_devices(reader);
+}
+
+void
+vg_virt_reader_forget_devices(vg_virt_reader *reader)
+{
+    g_hash_table_remove_all(reader->boring);
+}
+
+/* ---- the host ---- */
+
+static char *
+hypervisor_of(virConnectPtr connection)
+{
+    const char *type = virConnectGetType(connection);
+    unsigned long version = 0;
+
+    if (!type || virConnectGetVersion(connection, &version) < 0 || version == 0)
+        return g_strdup(type);
+    return g_strdup_printf("%s %lu.%lu.%lu", type, version / 1000000, version / 1000 % 1000,
+                           version % 1000);
+}
+
+static int
+read_host(vg_virt_reader *reader, virConnectPtr connection, GError **err)
+{
+    g_autoptr(vg_inventory) host = vg_inventory_new(reader->host_name);
+    virNodeInfo info;
+
+    if (virNodeGetInfo(connection, &info) < 0)
+        return vg_virt_error(err, "cannot read what the host is");
+    host->cpus = MIN(info.cpus, VG_CPU_LIMIT);
+    host->memory_bytes = (int64_t)info.memory * KIB;
+    host->libvirt_uri = g_strdup(reader->uri);
+    host->hypervisor = hypervisor_of(connection);
+    g_autofree char *xml = own(virConnectGetCapabilities(connection));
+    /* Without its UUID and CPU model the rest is worth having. */
+    if (xml)
+        vg_capabilities_xml_read(xml, host, NULL);
+    virResetLastError();
+    reader->host = g_steal_pointer(&host);
+    return 0;
+}
+
+static void
+read_free_memory(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inventory)
+{
+    int64_t free_bytes = (int64_t)MIN(virNodeGetFreeMemory(connection), (uint64_t)INT64_MAX);
+
+    /* 0 is how it says that it failed. */
+    if (free_bytes == 0)
+        virResetLastError();
+    if (llabs(free_bytes - reader->memory_free_bytes) > inventory->memory_bytes / MEMORY_NEWS)
+        reader->memory_free_bytes = free_bytes;
+    inventory->memory_free_bytes = reader->memory_free_bytes;
+}
+
+/* ---- domains ---- */
+
+static enum vg_domain_state
+state_of(int state)
+{
+    switch (state) {
+    case VIR_DOMAIN_RUNNING:
+        return VG_DOMAIN_RUNNING;
+    case VIR_DOMAIN_BLOCKED:
+        return VG_DOMAIN_BLOCKED;
+    case VIR_DOMAIN_PAUSED:
+        return VG_DOMAIN_PAUSED;
+    case VIR_DOMAIN_SHUTDOWN:
+        return VG_DOMAIN_SHUTDOWN;
+    case VIR_DOMAIN_SHUTOFF:
+        return VG_DOMAIN_SHUTOFF;
+    case VIR_DOMAIN_CRASHED:
+        return VG_DOMAIN_CRASHED;
+    case VIR_DOMAIN_PMSUSPENDED:
+        return VG_DOMAIN_SUSPENDED;
+    default:
+        return VG_DOMAIN_UNKNOWN;
+    }
+}
+
+static void
+find_threads(const vg_virt_reader *reader, struct vg_inv_vm *vm)
+{
+    const struct vg_proc_vm *process = vg_proc_scan_find(reader->scan, vm->uuid, vm->name);
+
+    if (!process)
+        return;
+    vm->pid = process->pid;
+    for (unsigned i = 0; i < process->vcpus->len && i < VG_INVENTORY_VCPUS_MAX; i++) {
+        const struct vg_proc_vcpu *vcpu = &g_array_index(process->vcpus, struct vg_proc_vcpu, i);
+        struct vg_inv_vcpu *thread = vg_record_new(&vg_inv_vcpu_record);
+        /* One thread for all vCPUs is as good as the first one's. */
+        thread->index = CLAMP(vcpu->index, 0, VG_INVENTORY_VCPUS_MAX);
+        thread->tid = vcpu->tid;
+        g_ptr_array_add(vm->threads, thread);
+    }
+}
+
+/* A domain that goes while it is being read is left out: there will be an event of that. */
+static void
+read_domain(const vg_virt_reader *reader, virDomainPtr domain, vg_inventory *inventory)
+{
+    char uuid[VIR_UUID_STRING_BUFLEN] = "";
+    const char *name = virDomainGetName(domain);
+    int state = VIR_DOMAIN_NOSTATE;
+
+    if (!name || inventory->vms->len >= VG_SNAPSHOT_VMS_MAX ||
+        virDomainGetState(domain, &state, NULL, 0) < 0)
+        return;
+    g_autofree char *xml = own(virDomainGetXMLDesc(domain, 0));
+    if (!xml)
+        return;
+    g_autofree char *valid = g_utf8_make_valid(name, -1);
+    if (strlen(valid) > VG_SNAPSHOT_NAME_MAX)
+        *g_utf8_find_prev_char(valid, valid + VG_SNAPSHOT_NAME_MAX + 1) = '\0';
+    struct vg_inv_vm *vm = vg_inventory_add_vm(inventory, valid);
+    if (virDomainGetUUIDString(domain, uuid) == 0)
+        vm->uuid = g_ascii_strdown(uuid, -1);
+    vm->state = state_of(state);
+    unsigned id = virDomainGetID(domain);
+    vm->id = id <= INT32_MAX ? (int64_t)id : -1;
+    /* What libvirt writes can be read; if not, the basics stay. */
+    vg_domain_xml_read(xml, inventory->cpu_model, vm, NULL);
+    if (vm->id >= 0)
+        find_threads(reader, vm);
+}
+
+static int
+compare_vms(const void *a, const void *b)
+{
+    const struct vg_inv_vm *x = *(struct vg_inv_vm *const *)a, *y = *(struct vg_inv_vm *const *)b;
+    int by_name = strcmp(x->name, y->name);
+
+    return by_name ? by_name : g_strcmp0(x->uuid, y->uuid);
+}
+
+static int
+read_domains(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inventory,
+             GError **err)
+{
+    virDomainPtr *domains = NULL;
+    int n = virConnectListAllDomains(connection, &domains, 0);
+
+    if (n < 0)
+        return vg_virt_error(err, "cannot list domains");
+    for (int i = 0; i < n; i++) {
+        g_autoptr(virDomain) domain = domains[i];
+        read_domain(reader, domain, inventory);
+    }
+    free(domains);
+    virResetLastError();
+    g_ptr_array_sort(inventory->vms, compare_vms);
+    return 0;
+}
+
+/* ---- devices ---- */
+
+static int
+list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
+{
+    int n = virConnectListAllNodeDevices(connection, ret,
+                                         VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
+                                             VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV);
+
+    return n >= 0 ? n : virConnectListAllNodeDevices(connection, ret, 0);
+}
+
+static void
+free_device(void *device)
+{
+    vg_node_device_free(device);
+}
+
+static void
+read_device(vg_virt_reader *reader, virNodeDevicePtr handle, GPtrArray *devices)
+{
+    const char *name = virNodeDeviceGetName(handle);
+
+    /* A host has hundreds of PCI devices, and each text takes libvirt a fraction of a millisecond.
+     */
+    if (!name || g_hash_table_contains(reader->boring, name))
+        return;
+    g_autofree char *xml = own(virNodeDeviceGetXMLDesc(handle, 0));
+    if (!xml)
+        return;
+    g_autoptr(vg_node_device) device = vg_node_device_read(xml, NULL);
+    if (!device || device->kind == VG_NODE_DEVICE_OTHER)
+        g_hash_table_add(reader->boring, g_strdup(name));
+    else
+        g_ptr_array_add(devices, g_steal_pointer(&device));
+}
+
+static void
+read_devices(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inventory,
+             char **ret_missing)
+{
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(free_device);
+    virNodeDevicePtr *handles = NULL;
+    int n = list_devices(connection, &handles);
+
+    if (n < 0)
+        *ret_missing = g_strdup_printf("GPUs cannot be listed: %s", virGetLastErrorMessage());
+    for (int i = 0; i < n; i++) {
+        g_autoptr(virNodeDevice) handle = handles[i];
+        read_device(reader, handle, devices);
+    }
+    free(handles);
+    virResetLastError();
+    vg_node_devices_put(devices, inventory);
+}
+
+vg_inventory *
+vg_virt_read(vg_virt_reader *reader, virConnectPtr connection, char **ret_missing, GError **err)
+{
+    if (!reader->host && read_host(reader, connection, err) < 0)
+        return NULL;
+    g_autoptr(vg_inventory) inventory = vg_record_copy(&vg_inventory_record, reader->host);
+    g_autofree char *missing = NULL;
+
+    if (vg_proc_scan_update(reader->scan, vg_clock_monotonic_ns(), NULL) < 0)
+        missing = g_strdup("processes cannot be listed: VMs have no pids");
+    if (read_domains(reader, connection, inventory, err) < 0)
+        return NULL;
+    read_free_memory(reader, connection, inventory);
+    g_autofree char *no_devices = NULL;
+    read_devices(reader, connection, inventory, &no_devices);
+    *ret_missing = no_devices ? g_steal_pointer(&no_devices) : g_steal_pointer(&missing);
+    return g_steal_pointer(&inventory);
+}
