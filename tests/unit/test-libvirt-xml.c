@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is read from libvirt's XML. The good samples are those that the fuzzer starts from.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "collectors/domain-xml.h"
+#include "collectors/node-device.h"
+
+#define UUID_MDEV "c2177883-f1bb-47f0-914d-32a22e3a8804"
+
+static char *
+sample(const char *name)
+{
+    const char *srcdir = getenv("VG_SRCDIR");
+    g_autofree char *path = g_build_filename(srcdir ? srcdir : ".", "tests", "fuzz", "corpus",
+                                             "domain-xml", name, NULL);
+    g_autoptr(GError) err = NULL;
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, &err))
+        fail_msg("%s", err->message);
+    return text;
+}
+
+/* A VM of an inventory that is freed by the caller, read from XML. */
+static struct vg_inv_vm *
+read_domain(vg_inventory *inventory, const char *xml)
+{
+    g_autoptr(GError) err = NULL;
+    struct vg_inv_vm *vm = vg_inventory_add_vm(inventory, NULL);
+
+    if (vg_domain_xml_read(xml, "HostModel", vm, &err) < 0)
+        fail_msg("%s", err->message);
+    return vm;
+}
+
+static void
+test_nova_domain(void **state)
+{
+    g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+    g_autofree char *xml = sample("nova-mdev.xml");
+    const struct vg_inv_vm *vm = read_domain(inventory, xml);
+
+    (void)state;
+    assert_string_equal(vm->name, "instance-0000002a");
+    assert_string_equal(vm->uuid, "7f1c0a52-3d6e-4b7a-9c55-0a4d5c1e2b3f");
+    assert_int_equal(vm->vcpus, 3);
+    assert_int_equal(vm->memory_bytes, INT64_C(8) << 30);
+    assert_string_equal(vm->cpu_model, "Skylake-Server-IBRS");
+    assert_true(vm->pinned);
+    assert_true(vm->nova_managed);
+    assert_string_equal(vm->nova.name, "render & encode");
+    assert_string_equal(vm->nova.flavor, "vgpu.large");
+    assert_string_equal(vm->nova.project_id, "9f8e7d6c");
+    assert_string_equal(vm->nova.project_name, "graphics");
+    assert_string_equal(vm->nova.user_id, "0a1b2c3d");
+    assert_string_equal(vm->nova.created, "2026-11-20 09:14:02");
+    assert_int_equal(vm->devices->len, 2);
+    const struct vg_inv_device *mdev = vm->devices->pdata[0], *pci = vm->devices->pdata[1];
+    assert_string_equal(mdev->kind, "mdev");
+    assert_string_equal(mdev->address, UUID_MDEV);
+    assert_string_equal(mdev->alias, "ua-gpu0");
+    assert_true(mdev->is_gpu);
+    assert_string_equal(pci->kind, "pci");
+    assert_string_equal(pci->address, "0000:41:00.4");
+    assert_string_equal(pci->alias, "hostdev1");
+    assert_false(pci->is_gpu);
+}
+
+static void
+test_domain_parts(void **state)
+{
+    static const struct {
+        const char *xml;
+        int64_t vcpus;
+        int64_t memory_bytes;
+        const char *cpu_model;
+        bool pinned;
+        bool nova;
+    } cases[] = {
+        {"<domain/>", 0, 0, NULL, false, false},
+        {"<domain><vcpu>2</vcpu><memory>1024</memory></domain>", 2, 1 << 20, NULL, false, false},
+        {"<domain><memory unit='MiB'>3</memory></domain>", 0, 3 << 20, NULL, false, false},
+        {"<domain><memory unit='b'>4096</memory></domain>", 0, 4096, NULL, false, false},
+        /* More than fits, or more vCPUs than there may be: as if nothing had been said. */
+        {"<domain><vcpu>4097</vcpu><memory unit='TiB'>1025</memory></domain>", 0, 0, NULL, false,
+         false},
+        {"<domain><vcpu>4096</vcpu><memory unit='TiB'>1024</memory></domain>", 4096,
+         INT64_C(1) << 50, NULL, false, false},
+        {"<domain><vcpu>-1</vcpu><memory>x</memory></domain>", 0, 0, NULL, false, false},
+        {"<domain><cpu mode='host-passthrough'/></domain>", 0, 0, "HostModel", false, false},
+        {"<domain><cpu mode='host-model'><model>other</model></cpu></domain>", 0, 0, "HostModel",
+         false, false},
+        {"<domain><cpu><model> qemu64 </model></cpu></domain>", 0, 0, "qemu64", false, false},
+        {"<domain><vcpu cpuset='0-3'>1</vcpu></domain>", 1, 0, NULL, true, false},
+        {"<domain><cputune><emulatorpin cpuset='1'/></cputune></domain>", 0, 0, NULL, true, false},
+        {"<domain><cputune><shares>5</shares></cputune></domain>", 0, 0, NULL, false, false},
+        {"<domain><numatune><memory mode='strict'/></numatune></domain>", 0, 0, NULL, false, false},
+        {"<domain><numatune><memory placement='auto'/></numatune></domain>", 0, 0, NULL, true,
+         false},
+        {"<domain><numatune><memnode cellid='0' nodeset='1'/></numatune></domain>", 0, 0, NULL,
+         true, false},
+        {"<domain><metadata><n:instance xmlns:n='http://openstack.org/xmlns/libvirt/nova/1.0'/>"
+         "</metadata></domain>",
+         0, 0, NULL, false, true},
+        {"<domain><metadata><instance/><n:instance xmlns:n='urn:x'/></metadata></domain>", 0, 0,
+         NULL, false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+        const struct vg_inv_vm *vm = read_domain(inventory, cases[i].xml);
+        if (vm->vcpus != cases[i].vcpus || vm->memory_bytes != cases[i].memory_bytes ||
+            g_strcmp0(vm->cpu_model, cases[i].cpu_model) != 0 || vm->pinned != cases[i].pinned ||
+            vm->nova_managed != cases[i].nova)
+            fail_msg("case %zu: %s", i, cases[i].xml);
+    }
+}
+
+static void
+test_limits(void **state)
+{
+    g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+    g_autoptr(GString) xml = g_string_new("<domain><name>");
+    g_autoptr(GError) err = NULL;
+
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        g_string_append(xml, "\303\244"); /* two bytes: 127 of them fit into 255 */
+    g_string_append(xml, "</name><devices>");
+    for (int i = 0; i < VG_INVENTORY_DEVICES_MAX + 1; i++)
+        g_string_append_printf(xml,
+                               "<hostdev type='mdev'><source><address uuid='m%d'/></source>"
+                               "</hostdev>",
+                               i);
+    g_string_append(xml, "</devices></domain>");
+    const struct vg_inv_vm *vm = read_domain(inventory, xml->str);
+    assert_int_equal(strlen(vm->name), 254);
+    assert_true(g_utf8_validate(vm->name, -1, NULL));
+    assert_int_equal(vm->devices->len, VG_INVENTORY_DEVICES_MAX);
+}
+
+static void
+test_bad_xml(void **state)
+{
+    static const char *const bad[] = {
+        "", "x", "<domain>", "<device/>", "<domain></domain><a/>", "<domain>\377</domain>"};
+    g_autofree char *doctype = sample("doctype.xml");
+    g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+    struct vg_inv_vm *vm = vg_inventory_add_vm(inventory, "kept");
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(bad) + 1; i++) {
+        g_autoptr(GError) err = NULL;
+        const char *xml = i < G_N_ELEMENTS(bad) ? bad[i] : doctype;
+        assert_int_equal(vg_domain_xml_read(xml, NULL, vm, &err), -1);
+        assert_int_equal(err->code, VG_E_INVALID);
+    }
+    assert_string_equal(vm->name, "kept");
+    assert_null(vg_node_device_read("<domain/>", NULL));
+    assert_int_equal(vg_capabilities_xml_read("<x/>", inventory, NULL), -1);
+}
+
+/* ---- the host ---- */
+
+static void
+free_device(void *device)
+{
+    vg_node_device_free(device);
+}
+
+static void
+add_device(GPtrArray *devices, const char *xml)
+{
+    vg_node_device *device = vg_node_device_read(xml, NULL);
+
+    assert_non_null(device);
+    g_ptr_array_add(devices, device);
+}
+
+static void
+test_capabilities(void **state)
+{
+    g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+    g_autofree char *xml = sample("capabilities.xml");
+
+    (void)state;
+    assert_int_equal(vg_capabilities_xml_read(xml, inventory, NULL), 0);
+    assert_string_equal(inventory->uuid, "00000000-0000-4000-8000-00000000000a");
+    assert_string_equal(inventory->cpu_model, "Skylake-Server-IBRS");
+}
+
+static void
+test_gpus(void **state)
+{
+    g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(free_device);
+    g_autofree char *domain = sample("nova-mdev.xml");
+    static const char *const files[] = {"mdev.xml", "virtual-function.xml", "pci-mdev-types.xml"};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *xml = sample(files[i]);
+        add_device(devices, xml);
+    }
+    add_device(devices, "<device><name>net</name><capability type='net'/></device>");
+    const struct vg_inv_vm *vm = read_domain(inventory, domain);
+    vg_node_devices_put(devices, inventory);
+
+    assert_int_equal(inventory->gpus->len, 1);
+    const struct vg_inv_gpu *gpu = inventory->gpus->pdata[0];
+    assert_string_equal(gpu->device, "0000:41:00.0");
+    assert_string_equal(gpu->vendor, "NVIDIA Corporation");
+    assert_string_equal(gpu->product, "TU104GL [Tesla T4]");
+    assert_string_equal(gpu->driver, "nvidia");
+    assert_int_equal(gpu->numa_node, 1);
+    assert_int_equal(gpu->vf_max, 16);
+    assert_int_equal(gpu->mdev_types->len, 2);
+    const struct vg_inv_mdev_type *first = gpu->mdev_types->pdata[0];
+    const struct vg_inv_mdev_type *second = gpu->mdev_types->pdata[1];
+    assert_string_equal(first->type, "nvidia-230");
+    assert_string_equal(first->name, "GRID T4-1Q");
+    assert_string_equal(first->device_api, "vfio-pci");
+    assert_int_equal(first->available, 17); /* one of them on the virtual function */
+    assert_string_equal(second->type, "nvidia-231");
+    assert_int_equal(second->available, 8);
+    assert_int_equal(gpu->mdevs->len, 1);
+    assert_string_equal(((struct vg_inv_mdev *)gpu->mdevs->pdata[0])->uuid, UUID_MDEV);
+
+    const struct vg_inv_device *mdev = vm->devices->pdata[0], *pci = vm->devices->pdata[1];
+    assert_string_equal(mdev->parent, "0000:41:00.0");
+    assert_string_equal(mdev->mdev_type, "nvidia-230");
+    assert_true(pci->is_gpu);
+}
+
+/* As the test driver writes it: without parent_addr. */
+static void
+test_mdev_parent(void **state)
+{
+    static const struct {
+        const char *parts;
+        const char *parent;
+    } cases[] = {
+        {"<parent>pci_0000_65_00_0</parent>", "0000:65:00.0"},
+        {"<parent>pci_10000_65_00_0</parent>", "10000:65:00.0"},
+        {"<parent>computer</parent>", NULL},
+        {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *xml = g_strdup_printf(
+            "<device>%s<capability type='mdev'><uuid>u</uuid></capability></device>",
+            cases[i].parts);
+        g_autoptr(vg_node_device) device = vg_node_device_read(xml, NULL);
+        assert_int_equal(device->kind, VG_NODE_DEVICE_MDEV);
+        assert_int_equal(g_strcmp0(device->parent, cases[i].parent), 0);
+    }
+}
+
+static void
+test_other_devices(void **state)
+{
+    static const char *const others[] = {
+        "<device/>",
+        "<device><capability type='pci'/></device>",
+        /* A network card; a display device without an address. */
+        "<device><capability type='pci'><class>0x020000</class><domain>0</domain><bus>1</bus>"
+        "<slot>0</slot><function>0</function></capability></device>",
+        "<device><capability type='pci'><class>0x030000</class></capability></device>",
+        "<device><capability type='mdev'/></device>",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_autoptr(vg_node_device) device = vg_node_device_read(others[i], NULL);
+        assert_int_equal(device->kind, VG_NODE_DEVICE_OTHER);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nova_domain),  cmocka_unit_test(test_domain_parts),
+        cmocka_unit_test(test_limits),       cmocka_unit_test(test_bad_xml),
+        cmocka_unit_test(test_capabilities), cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_mdev_parent),  cmocka_unit_test(test_other_devices),
+    };
+    return cmocka_run_group_tests_name("libvirt-xml", tests, NULL, NULL);
+}
