@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A sqlite VFS that works like the default one until its n-th operation that changes something:
+ * opening, writing, syncing, truncating or deleting a file. Any thread.
+ */
+#ifndef VG_TESTS_FAULT_VFS_H
+#define VG_TESTS_FAULT_VFS_H
+
+#include <stdbool.h>
+
+#define FAULT_VFS_NAME "vg-fault"
+
+enum fault_mode {
+    FAULT_IOERR, /* nothing happens, and an error is told */
+    FAULT_FULL,  /* the disk is full; a sync fails */
+    FAULT_SHORT, /* half of a write comes to the disk; else as IOERR */
+    FAULT_MODE_MAX
+};
+
+/* Once. */
+void fault_vfs_register(void);
+
+/* The n-th operation from now (from 1; 0: none) fails, and if `on` all that follow. */
+void fault_vfs_arm(long n, enum fault_mode mode, bool on);
+
+/* Operations since it was armed. */
+long fault_vfs_count(void);
+
+#endif
