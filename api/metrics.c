@@ -119,9 +119,8 @@ add_times(GString *out, const GArray *rows)
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
             if (row->sample)
-                value(
-                    out, times[k].name, row->labels,
-                    seconds(*(const int64_t *)((const char *)&row->sample->cpu + times[k].offset)));
+                value(out, times[k].name, row->labels,
+                      seconds(G_STRUCT_MEMBER(int64_t, &row->sample->cpu, times[k].offset)));
         }
     }
 }
@@ -148,8 +147,7 @@ add_counts(GString *out, const GArray *rows)
             const struct row *row = &g_array_index(rows, struct row, i);
             if (row->sample)
                 value(out, counts[k].name, row->labels,
-                      (double)*(const uint64_t *)((const char *)&row->sample->cpu +
-                                                  counts[k].offset));
+                      (double)G_STRUCT_MEMBER(uint64_t, &row->sample->cpu, counts[k].offset));
         }
     }
 }

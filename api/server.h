@@ -25,6 +25,7 @@
 
 struct MHD_Connection;
 struct MHD_Daemon;
+struct MHD_Response;
 
 /* Counters; atomic. */
 struct vg_http_stats {
@@ -100,6 +101,9 @@ int64_t vg_waits_tick(vg_api *api, int64_t now_ns);
 bool vg_poll_suspend(struct vg_request *request);
 /* Fills the answer, or false: nothing yet. */
 bool vg_poll_answer(struct vg_request *request, bool force);
+
+/* api/response.c: the answer of a request, which hands over what it owns. NULL: out of memory. */
+struct MHD_Response *vg_response_new(struct vg_request *request);
 
 /* api/write.c: may this peer write now? Else the answer is set. */
 bool vg_write_allowed(struct vg_request *request, int fd);

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP itself: methods, limits, framing, conditional requests, permissions, clients that go away."""
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from unixhttp import Server, build_dir, read_all
+
+REQUEST_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+PLAN = {"dry_run": True}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("api"), "--events", 5)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def start(tmp_path):
+    servers = []
+
+    def make(*options):
+        servers.append(Server(tmp_path, *options))
+        return servers[-1]
+    yield make
+    for each in servers:
+        if each.process.poll() is None:
+            each.stop()
+
+
+def problem(answer, status, code):
+    assert answer.status == status, answer.body
+    assert answer.type == "application/problem+json"
+    document = answer.json()
+    assert document["status"] == status
+    assert document["code"] == code
+    assert document["type"] == "urn:vgpud:error:" + code
+    assert document["request_id"] == answer.headers["X-Request-Id"]
+    return document["detail"]
+
+
+def status_of(reply):
+    """Of bytes; None: closed without a word."""
+    return int(reply.split()[1]) if reply else None
+
+
+def test_methods(server):
+    for path, allow in (("/v1/vms", "GET, HEAD, OPTIONS"),
+                        ("/v1/plans", "GET, HEAD, POST, OPTIONS")):
+        answer = server.request("OPTIONS", path)
+        assert (answer.status, answer.body, answer.headers["Allow"]) == (204, b"", allow)
+        for method in ("PUT", "DELETE", "PATCH", "TRACE", "get", "X"):
+            answer = server.request(method, path)
+            problem(answer, 405, "method-not-allowed")
+            assert answer.headers["Allow"] == allow
+    problem(server.post("/v1/vms", PLAN), 405, "method-not-allowed")
+    problem(server.request("OPTIONS", "/nothing"), 404, "not-found")
+
+
+@pytest.mark.parametrize("url", [
+    "/nothing", "/v1/", "/v1//", "//", "/v1/vms/", "/v1/vms//samples", "/v1/vms/a/b",
+    "/v1/vms/nobody", "/v1/vms/nobody/samples", "/v1/plans/plan-0000000000000000", "/v1/plans/x",
+    "/V1/vms", "/v1/vms/alpha/samples/", "/v1/../v1/vms", "/v2", "/v1/preemptions?vm=nobody"])
+def test_unknown_paths(server, url):
+    answer = server.get(url)
+    if url == "/v1/":
+        assert answer.status == 200
+    else:
+        problem(answer, 404, "not-found")
+
+
+@pytest.mark.parametrize("url", ["/v1/vms/%00", "/v1/vms/a%00b", "/v1/vms/%zz", "/v1/vms/%f",
+                                 "/v1/vms/%", "/v1/vms/%ff", "/v1/vms/a%0ab", "/v1/vms/%7f",
+                                 "/v1/vms/" + "a" * 256, "/v1/vms?sort=na%00me",
+                                 "/v1/vms?limit=1&limit=1", "/v1/vms?limit", "/v1/vms?limit=1&",
+                                 "/healthz?a=1", "/v1/events?wait=1", "/v1/vms?marker=!!",
+                                 "/v1/vms?marker=YQ", "/v1/plans?marker=YWJj",
+                                 "/v1/vms/alpha/samples?since=now&until=-1h",
+                                 "/v1/vms/alpha/samples?since=-7d&step=1s",
+                                 "/v1/vms/alpha/samples?step=0s"])
+def test_refused_urls(server, url):
+    problem(server.get(url), 400, "invalid")
+
+
+def test_names_are_decoded(server):
+    answer = server.get("/v1/vms/gamma%2F%22x%22%20%c3%A4")
+    assert answer.json()["name"] == 'gamma/"x" \u00e4'
+    assert server.get("/v1/vms/%61lpha").json()["name"] == "alpha"
+
+
+def test_pages(start):
+    server = start("--vms", 25)
+    for sort in ("name", "lost", "cpu", "gpu"):
+        whole = [vm["id"] for vm in server.get("/v1/vms?sort=" + sort).json()["items"]]
+        assert len(whole) == len(set(whole)) == 25
+        got, marker = [], ""
+        while marker is not None:
+            page = server.get(f"/v1/vms?limit=7&sort={sort}{marker}").json()
+            got += [vm["id"] for vm in page["items"]]
+            assert page["next"] or len(got) == 25
+            marker = page["next"] and "&marker=" + page["next"]
+        assert got == whole
+    marker = server.get("/v1/vms?limit=1").json()["next"]
+    problem(server.get("/v1/vms?sort=cpu&marker=" + marker), 400, "invalid")
+
+
+def test_request_ids(server):
+    mine = "req-01234567-89ab-cdef-0123-456789ABCDEF"
+    assert REQUEST_ID.fullmatch(server.get("/healthz").headers["X-Request-Id"])
+    assert server.get("/healthz", {"X-Request-Id": mine}).headers["X-Request-Id"] == mine
+    other = server.get("/healthz", {"X-Request-Id": "x" + mine}).headers["X-Request-Id"]
+    assert other != mine and REQUEST_ID.fullmatch(other)
+    answer = server.get("/nothing", {"X-Openstack-Request-Id": mine})
+    assert answer.headers["X-Request-Id"] == answer.headers["X-Openstack-Request-Id"] == mine
+    assert answer.json()["request_id"] == mine
+    assert "X-Openstack-Request-Id" not in server.get("/healthz").headers
+    ids = {server.get("/healthz").headers["X-Request-Id"] for _ in range(50)}
+    assert len(ids) == 50
+
+
+@pytest.mark.parametrize("url", ["/v1/vms", "/v1/vms?limit=5", "/v1/snapshot", "/v1/host",
+                                 "/v1/preemptions", "/v1/preemptions?vm=beta", "/v1/vms/alpha"])
+def test_conditional(server, url):
+    tag = server.get(url).headers["ETag"]
+    assert re.fullmatch(r'"[0-9a-f-]{36}-[0-9]+(\.[0-9a-f]{8})?"', tag)
+    for header in (tag, "W/" + tag, f'"x", {tag}', f'"x",{tag} , "y"', "*"):
+        answer = server.get(url, {"If-None-Match": header})
+        assert (answer.status, answer.body, answer.headers["ETag"]) == (304, b"", tag), header
+    for header in ('"x"', tag[:-1], tag + "x", tag.strip('"'), ""):
+        assert server.get(url, {"If-None-Match": header}).status == 200, header
+
+
+def test_new_views_have_new_tags(start):
+    server = start("--view-ms", 50)
+    tag = server.get("/v1/vms").headers["ETag"]
+    before = server.get("/v1/vms/alpha").json()["run_ns"]
+    time.sleep(0.3)
+    answer = server.get("/v1/vms", {"If-None-Match": tag})
+    assert answer.status == 200 and answer.headers["ETag"] != tag
+    assert server.get("/v1/vms/alpha").json()["run_ns"] > before
+
+
+def test_keep_alive_and_http10(server):
+    connection = server.connect()
+    for url in ("/healthz", "/nothing", "/v1/vms", "/v1/vms?x=1", "/healthz"):
+        server.get(url, connection=connection)
+    sock = connection.sock
+    assert sock is not None
+    connection.close()
+    reply = server.raw(b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert status_of(reply) == 200 and reply.endswith(b'{"status":"ok"}\n')
+    two = server.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 2)
+    assert two.count(b'{"status":"ok"}') == 2
+
+
+REFUSED = {
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "length and chunked": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+                          b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\n"
+                          b"Host: x\r\n\r\n",
+    "chunked and length": b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                          b"Content-Length: 5\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n"
+                          b"\r\n",
+    "two lengths": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                   b"Content-Length: 40\r\n\r\n{}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "the same length twice": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+                             b"Content-Length: 2\r\n\r\n{}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "list of lengths": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\n{}",
+    "negative length": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: -2\r\n\r\n{}",
+    "huge length": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"9" * 30 +
+                   b"\r\n\r\n{}",
+    "two encodings": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "other encoding": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n{}",
+    "list of encodings": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked"
+                         b"\r\n\r\n0\r\n\r\n",
+    "chunked in 1.0": b"POST /v1/plans HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "blank before colon": b"GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n",
+    "no version": b"GET /healthz\r\n\r\n",
+    "version 2": b"GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
+    "bad version": b"GET /healthz HTTX/1.1\r\nHost: x\r\n\r\n",
+    "bad chunk": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "binary": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)) + b"\r\n\r\n",
+    "asterisk": b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+    "absolute": b"GET http://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "blank in the path": b"GET /healthz x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two blanks later": b"GET /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
+    "nul in the query": b"GET /v1/vms?sort=name\0x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "nul in the path": b"GET /healthz\0x HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_framing(server, name):
+    reply = server.raw(REFUSED[name])
+    assert b'"status":"ok"' not in reply, reply
+    status = status_of(reply)
+    if name in ("list of lengths", "negative length", "huge length", "version 2", "no version",
+                "bad version", "bad chunk"):
+        # libmicrohttpd refuses these itself.
+        assert status in (400, 413, 505) and b"\r\nConnection: close\r\n" in reply, reply
+        return
+    assert len(re.findall(rb"HTTP/1\.[01] \d{3} ", reply)) <= 1, reply
+    if status is not None:
+        assert 400 <= status < 500, reply
+        assert b"application/problem+json" in reply, reply
+    assert server.get("/healthz").status == 200
+
+
+def test_chunked_body(server):
+    reply = server.raw(b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                       b"Transfer-Encoding: chunked\r\n\r\n5\r\n{\"dry\r\n", b"c\r\n_run\": true"
+                       b"}\r\n0\r\n\r\n", pause_s=0.05)
+    assert status_of(reply) in (200, 201), reply
+
+
+def test_body_of_get_is_ignored(server):
+    answer = server.request("GET", "/healthz", body=b"x" * 1024)
+    assert answer.status == 200
+    problem(server.request("GET", "/healthz", body=b"x" * 1025), 413, "body-too-long")
+
+
+def test_body_limit(start):
+    server = start("--body", 300)
+    fits = b'{"dry_run":true' + b" " * (300 - 16) + b"}"
+    assert len(fits) == 300
+    assert server.post("/v1/plans", fits).status == 201
+    problem(server.post("/v1/plans", fits + b" "), 413, "body-too-long")
+    head = (b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n")
+    reply = server.raw(head + b"12d\r\n" + b"x" * 301 + b"\r\n0\r\n\r\n")
+    assert status_of(reply) == 413, reply
+    reply = server.raw(head, *[b"10000\r\n" + b"x" * 65536 + b"\r\n"] * 300)
+    assert status_of(reply) is None
+
+
+def test_url_and_header_limits(server):
+    path = "/v1/vms?marker="
+    assert server.get(path + "x" * (8192 - len(path))).status == 400
+    problem(server.get(path + "x" * (8193 - len(path))), 414, "url-too-long")
+    problem(server.get(path + "x" * 50000), 414, "url-too-long")
+    head = b" HTTP/1.1\r\nHost: x\r\n"
+    assert status_of(server.raw(b"GET /" + b"x" * 1000000 + head + b"\r\n")) == 414
+    some = {f"X-{i}": "y" for i in range(98)}  # and Host, Accept-Encoding
+    assert server.get("/healthz", some).status == 200
+    problem(server.get("/healthz", {**some, "X-One-More": "y"}), 431, "headers-too-long")
+    size = 16384 - len("Host: localhost\r\nAccept-Encoding: identity\r\nX: \r\n")
+    assert server.get("/healthz", {"X": "y" * size}).status == 200
+    problem(server.get("/healthz", {"X": "y" * (size + 1)}), 431, "headers-too-long")
+    assert status_of(server.raw(b"GET /" + head + b"X: " + b"y" * 1000000 + b"\r\n\r\n")) == 431
+
+
+def test_content_type(server):
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
+        problem(server.post("/v1/plans", PLAN, {"Content-Type": kind}), 415, "wrong-type")
+    for kind in ("application/json; charset=utf-8", "Application/JSON"):
+        assert server.post("/v1/plans", PLAN, {"Content-Type": kind}).status in (200, 201)
+    reply = server.raw(b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+    assert status_of(reply) == 415
+
+
+def test_only_dry(server):
+    detail = problem(server.post("/v1/plans", {"dry_run": False}), 422, "refused")
+    assert "dry_run" in detail
+
+
+def test_writes_are_limited_and_logged(start):
+    server = start("--writes", 3)
+    assert [server.post("/v1/plans", PLAN).status for _ in range(4)] == [201, 200, 200, 429]
+    answer = server.post("/v1/plans", PLAN)
+    problem(answer, 429, "too-many")
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert server.get("/v1/plans").status == 200
+    lines = [line for line in server.messages().splitlines() if "write accepted" in line]
+    assert len(lines) == 3
+    assert re.search(r'uid=\d+ pid=\d+ route="POST /v1/plans" request=req-', lines[0])
+
+
+AS_NOBODY = """
+import os, sys
+os.setgroups([int(g) for g in sys.argv[3:]])
+os.setgid(65534)
+os.setuid(65534)
+sys.path.insert(0, sys.argv[2])
+from unixhttp import Connection
+def ask(method, body=None):
+    connection = Connection(sys.argv[1])
+    try:
+        connection.request(method, "/v1/plans", body, {"Content-Type": "application/json"})
+    except OSError as error:
+        return type(error).__name__
+    return connection.getresponse().status
+print(ask("GET"), ask("POST", '{"dry_run": true}'))
+"""
+
+
+def as_nobody(server, *groups):
+    lib = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib")
+    script = os.path.join(os.path.dirname(server.path), "unixhttp.py")
+    shutil.copy(os.path.join(lib, "unixhttp.py"), script)
+    done = subprocess.run([sys.executable, "-B", "-c", AS_NOBODY, server.path,
+                           os.path.dirname(script), *map(str, groups)],
+                          capture_output=True, text=True, timeout=30, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_permissions(tmp_path):
+    directory = tmp_path
+    while str(directory).startswith(os.environ.get("TMPDIR", "/tmp") + "/"):
+        directory.chmod(0o755)
+        directory = directory.parent
+    server = Server(tmp_path, "--mode", "666")
+    assert stat.S_IMODE(os.stat(server.path).st_mode) == 0o666
+    assert as_nobody(server) == ["200", "403"]
+    assert as_nobody(server, 0) == ["200", "201"]  # the socket's group is ours: root
+    server.stop()
+    server = Server(tmp_path, "--mode", "600")
+    assert as_nobody(server) == ["PermissionError", "PermissionError"]
+    server.stop()
+    server = Server(tmp_path, "--mode", "666", "--group", "daemon")
+    assert os.stat(server.path).st_gid == 1
+    assert as_nobody(server, 0) == ["200", "403"]
+    assert as_nobody(server, 1) == ["200", "201"]
+    server.stop()
+
+
+def refused_start(*options):
+    program = os.path.join(build_dir(), "tests", "tools", "api-server")
+    done = subprocess.run([program, *map(str, options)], capture_output=True, text=True,
+                          timeout=20, check=False)
+    return done.returncode, done.stderr
+
+
+def test_socket(tmp_path, start):
+    server = start()
+    code, message = refused_start("--socket", server.path)
+    assert code == 5 and server.path in message
+    assert server.get("/healthz").status == 200
+    server.process.kill()
+    server.process.wait()
+    assert os.path.exists(server.path)
+    again = start()
+    assert again.get("/healthz").status == 200
+    os.unlink(again.path)
+    with open(again.path, "w", encoding="utf-8") as other:
+        other.write("not ours")
+    again.process.terminate()
+    assert again.process.wait(20) == 0
+    assert os.path.exists(again.path)
+    code, message = refused_start("--socket", again.path)
+    assert code == 5 and "not a socket" in message
+    code, message = refused_start("--socket", tmp_path / "nowhere" / "s")
+    assert code == 1 and str(tmp_path / "nowhere") in message
+    code, message = refused_start("--socket", "/tmp/" + "x" * 103)
+    assert code == 1 and "107" in message
+    code, message = refused_start("--socket", tmp_path / "s", "--group", "no-such-group")
+    assert code == 1 and "no-such-group" in message
+
+
+def test_readiness(start):
+    server = start("--not-ready")
+    answer = server.get("/readyz")
+    assert (answer.status, answer.json()["ready"]) == (503, False)
+    assert [p["reason"] for p in answer.json()["parts"]] == [None, "the disk is full"]
+    assert server.get("/healthz").status == 200
+
+
+def test_slow_client_is_closed(start):
+    server = start("--idle-ms", 1000)
+    with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as slow:
+        for sock in (silent, slow):
+            sock.connect(server.path)
+            sock.settimeout(0.25)
+        begin = time.monotonic()
+        closed = {}
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        while len(closed) < 2 and time.monotonic() - begin < 15:
+            for sock in {silent, slow} - set(closed):
+                try:
+                    if sock is slow:
+                        sock.sendall(b"a")
+                    # MHD says 408 or nothing at all.
+                    if sock.recv(100) == b"":
+                        closed[sock] = time.monotonic() - begin
+                except TimeoutError:
+                    pass
+                except OSError:
+                    closed[sock] = time.monotonic() - begin
+        assert 0.5 < closed[silent] < 6, closed
+        assert 1.5 < closed[slow] < 8, closed
+    assert server.get("/healthz").status == 200
+
+
+def test_client_gone_during_a_job(start):
+    server = start("--job-ms", 200)
+    for _ in range(5):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(server.path)
+        sock.sendall(b"GET /v1/vms/alpha/samples HTTP/1.1\r\nHost: x\r\n\r\n")
+        time.sleep(0.02)
+        sock.close()
+    assert server.get("/v1/vms/alpha/samples?since=1795200000&until=1795200002").status == 200
+
+
+def test_jobs_are_bounded_and_do_not_block(start):
+    server = start("--job-ms", 100, "--connections", 200)
+    socks = []
+    for _ in range(80):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(server.path)
+        sock.settimeout(20)
+        sock.sendall(b"GET /v1/vms/fail-x/samples HTTP/1.0\r\n\r\n")
+        socks.append(sock)
+    begin = time.monotonic()
+    assert server.get("/v1/vms").status == 200
+    assert time.monotonic() - begin < 1
+    replies = [read_all(sock) for sock in socks]
+    assert all(status_of(reply) == 503 for reply in replies)
+    assert all(b"\r\nRetry-After: " in reply for reply in replies)
+    busy = sum(b'"code":"busy"' in reply for reply in replies)
+    assert 10 <= busy <= 16, busy
+    assert sum(b"the disk is broken" in reply for reply in replies) == 80 - busy
+    for sock in socks:
+        sock.close()
+    metrics = server.get("/metrics").body.decode()
+    assert f"\nvgpud_http_jobs_refused_total {busy}\n" in metrics
+
+
+def test_end_while_jobs_wait(start):
+    server = start("--job-ms", 300)
+    replies = []
+
+    def ask():
+        replies.append(server.get("/v1/vms/alpha/samples?since=1795200000&until=1795200002"))
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.15)
+    server.stop()
+    for thread in threads:
+        thread.join()
+    assert sorted(reply.status for reply in replies) == [200, 503, 503]
+
+
+def test_end_while_a_client_is_half_way(start):
+    server = start()
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(server.path)
+        sock.sendall(b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+                     b"Content-Type: application/json\r\n\r\n{")
+        time.sleep(0.1)
+        server.stop()
+
+
+def test_many_at_once(start):
+    server = start("--view-ms", 2, "--event-ms", 2, "--connections", 100, "--vms", 20)
+    urls = ["/v1/vms", "/v1/snapshot", "/v1/preemptions", "/v1/vms/alpha", "/metrics", "/v1/host",
+            "/v1/vms/alpha/samples?since=1795200000&until=1795200009", "/v1/events?after=0&wait=1"]
+    failures = []
+
+    def ask(n):
+        connection = server.connect()
+        for i in range(40):
+            url = urls[(n + i) % len(urls)]
+            answer = server.get(url, connection=connection)
+            if answer.status not in ((200, 503) if "events" in url else (200,)):
+                failures.append((url, answer.status, answer.body))
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_metrics(server):
+    promtool = shutil.which("promtool")
+    answer = server.get("/metrics")
+    text = answer.body.decode()
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    labels = 'vm="alpha",uuid="5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000"'
+    assert f"\nvgpud_vm_run_seconds_total{{{labels}}} 0.6\n" in text
+    assert f'\nvgpud_vm_lost_seconds_total{{{labels},aggressor="beta"}} 0.15\n' in text
+    assert 'vm="gamma/\\"x\\" \u00e4"' in text
+    assert re.search(r'vgpud_http_requests_total\{route="/v1/vms",method="GET",code="200"\} \d', text)
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

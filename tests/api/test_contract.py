@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers against the contract: good calls, then every parameter with values that its schema
+refuses."""
+import json
+import os
+import re
+import shutil
+import subprocess
+from urllib.parse import quote
+
+import pytest
+from contract import Contract
+from unixhttp import ROOT, Server, build_dir
+
+PLAN = {"dry_run": True}
+GOOD = [
+    "/", "/v1", "/v1/", "/v1/openapi.json", "/v1/host", "/v1/vms", "/v1/vms?limit=1",
+    "/v1/vms?sort=lost&limit=10000", "/v1/vms?sort=cpu&class=mixed", "/v1/vms?sort=gpu",
+    "/v1/vms/alpha", "/v1/vms/beta", "/v1/vms/5C9E2C3A-0D8F-4F0A-9D64-1F3C1C7C0000",
+    "/v1/vms/alpha/samples", "/v1/vms/alpha/samples?since=2026-11-20T18:40:00Z&until=1795200010",
+    "/v1/vms/alpha/samples?since=1795200000&until=1795200100.5&step=10s&source=procfs",
+    "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
+    "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
+    "/v1/events?after=99999&wait=60", "/healthz", "/readyz",
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("api"), "--events", 5)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def contract(server):
+    return Contract(server.get("/v1/openapi.json").json())
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_good(server, contract, url):
+    answer = server.get(url)
+    assert answer.status == 200, answer.body
+    contract.check("GET", url, answer)
+    head = server.request("HEAD", url)
+    assert (head.status, head.body) == (200, b"")
+    assert head.type == answer.type
+
+
+def test_plan(server, contract):
+    made = server.post("/v1/plans", PLAN)
+    assert made.status == 201
+    contract.check("POST", "/v1/plans", made)
+    again = server.post("/v1/plans", PLAN)
+    assert again.status == 200
+    contract.check("POST", "/v1/plans", again)
+    assert again.json() == made.json()
+    assert again.headers["Location"] == made.headers["Location"]
+    read = server.get(made.headers["Location"])
+    contract.check("GET", made.headers["Location"], read)
+    assert read.json() == made.json()
+    other = server.post("/v1/plans", {"dry_run": True, "rule": "paper-threshold"})
+    assert other.status == 201
+    first = server.get("/v1/plans?limit=1").json()
+    assert [p["id"] for p in first["items"]] == [other.json()["id"]]
+    second = server.get("/v1/plans?limit=1&marker=" + first["next"])
+    contract.check("GET", "/v1/plans", second)
+    assert [p["id"] for p in second.json()["items"]] == [made.json()["id"]]
+    assert second.json()["next"] is None
+
+
+def bad_values(schema):
+    """(name, text) that the schema refuses as a parameter."""
+    kind = schema.get("type")
+    if kind == "integer":
+        yield from (("word", "x"), ("empty", ""), ("fraction", "1.5"), ("huge", "1" * 30),
+                    ("exponent", "1e3"), ("blank", " 1"), ("sign", "+1"), ("hex", "0x1"))
+        if "minimum" in schema:
+            yield "below", str(schema["minimum"] - 1)
+        if "maximum" in schema:
+            yield "above", str(schema["maximum"] + 1)
+    if "enum" in schema:
+        yield from (("none of them", "nothing"), ("empty", ""), ("case", schema["enum"][0].upper()))
+    if "pattern" in schema:
+        for text in ("", "nothing at all", "-", "1x", "'", "2026-11-20", "a,,b", "99999999999999s"):
+            if not re.search(schema["pattern"], text):
+                yield f"pattern {text}", text
+    if schema.get("minLength"):
+        yield "short", ""
+    if "maxLength" in schema:
+        yield "long", "x" * (schema["maxLength"] + 1)
+
+
+def test_bad_parameters(server, contract):
+    n = 0
+    for path, method, operation in contract.operations():
+        if method != "GET":
+            continue
+        base = path.replace("{id}", "alpha")
+        for parameter in contract.parameters(operation, "query"):
+            for name, text in bad_values(contract.deref(parameter["schema"])):
+                url = f"{base}?{parameter['name']}={quote(text)}"
+                answer = server.get(url)
+                assert answer.status == 400, (url, name, answer.status, answer.body)
+                contract.check("GET", url, answer)
+                assert parameter["name"] in answer.json()["detail"], answer.json()
+                n += 1
+        for query in ("?nothing=1", "?%00=1", "?a%ff=1", "?=1", "?a%2=1", "?&", "?a%zz"):
+            answer = server.get(base + query)
+            assert answer.status == 400, (base + query, answer.status)
+            contract.check("GET", base, answer)
+            n += 1
+    assert n > 100
+
+
+def test_bounds_of_integers(server, contract):
+    for path, method, operation in contract.operations():
+        for parameter in contract.parameters(operation, "query"):
+            schema = contract.deref(parameter["schema"])
+            if method != "GET" or schema.get("type") != "integer" or parameter["name"] == "wait":
+                continue
+            for number in (schema["minimum"], schema["maximum"]):
+                url = f"{path}?{parameter['name']}={number}"
+                answer = server.get(url)
+                assert answer.status == 200, (url, answer.body)
+                contract.check("GET", url, answer)
+
+
+BAD_BODIES = [
+    b"", b" ", b"{", b"[1,", b"[]", b"null", b"1", b'"x"', b"\xff", b'{"dry_run":"true"}', b"{}",
+    b'{"dry_run":1}', b'{"dry_run":null}', b'{"dry_run":true,"x":1}', b'{"dry_run":true}}',
+    b'{"dry_run":true,"rule":null}', b'{"dry_run":true,"rule":7}', b'{"dry_run":true,"rule":""}',
+    b'{"dry_run":true,"rule":"nothing"}', b'{"dry_run":true,}', b'/**/{"dry_run":true}',
+    b'{"dry_run":true,"rule":"a\\u0000b"}', b'{"rule":"complement"}', b'{"dry_run":true}\0',
+    b'{"x":' + b"[" * 200 + b"]" * 200 + b"}", b"'" * 1024,
+]
+
+
+@pytest.mark.parametrize("body", BAD_BODIES)
+def test_bad_body(server, contract, body):
+    answer = server.post("/v1/plans", body)
+    assert answer.status == 400, (body, answer.status, answer.body)
+    contract.check("POST", "/v1/plans", answer)
+
+
+def test_routes_are_those_of_the_contract(contract):
+    program = os.path.join(build_dir(), "tests", "tools", "api-server")
+    lines = subprocess.run([program, "--list-routes"], stdout=subprocess.PIPE, check=True,
+                           text=True).stdout.splitlines()
+    ours = {}
+    for line in lines:
+        method, path, *rest = line.split()
+        ours[(path, method)] = (sorted(w for w in rest if w.isdigit()),
+                                sorted(w for w in rest if not w.isdigit()))
+    theirs = {(path, method): (sorted(operation["responses"]),
+                               sorted(p["name"] for p in contract.parameters(operation, "query")))
+              for path, method, operation in contract.operations()}
+    assert ours == theirs
+
+
+def test_examples(contract):
+    found = []
+
+    def walk(node, where):
+        if isinstance(node, dict):
+            if "schema" in node and "example" in node and "in" not in node:
+                found.extend((where, e) for e in contract.errors(node["schema"], node["example"]))
+            for key, value in node.items():
+                walk(value, f"{where}/{key}")
+        elif isinstance(node, list):
+            for i, value in enumerate(node):
+                walk(value, f"{where}/{i}")
+    walk(contract.document, "")
+    assert not found
+
+
+def test_lint(tmp_path):
+    npx = shutil.which("npx")
+    if not npx:
+        pytest.skip("npx is not installed")
+    there = subprocess.run([npx, "--yes", "@redocly/cli", "--version"], cwd=tmp_path,
+                           capture_output=True, timeout=300, check=False)
+    if there.returncode != 0:
+        pytest.skip("npx cannot get @redocly/cli")
+    done = subprocess.run(
+        [npx, "--yes", "@redocly/cli", "lint", "--format", "json",
+         os.path.join(ROOT, "schema", "api", "openapi.yaml")],
+        cwd=tmp_path, capture_output=True, timeout=300, check=False)
+    report = json.loads(done.stdout)
+    assert report["problems"] == [], json.dumps(report["problems"], indent=1)[:4000]

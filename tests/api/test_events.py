@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams and polls of events: order, resume, gaps, limits, heartbeats, the end."""
+import json
+import threading
+import time
+
+import pytest
+from unixhttp import Server
+
+BOOT = "0b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
+OTHER_BOOT = "1b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
+
+
+@pytest.fixture
+def start(tmp_path):
+    servers = []
+
+    def make(*options):
+        servers.append(Server(tmp_path, *options))
+        return servers[-1]
+    yield make
+    for each in servers:
+        if each.process.poll() is None:
+            each.stop()
+
+
+def last(seq, boot=BOOT):
+    return {"Last-Event-ID": f"{boot}-{seq}"}
+
+
+def test_from_now(start):
+    server = start("--events", 3)
+    stream = server.stream()
+    assert stream.status == 200
+    assert stream.response.headers["Content-Type"] == "text/event-stream"
+    assert stream.next() == {"": "connected"}
+    server.event()
+    event = stream.next_event()
+    assert event["id"] == BOOT + "-4"
+    data = json.loads(event["data"])
+    assert (data["seq"], data["type"], event["event"]) == (4, "vm", "vm")
+    stream.close()
+
+
+def test_order_and_resume(start):
+    server = start("--events", 10)
+    stream = server.stream(last(4))
+    got = [stream.next_event()["id"] for _ in range(6)]
+    assert got == [f"{BOOT}-{n}" for n in range(5, 11)]
+    server.event()
+    assert stream.next_event()["id"] == BOOT + "-11"
+    stream.close()
+
+
+def test_types(start):
+    server = start("--events", 9)
+    stream = server.stream(last(0), "?types=vm,other")
+    assert [stream.next_event()["id"] for _ in range(2)] == [BOOT + "-4", BOOT + "-8"]
+    stream.close()
+    answer = server.get("/v1/events?after=0&types=vm").json()
+    assert [e["seq"] for e in answer["items"]] == [4, 8]
+    assert answer["next"] == 9
+
+
+def test_gap_after_overrun(start):
+    server = start("--events", 4196)
+    stream = server.stream(last(1))
+    gap = stream.next_event()
+    assert (gap["event"], gap["id"]) == ("gap", BOOT + "-100")
+    assert json.loads(gap["data"]) == {"reason": "overrun", "lost": 99}
+    assert stream.next_event()["id"] == BOOT + "-101"
+    stream.close()
+    answer = server.get("/v1/events?after=1").json()
+    assert (answer["lost"], answer["items"][0]["seq"], len(answer["items"])) == (99, 101, 1000)
+    assert answer["next"] == 1100
+
+
+@pytest.mark.parametrize("header, reason", [
+    (f"{OTHER_BOOT}-2", "restart"), ("x", "invalid"), (f"{BOOT}-", "invalid"),
+    (f"{BOOT}-1x", "invalid"), (f"{BOOT}-7", "invalid"), ("7", "invalid"), ("-7", "invalid"),
+    (f"{BOOT}-99999999999999999999", "invalid")])
+def test_gap_of_a_foreign_id(start, header, reason):
+    server = start("--events", 6)
+    stream = server.stream({"Last-Event-ID": header})
+    gap = stream.next_event()
+    assert (gap["event"], gap["id"]) == ("gap", BOOT + "-6")
+    assert json.loads(gap["data"]) == {"reason": reason, "lost": None}
+    server.event()
+    assert stream.next_event()["id"] == BOOT + "-7"
+    stream.close()
+
+
+def test_heartbeat(start):
+    server = start()
+    begin = time.monotonic()
+    stream = server.stream()
+    assert stream.next() == {"": "connected"}
+    assert stream.next() == {"": "alive"}
+    assert 14 < time.monotonic() - begin < 18
+    stream.close()
+
+
+def test_limit(start):
+    server = start("--streams", 2)
+    streams = [server.stream(), server.stream()]
+    assert [s.status for s in streams] == [200, 200]
+    for query in ("", "?after=0&wait=5"):
+        answer = server.get("/v1/events" + query)
+        assert (answer.status, answer.json()["code"]) == (503, "busy")
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert server.request("HEAD", "/v1/events").status == 200
+    streams[0].close()
+    deadline = time.monotonic() + 10
+    status = 503
+    while status == 503 and time.monotonic() < deadline:
+        server.event()  # who is gone is noticed when something is written to it
+        time.sleep(0.05)
+        third = server.stream()
+        status = third.status
+    assert status == 200
+    for stream in (streams[1], third):
+        stream.close()
+
+
+def test_poll_waits(start):
+    server = start("--events", 2)
+    assert server.get("/v1/events?after=2").json()["items"] == []
+    begin = time.monotonic()
+    answer = server.get("/v1/events?after=2&wait=1").json()
+    assert (answer["items"], answer["next"]) == ([], 2)
+    assert 0.9 < time.monotonic() - begin < 3
+    timer = threading.Timer(0.3, server.event)
+    timer.start()
+    begin = time.monotonic()
+    answer = server.get("/v1/events?after=2&wait=30").json()
+    assert [e["seq"] for e in answer["items"]] == [3]
+    assert 0.2 < time.monotonic() - begin < 3
+    timer.join()
+
+
+def test_poll_waits_for_its_types(start):
+    server = start("--events", 0)
+
+    def three():
+        for _ in range(4):
+            server.event()
+            time.sleep(0.1)
+    thread = threading.Thread(target=three)
+    thread.start()
+    answer = server.get("/v1/events?after=0&wait=20&types=vm").json()
+    assert [e["seq"] for e in answer["items"]] == [4]
+    thread.join()
+
+
+def test_poll_of_another_run(start):
+    server = start("--events", 2)
+    begin = time.monotonic()
+    answer = server.get("/v1/events?after=3&wait=30").json()
+    assert (answer["reset"], answer["next"], answer["items"]) == (True, 2, [])
+    assert time.monotonic() - begin < 2
+
+
+def test_all_arrive(start):
+    server = start("--event-ms", 1, "--streams", 16)
+    streams = [server.stream(last(0)) for _ in range(8)]
+    counts = []
+
+    def read(stream):
+        counts.append([int(stream.next_event()["id"].rsplit("-", 1)[1]) for _ in range(1000)])
+    threads = [threading.Thread(target=read, args=(s,)) for s in streams]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(c == list(range(1, 1001)) for c in counts)
+    for stream in streams:
+        stream.close()
+
+
+def test_end(start):
+    server = start("--streams", 8)
+    streams = [server.stream() for _ in range(3)]
+    answers = []
+    poll = threading.Thread(target=lambda: answers.append(server.get("/v1/events?after=0&wait=60")))
+    poll.start()
+    time.sleep(0.2)
+    begin = time.monotonic()
+    server.stop()
+    assert time.monotonic() - begin < 5
+    for stream in streams:
+        assert stream.next() == {"": "connected"}
+        assert stream.next() is None
+        stream.close()
+    poll.join()
+    assert answers[0].json()["items"] == []

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP over a unix socket: http.client for what is well-formed, bytes for what is not."""
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TIMEOUT_S = int(os.environ.get("VG_TEST_TIMEOUT", "20"))
+
+
+def build_dir():
+    return os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build"))
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=TIMEOUT_S)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Answer:
+    def __init__(self, response, body):
+        self.status, self.headers, self.body = response.status, response.headers, body
+        self.type = (response.headers.get("Content-Type") or "").split(";")[0]
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    """tests/tools/api-server with these options, for one test or many."""
+
+    def __init__(self, directory, *options):
+        self.path = os.path.join(str(directory), "api.sock")
+        program = os.path.join(build_dir(), "tests", "tools", "api-server")
+        self.log = os.path.join(str(directory), "log")
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [program, "--socket", self.path, *map(str, options)],
+                stdout=subprocess.PIPE, stderr=log)
+        assert self.process.stdout.readline() == b"ready\n", self.messages()
+
+    def messages(self):
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def event(self):
+        self.process.send_signal(signal.SIGUSR1)
+
+    def stop(self):
+        """The exit code; a sanitizer's report makes it differ from 0."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(TIMEOUT_S)
+        assert code == 0, f"exit code {code}\n{self.messages()}"
+        assert not os.path.exists(self.path)
+
+    def connect(self):
+        return Connection(self.path)
+
+    def request(self, method, url, body=None, headers=None, connection=None):
+        mine = connection or self.connect()
+        try:
+            mine.request(method, url, body=body, headers=headers or {})
+            response = mine.getresponse()
+            return Answer(response, response.read())
+        finally:
+            if not connection:
+                mine.close()
+
+    def get(self, url, headers=None, connection=None):
+        return self.request("GET", url, headers=headers, connection=connection)
+
+    def post(self, url, document, headers=None):
+        body = document if isinstance(document, (bytes, str)) else json.dumps(document)
+        return self.request("POST", url, body,
+                            {"Content-Type": "application/json", **(headers or {})})
+
+    def raw(self, *parts, pause_s=0.0):
+        """Sends bytes and reads until the other side closes or is silent."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.connect(self.path)
+            sock.settimeout(1)
+            try:
+                for part in parts:
+                    sock.sendall(part)
+                    time.sleep(pause_s)
+            except OSError:
+                pass
+            return read_all(sock)
+
+    def stream(self, headers=None, query=""):
+        return Stream(self.path, headers or {}, query)
+
+
+def read_all(sock):
+    out = b""
+    try:
+        while True:
+            more = sock.recv(65536)
+            if not more:
+                break
+            out += more
+    except OSError:
+        pass
+    return out
+
+
+class Stream:
+    """Server-sent events: blocks of lines, as dicts; comments have the key ''."""
+
+    def __init__(self, path, headers, query):
+        self.connection = Connection(path)
+        self.connection.request("GET", "/v1/events" + query, headers=headers)
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+
+    def next(self):
+        block = {}
+        while True:
+            line = self.response.readline()
+            if not line:
+                return None
+            line = line.decode("utf-8").rstrip("\n")
+            if not line:
+                if block:
+                    return block
+                continue
+            name, _, value = line.partition(":")
+            block[name] = value[1:] if value.startswith(" ") else value
+
+    def next_event(self):
+        while True:
+            block = self.next()
+            if block is None or "event" in block:
+                return block
+
+    def close(self):
+        # http.client hands the socket over to the answer when that has no length.
+        self.response.close()
+        self.connection.close()
