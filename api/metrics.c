@@ -97,57 +97,42 @@ seconds(int64_t ns)
 }
 
 static void
-add_times(GString *out, const GArray *rows)
+add_figures(GString *out, const GArray *rows)
 {
     static const struct {
         const char *name;
         size_t offset;
+        bool is_time; /* int64_t ns, else uint64_t */
         const char *help;
-    } times[] = {
+    } figures[] = {
 #define TIME(name, member, help)                                                                   \
- {"vgpud_vm_" name "_seconds_total", offsetof(struct vg_cpu_figures, member), help}
+ {"vgpud_vm_" name "_seconds_total", offsetof(struct vg_cpu_figures, member), true, help}
+#define COUNT(name, member, help)                                                                  \
+ {                                                                                                 \
+  "vgpud_vm_" name "_total", offsetof(struct vg_cpu_figures, member), false, help                  \
+ }
         TIME("observed", observed_ns, "Time in which the state of the VM's vCPUs was known."),
         TIME("run", run_ns, "Time that vCPUs ran."),
         TIME("guest", guest_ns, "Of run, time in the guest."),
         TIME("preempt", preempt_ns, "Time that vCPUs waited after they were preempted."),
         TIME("wake_wait", wake_wait_ns, "Time that vCPUs waited after a wakeup."),
         TIME("blocked", blocked_ns, "Time that vCPUs had nothing to do."),
-    };
-
-    for (size_t k = 0; k < G_N_ELEMENTS(times); k++) {
-        family(out, times[k].name, "counter", times[k].help);
-        for (guint i = 0; i < rows->len; i++) {
-            const struct row *row = &g_array_index(rows, struct row, i);
-            if (row->sample)
-                value(out, times[k].name, row->labels,
-                      seconds(G_STRUCT_MEMBER(int64_t, &row->sample->cpu, times[k].offset)));
-        }
-    }
-}
-
-static void
-add_counts(GString *out, const GArray *rows)
-{
-    static const struct {
-        const char *name;
-        size_t offset;
-        const char *help;
-    } counts[] = {
-#define COUNT(name, member, help)                                                                  \
- {"vgpud_vm_" name "_total", offsetof(struct vg_cpu_figures, member), help}
         COUNT("entries", entries, "Entries into the guest."),
         COUNT("preemptions", preemptions, "Times that vCPUs were taken off a CPU while runnable."),
         COUNT("wakeups", wakeups, "Times that blocked vCPUs were woken."),
         COUNT("blocks", blocks, "Times that vCPUs went to sleep."),
     };
 
-    for (size_t k = 0; k < G_N_ELEMENTS(counts); k++) {
-        family(out, counts[k].name, "counter", counts[k].help);
+    for (size_t k = 0; k < G_N_ELEMENTS(figures); k++) {
+        family(out, figures[k].name, "counter", figures[k].help);
         for (guint i = 0; i < rows->len; i++) {
             const struct row *row = &g_array_index(rows, struct row, i);
-            if (row->sample)
-                value(out, counts[k].name, row->labels,
-                      (double)G_STRUCT_MEMBER(uint64_t, &row->sample->cpu, counts[k].offset));
+            if (!row->sample)
+                continue;
+            const void *at = (const char *)&row->sample->cpu + figures[k].offset;
+            value(out, figures[k].name, row->labels,
+                  figures[k].is_time ? seconds(*(const int64_t *)at)
+                                     : (double)*(const uint64_t *)at);
         }
     }
 }
@@ -364,8 +349,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     family(out, "vgpud_build_info", "gauge", "Version of the daemon.");
     value(out, "vgpud_build_info", "version=\"" PACKAGE_VERSION "\"", 1);
     add_measurement(out, view, parts);
-    add_times(out, rows);
-    add_counts(out, rows);
+    add_figures(out, rows);
     add_exits(out, rows);
     add_lost(out, view, rows);
     add_gpus(out, rows);

@@ -17,26 +17,6 @@ REQUEST_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PLAN = {"dry_run": True}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("api"), "--events", 5)
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def start(tmp_path):
-    servers = []
-
-    def make(*options):
-        servers.append(Server(tmp_path, *options))
-        return servers[-1]
-    yield make
-    for each in servers:
-        if each.process.poll() is None:
-            each.stop()
-
-
 def problem(answer, status, code):
     assert answer.status == status, answer.body
     assert answer.type == "application/problem+json"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from contract import Contract
-from unixhttp import ROOT, Server, build_dir
+from unixhttp import ROOT, build_dir
 
 PLAN = {"dry_run": True}
 GOOD = [
@@ -23,13 +23,6 @@ GOOD = [
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
     "/v1/events?after=99999&wait=60", "/healthz", "/readyz",
 ]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("api"), "--events", 5)
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")

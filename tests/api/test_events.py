@@ -5,23 +5,9 @@ import threading
 import time
 
 import pytest
-from unixhttp import Server
 
 BOOT = "0b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
 OTHER_BOOT = "1b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
-
-
-@pytest.fixture
-def start(tmp_path):
-    servers = []
-
-    def make(*options):
-        servers.append(Server(tmp_path, *options))
-        return servers[-1]
-    yield make
-    for each in servers:
-        if each.process.poll() is None:
-            each.stop()
 
 
 def last(seq, boot=BOOT):

@@ -532,16 +532,16 @@ main(int argc, char **argv)
                                            .backend = &backend,
                                            .events = log};
     vg_api *api = vg_api_new(&options, &err);
-    if (!api) {
+    if (api) {
+        printf("ready\n");
+        fflush(stdout);
+        serve(&fake, log, &signals);
+        vg_api_free(api);
+    } else {
         fprintf(stderr, "api-server: %s\n", err->message);
-        return err->code == VG_E_CONFLICT ? 5 : 1;
     }
-    printf("ready\n");
-    fflush(stdout);
-    serve(&fake, log, &signals);
-    vg_api_free(api);
     vg_view_unref(fake.view);
     g_ptr_array_unref(fake.plans);
     pthread_mutex_destroy(&fake.lock);
-    return 0;
+    return !err ? 0 : err->code == VG_E_CONFLICT ? 5 : 1;
 }

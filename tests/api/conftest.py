@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+from unixhttp import Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One for all tests of a file, with five events."""
+    server = Server(tmp_path_factory.mktemp("api"), "--events", 5)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts servers with options of the test's own; checks at the end how they ended."""
+    servers = []
+
+    def make(*options):
+        servers.append(Server(tmp_path, *options))
+        return servers[-1]
+    yield make
+    for each in servers:
+        if each.process.poll() is None:
+            each.stop()
