@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP/JSON API on a unix socket. libmicrohttpd's threads (a pool of 2, named `http`) answer
- * from views; one worker thread, `api-work`, calls what may block. The contract is
- * schema/api/openapi.yaml; every error is an application/problem+json of RFC 9457.
+ * The HTTP/JSON API on a unix socket. libmicrohttpd's threads (a pool of 2, which it names
+ * MHD-worker) answer from views; one worker thread, `api-work`, calls what may block; `api-tick`
+ * sleeps until somebody has waited long enough. The contract is schema/api/openapi.yaml; every
+ * error is an application/problem+json of RFC 9457, but for what libmicrohttpd cannot read as HTTP.
  */
 #ifndef VG_API_API_H
 #define VG_API_API_H
@@ -16,10 +17,10 @@
 #include "base/thread.h"
 
 struct vg_api_limits {
-    int64_t connections;    /* at once */
-    int64_t streams;        /* of /v1/events at once */
+    int64_t connections;    /* at once, as of the start; more wait to be accepted */
+    int64_t streams;        /* of /v1/events at once, polls included */
     int64_t body_bytes;     /* of a request */
-    int64_t idle_ns;        /* a connection that says nothing is closed */
+    int64_t idle_ns;        /* whole seconds: a silent connection is closed, a slow request too */
     int64_t writes_per_min; /* of one user id; more are answered 429 */
 };
 
@@ -34,13 +35,18 @@ struct vg_api_options {
 
 typedef struct vg_api vg_api;
 
-/* Listens and serves. VG_E_CONFLICT if somebody listens on the socket, VG_E_IO or VG_E_DENIED,
- * naming the path, if it cannot be made. */
+/* Listens and serves; the backend must have a view already. VG_E_CONFLICT if somebody listens on
+ * the socket or it is another kind of file, VG_E_INVALID if its path is too long, VG_E_NOT_FOUND
+ * for its directory or group, VG_E_IO or VG_E_DENIED, naming the path, if it cannot be made.
+ * Signals are blocked in its threads; SIGPIPE is the caller's business. */
 vg_api *vg_api_new(const struct vg_api_options *options, GError **err);
 
+/* All but the number of connections; the idle time for connections from now on. */
 void vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits);
 
-/* Ends streams, answers what is being answered, removes the socket. NULL is fine. */
+/* Ends streams, answers what is being answered (jobs that have not begun: 503), removes the socket.
+ * The event log is not listened to any more. Takes as long as the job that runs, and up to half a
+ * second for clients that are half-way through a request. NULL is fine. */
 void vg_api_free(vg_api *api);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_api, vg_api_free)
 

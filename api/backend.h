@@ -95,16 +95,19 @@ struct vg_daemon_stats {
 struct vg_backend {
     void *data;
     /* Never block; any thread. */
-    vg_view *(*view)(void *data);     /* the newest; the caller unrefs it */
+    vg_view *(*view)(void *data);     /* the newest, never NULL; the caller unrefs it */
     GPtrArray *(*status)(void *data); /* struct vg_part_status; the caller frees it */
     void (*stats)(void *data, struct vg_daemon_stats *ret);
     /* May block; one thread, the API's worker. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Makes a plan from the view's snapshot with the daemon's policy and keeps it in the store;
      * rule: NULL for the configured one;
-     * VG_E_NOT_FOUND naming the rules that there are. */
+     * VG_E_NOT_FOUND naming the rules that there are. A plan that was made before keeps its time:
+     * read_plan() of its id then has an older made_ns than the call. */
     vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, GError **err);
+    /* VG_E_NOT_FOUND if there is none. */
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
+    /* Newest first, made before before_ns (INT64_MAX: all), without their text. */
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
 };
 

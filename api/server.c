@@ -7,6 +7,7 @@
 #include "api/server.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -445,8 +446,13 @@ static int
 start_daemon(vg_api *api, GError **err)
 {
     int fd = vg_socket_take_fd(api->socket);
+    sigset_t all;
+    sigset_t old;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
+    /* Its threads inherit the mask. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     api->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, api, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)POOL_THREADS,
@@ -454,6 +460,7 @@ start_daemon(vg_api *api, GError **err)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_URI_LOG_CALLBACK,
         on_uri, api, MHD_OPTION_NOTIFY_COMPLETED, on_completed, api, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, api, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (api->daemon)
         return 0;
     close(fd);

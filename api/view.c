@@ -62,20 +62,24 @@ vg_view_find_vm(const vg_view *view, const char *id)
     return by_name;
 }
 
+/* By pid first, which is cheap; a VM that was started again has another one. */
 const struct vg_vm_sample *
 vg_view_sample(const struct vg_window *window, const struct vg_snap_vm *vm)
 {
-    const struct vg_vm_sample *found = NULL;
+    guint n = window->vms ? window->vms->len : 0;
 
-    for (guint i = 0; window->vms && i < window->vms->len; i++) {
+    for (guint i = 0; i < n; i++) {
         const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
         if (sample->pid == vm->pid &&
             (!vm->uuid || !sample->uuid[0] || g_ascii_strcasecmp(sample->uuid, vm->uuid) == 0))
             return sample;
-        if (vm->uuid && g_ascii_strcasecmp(sample->uuid, vm->uuid) == 0)
-            found = sample;
     }
-    return found;
+    for (guint i = n; vm->uuid && i > 0; i--) {
+        const struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i - 1);
+        if (g_ascii_strcasecmp(sample->uuid, vm->uuid) == 0)
+            return sample;
+    }
+    return NULL;
 }
 
 struct vg_part_status *
