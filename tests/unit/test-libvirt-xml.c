@@ -134,7 +134,6 @@ test_limits(void **state)
 {
     g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
     g_autoptr(GString) xml = g_string_new("<domain><name>");
-    g_autoptr(GError) err = NULL;
 
     (void)state;
     for (int i = 0; i < 200; i++)
@@ -277,8 +276,8 @@ test_other_devices(void **state)
         "<device/>",
         "<device><capability type='pci'/></device>",
         /* A network card; a display device without an address. */
-        "<device><capability type='pci'><class>0x020000</class><domain>0</domain><bus>1</bus>"
-        "<slot>0</slot><function>0</function></capability></device>",
+        ("<device><capability type='pci'><class>0x020000</class><domain>0</domain><bus>1</bus>"
+         "<slot>0</slot><function>0</function></capability></device>"),
         "<device><capability type='pci'><class>0x030000</class></capability></device>",
         "<device><capability type='mdev'/></device>",
     };

@@ -101,6 +101,7 @@ test_inventory(void **state)
     struct collector_run *run =
         collector_run_start(vg_libvirt_new(host->uri, "h1", host->proc, POLL_NS));
     g_autoptr(vg_report) starting = collector_run_state(run, VG_COLLECTOR_STARTING);
+    assert_non_null(strstr(starting->text, host->uri));
     g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
     assert_non_null(strstr(ok->text, "1 domain, 1 GPU"));
     g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_INVENTORY);
@@ -167,6 +168,7 @@ test_no_connection(void **state)
     /* It goes on trying. */
     fake_proc_write(file, node, strlen(node));
     g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
+    assert_non_null(strstr(ok->text, uri));
     g_autoptr(vg_report) inventory = collector_run_wait(run, VG_REPORT_INVENTORY);
     assert_int_equal(inventory->inventory->gpus->len, 1);
     collector_run_stop(run);

@@ -300,7 +300,7 @@ test_come_and_go(void **state)
     vcpu.start = 5000;
     vcpu.run_ns = 95000 * MS;
     make_vm(proc, 10, 4999, vcpu);
-    g_autoptr(vg_report) gone = until_vcpus(run, "vm", 0);
+    vg_report_free(until_vcpus(run, "vm", 0));
     g_autoptr(vg_report) again = until_vcpus(run, "vm", 1);
     assert_int_equal(sample_of(again, "vm")->cpu.run_ns, 0);
     collector_run_stop(run);
@@ -315,7 +315,7 @@ test_tid_reuse(void **state)
 
     make_vm(proc, 10, 2, vcpu);
     struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
-    g_autoptr(vg_report) first = until_vcpus(run, "vm", 1);
+    vg_report_free(until_vcpus(run, "vm", 1));
     vcpu.start = 10;
     vcpu.run_ns = 60000 * MS;
     make_vm(proc, 10, 2, vcpu);
@@ -336,10 +336,9 @@ test_without_schedstat(void **state)
 
     make_vm(proc, 10, 2, vcpu);
     struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
-    g_autoptr(vg_report) starting = collector_run_state(run, VG_COLLECTOR_STARTING);
     g_autoptr(vg_report) degraded = collector_run_state(run, VG_COLLECTOR_DEGRADED);
     assert_non_null(strstr(degraded->text, "schedstat"));
-    g_autoptr(vg_report) first = until_vcpus(run, "vm", 1);
+    vg_report_free(until_vcpus(run, "vm", 1));
     vcpu.ticks = 102; /* two of 10 ms */
     make_vm(proc, 10, 2, vcpu);
     for (int i = 0; i < 4; i++) {

@@ -1,0 +1,412 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Virtual libvirt hosts on one machine: each is a set of namespaces with a real libvirtd, whose
+# guests are real QEMUs (without KVM).
+set -euo pipefail
+umask 022
+# For fake-gpus: libudev then takes a /sys that is not sysfs.
+export SYSTEMD_DEVICE_VERIFY_SYSFS=0
+export LC_ALL=C.UTF-8
+
+usage()
+{
+    cat << 'END'
+usage: tests/lab/lab.sh COMMAND
+
+  up [N]                             start N hosts (2): h1 h2 ...
+  down                               stop them, and nothing else
+  status                             hosts, the pids of their pid 1, URIs, guests
+  uri HOST                           connection URI for outside of the host
+  virsh HOST ARGUMENT...             virsh inside of the host (qemu:///system)
+  exec HOST COMMAND...               a command in the host's namespaces
+  daemon HOST stop|kill|start        the host's libvirtd
+  guest HOST [NAME [MIB]]            define and start a guest, wait until it is up
+  gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
+  migrate FROM TO NAME [OPTION...]   live migration, options of virsh
+
+Environment:
+  LAB_DIR      state, and the guest's kernel once it was fetched ($TMPDIR/vgpud-lab)
+  LAB_NET      first three bytes of the network (10.66.0)
+  LAB_GPUS     GPUs with mediated devices in each host's /sys (0)
+  LAB_KERNEL   a vmlinuz, with LAB_MODULES, its lib/modules/VERSION (fetched by apt-get)
+  LAB_AGENT    a static program to be run in the guest instead of guest-agent
+END
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+lab=${LAB_DIR:-${TMPDIR:-/tmp}/vgpud-lab}
+net=${LAB_NET:-10.66.0}
+bridge=${net#*.}
+bridge=vlab${bridge//./-}
+config=/etc/libvirt/libvirtd.conf
+pid_file=/run/libvirtd.pid
+
+die()
+{
+    echo "lab: $*" >&2
+    exit 1
+}
+
+# ---- processes ----
+# A host is one pid namespace. Its record is "pid start-time"; a pid is ours only while its start
+# time is the recorded one.
+
+# start_time PID: of a living process.
+start_time()
+{
+    local stat
+    local -a fields
+    stat=$(cat "/proc/$1/stat" 2> /dev/null) || return 1
+    read -ra fields <<< "${stat##*) }"
+    [ "${fields[0]}" != Z ] && echo "${fields[19]}"
+}
+
+alive()
+{
+    local pid time
+    [ -r "$lab/$1/pid" ] && read -r pid time < "$lab/$1/pid" &&
+        [ "$(start_time "$pid" || true)" = "$time" ]
+}
+
+# namespace_pid HOST: pid 1 of the host, as seen from outside.
+namespace_pid()
+{
+    local pid
+    alive "$1" || die "host $1 is not up"
+    read -r pid _ < "$lab/$1/pid"
+    cut -d ' ' -f 1 "/proc/$pid/task/$pid/children"
+}
+
+hosts()
+{
+    local dir
+    for dir in "$lab"/h[0-9]*/; do
+        [ ! -d "$dir" ] || basename "$dir"
+    done
+}
+
+inside()
+{
+    local pid
+    pid=$(namespace_pid "$1")
+    shift
+    nsenter -t "$pid" -m -u -n -i -p -- "$@"
+}
+
+address()
+{
+    echo "$net.${1#h}"
+}
+
+uri()
+{
+    echo "qemu+tcp://$(address "$1")/system"
+}
+
+# ---- the guest's kernel and initramfs ----
+
+# Downloaded, never installed.
+fetch_kernel()
+{
+    local package
+    if [ -e "$lab/kernel/ok" ]; then
+        return
+    fi
+    rm -rf "$lab/kernel"
+    mkdir -p "$lab/kernel"
+    package=$(apt-cache depends linux-image-cloud-amd64 |
+        sed -n 's/.*Depends: *\(linux-image-[^ ]*\)/\1/p' | head -n 1)
+    [ -n "$package" ] || die "apt-cache knows no linux-image-cloud-amd64"
+    (cd "$lab/kernel" && apt-get -qq -o APT::Sandbox::User=root download "$package" &&
+        dpkg-deb -x "$package"_*.deb . && rm ./*.deb) || die "cannot fetch $package"
+    touch "$lab/kernel/ok"
+}
+
+# newer FILE OTHER...: is it there, and newer than the others?
+newer()
+{
+    local file=$1 other
+    shift
+    for other; do
+        [ "$file" -nt "$other" ] || return 1
+    done
+}
+
+make_image()
+{
+    local image=$lab/image kernel=${LAB_KERNEL-} modules=${LAB_MODULES-} root name
+    local agent=${LAB_AGENT:-$here/guest-agent}
+    if [ -z "$kernel" ]; then
+        fetch_kernel
+        kernel=$(echo "$lab"/kernel/boot/vmlinuz-*)
+        modules=$(echo "$lab"/kernel/lib/modules/*)
+    fi
+    [ -n "$modules" ] || die "LAB_MODULES is needed with LAB_KERNEL"
+    if newer "$image/initrd" "$here/guest-init" "$agent" && newer "$image/vmlinuz" "$kernel"; then
+        return
+    fi
+    mkdir -p "$image"
+    root=$(mktemp -d "$lab/root.XXXXXX")
+    mkdir -p "$root"/{bin,proc,sys,dev,mod,tmp}
+    cp "$(command -v busybox)" "$root/bin/busybox"
+    for name in $("$root/bin/busybox" --list); do
+        [ "$name" = busybox ] || ln -sf busybox "$root/bin/$name"
+    done
+    for name in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci \
+        virtio_console virtio-rng; do
+        find "$modules" -name "$name.ko*" -exec cp {} "$root/mod/" \;
+    done
+    find "$root/mod" -name '*.xz' -exec xz -d {} +
+    install -m 755 "$here/guest-init" "$root/init"
+    install -m 755 "$agent" "$root/agent"
+    (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) > "$image/initrd.new"
+    rm -r "$root"
+    cp "$kernel" "$image/vmlinuz"
+    mv "$image/initrd.new" "$image/initrd"
+    touch "$image/vmlinuz" "$image/initrd"
+}
+
+# ---- hosts ----
+
+# write_config HOST COUNT: what it finds in /etc.
+write_config()
+{
+    local host=$1 count=$2 etc=$lab/$1/etc i file
+    mkdir -p "$etc" "$lab/$host"/{lib,cache,log/qemu,run}
+    cat > "$etc/libvirtd.conf" << END
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "$(address "$host")"
+auth_tcp = "none"
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+host_uuid = "$(printf '00000000-0000-4000-8000-%012d' "${host#h}")"
+keepalive_interval = 1
+keepalive_count = 3
+log_outputs = "3:file:/var/log/libvirt/libvirtd.log"
+END
+    cat > "$etc/qemu.conf" << END
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+namespaces = [ ]
+cgroup_controllers = [ ]
+stdio_handler = "file"
+migration_host = "$(address "$host")"
+migration_address = "$(address "$host")"
+keepalive_interval = 1
+keepalive_count = 3
+max_core = 0
+END
+    : > "$etc/libvirt.conf"
+    # libvirtd insists on this user, whatever qemu.conf says.
+    for file in passwd group; do
+        cp "/etc/$file" "$lab/$host/$file"
+    done
+    grep -q ^libvirt-qemu: /etc/passwd ||
+        echo 'libvirt-qemu:x:64055:64055::/var/lib/libvirt:/usr/sbin/nologin' \
+            >> "$lab/$host/passwd"
+    grep -q ^libvirt-qemu: /etc/group || echo 'libvirt-qemu:x:64055:' >> "$lab/$host/group"
+    echo '127.0.0.1 localhost' > "$lab/$host/hosts"
+    for ((i = 1; i <= count; i++)); do
+        echo "$net.$i h$i" >> "$lab/$host/hosts"
+    done
+}
+
+# Runs as pid 1 of the host.
+boot()
+{
+    local host=$1 pair file
+    hostname "$host"
+    # A sysfs of its own shows its own network, and no cgroups.
+    umount -R -l /sys
+    mount -t sysfs sysfs /sys
+    mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+    mount -t tmpfs -o mode=755 tmpfs /run
+    mkdir -p /run/libvirt /run/lock
+    if [ "${LAB_GPUS:-0}" != 0 ]; then
+        bash "$here/fake-gpus" /run/sys "$LAB_GPUS"
+        mount --move /run/sys /sys
+    fi
+    for pair in etc:/etc/libvirt lib:/var/lib/libvirt cache:/var/cache/libvirt \
+        log:/var/log/libvirt run:/run/libvirt; do
+        mount --bind "$lab/$host/${pair%%:*}" "${pair#*:}"
+    done
+    mkdir -p /var/lib/libvirt/boot
+    mount --bind "$lab/image" /var/lib/libvirt/boot
+    for file in hosts passwd group; do
+        mount --bind "$lab/$host/$file" "/etc/$file"
+    done
+    until ip link show eth0 > /dev/null 2>&1; do
+        sleep 0.02
+    done
+    ip link set lo up
+    ip link set eth0 up
+    ip addr add "$(address "$host")/24" dev eth0
+    libvirtd --daemon --listen --config "$config" --pid-file "$pid_file"
+    touch "$lab/$host/run/ready"
+    # bash reaps what is left to pid 1.
+    sleep infinity &
+    wait
+}
+
+start_host()
+{
+    local host=$1 pid child='' i
+    setsid unshare --mount --uts --net --ipc --pid --fork --kill-child --mount-proc \
+        bash "${BASH_SOURCE[0]}" boot-host "$host" < /dev/null > "$lab/$host/log/boot.log" 2>&1 &
+    pid=$!
+    echo "$pid $(start_time $pid)" > "$lab/$host/pid"
+    for ((i = 0; i < 100; i++)); do
+        child=$(cut -d ' ' -f 1 "/proc/$pid/task/$pid/children" 2> /dev/null || true)
+        [ -z "$child" ] || break
+        sleep 0.02
+    done
+    [ -n "$child" ] || die "$host: no namespaces"
+    ip link add "$bridge-$host" type veth peer name eth0 netns "$child"
+    ip link set "$bridge-$host" master "$bridge" up
+}
+
+wait_for_host()
+{
+    local host=$1 i
+    for ((i = 0; i < 300; i++)); do
+        [ ! -e "$lab/$host/run/ready" ] || break
+        alive "$host" || break
+        sleep 0.05
+    done
+    virsh -q -c "$(uri "$host")" hostname > /dev/null ||
+        die "$host does not answer, see $lab/$host/log"
+}
+
+up()
+{
+    local count=${1:-2} host i
+    [ "$(id -u)" = 0 ] || die "needs root"
+    for i in libvirtd virsh qemu-system-x86_64 busybox cpio ip nsenter unshare; do
+        command -v $i > /dev/null || die "no $i"
+    done
+    for host in $(hosts); do
+        ! alive "$host" || die "already up, lab.sh down first"
+        rm -rf "${lab:?}/$host"
+    done
+    # The last four are places for mounts.
+    mkdir -p "$lab" /etc/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt
+    make_image
+    ip link add "$bridge" type bridge
+    touch "$lab/bridge"
+    ip addr add "$net.254/24" dev "$bridge"
+    ip link set "$bridge" up
+    for ((i = 1; i <= count; i++)); do
+        write_config "h$i" "$count"
+        start_host "h$i"
+    done
+    for ((i = 1; i <= count; i++)); do
+        wait_for_host "h$i"
+    done
+    status
+}
+
+down()
+{
+    local host pid child
+    for host in $(hosts); do
+        if alive "$host"; then
+            child=$(namespace_pid "$host")
+            read -r pid _ < "$lab/$host/pid"
+            # --kill-child: everything in the pid namespace goes with it.
+            kill -KILL "$pid"
+            while start_time "$child" > /dev/null; do
+                sleep 0.02
+            done
+        fi
+        rm -f "$lab/$host/pid"
+        ip link del "$bridge-$host" 2> /dev/null || true
+    done
+    if [ -e "$lab/bridge" ]; then
+        ip link del "$bridge" 2> /dev/null || true
+        rm "$lab/bridge"
+    fi
+}
+
+status()
+{
+    local host
+    for host in $(hosts); do
+        if alive "$host"; then
+            echo "$host init=$(namespace_pid "$host") $(uri "$host")" \
+                "$(virsh -q -c "$(uri "$host")" list --all 2>&1 | tr -s ' \n' ' ')"
+        else
+            echo "$host down"
+        fi
+    done
+}
+
+daemon()
+{
+    case $2 in
+    start) inside "$1" libvirtd --daemon --listen --config "$config" --pid-file "$pid_file" ;;
+    stop)
+        inside "$1" sh -c "kill \$(cat $pid_file); while [ -e $pid_file ]; do sleep 0.05; done"
+        ;;
+    kill) inside "$1" sh -c "kill -KILL \$(cat $pid_file)" ;;
+    *) die "daemon HOST stop|kill|start" ;;
+    esac
+}
+
+# ---- guests ----
+
+guest()
+{
+    local host=$1 name=${2:-guest0} mib=${3:-160} console sum uuid i
+    sum=$(printf %s "$name" | cksum)
+    # The same on every host, or it could not come back.
+    uuid=$(printf '00000000-0000-4000-9000-%012x' "${sum% *}")
+    sed -e "s/@NAME@/$name/g" -e "s/@UUID@/$uuid/" -e "s/@MIB@/$mib/g" "$here/guest.xml.in" \
+        > "$lab/$host/lib/$name.xml"
+    console=$lab/$host/log/qemu/$name.console
+    rm -f "$console"
+    inside "$host" virsh -q define "/var/lib/libvirt/$name.xml"
+    inside "$host" virsh -q start "$name"
+    for ((i = 0; i < 400; i++)); do
+        if grep -qs GUEST-READY "$console"; then
+            grep -o 'GUEST-READY.*' "$console"
+            return
+        fi
+        sleep 0.05
+    done
+    die "$name did not come up, see $console"
+}
+
+gpu()
+{
+    inside "$1" virsh -q "$2-device" "$3" /dev/stdin --live < "$here/gpu.xml"
+}
+
+migrate()
+{
+    local from=$1 to=$2 name=$3
+    shift 3
+    inside "$from" virsh migrate --live --p2p --persistent --undefinesource "$@" "$name" \
+        "$(uri "$to")"
+}
+
+command=${1-}
+[ $# = 0 ] || shift
+case $command in
+up | down | status | uri | daemon | guest | gpu | migrate) "$command" "$@" ;;
+virsh)
+    host=$1
+    shift
+    inside "$host" virsh "$@"
+    ;;
+exec) inside "$@" ;;
+boot-host) boot "$@" ;;
+-h | --help) usage ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac
