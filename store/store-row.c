@@ -31,7 +31,7 @@ G_STATIC_ASSERT(sizeof(struct vg_store_sample) == (VG_SQL_SAMPLE_COLUMNS + 1) * 
 static int64_t *
 member(const struct vg_store_sample *sample, int column)
 {
-    return (int64_t *)((char *)sample + columns[column]);
+    return (int64_t *)sample + columns[column] / sizeof(int64_t);
 }
 
 void

@@ -348,6 +348,7 @@ write_next(vg_store *store, GArray *failed_days, GError **err)
         g_array_append_val(failed_days, day);
     VG_LOCK_SCOPE(&store->lock);
     vg_store_ring_done(&store->ring, window, status == 0);
+    store->opening = store->opening && status != 0;
     pthread_cond_broadcast(&store->done);
     return true;
 }

@@ -2,19 +2,26 @@
  *
  * The store: what has been measured, on disk and, for the newest part, in memory. The only user of
  * sqlite. It owns one thread, `store`, which is the only writer of
- *     state.db                plans                                      synchronous=FULL
+ *     state.db                plans                                      synchronous=FULL, WAL
  *     ts-YYYYMMDD.db          windows; UTC day of their end              synchronous=NORMAL, WAL
- *     ts1m-YYYYMM.db          sums over minutes of these                 likewise
- *     ts1h-YYYY.db            sums over hours of minutes                 likewise
- * Each file keeps the schema it was born with (PRAGMA user_version); retention is unlink. One
- * transaction per window; after COMMIT the thread logs `window committed end_ns=N` (epoch). Writing
- * a window of a source again replaces what that source had stored of that time.
+ *     ts1m-YYYYMM.db          sums over minutes of these; month of ...   likewise
+ *     ts1h-YYYY.db            sums over hours of minutes; year of ...    likewise
+ * ... where the minute or hour begins. A minute is summed when a window of the next one has come,
+ * when the store is closed, and after a crash; always of all that is committed. Each file keeps the
+ * schema it was born with (PRAGMA user_version); one of a newer version is neither read nor
+ * written. One transaction per window; after COMMIT the thread logs `window committed end_ns=N
+ * vms=N` (epoch). Writing a window of a source again replaces what that source had stored of that
+ * time.
  *
- * Trouble (full disk, read-only or missing directory, locked or corrupt file) never reaches who
- * puts: windows wait in memory, up to memory_windows of them, the oldest are dropped and counted,
- * and writing is tried again once a second. A file that is no database, or a corrupt one, is moved
- * aside (NAME.corrupt-N) and begun anew. Reads that the disk cannot answer are answered from
- * memory.
+ * Retention is unlink: at the start and each hour go files that lie wholly before the limit, which
+ * counts from the clock of this machine. A file that was past the limit already when it was written
+ * (a recording of long ago) stays until the next start.
+ *
+ * Trouble (full disk, read-only or missing directory, locked or corrupt file, another vgpud in the
+ * directory) never reaches who puts: windows wait in memory, up to memory_windows of them, the
+ * oldest are dropped and counted, and writing is tried again once a second; one day that cannot be
+ * written does not hold up the others. A file that is no database, or a corrupt one, is moved aside
+ * (NAME.corrupt-N) and begun anew. Reads that the disk cannot answer are answered from memory.
  *
  * Times are nanoseconds since the epoch. All functions may be called by any thread, but for free.
  */
@@ -38,7 +45,7 @@ struct vg_store_options {
     int64_t raw_days;      /* days of windows, of minutes and of hours that are kept; >= 1 */
     int64_t minute_days;
     int64_t hour_days;
-    int64_t lost_top;       /* aggressors stored per VM and window; what others took is "rest" */
+    int64_t lost_top;       /* aggressors stored per VM and row; what others took is "rest" */
     int64_t memory_windows; /* newest windows kept in memory */
     bool log_commits;       /* `window committed` is logged at info, else at debug */
     const char *vfs;        /* sqlite VFS to use, for tests; NULL: the default */
@@ -59,7 +66,9 @@ void vg_store_free(vg_store *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_store, vg_store_free)
 
 /* One window of a source ("procfs", "replay:NAME"; at most 255 bytes). window is borrowed and has
- * raw times: + clock_offset_ns is the epoch. Does not block. */
+ * raw times: + clock_offset_ns is the epoch. One without length, or more than 146 years from the
+ * epoch, is passed over. VMs with the same UUID (or name, where they have none) are one, their sum.
+ * Does not block. */
 void vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
                          int64_t clock_offset_ns);
 
@@ -78,9 +87,11 @@ const vg_thread *vg_store_thread(const vg_store *store);
 
 /* ---- reading: blocks for as long as the disk takes ---- */
 
-/* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps. VG_E_NOT_FOUND
- * where the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, before they
- * are read. */
+/* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps: begin and end
+ * of a row are those of the first and last window of the source in its step. VG_E_NOT_FOUND where
+ * the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, before they are
+ * read: counted are the source's, also those that the VM is not in. VG_E_IO if part of the answer
+ * cannot be read and there is nothing in memory. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
 /* ---- plans ---- */

@@ -188,7 +188,6 @@ main(int argc, char **argv)
 {
     double days = 0.1;
     int vms = 100;
-    const char *parent = g_get_tmp_dir();
 
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--days") == 0)
@@ -196,9 +195,8 @@ main(int argc, char **argv)
         else if (strcmp(argv[i], "--vms") == 0)
             vms = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--directory") == 0)
-            parent = argv[i + 1];
+            g_setenv("TMPDIR", argv[i + 1], TRUE);
     }
-    g_setenv("TMPDIR", parent, TRUE);
     vg_log_set_level(VG_LOG_NOTICE);
     char *directory = store_case_directory();
     struct vg_store_options options = store_case_options(directory);
