@@ -209,7 +209,7 @@ add_file(struct reading *reading, int64_t source, int64_t from_ns, int64_t to_ns
     return status;
 }
 
-/* Calls what for the files that may have parts of the period; `there` is left out if it is not. */
+/* A minute or an hour that is summed. */
 struct period {
     struct vg_store_writer *writer;
     struct vg_store_source *source;
@@ -218,21 +218,30 @@ struct period {
     int64_t to_ns;
 };
 
+/* *ret_file: NULL if there is no such file. */
+static int
+open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret_file, GError **err)
+{
+    GError *error = NULL;
+
+    *ret_file = vg_store_writer_open(period->writer, period->kind, stamp, VG_STORE_WRITE, &error);
+    if (*ret_file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_clear_error(&error);
+        return 0;
+    }
+    g_propagate_error(err, error);
+    return -1;
+}
+
 static int
 read_part(const struct period *period, int64_t stamp, struct sums *sums, GError **err)
 {
-    GError *error = NULL;
-    struct vg_store_file *file =
-        vg_store_writer_open(period->writer, period->kind, stamp, VG_STORE_WRITE, &error);
+    struct vg_store_file *file;
 
-    if (!file) {
-        if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
-            g_error_free(error);
-            return 0;
-        }
-        g_propagate_error(err, error);
+    if (open_part(period, stamp, &file, err) != 0)
         return -1;
-    }
+    if (!file)
+        return 0;
     struct reading reading = {
         .sums = sums,
         .file = file,
@@ -341,18 +350,12 @@ write_sums(const struct period *period, const struct sums *sums, GError **err)
 static int
 clear_note(const struct period *period, int64_t stamp, GError **err)
 {
-    GError *error = NULL;
-    struct vg_store_file *file =
-        vg_store_writer_open(period->writer, period->kind, stamp, VG_STORE_WRITE, &error);
+    struct vg_store_file *file;
 
-    if (!file) {
-        if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
-            g_error_free(error);
-            return 0;
-        }
-        g_propagate_error(err, error);
+    if (open_part(period, stamp, &file, err) != 0)
         return -1;
-    }
+    if (!file)
+        return 0;
     int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, period->source->name, err);
     int status = source < 0 ? -1 : 0;
     if (source > 0)

@@ -52,7 +52,7 @@ static void
 write_windows(vg_store *store, int64_t windows, guint vms)
 {
     double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), begin = seconds(CLOCK_MONOTONIC);
-    double mine = 0, rss_early = 0;
+    double mine = 0, rss_early = 0, rss_half = 0;
     struct vg_window window;
     struct vg_store_health health;
 
@@ -69,6 +69,8 @@ write_windows(vg_store *store, int64_t windows, guint vms)
             g_usleep(500);
         if (i == windows / 10)
             rss_early = rss_mib();
+        if (i == windows / 2)
+            rss_half = rss_mib();
     }
     if (!vg_store_flush(store, 60 * S_NS))
         fprintf(stderr, "bench-store: not all is on disk\n");
@@ -81,8 +83,9 @@ write_windows(vg_store *store, int64_t windows, guint vms)
            "a core at 1/s\n",
            rows, wall, rows / wall, cpu / rows * 1e6, cpu / (double)windows * 1e3,
            cpu / (double)windows * 100);
-    printf("memory: %.1f MiB at 10 %%, %.1f MiB at the end; dropped %" G_GUINT64_FORMAT "\n",
-           rss_early, rss_mib(), health.dropped);
+    printf("memory: %.1f MiB at 10 %%, %.1f at 50 %%, %.1f at the end; dropped %" G_GUINT64_FORMAT
+           "\n",
+           rss_early, rss_half, rss_mib(), health.dropped);
 }
 
 static int64_t

@@ -409,8 +409,8 @@ main(void)
     static const struct CMUnitTest tests[] = {
         CASE(test_two_stores),   CASE(test_directory_appears), CASE(test_directory_vanishes),
         CASE(test_ring_is_full), CASE(test_corrupt),           CASE(test_foreign_database),
-        CASE(test_locked),       CASE(test_newer_version),     CASE(test_retention),
-        CASE(test_file_names),
+        CASE(test_locked),       CASE(test_newer_version),     CASE(test_readers),
+        CASE(test_retention),    CASE(test_file_names),
     };
 
     return cmocka_run_group_tests_name("store-trouble", tests, NULL, NULL);
