@@ -109,7 +109,7 @@ static void
 query(vg_store *store, const char *what, int64_t since_ns, int64_t until_ns, int64_t step_ns)
 {
     char key[VG_VM_NAME_MAX];
-    struct vg_history_query q = {.vm = store_case_key(2, key),
+    struct vg_history_query q = {.vm = store_case_key(0, key),
                                  .since_ns = since_ns,
                                  .until_ns = until_ns,
                                  .step_ns = step_ns};
