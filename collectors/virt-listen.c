@@ -15,7 +15,8 @@
 
 struct vg_virt_ear {
     vg_queue *news;
-    /* The owner, and each registration: libvirt lets go of those on its own thread, later. */
+    /* The owner, and each registration for events: libvirt lets go of those on its own thread,
+     * later. */
     atomic_uint references;
     atomic_bool closed; /* the connection is */
     int domain_ids[REGISTRATIONS_MAX];
@@ -266,10 +267,9 @@ vg_virt_ear_attach(vg_virt_ear *ear, virConnectPtr connection)
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device));
     listen_to_devices(ear, connection, VIR_NODE_DEVICE_EVENT_ID_UPDATE,
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device_update));
-    atomic_fetch_add(&ear->references, 1);
-    ear->on_close = virConnectRegisterCloseCallback(connection, on_close, ear, let_go) == 0;
-    if (!ear->on_close)
-        let_go(ear);
+    /* Without a reference: drivers that never close say yes and forget the callback. Those that do
+     * close call it under the lock that unregistering takes. */
+    ear->on_close = virConnectRegisterCloseCallback(connection, on_close, ear, NULL) == 0;
     virResetLastError();
 }
 
