@@ -20,6 +20,9 @@
 /* A pid that came back gives itself away by the inode number of its directory, at once. Where a
  * file system reuses those, it is noticed after this. */
 #define VERIFY_NS (60 * VG_NS_PER_S)
+/* The number of a VM's threads is looked at this often: vCPUs are plugged rarely, and a thread that
+ * ends is noticed by who reads it. */
+#define CHECK_NS (2 * VG_NS_PER_S)
 /* Threads of a VM are listed after a change of their number, and this often without one. */
 #define RELIST_NS (10 * VG_NS_PER_S)
 /* A thread's name is read this often: it is born with the name of the one that made it. */
@@ -44,6 +47,7 @@ struct process {
     /* VMs */
     GArray *threads; /* struct seen_thread, in the order of their appearance */
     struct stat task;
+    int64_t next_check_ns;
     int64_t next_list_ns;
     bool unsettled; /* a thread may still change its name */
 };
@@ -282,6 +286,9 @@ look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
     struct stat task;
     struct vg_proc_stat stat;
 
+    if (!process->unsettled && now_ns < process->next_check_ns)
+        return true;
+    process->next_check_ns = now_ns + CHECK_NS;
     snprintf(path, sizeof(path), "%s/%d/task", scan->proc, process->vm.pid);
     if (lstat(path, &task) != 0)
         return false;
@@ -322,11 +329,13 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
     void *key = GINT_TO_POINTER(pid);
     struct process *process = g_hash_table_lookup(scan->processes, key);
 
-    if (process && (process->inode != inode && !is_vm(process))) {
+    if (process && process->inode != inode) {
         /* Another process, or a directory that the kernel forgot and made again: start_ticks
          * tells. */
         process->inode = inode;
         process->next_look_ns = now_ns;
+        process->next_check_ns = now_ns;
+        process->next_list_ns = now_ns;
     }
     if (process && is_vm(process) && !look_at_vm(scan, process, now_ns)) {
         forget(scan, process);

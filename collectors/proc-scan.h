@@ -3,7 +3,7 @@
  * Which processes are VMs, and which of their threads are vCPUs: found by the names of threads
  * below a /proc. Cheap to ask again and again: what is known not to be a VM is left alone but for a
  * while after it appeared (QEMU names its vCPU threads some time after it was started), and a VM's
- * threads are listed again when their number changes. One thread.
+ * threads are listed again when their number changes, within two seconds. One thread.
  */
 #ifndef VG_COLLECTORS_PROC_SCAN_H
 #define VG_COLLECTORS_PROC_SCAN_H

@@ -274,13 +274,13 @@ test_hot_plug(void **state)
     update(scan, 1);
     /* A thread is born with another name. */
     add_vcpu(proc, 10, 12, "qemu-system-x86");
-    update(scan, 2);
+    update(scan, 20);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
     add_vcpu(proc, 10, 12, "CPU 1/KVM");
-    update(scan, 3);
+    update(scan, 30);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
     fake_proc_remove(gone);
-    update(scan, 4);
+    update(scan, 40);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
     assert_int_equal(tid_at(vm_at(scan, 0), 0), 12);
     assert_int_equal(vm_at(scan, 0)->id, 0);
@@ -302,16 +302,16 @@ test_pid_reuse(void **state)
     fake_proc_remove(dir);
     fake_proc_process(proc, 10, "qemu-system-x86", 50, 2, QEMU("-name\0second"));
     add_vcpu(proc, 10, 11, "CPU 0/KVM");
-    update(scan, 2);
+    update(scan, 20);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     assert_string_equal(vm_at(scan, 0)->name, "second");
     assert_int_equal(vm_at(scan, 0)->id, 1);
 
     fake_proc_remove(dir);
-    update(scan, 3);
+    update(scan, 30);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
     fake_proc_process(proc, 10, "make", 60, 1, "make", 4);
-    update(scan, 4);
+    update(scan, 40);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
 }
 
