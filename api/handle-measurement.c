@@ -158,6 +158,7 @@ vg_handle_snapshot(struct vg_request *request)
 struct samples_job {
     struct vg_history_query query;
     char *id;
+    char *key;  /* in the store */
     char *name; /* NULL: not measured now */
     char *source;
 };
@@ -168,6 +169,7 @@ samples_job_free(void *data)
     struct samples_job *job = data;
 
     g_free(job->id);
+    g_free(job->key);
     g_free(job->name);
     g_free(job->source);
     g_free(job);
@@ -259,6 +261,15 @@ read_period(const struct vg_query *query, const vg_view *view, struct vg_history
                      &ret->step_ns, err);
 }
 
+/* What windows are stored under: the UUID may be libvirt's, of which who measures does not know. */
+static const char *
+stored_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
+{
+    const struct vg_vm_sample *sample = vm ? vg_view_sample(&view->totals, vm) : NULL;
+
+    return sample ? sample->uuid[0] ? sample->uuid : sample->name : id;
+}
+
 void
 vg_handle_samples(struct vg_request *request)
 {
@@ -282,7 +293,8 @@ vg_handle_samples(struct vg_request *request)
     job->name = g_strdup(vm ? vm->name : NULL);
     job->source = g_strdup(vg_query_get(&request->query, "source"));
     job->query = query;
-    job->query.vm = job->id;
+    job->key = g_strdup(stored_key(view, vm, job->id));
+    job->query.vm = job->key;
     job->query.source = job->source;
     request->job_data = job;
     request->job_data_free = samples_job_free;

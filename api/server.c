@@ -503,12 +503,12 @@ vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits)
     __atomic_store_n(&api->limits.writes_per_min, limits->writes_per_min, __ATOMIC_RELAXED);
 }
 
-/* libmicrohttpd must not be stopped while a connection is suspended. */
+/* libmicrohttpd must not be stopped while a connection is suspended; none is any more once
+ * `stopping` is seen. MHD_quiesce_daemon() would keep new connections away, but it aborts when one
+ * of its threads takes the listening socket out of epoll at the same time. */
 static void
 stop_daemon(vg_api *api)
 {
-    int fd = MHD_quiesce_daemon(api->daemon);
-
     vg_event_log_listen(api->events, NULL, NULL);
     pthread_mutex_lock(&api->lock);
     api->stopping = true;
@@ -518,8 +518,6 @@ stop_daemon(vg_api *api)
     for (int i = 0; i < END_STEPS && __atomic_load_n(&api->stats.active, __ATOMIC_RELAXED) > 0; i++)
         g_usleep(END_STEP_US);
     MHD_stop_daemon(api->daemon);
-    if (fd >= 0)
-        close(fd);
 }
 
 void

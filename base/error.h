@@ -20,7 +20,8 @@ enum vg_error_code {
     VG_E_IO,       /* reading or writing failed: disk, pipe, memory map */
     VG_E_EXTERNAL, /* a library or program we use failed */
     VG_E_CONFLICT, /* what was asked for does not fit the present state (stale plan, duplicate) */
-    VG_E_BUG,      /* an invariant of our own does not hold */
+    VG_E_UNREACHABLE, /* nobody answers where the daemon should be */
+    VG_E_BUG,         /* an invariant of our own does not hold */
     VG_E_MAX
 };
 
@@ -39,7 +40,7 @@ int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF
 _Noreturn void vg_bug(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 /* The process exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused by policy,
- * 5 conflict or stale, 6 timeout. NULL is 0; a foreign domain is 1. */
+ * 5 conflict or stale, 6 timeout, 7 daemon unreachable. NULL is 0; a foreign domain is 1. */
 int vg_error_exit_code(const GError *err);
 
 #endif

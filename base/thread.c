@@ -15,7 +15,7 @@
 /* How often a sleeping thread beats. */
 #define SLEEP_BEAT_NS (500 * VG_NS_PER_MS)
 
-struct vg_thread {
+struct vg_own_thread {
     char name[VG_THREAD_NAME_MAX + 1];
     vg_thread_run *run;
     void (*wake)(void *arg);

@@ -16,7 +16,7 @@
 /* Bytes of a thread's name, NUL not counted: the kernel keeps no more. */
 #define VG_THREAD_NAME_MAX 15
 
-typedef struct vg_thread vg_thread;
+typedef struct vg_own_thread vg_thread; /* model/topology.h has the threads of others */
 
 /* What the thread does. It returns when vg_thread_stopping(), or when its work is done. */
 typedef void vg_thread_run(vg_thread *self, void *arg);

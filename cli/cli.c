@@ -27,15 +27,24 @@ vg_cli_fail(const GError *error)
     return vg_error_exit_code(error);
 }
 
+/* What the format makes, for a terminal; the caller frees it. */
+G_GNUC_PRINTF(1, 0)
+static char *
+printable(const char *fmt, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+
+    return vg_printable_text(text);
+}
+
 void
 vg_cli_warn(const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
-    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    g_autofree char *shown = printable(fmt, args);
     va_end(args);
-    g_autofree char *shown = vg_printable_text(text);
     fprintf(stderr, "vgpuctl: warning: %s\n", shown);
 }
 
@@ -45,9 +54,8 @@ vg_cli_usage(const struct argp_state *state, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    g_autofree char *shown = printable(fmt, args);
     va_end(args);
-    g_autofree char *shown = vg_printable_text(text);
     argp_error(state, "%s", shown);
 }
 

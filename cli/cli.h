@@ -29,6 +29,12 @@ int vg_cmd_analyze(int argc, char **argv);
 int vg_cmd_snapshot(int argc, char **argv);
 int vg_cmd_placement(int argc, char **argv);
 int vg_cmd_explain(int argc, char **argv);
+int vg_cmd_host(int argc, char **argv);
+int vg_cmd_vm(int argc, char **argv);
+int vg_cmd_preemptions(int argc, char **argv);
+int vg_cmd_top(int argc, char **argv);
+int vg_cmd_plan(int argc, char **argv);
+int vg_cmd_events(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */

@@ -62,23 +62,38 @@ explain_words(const struct explain_args *args, GError **err)
         vg_json_add_string(entry, "meaning", vg_glossary[i].meaning);
         vg_json_append(words, entry);
     }
-    if (json_object_array_length(words) == 0)
-        return vg_error(err, VG_E_NOT_FOUND,
-                        "'%s' is no word of the output; `vgpuctl explain` lists them, and with "
-                        "--state FILE it explains a VM",
-                        args->what);
     const struct vg_table table = {NULL, words, columns, G_N_ELEMENTS(columns), NULL};
     return vg_output_print(args->state.format, words, &table, 1, err);
+}
+
+static bool
+is_word(const char *what)
+{
+    for (size_t i = 0; i < vg_glossary_size; i++) {
+        if (strcmp(what, vg_glossary[i].word) == 0)
+            return true;
+    }
+    return false;
 }
 
 static int
 explain(struct explain_args *args, GError **err)
 {
-    if (args->state.paths->len == 0)
+    bool offline = args->state.paths->len > 0;
+
+    if (!offline && (!args->what || is_word(args->what)))
         return explain_words(args, err);
     g_autoptr(vg_snapshot) snapshot = vg_state_args_load(&args->state, err);
-    if (!snapshot)
+    if (!snapshot) {
+        if (!offline && g_error_matches(*err, VG_ERROR, VG_E_UNREACHABLE)) {
+            g_autofree char *why = g_strdup((*err)->message);
+            g_clear_error(err);
+            vg_error(err, VG_E_NOT_FOUND,
+                     "'%s' is no word of the output, and whether it is a VM nobody can tell: %s",
+                     args->what, why);
+        }
         return -1;
+    }
     return vg_explain_vm(snapshot, &args->state.config, args->what, args->state.format, err);
 }
 
@@ -89,8 +104,8 @@ vg_cmd_explain(int argc, char **argv)
     static const struct argp argp = {
         .parser = parse,
         .args_doc = "[VM|WORD]",
-        .doc = "With --state: what speaks for and against each host for a VM (a UUID, HOST/NAME, "
-               "or a name). Without: what a word of the output means.",
+        .doc = "What a word of the output means, or what speaks for and against each host for a "
+               "VM (a UUID, HOST/NAME, or a name) of saved snapshots or of the running vgpud.",
         .children = children,
     };
     struct explain_args args = {0};

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/client.h"
 #include "cli/explain-vm.h"
 #include "cli/plan-text.h"
 #include "cli/state-args.h"
@@ -26,7 +27,7 @@ struct placement_args {
 };
 
 static const struct argp_option options[] = {
-    {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the plan (required with --state)", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0, "only show the plan; vgpuctl does not execute plans", 0},
     {"explain", KEY_EXPLAIN, "VM", 0, "what speaks for and against each host for this VM", 4},
     {"commands", KEY_COMMANDS, NULL, 0, "also the virsh and openstack commands that do the same",
      4},
@@ -40,10 +41,12 @@ check(const struct placement_args *args, const struct argp_state *state)
 {
     if (args->dump_config)
         return;
-    if (args->state.paths->len == 0)
-        argp_error(state, "name a snapshot with --state FILE; `vgpuctl snapshot TRACE` makes one");
     if (!args->dry_run && !args->explain)
-        argp_error(state, "a plan from saved snapshots can only be shown; add --dry-run");
+        argp_error(state, "a plan can only be shown; add --dry-run");
+    if (args->state.paths->len > 0 && args->state.socket)
+        argp_error(state, "--state plans without vgpud, so that --socket means nothing with it");
+    if (args->state.paths->len == 0 && args->state.config_path && !args->explain)
+        argp_error(state, "vgpud plans with its own configuration; --config needs --state");
     if (args->explain && (args->commands || args->detailed_exitcode))
         argp_error(state, "--explain makes no plan, so that %s means nothing with it",
                    args->commands ? "--commands" : "--detailed-exitcode");
@@ -85,50 +88,6 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct vg_column action_columns[] = {
-    {"VM", "vm", VG_CELL_TEXT, false},
-    {"UUID", "uuid", VG_CELL_TEXT, false},
-    {"FROM", "from", VG_CELL_TEXT, false},
-    {"TO", "to", VG_CELL_TEXT, false},
-    {"ROLE", "role", VG_CELL_TEXT, false},
-    {"CPU GAIN", "gain.lost_cpu_ns_per_s", VG_CELL_COUNT, false},
-    {"GPU GAIN", "gain.gpu_wait_ns_per_s", VG_CELL_COUNT, false},
-    {"COPY s", "cost.migration_s", VG_CELL_TEXT, false},
-    {"STUN s", "cost.stun_s", VG_CELL_TEXT, false},
-    {"REASON", "reason.text", VG_CELL_TEXT, false},
-};
-
-static void
-add_commands(const vg_plan *plan, json_object *doc)
-{
-    json_object *actions = vg_output_member(doc, "actions");
-
-    for (unsigned int i = 0; i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = g_ptr_array_index(plan->actions, i);
-        json_object *commands = json_object_new_object();
-        g_autofree char *virsh = vg_plan_action_virsh(action, g_shell_quote);
-        g_autofree char *openstack = vg_plan_action_openstack(action, g_shell_quote);
-        vg_json_add_string(commands, "virsh", virsh);
-        vg_json_add_string(commands, "openstack", openstack);
-        vg_json_add(json_object_array_get_idx(actions, i), "commands", commands);
-    }
-}
-
-static int
-print_plan(const struct placement_args *args, const vg_plan *plan, GError **err)
-{
-    if (args->state.format == VG_OUTPUT_TABLE || args->state.format == VG_OUTPUT_WIDE) {
-        g_autofree char *text = vg_plan_text(plan, args->commands);
-        return vg_cli_print(text, err);
-    }
-    g_autoptr(json_object) doc = vg_plan_to_json(plan);
-    if (args->commands)
-        add_commands(plan, doc);
-    const struct vg_table table = {NULL, vg_output_member(doc, "actions"), action_columns,
-                                   G_N_ELEMENTS(action_columns), NULL};
-    return vg_output_print(args->state.format, doc, &table, 1, err);
-}
-
 static int
 print_config(struct placement_args *args, GError **err)
 {
@@ -138,20 +97,53 @@ print_config(struct placement_args *args, GError **err)
     return vg_cli_print(text, err);
 }
 
+/* The plan of the running vgpud. */
+static vg_plan *
+ask_daemon(const struct placement_args *args, GError **err)
+{
+    g_autoptr(vg_client) client = vg_client_new(args->state.socket);
+    g_autoptr(json_object) body = json_object_new_object();
+    g_autoptr(json_object) document = NULL;
+    vg_plan *plan = NULL;
+
+    vg_json_add_bool(body, "dry_run", true);
+    if (args->state.rule)
+        vg_json_add_string(body, "rule", args->state.rule);
+    if (vg_client_post(client, "/v1/plans", body, &document, err) < 0 ||
+        vg_plan_print_document(document, args->state.format, args->commands, &plan, err) < 0)
+        return NULL;
+    return plan;
+}
+
+/* The plan of saved snapshots. */
+static vg_plan *
+plan_offline(const struct placement_args *args, const vg_snapshot *snapshot, GError **err)
+{
+    g_autoptr(vg_plan) plan =
+        vg_policy_plan(snapshot, &args->state.config, args->state.config.rule, err);
+
+    if (!plan)
+        return NULL;
+    g_autoptr(json_object) document = vg_plan_to_json(plan);
+    if (vg_plan_print(plan, document, args->state.format, args->commands, err) < 0)
+        return NULL;
+    return g_steal_pointer(&plan);
+}
+
 /* The exit code when nothing failed. */
 static int
 placement(struct placement_args *args, GError **err)
 {
     if (args->dump_config)
         return print_config(args, err);
-    g_autoptr(vg_snapshot) snapshot = vg_state_args_load(&args->state, err);
-    if (!snapshot)
+    bool online = args->state.paths->len == 0 && !args->explain;
+    g_autoptr(vg_snapshot) snapshot = online ? NULL : vg_state_args_load(&args->state, err);
+    if (!online && !snapshot)
         return -1;
     if (args->explain)
         return vg_explain_vm(snapshot, &args->state.config, args->explain, args->state.format, err);
-    g_autoptr(vg_plan) plan =
-        vg_policy_plan(snapshot, &args->state.config, args->state.config.rule, err);
-    if (!plan || print_plan(args, plan, err) < 0)
+    g_autoptr(vg_plan) plan = online ? ask_daemon(args, err) : plan_offline(args, snapshot, err);
+    if (!plan)
         return -1;
     return args->detailed_exitcode && plan->verdict == VG_PLAN_CHANGES ? VG_EXIT_CHANGES
                                                                        : VG_EXIT_OK;
@@ -165,7 +157,8 @@ vg_cmd_placement(int argc, char **argv)
         .options = options,
         .parser = parse,
         .doc = "Says which VM should move to which host, why, what it gains and what it costs.\v"
-               "Snapshots come from `vgpuctl snapshot` or `vgpuctl analyze --snapshot`.",
+               "Without --state, the running vgpud is asked. Saved snapshots come from `vgpuctl "
+               "snapshot` or `vgpuctl analyze --snapshot`.",
         .children = children,
     };
     struct placement_args args = {0};

@@ -1,21 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl snapshot: a recorded trace as one host of a placement.
+ * vgpuctl snapshot: one host of a placement, from a recorded trace or the running vgpud.
  */
 #include "config.h"
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/client.h"
 #include "cli/trace-args.h"
+
+enum { KEY_SOCKET = 0x800 };
+
+struct snapshot_args {
+    struct vg_trace_args trace;
+    const char *socket;
+};
+
+static const struct argp_option options[] = {
+    {"socket", KEY_SOCKET, "PATH", 0,
+     "without TRACE: where vgpud listens (default: $" VG_CLIENT_ENV " or " VG_CLIENT_SOCKET ")", 3},
+    {0},
+};
+
+/* What only a recording can be asked. */
+static bool
+asks_recording(const struct vg_trace_args *args)
+{
+    return args->has_begin || args->has_end || args->vm_map || args->host || args->config_path ||
+           args->window_ns != VG_ANALYSIS_WINDOW_NS;
+}
 
 static error_t
 parse(int key, char *arg, struct argp_state *state)
 {
-    (void)arg;
-    if (key != ARGP_KEY_INIT)
+    struct snapshot_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->trace;
+        break;
+    case KEY_SOCKET:
+        args->socket = arg;
+        break;
+    case ARGP_KEY_END:
+        if (args->trace.paths->len > 0 && args->socket)
+            argp_error(state, "a TRACE needs no vgpud, so that --socket means nothing with it");
+        if (args->trace.paths->len == 0 && asks_recording(&args->trace))
+            argp_error(state, "only --socket goes without a TRACE");
+        break;
+    default:
         return ARGP_ERR_UNKNOWN;
-    state->child_inputs[0] = state->input;
+    }
     return 0;
 }
 
@@ -40,6 +76,18 @@ print_snapshot(struct vg_trace_args *args, vg_recording *take_recording, GError 
 }
 
 static int
+print_live(const char *socket, GError **err)
+{
+    g_autoptr(vg_client) client = vg_client_new(socket);
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, "/v1/snapshot", &document, err) < 0)
+        return -1;
+    g_autofree char *text = vg_json_to_text(document, true);
+    return vg_cli_print(text, err);
+}
+
+static int
 snapshot(struct vg_trace_args *args, GError **err)
 {
     g_autoptr(GPtrArray) recordings = vg_trace_args_open(args, err);
@@ -59,18 +107,24 @@ vg_cmd_snapshot(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&vg_trace_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
+        .options = options,
         .parser = parse,
-        .args_doc = "TRACE...",
-        .doc = "Prints the snapshot of a recorded host as JSON, for `vgpuctl placement --state`.\v"
+        .args_doc = "[TRACE...]",
+        .doc = "Prints the snapshot of a recorded host, or of the running vgpud, as JSON, for "
+               "`vgpuctl placement --state`.\v"
                "TRACE is what `vgpuctl analyze` takes.",
         .children = children,
     };
-    struct vg_trace_args args;
+    struct snapshot_args args = {0};
     g_autoptr(GError) error = NULL;
 
-    vg_trace_args_init(&args);
+    vg_trace_args_init(&args.trace);
+    args.trace.may_be_none = true;
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    snapshot(&args, &error);
-    vg_trace_args_clear(&args);
+    if (args.trace.paths->len > 0)
+        snapshot(&args.trace, &error);
+    else
+        print_live(args.socket, &error);
+    vg_trace_args_clear(&args.trace);
     return error ? vg_cli_fail(error) : VG_EXIT_OK;
 }

@@ -16,8 +16,14 @@
 #include "cli/printable.h"
 
 static const struct vg_cli_command commands[] = {
+    {"host", "the host that vgpud watches, its GPUs, and how vgpud is doing", vg_cmd_host},
+    {"vm", "its VMs: now, in detail, and in the past", vg_cmd_vm},
+    {"preemptions", "who takes the CPU from whom", vg_cmd_preemptions},
+    {"top", "the VMs that lose most CPU time, again and again", vg_cmd_top},
+    {"events", "what happens, as it happens", vg_cmd_events},
+    {"plan", "the plans that vgpud has made", vg_cmd_plan},
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
-    {"snapshot", "the state of a host, from a recorded trace, for `placement`", vg_cmd_snapshot},
+    {"snapshot", "the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
     {"placement", "which VM should move where, and why", vg_cmd_placement},
     {"explain", "why a VM is where it is; what a measure or rule means", vg_cmd_explain},
     {"version", "the version of this program", vg_cmd_version},
@@ -30,7 +36,7 @@ print_usage(FILE *to)
                 "Shows who fights for the CPUs and GPUs of a KVM host, and what to do about it.\n\n"
                 "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(to, "\n`vgpuctl COMMAND --help` tells a command's options; vgpuctl(1) tells all.\n");
 }
 

@@ -14,7 +14,8 @@
 struct vg_state_args {
     GPtrArray *paths; /* char *, borrowed from argv */
     const char *config_path;
-    const char *rule; /* NULL: as configured */
+    const char *rule;   /* NULL: as configured */
+    const char *socket; /* of the running vgpud; NULL: not given */
     enum vg_output_format format;
     /* Made by vg_state_args_load(). */
     struct vg_policy_config config;
@@ -29,7 +30,8 @@ void vg_state_args_clear(struct vg_state_args *args);
 /* Reads the configuration only. */
 int vg_state_args_load_config(struct vg_state_args *args, GError **err);
 
-/* Reads configuration and snapshots: one sealed snapshot of all hosts, or NULL. */
+/* Reads configuration and snapshots, or where none is named that of the running vgpud: one sealed
+ * snapshot of all hosts, or NULL. */
 vg_snapshot *vg_state_args_load(struct vg_state_args *args, GError **err);
 
 #endif

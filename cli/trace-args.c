@@ -91,7 +91,7 @@ parse(int key, char *arg, struct argp_state *state)
         g_ptr_array_add(args->paths, arg);
         break;
     case ARGP_KEY_END:
-        if (args->paths->len == 0)
+        if (args->paths->len == 0 && !args->may_be_none)
             argp_error(state, "name a trace: a directory with CTF, or a text file");
         if (args->has_begin && args->has_end && args->begin_ns >= args->end_ns)
             argp_error(state, "--begin must be before --end");

@@ -20,6 +20,7 @@ struct vg_trace_args {
     const char *host;        /* NULL: not given */
     const char *config_path; /* NULL: not given */
     bool no_progress;
+    bool may_be_none; /* set by the command before parsing: no trace is fine */
     /* Made by vg_trace_args_open(). */
     struct vg_policy_config config;
     char *vm_map_text;

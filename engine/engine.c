@@ -255,10 +255,45 @@ free_name(const struct vg_snap_host *host, const GPtrArray *tracks, const struct
     return name;
 }
 
-static void
-fill_host(const vg_engine *engine, const struct host_track *track,
-          const struct vg_snap_host *description, struct vg_snap_host *host)
+static bool
+has_name(const struct vg_snap_host *host, const char *name)
 {
+    for (guint i = 0; i < host->vms->len; i++) {
+        if (strcmp(((const struct vg_snap_vm *)host->vms->pdata[i])->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* VMs of the description that were not used. */
+static void
+add_unmeasured(const struct vg_snap_host *description, GHashTable *used, const char *problem,
+               struct vg_snap_host *host)
+{
+    for (guint i = 0; i < description->vms->len; i++) {
+        const struct vg_snap_vm *facts = description->vms->pdata[i];
+        if (g_hash_table_contains(used, facts))
+            continue;
+        g_autofree char *longer = has_name(host, facts->name)
+                                      ? g_strdup_printf("%.200s#%.8s", facts->name,
+                                                        facts->uuid ? facts->uuid : "unmeasured")
+                                      : g_strdup(facts->name);
+        if (has_name(host, longer))
+            continue;
+        struct vg_snap_vm *vm = vg_snap_host_add_vm(host, longer);
+        add_facts(facts, vm);
+        vm->pid = facts->pid;
+        if (!vm->problem)
+            vm->problem = g_strdup(problem);
+    }
+}
+
+static void
+fill_host(const vg_engine *engine, const struct vg_engine_part *part,
+          const struct host_track *track, const struct vg_snap_host *description,
+          struct vg_snap_host *host)
+{
+    g_autoptr(GHashTable) used = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) shown = g_ptr_array_new();
     g_autoptr(GHashTable) names = g_hash_table_new(g_int64_hash, g_int64_equal);
     for (guint i = 0; track && i < track->vms->len; i++) {
@@ -276,9 +311,13 @@ fill_host(const vg_engine *engine, const struct host_track *track,
         struct vg_snap_vm *vm = host->vms->pdata[i];
         vg_vm_track_read(vm_track, names, vm);
         const struct vg_snap_vm *facts = find_facts(description, vm_track);
-        if (facts)
+        if (facts) {
             add_facts(facts, vm);
+            g_hash_table_add(used, (void *)facts);
+        }
     }
+    if (part->unmeasured)
+        add_unmeasured(description, used, part->unmeasured, host);
 }
 
 /* Without a description: as many CPUs as the highest one seen needs. */
@@ -312,7 +351,7 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
             engine->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
         host->lost_events = (int64_t)MIN(lost, (uint64_t)VG_JSON_INT_MAX);
     }
-    fill_host(engine, track, description, host);
+    fill_host(engine, part, track, description, host);
     if (host->cpus == 0)
         host->cpus = guess_cpus(host);
     return host;

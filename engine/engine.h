@@ -42,6 +42,8 @@ struct vg_engine_part {
     enum vg_snapshot_source source;
     const char *note; /* or NULL */
     int64_t clock_offset_ns;
+    const char *unmeasured; /* NULL: VMs that are only described are left out; else they are there
+                             * with this as their problem */
 };
 
 typedef struct vg_engine vg_engine;
@@ -61,10 +63,10 @@ void vg_engine_step(vg_engine *engine, const struct vg_window *window, const cha
 /* A sealed snapshot of the described hosts. Each description is a host whose name says which
  * windows belong to it, filled with what is known beyond the windows (CPUs, memory, GPUs, ...); its
  * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPUs: one without a
- * measured use gets a use of share 0) and are otherwise not used. `cpus` of a description may be 0:
- * then it is the highest CPU seen in use plus one. Descriptions are borrowed. Two VMs of a host
- * that share a name get "#pid" appended, in lost_to, too. NULL and VG_E_INVALID or VG_E_CONFLICT if
- * the descriptions contradict each other. */
+ * measured use gets a use of share 0) and are otherwise not used, unless part->unmeasured is set.
+ * `cpus` of a description may be 0: then it is the highest CPU seen in use plus one. Descriptions
+ * are borrowed. Two VMs of a host that share a name get "#pid" appended, in lost_to, too. NULL and
+ * VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);

@@ -7,18 +7,11 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import vgpuctl  # noqa: E402
+from settings import full, seed  # noqa: E402
 
 
 def pytest_report_header(config):
     return f"vgpuctl: {vgpuctl.program()}, seed {seed()}, full {int(full())}"
-
-
-def seed():
-    return int(os.environ.get("VG_TEST_SEED", "20261120"))
-
-
-def full():
-    return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
 
 
 @pytest.fixture(scope="session", autouse=True)

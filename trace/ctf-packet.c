@@ -55,6 +55,13 @@ ctf_file_close(struct ctf_file *file)
 
 /* ---- heads ---- */
 
+bool
+ctf_has_magic(const uint8_t *bytes)
+{
+    return memcmp(bytes, magic_le, CTF_MAGIC_SIZE) == 0 ||
+           memcmp(bytes, magic_be, CTF_MAGIC_SIZE) == 0;
+}
+
 static bool
 is_uuid(const struct ctf_layout *layout, const uint8_t *bytes)
 {
@@ -70,9 +77,7 @@ is_packet_start(const struct ctf_layout *layout, const uint8_t *bytes, size_t le
 {
     if (length < CTF_MAGIC_SIZE + (layout->n_uuids > 0 ? CTF_UUID_SIZE : 0))
         return false;
-    return (memcmp(bytes, magic_le, CTF_MAGIC_SIZE) == 0 ||
-            memcmp(bytes, magic_be, CTF_MAGIC_SIZE) == 0) &&
-           is_uuid(layout, bytes + CTF_MAGIC_SIZE);
+    return ctf_has_magic(bytes) && is_uuid(layout, bytes + CTF_MAGIC_SIZE);
 }
 
 static uint64_t

@@ -52,6 +52,9 @@ struct ctf_head {
     bool sane;           /* nothing in it contradicts the rest or is beyond all measure */
 };
 
+/* Do these CTF_MAGIC_SIZE bytes begin a packet, of either byte order? */
+bool ctf_has_magic(const uint8_t *bytes);
+
 /* ret is to be closed; VG_E_IO and so on, naming the path. */
 int ctf_file_open(struct ctf_file *ret, const char *path, GError **err);
 void ctf_file_close(struct ctf_file *file);

@@ -184,15 +184,11 @@ longest_first(const void *a, const void *b)
 static GBytes *
 read_first_head(const char *path)
 {
-    static const uint8_t magic[2][CTF_MAGIC_SIZE] = {{0xc1, 0x1f, 0xfc, 0xc1},
-                                                     {0xc1, 0xfc, 0x1f, 0xc1}};
     CTF_AUTO_FILE file = {.fd = -1};
     uint8_t head[COPY_HEAD_SIZE];
 
     if (ctf_file_open(&file, path, NULL) < 0 ||
-        pread(file.fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-        (memcmp(head, magic[0], CTF_MAGIC_SIZE) != 0 &&
-         memcmp(head, magic[1], CTF_MAGIC_SIZE) != 0))
+        pread(file.fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) || !ctf_has_magic(head))
         return NULL;
     return g_bytes_new(head, sizeof(head));
 }

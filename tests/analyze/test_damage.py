@@ -13,7 +13,7 @@ import pytest
 
 import damage
 import oracle
-from conftest import full, seed
+from settings import full, seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from vgpuctl import ROOT, TIMEOUT_S, analyze, check_identities, differences, program

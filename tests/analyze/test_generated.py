@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from conftest import full, seed
+from settings import full, seed
 from ctfgen import Dialect, Ev, write_trace
 from hostsim import simulate
 from oracle import FIGURES, Oracle

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import oracle
-from conftest import seed
+from settings import seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from test_generated import DIALECTS, name_of, seen_by

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import seed
+from settings import seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from oracle import Oracle

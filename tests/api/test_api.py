@@ -467,6 +467,7 @@ def test_many_at_once(start):
 
 def test_metrics(server):
     promtool = shutil.which("promtool")
+    server.get("/v1/vms")
     answer = server.get("/metrics")
     text = answer.body.decode()
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")

@@ -44,7 +44,8 @@ def demo_snapshot(tmp_path_factory):
 
 def test_help_lists_every_command_and_goes_to_stdout():
     out = run("--help").stdout
-    for command in ("analyze", "snapshot", "placement", "explain", "version"):
+    for command in ("host", "vm", "preemptions", "top", "events", "plan", "analyze", "snapshot",
+                    "placement", "explain", "version"):
         assert command in out
         help_text = run(command, "--help").stdout
         assert help_text.startswith(f"Usage: vgpuctl {command}")
@@ -66,13 +67,21 @@ def test_version(args):
     ["analyze"], ["analyze", LTTNG, "-o", "xml"], ["analyze", LTTNG, "--begin", "soon"],
     ["analyze", LTTNG, "--begin", "2", "--end", "1"], ["analyze", LTTNG, "--window", "0"],
     ["analyze", LTTNG, "--window", "nan"], ["analyze", LTTNG, "--no-such-option"],
-    ["snapshot"], ["placement"], ["placement", "--state", GPU_HOST],
-    ["placement", "--dry-run"], ["placement", "--dry-run", "--state", GPU_HOST, "stray"],
+    ["snapshot", "--begin", "1"], ["placement"], ["placement", "--state", GPU_HOST],
+    ["placement", "--dry-run", "--config", "/dev/null"],
+    ["placement", "--dry-run", "--state", GPU_HOST, "--socket", "/x"],
+    ["placement", "--dry-run", "--state", GPU_HOST, "stray"],
     ["placement", "--dry-run", "--state", GPU_HOST, "--rule", "coin"],
     ["placement", "--dry-run", "--state", "-", "--state", "-"],
     ["placement", "--explain", "glxgears", "--state", GPU_HOST, "--commands"],
     ["placement", "--dry-run", "--detailed-exitcode", "--explain", "a", "--state", GPU_HOST],
     ["explain", "--state", GPU_HOST], ["explain", "a", "b"], ["version", "now"],
+    ["vm"], ["vm", "show"], ["vm", "lost"], ["vm", "list", "a"], ["vm", "show", "a", "b"],
+    ["vm", "list", "--sort", "age"], ["vm", "list", "--class", "fat"], ["vm", "list", "--since", "-1h"],
+    ["vm", "show", "a", "--sort", "cpu"], ["vm", "list", "--watch=0"], ["vm", "list", "-n", "0"],
+    ["host"], ["host", "lost"], ["host", "list", "a"], ["host", "show", "a", "b"],
+    ["plan"], ["plan", "show"], ["plan", "list", "a"], ["plan", "list", "--watch"],
+    ["preemptions", "a", "b"], ["top", "a"], ["events", "a"], ["events", "-o", "csv"],
 ])
 def test_usage_errors_exit_with_2_and_say_nothing_on_stdout(args):
     done = run(*args, code=2)
@@ -380,6 +389,11 @@ def read_terminal(args, seconds=20):
 
 
 def test_progress_is_drawn_on_a_terminal_only(tmp_path):
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError as error:
+        pytest.skip(f"there is no pseudo-terminal to be had: {error}")
     generator = os.path.join(os.path.dirname(vgpuctl.program()), "tests", "tools", "gen-trace")
     subprocess.run([generator, "-n", "2000000", "-c", "2", "-o", tmp_path / "long"], check=True)
     drawn = read_terminal(["analyze", tmp_path / "long"])

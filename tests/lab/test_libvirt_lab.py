@@ -3,62 +3,21 @@
 import json
 import os
 import queue
-import shutil
 import subprocess
 import threading
 import time
 
 import pytest
+from labhost import BUILD, ENV, LAB, PATIENCE_S, a_host, inside, lab, vcpu_threads
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.path.abspath(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")))
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
 DUMP = os.path.join(BUILD, "tests", "tools", "collector-dump")
-PATIENCE_S = 30
-# Two tests at once, and a lab by hand, each have a network of their own.
-ENV = {**os.environ, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": "2",
-       "LAB_NET": f"10.67.{os.getpid() % 250}"}
-
-
-def lab(*args, check=True):
-    done = subprocess.run(["bash", os.path.join(HERE, "lab.sh"), *args], env=ENV, text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=180)
-    if check:
-        assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
-    return done
-
-
-def missing():
-    if os.geteuid() != 0:
-        return "the lab needs root"
-    for command in ("libvirtd", "virsh", "qemu-system-x86_64", "busybox", "cpio", "ip", "nsenter",
-                    "unshare", "apt-get", "xz"):
-        if not shutil.which(command):
-            return f"the lab needs {command}"
-    if not os.access(DUMP, os.X_OK):
-        return f"{DUMP} is not built"
-    probe = subprocess.run(["unshare", "--mount", "--uts", "--net", "--ipc", "--pid", "--fork",
-                            "--mount-proc", "mount", "-t", "sysfs", "sysfs", "/sys"],
-                           capture_output=True, text=True)
-    if probe.returncode != 0:
-        return f"the lab needs namespaces: {probe.stderr.strip()}"
-    return None
 
 
 @pytest.fixture(scope="module")
 def host():
-    why = missing()
-    if why:
-        pytest.skip(why)
-    lab("down", check=False)
-    try:
-        up = lab("up", "1", check=False)
-        if up.returncode != 0:
-            pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
-        lab("guest", "h1", "guest0")
-        yield "h1"
-    finally:
-        lab("down", check=False)
+    yield from a_host(DUMP)
 
 
 class Dump:
@@ -66,7 +25,7 @@ class Dump:
 
     def __init__(self, *args):
         self.process = subprocess.Popen(
-            ["bash", os.path.join(HERE, "lab.sh"), "exec", "h1", DUMP, *args], env=ENV,
+            ["bash", LAB, "exec", "h1", DUMP, *args], env=ENV,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.reports = queue.Queue()
         self.thread = threading.Thread(target=self.read)
@@ -114,10 +73,6 @@ class Dump:
         assert status == 0
 
 
-def inside(command):
-    return lab("exec", "h1", "sh", "-c", command).stdout
-
-
 def guest_of(inventory):
     vms = [vm for vm in inventory["vms"] if vm["name"] == "guest0"]
     return vms[0] if vms else None
@@ -125,16 +80,6 @@ def guest_of(inventory):
 
 def guest_is(state):
     return lambda inventory: (guest_of(inventory) or {}).get("state") == state
-
-
-def vcpu_threads(pid):
-    """index -> tid, as the host's /proc has them."""
-    lines = inside(f"cd /proc/{pid}/task && for t in *; do echo $t $(cat $t/comm); done")
-    out = {}
-    for tid, *comm in (line.split() for line in lines.splitlines()):
-        if comm[0] == "CPU" and comm[1].endswith(("/TCG", "/KVM")):
-            out[int(comm[1].split("/")[0])] = int(tid)
-    return out
 
 
 def test_inventory(host):

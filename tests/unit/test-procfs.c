@@ -523,6 +523,15 @@ sum_real_windows(struct collector_run *run, pid_t pid, const struct diary *diary
 }
 
 static void
+assert_near_share(int64_t a, int64_t of_a, int64_t b, int64_t of_b)
+{
+    double difference = (double)a / (double)of_a - (double)b / (double)of_b;
+
+    if (!(difference > -0.05 && difference < 0.05))
+        fail_msg("shares differ by %.3f", difference);
+}
+
+static void
 test_real_proc(void **state)
 {
     struct diary *diary =
@@ -552,9 +561,10 @@ test_real_proc(void **state)
     print_message("# of %d ms: run %d ms (itself: %d), waited %d ms (itself: %d)\n",
                   (int)(sum.observed_ns / MS), (int)(sum.run_ns / MS), (int)(run_ns / MS),
                   (int)(sum.wake_wait_ns / MS), (int)(wait_ns / MS));
-    assert_true(llabs(sum.run_ns - run_ns) < took_ns / 20);
-    assert_true(llabs(sum.wake_wait_ns - wait_ns) < took_ns / 20);
-    assert_true(sum.wake_wait_ns > took_ns / 5);
+    /* Shares, because on a busy machine the collector itself comes late to the ends. */
+    assert_near_share(sum.run_ns, sum.observed_ns, run_ns, took_ns);
+    assert_near_share(sum.wake_wait_ns, sum.observed_ns, wait_ns, took_ns);
+    assert_true(sum.wake_wait_ns > sum.observed_ns / 5);
     assert_true(sum.preemptions > 0);
     munmap(diary, sizeof(*diary));
 }

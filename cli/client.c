@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "model/snapshot.h"
+
+#define ANSWER_MAX ((size_t)VG_SNAPSHOT_TEXT_MAX)
+#define DEPTH_MAX  32
+
+/* A line of an event stream. */
+#define LINE_MAX_BYTES (1024 * 1024)
+
+/* Any host name will do on a unix socket. */
+#define BASE_URL "http://vgpud"
+
+struct vg_client {
+    char *socket;
+    CURL *curl;
+};
+
+/* What comes back. */
+struct answer {
+    GString *body;
+    bool too_long;
+    /* Streams. */
+    GString *line; /* not complete yet */
+    char *id;
+    char *type;
+    GString *data;
+    bool (*on_event)(void *data, const struct vg_client_event *event);
+    void *on_event_data;
+    bool ended; /* by on_event */
+    CURL *curl;
+};
+
+vg_client *
+vg_client_new(const char *socket)
+{
+    vg_client *client = g_new0(vg_client, 1);
+    const char *named = socket ? socket : getenv(VG_CLIENT_ENV);
+
+    client->socket = g_strdup(named && named[0] ? named : VG_CLIENT_SOCKET);
+    client->curl = curl_easy_init();
+    if (!client->curl)
+        vg_bug("libcurl cannot start");
+    return client;
+}
+
+void
+vg_client_free(vg_client *client)
+{
+    if (!client)
+        return;
+    curl_easy_cleanup(client->curl);
+    g_free(client->socket);
+    g_free(client);
+}
+
+/* ---- errors ---- */
+
+static int
+unreachable(const vg_client *client, int errnum, GError **err)
+{
+    const char *advice = "is vgpud running (`systemctl status vgpud`)? --socket or " VG_CLIENT_ENV
+                         " names another socket";
+
+    if (errnum == EACCES || errnum == EPERM)
+        advice = "only root and the members of the socket's group may connect (`ls -l` shows it)";
+    else if (errnum == ENAMETOOLONG)
+        advice = "a socket's path has at most 107 bytes";
+    return vg_error(err, VG_E_UNREACHABLE, "cannot reach vgpud at '%s': %s; %s", client->socket,
+                    g_strerror(errnum), advice);
+}
+
+static int
+curl_error(const vg_client *client, CURLcode code, GError **err)
+{
+    long errnum = 0;
+
+    switch ((int)code) {
+    case CURLE_COULDNT_CONNECT:
+        curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &errnum);
+        return unreachable(client, errnum != 0 ? (int)errnum : ECONNREFUSED, err);
+    case CURLE_OPERATION_TIMEDOUT:
+        return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %d s",
+                        client->socket, VG_CLIENT_LIMIT_S);
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_PARTIAL_FILE:
+        return vg_error(err, VG_E_UNREACHABLE, "vgpud at '%s' closed the connection: %s",
+                        client->socket, curl_easy_strerror(code));
+    default:
+        return vg_error(err, VG_E_EXTERNAL, "asking vgpud at '%s' failed: %s", client->socket,
+                        curl_easy_strerror(code));
+    }
+}
+
+static enum vg_error_code
+code_of_status(long status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return VG_E_DENIED;
+    case 404:
+        return VG_E_NOT_FOUND;
+    case 408:
+    case 504:
+        return VG_E_TIMEOUT;
+    case 409:
+    case 412:
+        return VG_E_CONFLICT;
+    case 422:
+        return VG_E_REFUSED;
+    case 429:
+    case 503:
+        return VG_E_BUSY;
+    default:
+        return status < 500 ? VG_E_INVALID : VG_E_EXTERNAL;
+    }
+}
+
+/* The problem document says why. */
+static int
+http_error(long status, const GString *body, GError **err)
+{
+    g_autoptr(json_object) problem =
+        vg_json_parse(body->str, body->len, ANSWER_MAX, DEPTH_MAX, NULL);
+    json_object *detail = NULL;
+
+    if (problem && json_object_is_type(problem, json_type_object))
+        json_object_object_get_ex(problem, "detail", &detail);
+    if (detail)
+        return vg_error(err, code_of_status(status), "%s", json_object_get_string(detail));
+    return vg_error(err, code_of_status(status),
+                    "the answer has status %ld and no problem document; is it vgpud who listens "
+                    "there?",
+                    status);
+}
+
+/* ---- requests ---- */
+
+static size_t
+take_body(char *bytes, size_t one, size_t n, void *data)
+{
+    struct answer *answer = data;
+
+    (void)one;
+    if (answer->body->len + n > ANSWER_MAX) {
+        answer->too_long = true;
+        return 0;
+    }
+    g_string_append_len(answer->body, bytes, (gssize)n);
+    return n;
+}
+
+static void
+prepare(vg_client *client, const char *path, struct answer *answer,
+        size_t (*take)(char *bytes, size_t one, size_t n, void *data))
+{
+    g_autofree char *url = g_strconcat(BASE_URL, path, NULL);
+
+    curl_easy_reset(client->curl);
+    curl_easy_setopt(client->curl, CURLOPT_URL, url);
+    curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->socket);
+    curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(client->curl, CURLOPT_USERAGENT, "vgpuctl/" PACKAGE_VERSION);
+    curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, take);
+    curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
+}
+
+/* body NULL: GET. */
+static int
+request(vg_client *client, const char *path, const char *body, char **ret, size_t *ret_size,
+        GError **err)
+{
+    struct answer answer = {.body = g_string_new(NULL)};
+    struct curl_slist *headers = NULL;
+    long status = 0;
+    int result = 0;
+
+    prepare(client, path, &answer, take_body);
+    curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
+    if (body) {
+        headers = curl_slist_append(headers, "Content-Type: application/json");
+        headers = curl_slist_append(headers, "Expect:");
+        curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, body);
+    }
+    CURLcode code = curl_easy_perform(client->curl);
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (answer.too_long)
+        result = vg_error(err, VG_E_EXTERNAL, "the answer has more than %zu bytes", ANSWER_MAX);
+    else if (code != CURLE_OK)
+        result = curl_error(client, code, err);
+    else if (status < 200 || status > 299)
+        result = http_error(status, answer.body, err);
+    curl_slist_free_all(headers);
+    if (result < 0) {
+        g_string_free(answer.body, TRUE);
+        return -1;
+    }
+    *ret_size = answer.body->len;
+    *ret = g_string_free(answer.body, FALSE);
+    return 0;
+}
+
+int
+vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size, GError **err)
+{
+    return request(client, path, NULL, ret, ret_size, err);
+}
+
+static int
+request_json(vg_client *client, const char *path, const char *body, json_object **ret, GError **err)
+{
+    g_autofree char *text = NULL;
+    size_t size;
+
+    if (request(client, path, body, &text, &size, err) < 0)
+        return -1;
+    json_object *document = vg_json_parse(text, size, ANSWER_MAX, DEPTH_MAX, err);
+    if (!document) {
+        g_prefix_error(err, "the answer to %s is not what vgpud says: ", path);
+        return -1;
+    }
+    *ret = document;
+    return 0;
+}
+
+int
+vg_client_get(vg_client *client, const char *path, json_object **ret, GError **err)
+{
+    return request_json(client, path, NULL, ret, err);
+}
+
+int
+vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
+               GError **err)
+{
+    g_autofree char *text = vg_json_to_text(body, false);
+
+    return request_json(client, path, text, ret, err);
+}
+
+int
+vg_client_list(vg_client *client, const char *path, json_object **ret, GError **err)
+{
+    g_autoptr(json_object) all = json_object_new_array();
+    g_autofree char *page = g_strdup(path);
+
+    while (page) {
+        g_autoptr(json_object) document = NULL;
+        if (vg_client_get(client, page, &document, err) < 0)
+            return -1;
+        struct vg_json_node root = vg_json_root(document), items, next;
+        if (vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, err) < 0 ||
+            vg_json_array(&items, SIZE_MAX, err) < 0)
+            return -1;
+        for (size_t i = 0; i < vg_json_length(&items); i++)
+            vg_json_append(all, json_object_get(vg_json_item(&items, i).value));
+        int more = vg_json_member(&root, "next", VG_JSON_OPTIONAL, &next, err);
+        if (more < 0)
+            return -1;
+        g_clear_pointer(&page, g_free);
+        if (more == 1) {
+            g_autofree char *marker =
+                g_uri_escape_string(json_object_get_string(next.value), NULL, FALSE);
+            page = g_strdup_printf("%s%cmarker=%s", path, strchr(path, '?') ? '&' : '?', marker);
+        }
+    }
+    *ret = g_steal_pointer(&all);
+    return 0;
+}
+
+char *
+vg_client_vm_path(const char *id, const char *rest)
+{
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+
+    return g_strconcat("/v1/vms/", escaped, rest, NULL);
+}
+
+/* ---- streams ---- */
+
+static void
+end_of_event(struct answer *answer)
+{
+    if (answer->data->len > 0 && !answer->ended) {
+        const struct vg_client_event event = {
+            .id = answer->id,
+            .type = answer->type ? answer->type : "message",
+            .data = answer->data->str,
+        };
+        answer->ended = !answer->on_event(answer->on_event_data, &event);
+    }
+    g_string_truncate(answer->data, 0);
+    g_clear_pointer(&answer->type, g_free);
+}
+
+static void
+take_line(struct answer *answer, const char *line)
+{
+    const char *colon = strchr(line, ':');
+
+    if (!line[0]) {
+        end_of_event(answer);
+        return;
+    }
+    if (!colon || colon == line)
+        return;
+    const char *value = colon + 1 + (colon[1] == ' ');
+    size_t length = (size_t)(colon - line);
+    if (length == 4 && strncmp(line, "data", 4) == 0) {
+        if (answer->data->len > 0)
+            g_string_append_c(answer->data, '\n');
+        g_string_append(answer->data, value);
+    } else if (length == 5 && strncmp(line, "event", 5) == 0) {
+        g_free(answer->type);
+        answer->type = g_strdup(value);
+    } else if (length == 2 && strncmp(line, "id", 2) == 0) {
+        g_free(answer->id);
+        answer->id = g_strdup(value);
+    }
+}
+
+static size_t
+take_stream(char *bytes, size_t one, size_t n, void *data)
+{
+    struct answer *answer = data;
+    long status = 0;
+
+    curl_easy_getinfo(answer->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200)
+        return take_body(bytes, one, n, data);
+    for (size_t i = 0; i < n && !answer->ended; i++) {
+        if (bytes[i] != '\n') {
+            if (bytes[i] != '\r')
+                g_string_append_c(answer->line, bytes[i]);
+            continue;
+        }
+        take_line(answer, answer->line->str);
+        g_string_truncate(answer->line, 0);
+    }
+    if (answer->line->len > LINE_MAX_BYTES || answer->data->len > LINE_MAX_BYTES)
+        answer->too_long = true;
+    return answer->ended || answer->too_long ? 0 : n;
+}
+
+int
+vg_client_stream(vg_client *client, const char *path, const char *last_id,
+                 bool (*on_event)(void *data, const struct vg_client_event *event), void *data,
+                 GError **err)
+{
+    struct answer answer = {
+        .body = g_string_new(NULL),
+        .line = g_string_new(NULL),
+        .data = g_string_new(NULL),
+        .on_event = on_event,
+        .on_event_data = data,
+        .curl = client->curl,
+    };
+    struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
+    long status = 0;
+    int result = 0;
+
+    if (last_id) {
+        g_autofree char *header = g_strconcat("Last-Event-ID: ", last_id, NULL);
+        headers = curl_slist_append(headers, header);
+    }
+    prepare(client, path, &answer, take_stream);
+    curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
+    CURLcode code = curl_easy_perform(client->curl);
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (answer.too_long)
+        result = vg_error(err, VG_E_EXTERNAL, "an event has more than %d bytes", LINE_MAX_BYTES);
+    else if (!answer.ended && code != CURLE_OK)
+        result = curl_error(client, code, err);
+    else if (!answer.ended && status != 200)
+        result = http_error(status, answer.body, err);
+    curl_slist_free_all(headers);
+    g_string_free(answer.body, TRUE);
+    g_string_free(answer.line, TRUE);
+    g_string_free(answer.data, TRUE);
+    g_free(answer.id);
+    g_free(answer.type);
+    return result;
+}

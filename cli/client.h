@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asks a running vgpud over its unix socket. Errors of the daemon keep their meaning
+ * (VG_E_NOT_FOUND for 404 and so on); a daemon that cannot be reached is VG_E_UNREACHABLE, with
+ * what to do about it. One thread at a time.
+ */
+#ifndef VG_CLI_CLIENT_H
+#define VG_CLI_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <glib.h>
+#include <json-c/json.h>
+
+#define VG_CLIENT_SOCKET  "/run/vgpud/vgpud.sock"
+#define VG_CLIENT_ENV     "VGPUCTL_SOCKET"
+#define VG_CLIENT_LIMIT_S 60 /* for an answer */
+
+typedef struct vg_client vg_client;
+
+/* socket NULL: of the environment, or the default. Never NULL. */
+vg_client *vg_client_new(const char *socket);
+void vg_client_free(vg_client *client);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
+
+/* path begins with '/' and holds the query. The caller puts *ret. */
+int vg_client_get(vg_client *client, const char *path, json_object **ret,
+                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
+int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
+                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The text of the answer; the caller frees *ret. */
+int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size,
+                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* All items of a list, page after page; the caller puts *ret, an array. path has no marker yet. */
+int vg_client_list(vg_client *client, const char *path, json_object **ret,
+                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* "/v1/vms/" and the id, escaped, and rest; the caller frees it. */
+char *vg_client_vm_path(const char *id, const char *rest);
+
+/* Reads server-sent events until on_event returns false or the daemon ends the stream. Comments are
+ * left out; `data` is the event's text. */
+struct vg_client_event {
+    const char *id; /* or NULL */
+    const char *type;
+    const char *data;
+};
+int vg_client_stream(vg_client *client, const char *path, const char *last_id,
+                     bool (*on_event)(void *data, const struct vg_client_event *event), void *data,
+                     GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl host list|show, and preemptions.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/online-args.h"
+
+struct host_args {
+    struct vg_online_args online;
+    const char *verb;
+    const char *name; /* of the host, or of the VM for preemptions */
+};
+
+static const struct vg_column host_columns[] = {
+    {"HOST", "name", VG_CELL_TEXT, false},
+    {"UUID", "uuid", VG_CELL_TEXT, true},
+    {"CPUS", "cpus", VG_CELL_COUNT, false},
+    {"MEMORY GiB", "memory_gib", VG_CELL_TEXT, false},
+    {"FREE GiB", "free_gib", VG_CELL_TEXT, false},
+    {"GPUS", "n_gpus", VG_CELL_COUNT, false},
+    {"VMS", "vms", VG_CELL_COUNT, false},
+    {"MEASURED BY", "measurement.source", VG_CELL_TEXT, false},
+    {"CONFIDENCE %", "measurement.confidence", VG_CELL_PERCENT, false},
+    {"WINDOWS", "measurement.windows", VG_CELL_COUNT, false},
+    {"READY", "ready", VG_CELL_TEXT, false},
+    {"CPU MODEL", "cpu_model", VG_CELL_TEXT, true},
+    {"HYPERVISOR", "hypervisor", VG_CELL_TEXT, true},
+    {"LIBVIRT", "libvirt_uri", VG_CELL_TEXT, true},
+    {"VGPUD", "daemon.version", VG_CELL_TEXT, true},
+};
+
+static const struct vg_column part_columns[] = {
+    {"PART", "name", VG_CELL_TEXT, false},
+    {"STATE", "state", VG_CELL_TEXT, false},
+    {"REASON", "reason", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column gpu_columns[] = {
+    {"GPU", "device", VG_CELL_TEXT, false},     {"PRODUCT", "product", VG_CELL_TEXT, false},
+    {"DRIVER", "driver", VG_CELL_TEXT, false},  {"VGPU TYPE", "type", VG_CELL_TEXT, false},
+    {"NAME", "type_name", VG_CELL_TEXT, false}, {"AVAILABLE", "available", VG_CELL_COUNT, false},
+    {"IN USE", "in_use", VG_CELL_COUNT, false},
+};
+
+static const struct vg_column preemption_columns[] = {
+    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores NOW", "share", VG_CELL_SHARE, false},
+    {"/s NOW", "count_per_s", VG_CELL_SHARE, false},
+};
+
+static void
+add_gib(json_object *row, const char *name, json_object *bytes)
+{
+    int64_t value = json_object_get_int64(bytes);
+    g_autofree char *text =
+        value > 0 ? g_strdup_printf("%.1f", (double)value / (1024.0 * 1024 * 1024)) : NULL;
+
+    vg_json_add_string(row, name, text);
+}
+
+/* What only tables show. */
+static void
+add_host_members(json_object *row)
+{
+    json_object *parts = vg_output_member(row, "parts");
+    bool ready = true;
+
+    for (size_t i = 0; parts && i < json_object_array_length(parts); i++)
+        ready = ready && json_object_get_boolean(
+                             vg_output_member(json_object_array_get_idx(parts, i), "ready"));
+    vg_json_add_string(row, "ready", ready ? "yes" : "no");
+    vg_json_add_int64(row, "n_gpus",
+                      (int64_t)json_object_array_length(vg_output_member(row, "gpus")));
+    add_gib(row, "memory_gib", vg_output_member(row, "memory_bytes"));
+    add_gib(row, "free_gib", vg_output_member(row, "memory_free_bytes"));
+}
+
+static int64_t
+count_mdevs(json_object *gpu, const char *type)
+{
+    json_object *mdevs = vg_output_member(gpu, "mdevs");
+    int64_t n = 0;
+
+    for (size_t i = 0; i < json_object_array_length(mdevs); i++) {
+        const char *other =
+            json_object_get_string(vg_output_member(json_object_array_get_idx(mdevs, i), "type"));
+        n += g_strcmp0(type, other) == 0;
+    }
+    return n;
+}
+
+/* A row per GPU and vGPU type. */
+static json_object *
+gpu_rows(json_object *gpus)
+{
+    json_object *rows = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(gpus); i++) {
+        json_object *gpu = json_object_array_get_idx(gpus, i);
+        json_object *types = vg_output_member(gpu, "mdev_types");
+        size_t n = json_object_array_length(types);
+        for (size_t k = 0; k < MAX(n, 1); k++) {
+            json_object *row = json_object_new_object();
+            static const char *const members[] = {"device", "product", "driver"};
+            for (size_t m = 0; m < G_N_ELEMENTS(members); m++)
+                vg_json_add(row, members[m], json_object_get(vg_output_member(gpu, members[m])));
+            if (n > 0) {
+                json_object *type = json_object_array_get_idx(types, k);
+                const char *name = json_object_get_string(vg_output_member(type, "type"));
+                vg_json_add_string(row, "type", name);
+                vg_json_add(row, "type_name", json_object_get(vg_output_member(type, "name")));
+                vg_json_add(row, "available", json_object_get(vg_output_member(type, "available")));
+                vg_json_add_int64(row, "in_use", count_mdevs(gpu, name));
+            }
+            vg_json_append(rows, row);
+        }
+    }
+    return rows;
+}
+
+static int
+show_host(void *data, vg_client *client, GError **err)
+{
+    const struct host_args *args = data;
+    g_autoptr(json_object) host = NULL;
+    g_autoptr(json_object) items = json_object_new_array();
+    bool list = strcmp(args->verb, "list") == 0;
+
+    if (vg_client_get(client, "/v1/host", &host, err) < 0)
+        return -1;
+    const char *name = json_object_get_string(vg_output_member(host, "name"));
+    if (args->name && g_strcmp0(args->name, name) != 0)
+        return vg_error(err, VG_E_NOT_FOUND, "this vgpud watches host '%s', not '%s'", name,
+                        args->name);
+    vg_json_append(items, json_object_get(host));
+    g_autoptr(json_object) rows = vg_online_rows(items);
+    add_host_members(json_object_array_get_idx(rows, 0));
+    g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
+    const struct vg_table tables[] = {
+        {NULL, rows, host_columns, G_N_ELEMENTS(host_columns), NULL},
+        {"Parts of vgpud", vg_output_member(host, "parts"), part_columns,
+         G_N_ELEMENTS(part_columns), NULL},
+        {"GPUs", gpus, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
+    };
+    return vg_output_print(args->online.format, list ? items : host, tables,
+                           list ? 1 : G_N_ELEMENTS(tables), err);
+}
+
+static error_t
+parse_host(int key, char *arg, struct argp_state *state)
+{
+    struct host_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case ARGP_KEY_ARG:
+        if (!args->verb && strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0)
+            vg_cli_usage(state, "there is no `host %s`; there are list and show", arg);
+        if (args->verb && (args->name || strcmp(args->verb, "list") == 0))
+            vg_cli_usage(state, "unexpected argument '%s'", arg);
+        *(args->verb ? &args->name : &args->verb) = arg;
+        break;
+    case ARGP_KEY_END:
+        if (!args->verb)
+            argp_error(state, "say `list` or `show`");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+
+int
+vg_cmd_host(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .parser = parse_host,
+        .args_doc = "list\nshow [HOST]",
+        .doc = "Shows the host that vgpud watches: its size, its GPUs, and how vgpud is doing.",
+        .children = children,
+    };
+    struct host_args args = {.online = {.can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, show_host, &args);
+}
+
+static int
+show_preemptions(void *data, vg_client *client, GError **err)
+{
+    const struct host_args *args = data;
+    g_autofree char *vm = args->name ? g_uri_escape_string(args->name, NULL, FALSE) : NULL;
+    g_autofree char *path = g_strconcat("/v1/preemptions", vm ? "?vm=" : NULL, vm, NULL);
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, path, &document, err) < 0)
+        return -1;
+    json_object *items = vg_output_member(document, "items");
+    const struct vg_table table = {NULL, items, preemption_columns,
+                                   G_N_ELEMENTS(preemption_columns), "nobody waited for a CPU"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static error_t
+parse_preemptions(int key, char *arg, struct argp_state *state)
+{
+    struct host_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case ARGP_KEY_ARG:
+        if (args->name)
+            argp_error(state, "one VM at a time");
+        args->name = arg;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_preemptions(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .parser = parse_preemptions,
+        .args_doc = "[VM]",
+        .doc = "Shows who takes the CPU from whom, since vgpud started; with VM, from this one.",
+        .children = children,
+    };
+    struct host_args args = {.online = {.can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, show_preemptions, &args);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl vm list|show|history, and top.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/online-args.h"
+#include "model/score.h"
+
+enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE };
+
+struct vm_args {
+    struct vg_online_args online;
+    const char *verb;
+    const char *vm;
+    const char *sort;
+    const char *vm_class;
+    const char *since;
+    const char *until;
+    const char *step;
+    const char *source;
+};
+
+static const struct vg_column list_columns[] = {
+    {"VM", "name", VG_CELL_TEXT, false},
+    {"UUID", "uuid", VG_CELL_TEXT, true},
+    {"PID", "pid", VG_CELL_COUNT, true},
+    {"STATE", "state", VG_CELL_TEXT, false},
+    {"CLASS", "class", VG_CELL_TEXT, false},
+    {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
+    {"GPU %", "gpu_intensity", VG_CELL_PERCENT, false},
+    {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
+    {"LOST cores", "lost_share", VG_CELL_SHARE, false},
+    {"PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, false},
+    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"ON CPUS", "cpus", VG_CELL_LIST, true},
+    {"PROBLEM", "problem", VG_CELL_TEXT, true},
+};
+
+static const struct vg_column figure_columns[] = {
+    {"VCPU", "vcpu", VG_CELL_COUNT, false},
+    {"TID", "tid", VG_CELL_COUNT, false},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
+    {"GUEST s", "guest_ns", VG_CELL_SECONDS, false},
+    {"HYP s", "hyp_ns", VG_CELL_SECONDS, true},
+    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
+    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
+    {"BLOCKED s", "blocked_ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
+    {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
+    {"BLOCKS", "blocks", VG_CELL_COUNT, true},
+    {"ENTRIES", "entries", VG_CELL_COUNT, true},
+    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+};
+
+static const struct vg_column loss_columns[] = {
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"BY VCPUS s", "vcpu_ns", VG_CELL_SECONDS, true},
+    {"BY EMULATOR s", "emulator_ns", VG_CELL_SECONDS, true},
+};
+
+static const struct vg_column device_columns[] = {
+    {"DEVICE", "kind", VG_CELL_TEXT, false},    {"ADDRESS", "address", VG_CELL_TEXT, false},
+    {"TYPE", "mdev_type", VG_CELL_TEXT, false}, {"OF", "parent", VG_CELL_TEXT, false},
+    {"ALIAS", "alias", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column history_columns[] = {
+    {"END (UTC)", "end", VG_CELL_TEXT, false},
+    {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
+    {"GUEST s", "guest_ns", VG_CELL_SECONDS, true},
+    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
+    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
+    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+    {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
+};
+
+/* The first entry of lost_to is the largest. */
+static void
+add_culprit(json_object *row)
+{
+    json_object *lost_to = vg_output_member(row, "lost_to");
+    json_object *first = lost_to ? json_object_array_get_idx(lost_to, 0) : NULL;
+
+    vg_json_add_string(row, "culprit",
+                       first ? json_object_get_string(vg_output_member(first, "aggressor")) : NULL);
+}
+
+static void
+add_list_members(json_object *rows)
+{
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        json_object *preempt = vg_output_member(row, "rates.preempt_share");
+        json_object *wake = vg_output_member(row, "rates.wake_wait_share");
+        vg_json_add_double(row, "lost_share",
+                           json_object_get_double(preempt) + json_object_get_double(wake));
+        add_culprit(row);
+    }
+}
+
+static int
+show_list(void *data, vg_client *client, GError **err)
+{
+    const struct vm_args *args = data;
+    g_autoptr(GString) path = g_string_new("/v1/vms?sort=");
+    g_autoptr(json_object) items = NULL;
+
+    g_string_append(path, args->sort);
+    if (args->vm_class)
+        g_string_append_printf(path, "&class=%s", args->vm_class);
+    if (vg_client_list(client, path->str, &items, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = vg_online_rows(items);
+    add_list_members(rows);
+    const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
+                                   args->vm_class ? "no VM is of this class"
+                                                  : "vgpud sees no VM yet"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static json_object *
+array_of(json_object *object)
+{
+    json_object *array = json_object_new_array();
+
+    vg_json_append(array, json_object_get(object));
+    return array;
+}
+
+static int
+show_vm(void *data, vg_client *client, GError **err)
+{
+    const struct vm_args *args = data;
+    g_autofree char *path = vg_client_vm_path(args->vm, "");
+    g_autoptr(json_object) vm = NULL;
+    g_autoptr(json_object) nothing = json_object_new_array();
+
+    if (vg_client_get(client, path, &vm, err) < 0)
+        return -1;
+    g_autoptr(json_object) items = array_of(vm);
+    g_autoptr(json_object) rows = vg_online_rows(items);
+    add_list_members(rows);
+    json_object *vcpus = vg_output_member(vm, "vcpus");
+    json_object *lost_to = vg_output_member(vm, "lost_to");
+    json_object *devices = vg_output_member(vm, "domain.devices");
+    const struct vg_table tables[] = {
+        {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
+        {"vCPUs, since the start", vcpus ? vcpus : nothing, figure_columns,
+         G_N_ELEMENTS(figure_columns), NULL},
+        {"Who took its CPU time", lost_to ? lost_to : nothing, loss_columns,
+         G_N_ELEMENTS(loss_columns), NULL},
+        {"Host devices", devices ? devices : nothing, device_columns, G_N_ELEMENTS(device_columns),
+         NULL},
+    };
+    return vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err);
+}
+
+static void
+append_parameter(GString *path, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    g_autofree char *escaped = g_uri_escape_string(value, NULL, FALSE);
+    g_string_append_printf(path, "%c%s=%s", strchr(path->str, '?') ? '&' : '?', name, escaped);
+}
+
+static int
+show_history(void *data, vg_client *client, GError **err)
+{
+    const struct vm_args *args = data;
+    g_autofree char *base = vg_client_vm_path(args->vm, "/samples");
+    g_autoptr(GString) path = g_string_new(base);
+    g_autoptr(json_object) document = NULL;
+
+    append_parameter(path, "since", args->since);
+    append_parameter(path, "until", args->until);
+    append_parameter(path, "step", args->step);
+    append_parameter(path, "source", args->source);
+    if (vg_client_get(client, path->str, &document, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        char end[VG_UTC_LEN];
+        vg_json_add_string(
+            row, "end", vg_utc_format(json_object_get_int64(vg_output_member(row, "end_ns")), end));
+        add_culprit(row);
+    }
+    const struct vg_table table = {NULL, rows, history_columns, G_N_ELEMENTS(history_columns),
+                                   "nothing is stored of that time"};
+    return vg_output_print(args->online.format, document, &table, 1, err);
+}
+
+static void
+check(const struct vm_args *args, const struct argp_state *state)
+{
+    bool list = args->verb && strcmp(args->verb, "list") == 0;
+    bool history = args->verb && strcmp(args->verb, "history") == 0;
+
+    if (!args->verb)
+        argp_error(state, "say `list`, `show VM` or `history VM`");
+    if (!list && !args->vm)
+        argp_error(state, "name the VM: its UUID or its name; `vgpuctl vm list` shows them");
+    if (list && args->vm)
+        argp_error(state, "`vm list` lists all VMs; `vm show VM` shows one");
+    if (!list && (args->vm_class || strcmp(args->sort, "name") != 0))
+        argp_error(state, "--sort and --class belong to `vm list`");
+    if (!history && (args->since || args->until || args->step || args->source))
+        argp_error(state, "--since, --until, --step and --source belong to `vm history`");
+}
+
+static error_t
+parse_vm(int key, char *arg, struct argp_state *state)
+{
+    static const char *const sorts[] = {"name", "lost", "cpu", "gpu"};
+    static const char *const verbs[] = {"list", "show", "history"};
+    struct vm_args *args = state->input;
+    bool known = false;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case KEY_SORT:
+        for (size_t i = 0; i < G_N_ELEMENTS(sorts); i++)
+            known = known || strcmp(sorts[i], arg) == 0;
+        if (!known)
+            vg_cli_usage(state, "--sort wants name, lost, cpu or gpu, not '%s'", arg);
+        args->sort = arg;
+        break;
+    case KEY_CLASS:
+        for (size_t i = 0; vg_vm_class_names[i]; i++)
+            known = known || strcmp(vg_vm_class_names[i], arg) == 0;
+        if (!known)
+            vg_cli_usage(state, "--class wants idle, cpu, gpu, mixed or alternating, not '%s'",
+                         arg);
+        args->vm_class = arg;
+        break;
+    case KEY_SINCE:
+        args->since = arg;
+        break;
+    case KEY_UNTIL:
+        args->until = arg;
+        break;
+    case KEY_STEP:
+        args->step = arg;
+        break;
+    case KEY_SOURCE:
+        args->source = arg;
+        break;
+    case ARGP_KEY_ARG:
+        for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++)
+            known = known || strcmp(verbs[i], arg) == 0;
+        if (!args->verb && !known)
+            vg_cli_usage(state, "there is no `vm %s`; there are list, show and history", arg);
+        if (args->verb && args->vm)
+            argp_error(state, "one VM at a time");
+        *(args->verb ? &args->vm : &args->verb) = arg;
+        break;
+    case ARGP_KEY_END:
+        check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+
+int
+vg_cmd_vm(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"sort", KEY_SORT, "BY", 0, "list: name (default), lost, cpu or gpu, most first", 1},
+        {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
+        {"since", KEY_SINCE, "TIME", 0, "history: RFC 3339, epoch seconds, or -1h (default)", 2},
+        {"until", KEY_UNTIL, "TIME", 0, "history: likewise (default: now)", 2},
+        {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
+        {"source", KEY_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 2},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_vm,
+        .args_doc = "list\nshow VM\nhistory VM",
+        .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name.",
+        .children = children,
+    };
+    struct vm_args args = {.online = {.can_watch = true}, .sort = "name"};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online,
+                         strcmp(args.verb, "list") == 0   ? show_list
+                         : strcmp(args.verb, "show") == 0 ? show_vm
+                                                          : show_history,
+                         &args);
+}
+
+static error_t
+parse_top(int key, char *arg, struct argp_state *state)
+{
+    struct vm_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case ARGP_KEY_ARG:
+        vg_cli_usage(state, "unexpected argument '%s'", arg);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_top(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .parser = parse_top,
+        .doc = "Shows the VMs again and again, those that lose most CPU time first.",
+        .children = children,
+    };
+    struct vm_args args = {.online = {.can_watch = true, .watch_s = 2}, .sort = "lost"};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, show_list, &args);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/backend.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/thread.h"
+#include "daemon/host-facts.h"
+#include "policy/policy.h"
+
+/* Without a window for so many window lengths, or for so long, the data is old. */
+#define OLD_WINDOWS 3
+#define OLD_MIN_NS  (5 * VG_NS_PER_S)
+
+struct vg_daemon_backend {
+    struct vg_backend ops;
+    struct vg_daemon_backend_parts parts;
+    pthread_mutex_t lock; /* of what follows */
+    struct vg_policy_config policy;
+    int64_t age_ns;
+    int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was told */
+    bool replay_ended;
+    uint64_t reloads;
+    uint64_t reload_failures;
+};
+
+static vg_view *
+get_view(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_node_view(backend->parts.node);
+}
+
+/* Is what the engine knows of now? */
+static struct vg_part_status *
+engine_status(vg_daemon_backend *backend)
+{
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    int64_t age_ns;
+    bool replay_ended;
+
+    pthread_mutex_lock(&backend->lock);
+    age_ns = backend->age_ns + vg_clock_monotonic_ns() - backend->age_at_ns;
+    replay_ended = backend->replay_ended;
+    pthread_mutex_unlock(&backend->lock);
+    if (view->windows == 0)
+        return vg_part_status_new("engine", "starting", false,
+                                  g_strdup("no window has been closed yet"));
+    if (view->replay || replay_ended || age_ns < MAX(OLD_WINDOWS * view->window_ns, OLD_MIN_NS))
+        return vg_part_status_new("engine", "ok", true, NULL);
+    return vg_part_status_new("engine", "degraded", false,
+                              g_strdup_printf("no window for %.0f s: no collector measures",
+                                              (double)age_ns / (double)VG_NS_PER_S));
+}
+
+static struct vg_part_status *
+store_status(vg_daemon_backend *backend)
+{
+    struct vg_store_health health;
+
+    vg_store_read_health(backend->parts.store, &health);
+    switch (health.state) {
+    case VG_STORE_OK:
+        return vg_part_status_new("store", "ok", true, NULL);
+    case VG_STORE_OPENING:
+        return vg_part_status_new("store", "starting", false, g_strdup("opening the databases"));
+    case VG_STORE_FAILING:
+    case VG_STORE_STATE_MAX:
+        break;
+    }
+    return vg_part_status_new("store", "failed", false,
+                              g_strdup_printf("%s; %" PRIu64 " windows wait in memory, %" PRIu64
+                                              " were dropped",
+                                              health.reason, health.pending, health.dropped));
+}
+
+static GPtrArray *
+get_status(void *data)
+{
+    vg_daemon_backend *backend = data;
+    GPtrArray *parts = g_ptr_array_new_with_free_func(vg_part_status_free);
+
+    g_ptr_array_add(parts, engine_status(backend));
+    g_ptr_array_add(parts, store_status(backend));
+    vg_crew_status(backend->parts.crew, parts);
+    return parts;
+}
+
+static void
+get_stats(void *data, struct vg_daemon_stats *ret)
+{
+    vg_daemon_backend *backend = data;
+    struct vg_queue_stats queue;
+
+    vg_crew_read_stats(backend->parts.crew, &queue);
+    *ret = (struct vg_daemon_stats){
+        .queue_dropped = queue.dropped,
+        .queue_high_water = queue.high_water,
+        .cpu_s = vg_process_cpu_s(),
+        .rss_bytes = vg_process_rss_bytes(),
+    };
+    vg_store_read_health(backend->parts.store, &ret->store);
+    VG_LOCK_SCOPE(&backend->lock);
+    ret->reloads = backend->reloads;
+    ret->reload_failures = backend->reload_failures;
+}
+
+static GArray *
+read_samples(void *data, const struct vg_history_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_read_samples(backend->parts.store, query, err);
+}
+
+static void
+tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
+{
+    json_object *data = json_object_new_object();
+
+    vg_json_add_string(data, "id", plan->id);
+    vg_json_add_string(data, "verdict", vg_plan_verdict_names[plan->verdict]);
+    vg_json_add_int64(data, "actions", plan->actions->len);
+    vg_event_log_add(backend->parts.events, "plan", data);
+}
+
+static vg_plan *
+make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    struct vg_policy_config policy;
+
+    pthread_mutex_lock(&backend->lock);
+    policy = backend->policy;
+    pthread_mutex_unlock(&backend->lock);
+    enum vg_rule_id rule = policy.rule;
+    if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
+        return NULL;
+    g_autoptr(vg_plan) plan = vg_policy_plan(view->snapshot, &policy, rule, err);
+    if (!plan)
+        return NULL;
+    g_autoptr(json_object) document = vg_plan_to_json(plan);
+    g_autofree char *text = vg_json_to_text(document, false);
+    const struct vg_saved_plan saved = {
+        .id = plan->id,
+        .made_ns = vg_clock_realtime_ns(),
+        .verdict = (char *)vg_plan_verdict_names[plan->verdict],
+        .text = text,
+    };
+    if (vg_store_save_plan(backend->parts.store, &saved, err) < 0)
+        return NULL;
+    tell_plan(backend, plan);
+    return g_steal_pointer(&plan);
+}
+
+static struct vg_saved_plan *
+read_plan(void *data, const char *id, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_read_plan(backend->parts.store, id, err);
+}
+
+static GPtrArray *
+list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_list_plans(backend->parts.store, before_ns, limit, err);
+}
+
+vg_daemon_backend *
+vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
+{
+    vg_daemon_backend *backend = g_new0(vg_daemon_backend, 1);
+
+    backend->parts = *parts;
+    backend->policy = *parts->policy;
+    backend->age_at_ns = vg_clock_monotonic_ns();
+    pthread_mutex_init(&backend->lock, NULL);
+    backend->ops = (struct vg_backend){
+        .data = backend,
+        .view = get_view,
+        .status = get_status,
+        .stats = get_stats,
+        .samples = read_samples,
+        .make_plan = make_plan,
+        .read_plan = read_plan,
+        .list_plans = list_plans,
+    };
+    return backend;
+}
+
+void
+vg_daemon_backend_free(vg_daemon_backend *backend)
+{
+    if (!backend)
+        return;
+    pthread_mutex_destroy(&backend->lock);
+    g_free(backend);
+}
+
+const struct vg_backend *
+vg_daemon_backend_ops(vg_daemon_backend *backend)
+{
+    return &backend->ops;
+}
+
+void
+vg_daemon_backend_set_policy(vg_daemon_backend *backend, const struct vg_policy_config *policy)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    backend->policy = *policy;
+}
+
+void
+vg_daemon_backend_set_age(vg_daemon_backend *backend, int64_t age_ns, bool replay_ended)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    backend->age_ns = age_ns;
+    backend->age_at_ns = vg_clock_monotonic_ns();
+    backend->replay_ended = replay_ended;
+}
+
+void
+vg_daemon_backend_count_reload(vg_daemon_backend *backend, bool done)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    backend->reloads += done;
+    backend->reload_failures += !done;
+}

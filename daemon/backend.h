@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the daemon offers the API (api/backend.h). Made and freed by the main thread; the functions
+ * of the vg_backend may be called by any thread.
+ */
+#ifndef VG_DAEMON_BACKEND_H
+#define VG_DAEMON_BACKEND_H
+
+#include "api/backend.h"
+#include "api/event-log.h"
+#include "daemon/node.h"
+#include "daemon/supervise.h"
+#include "policy/policy-conf.h"
+
+struct vg_daemon_backend_parts {
+    vg_node *node; /* all borrowed, but for the policy, which is copied */
+    vg_crew *crew;
+    vg_store *store;
+    vg_event_log *events;
+    const struct vg_policy_config *policy;
+};
+
+typedef struct vg_daemon_backend vg_daemon_backend;
+
+vg_daemon_backend *vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts);
+void vg_daemon_backend_free(vg_daemon_backend *backend);
+
+const struct vg_backend *vg_daemon_backend_ops(vg_daemon_backend *backend);
+
+/* Told by the main thread. */
+void vg_daemon_backend_set_policy(vg_daemon_backend *backend,
+                                  const struct vg_policy_config *policy);
+void vg_daemon_backend_set_age(vg_daemon_backend *backend, int64_t age_ns, bool replay_ended);
+void vg_daemon_backend_count_reload(vg_daemon_backend *backend, bool done);
+
+#endif

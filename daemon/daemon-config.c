@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/daemon-config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+
+#define AT(member) offsetof(struct vg_daemon_config, member)
+
+/* Paths: sun_path has 108 bytes. */
+#define SOCKET_PATH_MAX 107
+
+#define FILES_MAX 256
+
+static const char *const use_names[] = {"auto", "yes", "no", NULL};
+
+/* "(at start)" in a help text: the key is only looked at then. */
+#define AT_START " (at start)"
+
+static const struct vg_conf_key own_keys[] = {
+    {"daemon", "log_level", VG_CONF_ENUM, AT(log_level), "info", 0, 0, vg_log_level_names,
+     "What is less urgent than this is not logged."},
+    {"daemon", "host_name", VG_CONF_STRING, AT(host_name), "", 0, 255, NULL,
+     "What this host is called; empty: its own name, in replay the recorded host's" AT_START "."},
+    {"daemon", "window", VG_CONF_DURATION, AT(window_ns), "1s", 0.1, 60, NULL,
+     "Length of a window, over which figures are summed" AT_START "."},
+    {"daemon", "thread_limit", VG_CONF_DURATION, AT(thread_limit_ns), "20s", 5, 3600, NULL,
+     "A thread that shows no sign of life for so long counts as hanging."},
+
+    {"api", "socket", VG_CONF_STRING, AT(socket), "/run/vgpud/vgpud.sock", 1, SOCKET_PATH_MAX, NULL,
+     "Unix socket on which the API listens" AT_START "."},
+    {"api", "socket_mode", VG_CONF_STRING, AT(socket_mode), "0660", 3, 4, NULL,
+     "Who may connect: octal permissions of the socket" AT_START "."},
+    {"api", "socket_group", VG_CONF_STRING, AT(socket_group), "", 0, 64, NULL,
+     "Group of the socket, whose members may also write; empty: that of the daemon" AT_START "."},
+    {"api", "connections", VG_CONF_INT, AT(connections), "256", 4, 4096, NULL,
+     "Most connections at once" AT_START "."},
+    {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL,
+     "Most event streams at once."},
+    {"api", "body_max", VG_CONF_INT, AT(body_bytes), "65536", 256, 16777216, NULL,
+     "Most bytes of a request's body."},
+    {"api", "idle", VG_CONF_DURATION, AT(idle_ns), "60s", 1, 3600, NULL,
+     "A connection on which nothing happens for so long is closed."},
+    {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "60", 1, 100000, NULL,
+     "Most writing requests of one user in a minute."},
+
+    {"store", "directory", VG_CONF_STRING, AT(directory), "/var/lib/vgpud", 1, 4000, NULL,
+     "Where the databases are" AT_START "."},
+    {"store", "raw_days", VG_CONF_INT, AT(raw_days), "2", 1, 3650, NULL,
+     "Days for which windows are kept."},
+    {"store", "minute_days", VG_CONF_INT, AT(minute_days), "30", 1, 3650, NULL,
+     "Days for which sums over minutes are kept."},
+    {"store", "hour_days", VG_CONF_INT, AT(hour_days), "400", 1, 36500, NULL,
+     "Days for which sums over hours are kept."},
+    {"store", "lost_top", VG_CONF_INT, AT(lost_top), "4", 1, 64, NULL,
+     "Aggressors stored per VM and window; what others took is summed up."},
+    {"store", "memory_windows", VG_CONF_INT, AT(memory_windows), "300", 10, 100000, NULL,
+     "Newest windows kept in memory, also while the disk cannot be written" AT_START "."},
+
+    {"libvirt", "use", VG_CONF_ENUM, AT(libvirt), "auto", 0, 0, use_names,
+     "Whether libvirt is asked; auto: yes, but in replay only a test: URI" AT_START "."},
+    {"libvirt", "uri", VG_CONF_STRING, AT(libvirt_uri), "qemu:///system", 1, 1000, NULL,
+     "Connection URI" AT_START "."},
+    {"libvirt", "poll", VG_CONF_DURATION, AT(libvirt_poll_ns), "60s", 1, 86400, NULL,
+     "How often everything is read anew, besides after each event" AT_START "."},
+
+    {"procfs", "use", VG_CONF_ENUM, AT(procfs), "auto", 0, 0, use_names,
+     "Whether /proc is polled, which a replay never does" AT_START "."},
+
+    {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
+     "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
+};
+
+const struct vg_conf_key *
+vg_daemon_keys(size_t *ret_n)
+{
+    static struct vg_conf_key *keys;
+    size_t n = G_N_ELEMENTS(own_keys) + vg_policy_n_keys;
+
+    if (!keys) {
+        keys = g_new0(struct vg_conf_key, n);
+        memcpy(keys, own_keys, sizeof(own_keys));
+        for (size_t i = 0; i < vg_policy_n_keys; i++) {
+            struct vg_conf_key *key = &keys[G_N_ELEMENTS(own_keys) + i];
+            *key = vg_policy_keys[i];
+            key->offset += AT(policy);
+        }
+    }
+    *ret_n = n;
+    return keys;
+}
+
+static int
+read_file(const char *path, struct vg_daemon_config *config, GError **err)
+{
+    size_t n_keys, size;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        return vg_error_errno(err, errno, "cannot open '%s'", path);
+    /* One byte more than is allowed is enough to be refused. */
+    size = fread(text, 1, VG_CONF_TEXT_MAX + 1, file);
+    int failed = ferror(file) ? errno : 0;
+    fclose(file);
+    if (failed)
+        return vg_error_errno(err, failed, "cannot read '%s'", path);
+    if (vg_conf_parse(keys, n_keys, text, size, config, err) < 0) {
+        g_prefix_error(err, "%s: ", path);
+        return -1;
+    }
+    return 0;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int
+read_directory(const char *path, struct vg_daemon_config *config, GError **err)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) bad = NULL;
+    GDir *dir = g_dir_open(path, 0, &bad);
+    const char *name;
+
+    if (!dir)
+        return g_error_matches(bad, G_FILE_ERROR, G_FILE_ERROR_NOENT)
+                   ? 0
+                   : vg_error(err, VG_E_IO, "%s", bad->message);
+    while ((name = g_dir_read_name(dir)) && names->len <= FILES_MAX) {
+        if (g_str_has_suffix(name, ".conf") && name[0] != '.')
+            g_ptr_array_add(names, g_strdup(name));
+    }
+    g_dir_close(dir);
+    if (names->len > FILES_MAX)
+        return vg_error(err, VG_E_INVALID, "'%s' has more than %d files", path, FILES_MAX);
+    g_ptr_array_sort(names, compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *file = g_build_filename(path, names->pdata[i], NULL);
+        if (read_file(file, config, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+unsigned int
+vg_daemon_config_socket_mode(const struct vg_daemon_config *config)
+{
+    return (unsigned int)strtoul(config->socket_mode, NULL, 8);
+}
+
+/* What no single key shows. The file that is to blame is not known any more. */
+static int
+check(const struct vg_daemon_config *config, GError **err)
+{
+    if (strspn(config->socket_mode, "01234567") != strlen(config->socket_mode) ||
+        vg_daemon_config_socket_mode(config) > 0777)
+        return vg_error(err, VG_E_INVALID,
+                        "[api] socket_mode: '%s' is not octal permissions like 0660",
+                        config->socket_mode);
+    if (config->raw_days > config->minute_days || config->minute_days > config->hour_days)
+        return vg_error(err, VG_E_INVALID,
+                        "[store] raw_days, minute_days, hour_days: %" G_GINT64_FORMAT
+                        ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+                        " must not get smaller: sums outlive what they are made of",
+                        config->raw_days, config->minute_days, config->hour_days);
+    if (!g_path_is_absolute(config->socket) || !g_path_is_absolute(config->directory))
+        return vg_error(err, VG_E_INVALID, "%s: '%s' is not an absolute path",
+                        g_path_is_absolute(config->socket) ? "[store] directory" : "[api] socket",
+                        g_path_is_absolute(config->socket) ? config->directory : config->socket);
+    return vg_policy_config_check(&config->policy, err);
+}
+
+struct vg_daemon_config *
+vg_daemon_config_load(const char *path, GError **err)
+{
+    size_t n_keys;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    struct vg_daemon_config *config = g_new0(struct vg_daemon_config, 1);
+    const char *main_path = path ? path : VG_CONFIG_PATH;
+    g_autofree char *parent = g_path_get_dirname(main_path);
+    g_autofree char *directory = g_build_filename(parent, "conf.d", NULL);
+    GError *bad = NULL;
+
+    vg_conf_defaults(keys, n_keys, config);
+    int status = read_file(main_path, config, &bad);
+    if (status < 0 && !path && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_clear_error(&bad);
+        status = 0;
+    }
+    if (status == 0)
+        status = read_directory(directory, config, &bad);
+    if (status == 0 && check(config, &bad) < 0) {
+        g_prefix_error(&bad, "%s (and conf.d): ", main_path);
+        status = -1;
+    }
+    if (status == 0)
+        return config;
+    g_propagate_error(err, bad);
+    vg_daemon_config_free(config);
+    return NULL;
+}
+
+void
+vg_daemon_config_free(struct vg_daemon_config *config)
+{
+    size_t n_keys;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+
+    if (!config)
+        return;
+    vg_conf_clear(keys, n_keys, config);
+    g_free(config);
+}
+
+char *
+vg_daemon_config_dump(const struct vg_daemon_config *config)
+{
+    size_t n_keys;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+
+    return vg_conf_dump(keys, n_keys, config);
+}
+
+char *
+vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
+                               const struct vg_daemon_config *next)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
+        const struct vg_conf_key *key = &own_keys[i];
+        if (!strstr(key->help, AT_START) || vg_conf_same(key, now, next))
+            continue;
+        g_string_append_printf(list, "%s[%s] %s", list->len > 0 ? ", " : "", key->group, key->name);
+    }
+    return list->len > 0 ? g_string_free(g_steal_pointer(&list), FALSE) : NULL;
+}

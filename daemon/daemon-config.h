@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything vgpud can be told by its files. The keys, defaults, ranges and help texts are in one
+ * table, which drives the parser, --check-config, --dump-config and the key list of vgpud.conf(5).
+ * The policy's keys (policy/policy-conf.h) are part of it.
+ */
+#ifndef VG_DAEMON_DAEMON_CONFIG_H
+#define VG_DAEMON_DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "base/conf.h"
+#include "policy/policy-conf.h"
+
+#define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
+
+enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
+
+struct vg_daemon_config {
+    struct vg_policy_config policy;
+
+    int log_level;   /* VG_LOG_ERR + this */
+    char *host_name; /* empty: the machine's, or the recorded one's */
+    int64_t window_ns;
+    int64_t thread_limit_ns; /* a thread that is silent for longer hangs */
+
+    char *socket;
+    char *socket_mode; /* octal */
+    char *socket_group;
+    int64_t connections;
+    int64_t streams;
+    int64_t body_bytes;
+    int64_t idle_ns;
+    int64_t writes_per_min;
+
+    char *directory;
+    int64_t raw_days;
+    int64_t minute_days;
+    int64_t hour_days;
+    int64_t lost_top;
+    int64_t memory_windows;
+
+    int libvirt; /* enum vg_config_use */
+    char *libvirt_uri;
+    int64_t libvirt_poll_ns;
+
+    int procfs; /* enum vg_config_use */
+
+    char *fault;
+};
+
+/* The table; made when first asked for, by the main thread. */
+const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
+
+/* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
+ * of their names; a key in a later file wins. Errors name the file, the group and the key. NULL and
+ * *err; the caller frees the result. */
+struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
+void vg_daemon_config_free(struct vg_daemon_config *config);
+
+/* All keys with their values, as a file; the caller frees it. */
+char *vg_daemon_config_dump(const struct vg_daemon_config *config);
+
+/* "[group] key" of every key that differs and is only looked at when the daemon starts, joined by
+ * ", "; NULL: there is none. The caller frees it. */
+char *vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
+                                     const struct vg_daemon_config *next);
+
+/* socket_mode as a number. */
+unsigned int vg_daemon_config_socket_mode(const struct vg_daemon_config *config);
+
+#endif

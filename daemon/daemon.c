@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "collectors/collector.h"
+#include "collectors/fault.h"
+#include "collectors/replay.h"
+#include "collectors/virt-event.h"
+#include "daemon/backend.h"
+#include "daemon/host-facts.h"
+#include "daemon/node.h"
+#include "daemon/supervise.h"
+#include "store/store.h"
+#include "trace/vm-map.h"
+
+#define VG_LOG_TAG "daemon"
+
+#define TICK_NS VG_NS_PER_S
+
+/* Reports taken in one turn of the loop, so that signals and timers are not starved. */
+#define TURN_MAX 16
+
+/* Windows of a replay that wait for the disk. */
+#define BACKLOG_MAX 64
+
+/* How long a replay waits for libvirt to say who its VMs are. */
+#define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
+
+/* How long the end may wait for the disk. */
+#define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
+
+struct daemon {
+    const struct vg_daemon_options *options;
+    struct vg_daemon_config *config;
+    struct vg_daemon_config *initial; /* what the daemon was started with, after a reload */
+    char *vm_map_text;
+    size_t vm_map_size;
+    char *host;
+    sd_event *loop;
+    vg_event_log *events;
+    vg_store *store;
+    vg_node *node;
+    vg_crew *crew;
+    vg_daemon_backend *backend;
+    vg_api *api;
+    enum vg_store_state store_state; /* as last told */
+    vg_collector *replay;            /* until it is started */
+    int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, until when it waits for libvirt */
+    bool stopping;
+    bool failed; /* what the command line asked for was not done */
+};
+
+/* ---- configuration ---- */
+
+static void
+override(char **member, const char *value)
+{
+    if (!value)
+        return;
+    g_free(*member);
+    *member = g_strdup(value);
+}
+
+/* A path of the command line counts from where the command was given. */
+static void
+override_path(char **member, const char *value)
+{
+    g_autofree char *path = value ? g_canonicalize_filename(value, NULL) : NULL;
+
+    override(member, path);
+}
+
+struct vg_daemon_config *
+vg_daemon_read_config(const struct vg_daemon_options *options, GError **err)
+{
+    struct vg_daemon_config *config = vg_daemon_config_load(options->config_path, err);
+
+    if (!config)
+        return NULL;
+    override_path(&config->socket, options->socket);
+    override_path(&config->directory, options->directory);
+    override(&config->host_name, options->host_name);
+    for (int i = 0; options->log_level && vg_log_level_names[i]; i++) {
+        if (strcmp(options->log_level, vg_log_level_names[i]) == 0)
+            config->log_level = i;
+    }
+    return config;
+}
+
+static struct vg_store_options
+store_options(const struct daemon *daemon)
+{
+    const struct vg_daemon_config *config = daemon->config;
+
+    return (struct vg_store_options){
+        .directory = config->directory,
+        .raw_days = config->raw_days,
+        .minute_days = config->minute_days,
+        .hour_days = config->hour_days,
+        .lost_top = config->lost_top,
+        .memory_windows = config->memory_windows,
+        .log_commits = daemon->options->replay != NULL,
+    };
+}
+
+static struct vg_api_limits
+api_limits(const struct vg_daemon_config *config)
+{
+    return (struct vg_api_limits){
+        .connections = config->connections,
+        .streams = config->streams,
+        .body_bytes = config->body_bytes,
+        .idle_ns = config->idle_ns,
+        .writes_per_min = config->writes_per_min,
+    };
+}
+
+static void
+tell_reload(struct daemon *daemon, bool done, const char *text)
+{
+    json_object *data = json_object_new_object();
+
+    vg_daemon_backend_count_reload(daemon->backend, done);
+    vg_json_add_bool(data, "taken", done);
+    vg_json_add_string(data, "reason", text);
+    vg_event_log_add(daemon->events, "config", data);
+}
+
+static void
+reload(struct daemon *daemon)
+{
+    g_autoptr(GError) error = NULL;
+
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, vg_clock_monotonic_ns() / 1000);
+    struct vg_daemon_config *next = vg_daemon_read_config(daemon->options, &error);
+    if (!next) {
+        vg_log_err("configuration is kept as it was reason=\"%s\"", error->message);
+        tell_reload(daemon, false, error->message);
+        sd_notify(0, "READY=1");
+        return;
+    }
+    if (!daemon->initial)
+        daemon->initial = g_steal_pointer(&daemon->config);
+    g_autofree char *waiting = vg_daemon_config_needs_restart(daemon->initial, next);
+    vg_daemon_config_free(daemon->config);
+    daemon->config = next;
+    const struct vg_store_options store = store_options(daemon);
+    const struct vg_api_limits limits = api_limits(next);
+    vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + next->log_level));
+    vg_node_set_policy(daemon->node, &next->policy);
+    vg_daemon_backend_set_policy(daemon->backend, &next->policy);
+    vg_store_set_limits(daemon->store, &store);
+    vg_api_set_limits(daemon->api, &limits);
+    vg_crew_set_thread_limit(daemon->crew, next->thread_limit_ns);
+    if (waiting)
+        vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
+    else
+        vg_log_notice("configuration reloaded");
+    tell_reload(daemon, true, waiting);
+    sd_notify(0, "READY=1");
+}
+
+/* ---- collectors ---- */
+
+/* A collector of windows, behind the faults that are configured. */
+static int
+add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
+{
+    vg_collector *collector = take_collector;
+
+    if (daemon->config->fault[0]) {
+        vg_log_warn("faults are put between collector and engine name=%s faults=\"%s\"",
+                    collector->ops->name, daemon->config->fault);
+        collector = vg_fault_new(collector, daemon->config->fault, err);
+        if (!collector) {
+            g_prefix_error(err, "[fault] windows: ");
+            return -1;
+        }
+    }
+    return vg_crew_add(daemon->crew, collector, false, err);
+}
+
+/* ---- the loop ---- */
+
+static void
+stop(struct daemon *daemon, const char *why)
+{
+    if (daemon->stopping)
+        return;
+    daemon->stopping = true;
+    vg_log_notice("stopping reason=\"%s\"", why);
+    sd_notify(0, "STOPPING=1");
+    sd_event_exit(daemon->loop, 0);
+}
+
+static int
+on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
+{
+    struct daemon *daemon = data;
+
+    (void)source;
+    if (info->ssi_signo == SIGHUP)
+        reload(daemon);
+    else
+        stop(daemon, info->ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
+    return 0;
+}
+
+static void
+end_if_done(struct daemon *daemon)
+{
+    if (!daemon->options->until_end)
+        return;
+    if (vg_node_replay_ended(daemon->node)) {
+        stop(daemon, "end of the recording");
+    } else if (vg_crew_has_failed(daemon->crew, "replay")) {
+        daemon->failed = true;
+        stop(daemon, "the recording cannot be read to its end");
+    }
+}
+
+/* A recording does not say who its VMs are; where libvirt may, it is asked first. */
+static void
+start_replay(struct daemon *daemon)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!daemon->replay || daemon->stopping ||
+        (!vg_node_has_inventory(daemon->node) && vg_clock_monotonic_ns() < daemon->replay_waits_ns))
+        return;
+    if (add_measuring(daemon, g_steal_pointer(&daemon->replay), &error) == 0)
+        return;
+    vg_log_err("%s", error->message);
+    daemon->failed = true;
+    stop(daemon, "the recording cannot be replayed");
+}
+
+static int
+on_windows(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+    struct daemon *daemon = data;
+
+    (void)source, (void)fd, (void)events;
+    vg_crew_take(daemon->crew, VG_CREW_WINDOWS, TURN_MAX);
+    start_replay(daemon);
+    end_if_done(daemon);
+    return 0;
+}
+
+static int
+on_control(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+    struct daemon *daemon = data;
+
+    (void)source, (void)fd, (void)events;
+    vg_crew_take(daemon->crew, VG_CREW_CONTROL, TURN_MAX);
+    return 0;
+}
+
+static void
+watch_store(struct daemon *daemon)
+{
+    struct vg_store_health health;
+
+    vg_store_read_health(daemon->store, &health);
+    if (health.state == daemon->store_state)
+        return;
+    daemon->store_state = health.state;
+    json_object *data = json_object_new_object();
+    vg_json_add_string(data, "state", vg_store_state_names[health.state]);
+    vg_json_add_string(data, "reason", health.state == VG_STORE_FAILING ? health.reason : NULL);
+    vg_event_log_add(daemon->events, "store", data);
+}
+
+/* systemd restarts the daemon when the parts that serve everybody stand still; a collector that
+ * hangs in a foreign library is told by /readyz and does not take the others with it. */
+static bool
+is_alive(const struct daemon *daemon)
+{
+    int64_t limit_ns = daemon->config->thread_limit_ns;
+
+    return vg_thread_silence_ns(vg_store_thread(daemon->store)) < limit_ns &&
+           vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
+}
+
+static void
+notify(struct daemon *daemon)
+{
+    g_autoptr(vg_view) view = vg_node_view(daemon->node);
+
+    sd_notifyf(0, "%sSTATUS=%" PRIu64 " windows of %s, %u VMs\n",
+               is_alive(daemon) ? "WATCHDOG=1\n" : "", view->windows, daemon->host,
+               view->newest.vms->len);
+}
+
+static int
+on_tick(sd_event_source *source, uint64_t usec, void *data)
+{
+    struct daemon *daemon = data;
+
+    (void)usec;
+    start_replay(daemon);
+    vg_crew_watch(daemon->crew);
+    vg_node_tick(daemon->node);
+    watch_store(daemon);
+    vg_daemon_backend_set_age(daemon->backend, vg_node_age_ns(daemon->node),
+                              vg_node_replay_ended(daemon->node));
+    notify(daemon);
+    end_if_done(daemon);
+    sd_event_source_set_time_relative(source, TICK_NS / 1000);
+    return 0;
+}
+
+static int
+watch(struct daemon *daemon, GError **err)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    sd_event_source *timer = NULL;
+    int status = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(signals) && status >= 0; i++)
+        status = sd_event_add_signal(daemon->loop, NULL, signals[i], on_signal, daemon);
+    if (status >= 0)
+        status = sd_event_add_io(daemon->loop, NULL, vg_crew_fd(daemon->crew, VG_CREW_WINDOWS),
+                                 EPOLLIN, on_windows, daemon);
+    if (status >= 0)
+        status = sd_event_add_io(daemon->loop, NULL, vg_crew_fd(daemon->crew, VG_CREW_CONTROL),
+                                 EPOLLIN, on_control, daemon);
+    if (status >= 0)
+        status = sd_event_add_time_relative(daemon->loop, &timer, CLOCK_MONOTONIC, TICK_NS / 1000,
+                                            50000, on_tick, daemon);
+    if (status >= 0)
+        status = sd_event_source_set_enabled(timer, SD_EVENT_ON);
+    if (status >= 0)
+        status = sd_event_source_set_floating(timer, true);
+    sd_event_source_unref(timer);
+    return status >= 0 ? 0 : vg_error_errno(err, -status, "cannot set up the main loop");
+}
+
+/* ---- start and end ---- */
+
+static vg_collector *
+open_replay(struct daemon *daemon, GError **err)
+{
+    const struct vg_daemon_options *options = daemon->options;
+    g_autoptr(GError) bad = NULL;
+
+    if (options->vm_map &&
+        !g_file_get_contents(options->vm_map, &daemon->vm_map_text, &daemon->vm_map_size, &bad)) {
+        vg_error(err, VG_E_IO, "%s", bad->message);
+        return NULL;
+    }
+    const struct vg_replay_options replay = {
+        .path = options->replay,
+        .speed = options->speed,
+        .window_ns = daemon->config->window_ns,
+        .vm_map_name = options->vm_map,
+        .vm_map_text = daemon->vm_map_text,
+        .vm_map_size = daemon->vm_map_size,
+    };
+    return vg_replay_new(&replay, err);
+}
+
+static bool
+uses_libvirt(const struct daemon *daemon)
+{
+    const struct vg_daemon_config *config = daemon->config;
+
+    if (config->libvirt != VG_USE_AUTO)
+        return config->libvirt == VG_USE_YES;
+    return !daemon->options->replay || g_str_has_prefix(config->libvirt_uri, "test:");
+}
+
+/* The clock of a recording and that of this host have nothing in common. */
+static bool
+uses_procfs(const struct daemon *daemon)
+{
+    if (daemon->options->replay && daemon->config->procfs == VG_USE_YES)
+        vg_log_warn("/proc is not polled while a recording is replayed");
+    return !daemon->options->replay && daemon->config->procfs != VG_USE_NO;
+}
+
+static int
+start_collectors(struct daemon *daemon, GError **err)
+{
+    const struct vg_daemon_config *config = daemon->config;
+
+    if (uses_libvirt(daemon)) {
+        daemon->replay_waits_ns = vg_clock_monotonic_ns() + LIBVIRT_LIMIT_NS;
+        if (vg_crew_add(
+                daemon->crew,
+                vg_libvirt_new(config->libvirt_uri, daemon->host, "/proc", config->libvirt_poll_ns),
+                config->libvirt == VG_USE_AUTO, err) < 0)
+            return -1;
+    }
+    if (uses_procfs(daemon) &&
+        add_measuring(daemon, vg_procfs_new("/proc", config->window_ns), err) < 0)
+        return -1;
+    if (!daemon->replay || daemon->replay_waits_ns > 0)
+        return 0;
+    return add_measuring(daemon, g_steal_pointer(&daemon->replay), err);
+}
+
+static int
+start_api(struct daemon *daemon, GError **err)
+{
+    const struct vg_daemon_config *config = daemon->config;
+    const struct vg_api_options options = {
+        .socket = config->socket,
+        .socket_mode = vg_daemon_config_socket_mode(config),
+        .socket_group = config->socket_group,
+        .limits = api_limits(config),
+        .backend = vg_daemon_backend_ops(daemon->backend),
+        .events = daemon->events,
+    };
+
+    daemon->api = vg_api_new(&options, err);
+    return daemon->api ? 0 : -1;
+}
+
+static int
+start(struct daemon *daemon, GError **err)
+{
+    const struct vg_store_options store = store_options(daemon);
+
+    daemon->store = vg_store_new(&store, err);
+    if (!daemon->store)
+        return -1;
+    const struct vg_node_options node = {
+        .host = daemon->host,
+        .replay = daemon->options->replay != NULL,
+        .window_ns = daemon->config->window_ns,
+        .policy = &daemon->config->policy,
+        .store = daemon->store,
+        .events = daemon->events,
+    };
+    daemon->node = vg_node_new(&node);
+    const struct vg_crew_options crew = {
+        .node = daemon->node,
+        .events = daemon->events,
+        .store = daemon->store,
+        .thread_limit_ns = daemon->config->thread_limit_ns,
+        .replay = node.replay,
+        /* Half of what the store keeps: the rest is on the way to it. */
+        .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
+    };
+    daemon->crew = vg_crew_new(&crew);
+    daemon->backend = vg_daemon_backend_new(&(struct vg_daemon_backend_parts){
+        .node = daemon->node,
+        .crew = daemon->crew,
+        .store = daemon->store,
+        .events = daemon->events,
+        .policy = &daemon->config->policy,
+    });
+    if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
+        return -1;
+    return watch(daemon, err);
+}
+
+/* Sources first, then what they fill, in the reverse order of the start. */
+static void
+end(struct daemon *daemon)
+{
+    bool all_ended = true;
+
+    if (daemon->crew)
+        vg_crew_stop(daemon->crew, &all_ended);
+    if (daemon->node)
+        vg_node_flush(daemon->node);
+    if (daemon->store && !vg_store_flush(daemon->store, FLUSH_LIMIT_NS)) {
+        vg_log_warn("not all windows could be stored");
+        daemon->failed = daemon->failed || daemon->options->until_end;
+    }
+    vg_api_free(daemon->api);
+    vg_store_free(daemon->store);
+    if (!all_ended) {
+        /* A thread that hangs in a library still uses what would be freed now. */
+        vg_log_notice("stopped");
+        _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);
+    }
+    vg_crew_free(daemon->crew);
+    vg_collector_free(daemon->replay);
+    vg_virt_event_stop();
+    vg_daemon_backend_free(daemon->backend);
+    vg_node_free(daemon->node);
+    vg_event_log_free(daemon->events);
+    sd_event_unref(daemon->loop);
+    vg_daemon_config_free(daemon->config);
+    vg_daemon_config_free(daemon->initial);
+    g_free(daemon->host);
+    g_free(daemon->vm_map_text);
+}
+
+static char *
+choose_host(const struct daemon *daemon)
+{
+    if (daemon->config->host_name[0])
+        return g_strdup(daemon->config->host_name);
+    if (!daemon->replay)
+        return vg_host_facts_name();
+    const char *recorded = vg_replay_hostname(daemon->replay);
+    return g_strdup(recorded ? recorded : "localhost");
+}
+
+static void
+block_signals(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int
+vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *take_config,
+              GError **err)
+{
+    struct daemon daemon = {.options = options, .config = take_config};
+    int status = 0;
+
+    block_signals();
+    vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + take_config->log_level));
+    daemon.events = vg_event_log_new();
+    if (options->replay) {
+        daemon.replay = open_replay(&daemon, err);
+        status = daemon.replay ? 0 : -1;
+    }
+    if (status == 0) {
+        daemon.host = choose_host(&daemon);
+        status = sd_event_new(&daemon.loop);
+        if (status < 0)
+            status = vg_error_errno(err, -status, "cannot make the main loop");
+        else
+            status = start(&daemon, err);
+    }
+    if (status == 0) {
+        vg_log_notice("ready host=\"%s\" socket=\"%s\" store=\"%s\"", daemon.host,
+                      daemon.config->socket, daemon.config->directory);
+        sd_notify(0, "READY=1");
+        status = sd_event_loop(daemon.loop);
+        if (status < 0)
+            vg_error_errno(err, -status, "the main loop ended");
+    }
+    end(&daemon);
+    if (status < 0)
+        return -1;
+    vg_log_notice("stopped");
+    if (daemon.failed)
+        return vg_error(err, VG_E_IO, "the recording could not be read and stored to its end");
+    return 0;
+}

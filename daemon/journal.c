@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/journal.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <systemd/sd-journal.h>
+
+#include "base/log.h"
+
+/* Fields of one message, with the three that each has. */
+#define FIELDS_MAX 24
+
+/* The end of a value: a blank, or the quote that closes it. */
+static const char *
+end_of_value(const char *value)
+{
+    if (*value != '"')
+        return value + strcspn(value, " ");
+    const char *quote = strchr(value + 1, '"');
+    return quote ? quote + 1 : value + strlen(value);
+}
+
+/* "key" of "key=value" at a word's start: lower case, digits and '_'. Its length, or 0. */
+static size_t
+key_length(const char *word)
+{
+    size_t length = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return word[length] == '=' ? length : 0;
+}
+
+static void
+add_fields(const char *message, GPtrArray *fields)
+{
+    const char *word = message;
+
+    while (*word && fields->len < FIELDS_MAX) {
+        size_t length = key_length(word);
+        const char *end = length > 0 ? end_of_value(word + length + 1) : word + strcspn(word, " ");
+        if (length > 0) {
+            const char *value = word + length + 1;
+            bool quoted = *value == '"' && end > value + 1 && end[-1] == '"';
+            g_autofree char *key = g_ascii_strup(word, (gssize)length);
+            g_ptr_array_add(fields,
+                            g_strdup_printf("VGPUD_%s=%.*s", key,
+                                            (int)(end - value) - (quoted ? 2 : 0), value + quoted));
+        }
+        word = end + strspn(end, " ");
+    }
+}
+
+static void
+send_journal(void *data, enum vg_log_level level, const char *tag, const char *message)
+{
+    g_autoptr(GPtrArray) fields = g_ptr_array_new_with_free_func(g_free);
+    struct iovec parts[FIELDS_MAX];
+
+    (void)data;
+    g_ptr_array_add(fields, g_strdup_printf("MESSAGE=%s: %s", tag, message));
+    g_ptr_array_add(fields, g_strdup_printf("PRIORITY=%d", (int)level));
+    g_ptr_array_add(fields, g_strdup_printf("VGPUD_PART=%s", tag));
+    add_fields(message, fields);
+    for (guint i = 0; i < fields->len; i++)
+        parts[i] = (struct iovec){fields->pdata[i], strlen(fields->pdata[i])};
+    if (sd_journal_sendv(parts, (int)fields->len) < 0)
+        fprintf(stderr, "<%d>%s: %s\n", (int)level, tag, message);
+}
+
+/* systemd tells in JOURNAL_STREAM which device and inode its stream to the journal has. */
+static bool
+stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void
+vg_journal_attach(void)
+{
+    if (stderr_is_journal())
+        vg_log_set_sink(send_journal, NULL);
+}

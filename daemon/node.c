@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/node.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "daemon/host-facts.h"
+#include "engine/engine.h"
+#include "engine/gather.h"
+#include "model/window-sum.h"
+
+#define VG_LOG_TAG "engine"
+
+/* A replay makes thousands of windows in a second; nobody looks at so many views. */
+#define PUBLISH_PAUSE_NS (50 * VG_NS_PER_MS)
+
+/* Memory of this host is looked up so often. */
+#define FACTS_PAUSE_NS (10 * VG_NS_PER_S)
+
+struct vg_node {
+    char *host;
+    bool replay;
+    bool replay_ended;
+    int64_t window_ns;
+    char boot_id[VG_UUID_LEN];
+    int64_t started_ns;   /* epoch */
+    int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
+    vg_store *store;
+    vg_event_log *events;
+    vg_engine *engine;
+    vg_gather *gather;
+    vg_inventory *inventory; /* what libvirt said last; NULL: nothing */
+    vg_inventory *facts;     /* what this host shows without libvirt */
+    int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
+    int32_t cpus;            /* of the recorded host, seen at work */
+    char *note;              /* for the snapshot */
+    struct vg_window totals;
+    struct vg_gathered newest; /* window.vms NULL: none yet */
+    int64_t stored_ns;         /* epoch, end of the newest window that the store got */
+    bool unpublished;
+    int64_t published_at_ns; /* CLOCK_MONOTONIC */
+    uint64_t seq;
+    pthread_mutex_t lock; /* of view */
+    vg_view *view;
+};
+
+static void publish(vg_node *node);
+
+vg_node *
+vg_node_new(const struct vg_node_options *options)
+{
+    vg_node *node = g_new0(vg_node, 1);
+    g_autofree char *uuid = g_uuid_string_random();
+
+    node->host = g_strdup(options->host);
+    node->replay = options->replay;
+    node->window_ns = options->window_ns;
+    g_strlcpy(node->boot_id, uuid, sizeof(node->boot_id));
+    node->started_ns = vg_clock_realtime_ns();
+    node->closed_at_ns = vg_clock_monotonic_ns();
+    node->store = options->store;
+    node->events = options->events;
+    node->engine =
+        vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
+    node->gather = vg_gather_new(options->window_ns);
+    node->stored_ns = INT64_MIN;
+    vg_window_init(&node->totals, false);
+    pthread_mutex_init(&node->lock, NULL);
+    publish(node);
+    return node;
+}
+
+void
+vg_node_free(vg_node *node)
+{
+    if (!node)
+        return;
+    vg_view_unref(node->view);
+    vg_window_clear(&node->totals);
+    vg_window_clear(&node->newest.window);
+    vg_engine_free(node->engine);
+    vg_gather_free(node->gather);
+    vg_inventory_free(node->inventory);
+    vg_inventory_free(node->facts);
+    pthread_mutex_destroy(&node->lock);
+    g_free(node->note);
+    g_free(node->host);
+    g_free(node);
+}
+
+unsigned int
+vg_node_add_source(vg_node *node)
+{
+    return vg_gather_add_source(node->gather);
+}
+
+void
+vg_node_set_alive(vg_node *node, unsigned int source, bool alive)
+{
+    vg_gather_set_alive(node->gather, source, alive);
+}
+
+void
+vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy)
+{
+    vg_engine_set_config(node->engine, policy);
+}
+
+int64_t
+vg_node_age_ns(const vg_node *node)
+{
+    return vg_clock_monotonic_ns() - node->closed_at_ns;
+}
+
+bool
+vg_node_replay_ended(const vg_node *node)
+{
+    return node->replay_ended;
+}
+
+bool
+vg_node_has_inventory(const vg_node *node)
+{
+    return node->inventory != NULL;
+}
+
+vg_view *
+vg_node_view(vg_node *node)
+{
+    VG_LOCK_SCOPE(&node->lock);
+    return vg_view_ref(node->view);
+}
+
+/* ---- publishing ---- */
+
+/* The inventory to show: libvirt's, completed by what the host itself shows. */
+static vg_inventory *
+show_inventory(vg_node *node)
+{
+    vg_inventory *shown = node->inventory ? vg_record_copy(&vg_inventory_record, node->inventory)
+                                          : vg_inventory_new(node->host);
+
+    g_free(shown->host);
+    shown->host = g_strdup(node->host);
+    if (node->replay) {
+        shown->cpus = node->cpus;
+        return shown;
+    }
+    int64_t now = vg_clock_monotonic_ns();
+    if (!node->facts || now - node->facts_at_ns >= FACTS_PAUSE_NS) {
+        vg_inventory_free(node->facts);
+        node->facts = vg_inventory_new(node->host);
+        vg_host_facts_read(node->facts);
+        node->facts_at_ns = now;
+    }
+    if (shown->cpus == 0)
+        shown->cpus = node->facts->cpus;
+    if (shown->memory_bytes == 0)
+        shown->memory_bytes = node->facts->memory_bytes;
+    shown->memory_free_bytes = node->facts->memory_free_bytes;
+    return shown;
+}
+
+/* One whose descriptions contradict each other is made without them. */
+static vg_snapshot *
+make_snapshot(vg_node *node, const vg_inventory *inventory)
+{
+    const struct vg_engine_part part = {
+        .source = node->replay ? VG_SOURCE_TRACE : VG_SOURCE_LIVE,
+        .note = node->note,
+        .clock_offset_ns = node->newest.clock_offset_ns,
+        .unmeasured = "libvirt knows it, but nothing of it is measured",
+    };
+    g_autoptr(vg_snapshot) description = vg_snapshot_new(part.source);
+    struct vg_snap_host *host = vg_snapshot_add_host(description, node->host);
+    const struct vg_snap_host *const hosts[] = {host};
+    g_autoptr(GError) error = NULL;
+
+    vg_inventory_describe(inventory, host);
+    vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
+    if (snapshot)
+        return snapshot;
+    vg_log_warn_limited("the inventory is left out of the snapshot reason=\"%s\"", error->message);
+    g_clear_error(&error);
+    g_autoptr(vg_snapshot) plain = vg_snapshot_new(part.source);
+    const struct vg_snap_host *const bare[] = {vg_snapshot_add_host(plain, node->host)};
+    snapshot = vg_engine_snapshot(node->engine, &part, bare, 1, &error);
+    if (!snapshot)
+        vg_bug("no snapshot can be made: %s", error->message);
+    return snapshot;
+}
+
+static vg_view *
+make_view(vg_node *node)
+{
+    vg_view *view = vg_view_new();
+    struct vg_gather_stats stats;
+
+    vg_gather_read_stats(node->gather, &stats);
+    view->seq = ++node->seq;
+    view->boot_id = node->boot_id;
+    view->replay = node->replay;
+    view->replay_ended = node->replay_ended;
+    view->made_ns = vg_clock_realtime_ns();
+    view->started_ns = node->started_ns;
+    view->window_ns = node->window_ns;
+    view->windows = stats.windows;
+    view->late = stats.late;
+    view->duplicates = stats.duplicates;
+    view->inventory = show_inventory(node);
+    view->snapshot = make_snapshot(node, view->inventory);
+    vg_window_copy(&view->totals, &node->totals);
+    if (node->newest.window.vms) {
+        const struct vg_provenance *provenance = &node->newest.provenance;
+        view->source = g_strdup(provenance->source);
+        view->confidence = provenance->confidence;
+        view->waits_split = provenance->waits_split;
+        view->aggressors_known = provenance->aggressors_known;
+        view->collector_cost_ns = provenance->cost_ns;
+        view->clock_offset_ns = node->newest.clock_offset_ns;
+        vg_window_copy(&view->newest, &node->newest.window);
+    } else {
+        vg_window_init(&view->newest, false);
+    }
+    return view;
+}
+
+static void
+tell_view(vg_node *node, const vg_view *view)
+{
+    json_object *data = json_object_new_object();
+
+    vg_json_add_int64(data, "view", (int64_t)view->seq);
+    vg_json_add_int64(data, "windows", (int64_t)view->windows);
+    vg_json_add_int64(data, "end_ns", view->newest.end_ns + view->clock_offset_ns);
+    vg_json_add_int64(data, "vms", view->newest.vms->len);
+    vg_event_log_add(node->events, "window", data);
+}
+
+static void
+publish(vg_node *node)
+{
+    vg_view *view = make_view(node), *old;
+
+    pthread_mutex_lock(&node->lock);
+    old = node->view;
+    node->view = view;
+    pthread_mutex_unlock(&node->lock);
+    if (old && old->windows != view->windows)
+        tell_view(node, view);
+    vg_view_unref(old);
+    node->unpublished = false;
+    node->published_at_ns = vg_clock_monotonic_ns();
+}
+
+static void
+publish_if_due(vg_node *node)
+{
+    if (node->unpublished &&
+        (!node->replay || vg_clock_monotonic_ns() - node->published_at_ns >= PUBLISH_PAUSE_NS))
+        publish(node);
+}
+
+/* ---- windows ---- */
+
+static void
+tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int64_t pid,
+        const char *source)
+{
+    json_object *data = json_object_new_object();
+
+    vg_json_add_string(data, "what", what);
+    vg_json_add_string(data, "name", name);
+    vg_json_add_string(data, "uuid", uuid && uuid[0] ? uuid : NULL);
+    if (pid > 0)
+        vg_json_add_int64(data, "pid", pid);
+    vg_json_add_string(data, "source", source);
+    vg_event_log_add(node->events, "vm", data);
+}
+
+/* Tells of the VMs that one window has and the other does not; only counts them if what is NULL. */
+static unsigned int
+tell_difference(vg_node *node, const struct vg_window *these, const struct vg_window *those,
+                const char *what)
+{
+    unsigned int n = 0;
+
+    for (guint i = 0; these->vms && i < these->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(these->vms, struct vg_vm_sample, i);
+        if (those->vms && vg_window_vm(those, vm->id))
+            continue;
+        n++;
+        if (what)
+            tell_vm(node, what, vm->name, vm->uuid, vm->pid, "collector");
+    }
+    return n;
+}
+
+/* The offset to the epoch is measured with each window: it jitters by nanoseconds, and the clock is
+ * slewed. A window that so begins before the end of the one before would replace that in the store;
+ * one that ends before it, after the clock was set back, is to do so. */
+static void
+store_window(vg_node *node, const struct vg_gathered *gathered)
+{
+    struct vg_window window = gathered->window;
+    int64_t offset_ns = gathered->clock_offset_ns;
+    int64_t end_ns = window.end_ns + offset_ns;
+
+    if (end_ns > node->stored_ns && window.begin_ns + offset_ns < node->stored_ns)
+        window.begin_ns = node->stored_ns - offset_ns;
+    vg_store_put_window(node->store, gathered->provenance.source, &window, offset_ns);
+    node->stored_ns = end_ns;
+}
+
+/* What libvirt knows and the collector does not: who it is. */
+static void
+name_vms(const vg_node *node, struct vg_window *window)
+{
+    for (guint i = 0; node->inventory && i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (vm->uuid[0])
+            continue;
+        const struct vg_inv_vm *known = vg_inventory_find(node->inventory, NULL, vm->pid, vm->name);
+        if (!known)
+            continue;
+        g_strlcpy(vm->name, known->name, sizeof(vm->name));
+        if (known->uuid)
+            g_strlcpy(vm->uuid, known->uuid, sizeof(vm->uuid));
+    }
+}
+
+static void
+take_window(vg_node *node, struct vg_gathered *take_gathered)
+{
+    struct vg_window *window = &take_gathered->window;
+    struct vg_window before = node->newest.window;
+
+    name_vms(node, window);
+    vg_engine_step(node->engine, window, node->host);
+    vg_window_add(&node->totals, window);
+    if (!node->replay)
+        vg_window_keep_only(&node->totals, window);
+    store_window(node, take_gathered);
+    node->newest = *take_gathered;
+    node->closed_at_ns = vg_clock_monotonic_ns();
+    node->unpublished = true;
+    /* Who hears of a VM can look at it. */
+    if (tell_difference(node, window, &before, NULL) +
+        tell_difference(node, &before, window, NULL)) {
+        publish(node);
+        tell_difference(node, &before, window, "gone");
+        tell_difference(node, window, &before, "seen");
+    }
+    vg_window_clear(&before);
+}
+
+static void
+take_complete(vg_node *node, int64_t now_ns)
+{
+    struct vg_gathered gathered;
+
+    while (vg_gather_next(node->gather, now_ns, &gathered))
+        take_window(node, &gathered);
+}
+
+/* The clock of the windows: the recording's stands still where nobody reads on. */
+static int64_t
+now_of_windows(const vg_node *node)
+{
+    return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
+}
+
+static void
+take_end(vg_node *node, const struct vg_report *report)
+{
+    json_object *data = json_object_new_object();
+
+    node->replay_ended = true;
+    if (report->text) {
+        vg_log_warn("replay ended problems=\"%s\"", report->text);
+        g_free(node->note);
+        node->note =
+            g_strdup_printf("host '%s': %s, its figures may be too low", node->host, report->text);
+    }
+    take_complete(node, INT64_MAX);
+    publish(node);
+    vg_json_add_string(data, "problems", report->text);
+    vg_event_log_add(node->events, "replay-end", data);
+}
+
+void
+vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
+{
+    g_autoptr(vg_report) report = take_report;
+
+    node->cpus = MAX(node->cpus, report->cpus);
+    switch (report->kind) {
+    case VG_REPORT_WINDOW:
+        vg_gather_put(node->gather, source, &report->window, &report->provenance,
+                      report->clock_offset_ns);
+        take_complete(node, now_of_windows(node));
+        break;
+    case VG_REPORT_INVENTORY:
+        vg_inventory_free(node->inventory);
+        node->inventory = g_steal_pointer(&report->inventory);
+        node->unpublished = true;
+        break;
+    case VG_REPORT_LIFECYCLE:
+        tell_vm(node, report->text, report->vm, report->uuid, 0, report->collector);
+        break;
+    case VG_REPORT_END:
+        take_end(node, report);
+        break;
+    case VG_REPORT_STATUS:
+    case VG_REPORT_KIND_MAX:
+        break;
+    }
+    publish_if_due(node);
+}
+
+void
+vg_node_tick(vg_node *node)
+{
+    take_complete(node, now_of_windows(node));
+    publish_if_due(node);
+}
+
+void
+vg_node_flush(vg_node *node)
+{
+    take_complete(node, INT64_MAX);
+    if (node->unpublished)
+        publish(node);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/supervise.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "supervise"
+
+/* Reports that wait at most. A live collector makes one in a window; of a replay the queue adds to
+ * what waits for the disk. */
+#define QUEUE_MAX        256
+#define REPLAY_QUEUE_MAX 2
+
+/* How often a replay that waits for the disk looks. */
+#define BACKLOG_PAUSE VG_NS_PER_MS
+
+/* How long a thread may take to end. */
+#define STOP_LIMIT_NS (5 * VG_NS_PER_S)
+#define STOP_PAUSE_US 2000
+
+struct member {
+    vg_crew *crew;
+    vg_collector *collector;
+    vg_thread *thread; /* the main thread's view of it */
+    vg_thread *self;   /* its own */
+    char *part;        /* "collector:procfs" */
+    unsigned int source;
+    enum vg_collector_state state;
+    char *text; /* why, or NULL */
+    bool hangs;
+    bool optional;
+    bool has_worked;
+};
+
+struct vg_crew {
+    struct vg_crew_options options;
+    vg_queue *queues[VG_CREW_QUEUES];
+    pthread_mutex_t lock; /* of members, and of state, text and hangs of each */
+    GPtrArray *members;
+};
+
+static void
+free_report(void *report)
+{
+    vg_report_free(report);
+}
+
+vg_crew *
+vg_crew_new(const struct vg_crew_options *options)
+{
+    vg_crew *crew = g_new0(vg_crew, 1);
+
+    crew->options = *options;
+    crew->queues[VG_CREW_WINDOWS] =
+        vg_queue_new(options->replay ? REPLAY_QUEUE_MAX : QUEUE_MAX,
+                     options->replay ? VG_QUEUE_BLOCK : VG_QUEUE_DROP, free_report);
+    crew->queues[VG_CREW_CONTROL] = vg_queue_new(QUEUE_MAX, VG_QUEUE_BLOCK, free_report);
+    crew->members = g_ptr_array_new();
+    pthread_mutex_init(&crew->lock, NULL);
+    return crew;
+}
+
+static void
+free_member(struct member *member)
+{
+    vg_thread_free(member->thread);
+    vg_collector_free(member->collector);
+    g_free(member->part);
+    g_free(member->text);
+    g_free(member);
+}
+
+void
+vg_crew_free(vg_crew *crew)
+{
+    if (!crew)
+        return;
+    for (guint i = 0; i < crew->members->len; i++)
+        free_member(crew->members->pdata[i]);
+    g_ptr_array_unref(crew->members);
+    for (int i = 0; i < VG_CREW_QUEUES; i++)
+        vg_queue_free(crew->queues[i]);
+    pthread_mutex_destroy(&crew->lock);
+    g_free(crew);
+}
+
+/* ---- on the collectors' threads ---- */
+
+/* Who reads a recording as fast as he can waits for the disk. */
+static void
+wait_for_store(struct member *member)
+{
+    while (vg_store_backlog(member->crew->options.store) > member->crew->options.backlog_max) {
+        if (!vg_thread_sleep_until(member->self, vg_clock_monotonic_ns() + BACKLOG_PAUSE))
+            return;
+    }
+}
+
+static void
+put_report(void *data, struct vg_report *take_report)
+{
+    struct member *member = data;
+    vg_crew *crew = member->crew;
+
+    if (take_report->kind != VG_REPORT_WINDOW) {
+        /* Behind the windows of a replay, which it may be the end of. */
+        vg_queue_put(crew->queues[crew->options.replay ? VG_CREW_WINDOWS : VG_CREW_CONTROL],
+                     take_report);
+        return;
+    }
+    if (crew->options.replay)
+        wait_for_store(member);
+    vg_queue_put(crew->queues[VG_CREW_WINDOWS], take_report);
+}
+
+static void
+run_member(vg_thread *self, void *arg)
+{
+    struct member *member = arg;
+    const struct vg_report_sink sink = {.put = put_report, .data = member};
+
+    member->self = self;
+    member->collector->ops->run(member->collector, self, &sink);
+}
+
+static void
+wake_member(void *arg)
+{
+    struct member *member = arg;
+
+    if (member->collector->ops->wake)
+        member->collector->ops->wake(member->collector);
+}
+
+/* ---- on the main thread ---- */
+
+int
+vg_crew_add(vg_crew *crew, vg_collector *take_collector, bool optional, GError **err)
+{
+    struct member *member = g_new0(struct member, 1);
+    const struct vg_collector_ops *ops = take_collector->ops;
+    g_autofree char *name = g_strdup_printf("col-%s", ops->name);
+
+    member->crew = crew;
+    member->collector = take_collector;
+    member->optional = optional;
+    member->part = g_strdup_printf("collector:%s", ops->name);
+    if (ops->measures_windows)
+        member->source = vg_node_add_source(crew->options.node);
+    vg_thread *thread = vg_thread_new(name, run_member, wake_member, member, err);
+    if (!thread) {
+        free_member(member);
+        return -1;
+    }
+    VG_LOCK_SCOPE(&crew->lock);
+    member->thread = thread;
+    g_ptr_array_add(crew->members, member);
+    return 0;
+}
+
+void
+vg_crew_set_thread_limit(vg_crew *crew, int64_t thread_limit_ns)
+{
+    crew->options.thread_limit_ns = thread_limit_ns;
+}
+
+void
+vg_crew_stop(vg_crew *crew, bool *ret_all_ended)
+{
+    int64_t until = vg_clock_monotonic_ns() + STOP_LIMIT_NS;
+
+    *ret_all_ended = true;
+    for (guint i = 0; i < crew->members->len; i++)
+        vg_thread_stop(((struct member *)crew->members->pdata[i])->thread);
+    for (guint i = 0; i < crew->members->len; i++) {
+        struct member *member = crew->members->pdata[i];
+        /* What waits for room gets it. */
+        while (!vg_thread_ended(member->thread) && vg_clock_monotonic_ns() < until) {
+            for (int queue = 0; queue < VG_CREW_QUEUES; queue++)
+                vg_crew_take(crew, queue, QUEUE_MAX);
+            g_usleep(STOP_PAUSE_US);
+        }
+        if (vg_thread_ended(member->thread)) {
+            vg_thread_join(member->thread);
+            continue;
+        }
+        vg_log_warn("thread does not end, leaving it thread=%s", vg_thread_name(member->thread));
+        *ret_all_ended = false;
+    }
+    for (int queue = 0; queue < VG_CREW_QUEUES; queue++) {
+        vg_queue_close(crew->queues[queue]);
+        while (vg_crew_take(crew, queue, QUEUE_MAX))
+            continue;
+    }
+}
+
+int
+vg_crew_fd(const vg_crew *crew, enum vg_crew_queue queue)
+{
+    return vg_queue_fd(crew->queues[queue]);
+}
+
+static bool
+gives_windows(const struct member *member)
+{
+    return !member->hangs && member->state != VG_COLLECTOR_FAILED &&
+           member->state != VG_COLLECTOR_ENDED;
+}
+
+static const char *
+state_name(const struct member *member)
+{
+    return member->hangs ? "failed" : vg_collector_state_names[member->state];
+}
+
+/* The caller frees it; NULL: there is nothing to say. */
+static char *
+reason_of(const struct member *member)
+{
+    if (!member->hangs)
+        return g_strdup(member->text);
+    return g_strdup_printf("thread '%s' shows no sign of life; what it waits for does not answer",
+                           vg_thread_name(member->thread));
+}
+
+static void
+tell_state(const struct member *member)
+{
+    bool bad = member->hangs || member->state == VG_COLLECTOR_FAILED ||
+               member->state == VG_COLLECTOR_DEGRADED;
+    g_autofree char *reason = reason_of(member);
+    json_object *data = json_object_new_object();
+
+    vg_json_add_string(data, "part", member->part);
+    vg_json_add_string(data, "state", state_name(member));
+    vg_json_add_string(data, "reason", reason);
+    vg_event_log_add(member->crew->options.events, "collector", data);
+    vg_log(bad ? VG_LOG_WARN : VG_LOG_NOTICE, VG_LOG_TAG, "collector is %s name=%s reason=\"%s\"",
+           state_name(member), member->collector->ops->name, reason ? reason : "");
+    if (member->collector->ops->measures_windows)
+        vg_node_set_alive(member->crew->options.node, member->source, gives_windows(member));
+}
+
+static struct member *
+find_member(const vg_crew *crew, const char *collector)
+{
+    for (guint i = 0; i < crew->members->len; i++) {
+        struct member *member = crew->members->pdata[i];
+        if (strcmp(member->collector->ops->name, collector) == 0)
+            return member;
+    }
+    return NULL;
+}
+
+bool
+vg_crew_has_failed(const vg_crew *crew, const char *name)
+{
+    const struct member *member = find_member(crew, name);
+
+    return member && member->state == VG_COLLECTOR_FAILED;
+}
+
+static void
+take_status(vg_crew *crew, struct member *member, struct vg_report *report)
+{
+    pthread_mutex_lock(&crew->lock);
+    member->state = report->state;
+    member->has_worked = member->has_worked || report->state == VG_COLLECTOR_OK ||
+                         report->state == VG_COLLECTOR_DEGRADED;
+    g_free(member->text);
+    member->text = g_steal_pointer(&report->text);
+    pthread_mutex_unlock(&crew->lock);
+    tell_state(member);
+    vg_report_free(report);
+}
+
+bool
+vg_crew_take(vg_crew *crew, enum vg_crew_queue queue, unsigned int most)
+{
+    struct vg_report *report;
+    unsigned int n = 0;
+
+    while (n < most && (report = vg_queue_get(crew->queues[queue], 0))) {
+        struct member *member = find_member(crew, report->collector);
+        n++;
+        if (!member)
+            vg_report_free(report);
+        else if (report->kind == VG_REPORT_STATUS)
+            take_status(crew, member, report);
+        else
+            vg_node_take(crew->options.node, member->source, report);
+    }
+    return n > 0;
+}
+
+void
+vg_crew_watch(vg_crew *crew)
+{
+    for (guint i = 0; i < crew->members->len; i++) {
+        struct member *member = crew->members->pdata[i];
+        bool hangs = vg_thread_silence_ns(member->thread) > crew->options.thread_limit_ns;
+        if (hangs == member->hangs)
+            continue;
+        pthread_mutex_lock(&crew->lock);
+        member->hangs = hangs;
+        pthread_mutex_unlock(&crew->lock);
+        tell_state(member);
+    }
+}
+
+void
+vg_crew_status(vg_crew *crew, GPtrArray *parts)
+{
+    VG_LOCK_SCOPE(&crew->lock);
+    for (guint i = 0; i < crew->members->len; i++) {
+        const struct member *member = crew->members->pdata[i];
+        bool works = member->state == VG_COLLECTOR_OK || member->state == VG_COLLECTOR_DEGRADED ||
+                     member->state == VG_COLLECTOR_ENDED;
+        bool ready = !member->hangs && (works || (member->optional && !member->has_worked));
+        g_ptr_array_add(
+            parts, vg_part_status_new(member->part, state_name(member), ready, reason_of(member)));
+    }
+}
+
+void
+vg_crew_read_stats(vg_crew *crew, struct vg_queue_stats *ret)
+{
+    struct vg_queue_stats control;
+
+    vg_queue_read_stats(crew->queues[VG_CREW_WINDOWS], ret);
+    vg_queue_read_stats(crew->queues[VG_CREW_CONTROL], &control);
+    ret->length += control.length;
+    ret->high_water = MAX(ret->high_water, control.high_water);
+    ret->dropped += control.dropped;
+}

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuctl against a running vgpud, and against what is none."""
+import csv
+import io
+import json
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+import vgpuctl
+import yaml
+from vgpud import LTTNG, ROOT, VM_MAP, Daemon
+
+NODE = os.path.join(ROOT, "data", "demo", "node.xml")
+UUID = "7d0c1a5e-5f0b-4c0e-9a39-0a6f3d1e0001"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("online"), "--speed", "max", "--vm-map", VM_MAP, "--host",
+                "demo-host", replay=LTTNG, config=f"[libvirt]\nuri=test://{NODE}\n") as running:
+        yield running.replayed()
+
+
+def run(daemon, *args, code=0, env=None):
+    where = {"VGPUCTL_SOCKET": daemon.socket} if daemon else {}
+    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **where, **(env or {})})
+    assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
+    assert code == 0 or done.stdout == ""
+    return done
+
+
+def doc(daemon, *args):
+    return json.loads(run(daemon, *args, "-o", "json").stdout)
+
+
+def test_vm_list_is_that_of_the_api_in_every_format(daemon):
+    items = daemon.get("/v1/vms")["items"]
+    assert [vm["name"] for vm in items] == ["vm-busy", "vm-duty", "vm-idle"]
+    assert doc(daemon, "vm", "list") == items
+    assert yaml.safe_load(run(daemon, "vm", "list", "-o", "yaml").stdout) == items
+    rows = list(csv.DictReader(io.StringIO(run(daemon, "vm", "list", "-o", "csv").stdout)))
+    assert [row["name"] for row in rows] == ["vm-busy", "vm-duty", "vm-idle"]
+    assert rows[0]["uuid"] == UUID and rows[0]["culprit"] == "vm-duty"
+    table = run(daemon, "vm", "list").stdout
+    assert "LOST MOST TO" in table and "UUID" not in table
+    assert UUID in run(daemon, "vm", "list", "-o", "wide").stdout
+
+
+def test_vm_list_sorts_and_filters(daemon):
+    assert [vm["name"] for vm in doc(daemon, "vm", "list", "--sort", "cpu")][-1] == "vm-idle"
+    assert [vm["name"] for vm in doc(daemon, "vm", "list", "--class", "idle")] == ["vm-idle"]
+    assert doc(daemon, "vm", "list", "--class", "gpu") == []
+    assert run(daemon, "vm", "list", "--class", "gpu").stdout == "no VM is of this class\n"
+
+
+def test_vm_show_by_name_and_uuid(daemon):
+    by_name, by_uuid = doc(daemon, "vm", "show", "vm-busy"), doc(daemon, "vm", "show", UUID.upper())
+    assert by_name == by_uuid
+    assert by_name["domain"]["state"] == "running"
+    assert by_name["domain"]["memory_bytes"] == 80 * 2**20
+    table = run(daemon, "vm", "show", "vm-busy").stdout
+    assert "142" in table and "Who took its CPU time" in table and "vm-duty" in table
+
+
+def test_vm_history(daemon):
+    rows = doc(daemon, "vm", "history", "vm-busy", "--step", "raw")["items"]
+    assert len(rows) == 7
+    assert sum(row["run_ns"] for row in rows) == doc(daemon, "vm", "show", UUID)["run_ns"]
+    table = run(daemon, "vm", "history", UUID, "--since", "-3s", "--step", "raw").stdout
+    assert "2026-11-20T" in table and table.count("vm-duty") in (3, 4)
+    assert "nothing is stored" in run(daemon, "vm", "history", UUID, "--since",
+                                      "2020-01-01T00:00:00Z", "--until", "2020-01-02T00:00:00Z",
+                                      "--step", "1h").stdout
+
+
+def test_host(daemon):
+    host = doc(daemon, "host", "show")
+    assert host["name"] == "demo-host" and host["vms"] == 3
+    assert doc(daemon, "host", "list")[0]["name"] == "demo-host"
+    assert doc(daemon, "host", "show", "demo-host")["name"] == "demo-host"
+    assert "'other'" in run(daemon, "host", "show", "other", code=3).stderr
+    text = run(daemon, "host", "show").stdout
+    assert "collector:replay" in text and "collector:libvirt" in text
+
+
+def test_preemptions(daemon):
+    items = doc(daemon, "preemptions")
+    assert items == daemon.get("/v1/preemptions")["items"]
+    assert {item["victim"]["name"] for item in doc(daemon, "preemptions", "vm-duty")} == {"vm-duty"}
+    assert "vm-busy" in run(daemon, "preemptions").stdout
+
+
+def test_plans(daemon):
+    plan = doc(daemon, "placement", "--dry-run")
+    assert plan["verdict"] == "infeasible"
+    assert [p["id"] for p in doc(daemon, "plan", "list")] == [plan["id"]]
+    assert doc(daemon, "plan", "show", plan["id"])["id"] == plan["id"]
+    assert plan["id"] in run(daemon, "plan", "show", plan["id"]).stdout
+    assert "there is no other host" in run(daemon, "placement", "--dry-run").stdout
+    paper = doc(daemon, "placement", "--dry-run", "--rule", "paper-threshold")
+    assert paper["rule"] == "paper-threshold" and paper["id"] != plan["id"]
+    assert run(daemon, "plan", "show", "plan-0000000000000000", code=3).stderr
+
+
+def test_snapshot_and_explain(daemon, tmp_path):
+    snapshot = json.loads(run(daemon, "snapshot").stdout)
+    assert snapshot["hosts"][0]["vms"][0]["memory_bytes"] == 80 * 2**20
+    path = tmp_path / "host.json"
+    path.write_text(json.dumps(snapshot))
+    example = os.path.join(ROOT, "data", "demo", "gpu-host.snapshot.json")
+    plan = json.loads(run(None, "placement", "--dry-run", "--state", str(path), "--state", example,
+                          "-o", "json").stdout)
+    assert plan["verdict"] == "changes"
+    assert doc(daemon, "explain", "vm-busy")["vm"] == "vm-busy"
+    assert doc(daemon, "placement", "--explain", "vm-busy")["vm"] == "vm-busy"
+    assert "'nobody'" in run(daemon, "explain", "nobody", code=3).stderr
+
+
+def test_events_after_the_first(daemon):
+    boot = daemon.get("/v1/host")["daemon"]["boot_id"]
+    lines = run(daemon, "events", "--after", f"{boot}-0", "-n", "3", "-o", "json").stdout
+    assert [json.loads(line)["seq"] for line in lines.splitlines()] == [1, 2, 3]
+    text = run(daemon, "events", "--after", f"{boot}-0", "--types", "vm", "-n", "3").stdout
+    assert "what=seen name=vm-busy" in text
+
+
+@pytest.mark.parametrize("command", [["vm", "list"], ["top"], ["preemptions"], ["host", "list"]])
+def test_watch_looks_again(daemon, command):
+    once = run(daemon, *command, "-n", "1", *([] if command == ["top"] else ["--watch=0.1"])).stdout
+    thrice = run(daemon, *command, "--watch=0.1", "-n", "3").stdout
+    assert thrice == once * 3 and "\033" not in thrice
+
+
+ONLINE = [["vm", "list"], ["vm", "show", "a"], ["vm", "history", "a"], ["host", "show"],
+          ["preemptions"], ["top"], ["events"], ["plan", "list"], ["plan", "show", "a"],
+          ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"]]
+
+
+@pytest.mark.parametrize("command", ONLINE, ids=" ".join)
+def test_a_daemon_that_is_not_there_is_7_and_says_what_to_do(tmp_path, command):
+    missing = str(tmp_path / "no.sock")
+    err = run(None, *command, "--socket", missing, code=7).stderr
+    assert missing in err and "is vgpud running" in err and "VGPUCTL_SOCKET" in err
+
+
+def test_a_socket_without_a_listener(tmp_path):
+    path = str(tmp_path / "dead")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(path)
+    assert "refused" in run(None, "vm", "list", "--socket", path, code=7).stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+def test_no_permission_says_who_has_it(daemon):
+    os.chmod(daemon.socket, 0o600)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                           vgpuctl.program(), "vm", "list", "--socket", daemon.socket],
+                          capture_output=True, text=True, timeout=60)
+    os.chmod(daemon.socket, 0o660)
+    assert done.returncode == 7 and "group" in done.stderr and daemon.socket in done.stderr
+
+
+ANSWERS = {
+    "not-http": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "nothing": b"",
+    "not-json": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+    "cut": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\nConnection: close\r\n\r\n{\"items\": [",
+    "no-items": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+    "no-problem": b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    "deep": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"[" * 5000,
+}
+
+
+@pytest.mark.parametrize("answer", sorted(ANSWERS))
+def test_whoever_else_listens_there_is_an_error(tmp_path, answer):
+    path = str(tmp_path / "odd")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(4)
+
+        def serve():
+            connection, _ = server.accept()
+            connection.recv(65536)
+            connection.sendall(ANSWERS[answer])
+            connection.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        done = subprocess.run([vgpuctl.program(), "vm", "list", "--socket", path],
+                              capture_output=True, text=True, timeout=60)
+        thread.join(10)
+    assert done.returncode in (1, 7) and done.stdout == "" and done.stderr.startswith("vgpuctl: ")

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration of vgpud: what is wrong with a file is told, files add up, dumps read back."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+import vgpuctl
+
+CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configs")
+NOBODY = 65534
+
+# File of CONFIGS: what the message must say, besides the file's name.
+BROKEN = {
+    "bad-escape": ["[daemon]", "host_name", "cannot be interpreted"],
+    "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],
+    "days-get-less": ["[store]", "raw_days", "minute_days", "31, 30, 400", "outlive"],
+    "directory-relative": ["[store]", "directory", "'vgpud'", "absolute"],
+    "endless": ["[libvirt]", "poll", "'inf'", "duration like 30s"],
+    "fraction": ["[api]", "streams", "'1.5'", "whole number"],
+    "key-of-another-group": ["[daemon]", "unknown key 'socket'"],
+    "leave-above-enter": ["[score]", "cpu_leave", "cpu_enter", "0.4", "0.3"],
+    "mode-in-letters": ["[api]", "socket_mode", "'rw--'", "octal", "0660"],
+    "mode-too-large": ["[api]", "socket_mode", "'1777'", "octal"],
+    "no-equals-sign": ["log_level info", "not a key-value pair"],
+    "no-group": ["does not start with a group"],
+    "no-number": ["[api]", "connections", "'many'", "whole number"],
+    "number-too-large": ["[api]", "body_max", "99999999999999999999", "256 to 16777216"],
+    "number-too-small": ["[api]", "connections", "'3'", "4 to 4096"],
+    "number-with-a-unit": ["[store]", "raw_days", "'2 days'", "whole number"],
+    "socket-empty": ["[api]", "socket", "''", "1 to 107 bytes"],
+    "socket-relative": ["[api]", "socket", "'run/vgpud.sock'", "absolute"],
+    "socket-too-long": ["[api]", "socket", "1 to 107 bytes"],
+    "translated-key": ["[daemon]", "unknown key 'host_name[de]'"],
+    "unknown-group": ["unknown group [dameon]"],
+    "unknown-key": ["[store]", "unknown key 'raw_day'"],
+    "unknown-level": ["[daemon]", "log_level", "'warning'", "err, warn, notice, info, debug"],
+    "unknown-rule": ["[policy]", "rule", "'fastest'", "complement, paper-threshold"],
+    "unknown-unit": ["[daemon]", "window", "'1sec'", "duration like 30s"],
+    "window-too-short": ["[daemon]", "window", "'99ms'", "0.1s to 60s"],
+    "word-in-capitals": ["[libvirt]", "use", "'Yes'", "auto, yes, no"],
+}
+
+
+def program():
+    """$VGPUD, or the vgpud beside the vgpuctl under test."""
+    return os.environ.get("VGPUD") or os.path.join(os.path.dirname(vgpuctl.program()), "vgpud")
+
+
+def run(*args, code=0, **options):
+    done = subprocess.run([program(), *map(str, args)], capture_output=True, text=True,
+                          timeout=vgpuctl.TIMEOUT_S, **options)
+    assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
+    return done
+
+
+def refused(path, **options):
+    """What --check-config says is wrong with the file."""
+    done = run("--check-config", "-c", path, code=1, **options)
+    assert done.stdout == ""
+    assert done.stderr.startswith("vgpud: ") and done.stderr.count("\n") == 1, done.stderr
+    assert str(path) in done.stderr
+    return done.stderr
+
+
+def dump(path):
+    """{"group.key": value} that is in force."""
+    values, group = {}, None
+    for line in run("--dump-config", "-c", path).stdout.splitlines():
+        if line.startswith("["):
+            group = line[1:-1]
+        elif line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            values[f"{group}.{key}"] = value
+    return values
+
+
+@pytest.fixture
+def conf(tmp_path):
+    """Writes vgpud.conf and files of conf.d; returns the path of the first."""
+    def write(text, **more):
+        (tmp_path / "vgpud.conf").write_text(text)
+        for name, content in more.items():
+            (tmp_path / "conf.d").mkdir(exist_ok=True)
+            (tmp_path / "conf.d" / f"{name}.conf").write_text(content)
+        return tmp_path / "vgpud.conf"
+    return write
+
+
+# ---- broken files ----
+
+def test_every_broken_file_has_a_case():
+    assert {f"{name}.conf" for name in BROKEN} == set(os.listdir(CONFIGS))
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_broken_file_is_refused_with_file_group_key_and_reason(name):
+    message = refused(os.path.join(CONFIGS, f"{name}.conf"))
+    for word in BROKEN[name]:
+        assert word in message
+
+
+def test_vgpud_does_not_start_with_a_broken_file(tmp_path):
+    done = run("-c", os.path.join(CONFIGS, "unknown-key.conf"), "--state-dir", tmp_path / "store",
+               "--socket", tmp_path / "sock", code=1)
+    assert "raw_day" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_file(tmp_path):
+    assert "No such file" in refused(tmp_path / "vgpud.conf")
+
+
+def test_directory(tmp_path):
+    assert "directory" in refused(tmp_path)
+
+
+def test_unreadable_file(conf):
+    path = conf("[daemon]\n")
+    path.chmod(0)
+    if os.geteuid() != 0:
+        assert "Permission denied" in refused(path)
+        return
+    # As somebody for whom modes count, who must reach program and file.
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        ours = shutil.copy(program(), directory)
+        theirs = shutil.move(path, directory)
+        done = subprocess.run([ours, "--check-config", "-c", theirs], capture_output=True,
+                              text=True, timeout=vgpuctl.TIMEOUT_S, user=NOBODY, extra_groups=[])
+    assert done.returncode == 1
+    assert "Permission denied" in done.stderr and theirs in done.stderr
+
+
+@pytest.mark.parametrize("text", [b"[daemon]\nhost_name=\xff\n", b"[daemon]\nhost_name=a\0b\n",
+                                  b"\xef\xbb\xbf[daemon]\nhost_name=\xc3\n"])
+def test_not_utf8(tmp_path, text):
+    (tmp_path / "vgpud.conf").write_bytes(text)
+    assert "UTF-8" in refused(tmp_path / "vgpud.conf")
+
+
+def test_size_limit(conf):
+    limit = 1024 * 1024
+    line = "# filled up\n"
+    text = line * (limit // len(line)) + "#" * (limit % len(line))
+    run("--check-config", "-c", conf(text))
+    assert "1048577 bytes, more than 1048576" in refused(conf(text + "#"))
+
+
+# ---- files that add up ----
+
+def test_empty_file_has_the_defaults(conf):
+    assert dump(conf("")) == dump("/dev/null")
+
+
+def test_later_files_of_conf_d_win_key_by_key(conf):
+    defaults = dump("/dev/null")
+    merged = dump(conf("[store]\nraw_days=3\nlost_top=5\n[daemon]\nhost_name=main\n",
+                       b10="[store]\nraw_days=4\n[api]\nstreams=7\n",
+                       b9="[store]\nraw_days=6\n",
+                       a="[store]\nraw_days=5\n[policy]\nhold=2min\n"))
+    changed = {key: merged[key] for key in merged if merged[key] != defaults[key]}
+    assert changed == {"store.raw_days": "6", "store.lost_top": "5", "daemon.host_name": "main",
+                       "api.streams": "7", "policy.hold": "2min"}
+
+
+def test_only_visible_conf_files_of_conf_d_are_read(conf):
+    path = conf("[daemon]\nhost_name=main\n", good="[api]\nstreams=7\n")
+    for name in (".hidden.conf", "good.conf.bak", "readme"):
+        (path.parent / "conf.d" / name).write_text("not a key\n")
+    assert dump(path)["api.streams"] == "7"
+
+
+def test_error_in_conf_d_names_that_file(conf):
+    path = conf("[daemon]\nhost_name=main\n", bad="[api]\nstreams=seven\n")
+    done = run("--check-config", "-c", path, code=1)
+    for word in ("conf.d/bad.conf", "[api]", "streams", "'seven'"):
+        assert word in done.stderr
+
+
+def test_contradiction_between_files_is_seen(conf):
+    path = conf("[store]\nminute_days=10\n", more="[store]\nraw_days=11\n")
+    message = refused(path)
+    assert "conf.d" in message and "11, 10, 400" in message
+
+
+def test_contradiction_that_a_later_file_ends_is_none(conf):
+    run("--check-config", "-c", conf("[store]\nraw_days=40\n", more="[store]\nminute_days=50\n"))
+
+
+def test_last_of_two_lines_and_of_two_groups_counts(conf):
+    values = dump(conf("[store]\nraw_days=3\nraw_days=4\n[api]\nstreams=1\n[store]\nlost_top=9\n"))
+    assert (values["store.raw_days"], values["store.lost_top"]) == ("4", "9")
+
+
+# ---- what is good ----
+
+def test_dump_is_accepted_and_dumps_the_same(tmp_path):
+    first = run("--dump-config", "-c", "/dev/null").stdout
+    (tmp_path / "vgpud.conf").write_text(first)
+    run("--check-config", "-c", tmp_path / "vgpud.conf")
+    assert run("--dump-config", "-c", tmp_path / "vgpud.conf").stdout == first
+
+
+def test_changed_dump_reads_back(conf, tmp_path):
+    text = ("[daemon]\nhost_name=b\\sc ä\nwindow=250ms\nlog_level=debug\n"
+            "[api]\nsocket_mode=600\n[libvirt]\nuri=test:///default\nuse=no\n"
+            "[policy]\nmin_gain=0.125\n")
+    path = conf(text)
+    again = tmp_path / "again.conf"
+    again.write_text(run("--dump-config", "-c", path).stdout)
+    assert dump(again) == dump(path)
+    assert dump(path)["daemon.window"] == "250ms"
+
+
+def test_example_is_good_and_shows_the_defaults(tmp_path):
+    """What the example has in comments is the default: with the '#' taken away nothing changes."""
+    example = os.path.join(vgpuctl.ROOT, "data", "vgpud.conf")
+    assert "good" in run("--check-config", "-c", example).stdout
+    assert dump(example) == dump("/dev/null")
+    with open(example, encoding="utf-8") as file:
+        text = re.sub(r"^#([a-z_]+=)", r"\1", file.read(), flags=re.M)
+    assert len(re.findall(r"^[a-z_]+=", text, flags=re.M)) > 8
+    (tmp_path / "vgpud.conf").write_text(text)
+    assert dump(tmp_path / "vgpud.conf") == dump("/dev/null")
+
+
+@pytest.mark.parametrize("text, key, value", [
+    ("[daemon]\nwindow=60\n", "daemon.window", "1min"),
+    ("[daemon]\nwindow=0.1\n", "daemon.window", "100ms"),
+    ("[daemon]\nwindow= 1500 ms \n", "daemon.window", "1500ms"),
+    ("[daemon]\nthread_limit=1h\n", "daemon.thread_limit", "1h"),
+    ("[api]\nconnections=4\n", "api.connections", "4"),
+    ("[api]\nconnections=4096\n", "api.connections", "4096"),
+    ("[api]\nsocket=/" + "x" * 106 + "\n", "api.socket", "/" + "x" * 106),
+    ("[libvirt]\npoll=1d\n", "libvirt.poll", "1d"),
+])
+def test_values_at_the_limits_and_in_other_units(conf, text, key, value):
+    assert dump(conf(text))[key] == value
+
+
+def test_log_level_of_the_command_line_wins(conf):
+    path = conf("[daemon]\nlog_level=err\nhost_name=a\n")
+    out = run("--dump-config", "-c", path, "--log-level", "debug", "--host", "b").stdout
+    assert "\nlog_level=debug\n" in out and "\nhost_name=b\n" in out
+
+
+# ---- the command line ----
+
+@pytest.mark.parametrize("args", [["--speed", "2"], ["--until-end"], ["--vm-map", "x"], ["x"],
+                                  ["--log-level", "warning"], ["--host", ""],
+                                  ["--replay", "x", "--speed", "0"],
+                                  ["--replay", "x", "--speed", "fast"], ["--no-such-option"]])
+def test_wrong_usage_ends_with_2(args):
+    done = run(*args, code=2)
+    assert done.stdout == "" and "vgpud" in done.stderr

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon as a whole: replay, signals, reload, sockets, clients, events, faults."""
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+
+import pytest
+import vgpuctl
+from vgpud import (LTTNG, PERF, VM_MAP, BusyVm, Daemon, Events, program, wait_for,
+                   write_text_trace)
+
+SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", "preemptions",
+        "wake_wait_ns", "wakeups", "blocked_ns", "blocks", "switches_out", "unseen_migrations",
+        "exits")
+
+
+def analyze(*args):
+    done = subprocess.run([vgpuctl.program(), "analyze", *map(str, args), "-o", "json"],
+                          capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def replay_max(directory, trace, *args, **kwargs):
+    return Daemon(directory, "--speed", "max", *args, replay=trace, **kwargs)
+
+
+# ---- replay ----
+
+@pytest.mark.parametrize("trace", [LTTNG, PERF], ids=["lttng", "perf"])
+def test_replay_gives_the_figures_of_analyze(tmp_path, trace):
+    want = analyze(trace, "--vm-map", VM_MAP)
+    with replay_max(tmp_path, trace, "--vm-map", VM_MAP) as daemon:
+        daemon.replayed()
+        assert [vm["name"] for vm in daemon.get("/v1/vms")["items"]] == \
+               [vm["name"] for vm in want["vms"]]
+        for vm in want["vms"]:
+            got = daemon.get(f"/v1/vms/{vm['name']}")
+            for key in (*SUMS, "name", "uuid", "pid", "class", "cpu_intensity", "gpu_intensity",
+                        "guest_known", "gpu_known", "cpus", "lost_to", "gpu"):
+                assert got[key] == vm[key], (vm["name"], key)
+            assert [{k: v[k] for k in (*SUMS, "tid")} for v in got["vcpus"]] == \
+                   [{k: v[k] for k in (*SUMS, "tid")} for v in vm["vcpus"]]
+        host = daemon.get("/v1/host")
+        assert host["cpus"] == want["trace"]["cpus"]
+        assert host["measurement"]["end_ns"] == \
+               want["trace"]["end_ns"] + want["trace"]["clock_offset_ns"] or \
+               want["trace"]["clock_offset_ns"] == 0
+
+
+def test_replay_gives_the_snapshot_of_vgpuctl(tmp_path):
+    done = subprocess.run([vgpuctl.program(), "snapshot", LTTNG, "--vm-map", VM_MAP],
+                          capture_output=True, text=True, timeout=60, check=True)
+    with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP) as daemon:
+        daemon.replayed()
+        assert daemon.get("/v1/snapshot") == json.loads(done.stdout)
+
+
+def stored_sums(daemon, vm, period="since=-1h"):
+    rows = daemon.get(f"/v1/vms/{vm}/samples?{period}&step=raw")["items"]
+    for before, after in zip(rows, rows[1:]):
+        assert before["end_ns"] <= after["begin_ns"]
+    return {key: sum(row[key] for row in rows) for key in SUMS if key != "exits"}, len(rows)
+
+
+def test_a_second_replay_replaces_what_the_first_one_stored(tmp_path):
+    counts = []
+    for window in ("1s", "1s", "500ms", "2s"):
+        with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP,
+                        config=f"[daemon]\nwindow={window}\n") as daemon:
+            daemon.replayed()
+            vm = daemon.get("/v1/vms/vm-busy")
+            end_s = daemon.get("/v1/host")["measurement"]["end_ns"] // 10**9
+            daemon.stop()
+        # One that has not measured anything yet, so that all comes from the disk.
+        with Daemon(tmp_path, "--vm-map", VM_MAP, "--speed", "0.001", replay=LTTNG,
+                    config="[daemon]\nwindow=60s\n") as daemon:
+            sums, n = stored_sums(daemon, "vm-busy", f"since={end_s - 60}&until={end_s + 60}")
+            counts.append(n)
+            daemon.kill()
+        assert sums == {key: vm[key] for key in sums}
+    assert counts == [7, 7, 13, 4]
+
+
+def test_until_end_ends_by_itself_with_everything_stored(tmp_path):
+    with replay_max(tmp_path, LTTNG, "--until-end", wait=False) as daemon:
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 0, daemon.tail()
+        assert len(daemon.committed()) == 7
+
+
+def test_until_end_fails_when_the_recording_cannot_be_read(tmp_path):
+    trace = tmp_path / "trace.txt"
+    trace.write_text("# tracer: nop\n#\n    <idle>-0 [000] d... 5.000000: no_such_event: x=1\n")
+    with replay_max(tmp_path, trace, "--until-end", "--vm-map", VM_MAP, wait=False) as daemon:
+        code = daemon.process.wait(vgpuctl.TIMEOUT_S)
+        assert (code == 1) == ("collector is failed" in daemon.log()), daemon.tail()
+
+
+def test_until_end_fails_when_nothing_can_be_stored(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with replay_max(tmp_path, LTTNG, "--until-end", wait=False, state=str(blocked)) as daemon:
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 1
+        assert "not all windows could be stored" in daemon.log() and str(blocked) in daemon.log()
+    assert blocked.read_text() == "in the way"
+
+
+def test_what_waits_for_a_restart_is_told_until_it_is_taken_back(tmp_path):
+    with Daemon(tmp_path, "--speed", "0.01", replay=LTTNG) as daemon:
+        events = Events(daemon, "?types=config")
+        for config, waiting in (("[daemon]\nwindow=2s\n", "[daemon] window"),
+                                ("[daemon]\nwindow=2s\n", "[daemon] window"), ("", None)):
+            daemon.write_config(config)
+            daemon.process.send_signal(signal.SIGHUP)
+            event = events.next()[2]
+            assert event["taken"] is True and event["reason"] == waiting
+        events.close()
+
+
+def test_a_host_without_libvirt_is_ready_unless_it_must_have_it(tmp_path):
+    missing = "[libvirt]\nuri=qemu+unix:///system?socket=/no/such/socket\n"
+    for use, status in (("auto", 200), ("yes", 503)):
+        with Daemon(tmp_path, config=f"{missing}use={use}\n[daemon]\nwindow=100ms\n") as daemon:
+            wait_for(lambda: daemon.part("collector:libvirt")["state"] == "failed")
+            wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > 0)
+            wait_for(lambda: daemon.part("store")["ready"])
+            assert daemon.request("GET", "/readyz")[0] == status
+            reason = daemon.part("collector:libvirt")["reason"]
+            assert "/no/such/socket" in reason, reason
+            daemon.stop()
+
+
+def test_speed_keeps_the_pace_of_the_recording(tmp_path):
+    began = time.monotonic()
+    with Daemon(tmp_path, "--speed", "4", replay=LTTNG) as daemon:
+        daemon.replayed()
+        took = time.monotonic() - began
+    assert 6.2 / 4 - 0.05 <= took < 6.2 / 4 + 3, took
+
+
+def test_a_clock_without_epoch_begins_at_the_time_of_the_file(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 3)
+    os.utime(trace, (1_700_000_000, 1_700_000_000))
+    with replay_max(tmp_path, trace) as daemon:
+        daemon.replayed()
+        measurement = daemon.get("/v1/host")["measurement"]
+        assert measurement["begin_ns"] == 1_700_000_000 * 10**9
+        daemon.stop()
+    assert os.path.exists(tmp_path / "state" / "ts-20231114.db")
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--replay", "/no/such/trace"], ["/no/such/trace", "No such file"]),
+    (["--replay", os.path.dirname(LTTNG)], ["2 recordings", "name one"]),
+    (["--replay", LTTNG, "--vm-map", "/no/such/map"], ["/no/such/map"]),
+    (["--socket", "/no/such/directory/sock"], ["/no/such/directory"]),
+    (["--socket", "/" + "s" * 200], ["10"]),
+])
+def test_what_cannot_start_says_why(tmp_path, args, words):
+    if args[0] == "--socket":
+        args = [*args, "--replay", LTTNG]
+    with Daemon(tmp_path, *args, wait=False) as daemon:
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 1
+        for word in words:
+            assert word in daemon.log()
+
+
+@pytest.mark.parametrize("args", [
+    ["--speed", "2"], ["--until-end"], ["--vm-map", VM_MAP], ["--replay", LTTNG, "--speed", "0"],
+    ["--replay", LTTNG, "--speed", "fast"], ["--log-level", "loud"], ["stray"], ["--host", ""],
+])
+def test_usage_errors_exit_with_2(tmp_path, args):
+    done = subprocess.run([program(), *args], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 2 and done.stdout == "" and "vgpud" in done.stderr
+
+
+# ---- signals and configuration ----
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_and_ends_with_0(tmp_path, signum):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 20)
+    with Daemon(tmp_path, "--speed", "10", replay=trace) as daemon:
+        wait_for(lambda: len(daemon.committed()) >= 3)
+        windows = daemon.get("/v1/host")["measurement"]["windows"]
+        log = daemon.stop(signum)
+        assert len(daemon.committed()) >= windows
+        assert log.rstrip().endswith("stopped")
+        assert not os.path.exists(daemon.socket)
+
+
+def test_reload_takes_a_good_configuration_and_keeps_the_old_one_else(tmp_path):
+    with Daemon(tmp_path, "--speed", "0.01", replay=LTTNG) as daemon:
+        events = Events(daemon, "?types=config")
+        daemon.write_config("[daemon]\nlog_level=debug\n[score]\ncpu_enter=0.9\ncpu_leave=0.8\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert events.next()[2]["taken"] is True
+        daemon.write_config("[score]\ncpu_enter=2\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        refused = events.next()[2]
+        assert refused["taken"] is False
+        for word in ("vgpud.conf", "[score]", "cpu_enter", "out of range"):
+            assert word in refused["reason"]
+        daemon.write_config("[store]\ndirectory=/tmp\n[daemon]\nwindow=2s\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        later = events.next()[2]
+        # The directory is that of the command line, whatever the file says.
+        assert later["taken"] is True and later["reason"] == "[daemon] window"
+        events.close()
+        assert "configuration is kept as it was" in daemon.log()
+        metrics = daemon.request("GET", "/metrics")[2].decode()
+        assert "reload" in metrics
+        daemon.stop()
+
+
+def test_reload_changes_what_is_planned_with(tmp_path):
+    with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP) as daemon:
+        daemon.replayed()
+        before = daemon.post("/v1/plans", {"dry_run": True})[2]
+        events = Events(daemon, "?types=config")
+        daemon.write_config("[policy]\ncontention_threshold=50\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert events.next()[2] is not None
+        events.close()
+        after = daemon.post("/v1/plans", {"dry_run": True})[2]
+        assert before["config_hash"] != after["config_hash"], daemon.tail()
+        ids = [plan["id"] for plan in daemon.get("/v1/plans")["items"]]
+        assert set(ids) == {before["id"], after["id"]}
+
+
+def test_plans_are_there_after_a_restart(tmp_path):
+    with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP) as daemon:
+        daemon.replayed()
+        status, headers, plan = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 201 and headers["Location"] == f"/v1/plans/{plan['id']}"
+        daemon.kill()
+    with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP) as daemon:
+        assert daemon.get(f"/v1/plans/{plan['id']}")["id"] == plan["id"]
+        daemon.replayed()
+        assert daemon.post("/v1/plans", {"dry_run": True})[0] == 200
+
+
+# ---- the socket ----
+
+@pytest.mark.parametrize("mode", ["0600", "0660", "0666"])
+def test_the_socket_has_the_mode_that_is_configured(tmp_path, mode):
+    with Daemon(tmp_path, "--speed", "max", replay=LTTNG,
+                config=f"[api]\nsocket_mode={mode}\n") as daemon:
+        assert stat.S_IMODE(os.stat(daemon.socket).st_mode) == int(mode, 8)
+
+
+def test_a_second_daemon_does_not_take_the_socket(tmp_path):
+    (tmp_path / "two").mkdir()
+    with replay_max(tmp_path, LTTNG) as first:
+        with Daemon(tmp_path / "two", "--socket", first.socket, "--replay", LTTNG,
+                    wait=False) as second:
+            assert second.process.wait(vgpuctl.TIMEOUT_S) == 1
+            assert first.socket in second.log()
+        assert first.answers()
+
+
+def test_a_socket_that_a_dead_daemon_left_is_replaced(tmp_path):
+    with replay_max(tmp_path, LTTNG) as daemon:
+        daemon.kill()
+        assert os.path.exists(daemon.socket)
+    with replay_max(tmp_path, LTTNG) as daemon:
+        assert daemon.answers()
+
+
+def test_a_file_in_the_way_of_the_socket_stays(tmp_path):
+    path = tmp_path / "sock"
+    path.write_text("precious")
+    with Daemon(tmp_path, replay=LTTNG, wait=False) as daemon:
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 1
+        assert str(path) in daemon.log()
+    assert path.read_text() == "precious"
+
+
+# ---- clients ----
+
+def test_two_clients_for_hours_of_trace_time(tmp_path):
+    """Each sees time go on only, and figures that belong together, however fast it goes."""
+    trace = tmp_path / "trace.txt"
+    run_ns = write_text_trace(trace, 2 * 3600)
+    trouble, views = [], [0, 0]
+
+    def look(n, daemon):
+        newest, etag = 0, None
+        try:
+            while True:
+                status, headers, body = daemon.request(
+                    "GET", "/v1/vms", headers={"If-None-Match": etag} if etag else None)
+                if status == 304:
+                    continue
+                etag = headers["ETag"]
+                host = daemon.get("/v1/host")
+                assert host["measurement"]["windows"] >= newest
+                newest = host["measurement"]["windows"]
+                for vm in json.loads(body)["items"]:
+                    parts = sum(vm[k] for k in ("run_ns", "preempt_ns", "wake_wait_ns",
+                                                "blocked_ns"))
+                    assert parts == vm["observed_ns"], vm
+                    assert sum(e["ns"] for e in vm["lost_to"]) <= \
+                        vm["preempt_ns"] + vm["wake_wait_ns"]
+                views[n] += 1
+                if host["daemon"]["replay_ended"]:
+                    return
+        except Exception as error:  # told by the test itself
+            trouble.append(error)
+
+    with replay_max(tmp_path, trace, config="[store]\nmemory_windows=10\n") as daemon:
+        threads = [threading.Thread(target=look, args=(n, daemon)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert not trouble, trouble
+        assert min(views) >= 2, views
+        vms = daemon.get("/v1/vms")["items"]
+        assert sorted(vm["run_ns"] for vm in vms) == sorted(run_ns)
+        hours = daemon.get(f"/v1/vms/{vms[0]['id']}/samples?since=-3h&step=1h")["items"]
+        assert sum(row["run_ns"] for row in hours) == vms[0]["run_ns"]
+        assert sum(row["windows"] for row in hours) == 2 * 3600
+        daemon.stop()
+
+
+def test_events_can_be_taken_up_again_without_loss(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 40)
+    with Daemon(tmp_path, "--speed", "20", replay=trace) as daemon:
+        whole, pieces = Events(daemon, "?types=window,replay-end"), []
+        last = None
+        while not pieces or pieces[-1][1] != "replay-end":
+            piece = Events(daemon, "?types=window,replay-end", last)
+            for _ in range(5):
+                event = piece.next()
+                pieces.append(event)
+                last = event[0]
+                if event[1] == "replay-end":
+                    break
+            piece.close()
+        want = []
+        while not want or want[-1][1] != "replay-end":
+            want.append(whole.next())
+        whole.close()
+        start = [event[0] for event in want].index(pieces[0][0])
+        assert pieces == want[start:]
+        windows = [event[2]["windows"] for event in pieces if event[1] == "window"]
+        assert windows == sorted(windows) and windows[-1] == 40
+
+
+def test_an_event_id_of_another_run_is_told(tmp_path):
+    with replay_max(tmp_path, LTTNG) as daemon:
+        daemon.replayed()
+        events = Events(daemon, last_id="00000000-0000-4000-8000-000000000000-3")
+        assert events.next()[1] == "gap"
+        events.close()
+
+
+def test_a_stream_ends_with_the_daemon(tmp_path):
+    with replay_max(tmp_path, LTTNG) as daemon:
+        daemon.replayed()
+        events = Events(daemon, "?types=no-such-type")
+        daemon.process.send_signal(signal.SIGTERM)
+        assert events.next() is None
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 0
+
+
+# ---- faults ----
+
+def test_dropped_windows_are_gaps_and_nothing_is_invented(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 60)
+    with replay_max(tmp_path, trace, config="[fault]\nwindows=drop:0.3,seed:7\n") as daemon:
+        daemon.replayed()
+        measurement = daemon.get("/v1/host")["measurement"]
+        assert 0 < measurement["windows"] < 60
+        vm = daemon.get("/v1/vms")["items"][0]
+        assert vm["observed_ns"] == measurement["windows"] * 10**9
+        sums, n = stored_sums(daemon, vm["id"])
+        assert n == measurement["windows"] and sums["run_ns"] == vm["run_ns"]
+
+
+def test_windows_that_come_twice_count_once(tmp_path):
+    trace = tmp_path / "trace.txt"
+    run_ns = write_text_trace(trace, 60)
+    with replay_max(tmp_path, trace, config="[fault]\nwindows=duplicate:0.5,seed:3\n") as daemon:
+        daemon.replayed()
+        assert daemon.get("/v1/host")["measurement"]["duplicates"] > 10
+        assert sorted(vm["run_ns"] for vm in daemon.get("/v1/vms")["items"]) == sorted(run_ns)
+
+
+def test_windows_out_of_order_are_late_not_wrong(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 60)
+    with replay_max(tmp_path, trace, config="[fault]\nwindows=reorder:0.3,seed:5\n") as daemon:
+        daemon.replayed()
+        measurement = daemon.get("/v1/host")["measurement"]
+        assert measurement["late"] > 3
+        assert measurement["windows"] + measurement["late"] == 60
+        sums, n = stored_sums(daemon, daemon.get("/v1/vms")["items"][0]["id"])
+        assert n == measurement["windows"]
+
+
+def test_a_collector_that_hangs_is_told_and_the_rest_goes_on(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 20)
+    with Daemon(tmp_path, "--speed", "10", replay=trace,
+                config="[fault]\nwindows=hang:3\n[daemon]\nthread_limit=5s\n") as daemon:
+        events = Events(daemon, "?types=collector")
+        told = events.next()[2]
+        while told["state"] != "failed":
+            told = events.next()[2]
+        assert "sign of life" in told["reason"]
+        events.close()
+        part = wait_for(lambda: (p := daemon.part("collector:replay"))["state"] == "failed" and p)
+        assert not part["ready"] and "sign of life" in part["reason"]
+        assert daemon.request("GET", "/readyz")[0] == 503
+        assert daemon.request("GET", "/healthz")[0] == 200
+        assert daemon.get("/v1/host")["measurement"]["windows"] == 3
+        began = time.monotonic()
+        daemon.stop()
+        assert time.monotonic() - began < 8
+
+
+# ---- live ----
+
+def test_live_a_vm_is_seen_measured_stored_and_gone(tmp_path):
+    with Daemon(tmp_path, config="[daemon]\nwindow=200ms\nlog_level=debug\n") as daemon:
+        events = Events(daemon, "?types=vm")
+        with BusyVm() as vm:
+            uuid = vm.uuid
+            event = events.next()[2]
+            while event["uuid"] != uuid:
+                event = events.next()[2]
+            assert event["what"] == "seen" and event["name"] == "alpha"
+            got = wait_for(lambda: (v := daemon.get(f"/v1/vms/{uuid}"))["observed_ns"] > 10**9
+                           and v)
+            assert got["pid"] == vm.process.pid
+            assert [v["tid"] for v in got["vcpus"]] == [vm.tid]
+            assert got["class"] == "cpu" and got["cpu_intensity"] > 0.5
+            rows = daemon.get(f"/v1/vms/{uuid}/samples?since=-60s&step=raw")["items"]
+            assert len(rows) >= 3 and all(row["observed_ns"] > 0 for row in rows)
+            ready = wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200)
+            assert ready
+        event = events.next()[2]
+        while event["uuid"] != uuid or event["what"] != "gone":
+            event = events.next()[2]
+        events.close()
+        wait_for(lambda: daemon.request("GET", f"/v1/vms/{uuid}")[0] == 404)
+        assert daemon.get(f"/v1/vms/{uuid}/samples?since=-60s&step=raw")["items"]
+        daemon.stop()
+
+
+def notify_socket(path):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sock.bind(path)
+    sock.settimeout(vgpuctl.TIMEOUT_S)
+    return sock
+
+
+def test_systemd_is_told(tmp_path):
+    path = str(tmp_path / "notify")
+    with notify_socket(path) as sock:
+        with replay_max(tmp_path, LTTNG, env={"NOTIFY_SOCKET": path}, wait=False) as daemon:
+            messages = [sock.recv(4096).decode()]
+            while "WATCHDOG=1" not in messages[-1]:
+                messages.append(sock.recv(4096).decode())
+            assert messages[0] == "READY=1"
+            assert "STATUS=" in messages[-1]
+            daemon.process.send_signal(signal.SIGHUP)
+            while not messages[-1].startswith("RELOADING=1"):
+                messages.append(sock.recv(4096).decode())
+            assert "MONOTONIC_USEC=" in messages[-1]
+            assert sock.recv(4096).decode() == "READY=1"
+            daemon.process.send_signal(signal.SIGTERM)
+            while messages[-1] != "STOPPING=1":
+                messages.append(sock.recv(4096).decode())
+            assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 0

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host of tests/lab/lab.sh with one guest."""
+import fcntl
+import os
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")))
+LAB = os.path.join(ROOT, "tests", "lab", "lab.sh")
+PATIENCE_S = 30
+# A lab by hand, and one of another build, have a state and a network of their own.
+ENV = {**os.environ, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": "2",
+       "LAB_NET": f"10.67.{os.getpid() % 250}"}
+
+
+def lab(*args, check=True):
+    done = subprocess.run(["bash", LAB, *args], env=ENV, text=True, stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=180)
+    if check:
+        assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+    return done
+
+
+def missing(program):
+    if os.geteuid() != 0:
+        return "the lab needs root"
+    for command in ("libvirtd", "virsh", "qemu-system-x86_64", "busybox", "cpio", "ip", "nsenter",
+                    "unshare", "apt-get", "xz"):
+        if not shutil.which(command):
+            return f"the lab needs {command}"
+    if not os.access(program, os.X_OK):
+        return f"{program} is not built"
+    probe = subprocess.run(["unshare", "--mount", "--uts", "--net", "--ipc", "--pid", "--fork",
+                            "--mount-proc", "mount", "-t", "sysfs", "sysfs", "/sys"],
+                           capture_output=True, text=True)
+    if probe.returncode != 0:
+        return f"the lab needs namespaces: {probe.stderr.strip()}"
+    return None
+
+
+def a_host(program):
+    """For a fixture: h1 with guest0 while program is tested, one of a build at a time; skips where
+    that cannot be."""
+    why = missing(program)
+    if why:
+        pytest.skip(why)
+    with open(os.path.join(BUILD, "lab.lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lab("down", check=False)
+        try:
+            up = lab("up", "1", check=False)
+            if up.returncode != 0:
+                pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
+            lab("guest", "h1", "guest0")
+            yield "h1"
+        finally:
+            lab("down", check=False)
+
+
+def inside(command):
+    return lab("exec", "h1", "sh", "-c", command).stdout
+
+
+def vcpu_threads(pid):
+    """index -> tid, as the host's /proc has them."""
+    lines = inside(f"cd /proc/{pid}/task && for t in *; do echo $t $(cat $t/comm); done")
+    out = {}
+    for tid, *comm in (line.split() for line in lines.splitlines()):
+        if comm[0] == "CPU" and comm[1].endswith(("/TCG", "/KVM")):
+            out[int(comm[1].split("/")[0])] = int(tid)
+    return out

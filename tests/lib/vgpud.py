@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the daemon under test in a directory of its own, asks it over its socket, and ends it."""
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import uuid
+
+from vgpuctl import ROOT, TIMEOUT_S
+
+BUNDLED = os.path.join(ROOT, "data", "demo", "inner-host-3vms")
+LTTNG = os.path.join(BUNDLED, "lttng-kernel")
+PERF = os.path.join(BUNDLED, "perf-ctf")
+VM_MAP = os.path.join(ROOT, "data", "demo", "vm-map.txt")
+COMMITTED = re.compile(r"window committed end_ns=(\d+)")
+
+
+def program():
+    if "VGPUD" in os.environ:
+        return os.environ["VGPUD"]
+    return os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "vgpud")
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout=TIMEOUT_S):
+        super().__init__("vgpud", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def wait_for(what, timeout=TIMEOUT_S, pause=0.01):
+    """What a function returns, as soon as that is something."""
+    until = time.monotonic() + timeout
+    while True:
+        result = what()
+        if result:
+            return result
+        assert time.monotonic() < until, f"still waiting for {getattr(what, '__name__', what)}"
+        time.sleep(pause)
+
+
+class Daemon:
+    """A running vgpud; directory is kept for a next one that goes on with its store."""
+
+    def __init__(self, directory, *args, config="", replay=None, wait=True, env=None, prefix=(),
+                 state=None):
+        self.directory = str(directory)
+        self.socket = os.path.join(self.directory, "sock")
+        self.state = state or os.path.join(self.directory, "state")
+        self.log_path = os.path.join(self.directory, "log")
+        self.config_path = os.path.join(self.directory, "vgpud.conf")
+        self.write_config(config)
+        command = [*prefix, program(), "-c", self.config_path, "--socket", self.socket,
+                   "--state-dir", self.state, *map(str, args)]
+        if replay:
+            command += ["--replay", str(replay)]
+        with open(self.log_path, "ab") as log:
+            self.log_start = log.tell()
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env={**os.environ, **(env or {})})
+        if wait:
+            wait_for(self.answers)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def write_config(self, text):
+        with open(self.config_path, "w", encoding="utf-8") as file:
+            file.write("[libvirt]\nuse=no\n" + text if "[libvirt]" not in text else text)
+
+    def log(self):
+        with open(self.log_path, "rb") as file:
+            file.seek(self.log_start)
+            return file.read().decode()
+
+    def tail(self):
+        return "\n".join(self.log().splitlines()[-15:])
+
+    def committed(self):
+        return [int(end) for end in COMMITTED.findall(self.log())]
+
+    def answers(self):
+        assert self.process.poll() is None, f"ended with {self.process.returncode}\n{self.tail()}"
+        try:
+            return self.request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def request(self, method, path, body=None, headers=None, timeout=TIMEOUT_S):
+        """Status, headers, body."""
+        connection = UnixConnection(self.socket, timeout)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+    def get(self, path, status=200):
+        got, _, body = self.request("GET", path)
+        assert got == status, (path, got, body)
+        return json.loads(body)
+
+    def post(self, path, document):
+        status, headers, body = self.request("POST", path, json.dumps(document),
+                                             {"Content-Type": "application/json"})
+        return status, headers, json.loads(body)
+
+    def replayed(self):
+        return wait_for(lambda: self.get("/v1/host")["daemon"]["replay_ended"] and self)
+
+    def part(self, name):
+        for part in json.loads(self.request("GET", "/readyz")[2])["parts"]:
+            if part["name"] == name:
+                return part
+        return None
+
+    def stop(self, signum=signal.SIGTERM, code=0):
+        self.process.send_signal(signum)
+        assert self.process.wait(TIMEOUT_S) == code, self.tail()
+        return self.log()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Events:
+    """A stream of server-sent events."""
+
+    def __init__(self, daemon, query="", last_id=None):
+        self.connection = UnixConnection(daemon.socket)
+        headers = {"Accept": "text/event-stream"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        self.connection.request("GET", "/v1/events" + query, headers=headers)
+        self.response = self.connection.getresponse()
+        assert self.response.status == 200, self.response.read()
+
+    def next(self):
+        """(id, type, data) of the next event; None at the end."""
+        event = {}
+        while True:
+            line = self.response.readline().decode()
+            if not line:
+                return None
+            line = line.rstrip("\n")
+            if not line and "data" in event:
+                return event.get("id"), event["event"], json.loads(event["data"])
+            if line and not line.startswith(":"):
+                name, _, value = line.partition(":")
+                event[name] = value.removeprefix(" ")
+
+    def close(self):
+        self.connection.close()
+
+
+class BusyVm:
+    """A process that looks like a QEMU with one vCPU, which is busy. Each has a UUID of its own:
+    vgpud sees all of this machine, also those of another test."""
+    CODE = """
+import ctypes, os, threading, time
+parent = os.getppid()
+def vcpu():
+    ctypes.CDLL(None).prctl(15, b"CPU 0/KVM", 0, 0, 0)
+    print(threading.get_native_id(), flush=True)
+    while os.getppid() == parent:
+        pass
+threading.Thread(target=vcpu, daemon=True).start()
+while os.getppid() == parent:
+    time.sleep(0.1)
+"""
+
+    def __init__(self):
+        self.uuid = str(uuid.uuid4())
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            ["/usr/bin/python3", "-c", self.CODE, "-name", "guest=alpha,debug-threads=on", "-uuid",
+             self.uuid], stdout=subprocess.PIPE, text=True)
+        self.tid = int(self.process.stdout.readline())
+        return self
+
+    def __exit__(self, *unused):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def write_text_trace(path, seconds, period_ms=100, start=1000.0):
+    """Trace text in which two vCPUs take turns on CPU 0 every period_ms; returns the run time of
+    each VM in ns, clipped to the recording."""
+    names = [("CPU 0/KVM", 142, 120), ("CPU 0/KVM", 152, 150)]
+    n = int(seconds * 1000 / period_ms)
+    with open(path, "w", encoding="utf-8") as file:
+        for i in range(n + 1):
+            prev, following = names[i % 2], names[(i + 1) % 2]
+            t = start + i * period_ms / 1000
+            file.write(f" CPU 0/KVM-{prev[1]} [000] d..2. {t:.6f}: sched_switch: "
+                       f"prev_comm={prev[0]} prev_pid={prev[1]} prev_prio=120 prev_state=R ==> "
+                       f"next_comm={following[0]} next_pid={following[1]} next_prio=120\n")
+    return [n // 2 * period_ms * 1_000_000, (n + 1) // 2 * period_ms * 1_000_000]
