@@ -3,7 +3,7 @@
  * What the store costs: windows of one second put as fast as they can be written, queries over
  * them, and for comparison a bare loop of inserts into one table with the same columns.
  *     bench-store [--days D] [--vms N] [--directory DIR]
- * The directory is made and removed; it needs about 16 MB for an hour of 100 VMs.
+ * The directory is made and removed; it needs about 60 MB for an hour of 100 VMs.
  */
 #include "config.h"
 
