@@ -314,7 +314,7 @@ play_migrate(slow_history *h, int32_t tid, int dest_cpu)
 {
     if (tid <= 0)
         return;
-    int thread = get_thread(h, tid);
+    int thread = get_runnable(h, tid);
     struct thread *t = thread_at(h, thread);
     if (t->state == RUNNING)
         note(h, -1, DISCONTINUITY, 0);
