@@ -44,6 +44,28 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     return g_steal_pointer(&value);
 }
 
+/* What json-c 0.16 lets through in its strict mode: single quotes, NaN and Infinity; and a NUL
+ * written as \u0000, at which it cuts names. */
+static bool
+is_plain(const char *text, size_t size, size_t *ret_bad)
+{
+    bool quoted = false;
+
+    for (size_t i = 0; i < size; i++) {
+        *ret_bad = i;
+        if (text[i] == '"') {
+            quoted = !quoted;
+        } else if (quoted && text[i] == '\\') {
+            if (size - i >= 6 && strncmp(text + i, "\\u0000", 6) == 0)
+                return false;
+            i++;
+        } else if (!quoted && strchr("'NI", text[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 json_object *
 vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth, GError **err)
 {
@@ -56,14 +78,17 @@ vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth, GEr
         vg_error(err, VG_E_INVALID, "not JSON: a NUL byte at byte %zu", (size_t)(nul - text));
         return NULL;
     }
+    size_t bad;
+    if (!is_plain(text, size, &bad)) {
+        vg_error(err, VG_E_INVALID, "not JSON: '%c' at byte %zu", text[bad], bad);
+        return NULL;
+    }
     /* json-c counts the value inside the innermost container as one more level. */
     json_tokener *tokener = json_tokener_new_ex(max_depth + 1);
     if (!tokener) {
         vg_error(err, VG_E_BUG, "JSON depth %d", max_depth);
         return NULL;
     }
-    /* json-c 0.16 lets names in single quotes and NaN through even so: the first does no harm, the
-     * second vg_json_double() refuses. */
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     json_object *value = parse_whole(tokener, text, size, err);
     json_tokener_free(tokener);

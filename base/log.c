@@ -4,15 +4,21 @@
 #include "base/log.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <stdatomic.h>
 
 #include "base/clock.h"
 
 #define SITE_PAUSE_NS (60 * VG_NS_PER_S)
+
+/* A pipe that is ready for writing has room for PIPE_BUF bytes; longer lines are cut. */
+#define LINE_MAX_BYTES PIPE_BUF
+#define NOTE_BYTES     40
 
 const char *const vg_log_level_names[] = {"err", "warn", "notice", "info", "debug", NULL};
 
@@ -21,13 +27,29 @@ static vg_log_sink *current_sink;
 static void *current_data;
 static atomic_int current_level = VG_LOG_INFO;
 
+/* Locked. A pipe that nobody reads must not stop who logs: what has no room is counted. */
 static void
 write_stderr(enum vg_log_level level, const char *tag, const char *message)
 {
-    char now[VG_UTC_LEN];
+    static uint64_t left_out;
+    GPollFD poll = {.fd = STDERR_FILENO, .events = G_IO_OUT};
+    char now[VG_UTC_LEN], line[LINE_MAX_BYTES];
 
+    if (g_poll(&poll, 1, 0) != 1 || !(poll.revents & G_IO_OUT)) {
+        left_out++;
+        return;
+    }
     vg_utc_format(vg_clock_realtime_ns() / VG_NS_PER_MS * VG_NS_PER_MS, now);
-    fprintf(stderr, "%s %s %s: %s\n", now, vg_log_level_names[level - VG_LOG_ERR], tag, message);
+    int length = snprintf(line, sizeof(line), "%s %s %s: %s", now,
+                          vg_log_level_names[level - VG_LOG_ERR], tag, message);
+    length = MIN(length, (int)sizeof(line) - NOTE_BYTES);
+    if (left_out > 0)
+        length += snprintf(line + length, NOTE_BYTES - 1, " left_out=%" PRIu64, left_out);
+    line[length++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)length) == length)
+        left_out = 0;
+    else
+        left_out++;
 }
 
 void

@@ -28,7 +28,15 @@ test_accepts(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "{}", " {\"a\":[{}]} \n", "[1,2.5,\"x\",null,true]", "3 ", "3", "-0.5e1", "true", "\"a\"",
+        "[\"it's NaN, \\\"Infinity\\\", \\\\u0000\"]",
+        "{}",
+        " {\"a\":[{}]} \n",
+        "[1,2.5,\"x\",null,true]",
+        "3 ",
+        "3",
+        "-0.5e1",
+        "true",
+        "\"a\"",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) err = NULL;
@@ -43,9 +51,28 @@ test_refuses(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "",           " ",     "{",         "{\"a\":1}x", "{} {}", "/* c */ {}",
-        "{\"a\":1,}", "[1,]",  "{\"a\" 1}", "[[[[1]]]]", /* depth 4 */
-        "\"\xff\"",   "[nul]", "[01]",      "tru",        "-",     "null",
+        "",
+        " ",
+        "{",
+        "{\"a\":1}x",
+        "{} {}",
+        "/* c */ {}",
+        "{\"a\":1,}",
+        "[1,]",
+        "{\"a\" 1}",
+        "[[[[1]]]]", /* depth 4 */
+        "\"\xff\"",
+        "[nul]",
+        "[01]",
+        "tru",
+        "-",
+        "null",
+        "{'a':1}",
+        "['a']",
+        "[NaN]",
+        "[-Infinity]",
+        "{\"a\\u0000b\":1}",
+        "[\"\\u0000\"]",
     };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) err = NULL;
