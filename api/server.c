@@ -486,11 +486,13 @@ vg_api_new(const struct vg_api_options *options, GError **err)
     api->socket = vg_socket_new(options->socket, options->socket_mode, options->socket_group, err);
     if (api->socket)
         api->worker = vg_worker_new(&hooks, err);
+    /* Before the first stream can wait for an event. */
+    vg_event_log_listen(api->events, vg_waits_wake, api);
     if (!api->worker || vg_ticker_start(api, err) < 0 || start_daemon(api, err) < 0) {
+        vg_event_log_listen(api->events, NULL, NULL);
         vg_api_free(api);
         return NULL;
     }
-    vg_event_log_listen(api->events, vg_waits_wake, api);
     return api;
 }
 

@@ -17,6 +17,10 @@
 
 #include "base/error.h"
 
+/* Three seconds. */
+#define LOCK_TRIES    60
+#define LOCK_PAUSE_US 50000
+
 #define BACKLOG         128
 #define GROUP_BYTES_MAX (1024 * 1024) /* of one entry of the group database */
 #define PEER_GROUPS_MAX 65536         /* NGROUPS_MAX of Linux */
@@ -113,6 +117,19 @@ bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mod
 }
 
 /* The lock on the directory keeps two daemons from both finding the same old socket. */
+/* Against another vgpud that starts at the same moment. Whoever can read the directory can hold the
+ * lock, so it is not waited for without end. */
+static int
+lock_directory(int fd)
+{
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+            return -1;
+        g_usleep(LOCK_PAUSE_US);
+    }
+    return 0;
+}
+
 static int
 make(vg_socket *made, unsigned mode, bool has_group, GError **err)
 {
@@ -124,12 +141,15 @@ make(vg_socket *made, unsigned mode, bool has_group, GError **err)
         return -1;
     int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir_fd < 0)
-        return vg_error_errno(err, errno, "the directory '%s' of the socket", dir);
+        return vg_error_errno(err, errno,
+                              "cannot open the directory '%s' of the socket (make it, or name "
+                              "another socket)",
+                              dir);
     made->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made->fd < 0)
         vg_error_errno(err, errno, "cannot make a socket");
-    else if (flock(dir_fd, LOCK_EX) < 0)
-        vg_error_errno(err, errno, "cannot lock the directory '%s' of the socket", dir);
+    else if (lock_directory(dir_fd) < 0)
+        vg_error_errno(err, errno, "cannot lock the directory '%s' of the socket (flock)", dir);
     else if (remove_stale(made->path, &address, err) == 0)
         result = bind_and_listen(made, &address, mode, has_group, err);
     close(dir_fd);

@@ -10,6 +10,7 @@
 
 #include <curl/curl.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/snapshot.h"
@@ -19,6 +20,9 @@
 
 /* A line of an event stream. */
 #define LINE_MAX_BYTES (1024 * 1024)
+
+/* What sockaddr_un has room for. */
+#define SOCKET_PATH_MAX 107
 
 /* Any host name will do on a unix socket. */
 #define BASE_URL "http://vgpud"
@@ -39,7 +43,9 @@ struct answer {
     GString *data;
     bool (*on_event)(void *data, const struct vg_client_event *event);
     void *on_event_data;
-    bool ended; /* by on_event */
+    bool ended;       /* by on_event */
+    int64_t heard_ns; /* CLOCK_MONOTONIC, when something came last */
+    bool silent;      /* for too long */
     CURL *curl;
 };
 
@@ -165,6 +171,13 @@ take_body(char *bytes, size_t one, size_t n, void *data)
     return n;
 }
 
+/* libcurl would call it a host name that cannot be resolved. */
+static int
+check_socket(const vg_client *client, GError **err)
+{
+    return strlen(client->socket) <= SOCKET_PATH_MAX ? 0 : unreachable(client, ENAMETOOLONG, err);
+}
+
 static void
 prepare(vg_client *client, const char *path, struct answer *answer,
         size_t (*take)(char *bytes, size_t one, size_t n, void *data))
@@ -186,11 +199,14 @@ static int
 request(vg_client *client, const char *path, const char *body, char **ret, size_t *ret_size,
         GError **err)
 {
-    struct answer answer = {.body = g_string_new(NULL)};
+    struct answer answer = {0};
     struct curl_slist *headers = NULL;
     long status = 0;
     int result = 0;
 
+    if (check_socket(client, err) < 0)
+        return -1;
+    answer.body = g_string_new(NULL);
     prepare(client, path, &answer, take_body);
     curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
     if (body) {
@@ -342,6 +358,7 @@ take_stream(char *bytes, size_t one, size_t n, void *data)
     struct answer *answer = data;
     long status = 0;
 
+    answer->heard_ns = vg_clock_monotonic_ns();
     curl_easy_getinfo(answer->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200)
         return take_body(bytes, one, n, data);
@@ -359,11 +376,25 @@ take_stream(char *bytes, size_t one, size_t n, void *data)
     return answer->ended || answer->too_long ? 0 : n;
 }
 
+/* vgpud sends a comment every 15 s. */
+static int
+check_silence(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+              curl_off_t up)
+{
+    struct answer *answer = data;
+
+    (void)down_total, (void)down, (void)up_total, (void)up;
+    answer->silent = vg_clock_monotonic_ns() - answer->heard_ns > VG_CLIENT_LIMIT_S * VG_NS_PER_S;
+    return answer->silent;
+}
+
 int
 vg_client_stream(vg_client *client, const char *path, const char *last_id,
                  bool (*on_event)(void *data, const struct vg_client_event *event), void *data,
                  GError **err)
 {
+    if (check_socket(client, err) < 0)
+        return -1;
     struct answer answer = {
         .body = g_string_new(NULL),
         .line = g_string_new(NULL),
@@ -371,6 +402,7 @@ vg_client_stream(vg_client *client, const char *path, const char *last_id,
         .on_event = on_event,
         .on_event_data = data,
         .curl = client->curl,
+        .heard_ns = vg_clock_monotonic_ns(),
     };
     struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
     long status = 0;
@@ -381,11 +413,16 @@ vg_client_stream(vg_client *client, const char *path, const char *last_id,
         headers = curl_slist_append(headers, header);
     }
     prepare(client, path, &answer, take_stream);
+    curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_silence);
+    curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, &answer);
     curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
     CURLcode code = curl_easy_perform(client->curl);
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (answer.too_long)
         result = vg_error(err, VG_E_EXTERNAL, "an event has more than %d bytes", LINE_MAX_BYTES);
+    else if (answer.silent)
+        result = curl_error(client, CURLE_OPERATION_TIMEDOUT, err);
     else if (!answer.ended && code != CURLE_OK)
         result = curl_error(client, code, err);
     else if (!answer.ended && status != 200)

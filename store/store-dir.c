@@ -35,7 +35,10 @@ vg_store_dir_lock(const char *directory, GError **err)
         return vg_error_errno(err, errno, "cannot make the directory '%s'", directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
-        return vg_error_errno(err, errno, "cannot write '%s'", path);
+        return vg_error_errno(err, errno,
+                              "cannot write '%s' (the directory of --state-dir or [store] "
+                              "directory must belong to the user of vgpud)",
+                              path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
             vg_error(err, VG_E_BUSY,
