@@ -133,6 +133,7 @@ report_end(const struct run *run)
     struct vg_report *end = vg_report_new(VG_REPORT_END, NAME);
 
     end->cpus = vg_window_reader_cpus(run->reader);
+    vg_window_reader_read_period(run->reader, &end->window);
     if (problems > 0) {
         const struct vg_trace_problem *first = g_ptr_array_index(recording->problems.list, 0);
         end->text = g_strdup_printf("the recording could not be read in full (%" PRIu64
@@ -242,7 +243,8 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
     replay->topology = g_steal_pointer(&topology);
     replay->speed = options->speed;
     replay->window_ns = options->window_ns;
-    (void)!stat(options->path, &st);
+    /* The same whichever path led to it. */
+    (void)!stat(recording->name, &st);
     replay->modified_ns = (int64_t)st.st_mtim.tv_sec * VG_NS_PER_S + st.st_mtim.tv_nsec;
     name_source(replay);
     return &replay->collector;

@@ -10,6 +10,7 @@
 
 #include "collectors/collector.h"
 
+#define VG_REPLAY_SPEED_MIN 1e-4
 #define VG_REPLAY_SPEED_MAX 1e6
 
 struct vg_replay_options {

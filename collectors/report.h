@@ -35,7 +35,9 @@ enum vg_collector_state {
 struct vg_report {
     enum vg_report_kind kind;
     const char *collector; /* its name; static */
-    /* WINDOW; times are of the raw clock, plus clock_offset_ns they are since the epoch. */
+    /* WINDOW; END: the whole recording as one window, as far as windows were dropped on the way it
+     * is not their sum. Times are of the raw clock, plus clock_offset_ns they are since the epoch.
+     */
     struct vg_window window;
     struct vg_provenance provenance;
     int64_t clock_offset_ns;

@@ -4,9 +4,11 @@
 #include "daemon/daemon-config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -102,10 +104,17 @@ read_file(const char *path, struct vg_daemon_config *config, GError **err)
     size_t n_keys, size;
     const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
     g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
-    FILE *file = fopen(path, "re");
+    /* A pipe without a writer would be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    struct stat st;
 
     if (!file)
         return vg_error_errno(err, errno, "cannot open '%s'", path);
+    if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        fclose(file);
+        return vg_error(err, VG_E_INVALID, "'%s' is a pipe, not a file", path);
+    }
     /* One byte more than is allowed is enough to be refused. */
     size = fread(text, 1, VG_CONF_TEXT_MAX + 1, file);
     int failed = ferror(file) ? errno : 0;

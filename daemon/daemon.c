@@ -185,10 +185,11 @@ add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
 {
     vg_collector *collector = take_collector;
 
-    if (daemon->config->fault[0]) {
+    const char *faults = (daemon->initial ? daemon->initial : daemon->config)->fault;
+    if (faults[0]) {
         vg_log_warn("faults are put between collector and engine name=%s faults=\"%s\"",
-                    collector->ops->name, daemon->config->fault);
-        collector = vg_fault_new(collector, daemon->config->fault, err);
+                    collector->ops->name, faults);
+        collector = vg_fault_new(collector, faults, err);
         if (!collector) {
             g_prefix_error(err, "[fault] windows: ");
             return -1;
@@ -539,13 +540,14 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
     struct daemon daemon = {.options = options, .config = take_config};
     int status = 0;
 
-    block_signals();
     vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + take_config->log_level));
     daemon.events = vg_event_log_new();
     if (options->replay) {
         daemon.replay = open_replay(&daemon, err);
         status = daemon.replay ? 0 : -1;
     }
+    /* Until here, a signal simply ends the program: a recording may be a pipe that says nothing. */
+    block_signals();
     if (status == 0) {
         daemon.host = choose_host(&daemon);
         status = sd_event_new(&daemon.loop);

@@ -62,9 +62,9 @@ parse_speed(const char *text, struct argp_state *state)
     if (strcmp(text, "max") == 0)
         return 0;
     double speed = g_ascii_strtod(text, &end);
-    if (end == text || *end || !(speed > 0 && speed <= VG_REPLAY_SPEED_MAX))
-        argp_error(state, "--speed wants a number above 0, at most %g, or `max`, not '%s'",
-                   VG_REPLAY_SPEED_MAX, text);
+    if (end == text || *end || !(speed >= VG_REPLAY_SPEED_MIN && speed <= VG_REPLAY_SPEED_MAX))
+        argp_error(state, "--speed wants a number from %g to %g, or `max`, not '%s'",
+                   VG_REPLAY_SPEED_MIN, VG_REPLAY_SPEED_MAX, text);
     return speed;
 }
 
@@ -116,9 +116,13 @@ parse(int key, char *arg, struct argp_state *state)
         args->daemon.until_end = true;
         break;
     case KEY_SOCKET:
+        if (!*arg)
+            argp_error(state, "--socket wants a path");
         args->daemon.socket = arg;
         break;
     case KEY_STATE_DIR:
+        if (!*arg)
+            argp_error(state, "--state-dir wants a directory");
         args->daemon.directory = arg;
         break;
     case KEY_HOST:

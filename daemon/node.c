@@ -335,6 +335,39 @@ name_vms(const vg_node *node, struct vg_window *window)
     }
 }
 
+static bool
+has_uuid_before(const struct vg_window *window, guint end, const char *uuid, uint32_t id)
+{
+    for (guint i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (i != end && strcmp(vm->uuid, uuid) == 0 && vm->id < id)
+            return true;
+    }
+    return false;
+}
+
+/* Several processes may say that they are the same VM: a migration within the host, a mistake, a
+ * lie. The one that was seen first is it; the others go by name and pid. */
+static void
+part_twins(struct vg_window *window)
+{
+    g_autoptr(GPtrArray) twins = g_ptr_array_new();
+
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        if (vm->uuid[0] && has_uuid_before(window, i, vm->uuid, vm->id))
+            g_ptr_array_add(twins, vm);
+    }
+    for (guint i = 0; i < twins->len; i++) {
+        struct vg_vm_sample *vm = twins->pdata[i];
+        g_autofree char *name = g_strdup_printf("%.200s#%d", vm->name, vm->pid);
+        vg_log_warn_limited("two processes say they are one VM uuid=%s pid=%d name=\"%s\"",
+                            vm->uuid, vm->pid, vm->name);
+        g_strlcpy(vm->name, name, sizeof(vm->name));
+        vm->uuid[0] = '\0';
+    }
+}
+
 static void
 take_window(vg_node *node, struct vg_gathered *take_gathered)
 {
@@ -342,6 +375,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     struct vg_window before = node->newest.window;
 
     name_vms(node, window);
+    part_twins(window);
     vg_engine_step(node->engine, window, node->host);
     vg_window_add(&node->totals, window);
     if (!node->replay)
@@ -376,6 +410,24 @@ now_of_windows(const vg_node *node)
     return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
 }
 
+/* Each window cuts intervals at its edges, the recording only at its own. */
+static void
+take_edges(vg_node *node, const struct vg_window *period)
+{
+    for (guint i = 0; i < node->totals.vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(node->totals.vms, struct vg_vm_sample, i);
+        for (guint k = 0; k < period->vms->len; k++) {
+            const struct vg_vm_sample *whole = &g_array_index(period->vms, struct vg_vm_sample, k);
+            if (whole->pid != vm->pid || whole->vcpus->len != vm->vcpus->len)
+                continue;
+            vm->cpu.clipped = whole->cpu.clipped;
+            for (guint v = 0; v < vm->vcpus->len; v++)
+                g_array_index(vm->vcpus, struct vg_vcpu_sample, v).cpu.clipped =
+                    g_array_index(whole->vcpus, struct vg_vcpu_sample, v).cpu.clipped;
+        }
+    }
+}
+
 static void
 take_end(vg_node *node, const struct vg_report *report)
 {
@@ -389,6 +441,8 @@ take_end(vg_node *node, const struct vg_report *report)
             g_strdup_printf("host '%s': %s, its figures may be too low", node->host, report->text);
     }
     take_complete(node, INT64_MAX);
+    if (report->window.vms)
+        take_edges(node, &report->window);
     publish(node);
     vg_json_add_string(data, "problems", report->text);
     vg_event_log_add(node->events, "replay-end", data);

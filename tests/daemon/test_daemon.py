@@ -2,6 +2,7 @@
 """The daemon as a whole: replay, signals, reload, sockets, clients, events, faults."""
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -16,7 +17,7 @@ from vgpud import (LTTNG, PERF, VM_MAP, BusyVm, Daemon, Events, program, wait_fo
 
 SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", "preemptions",
         "wake_wait_ns", "wakeups", "blocked_ns", "blocks", "switches_out", "unseen_migrations",
-        "exits")
+        "exits", "clipped")
 
 
 def analyze(*args):
@@ -64,7 +65,9 @@ def stored_sums(daemon, vm, period="since=-1h"):
     rows = daemon.get(f"/v1/vms/{vm}/samples?{period}&step=raw")["items"]
     for before, after in zip(rows, rows[1:]):
         assert before["end_ns"] <= after["begin_ns"]
-    return {key: sum(row[key] for row in rows) for key in SUMS if key != "exits"}, len(rows)
+    # Each window clips at its own edges.
+    keys = [key for key in SUMS if key not in ("exits", "clipped")]
+    return {key: sum(row[key] for row in rows) for key in keys}, len(rows)
 
 
 def test_a_second_replay_replaces_what_the_first_one_stored(tmp_path):
@@ -179,6 +182,22 @@ def test_usage_errors_exit_with_2(tmp_path, args):
     assert done.returncode == 2 and done.stdout == "" and "vgpud" in done.stderr
 
 
+def test_the_path_that_led_to_a_recording_does_not_matter(tmp_path):
+    """It has no epoch, so that its time is that of the file."""
+    parent = tmp_path / "parent"
+    shutil.copytree(PERF, parent / "perf-ctf")
+    (tmp_path / "link").symlink_to(parent / "perf-ctf")
+    os.utime(parent, (1_700_000_000, 1_700_000_000))
+    counts = []
+    for path in (parent, parent / "perf-ctf", tmp_path / "link", f"{parent}/perf-ctf/"):
+        with replay_max(tmp_path, path, "--vm-map", VM_MAP) as daemon:
+            daemon.replayed()
+            sums, n = stored_sums(daemon, "vm-busy", "since=-5h")
+            counts.append((n, sums["run_ns"]))
+            daemon.stop()
+    assert len(set(counts)) == 1 and len(list((tmp_path / "state").glob("ts-*.db"))) == 1, counts
+
+
 # ---- signals and configuration ----
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -216,6 +235,48 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_one_else(tmp_path):
         metrics = daemon.request("GET", "/metrics")[2].decode()
         assert "reload" in metrics
         daemon.stop()
+
+
+def test_a_pipe_among_the_files_is_refused_and_does_not_hang(tmp_path):
+    with replay_max(tmp_path, LTTNG) as daemon:
+        events = Events(daemon, "?types=config")
+        (tmp_path / "conf.d").mkdir()
+        os.mkfifo(tmp_path / "conf.d" / "x.conf")
+        daemon.process.send_signal(signal.SIGHUP)
+        refused = events.next()[2]
+        assert refused["taken"] is False and "is a pipe" in refused["reason"]
+        events.close()
+        daemon.stop()
+
+
+def test_a_signal_ends_a_start_that_waits_for_a_recording(tmp_path):
+    with Daemon(tmp_path, replay="-", wait=False, prefix=["sh", "-c", "sleep 60 | exec \"$@\"", "-"]
+                ) as daemon:
+        child = wait_for(lambda: subprocess.run(
+            ["pgrep", "-P", str(daemon.process.pid), "vgpud"], capture_output=True,
+            text=True).stdout.split())
+        time.sleep(0.2)
+        os.kill(int(child[0]), signal.SIGTERM)
+        wait_for(lambda: not os.path.exists(f"/proc/{child[0]}") or
+                 open(f"/proc/{child[0]}/stat", encoding="utf-8").read().split()[2] == "Z")
+
+
+def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 3600)
+    read_end, write_end = os.pipe()
+    with Daemon(tmp_path, "--speed", "max", replay=trace, stderr=write_end) as daemon:
+        os.close(write_end)
+        daemon.replayed()
+        assert daemon.get("/v1/host")["measurement"]["windows"] == 3600
+        os.set_blocking(read_end, False)
+        while len(os.read(read_end, 65536)) == 65536:
+            pass
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: daemon.request("GET", "/metrics")[0] == 200)
+        assert b"left_out=" in wait_for(lambda: os.read(read_end, 65536))
+        daemon.stop()
+    os.close(read_end)
 
 
 def test_reload_changes_what_is_planned_with(tmp_path):
@@ -454,6 +515,23 @@ def test_live_a_vm_is_seen_measured_stored_and_gone(tmp_path):
         events.close()
         wait_for(lambda: daemon.request("GET", f"/v1/vms/{uuid}")[0] == 404)
         assert daemon.get(f"/v1/vms/{uuid}/samples?since=-60s&step=raw")["items"]
+        daemon.stop()
+
+
+def test_a_second_process_with_the_uuid_of_a_vm_does_not_take_its_place(tmp_path):
+    with Daemon(tmp_path, config="[daemon]\nwindow=200ms\n") as daemon, BusyVm() as vm:
+        first = wait_for(lambda: daemon.request("GET", f"/v1/vms/{vm.uuid}")[0] == 200
+                         and daemon.get(f"/v1/vms/{vm.uuid}"))
+        with BusyVm(vm.uuid) as twin:
+            def both():
+                pids = [v["pid"] for v in daemon.get("/v1/vms")["items"]]
+                return vm.process.pid in pids and twin.process.pid in pids
+            wait_for(both)
+            known = daemon.get(f"/v1/vms/{vm.uuid}")
+            assert known["pid"] == vm.process.pid and known["run_ns"] >= first["run_ns"]
+            other = daemon.get(f"/v1/vms/alpha%23{twin.process.pid}")
+            assert other["pid"] == twin.process.pid and other["uuid"] is None
+            assert "two processes say they are one VM" in daemon.log()
         daemon.stop()
 
 

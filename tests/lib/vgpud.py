@@ -51,7 +51,7 @@ class Daemon:
     """A running vgpud; directory is kept for a next one that goes on with its store."""
 
     def __init__(self, directory, *args, config="", replay=None, wait=True, env=None, prefix=(),
-                 state=None):
+                 state=None, stderr=None):
         self.directory = str(directory)
         self.socket = os.path.join(self.directory, "sock")
         self.state = state or os.path.join(self.directory, "state")
@@ -65,7 +65,7 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.log_start = log.tell()
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, env={**os.environ, **(env or {})})
+                                            stderr=log if stderr is None else stderr, env={**os.environ, **(env or {})})
         if wait:
             wait_for(self.answers)
 
@@ -184,8 +184,8 @@ while os.getppid() == parent:
     time.sleep(0.1)
 """
 
-    def __init__(self):
-        self.uuid = str(uuid.uuid4())
+    def __init__(self, known_uuid=None):
+        self.uuid = known_uuid or str(uuid.uuid4())
 
     def __enter__(self):
         self.process = subprocess.Popen(
