@@ -180,25 +180,35 @@ windows_in_memory(vg_store *store, bool all)
 GArray *
 vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
 {
-    g_autoptr(GError) failed = NULL;
+    g_autoptr(GError) failed = NULL, error = NULL, ignored = NULL;
     g_autoptr(GPtrArray) waiting = windows_in_memory(store, false);
     GArray *rows =
-        vg_store_read_rows(store->directory, store->readers, waiting, query, &failed, err);
+        vg_store_read_rows(store->directory, store->readers, waiting, query, &failed, &error);
 
-    if (!failed)
+    if (!failed && (rows ? rows->len > 0 : !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))) {
+        if (error)
+            g_propagate_error(err, g_steal_pointer(&error));
         return rows;
-    /* What the disk does not answer may still be in memory. */
-    g_clear_pointer(&rows, g_array_unref);
-    g_clear_error(err);
+    }
+    /* What the disk does not answer, or not any more because a spoilt file was moved aside, may
+     * still be in memory. */
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
-    g_autoptr(GError) error = NULL;
-    g_clear_error(&failed);
-    rows = vg_store_read_rows(store->directory, store->readers, all, query, &failed, &error);
-    if (rows && rows->len > 0)
-        return rows;
-    g_clear_pointer(&rows, g_array_unref);
-    vg_error(err, VG_E_IO, "%s", failed ? failed->message : error ? error->message : "try again");
-    return NULL;
+    g_autoptr(GError) failed_again = NULL;
+    GArray *kept =
+        vg_store_read_rows(store->directory, store->readers, all, query, &failed_again, &ignored);
+    if ((kept && kept->len > 0) || (kept && !rows && !failed)) {
+        g_clear_pointer(&rows, g_array_unref);
+        return kept;
+    }
+    g_clear_pointer(&kept, g_array_unref);
+    if (failed) {
+        g_clear_pointer(&rows, g_array_unref);
+        vg_error(err, VG_E_IO, "%s", failed->message);
+        return NULL;
+    }
+    if (error)
+        g_propagate_error(err, g_steal_pointer(&error));
+    return rows;
 }
 
 /* ---- plans ---- */

@@ -127,6 +127,21 @@ test_directory_vanishes(void **state)
     store_case_remove(g_steal_pointer(&directory));
 }
 
+/* As after a spoilt file was moved aside: what it had is not on disk any more. */
+static void
+test_file_is_taken_away(void **state)
+{
+    g_autofree char *path = g_build_filename(*state, "ts-20261120.db", NULL);
+
+    vg_store *store = store_open(*state);
+    store_put_seconds(store, "a", T0, 5, 1);
+    assert_true(vg_store_flush(store, 10 * S_NS));
+    assert_int_equal(unlink(path), 0);
+    g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + MIN_NS, 0);
+    assert_int_equal(rows->len, 5);
+    vg_store_free(store);
+}
+
 static void
 test_ring_is_full(void **state)
 {
@@ -410,7 +425,7 @@ main(void)
         CASE(test_two_stores),   CASE(test_directory_appears), CASE(test_directory_vanishes),
         CASE(test_ring_is_full), CASE(test_corrupt),           CASE(test_foreign_database),
         CASE(test_locked),       CASE(test_newer_version),     CASE(test_readers),
-        CASE(test_retention),    CASE(test_file_names),
+        CASE(test_retention),    CASE(test_file_names),        CASE(test_file_is_taken_away),
     };
 
     return cmocka_run_group_tests_name("store-trouble", tests, NULL, NULL);
