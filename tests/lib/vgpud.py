@@ -123,10 +123,11 @@ class Daemon:
         return wait_for(lambda: self.get("/v1/host")["daemon"]["replay_ended"] and self)
 
     def part(self, name):
+        """Before it has started, a part is not ready and has nothing to say."""
         for part in json.loads(self.request("GET", "/readyz")[2])["parts"]:
             if part["name"] == name:
                 return part
-        return None
+        return {"name": name, "state": None, "ready": False, "reason": None}
 
     def stop(self, signum=signal.SIGTERM, code=0):
         self.process.send_signal(signum)
