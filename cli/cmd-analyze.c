@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/analysis-json.h"
 #include "cli/cli.h"
+#include "cli/figure-columns.h"
 #include "cli/output.h"
 #include "cli/trace-args.h"
 
@@ -90,17 +91,7 @@ static const struct vg_column vm_columns[] = {
     {"CLASS", "class", VG_CELL_TEXT, false},
     {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
     {"GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
-    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
-    {"GUEST s", "guest_ns", VG_CELL_SECONDS, false},
-    {"HYP s", "hyp_ns", VG_CELL_SECONDS, true},
-    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
-    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
-    {"BLOCKED s", "blocked_ns", VG_CELL_SECONDS, false},
-    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
-    {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
-    {"BLOCKS", "blocks", VG_CELL_COUNT, true},
-    {"ENTRIES", "entries", VG_CELL_COUNT, true},
-    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+    VG_FIGURE_COLUMNS,
 };
 
 static const struct vg_column lost_columns[] = {
@@ -109,8 +100,7 @@ static const struct vg_column lost_columns[] = {
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"% OF ITS WAITS", "share", VG_CELL_PERCENT, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
-    {"BY VCPUS s", "vcpu_ns", VG_CELL_SECONDS, true},
-    {"BY EMULATOR s", "emulator_ns", VG_CELL_SECONDS, true},
+    VG_LOSS_ROLE_COLUMNS,
 };
 
 static const struct vg_column task_columns[] = {

@@ -44,9 +44,6 @@ parse(int key, char *arg, struct argp_state *state)
     case KEY_AFTER:
         args->after = arg;
         break;
-    case ARGP_KEY_ARG:
-        vg_cli_usage(state, "unexpected argument '%s'", arg);
-        break;
     case ARGP_KEY_END:
         if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
             argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
@@ -114,15 +111,15 @@ follow(struct events_args *args, GError **err)
 int
 vg_cmd_events(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+    static const struct vg_online_verb verb = {0};
     static const struct argp argp = {
         .options = options,
         .parser = parse,
         .doc = "Prints what happens on the host, as it happens, until it is interrupted or has "
                "printed --count events.",
-        .children = children,
+        .children = vg_online_children,
     };
-    struct events_args args = {.online = {.streams = true}};
+    struct events_args args = {.online = {.verbs = &verb, .n_verbs = 1, .streams = true}};
     g_autoptr(GError) error = NULL;
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);

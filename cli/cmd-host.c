@@ -11,12 +11,6 @@
 #include "cli/cli.h"
 #include "cli/online-args.h"
 
-struct host_args {
-    struct vg_online_args online;
-    const char *verb;
-    const char *name; /* of the host, or of the VM for preemptions */
-};
-
 static const struct vg_column host_columns[] = {
     {"HOST", "name", VG_CELL_TEXT, false},
     {"UUID", "uuid", VG_CELL_TEXT, true},
@@ -128,17 +122,17 @@ gpu_rows(json_object *gpus)
 static int
 show_host(void *data, vg_client *client, GError **err)
 {
-    const struct host_args *args = data;
+    const struct vg_online_args *args = data;
     g_autoptr(json_object) host = NULL;
     g_autoptr(json_object) items = json_object_new_array();
-    bool list = strcmp(args->verb, "list") == 0;
+    bool list = strcmp(args->verb->name, "list") == 0;
 
     if (vg_client_get(client, "/v1/host", &host, err) < 0)
         return -1;
     const char *name = json_object_get_string(vg_output_member(host, "name"));
-    if (args->name && g_strcmp0(args->name, name) != 0)
+    if (args->object && g_strcmp0(args->object, name) != 0)
         return vg_error(err, VG_E_NOT_FOUND, "this vgpud watches host '%s', not '%s'", name,
-                        args->name);
+                        args->object);
     vg_json_append(items, json_object_get(host));
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_host_members(json_object_array_get_idx(rows, 0));
@@ -149,58 +143,35 @@ show_host(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(part_columns), NULL},
         {"GPUs", gpus, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
     };
-    return vg_output_print(args->online.format, list ? items : host, tables,
+    return vg_output_print(args->format, list ? items : host, tables,
                            list ? 1 : G_N_ELEMENTS(tables), err);
 }
-
-static error_t
-parse_host(int key, char *arg, struct argp_state *state)
-{
-    struct host_args *args = state->input;
-
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &args->online;
-        break;
-    case ARGP_KEY_ARG:
-        if (!args->verb && strcmp(arg, "list") != 0 && strcmp(arg, "show") != 0)
-            vg_cli_usage(state, "there is no `host %s`; there are list and show", arg);
-        if (args->verb && (args->name || strcmp(args->verb, "list") == 0))
-            vg_cli_usage(state, "unexpected argument '%s'", arg);
-        *(args->verb ? &args->name : &args->verb) = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!args->verb)
-            argp_error(state, "say `list` or `show`");
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
 
 int
 vg_cmd_host(int argc, char **argv)
 {
+    static const struct vg_online_verb verbs[] = {
+        {"list", VG_OBJECT_NONE, NULL, show_host},
+        {"show", VG_OBJECT_OPTIONAL, NULL, show_host},
+    };
     static const struct argp argp = {
-        .parser = parse_host,
+        .parser = vg_online_parse_children,
         .args_doc = "list\nshow [HOST]",
         .doc = "Shows the host that vgpud watches: its size, its GPUs, and how vgpud is doing.",
-        .children = children,
+        .children = vg_online_children,
     };
-    struct host_args args = {.online = {.can_watch = true}};
+    struct vg_online_args args = {
+        .verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args.online, show_host, &args);
+    return vg_online_run(&args, &args);
 }
 
 static int
 show_preemptions(void *data, vg_client *client, GError **err)
 {
-    const struct host_args *args = data;
-    g_autofree char *vm = args->name ? g_uri_escape_string(args->name, NULL, FALSE) : NULL;
+    const struct vg_online_args *args = data;
+    g_autofree char *vm = args->object ? g_uri_escape_string(args->object, NULL, FALSE) : NULL;
     g_autofree char *path = g_strconcat("/v1/preemptions", vm ? "?vm=" : NULL, vm, NULL);
     g_autoptr(json_object) document = NULL;
 
@@ -209,40 +180,21 @@ show_preemptions(void *data, vg_client *client, GError **err)
     json_object *items = vg_output_member(document, "items");
     const struct vg_table table = {NULL, items, preemption_columns,
                                    G_N_ELEMENTS(preemption_columns), "nobody waited for a CPU"};
-    return vg_output_print(args->online.format, items, &table, 1, err);
-}
-
-static error_t
-parse_preemptions(int key, char *arg, struct argp_state *state)
-{
-    struct host_args *args = state->input;
-
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &args->online;
-        break;
-    case ARGP_KEY_ARG:
-        if (args->name)
-            argp_error(state, "one VM at a time");
-        args->name = arg;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    return vg_output_print(args->format, items, &table, 1, err);
 }
 
 int
 vg_cmd_preemptions(int argc, char **argv)
 {
+    static const struct vg_online_verb verb = {NULL, VG_OBJECT_OPTIONAL, NULL, show_preemptions};
     static const struct argp argp = {
-        .parser = parse_preemptions,
+        .parser = vg_online_parse_children,
         .args_doc = "[VM]",
         .doc = "Shows who takes the CPU from whom, since vgpud started; with VM, from this one.",
-        .children = children,
+        .children = vg_online_children,
     };
-    struct host_args args = {.online = {.can_watch = true}};
+    struct vg_online_args args = {.verbs = &verb, .n_verbs = 1, .can_watch = true};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args.online, show_preemptions, &args);
+    return vg_online_run(&args, &args);
 }

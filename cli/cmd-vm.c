@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/figure-columns.h"
 #include "cli/online-args.h"
 #include "model/score.h"
 
@@ -17,8 +18,6 @@ enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE }
 
 struct vm_args {
     struct vg_online_args online;
-    const char *verb;
-    const char *vm;
     const char *sort;
     const char *vm_class;
     const char *since;
@@ -46,25 +45,14 @@ static const struct vg_column list_columns[] = {
 static const struct vg_column figure_columns[] = {
     {"VCPU", "vcpu", VG_CELL_COUNT, false},
     {"TID", "tid", VG_CELL_COUNT, false},
-    {"RUN s", "run_ns", VG_CELL_SECONDS, false},
-    {"GUEST s", "guest_ns", VG_CELL_SECONDS, false},
-    {"HYP s", "hyp_ns", VG_CELL_SECONDS, true},
-    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
-    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
-    {"BLOCKED s", "blocked_ns", VG_CELL_SECONDS, false},
-    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
-    {"WAKEUPS", "wakeups", VG_CELL_COUNT, true},
-    {"BLOCKS", "blocks", VG_CELL_COUNT, true},
-    {"ENTRIES", "entries", VG_CELL_COUNT, true},
-    {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
+    VG_FIGURE_COLUMNS,
 };
 
 static const struct vg_column loss_columns[] = {
     {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
-    {"BY VCPUS s", "vcpu_ns", VG_CELL_SECONDS, true},
-    {"BY EMULATOR s", "emulator_ns", VG_CELL_SECONDS, true},
+    VG_LOSS_ROLE_COLUMNS,
 };
 
 static const struct vg_column device_columns[] = {
@@ -143,7 +131,7 @@ static int
 show_vm(void *data, vg_client *client, GError **err)
 {
     const struct vm_args *args = data;
-    g_autofree char *path = vg_client_vm_path(args->vm, "");
+    g_autofree char *path = vg_client_vm_path(args->online.object, "");
     g_autoptr(json_object) vm = NULL;
     g_autoptr(json_object) nothing = json_object_new_array();
 
@@ -180,7 +168,7 @@ static int
 show_history(void *data, vg_client *client, GError **err)
 {
     const struct vm_args *args = data;
-    g_autofree char *base = vg_client_vm_path(args->vm, "/samples");
+    g_autofree char *base = vg_client_vm_path(args->online.object, "/samples");
     g_autoptr(GString) path = g_string_new(base);
     g_autoptr(json_object) document = NULL;
 
@@ -206,18 +194,12 @@ show_history(void *data, vg_client *client, GError **err)
 static void
 check(const struct vm_args *args, const struct argp_state *state)
 {
-    bool list = args->verb && strcmp(args->verb, "list") == 0;
-    bool history = args->verb && strcmp(args->verb, "history") == 0;
+    const struct vg_online_verb *verb = args->online.verb;
 
-    if (!args->verb)
-        argp_error(state, "say `list`, `show VM` or `history VM`");
-    if (!list && !args->vm)
-        argp_error(state, "name the VM: its UUID or its name; `vgpuctl vm list` shows them");
-    if (list && args->vm)
-        argp_error(state, "`vm list` lists all VMs; `vm show VM` shows one");
-    if (!list && (args->vm_class || strcmp(args->sort, "name") != 0))
+    if (strcmp(verb->name, "list") != 0 && (args->vm_class || strcmp(args->sort, "name") != 0))
         argp_error(state, "--sort and --class belong to `vm list`");
-    if (!history && (args->since || args->until || args->step || args->source))
+    if (strcmp(verb->name, "history") != 0 &&
+        (args->since || args->until || args->step || args->source))
         argp_error(state, "--since, --until, --step and --source belong to `vm history`");
 }
 
@@ -225,7 +207,6 @@ static error_t
 parse_vm(int key, char *arg, struct argp_state *state)
 {
     static const char *const sorts[] = {"name", "lost", "cpu", "gpu"};
-    static const char *const verbs[] = {"list", "show", "history"};
     struct vm_args *args = state->input;
     bool known = false;
 
@@ -260,15 +241,6 @@ parse_vm(int key, char *arg, struct argp_state *state)
     case KEY_SOURCE:
         args->source = arg;
         break;
-    case ARGP_KEY_ARG:
-        for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++)
-            known = known || strcmp(verbs[i], arg) == 0;
-        if (!args->verb && !known)
-            vg_cli_usage(state, "there is no `vm %s`; there are list, show and history", arg);
-        if (args->verb && args->vm)
-            argp_error(state, "one VM at a time");
-        *(args->verb ? &args->vm : &args->verb) = arg;
-        break;
     case ARGP_KEY_END:
         check(args, state);
         break;
@@ -278,11 +250,16 @@ parse_vm(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+#define VM_HINT "name the VM: its UUID or its name; `vgpuctl vm list` shows them"
 
 int
 vg_cmd_vm(int argc, char **argv)
 {
+    static const struct vg_online_verb verbs[] = {
+        {"list", VG_OBJECT_NONE, NULL, show_list},
+        {"show", VG_OBJECT_REQUIRED, VM_HINT, show_vm},
+        {"history", VG_OBJECT_REQUIRED, VM_HINT, show_history},
+    };
     static const struct argp_option options[] = {
         {"sort", KEY_SORT, "BY", 0, "list: name (default), lost, cpu or gpu, most first", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
@@ -297,16 +274,15 @@ vg_cmd_vm(int argc, char **argv)
         .parser = parse_vm,
         .args_doc = "list\nshow VM\nhistory VM",
         .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name.",
-        .children = children,
+        .children = vg_online_children,
     };
-    struct vm_args args = {.online = {.can_watch = true}, .sort = "name"};
+    struct vm_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true},
+        .sort = "name",
+    };
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args.online,
-                         strcmp(args.verb, "list") == 0   ? show_list
-                         : strcmp(args.verb, "show") == 0 ? show_vm
-                                                          : show_history,
-                         &args);
+    return vg_online_run(&args.online, &args);
 }
 
 static error_t
@@ -314,29 +290,27 @@ parse_top(int key, char *arg, struct argp_state *state)
 {
     struct vm_args *args = state->input;
 
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &args->online;
-        break;
-    case ARGP_KEY_ARG:
-        vg_cli_usage(state, "unexpected argument '%s'", arg);
-        break;
-    default:
+    (void)arg;
+    if (key != ARGP_KEY_INIT)
         return ARGP_ERR_UNKNOWN;
-    }
+    state->child_inputs[0] = &args->online;
     return 0;
 }
 
 int
 vg_cmd_top(int argc, char **argv)
 {
+    static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, show_list};
     static const struct argp argp = {
         .parser = parse_top,
         .doc = "Shows the VMs again and again, those that lose most CPU time first.",
-        .children = children,
+        .children = vg_online_children,
     };
-    struct vm_args args = {.online = {.can_watch = true, .watch_s = 2}, .sort = "lost"};
+    struct vm_args args = {
+        .online = {.verbs = &verb, .n_verbs = 1, .can_watch = true, .watch_s = VG_WATCH_S},
+        .sort = "lost",
+    };
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args.online, show_list, &args);
+    return vg_online_run(&args.online, &args);
 }

@@ -3,14 +3,13 @@
 
 #include "cli/online-args.h"
 
-#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "cli/cli.h"
 
-#define WATCH_S     2.0
 #define WATCH_MIN_S 0.1
 #define WATCH_MAX_S 86400.0
 
@@ -41,6 +40,61 @@ parse_seconds(const char *text, struct argp_state *state)
     return seconds;
 }
 
+static bool
+takes_verb(const struct vg_online_args *args)
+{
+    return args->verbs[0].name != NULL;
+}
+
+static void
+refuse_verb(const struct vg_online_args *args, const char *arg, const struct argp_state *state)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (size_t i = 0; i < args->n_verbs; i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", args->verbs[i].name);
+    if (arg)
+        vg_cli_usage(state, "there is no `%s`; there are: %s", arg, names->str);
+    vg_cli_usage(state, "say what to do: %s", names->str);
+}
+
+static void
+parse_verb(struct vg_online_args *args, const char *arg, const struct argp_state *state)
+{
+    for (size_t i = 0; i < args->n_verbs; i++) {
+        if (strcmp(args->verbs[i].name, arg) == 0)
+            args->verb = &args->verbs[i];
+    }
+    if (!args->verb)
+        refuse_verb(args, arg, state);
+}
+
+static void
+parse_argument(struct vg_online_args *args, const char *arg, const struct argp_state *state)
+{
+    if (!args->verb && takes_verb(args)) {
+        parse_verb(args, arg, state);
+        return;
+    }
+    const struct vg_online_verb *verb = takes_verb(args) ? args->verb : &args->verbs[0];
+    if (args->object || verb->object == VG_OBJECT_NONE)
+        vg_cli_usage(state, "unexpected argument '%s'", arg);
+    args->object = arg;
+}
+
+static void
+check_arguments(struct vg_online_args *args, const struct argp_state *state)
+{
+    if (!takes_verb(args))
+        args->verb = &args->verbs[0];
+    if (!args->verb)
+        refuse_verb(args, NULL, state);
+    if (args->verb->object == VG_OBJECT_REQUIRED && !args->object)
+        vg_cli_usage(state, "%s", args->verb->object_hint);
+    if (args->count > 0 && !(args->watch_s > 0) && !args->streams)
+        argp_error(state, "--count goes with --watch");
+}
+
 static error_t
 parse(int key, char *arg, struct argp_state *state)
 {
@@ -58,15 +112,17 @@ parse(int key, char *arg, struct argp_state *state)
     case KEY_WATCH:
         if (!args->can_watch)
             argp_error(state, "--watch means nothing here");
-        args->watch_s = arg ? parse_seconds(arg, state) : WATCH_S;
+        args->watch_s = arg ? parse_seconds(arg, state) : VG_WATCH_S;
         break;
     case 'n':
         if (!g_ascii_string_to_signed(arg, 10, 1, INT64_MAX, &args->count, NULL))
             vg_cli_usage(state, "--count wants a number from 1, not '%s'", arg);
         break;
+    case ARGP_KEY_ARG:
+        parse_argument(args, arg, state);
+        break;
     case ARGP_KEY_END:
-        if (args->count > 0 && !(args->watch_s > 0) && !args->streams)
-            argp_error(state, "--count goes with --watch");
+        check_arguments(args, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -75,6 +131,17 @@ parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp vg_online_argp = {.options = options, .parser = parse};
+const struct argp_child vg_online_children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
+
+error_t
+vg_online_parse_children(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != ARGP_KEY_INIT)
+        return ARGP_ERR_UNKNOWN;
+    state->child_inputs[0] = state->input;
+    return 0;
+}
 
 static void
 wait_for(double seconds)
@@ -86,8 +153,7 @@ wait_for(double seconds)
 }
 
 int
-vg_online_run(const struct vg_online_args *args,
-              int (*show)(void *data, vg_client *client, GError **err), void *data)
+vg_online_run(const struct vg_online_args *args, void *data)
 {
     g_autoptr(vg_client) client = vg_client_new(args->socket);
     bool clear = args->watch_s > 0 && isatty(STDOUT_FILENO) &&
@@ -97,7 +163,7 @@ vg_online_run(const struct vg_online_args *args,
     for (int64_t n = 1;; n++) {
         if (clear && vg_cli_print(CLEAR_SCREEN, &error) < 0)
             break;
-        if (show(data, client, &error) < 0 || vg_cli_print("", &error) < 0)
+        if (args->verb->show(data, client, &error) < 0 || vg_cli_print("", &error) < 0)
             break;
         if (!(args->watch_s > 0) || n == args->count)
             return VG_EXIT_OK;

@@ -13,7 +13,26 @@
 #include "cli/client.h"
 #include "cli/output.h"
 
+#define VG_WATCH_S 2.0 /* between two looks, if not told */
+
+enum vg_online_object { VG_OBJECT_NONE, VG_OBJECT_OPTIONAL, VG_OBJECT_REQUIRED };
+
+/* What follows the command: "list", "show VM". */
+struct vg_online_verb {
+    const char *name; /* NULL: the command has no verbs; this is then its only one */
+    enum vg_online_object object;
+    const char *object_hint; /* REQUIRED: how to name one, as a sentence */
+    /* Asks and prints. NULL: the command does it itself. */
+    int (*show)(void *data, vg_client *client, GError **err);
+};
+
 struct vg_online_args {
+    /* Set by the command before parsing. */
+    const struct vg_online_verb *verbs;
+    size_t n_verbs;
+    /* What was parsed. */
+    const struct vg_online_verb *verb;
+    const char *object; /* NULL: none given */
     const char *socket; /* NULL: not given */
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
@@ -22,13 +41,18 @@ struct vg_online_args {
     int64_t count;  /* how often; 0: for ever */
 };
 
-/* Child parser for argp; its input is a struct vg_online_args. */
+/* Child parser for argp, also as the only child; its input is a struct vg_online_args. It parses
+ * the arguments that the command's own parser leaves. */
 extern const struct argp vg_online_argp;
+extern const struct argp_child vg_online_children[];
 
-/* Calls show once, or with --watch again and again; on a terminal each time on a clear screen. The
- * exit code. */
-int vg_online_run(const struct vg_online_args *args,
-                  int (*show)(void *data, vg_client *client, GError **err), void *data);
+/* The parser of a command whose input is a struct vg_online_args and that has no options besides.
+ */
+error_t vg_online_parse_children(int key, char *arg, struct argp_state *state);
+
+/* Calls the verb's show once, or with --watch again and again; on a terminal each time on a clear
+ * screen. The exit code. */
+int vg_online_run(const struct vg_online_args *args, void *data);
 
 /* A copy of an array of objects whose members a command may add to, for tables. The caller puts
  * it. */
