@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model/window-sum.h"
+
+/* Parts of closed windows that are remembered, to tell late from twice. */
+#define CLOSED_MAX 64
 
 /* Identities of VMs are remembered for so many windows without them. */
 #define FORGET_WINDOWS 64
@@ -249,7 +251,7 @@ join(struct vg_window *lead, struct vg_window *other)
     lead->lost_packets += other->lost_packets;
     for (guint i = 0; i < other->vms->len; i++) {
         struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
-        struct vg_vm_sample *vm = (struct vg_vm_sample *)vg_window_vm(lead, more->id);
+        struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);
         if (!vm) {
             struct vg_vm_sample taken = *more;
             vg_vm_sample_init(more);
@@ -272,7 +274,7 @@ remember_closed(vg_gather *gather, const struct part *part)
 {
     const struct closed closed = {part->source, part->window.end_ns};
 
-    if (gather->closed_parts->len >= VG_GATHER_PENDING_MAX)
+    if (gather->closed_parts->len >= CLOSED_MAX)
         g_array_remove_index(gather->closed_parts, 0);
     g_array_append_val(gather->closed_parts, closed);
 }

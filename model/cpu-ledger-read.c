@@ -205,48 +205,11 @@ add_threads(struct reading *reading)
 }
 
 static int
-compare_numbers(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int
-compare_vcpus(const void *a, const void *b)
-{
-    const struct vg_vcpu_sample *x = a, *y = b;
-
-    return x->index != y->index ? compare_numbers(x->index, y->index)
-                                : compare_numbers(x->tid, y->tid);
-}
-
-static int
 compare_tasks(const void *a, const void *b)
 {
     const struct vg_task_sample *x = a, *y = b;
 
-    return compare_numbers(x->tid, y->tid);
-}
-
-static int
-compare_vms(const void *a, const void *b)
-{
-    const struct vg_vm_sample *x = a, *y = b;
-    int by_name = strcmp(x->name, y->name);
-
-    if (by_name != 0)
-        return by_name;
-    return x->pid != y->pid ? compare_numbers(x->pid, y->pid) : compare_numbers(x->id, y->id);
-}
-
-static int
-compare_lost(const void *a, const void *b)
-{
-    const struct vg_lost_to *x = a, *y = b;
-
-    if (x->ns != y->ns)
-        return compare_numbers(y->ns, x->ns);
-    return x->kind != y->kind ? compare_numbers(x->kind, y->kind)
-                              : compare_numbers(x->vm_id, y->vm_id);
+    return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 static void
@@ -274,8 +237,8 @@ finish_vms(struct reading *reading)
         g_hash_table_iter_init(&rows, build->lost);
         while (g_hash_table_iter_next(&rows, NULL, &row))
             g_array_append_vals(build->sample.lost_to, row, 1);
-        g_array_sort(build->sample.lost_to, compare_lost);
-        g_array_sort(build->sample.vcpus, compare_vcpus);
+        vg_window_sort_lost_to(build->sample.lost_to);
+        vg_window_sort_vcpus(build->sample.vcpus);
         list_cpus(build, build->sample.cpus);
         uint64_t kvm_events = build->sample.cpu.entries;
         for (size_t i = 0; i < VG_EXIT_CLASS_MAX; i++)
@@ -283,7 +246,7 @@ finish_vms(struct reading *reading)
         build->sample.guest_known = kvm_events > 0 || build->sample.cpu.guest_ns > 0;
         g_array_append_val(reading->window->vms, build->sample);
     }
-    g_array_sort(reading->window->vms, compare_vms);
+    vg_window_sort_vms(reading->window);
     if (reading->window->tasks)
         g_array_sort(reading->window->tasks, compare_tasks);
 }

@@ -6,20 +6,9 @@
 #include <string.h>
 
 static struct vg_vm_sample *
-find_vm(const struct vg_window *window, uint32_t id)
-{
-    for (guint i = 0; i < window->vms->len; i++) {
-        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        if (vm->id == id)
-            return vm;
-    }
-    return NULL;
-}
-
-static struct vg_vm_sample *
 need_vm(struct vg_window *sum, uint32_t id)
 {
-    struct vg_vm_sample *vm = find_vm(sum, id);
+    struct vg_vm_sample *vm = vg_window_find_vm(sum, id);
 
     if (vm)
         return vm;
@@ -28,15 +17,6 @@ need_vm(struct vg_window *sum, uint32_t id)
     sample.id = id;
     g_array_append_val(sum->vms, sample);
     return &g_array_index(sum->vms, struct vg_vm_sample, sum->vms->len - 1);
-}
-
-static int
-compare_vcpus(const void *a, const void *b)
-{
-    const struct vg_vcpu_sample *x = a, *y = b;
-
-    return x->index != y->index ? (x->index > y->index) - (x->index < y->index)
-                                : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
 static void
@@ -49,23 +29,12 @@ add_vcpu(GArray *vcpus, const struct vg_vcpu_sample *more)
         vg_cpu_figures_add(&vcpu->cpu, &more->cpu);
         if (vcpu->index != more->index) {
             vcpu->index = more->index;
-            g_array_sort(vcpus, compare_vcpus);
+            vg_window_sort_vcpus(vcpus);
         }
         return;
     }
     g_array_append_vals(vcpus, more, 1);
-    g_array_sort(vcpus, compare_vcpus);
-}
-
-static int
-compare_lost(const void *a, const void *b)
-{
-    const struct vg_lost_to *x = a, *y = b;
-
-    if (x->ns != y->ns)
-        return (x->ns < y->ns) - (x->ns > y->ns);
-    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind)
-                              : (x->vm_id > y->vm_id) - (x->vm_id < y->vm_id);
+    vg_window_sort_vcpus(vcpus);
 }
 
 static void
@@ -148,22 +117,10 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
     for (guint i = 0; i < more->lost_to->len; i++)
         add_lost(vm->lost_to, &g_array_index(more->lost_to, struct vg_lost_to, i));
     if (more->lost_to->len > 0)
-        g_array_sort(vm->lost_to, compare_lost);
+        vg_window_sort_lost_to(vm->lost_to);
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
     add_cpus(vm->cpus, more->cpus);
-}
-
-static int
-compare_vms(const void *a, const void *b)
-{
-    const struct vg_vm_sample *x = a, *y = b;
-    int by_name = strcmp(x->name, y->name);
-
-    if (by_name != 0)
-        return by_name;
-    return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid)
-                            : (x->id > y->id) - (x->id < y->id);
 }
 
 void
@@ -180,7 +137,7 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
     sum->discontinuities += more->discontinuities;
     for (guint i = 0; i < more->vms->len; i++)
         add_vm(sum, &g_array_index(more->vms, struct vg_vm_sample, i), sum_ns, more_ns);
-    g_array_sort(sum->vms, compare_vms);
+    vg_window_sort_vms(sum);
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
 }
@@ -191,14 +148,14 @@ forget_aggressors(const struct vg_window *sum, GArray *losses)
 {
     for (guint i = losses->len; i > 0; i--) {
         struct vg_lost_to lost = g_array_index(losses, struct vg_lost_to, i - 1);
-        if (lost.kind != VG_AGGRESSOR_VM || find_vm(sum, lost.vm_id))
+        if (lost.kind != VG_AGGRESSOR_VM || vg_window_vm(sum, lost.vm_id))
             continue;
         g_array_remove_index(losses, i - 1);
         lost.kind = VG_AGGRESSOR_HOST_UNKNOWN;
         lost.vm_id = 0;
         add_lost(losses, &lost);
     }
-    g_array_sort(losses, compare_lost);
+    vg_window_sort_lost_to(losses);
 }
 
 void
@@ -207,7 +164,7 @@ vg_window_keep_only(struct vg_window *sum, const struct vg_window *window)
     guint before = sum->vms->len;
 
     for (guint i = sum->vms->len; i > 0; i--) {
-        if (!find_vm(window, g_array_index(sum->vms, struct vg_vm_sample, i - 1).id))
+        if (!vg_window_vm(window, g_array_index(sum->vms, struct vg_vm_sample, i - 1).id))
             g_array_remove_index(sum->vms, i - 1);
     }
     for (guint i = 0; i < sum->vms->len && sum->vms->len < before; i++)

@@ -3,6 +3,8 @@
 
 #include "model/window.h"
 
+#include <string.h>
+
 static void
 vm_sample_clear(void *data)
 {
@@ -44,15 +46,76 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->gpus, g_array_unref);
 }
 
-const struct vg_vm_sample *
-vg_window_vm(const struct vg_window *window, uint32_t id)
+struct vg_vm_sample *
+vg_window_find_vm(struct vg_window *window, uint32_t id)
 {
     for (unsigned int i = 0; i < window->vms->len; i++) {
-        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
         if (vm->id == id)
             return vm;
     }
     return NULL;
+}
+
+const struct vg_vm_sample *
+vg_window_vm(const struct vg_window *window, uint32_t id)
+{
+    return vg_window_find_vm((struct vg_window *)window, id);
+}
+
+static int
+compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int
+compare_vcpus(const void *a, const void *b)
+{
+    const struct vg_vcpu_sample *x = a, *y = b;
+
+    return x->index != y->index ? compare_numbers(x->index, y->index)
+                                : compare_numbers(x->tid, y->tid);
+}
+
+static int
+compare_vms(const void *a, const void *b)
+{
+    const struct vg_vm_sample *x = a, *y = b;
+    int by_name = strcmp(x->name, y->name);
+
+    if (by_name != 0)
+        return by_name;
+    return x->pid != y->pid ? compare_numbers(x->pid, y->pid) : compare_numbers(x->id, y->id);
+}
+
+static int
+compare_lost_to(const void *a, const void *b)
+{
+    const struct vg_lost_to *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return compare_numbers(y->ns, x->ns);
+    return x->kind != y->kind ? compare_numbers(x->kind, y->kind)
+                              : compare_numbers(x->vm_id, y->vm_id);
+}
+
+void
+vg_window_sort_vms(struct vg_window *window)
+{
+    g_array_sort(window->vms, compare_vms);
+}
+
+void
+vg_window_sort_vcpus(GArray *vcpus)
+{
+    g_array_sort(vcpus, compare_vcpus);
+}
+
+void
+vg_window_sort_lost_to(GArray *lost_to)
+{
+    g_array_sort(lost_to, compare_lost_to);
 }
 
 const char *

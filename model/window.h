@@ -104,6 +104,12 @@ void vg_window_init(struct vg_window *window, bool with_tasks);
 
 /* The sample of the VM with this id, or NULL. Every VM that an aggressor entry names has one. */
 const struct vg_vm_sample *vg_window_vm(const struct vg_window *window, uint32_t id);
+struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
+
+/* For whoever fills a window: the orders that are told with its members. */
+void vg_window_sort_vms(struct vg_window *window);
+void vg_window_sort_vcpus(GArray *vcpus);
+void vg_window_sort_lost_to(GArray *lost_to);
 
 /* Frees what the window holds, not the struct; a zeroed window is fine. */
 void vg_window_clear(struct vg_window *window);
