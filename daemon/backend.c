@@ -87,7 +87,7 @@ get_status(void *data)
 
     g_ptr_array_add(parts, engine_status(backend));
     g_ptr_array_add(parts, store_status(backend));
-    vg_crew_status(backend->parts.crew, parts);
+    vg_supervisor_status(backend->parts.supervisor, parts);
     return parts;
 }
 
@@ -97,7 +97,7 @@ get_stats(void *data, struct vg_daemon_stats *ret)
     vg_daemon_backend *backend = data;
     struct vg_queue_stats queue;
 
-    vg_crew_read_stats(backend->parts.crew, &queue);
+    vg_supervisor_read_stats(backend->parts.supervisor, &queue);
     *ret = (struct vg_daemon_stats){
         .queue_dropped = queue.dropped,
         .queue_high_water = queue.high_water,

@@ -9,12 +9,12 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "daemon/node.h"
-#include "daemon/supervise.h"
+#include "daemon/supervisor.h"
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {
     vg_node *node; /* all borrowed, but for the policy, which is copied */
-    vg_crew *crew;
+    vg_supervisor *supervisor;
     vg_store *store;
     vg_event_log *events;
     const struct vg_policy_config *policy;

@@ -3,7 +3,6 @@
 
 #include "daemon/daemon.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -26,9 +25,8 @@
 #include "daemon/backend.h"
 #include "daemon/host-facts.h"
 #include "daemon/node.h"
-#include "daemon/supervise.h"
+#include "daemon/supervisor.h"
 #include "store/store.h"
-#include "trace/vm-map.h"
 
 #define VG_LOG_TAG "daemon"
 
@@ -57,7 +55,7 @@ struct daemon {
     vg_event_log *events;
     vg_store *store;
     vg_node *node;
-    vg_crew *crew;
+    vg_supervisor *supervisor;
     vg_daemon_backend *backend;
     vg_api *api;
     enum vg_store_state store_state; /* as last told */
@@ -168,7 +166,7 @@ reload(struct daemon *daemon)
     vg_daemon_backend_set_policy(daemon->backend, &next->policy);
     vg_store_set_limits(daemon->store, &store);
     vg_api_set_limits(daemon->api, &limits);
-    vg_crew_set_thread_limit(daemon->crew, next->thread_limit_ns);
+    vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
     else
@@ -195,7 +193,7 @@ add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
             return -1;
         }
     }
-    return vg_crew_add(daemon->crew, collector, false, err);
+    return vg_supervisor_add(daemon->supervisor, collector, false, err);
 }
 
 /* ---- the loop ---- */
@@ -231,7 +229,7 @@ end_if_done(struct daemon *daemon)
         return;
     if (vg_node_replay_ended(daemon->node)) {
         stop(daemon, "end of the recording");
-    } else if (vg_crew_has_failed(daemon->crew, "replay")) {
+    } else if (vg_supervisor_has_failed(daemon->supervisor, "replay")) {
         daemon->failed = true;
         stop(daemon, "the recording cannot be read to its end");
     }
@@ -259,7 +257,7 @@ on_windows(sd_event_source *source, int fd, uint32_t events, void *data)
     struct daemon *daemon = data;
 
     (void)source, (void)fd, (void)events;
-    vg_crew_take(daemon->crew, VG_CREW_WINDOWS, TURN_MAX);
+    vg_supervisor_take(daemon->supervisor, VG_SUPERVISOR_WINDOWS, TURN_MAX);
     start_replay(daemon);
     end_if_done(daemon);
     return 0;
@@ -271,7 +269,7 @@ on_control(sd_event_source *source, int fd, uint32_t events, void *data)
     struct daemon *daemon = data;
 
     (void)source, (void)fd, (void)events;
-    vg_crew_take(daemon->crew, VG_CREW_CONTROL, TURN_MAX);
+    vg_supervisor_take(daemon->supervisor, VG_SUPERVISOR_CONTROL, TURN_MAX);
     return 0;
 }
 
@@ -318,7 +316,7 @@ on_tick(sd_event_source *source, uint64_t usec, void *data)
 
     (void)usec;
     start_replay(daemon);
-    vg_crew_watch(daemon->crew);
+    vg_supervisor_watch(daemon->supervisor);
     vg_node_tick(daemon->node);
     watch_store(daemon);
     vg_daemon_backend_set_age(daemon->backend, vg_node_age_ns(daemon->node),
@@ -339,10 +337,12 @@ watch(struct daemon *daemon, GError **err)
     for (size_t i = 0; i < G_N_ELEMENTS(signals) && status >= 0; i++)
         status = sd_event_add_signal(daemon->loop, NULL, signals[i], on_signal, daemon);
     if (status >= 0)
-        status = sd_event_add_io(daemon->loop, NULL, vg_crew_fd(daemon->crew, VG_CREW_WINDOWS),
+        status = sd_event_add_io(daemon->loop, NULL,
+                                 vg_supervisor_fd(daemon->supervisor, VG_SUPERVISOR_WINDOWS),
                                  EPOLLIN, on_windows, daemon);
     if (status >= 0)
-        status = sd_event_add_io(daemon->loop, NULL, vg_crew_fd(daemon->crew, VG_CREW_CONTROL),
+        status = sd_event_add_io(daemon->loop, NULL,
+                                 vg_supervisor_fd(daemon->supervisor, VG_SUPERVISOR_CONTROL),
                                  EPOLLIN, on_control, daemon);
     if (status >= 0)
         status = sd_event_add_time_relative(daemon->loop, &timer, CLOCK_MONOTONIC, TICK_NS / 1000,
@@ -405,8 +405,8 @@ start_collectors(struct daemon *daemon, GError **err)
 
     if (uses_libvirt(daemon)) {
         daemon->replay_waits_ns = vg_clock_monotonic_ns() + LIBVIRT_LIMIT_NS;
-        if (vg_crew_add(
-                daemon->crew,
+        if (vg_supervisor_add(
+                daemon->supervisor,
                 vg_libvirt_new(config->libvirt_uri, daemon->host, "/proc", config->libvirt_poll_ns),
                 config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
@@ -453,7 +453,7 @@ start(struct daemon *daemon, GError **err)
         .events = daemon->events,
     };
     daemon->node = vg_node_new(&node);
-    const struct vg_crew_options crew = {
+    const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,
         .store = daemon->store,
@@ -462,10 +462,10 @@ start(struct daemon *daemon, GError **err)
         /* Half of what the store keeps: the rest is on the way to it. */
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
-    daemon->crew = vg_crew_new(&crew);
+    daemon->supervisor = vg_supervisor_new(&supervisor);
     daemon->backend = vg_daemon_backend_new(&(struct vg_daemon_backend_parts){
         .node = daemon->node,
-        .crew = daemon->crew,
+        .supervisor = daemon->supervisor,
         .store = daemon->store,
         .events = daemon->events,
         .policy = &daemon->config->policy,
@@ -481,8 +481,8 @@ end(struct daemon *daemon)
 {
     bool all_ended = true;
 
-    if (daemon->crew)
-        vg_crew_stop(daemon->crew, &all_ended);
+    if (daemon->supervisor)
+        vg_supervisor_stop(daemon->supervisor, &all_ended);
     if (daemon->node)
         vg_node_flush(daemon->node);
     if (daemon->store && !vg_store_flush(daemon->store, FLUSH_LIMIT_NS)) {
@@ -496,7 +496,7 @@ end(struct daemon *daemon)
         vg_log_notice("stopped");
         _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);
     }
-    vg_crew_free(daemon->crew);
+    vg_supervisor_free(daemon->supervisor);
     vg_collector_free(daemon->replay);
     vg_virt_event_stop();
     vg_daemon_backend_free(daemon->backend);

@@ -284,22 +284,40 @@ tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int
     vg_event_log_add(node->events, "vm", data);
 }
 
-/* Tells of the VMs that one window has and the other does not; only counts them if what is NULL. */
-static unsigned int
-tell_difference(vg_node *node, const struct vg_window *these, const struct vg_window *those,
-                const char *what)
+/* The VMs that one window has and the other does not; borrowed, the caller frees the array. */
+static GPtrArray *
+only_in(const struct vg_window *these, const struct vg_window *those)
 {
-    unsigned int n = 0;
+    GPtrArray *only = g_ptr_array_new();
 
     for (guint i = 0; these->vms && i < these->vms->len; i++) {
-        const struct vg_vm_sample *vm = &g_array_index(these->vms, struct vg_vm_sample, i);
-        if (those->vms && vg_window_vm(those, vm->id))
-            continue;
-        n++;
-        if (what)
-            tell_vm(node, what, vm->name, vm->uuid, vm->pid, "collector");
+        struct vg_vm_sample *vm = &g_array_index(these->vms, struct vg_vm_sample, i);
+        if (!those->vms || !vg_window_vm(those, vm->id))
+            g_ptr_array_add(only, vm);
     }
-    return n;
+    return only;
+}
+
+static void
+tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
+{
+    for (guint i = 0; i < vms->len; i++) {
+        const struct vg_vm_sample *vm = vms->pdata[i];
+        tell_vm(node, what, vm->name, vm->uuid, vm->pid, "collector");
+    }
+}
+
+/* Who hears of a VM can look at it. */
+static void
+tell_changes(vg_node *node, const struct vg_window *before, const struct vg_window *now)
+{
+    g_autoptr(GPtrArray) gone = only_in(before, now);
+    g_autoptr(GPtrArray) seen = only_in(now, before);
+
+    if (gone->len + seen->len > 0)
+        publish(node);
+    tell_vms(node, "gone", gone);
+    tell_vms(node, "seen", seen);
 }
 
 /* The offset to the epoch is measured with each window: it jitters by nanoseconds, and the clock is
@@ -384,13 +402,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
-    /* Who hears of a VM can look at it. */
-    if (tell_difference(node, window, &before, NULL) +
-        tell_difference(node, &before, window, NULL)) {
-        publish(node);
-        tell_difference(node, &before, window, "gone");
-        tell_difference(node, window, &before, "seen");
-    }
+    tell_changes(node, &before, window);
     vg_window_clear(&before);
 }
 

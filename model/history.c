@@ -36,6 +36,18 @@ vg_history_add_row(GArray *rows)
     return row;
 }
 
+struct vg_saved_plan *
+vg_saved_plan_copy(const struct vg_saved_plan *plan, bool with_text)
+{
+    struct vg_saved_plan *copy = g_new0(struct vg_saved_plan, 1);
+
+    copy->id = g_strdup(plan->id);
+    copy->made_ns = plan->made_ns;
+    copy->verdict = g_strdup(plan->verdict);
+    copy->text = with_text ? g_strdup(plan->text) : NULL;
+    return copy;
+}
+
 void
 vg_saved_plan_free(void *data)
 {

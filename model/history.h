@@ -59,6 +59,7 @@ struct vg_saved_plan {
     char *text; /* JSON document, one line; NULL in lists */
 };
 
+struct vg_saved_plan *vg_saved_plan_copy(const struct vg_saved_plan *plan, bool with_text);
 void vg_saved_plan_free(void *plan); /* struct vg_saved_plan */
 
 enum vg_store_state {

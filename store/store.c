@@ -213,18 +213,6 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
 
 /* ---- plans ---- */
 
-static struct vg_saved_plan *
-copy_plan(const struct vg_saved_plan *plan, bool with_text)
-{
-    struct vg_saved_plan *copy = g_new0(struct vg_saved_plan, 1);
-
-    copy->id = g_strdup(plan->id);
-    copy->made_ns = plan->made_ns;
-    copy->verdict = g_strdup(plan->verdict);
-    copy->text = with_text ? g_strdup(plan->text) : NULL;
-    return copy;
-}
-
 /* Locked. */
 static struct vg_store_plan *
 find_pending(vg_store *store, const char *id)
@@ -246,7 +234,7 @@ vg_store_save_plan(vg_store *store, const struct vg_saved_plan *plan, GError **e
     if (find_pending(store, plan->id))
         return 0;
     struct vg_store_plan *pending = g_new0(struct vg_store_plan, 1);
-    pending->plan = copy_plan(plan, true);
+    pending->plan = vg_saved_plan_copy(plan, true);
     uint64_t number = pending->number = ++store->plans_given;
     g_queue_push_tail(&store->plans, pending);
     /* The first one may be being written. */
@@ -267,7 +255,7 @@ vg_store_read_plan(vg_store *store, const char *id, GError **err)
 {
     pthread_mutex_lock(&store->lock);
     const struct vg_store_plan *pending = find_pending(store, id);
-    struct vg_saved_plan *plan = pending ? copy_plan(pending->plan, true) : NULL;
+    struct vg_saved_plan *plan = pending ? vg_saved_plan_copy(pending->plan, true) : NULL;
     pthread_mutex_unlock(&store->lock);
     return plan ? plan : vg_store_plans_read(store->readers, id, err);
 }
@@ -282,7 +270,7 @@ vg_store_list_plans(vg_store *store, int64_t before_ns, size_t limit, GError **e
     for (GList *link = store->plans.head; link; link = link->next) {
         const struct vg_saved_plan *plan = ((struct vg_store_plan *)link->data)->plan;
         if (plan->made_ns < before_ns)
-            g_ptr_array_add(list, copy_plan(plan, false));
+            g_ptr_array_add(list, vg_saved_plan_copy(plan, false));
     }
     pthread_mutex_unlock(&store->lock);
     bool in_memory = list->len > 0;

@@ -97,10 +97,21 @@ def test_until_end_ends_by_itself_with_everything_stored(tmp_path):
 
 def test_until_end_fails_when_the_recording_cannot_be_read(tmp_path):
     trace = tmp_path / "trace.txt"
-    trace.write_text("# tracer: nop\n#\n    <idle>-0 [000] d... 5.000000: no_such_event: x=1\n")
+    trace.write_text("# tracer: nop\n#\n")
     with replay_max(tmp_path, trace, "--until-end", "--vm-map", VM_MAP, wait=False) as daemon:
-        code = daemon.process.wait(vgpuctl.TIMEOUT_S)
-        assert (code == 1) == ("collector is failed" in daemon.log()), daemon.tail()
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 1, daemon.tail()
+        assert f"collector is failed name=replay reason=\"'{trace}' has no events\"" in daemon.log()
+
+
+def test_a_recording_without_content_is_refused_at_start(tmp_path):
+    trace = tmp_path / "trace"
+    shutil.copytree(LTTNG, trace)
+    for stream in trace.rglob("ch_?"):
+        stream.write_bytes(b"")
+    with replay_max(tmp_path, trace, wait=False) as daemon:
+        assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 1, daemon.tail()
+        assert f"{trace}/kernel/ch_0: the stream file is empty" in daemon.log(), daemon.tail()
+        assert not os.path.exists(daemon.socket)
 
 
 def test_until_end_fails_when_nothing_can_be_stored(tmp_path):

@@ -21,8 +21,8 @@ def build_dir():
 
 
 class Connection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=TIMEOUT_S)
+    def __init__(self, path, timeout=TIMEOUT_S):
+        super().__init__("localhost", timeout=timeout)
         self.path = path
 
     def connect(self):

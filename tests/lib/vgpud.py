@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the daemon under test in a directory of its own, asks it over its socket, and ends it."""
-import http.client
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 import uuid
 
+from unixhttp import Connection, Stream
 from vgpuctl import ROOT, TIMEOUT_S
 
 BUNDLED = os.path.join(ROOT, "data", "demo", "inner-host-3vms")
@@ -23,17 +22,6 @@ def program():
     if "VGPUD" in os.environ:
         return os.environ["VGPUD"]
     return os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "vgpud")
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=TIMEOUT_S):
-        super().__init__("vgpud", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 def wait_for(what, timeout=TIMEOUT_S, pause=0.01):
@@ -101,7 +89,7 @@ class Daemon:
 
     def request(self, method, path, body=None, headers=None, timeout=TIMEOUT_S):
         """Status, headers, body."""
-        connection = UnixConnection(self.socket, timeout)
+        connection = Connection(self.socket, timeout)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()
@@ -140,33 +128,19 @@ class Daemon:
 
 
 class Events:
-    """A stream of server-sent events."""
+    """The events of a daemon, as (id, type, data)."""
 
     def __init__(self, daemon, query="", last_id=None):
-        self.connection = UnixConnection(daemon.socket)
-        headers = {"Accept": "text/event-stream"}
-        if last_id:
-            headers["Last-Event-ID"] = last_id
-        self.connection.request("GET", "/v1/events" + query, headers=headers)
-        self.response = self.connection.getresponse()
-        assert self.response.status == 200, self.response.read()
+        self.stream = Stream(daemon.socket, {"Last-Event-ID": last_id} if last_id else {}, query)
+        assert self.stream.status == 200, self.stream.response.read()
 
     def next(self):
-        """(id, type, data) of the next event; None at the end."""
-        event = {}
-        while True:
-            line = self.response.readline().decode()
-            if not line:
-                return None
-            line = line.rstrip("\n")
-            if not line and "data" in event:
-                return event.get("id"), event["event"], json.loads(event["data"])
-            if line and not line.startswith(":"):
-                name, _, value = line.partition(":")
-                event[name] = value.removeprefix(" ")
+        """None at the end."""
+        event = self.stream.next_event()
+        return event and (event.get("id"), event["event"], json.loads(event["data"]))
 
     def close(self):
-        self.connection.close()
+        self.stream.close()
 
 
 class BusyVm:

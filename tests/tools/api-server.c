@@ -304,18 +304,6 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
 }
 
 static struct vg_saved_plan *
-copy_plan(const struct vg_saved_plan *plan, bool with_text)
-{
-    struct vg_saved_plan *copy = g_new0(struct vg_saved_plan, 1);
-
-    copy->id = g_strdup(plan->id);
-    copy->made_ns = plan->made_ns;
-    copy->verdict = g_strdup(plan->verdict);
-    copy->text = with_text ? g_strdup(plan->text) : NULL;
-    return copy;
-}
-
-static struct vg_saved_plan *
 find_plan(struct fake *fake, const char *id)
 {
     for (guint i = 0; i < fake->plans->len; i++) {
@@ -364,7 +352,7 @@ read_plan(void *data, const char *id, GError **err)
     VG_LOCK_SCOPE(&fake->lock);
     const struct vg_saved_plan *plan = find_plan(fake, id);
     if (plan)
-        return copy_plan(plan, true);
+        return vg_saved_plan_copy(plan, true);
     vg_error(err, VG_E_NOT_FOUND, "there is no plan '%s'", id);
     return NULL;
 }
@@ -380,7 +368,7 @@ list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
     for (guint i = fake->plans->len; i > 0 && plans->len < limit; i--) {
         const struct vg_saved_plan *plan = fake->plans->pdata[i - 1];
         if (plan->made_ns < before_ns)
-            g_ptr_array_add(plans, copy_plan(plan, false));
+            g_ptr_array_add(plans, vg_saved_plan_copy(plan, false));
     }
     return plans;
 }

@@ -29,6 +29,13 @@ fake_proc_new(void)
     return path;
 }
 
+int
+fake_proc_setup(void **state)
+{
+    *state = fake_proc_new();
+    return 0;
+}
+
 static int
 remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -43,6 +50,14 @@ fake_proc_remove(const char *path)
 {
     if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
         fail_msg("cannot remove %s: %s", path, strerror(errno));
+}
+
+int
+fake_proc_teardown(void **state)
+{
+    fake_proc_remove(*state);
+    g_free(*state);
+    return 0;
 }
 
 void

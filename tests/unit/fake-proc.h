@@ -26,6 +26,10 @@ struct fake_task {
 /* A new, empty one; its path. */
 char *fake_proc_new(void);
 
+/* Fixture of a cmocka test: *state is the path of a new, empty one, removed after the test. */
+int fake_proc_setup(void **state);
+int fake_proc_teardown(void **state);
+
 /* Removes a file or a directory with all that is in it. */
 void fake_proc_remove(const char *path);
 

@@ -24,21 +24,6 @@
 /* A command line of words in one literal, NULs between them. */
 #define QEMU(words) "qemu-system-x86_64\0" words, sizeof("qemu-system-x86_64\0" words)
 
-static int
-setup(void **state)
-{
-    *state = fake_proc_new();
-    return 0;
-}
-
-static int
-teardown(void **state)
-{
-    fake_proc_remove(*state);
-    g_free(*state);
-    return 0;
-}
-
 static void
 add_vcpu(const char *proc, int pid, int tid, const char *comm)
 {
@@ -335,12 +320,13 @@ main(void)
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_counters),
-        cmocka_unit_test_setup_teardown(test_finds_vms, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_vcpus_named_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_old_processes_are_left_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hot_plug, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pid_reuse, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_finds_vms, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_vcpus_named_late, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_old_processes_are_left_alone, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hot_plug, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_pid_reuse, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_no_directory, fake_proc_setup, fake_proc_teardown),
     };
     return cmocka_run_group_tests_name("proc-scan", tests, NULL, NULL);
 }

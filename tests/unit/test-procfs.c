@@ -116,21 +116,6 @@ test_meter_guest(void **state)
 
 /* ---- a fake /proc ---- */
 
-static int
-setup(void **state)
-{
-    *state = fake_proc_new();
-    return 0;
-}
-
-static int
-teardown(void **state)
-{
-    fake_proc_remove(*state);
-    g_free(*state);
-    return 0;
-}
-
 static void
 check_window(const struct vg_report *report)
 {
@@ -575,12 +560,13 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meter_carries_over),
         cmocka_unit_test(test_meter_guest),
-        cmocka_unit_test_setup_teardown(test_windows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_come_and_go, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tid_reuse, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_without_schedstat, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_status, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_windows, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_come_and_go, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_tid_reuse, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_without_schedstat, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_status, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_many_threads, fake_proc_setup, fake_proc_teardown),
         cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "daemon/supervise.h"
+#include "daemon/supervisor.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 
-#define VG_LOG_TAG "supervise"
+#define VG_LOG_TAG "supervisor"
 
 /* Reports that wait at most. A live collector makes one in a window; of a replay the queue adds to
  * what waits for the disk. */
@@ -24,7 +24,7 @@
 #define STOP_PAUSE_US 2000
 
 struct member {
-    vg_crew *crew;
+    vg_supervisor *supervisor;
     vg_collector *collector;
     vg_thread *thread; /* the main thread's view of it */
     vg_thread *self;   /* its own */
@@ -37,9 +37,9 @@ struct member {
     bool has_worked;
 };
 
-struct vg_crew {
-    struct vg_crew_options options;
-    vg_queue *queues[VG_CREW_QUEUES];
+struct vg_supervisor {
+    struct vg_supervisor_options options;
+    vg_queue *queues[VG_SUPERVISOR_QUEUES];
     pthread_mutex_t lock; /* of members, and of state, text and hangs of each */
     GPtrArray *members;
 };
@@ -50,19 +50,20 @@ free_report(void *report)
     vg_report_free(report);
 }
 
-vg_crew *
-vg_crew_new(const struct vg_crew_options *options)
+vg_supervisor *
+vg_supervisor_new(const struct vg_supervisor_options *options)
 {
-    vg_crew *crew = g_new0(vg_crew, 1);
+    vg_supervisor *supervisor = g_new0(vg_supervisor, 1);
 
-    crew->options = *options;
-    crew->queues[VG_CREW_WINDOWS] =
+    supervisor->options = *options;
+    supervisor->queues[VG_SUPERVISOR_WINDOWS] =
         vg_queue_new(options->replay ? REPLAY_QUEUE_MAX : QUEUE_MAX,
                      options->replay ? VG_QUEUE_BLOCK : VG_QUEUE_DROP, free_report);
-    crew->queues[VG_CREW_CONTROL] = vg_queue_new(QUEUE_MAX, VG_QUEUE_BLOCK, free_report);
-    crew->members = g_ptr_array_new();
-    pthread_mutex_init(&crew->lock, NULL);
-    return crew;
+    supervisor->queues[VG_SUPERVISOR_CONTROL] =
+        vg_queue_new(QUEUE_MAX, VG_QUEUE_BLOCK, free_report);
+    supervisor->members = g_ptr_array_new();
+    pthread_mutex_init(&supervisor->lock, NULL);
+    return supervisor;
 }
 
 static void
@@ -76,17 +77,17 @@ free_member(struct member *member)
 }
 
 void
-vg_crew_free(vg_crew *crew)
+vg_supervisor_free(vg_supervisor *supervisor)
 {
-    if (!crew)
+    if (!supervisor)
         return;
-    for (guint i = 0; i < crew->members->len; i++)
-        free_member(crew->members->pdata[i]);
-    g_ptr_array_unref(crew->members);
-    for (int i = 0; i < VG_CREW_QUEUES; i++)
-        vg_queue_free(crew->queues[i]);
-    pthread_mutex_destroy(&crew->lock);
-    g_free(crew);
+    for (guint i = 0; i < supervisor->members->len; i++)
+        free_member(supervisor->members->pdata[i]);
+    g_ptr_array_unref(supervisor->members);
+    for (int i = 0; i < VG_SUPERVISOR_QUEUES; i++)
+        vg_queue_free(supervisor->queues[i]);
+    pthread_mutex_destroy(&supervisor->lock);
+    g_free(supervisor);
 }
 
 /* ---- on the collectors' threads ---- */
@@ -95,7 +96,8 @@ vg_crew_free(vg_crew *crew)
 static void
 wait_for_store(struct member *member)
 {
-    while (vg_store_backlog(member->crew->options.store) > member->crew->options.backlog_max) {
+    while (vg_store_backlog(member->supervisor->options.store) >
+           member->supervisor->options.backlog_max) {
         if (!vg_thread_sleep_until(member->self, vg_clock_monotonic_ns() + BACKLOG_PAUSE))
             return;
     }
@@ -105,17 +107,18 @@ static void
 put_report(void *data, struct vg_report *take_report)
 {
     struct member *member = data;
-    vg_crew *crew = member->crew;
+    vg_supervisor *supervisor = member->supervisor;
 
     if (take_report->kind != VG_REPORT_WINDOW) {
         /* Behind the windows of a replay, which it may be the end of. */
-        vg_queue_put(crew->queues[crew->options.replay ? VG_CREW_WINDOWS : VG_CREW_CONTROL],
+        vg_queue_put(supervisor->queues[supervisor->options.replay ? VG_SUPERVISOR_WINDOWS
+                                                                   : VG_SUPERVISOR_CONTROL],
                      take_report);
         return;
     }
-    if (crew->options.replay)
+    if (supervisor->options.replay)
         wait_for_store(member);
-    vg_queue_put(crew->queues[VG_CREW_WINDOWS], take_report);
+    vg_queue_put(supervisor->queues[VG_SUPERVISOR_WINDOWS], take_report);
 }
 
 static void
@@ -140,49 +143,50 @@ wake_member(void *arg)
 /* ---- on the main thread ---- */
 
 int
-vg_crew_add(vg_crew *crew, vg_collector *take_collector, bool optional, GError **err)
+vg_supervisor_add(vg_supervisor *supervisor, vg_collector *take_collector, bool optional,
+                  GError **err)
 {
     struct member *member = g_new0(struct member, 1);
     const struct vg_collector_ops *ops = take_collector->ops;
     g_autofree char *name = g_strdup_printf("col-%s", ops->name);
 
-    member->crew = crew;
+    member->supervisor = supervisor;
     member->collector = take_collector;
     member->optional = optional;
     member->part = g_strdup_printf("collector:%s", ops->name);
     if (ops->measures_windows)
-        member->source = vg_node_add_source(crew->options.node);
+        member->source = vg_node_add_source(supervisor->options.node);
     vg_thread *thread = vg_thread_new(name, run_member, wake_member, member, err);
     if (!thread) {
         free_member(member);
         return -1;
     }
-    VG_LOCK_SCOPE(&crew->lock);
+    VG_LOCK_SCOPE(&supervisor->lock);
     member->thread = thread;
-    g_ptr_array_add(crew->members, member);
+    g_ptr_array_add(supervisor->members, member);
     return 0;
 }
 
 void
-vg_crew_set_thread_limit(vg_crew *crew, int64_t thread_limit_ns)
+vg_supervisor_set_thread_limit(vg_supervisor *supervisor, int64_t thread_limit_ns)
 {
-    crew->options.thread_limit_ns = thread_limit_ns;
+    supervisor->options.thread_limit_ns = thread_limit_ns;
 }
 
 void
-vg_crew_stop(vg_crew *crew, bool *ret_all_ended)
+vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended)
 {
     int64_t until = vg_clock_monotonic_ns() + STOP_LIMIT_NS;
 
     *ret_all_ended = true;
-    for (guint i = 0; i < crew->members->len; i++)
-        vg_thread_stop(((struct member *)crew->members->pdata[i])->thread);
-    for (guint i = 0; i < crew->members->len; i++) {
-        struct member *member = crew->members->pdata[i];
+    for (guint i = 0; i < supervisor->members->len; i++)
+        vg_thread_stop(((struct member *)supervisor->members->pdata[i])->thread);
+    for (guint i = 0; i < supervisor->members->len; i++) {
+        struct member *member = supervisor->members->pdata[i];
         /* What waits for room gets it. */
         while (!vg_thread_ended(member->thread) && vg_clock_monotonic_ns() < until) {
-            for (int queue = 0; queue < VG_CREW_QUEUES; queue++)
-                vg_crew_take(crew, queue, QUEUE_MAX);
+            for (int queue = 0; queue < VG_SUPERVISOR_QUEUES; queue++)
+                vg_supervisor_take(supervisor, queue, QUEUE_MAX);
             g_usleep(STOP_PAUSE_US);
         }
         if (vg_thread_ended(member->thread)) {
@@ -192,17 +196,17 @@ vg_crew_stop(vg_crew *crew, bool *ret_all_ended)
         vg_log_warn("thread does not end, leaving it thread=%s", vg_thread_name(member->thread));
         *ret_all_ended = false;
     }
-    for (int queue = 0; queue < VG_CREW_QUEUES; queue++) {
-        vg_queue_close(crew->queues[queue]);
-        while (vg_crew_take(crew, queue, QUEUE_MAX))
+    for (int queue = 0; queue < VG_SUPERVISOR_QUEUES; queue++) {
+        vg_queue_close(supervisor->queues[queue]);
+        while (vg_supervisor_take(supervisor, queue, QUEUE_MAX))
             continue;
     }
 }
 
 int
-vg_crew_fd(const vg_crew *crew, enum vg_crew_queue queue)
+vg_supervisor_fd(const vg_supervisor *supervisor, enum vg_supervisor_queue queue)
 {
-    return vg_queue_fd(crew->queues[queue]);
+    return vg_queue_fd(supervisor->queues[queue]);
 }
 
 static bool
@@ -239,18 +243,18 @@ tell_state(const struct member *member)
     vg_json_add_string(data, "part", member->part);
     vg_json_add_string(data, "state", state_name(member));
     vg_json_add_string(data, "reason", reason);
-    vg_event_log_add(member->crew->options.events, "collector", data);
+    vg_event_log_add(member->supervisor->options.events, "collector", data);
     vg_log(bad ? VG_LOG_WARN : VG_LOG_NOTICE, VG_LOG_TAG, "collector is %s name=%s reason=\"%s\"",
            state_name(member), member->collector->ops->name, reason ? reason : "");
     if (member->collector->ops->measures_windows)
-        vg_node_set_alive(member->crew->options.node, member->source, gives_windows(member));
+        vg_node_set_alive(member->supervisor->options.node, member->source, gives_windows(member));
 }
 
 static struct member *
-find_member(const vg_crew *crew, const char *collector)
+find_member(const vg_supervisor *supervisor, const char *collector)
 {
-    for (guint i = 0; i < crew->members->len; i++) {
-        struct member *member = crew->members->pdata[i];
+    for (guint i = 0; i < supervisor->members->len; i++) {
+        struct member *member = supervisor->members->pdata[i];
         if (strcmp(member->collector->ops->name, collector) == 0)
             return member;
     }
@@ -258,67 +262,67 @@ find_member(const vg_crew *crew, const char *collector)
 }
 
 bool
-vg_crew_has_failed(const vg_crew *crew, const char *name)
+vg_supervisor_has_failed(const vg_supervisor *supervisor, const char *name)
 {
-    const struct member *member = find_member(crew, name);
+    const struct member *member = find_member(supervisor, name);
 
     return member && member->state == VG_COLLECTOR_FAILED;
 }
 
 static void
-take_status(vg_crew *crew, struct member *member, struct vg_report *report)
+take_status(vg_supervisor *supervisor, struct member *member, struct vg_report *report)
 {
-    pthread_mutex_lock(&crew->lock);
+    pthread_mutex_lock(&supervisor->lock);
     member->state = report->state;
     member->has_worked = member->has_worked || report->state == VG_COLLECTOR_OK ||
                          report->state == VG_COLLECTOR_DEGRADED;
     g_free(member->text);
     member->text = g_steal_pointer(&report->text);
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&supervisor->lock);
     tell_state(member);
     vg_report_free(report);
 }
 
 bool
-vg_crew_take(vg_crew *crew, enum vg_crew_queue queue, unsigned int most)
+vg_supervisor_take(vg_supervisor *supervisor, enum vg_supervisor_queue queue, unsigned int most)
 {
     struct vg_report *report;
     unsigned int n = 0;
 
-    while (n < most && (report = vg_queue_get(crew->queues[queue], 0))) {
-        struct member *member = find_member(crew, report->collector);
+    while (n < most && (report = vg_queue_get(supervisor->queues[queue], 0))) {
+        struct member *member = find_member(supervisor, report->collector);
         n++;
         if (!member)
             vg_report_free(report);
         else if (report->kind == VG_REPORT_STATUS)
-            take_status(crew, member, report);
+            take_status(supervisor, member, report);
         else
-            vg_node_take(crew->options.node, member->source, report);
+            vg_node_take(supervisor->options.node, member->source, report);
     }
     return n > 0;
 }
 
 void
-vg_crew_watch(vg_crew *crew)
+vg_supervisor_watch(vg_supervisor *supervisor)
 {
-    for (guint i = 0; i < crew->members->len; i++) {
-        struct member *member = crew->members->pdata[i];
-        bool hangs = vg_thread_silence_ns(member->thread) > crew->options.thread_limit_ns;
+    for (guint i = 0; i < supervisor->members->len; i++) {
+        struct member *member = supervisor->members->pdata[i];
+        bool hangs = vg_thread_silence_ns(member->thread) > supervisor->options.thread_limit_ns;
         if (hangs == member->hangs)
             continue;
-        pthread_mutex_lock(&crew->lock);
+        pthread_mutex_lock(&supervisor->lock);
         member->hangs = hangs;
-        pthread_mutex_unlock(&crew->lock);
+        pthread_mutex_unlock(&supervisor->lock);
         tell_state(member);
     }
 }
 
 void
-vg_crew_status(vg_crew *crew, GPtrArray *parts)
+vg_supervisor_status(vg_supervisor *supervisor, GPtrArray *parts)
 {
-    VG_LOCK_SCOPE(&crew->lock);
-    for (guint i = 0; i < crew->members->len; i++) {
-        const struct member *member = crew->members->pdata[i];
+    VG_LOCK_SCOPE(&supervisor->lock);
+    for (guint i = 0; i < supervisor->members->len; i++) {
+        const struct member *member = supervisor->members->pdata[i];
         bool works = member->state == VG_COLLECTOR_OK || member->state == VG_COLLECTOR_DEGRADED ||
                      member->state == VG_COLLECTOR_ENDED;
         bool ready = !member->hangs && (works || (member->optional && !member->has_worked));
@@ -328,12 +332,12 @@ vg_crew_status(vg_crew *crew, GPtrArray *parts)
 }
 
 void
-vg_crew_read_stats(vg_crew *crew, struct vg_queue_stats *ret)
+vg_supervisor_read_stats(vg_supervisor *supervisor, struct vg_queue_stats *ret)
 {
     struct vg_queue_stats control;
 
-    vg_queue_read_stats(crew->queues[VG_CREW_WINDOWS], ret);
-    vg_queue_read_stats(crew->queues[VG_CREW_CONTROL], &control);
+    vg_queue_read_stats(supervisor->queues[VG_SUPERVISOR_WINDOWS], ret);
+    vg_queue_read_stats(supervisor->queues[VG_SUPERVISOR_CONTROL], &control);
     ret->length += control.length;
     ret->high_water = MAX(ret->high_water, control.high_water);
     ret->dropped += control.dropped;
