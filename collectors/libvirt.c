@@ -35,20 +35,14 @@ struct virt {
     vg_virt_reader *reader;
     vg_virt_ear *ear;
     char *last_hash; /* of the inventory reported last, or NULL */
-    enum vg_collector_state state;
-    char *text;
+    struct vg_told_state told;
 };
 
 static void
-report_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
-             const char *text)
+tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
+           const char *text)
 {
-    if (v->text && v->state == state && strcmp(v->text, text) == 0)
-        return;
-    v->state = state;
-    g_free(v->text);
-    v->text = g_strdup(text);
-    sink->put(sink->data, vg_report_status(v->base.ops->name, state, "%s", text));
+    vg_report_tell_state(&v->told, sink, v->base.ops->name, state, text);
 }
 
 /* ---- the connection ---- */
@@ -128,7 +122,7 @@ read_everything(struct virt *v, virConnectPtr connection, const struct vg_report
     g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
                                             vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
                                             missing ? "; " : "", missing ? missing : "");
-    report_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+    tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
     report_inventory(v, sink, g_steal_pointer(&inventory));
     return 0;
 }
@@ -204,7 +198,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
     int64_t retry_ns = RETRY_MIN_NS;
 
     g_autofree char *starting = g_strdup_printf("connecting to %s", v->uri);
-    report_state(v, sink, VG_COLLECTOR_STARTING, starting);
+    tell_state(v, sink, VG_COLLECTOR_STARTING, starting);
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) err = NULL;
         virConnectPtr connection = NULL;
@@ -220,7 +214,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
         }
         if (!err)
             continue;
-        report_state(v, sink, VG_COLLECTOR_FAILED, err->message);
+        tell_state(v, sink, VG_COLLECTOR_FAILED, err->message);
         if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + retry_ns))
             break;
         retry_ns = MIN(retry_ns * 2, RETRY_MAX_NS);
@@ -241,7 +235,7 @@ free_virt(vg_collector *collector)
     vg_virt_ear_free(v->ear);
     vg_virt_reader_free(v->reader);
     g_free(v->last_hash);
-    g_free(v->text);
+    g_free(v->told.text);
     g_free(v->uri);
     g_free(v);
 }

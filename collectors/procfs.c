@@ -7,7 +7,6 @@
  */
 #include "config.h"
 
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -50,8 +49,7 @@ struct procfs {
     int64_t cost_ns; /* CPU time of the thread at the end of the last window */
     unsigned read;   /* threads in this round, and how many of them told only ticks */
     unsigned by_ticks;
-    enum vg_collector_state state; /* as last reported */
-    char *text;
+    struct vg_told_state told;
 };
 
 static void
@@ -64,15 +62,10 @@ vm_free(void *data)
 }
 
 static void
-report_state(struct procfs *p, const struct vg_report_sink *sink, enum vg_collector_state state,
-             const char *text)
+tell_state(struct procfs *p, const struct vg_report_sink *sink, enum vg_collector_state state,
+           const char *text)
 {
-    if (p->text && p->state == state && strcmp(p->text, text) == 0)
-        return;
-    p->state = state;
-    g_free(p->text);
-    p->text = g_strdup(text);
-    sink->put(sink->data, vg_report_status(p->base.ops->name, state, "%s", text));
+    vg_report_tell_state(&p->told, sink, p->base.ops->name, state, text);
 }
 
 /* ---- one round of reading ---- */
@@ -210,15 +203,6 @@ forget_gone(struct procfs *p)
 }
 
 static int
-compare_samples(const void *a, const void *b)
-{
-    const struct vg_vm_sample *x = a, *y = b;
-    int by_name = strcmp(x->name, y->name);
-
-    return by_name ? by_name : (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static int
 read_all(struct procfs *p, struct vg_window *window, vg_thread *self, GError **err)
 {
     if (vg_proc_scan_update(p->scan, vg_clock_monotonic_ns(), err) < 0)
@@ -230,7 +214,7 @@ read_all(struct procfs *p, struct vg_window *window, vg_thread *self, GError **e
     for (unsigned i = 0; i < vms->len; i++)
         read_vm(p, vms->pdata[i], window, self);
     forget_gone(p);
-    g_array_sort(window->vms, compare_samples);
+    vg_window_sort_vms(window);
     return 0;
 }
 
@@ -243,14 +227,14 @@ report_health(struct procfs *p, const struct vg_report_sink *sink)
     g_autofree char *text = g_strdup_printf("%u VM%s", vms, vms == 1 ? "" : "s");
 
     if (p->read == 0 || p->by_ticks < p->read) {
-        report_state(p, sink, VG_COLLECTOR_OK, text);
+        tell_state(p, sink, VG_COLLECTOR_OK, text);
         return;
     }
     g_autofree char *less = g_strdup_printf(
         "%s; no schedstat in '%s': waits for a CPU are not seen, and run time comes in steps of "
         "%d ms (a kernel with CONFIG_SCHED_INFO has it)",
         text, p->proc, (int)(p->tick_ns / VG_NS_PER_MS));
-    report_state(p, sink, VG_COLLECTOR_DEGRADED, less);
+    tell_state(p, sink, VG_COLLECTOR_DEGRADED, less);
 }
 
 /* Reads everything; from the second time on, that makes a window, whose times are those of the
@@ -264,7 +248,7 @@ close_window(struct procfs *p, vg_thread *self, const struct vg_report_sink *sin
 
     vg_window_init(&report->window, false);
     if (read_all(p, &report->window, self, &err) < 0) {
-        report_state(p, sink, VG_COLLECTOR_FAILED, err->message);
+        tell_state(p, sink, VG_COLLECTOR_FAILED, err->message);
         return false;
     }
     report_health(p, sink);
@@ -287,7 +271,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
     int64_t begin_ns = 0; /* 0: nothing has been read yet */
     int64_t end_ns = vg_clock_monotonic_ns() / p->window_ns * p->window_ns + p->window_ns;
 
-    report_state(p, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
+    tell_state(p, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
     while (vg_thread_sleep_until(self, end_ns)) {
         /* Who slept too long makes one long window of it. */
         int64_t late_ns = vg_clock_monotonic_ns() - end_ns;
@@ -308,7 +292,7 @@ free_procfs(vg_collector *collector)
     g_hash_table_unref(p->vcpus);
     g_hash_table_unref(p->vms);
     vg_proc_scan_free(p->scan);
-    g_free(p->text);
+    g_free(p->told.text);
     g_free(p->proc);
     g_free(p);
 }

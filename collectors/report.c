@@ -4,6 +4,7 @@
 #include "collectors/report.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "model/window-sum.h"
 
@@ -66,4 +67,16 @@ vg_report_copy(const struct vg_report *report)
     copy->vm = g_strdup(report->vm);
     copy->uuid = g_strdup(report->uuid);
     return copy;
+}
+
+void
+vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
+                     const char *collector, enum vg_collector_state state, const char *text)
+{
+    if (told->text && told->state == state && strcmp(told->text, text) == 0)
+        return;
+    told->state = state;
+    g_free(told->text);
+    told->text = g_strdup(text);
+    sink->put(sink->data, vg_report_status(collector, state, "%s", text));
 }

@@ -72,4 +72,14 @@ struct vg_report_sink {
     void *data;
 };
 
+/* What a collector has last said of how it is doing; zeroed at first. text is owned. */
+struct vg_told_state {
+    enum vg_collector_state state;
+    char *text;
+};
+
+/* Puts a STATUS report if it says anything new. */
+void vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
+                          const char *collector, enum vg_collector_state state, const char *text);
+
 #endif
