@@ -4,7 +4,7 @@
  */
 #include "config.h"
 
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "api/doc.h"
@@ -142,15 +142,15 @@ compare_places(const void *a, const void *b)
     return by_name != 0 ? by_name : strcmp(left->id, right->id);
 }
 
-/* "SORT\nVALUE\nID\nNAME": the last of a page. */
+/* "SORT\nVALUE\nBYTES_OF_ID\nIDNAME": the last of a page. A name may have a line feed in it. */
 static char *
 marker_of(enum vg_vm_sort sort, const struct place *place)
 {
     char value[G_ASCII_DTOSTR_BUF_SIZE];
 
     g_ascii_dtostr(value, sizeof(value), place->value);
-    g_autofree char *text =
-        g_strdup_printf("%d\n%s\n%s\n%s", (int)sort, value, place->id, place->name);
+    g_autofree char *text = g_strdup_printf("%d\n%s\n%zu\n%s%s", (int)sort, value,
+                                            strlen(place->id), place->id, place->name);
     return vg_marker_new(text);
 }
 
@@ -160,15 +160,22 @@ read_marker(const char *marker, enum vg_vm_sort sort, struct place *ret, char **
             GError **err)
 {
     g_autofree char *text = vg_marker_read(marker, err);
-    char *end = NULL;
+    int64_t of_sort, id_size;
+    char *end;
 
     if (!text)
         return -1;
     g_auto(GStrv) parts = g_strsplit(text, "\n", 4);
-    double value = g_strv_length(parts) == 4 ? g_ascii_strtod(parts[1], &end) : 0;
-    if (!end || end == parts[1] || *end || atoi(parts[0]) != (int)sort)
+    if (g_strv_length(parts) != 4 || !vg_parse_int(parts[0], &of_sort) || of_sort != (int)sort ||
+        strspn(parts[1], "+-.0123456789e") != strlen(parts[1]) ||
+        !vg_parse_int(parts[2], &id_size) || id_size > (int64_t)strlen(parts[3]))
         return vg_error(err, VG_E_INVALID, "marker: it is not of a list in this order");
-    *ret = (struct place){.value = value, .id = parts[2], .name = parts[3]};
+    double value = g_ascii_strtod(parts[1], &end);
+    if (end == parts[1] || *end || !isfinite(value))
+        return vg_error(err, VG_E_INVALID, "marker: it has no number to go on from");
+    g_free(parts[2]);
+    parts[2] = g_strndup(parts[3], (size_t)id_size);
+    *ret = (struct place){.value = value, .id = parts[2], .name = parts[3] + id_size};
     *ret_parts = g_steal_pointer(&parts);
     return 0;
 }

@@ -15,7 +15,6 @@
 #define SINCE_DEFAULT "-1h"
 #define UNTIL_DEFAULT "now"
 #define SOURCE_MAX    255
-#define MARKER_MAX    2048
 
 static vg_view *
 newest_view(const struct vg_request *request)
@@ -35,8 +34,8 @@ vg_handle_host(struct vg_request *request)
 
     g_snprintf(etag, sizeof(etag), "\"%s-%" PRIu64 ".%08x\"", view->boot_id, view->seq,
                g_str_hash(text));
-    if (!vg_answer_not_modified(request, etag))
-        vg_answer_json(request, 200, vg_doc_host(view, parts));
+    vg_answer_json(request, 200, vg_doc_host(view, parts));
+    vg_answer_etag(request, etag);
 }
 
 /* A word of a table that ends with NULL; absent: *ret stays. */
@@ -59,16 +58,6 @@ query_word(const struct vg_query *query, const char *name, const char *const *wo
     return vg_error(err, VG_E_INVALID, "%s: '%s' is none of %s", name, text, known);
 }
 
-static int
-check_length(const struct vg_query *query, const char *name, size_t most, GError **err)
-{
-    const char *text = vg_query_get(query, name);
-
-    if (text && (!*text || strlen(text) > most))
-        return vg_error(err, VG_E_INVALID, "%s: it must have 1 to %zu bytes", name, most);
-    return 0;
-}
-
 void
 vg_handle_vms(struct vg_request *request)
 {
@@ -89,7 +78,7 @@ vg_handle_vms(struct vg_request *request)
     if (query_word(query, "sort", sorts, &sort, &err) == 0 &&
         query_word(query, "class", vg_vm_class_names, &vm_class, &err) == 0 &&
         vg_query_int(query, "limit", 1, VG_LIMIT_MAX, &limit, &err) == 0 &&
-        check_length(query, "marker", MARKER_MAX, &err) == 0)
+        vg_query_length(query, "marker", VG_MARKER_MAX, &err) == 0)
         object = vg_doc_vms(view, (enum vg_vm_sort)sort, vm_class, (size_t)limit,
                             vg_query_get(query, "marker"), &err);
     if (err) {
@@ -97,10 +86,8 @@ vg_handle_vms(struct vg_request *request)
         return;
     }
     vg_view_etag(view, etag);
-    if (vg_answer_not_modified(request, etag))
-        json_object_put(object);
-    else
-        vg_answer_json(request, 200, object);
+    vg_answer_json(request, 200, object);
+    vg_answer_etag(request, etag);
 }
 
 void
@@ -115,8 +102,8 @@ vg_handle_vm(struct vg_request *request)
         return;
     }
     vg_view_etag(view, etag);
-    if (!vg_answer_not_modified(request, etag))
-        vg_answer_json(request, 200, vg_doc_vm(view, vm));
+    vg_answer_json(request, 200, vg_doc_vm(view, vm));
+    vg_answer_etag(request, etag);
 }
 
 void
@@ -134,7 +121,7 @@ vg_handle_preemptions(struct vg_request *request)
     }
     g_autoptr(vg_view) view = newest_view(request);
     if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &limit, &err) < 0 ||
-        check_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0) {
+        vg_query_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
@@ -145,8 +132,8 @@ vg_handle_preemptions(struct vg_request *request)
         return;
     }
     vg_view_etag(view, etag);
-    if (!vg_answer_not_modified(request, etag))
-        vg_answer_json(request, 200, vg_doc_preemptions(view, vm, (size_t)limit));
+    vg_answer_json(request, 200, vg_doc_preemptions(view, vm, (size_t)limit));
+    vg_answer_etag(request, etag);
 }
 
 void
@@ -221,8 +208,8 @@ read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_t *ret, 
         g_prefix_error(err, "step: ");
         return -1;
     }
-    if (strcmp(text, "raw") != 0 && step < VG_NS_PER_S)
-        return vg_error(err, VG_E_INVALID, "step: it is at least 1s");
+    if (strcmp(text, "raw") != 0 && (step < VG_NS_PER_S || step > VG_HISTORY_STEP_MAX_NS))
+        return vg_error(err, VG_E_INVALID, "step: it is at least 1s and at most 366d");
     if (period_ns / MAX(step > 0 ? step : window_ns, 1) >= VG_HISTORY_ROWS_MAX)
         return vg_error(err, VG_E_INVALID,
                         "step: '%s' may make more than %d rows of this period; take a longer one",
@@ -279,14 +266,14 @@ vg_handle_samples(struct vg_request *request)
     GError *err = NULL;
 
     if (read_period(&request->query, view, &query, &err) < 0 ||
-        check_length(&request->query, "source", SOURCE_MAX, &err) < 0) {
+        vg_query_length(&request->query, "source", SOURCE_MAX, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
     struct samples_job *job = g_new0(struct samples_job, 1);
     if (vm)
         job->id = g_strdup(vg_view_vm_id(vm));
-    else if (vg_parse_is_uuid(request->id))
+    else if (g_uuid_string_is_valid(request->id))
         job->id = g_ascii_strdown(request->id, -1);
     else
         job->id = g_strdup(request->id);

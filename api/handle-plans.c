@@ -166,15 +166,13 @@ static int
 read_marker(const char *marker, int64_t *ret_before_ns, GError **err)
 {
     g_autofree char *text = marker ? vg_marker_read(marker, err) : NULL;
-    char *end = NULL;
+    int64_t before = 0;
 
     if (!marker)
         return 0;
     if (!text)
         return -1;
-    int64_t before =
-        g_str_has_prefix(text, "plans\n") ? g_ascii_strtoll(strchr(text, '\n') + 1, &end, 10) : 0;
-    if (!end || *end || before <= 0)
+    if (!g_str_has_prefix(text, "plans\n") || !vg_parse_int(text + strlen("plans\n"), &before))
         return vg_error(err, VG_E_INVALID, "marker: it is not of the list of plans");
     *ret_before_ns = before;
     return 0;
@@ -187,6 +185,7 @@ vg_handle_list_plans(struct vg_request *request)
     GError *err = NULL;
 
     if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &job.limit, &err) < 0 ||
+        vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0 ||
         read_marker(vg_query_get(&request->query, "marker"), &job.before_ns, &err) < 0) {
         vg_answer_error(request, err);
         return;

@@ -93,6 +93,7 @@ vg_handle_readiness(struct vg_request *request)
     vg_json_add_bool(object, "ready", ready);
     vg_json_add(object, "parts", vg_doc_parts(parts));
     vg_answer_json(request, ready ? 200 : 503, object);
+    request->answer.retry_after_s = ready ? 0 : VG_RETRY_S;
 }
 
 void

@@ -9,10 +9,46 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#define UUID_LEN  36
-#define WORD_MAX  32
-#define WORDS_MAX 16
-#define RULE_MAX  64
+#define WORD_MAX   32
+#define INT_DIGITS 19 /* of VG_JSON_INT_MAX */
+#define WORDS_MAX  16
+#define RULE_MAX   64
+
+/* Decodes, in place, what need not have been encoded in a path (RFC 3986, 6.2.2.2). */
+static void
+decode_unreserved(char *uri)
+{
+    const char *query = uri + strcspn(uri, "?");
+    char *to = uri;
+
+    for (const char *at = uri; *at; at++) {
+        int high = at < query && *at == '%' ? g_ascii_xdigit_value(at[1]) : -1;
+        int low = high >= 0 ? g_ascii_xdigit_value(at[2]) : -1;
+        char byte = (char)(high * 16 + low);
+        bool plain = low >= 0 && byte > 0 && (g_ascii_isalnum(byte) || strchr("-._~", byte));
+        *to++ = plain ? byte : *at;
+        at += plain ? 2 : 0;
+    }
+    *to = '\0';
+}
+
+char *
+vg_parse_target(const char *target, size_t most)
+{
+    static const char scheme[] = "http://";
+    char *uri;
+
+    if (g_ascii_strncasecmp(target, scheme, strlen(scheme)) == 0) {
+        target += strlen(scheme);
+        target += strcspn(target, "/?");
+        uri =
+            *target == '/' ? g_strndup(target, most) : g_strdup_printf("/%.*s", (int)most, target);
+    } else {
+        uri = g_strndup(target, most);
+    }
+    decode_unreserved(uri);
+    return uri;
+}
 
 char *
 vg_parse_percent(const char *text, size_t size, GError **err)
@@ -31,9 +67,12 @@ vg_parse_percent(const char *text, size_t size, GError **err)
             }
             byte = high * 16 + low;
             i += 2;
-        }
-        if (byte < 0x20 || byte == 0x7f) {
+        } else if (byte < 0x20 || byte == 0x7f) {
             vg_error(err, VG_E_INVALID, "the URL has the control character 0x%02x", byte);
+            return NULL;
+        }
+        if (byte == 0) {
+            vg_error(err, VG_E_INVALID, "the URL has a NUL");
             return NULL;
         }
         decoded[n++] = (char)byte;
@@ -124,7 +163,17 @@ vg_parse_query(const char *text, const char *const *names, struct vg_query *ret,
     return result;
 }
 
-/* Only digits, at most `most` of them. */
+int
+vg_query_length(const struct vg_query *query, const char *name, size_t most, GError **err)
+{
+    const char *text = vg_query_get(query, name);
+
+    if (text && (!*text || (size_t)g_utf8_strlen(text, -1) > most))
+        return vg_error(err, VG_E_INVALID, "%s: it must have 1 to %zu characters", name, most);
+    return 0;
+}
+
+/* Only digits, at most `most` of them, and no more than an int64_t holds. */
 static int
 parse_digits(const char *text, size_t size, size_t most, int64_t *ret)
 {
@@ -133,9 +182,9 @@ parse_digits(const char *text, size_t size, size_t most, int64_t *ret)
     if (size == 0 || size > most)
         return -1;
     for (size_t i = 0; i < size; i++) {
-        if (!g_ascii_isdigit(text[i]))
+        if (!g_ascii_isdigit(text[i]) || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text[i] - '0', &value))
             return -1;
-        value = value * 10 + (text[i] - '0');
     }
     *ret = value;
     return 0;
@@ -150,10 +199,7 @@ vg_query_int(const struct vg_query *query, const char *name, int64_t min, int64_
 
     if (!text)
         return 0;
-    /* 18 digits are below 2^62; VG_JSON_INT_MAX has 19. */
-    if (strcmp(text, "4611686018427387904") == 0)
-        value = VG_JSON_INT_MAX;
-    else if (parse_digits(text, strlen(text), 18, &value) < 0)
+    if (parse_digits(text, strlen(text), INT_DIGITS, &value) < 0)
         value = -1;
     if (value < min || value > max)
         return vg_error(err, VG_E_INVALID,
@@ -161,6 +207,12 @@ vg_query_int(const struct vg_query *query, const char *name, int64_t min, int64_
                         max);
     *ret = value;
     return 0;
+}
+
+bool
+vg_parse_int(const char *text, int64_t *ret)
+{
+    return parse_digits(text, strlen(text), INT_DIGITS, ret) == 0;
 }
 
 int
@@ -185,7 +237,9 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
         }
     }
     return vg_error(err, VG_E_INVALID,
-                    "'%s' is not a number of at most 9 digits and s, min, h or d", text);
+                    "'%s' is not a number of at most 9 digits and s, min, h or d, "
+                    "or is more than 53375d",
+                    text);
 }
 
 /* "12" or "12.5", after an optional '-'; false: no such thing. */
@@ -198,7 +252,7 @@ parse_epoch(const char *text, int64_t *ret_ns)
     int64_t seconds;
     int64_t fraction = 0;
 
-    if (parse_digits(digits, whole, 10, &seconds) < 0 || seconds > VG_JSON_INT_MAX / 1000000000)
+    if (parse_digits(digits, whole, 10, &seconds) < 0 || seconds >= VG_JSON_INT_MAX / 1000000000)
         return false;
     if (digits[whole] == '.') {
         const char *decimals = digits + whole + 1;
@@ -308,8 +362,8 @@ vg_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns, GError **err)
     if (parse_epoch(text, ret_ns) || parse_rfc3339(text, ret_ns))
         return 0;
     return vg_error(err, VG_E_INVALID,
-                    "'%s' is not a time: RFC 3339 (2026-11-20T10:00:00Z), seconds since the epoch, "
-                    "or relative (-1h)",
+                    "'%s' is not a time from 1823-11-13 to 2116-02-19: RFC 3339 "
+                    "(2026-11-20T10:00:00Z), seconds since the epoch, or relative (-1h)",
                     text);
 }
 
@@ -332,22 +386,9 @@ vg_parse_etag_match(const char *header, const char *etag)
 }
 
 bool
-vg_parse_is_uuid(const char *text)
-{
-    if (strlen(text) != UUID_LEN)
-        return false;
-    for (size_t i = 0; i < UUID_LEN; i++) {
-        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash ? text[i] != '-' : !g_ascii_isxdigit(text[i]))
-            return false;
-    }
-    return true;
-}
-
-bool
 vg_parse_is_request_id(const char *text)
 {
-    return g_str_has_prefix(text, "req-") && vg_parse_is_uuid(text + strlen("req-"));
+    return g_str_has_prefix(text, "req-") && g_uuid_string_is_valid(text + strlen("req-"));
 }
 
 enum vg_event_id
@@ -359,7 +400,7 @@ vg_parse_event_id(const char *text, const char *boot_id, uint64_t *ret_seq)
     if (!dash || parse_digits(dash + 1, strlen(dash + 1), 18, &seq) < 0)
         return VG_EVENT_ID_INVALID;
     g_autofree char *boot = g_strndup(text, (size_t)(dash - text));
-    if (!vg_parse_is_uuid(boot))
+    if (!g_uuid_string_is_valid(boot))
         return VG_EVENT_ID_INVALID;
     if (g_ascii_strcasecmp(boot, boot_id) != 0)
         return VG_EVENT_ID_RESTART;

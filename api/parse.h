@@ -15,7 +15,13 @@
 #define VG_QUERY_PARAMS_MAX 16
 #define VG_PLAN_BODY_DEPTH  8
 
-/* Decodes %XX. Refuses what is not UTF-8, control characters and NUL. The caller frees it. */
+/* Path and query of a request's target, which may be "http://HOST/PATH" (RFC 9112, 3.2.2); about
+ * `most` bytes of it. What need not have been encoded in the path is decoded. The caller frees it.
+ */
+char *vg_parse_target(const char *target, size_t most);
+
+/* Decodes %XX. Refuses what is not UTF-8, NUL, and control characters that are not encoded: names
+ * of VMs may have some. The caller frees it. */
 char *vg_parse_percent(const char *text, size_t size, GError **err);
 
 struct vg_query {
@@ -38,6 +44,13 @@ const char *vg_query_get(const struct vg_query *query, const char *name);
 /* A parameter that is an integer; absent: *ret stays as it is. */
 int vg_query_int(const struct vg_query *query, const char *name, int64_t min, int64_t max,
                  int64_t *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* A parameter has 1 to `most` characters, if it is there. */
+int vg_query_length(const struct vg_query *query, const char *name, size_t most,
+                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Digits, and nothing else; false: something else, or more than fits. */
+bool vg_parse_int(const char *text, int64_t *ret);
 
 /* "90s", "5min", "5m", "1h", "7d" in ns; at most 9 digits. */
 int vg_parse_duration(const char *text, int64_t *ret_ns, GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -62,7 +75,6 @@ int vg_parse_types(const char *text, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* "req-" and a UUID? */
 bool vg_parse_is_request_id(const char *text);
-bool vg_parse_is_uuid(const char *text);
 
 /* Opaque text for any bytes, and back; NULL and VG_E_INVALID if it is not such a text. */
 char *vg_marker_new(const char *content);

@@ -13,7 +13,6 @@
 
 #define JSON_TYPE    "application/json"
 #define PROBLEM_TYPE "application/problem+json"
-#define RETRY_S      1
 
 void
 vg_answer_clear(struct vg_answer *answer)
@@ -46,7 +45,7 @@ answer_problem(struct vg_request *request, int problem, const char *detail)
     set_text(request, kind->status, PROBLEM_TYPE,
              vg_problem_text(problem, detail, path, request->request_id));
     if (kind->status == 503)
-        request->answer.retry_after_s = RETRY_S;
+        request->answer.retry_after_s = VG_RETRY_S;
 }
 
 void
@@ -89,14 +88,16 @@ vg_view_etag(const vg_view *view, char ret[VG_ETAG_LEN])
     g_snprintf(ret, VG_ETAG_LEN, "\"%s-%" PRIu64 "\"", view->boot_id, view->seq);
 }
 
-bool
-vg_answer_not_modified(struct vg_request *request, const char *etag)
+void
+vg_answer_etag(struct vg_request *request, const char *etag)
 {
-    g_strlcpy(request->answer.etag, etag, VG_ETAG_LEN);
-    if (!request->if_none_match || !vg_parse_etag_match(request->if_none_match, etag))
-        return false;
-    request->answer.status = 304;
-    return true;
+    struct vg_answer *answer = &request->answer;
+
+    g_strlcpy(answer->etag, etag, VG_ETAG_LEN);
+    if (answer->status != 200 || !vg_parse_etag_match(request->if_none_match, etag))
+        return;
+    answer->status = 304;
+    answer->type = NULL;
 }
 
 void
@@ -104,15 +105,12 @@ vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body
 {
     char etag[VG_ETAG_LEN];
 
-    vg_view_etag(take_view, etag);
-    if (vg_answer_not_modified(request, etag)) {
-        vg_view_unref(take_view);
-        return;
-    }
     /* The text belongs to the view, and nobody writes to it. */
     vg_answer_fixed(request, JSON_TYPE, NULL, 0);
     request->answer.body = (char *)vg_view_text(take_view, body, &request->answer.size);
     request->answer.view = take_view;
+    vg_view_etag(take_view, etag);
+    vg_answer_etag(request, etag);
 }
 
 static uint64_t

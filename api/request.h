@@ -23,8 +23,10 @@
 #define VG_REQUEST_ID_LEN 41 /* "req-", a UUID and a NUL */
 #define VG_ETAG_LEN       96
 
+#define VG_RETRY_S       1 /* of a 503 */
 #define VG_LIMIT_DEFAULT 1000
 #define VG_LIMIT_MAX     10000
+#define VG_MARKER_MAX    2048
 
 struct vg_route;
 struct vg_request;
@@ -94,8 +96,9 @@ void vg_answer_json(struct vg_request *request, unsigned status, json_object *ta
 /* Text that lives as long as the program. */
 void vg_answer_fixed(struct vg_request *request, const char *type, const char *text, size_t size);
 
-/* If the client has what the ETag names: answers 304. In any case the answer will have the ETag. */
-bool vg_answer_not_modified(struct vg_request *request, const char *etag);
+/* Gives the answer that is set an ETag. It becomes a 304 if the client has what that names; its
+ * body stays, for the length that goes out without it (RFC 9110, 8.6). */
+void vg_answer_etag(struct vg_request *request, const char *etag);
 void vg_view_etag(const vg_view *view, char ret[VG_ETAG_LEN]);
 
 /* A kept document of a view; takes the reference. */

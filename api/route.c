@@ -75,8 +75,8 @@ decode_segment(const char *segment, size_t size, GError **err)
 {
     char *id = vg_parse_percent(segment, size, err);
 
-    if (id && strlen(id) > VG_SEGMENT_MAX) {
-        vg_error(err, VG_E_INVALID, "the id has more than %d bytes", VG_SEGMENT_MAX);
+    if (id && g_utf8_strlen(id, -1) > VG_SEGMENT_MAX) {
+        vg_error(err, VG_E_INVALID, "the id has more than %d characters", VG_SEGMENT_MAX);
         g_clear_pointer(&id, g_free);
     }
     return id;

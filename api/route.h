@@ -13,7 +13,7 @@
 #include "api/request.h"
 
 #define VG_ROUTE_STATUSES_MAX 16
-#define VG_SEGMENT_MAX        255 /* bytes of a decoded {id} */
+#define VG_SEGMENT_MAX        255 /* characters of a decoded {id} */
 
 struct vg_route {
     const char *path; /* "/v1/vms/{id}" */

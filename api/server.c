@@ -50,7 +50,9 @@ struct header_sum {
     unsigned content_lengths;
     unsigned transfer_encodings;
     unsigned hosts;
+    unsigned content_types;
     bool blank_names;
+    GString *if_none_match; /* of all fields of that name */
 };
 
 static struct vg_conn *
@@ -123,6 +125,9 @@ sum_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *val
     sum->transfer_encodings += g_ascii_strcasecmp(name, "Transfer-Encoding") == 0;
     sum->blank_names = sum->blank_names || !*name || strpbrk(name, " \t");
     sum->hosts += g_ascii_strcasecmp(name, "Host") == 0;
+    sum->content_types += g_ascii_strcasecmp(name, "Content-Type") == 0;
+    if (value && g_ascii_strcasecmp(name, "If-None-Match") == 0)
+        g_string_append_printf(sum->if_none_match, "%s,", value);
     return MHD_YES;
 }
 
@@ -147,6 +152,8 @@ check_framing(struct exchange *exchange, const char *version, const struct heade
         what = "there is no Host";
     else if (sum->content_lengths > 1)
         what = "there is more than one Content-Length";
+    else if (sum->content_types > 1)
+        what = "there is more than one Content-Type";
     else if (sum->transfer_encodings > 0 && sum->content_lengths > 0)
         what = "there are both Content-Length and Transfer-Encoding";
     else if (sum->transfer_encodings > 0 && (!http11 || sum->transfer_encodings > 1 || !encoding ||
@@ -185,6 +192,12 @@ find_route(struct vg_request *request)
     size_t size = strcspn(request->uri, "?");
     char *allow = NULL;
     GError *err = NULL;
+
+    if (strcmp(request->uri, "*") == 0 && strcmp(request->method, "OPTIONS") == 0) {
+        request->answer.status = 204;
+        request->answer.allow = g_strdup("GET, HEAD, POST, OPTIONS");
+        return;
+    }
     enum vg_match match = vg_route_find(request->uri, size, request->method, &request->route,
                                         &request->id, &allow, &err);
 
@@ -211,10 +224,14 @@ check_type(struct exchange *exchange)
 {
     struct vg_request *request = &exchange->request;
     const char *type = header(exchange, "Content-Type");
+    const char *encoding = header(exchange, "Content-Encoding");
     size_t size = type ? strcspn(type, "; \t") : 0;
 
-    if (size != strlen("application/json") ||
-        g_ascii_strncasecmp(type, "application/json", size) != 0)
+    if (encoding && g_ascii_strcasecmp(encoding, "identity") != 0)
+        vg_answer_problem(request, VG_PROBLEM_TYPE,
+                          "the body must not be encoded, '%s' is not known", encoding);
+    else if (size != strlen("application/json") ||
+             g_ascii_strncasecmp(type, "application/json", size) != 0)
         vg_answer_problem(request, VG_PROBLEM_TYPE, "the body must be application/json, not '%s'",
                           type ? type : "");
 }
@@ -243,7 +260,7 @@ static enum MHD_Result
 start(struct exchange *exchange, const char *method, const char *version)
 {
     struct vg_request *request = &exchange->request;
-    struct header_sum sum = {0};
+    struct header_sum sum = {.if_none_match = g_string_new(NULL)};
 
     exchange->phase = PHASE_BODY;
     request->method = method;
@@ -254,8 +271,10 @@ start(struct exchange *exchange, const char *method, const char *version)
         check_sizes(exchange, &sum);
     if (request->answer.status == 0)
         find_route(request);
-    request->if_none_match = g_strdup(header(exchange, "If-None-Match"));
+    request->if_none_match = g_string_free(sum.if_none_match, FALSE);
     request->last_event_id = g_strdup(header(exchange, "Last-Event-ID"));
+    if (request->last_event_id)
+        g_strchomp(request->last_event_id);
     if (request->answer.status == 0 && request->route->post &&
         vg_write_allowed(request, fd_of(exchange->connection)))
         check_type(exchange);
@@ -382,7 +401,7 @@ on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
     exchange->request.backend = api->backend;
     __atomic_add_fetch(&api->stats.active, 1, __ATOMIC_RELAXED);
     exchange->uri_long = strlen(uri) > VG_URL_MAX;
-    exchange->request.uri = g_strndup(uri, exchange->uri_long ? 64 : VG_URL_MAX);
+    exchange->request.uri = vg_parse_target(uri, exchange->uri_long ? 64 : VG_URL_MAX);
     return exchange;
 }
 

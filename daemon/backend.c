@@ -138,12 +138,21 @@ make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
     pthread_mutex_lock(&backend->lock);
     policy = backend->policy;
     pthread_mutex_unlock(&backend->lock);
+    if (view->windows == 0) {
+        vg_error(err, VG_E_BUSY, "nothing has been measured yet; the first window is not closed");
+        return NULL;
+    }
     enum vg_rule_id rule = policy.rule;
     if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
         return NULL;
     g_autoptr(vg_plan) plan = vg_policy_plan(view->snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
+    struct vg_saved_plan *known = vg_store_read_plan(backend->parts.store, plan->id, NULL);
+    if (known) {
+        vg_saved_plan_free(known);
+        return g_steal_pointer(&plan);
+    }
     g_autoptr(json_object) document = vg_plan_to_json(plan);
     g_autofree char *text = vg_json_to_text(document, false);
     const struct vg_saved_plan saved = {

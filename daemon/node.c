@@ -353,36 +353,64 @@ name_vms(const vg_node *node, struct vg_window *window)
     }
 }
 
-static bool
-has_uuid_before(const struct vg_window *window, guint end, const char *uuid, uint32_t id)
+static int
+compare_ids(const void *a, const void *b)
 {
-    for (guint i = 0; i < window->vms->len; i++) {
-        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        if (i != end && strcmp(vm->uuid, uuid) == 0 && vm->id < id)
-            return true;
+    const struct vg_vm_sample *x = *(struct vg_vm_sample *const *)a;
+    const struct vg_vm_sample *y = *(struct vg_vm_sample *const *)b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* What a VM is asked for and stored by. A name that looks like a UUID, which it is not, is none. */
+static const char *
+identity_of(const struct vg_vm_sample *vm)
+{
+    if (vm->uuid[0])
+        return vm->uuid;
+    return g_uuid_string_is_valid(vm->name) ? NULL : vm->name;
+}
+
+/* NAME#PID, and NAME#PID.2 if there is such a VM. */
+static void
+rename_vm(struct vg_vm_sample *vm, const GHashTable *taken)
+{
+    g_autofree char *start = g_utf8_substring(vm->name, 0, MIN(g_utf8_strlen(vm->name, -1), 50));
+    g_autofree char *name = g_strdup_printf("%s#%d", start, vm->pid);
+
+    for (unsigned i = 2; g_hash_table_contains((GHashTable *)taken, name); i++) {
+        g_free(name);
+        name = g_strdup_printf("%s#%d.%u", start, vm->pid, i);
     }
-    return false;
+    g_strlcpy(vm->name, name, sizeof(vm->name));
 }
 
 /* Several processes may say that they are the same VM: a migration within the host, a mistake, a
- * lie. The one that was seen first is it; the others go by name and pid. */
+ * lie. The one that was seen first is it; the others go by name and pid. So does who has the name
+ * of somebody else: of an aggressor that is no VM, or a UUID. */
 static void
-part_twins(struct vg_window *window)
+part_vms(struct vg_window *window)
 {
-    g_autoptr(GPtrArray) twins = g_ptr_array_new();
+    g_autoptr(GPtrArray) vms = g_ptr_array_new();
+    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
 
-    for (guint i = 0; i < window->vms->len; i++) {
-        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        if (vm->uuid[0] && has_uuid_before(window, i, vm->uuid, vm->id))
-            g_ptr_array_add(twins, vm);
-    }
-    for (guint i = 0; i < twins->len; i++) {
-        struct vg_vm_sample *vm = twins->pdata[i];
-        g_autofree char *name = g_strdup_printf("%.200s#%d", vm->name, vm->pid);
-        vg_log_warn_limited("two processes say they are one VM uuid=%s pid=%d name=\"%s\"",
-                            vm->uuid, vm->pid, vm->name);
-        g_strlcpy(vm->name, name, sizeof(vm->name));
-        vm->uuid[0] = '\0';
+    for (guint i = 0; i < window->vms->len; i++)
+        g_ptr_array_add(vms, &g_array_index(window->vms, struct vg_vm_sample, i));
+    g_ptr_array_sort(vms, compare_ids);
+    for (guint i = 0; i < vms->len; i++) {
+        struct vg_vm_sample *vm = vms->pdata[i];
+        const char *identity = identity_of(vm);
+        bool is_twin = identity && g_hash_table_contains(taken, identity);
+        if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
+            vg_log_warn_limited("%s pid=%d name=\"%s\" uuid=\"%s\"",
+                                is_twin ? "two processes say they are one VM"
+                                        : "a VM has a name that means something else",
+                                vm->pid, vm->name, vm->uuid);
+            if (is_twin)
+                vm->uuid[0] = '\0';
+            rename_vm(vm, taken);
+        }
+        g_hash_table_add(taken, (char *)identity_of(vm));
     }
 }
 
@@ -393,7 +421,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     struct vg_window before = node->newest.window;
 
     name_vms(node, window);
-    part_twins(window);
+    part_vms(window);
     vg_engine_step(node->engine, window, node->host);
     vg_window_add(&node->totals, window);
     if (!node->replay)

@@ -17,6 +17,8 @@
 /* Rows that one query may return. */
 #define VG_HISTORY_ROWS_MAX 20000
 
+#define VG_HISTORY_STEP_MAX_NS (INT64_C(366) * 86400 * 1000000000)
+
 struct vg_history_loss {
     char aggressor[VG_VM_NAME_MAX]; /* name of a VM, "self", "host:...", or "rest" */
     int64_t ns;

@@ -150,17 +150,11 @@ apply_name(vg_topology *topology, struct vg_process *process)
     return same;
 }
 
-static bool
-is_uuid(const char *text)
+bool
+vg_is_vm_name(const char *name)
 {
-    if (strlen(text) != VG_UUID_LEN - 1)
-        return false;
-    for (size_t i = 0; text[i]; i++) {
-        bool hyphen = i == 8 || i == 13 || i == 18 || i == 23;
-        if (hyphen ? text[i] != '-' : !g_ascii_isxdigit(text[i]))
-            return false;
-    }
-    return true;
+    return strcmp(name, "self") != 0 && strcmp(name, "rest") != 0 &&
+           !g_str_has_prefix(name, "host:");
 }
 
 int
@@ -173,10 +167,12 @@ vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const 
     if (!name[0] || strlen(name) >= VG_VM_NAME_MAX)
         return vg_error(err, VG_E_INVALID, "VM name of process %d must have 1 to %d bytes", pid,
                         VG_VM_NAME_MAX - 1);
-    if (strcmp(name, "self") == 0 || g_str_has_prefix(name, "host:"))
+    if (!vg_is_vm_name(name))
         return vg_error(err, VG_E_INVALID, "'%s' cannot name a VM: it names an aggressor", name);
-    if (uuid && !is_uuid(uuid))
+    if (uuid && !g_uuid_string_is_valid(uuid))
         return vg_error(err, VG_E_INVALID, "'%s' of VM '%s' is no UUID", uuid, name);
+    if (!uuid && g_uuid_string_is_valid(name))
+        return vg_error(err, VG_E_INVALID, "'%s' is a UUID; it stands after a name", name);
     if (g_hash_table_contains(topology->names, GINT_TO_POINTER(pid)))
         return vg_error(err, VG_E_CONFLICT, "process %d is named twice", pid);
 

@@ -53,6 +53,10 @@ vg_topology *vg_topology_new(void);
 void vg_topology_free(vg_topology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_topology, vg_topology_free)
 
+/* May a VM have this name? Not those that say who else took its CPU time ("self", "host:kernel"),
+ * or that it was many ("rest"). */
+bool vg_is_vm_name(const char *name);
+
 /* One line of a VM map: process `pid` (or thread `pid`, where a trace has no process ids) belongs
  * to VM `name`; uuid may be NULL. Call before the first event. */
 int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,

@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "store/store-collect.h"
 
-#define STEP_MAX (366 * 86400 * VG_NS_PER_S)
-
 /* ---- whose windows ---- */
 
 struct choice {
@@ -175,7 +173,8 @@ check_query(const struct vg_history_query *query, GError **err)
 {
     if (!query->vm || !*query->vm)
         return vg_error(err, VG_E_INVALID, "the query names no VM");
-    if (query->step_ns != 0 && (query->step_ns < VG_NS_PER_S || query->step_ns > STEP_MAX))
+    if (query->step_ns != 0 &&
+        (query->step_ns < VG_NS_PER_S || query->step_ns > VG_HISTORY_STEP_MAX_NS))
         return vg_error(err, VG_E_INVALID,
                         "a step has to be 1 s to 366 days, or 0 for windows as they are");
     return 0;

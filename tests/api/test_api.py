@@ -59,14 +59,26 @@ def test_unknown_paths(server, url):
 
 
 @pytest.mark.parametrize("url", ["/v1/vms/%00", "/v1/vms/a%00b", "/v1/vms/%zz", "/v1/vms/%f",
-                                 "/v1/vms/%", "/v1/vms/%ff", "/v1/vms/a%0ab", "/v1/vms/%7f",
-                                 "/v1/vms/" + "a" * 256, "/v1/vms?sort=na%00me",
+                                 "/v1/vms/%", "/v1/vms/%ff", "/v1/vms/%c0%af",
+                                 "/v1/vms/" + "a" * 256, "/v1/vms/" + "%c3%a4" * 256, "/v1/vms?sort=na%00me",
                                  "/v1/vms?limit=1&limit=1", "/v1/vms?limit", "/v1/vms?limit=1&",
                                  "/healthz?a=1", "/v1/events?wait=1", "/v1/vms?marker=!!",
                                  "/v1/vms?marker=YQ", "/v1/plans?marker=YWJj",
                                  "/v1/vms/alpha/samples?since=now&until=-1h",
                                  "/v1/vms/alpha/samples?since=-7d&step=1s",
-                                 "/v1/vms/alpha/samples?step=0s"])
+                                 "/v1/vms/alpha/samples?step=0s",
+                                 "/v1/vms/alpha/samples?step=367d&since=-53000d",
+                                 "/v1/vms/alpha/samples?since=4611686018.5",
+                                 "/v1/vms/alpha/samples?since=-4611686018.999999999&step=1s",
+                                 "/v1/vms/alpha/samples?source=" + "%c3%a4" * 256,
+                                 "/v1/plans?marker=" + "cGxhbnMKMDAw" + "MDAw" * 600,
+                                 "/v1/plans?marker=cGxhbnMKICs5OQ",        # plans, " +99"
+                                 "/v1/plans?marker=cGxhbnMKOTk5OTk5OTk5OTk5OTk5OTk5OTk5",
+                                 "/v1/vms?marker=MApuYW4KMQphYg",          # 0, nan, 1, ab
+                                 "/v1/vms?marker=MAoweDEwCjEKYWI",         # 0, 0x10, 1, ab
+                                 "/v1/vms?marker=MAoxCjMKYWI",             # 0, 1, 3, ab
+                                 "/v1/events?after=4611686018427387905",
+                                 "/v1/events?after=99999999999999999999"])
 def test_refused_urls(server, url):
     problem(server.get(url), 400, "invalid")
 
@@ -75,6 +87,25 @@ def test_names_are_decoded(server):
     answer = server.get("/v1/vms/gamma%2F%22x%22%20%c3%A4")
     assert answer.json()["name"] == 'gamma/"x" \u00e4'
     assert server.get("/v1/vms/%61lpha").json()["name"] == "alpha"
+    assert server.get("/v1/vm%73/%61lpha?x=1").status == 400
+    assert server.get("/%761/v%6ds").json() == server.get("/v1/vms").json()
+    assert server.get("/v1/vms/" + "%c3%a4" * 255).status == 404
+    assert server.get("/v1%2fvms").status == 404
+
+
+def test_a_name_with_line_feeds_can_be_asked_for(start):
+    server = start("--vms", 4)
+    name = "del\nta\n2"
+    assert name in [vm["id"] for vm in server.get("/v1/vms").json()["items"]]
+    assert server.get("/v1/vms/del%0Ata%0a2").json()["name"] == name
+    assert server.get("/v1/vms/del%0Ata%0a2/samples").status == 200
+    victims = {p["victim"]["id"] for p in server.get("/v1/preemptions?vm=del%0Ata%0a2").json()["items"]}
+    assert victims == {name}
+
+
+def test_events_may_be_asked_for_after_any_number(server):
+    for after in (10 ** 18, 2 ** 62 - 1, 2 ** 62):
+        assert server.get(f"/v1/events?after={after}").json()["reset"] is True
 
 
 def test_pages(start):
@@ -82,13 +113,14 @@ def test_pages(start):
     for sort in ("name", "lost", "cpu", "gpu"):
         whole = [vm["id"] for vm in server.get("/v1/vms?sort=" + sort).json()["items"]]
         assert len(whole) == len(set(whole)) == 25
-        got, marker = [], ""
-        while marker is not None:
-            page = server.get(f"/v1/vms?limit=7&sort={sort}{marker}").json()
-            got += [vm["id"] for vm in page["items"]]
-            assert page["next"] or len(got) == 25
-            marker = page["next"] and "&marker=" + page["next"]
-        assert got == whole
+        for limit in (1, 7):
+            got, marker = [], ""
+            while marker is not None:
+                page = server.get(f"/v1/vms?limit={limit}&sort={sort}{marker}").json()
+                got += [vm["id"] for vm in page["items"]]
+                assert len(got) <= 25 and (page["next"] or len(got) == 25)
+                marker = page["next"] and "&marker=" + page["next"]
+            assert got == whole
     marker = server.get("/v1/vms?limit=1").json()["next"]
     problem(server.get("/v1/vms?sort=cpu&marker=" + marker), 400, "invalid")
 
@@ -142,6 +174,38 @@ def test_keep_alive_and_http10(server):
     assert two.count(b'{"status":"ok"}') == 2
 
 
+def test_forms_of_the_target(server):
+    for target in (b"http://x/healthz", b"HTTP://x:80/healthz", b"http:///healthz"):
+        reply = server.raw(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert status_of(reply) == 200 and b'"status":"ok"' in reply, reply
+    for target in (b"http://x", b"http://x?"):
+        reply = server.raw(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert status_of(reply) == 200 and b'"versions"' in reply, reply
+    reply = server.raw(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert status_of(reply) == 204 and b"\r\nAllow: GET, HEAD, POST, OPTIONS\r\n" in reply, reply
+
+
+def test_an_encoded_body_is_refused(server):
+    coded = server.post("/v1/plans", {"dry_run": True}, {"Content-Encoding": "gzip"})
+    assert "gzip" in problem(coded, 415, "wrong-type")
+    assert server.post("/v1/plans", {"dry_run": True}, {"Content-Encoding": "identity"}).status < 300
+
+
+def test_a_304_has_the_length_of_the_200(server):
+    for path in ("/v1/host", "/v1/vms", "/v1/vms?limit=2", "/v1/vms/alpha", "/v1/preemptions",
+                 "/v1/preemptions?vm=alpha", "/v1/snapshot"):
+        whole = server.get(path)
+        tag = whole.headers["ETag"].encode()
+        # The second line counts, too, and nothing of a body comes before the next answer.
+        reply = server.raw(b"GET " + path.encode() + b" HTTP/1.1\r\nHost: x\r\nIf-None-Match: \"no\""
+                           b"\r\nIf-None-Match: " + tag + b"\r\n\r\n"
+                           b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        first, _, rest = reply.partition(b"\r\n\r\n")
+        assert first.startswith(b"HTTP/1.1 304 ") and rest.startswith(b"HTTP/1.1 200 "), reply
+        assert b"\r\nContent-Length: %d" % len(whole.body) in first, first
+        assert b"Content-Type" not in first
+
+
 REFUSED = {
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
@@ -172,8 +236,10 @@ REFUSED = {
     "bad chunk": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                  b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "binary": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)) + b"\r\n\r\n",
-    "asterisk": b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
-    "absolute": b"GET http://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "asterisk": b"GET * HTTP/1.1\r\nHost: x\r\n\r\n",
+    "other scheme": b"GET ftp://x/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two types": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 b"Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
     "blank in the path": b"GET /healthz x HTTP/1.1\r\nHost: x\r\n\r\n",
     "two blanks later": b"GET /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
     "nul in the query": b"GET /v1/vms?sort=name\0x HTTP/1.1\r\nHost: x\r\n\r\n",

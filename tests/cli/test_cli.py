@@ -321,7 +321,8 @@ def test_per_window_prints_json_only():
 
 
 def test_reserved_names_are_refused(tmp_path):
-    for name in ("self", "host:kernel"):
+    uuid = "2f1c0f6e-0d3b-4c1f-8f0c-0a3b1f2c3d4e"
+    for name in ("self", "host:kernel", "rest", uuid):
         (tmp_path / "map").write_text(f"120 {name}\n")
         assert name in run("analyze", LTTNG, "--vm-map", tmp_path / "map", code=1).stderr
 

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import pytest
 import vgpuctl
@@ -314,7 +315,17 @@ def test_plans_are_there_after_a_restart(tmp_path):
     with replay_max(tmp_path, LTTNG, "--vm-map", VM_MAP) as daemon:
         assert daemon.get(f"/v1/plans/{plan['id']}")["id"] == plan["id"]
         daemon.replayed()
+        before = daemon.get("/v1/events?after=0")["next"]
         assert daemon.post("/v1/plans", {"dry_run": True})[0] == 200
+        assert daemon.get(f"/v1/events?after={before}&types=plan")["items"] == []
+
+
+def test_no_plan_is_made_before_anything_is_measured(tmp_path):
+    with Daemon(tmp_path, "--speed", "0.01", replay=LTTNG) as daemon:
+        status, headers, problem = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 503 and int(headers["Retry-After"]) > 0
+        assert "nothing has been measured yet" in problem["detail"]
+        assert daemon.get("/v1/plans")["items"] == []
 
 
 # ---- the socket ----
@@ -543,6 +554,46 @@ def test_a_second_process_with_the_uuid_of_a_vm_does_not_take_its_place(tmp_path
             other = daemon.get(f"/v1/vms/alpha%23{twin.process.pid}")
             assert other["pid"] == twin.process.pid and other["uuid"] is None
             assert "two processes say they are one VM" in daemon.log()
+        daemon.stop()
+
+
+def test_a_vm_cannot_take_the_name_of_something_else(tmp_path):
+    mark = f"n{os.getpid()}"
+    with BusyVm(name="victim") as victim, BusyVm("", victim.uuid) as liar, \
+            BusyVm("", victim.uuid.upper()) as second, BusyVm("", "rest") as rest, \
+            BusyVm(name="host:kernel") as host, BusyVm("", mark) as one, BusyVm("", mark) as two, \
+            BusyVm("", f"{mark}\nb\nc") as lines, \
+            Daemon(tmp_path, config="[daemon]\nwindow=200ms\n") as daemon:
+        mine = {vm.process.pid: vm for vm in (victim, liar, second, rest, host, one, two, lines)}
+
+        def all_seen():
+            items = [v for v in daemon.get("/v1/vms")["items"] if v["pid"] in mine]
+            return len(items) == len(mine) and items
+        ids = {vm["pid"]: vm["id"] for vm in wait_for(all_seen)}
+        names = {vm["pid"]: vm["name"] for vm in all_seen()}
+        assert ids[victim.process.pid] == victim.uuid and names[victim.process.pid] == "victim"
+        for vm, name in ((liar, liar.name), (second, second.name), (rest, "rest")):
+            assert ids[vm.process.pid] == f"{name}#{vm.process.pid}"
+        assert ids[host.process.pid] == host.uuid
+        assert names[host.process.pid] == f"host:kernel#{host.process.pid}"
+        assert {ids[one.process.pid], ids[two.process.pid]} in [
+            {mark, f"{mark}#{vm.process.pid}"} for vm in (one, two)]
+        for pid, vm_id in ids.items():
+            assert daemon.get("/v1/vms/" + urllib.parse.quote(vm_id, safe=""))["pid"] == pid
+        # One page after the other shows each of them, also the one whose name has line feeds.
+        paged, marker = [], ""
+        while marker is not None:
+            page = daemon.get("/v1/vms?limit=1" + marker)
+            paged += [vm["id"] for vm in page["items"]]
+            marker = page["next"] and "&marker=" + page["next"]
+            assert len(paged) < 1000
+        assert set(ids.values()) <= set(paged)
+        # Nobody adds to what is stored of the victim: it has one vCPU.
+        rows = wait_for(lambda: (r := daemon.get(
+            f"/v1/vms/{victim.uuid}/samples?since=-60s&step=raw")["items"]) and len(r) > 3 and r)
+        for row in rows:
+            assert row["observed_ns"] <= (row["end_ns"] - row["begin_ns"]) * 1.2, row
+        assert "a VM has a name that means something else" in daemon.log()
         daemon.stop()
 
 

@@ -29,6 +29,8 @@ def committed(log):
 
 
 def databases(directory):
+    if not directory.exists():  # killed before that
+        return []
     return sorted(p for p in directory.iterdir() if p.name.endswith(".db"))
 
 

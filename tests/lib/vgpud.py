@@ -145,7 +145,7 @@ class Events:
 
 class BusyVm:
     """A process that looks like a QEMU with one vCPU, which is busy. Each has a UUID of its own:
-    vgpud sees all of this machine, also those of another test."""
+    vgpud sees all of this machine, also those of another test. uuid "": it has none."""
     CODE = """
 import ctypes, os, threading, time
 parent = os.getppid()
@@ -159,13 +159,14 @@ while os.getppid() == parent:
     time.sleep(0.1)
 """
 
-    def __init__(self, known_uuid=None):
-        self.uuid = known_uuid or str(uuid.uuid4())
+    def __init__(self, known_uuid=None, name="alpha"):
+        self.uuid = str(uuid.uuid4()) if known_uuid is None else known_uuid
+        self.name = name
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", "-c", self.CODE, "-name", "guest=alpha,debug-threads=on", "-uuid",
-             self.uuid], stdout=subprocess.PIPE, text=True)
+            ["/usr/bin/python3", "-c", self.CODE, "-name", f"guest={self.name},debug-threads=on",
+             *(["-uuid", self.uuid] if self.uuid else [])], stdout=subprocess.PIPE, text=True)
         self.tid = int(self.process.stdout.readline())
         return self
 

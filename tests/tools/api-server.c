@@ -64,7 +64,7 @@ fill_figures(struct vg_cpu_figures *cpu, int64_t scale)
 static const char *
 vm_name(int64_t i, char buf[32])
 {
-    static const char *const names[] = {"alpha", "beta", "gamma/\"x\" \xc3\xa4"};
+    static const char *const names[] = {"alpha", "beta", "gamma/\"x\" \xc3\xa4", "del\nta\n2"};
 
     if (i < (int64_t)G_N_ELEMENTS(names))
         return names[i];
@@ -82,7 +82,7 @@ add_sample(struct vg_window *window, int64_t i, int64_t n, int64_t scale)
     sample.id = (uint32_t)i;
     sample.pid = (int32_t)(1000 + i);
     g_strlcpy(sample.name, vm_name(i, name), sizeof(sample.name));
-    if (i != 1)
+    if (i != 1 && i != 3)
         g_snprintf(sample.uuid, sizeof(sample.uuid), UUID_FMT, (unsigned)i);
     sample.guest_known = true;
     sample.gpu_known = i == 0;
@@ -132,7 +132,7 @@ add_snapshot_vm(struct vg_snap_host *host, int64_t i, int64_t n)
     char other[32];
     struct vg_snap_vm *vm = vg_snap_host_add_vm(host, vm_name(i, name));
 
-    if (i != 1)
+    if (i != 1 && i != 3)
         vm->uuid = g_strdup_printf(UUID_FMT, (unsigned)i);
     vm->pid = 1000 + i;
     vm->vcpus = 2;

@@ -33,10 +33,11 @@ test_percent(void **state)
         {"a+b", "a+b"},
         {"\xc3\xa4", "\xc3\xa4"},
         {"%25zz", "%zz"},
+        {"a%0ab%1f%7F", "a\nb\x1f\x7f"},
     };
-    static const char *const bad[] = {"%",   "%2",  "a%",   "%zz",  "%0",       "%00",
-                                      "%0a", "%1f", "%7F",  "\x01", "%ff",      "%C3",
-                                      "%2",  "%g0", "%+1f", "\xff", "%ED%A0%80"};
+    static const char *const bad[] = {"%",  "%2",   "a%",   "%zz",  "%0",       "%00",
+                                      "\n", "\x1f", "\x7f", "\x01", "%ff",      "%C3",
+                                      "%2", "%g0",  "%+1f", "\xff", "%ED%A0%80"};
     for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {
         g_autofree char *text = vg_parse_percent(good[i][0], strlen(good[i][0]), NULL);
         assert_string_equal(text, good[i][1]);
@@ -120,6 +121,57 @@ test_int(void **state)
     assert_int_equal(vg_parse_query("n=4611686018427387904", names, &query, NULL), 0);
     assert_int_equal(vg_query_int(&query, "n", 0, INT64_C(1) << 62, &value, NULL), 0);
     assert_int_equal(value, INT64_C(1) << 62);
+    vg_query_clear(&query);
+    assert_int_equal(vg_parse_query("n=1000000000000000000", names, &query, NULL), 0);
+    assert_int_equal(vg_query_int(&query, "n", 0, INT64_C(1) << 62, &value, NULL), 0);
+    assert_int_equal(value, INT64_C(1000000000000000000));
+    vg_query_clear(&query);
+}
+
+static void
+test_targets(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"/v1", "/v1"},
+        {"http://a/v1?b", "/v1?b"},
+        {"HTTP://a:1", "/"},
+        {"http://?x", "/?x"},
+        {"http:/v1", "http:/v1"},
+        {"https://a/v1", "https://a/v1"},
+        {"*", "*"},
+        {"http://a/%76%31?%76", "/v1?%76"},
+        {"/%61%2D%5f", "/a-_"},
+        {"/%2f%25%20%00%80", "/%2f%25%20%00%80"},
+        {"/%", "/%"},
+        {"/%4", "/%4"},
+        {"/a?b=%61", "/a?b=%61"},
+        {"/%7E%7e?", "/~~?"},
+        {"", ""},
+        {"/%2561", "/%2561"},
+        {"/%%61", "/%a"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *uri = vg_parse_target(cases[i][0], 100);
+        assert_string_equal(uri, cases[i][1]);
+    }
+    g_autofree char *cut = vg_parse_target("http://x/abc", 2);
+    assert_string_equal(cut, "/a");
+}
+
+static void
+test_lengths(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"vm", NULL};
+    struct vg_query query = {0};
+    g_autoptr(GError) err = NULL;
+
+    assert_int_equal(vg_query_length(&query, "vm", 2, NULL), 0);
+    assert_int_equal(vg_parse_query("vm=%C3%A4%C3%A4", names, &query, NULL), 0);
+    assert_int_equal(vg_query_length(&query, "vm", 2, NULL), 0);
+    assert_int_equal(vg_query_length(&query, "vm", 1, &err), -1);
+    assert_non_null(strstr(err->message, "vm: it must have 1 to 1 characters"));
     vg_query_clear(&query);
 }
 
@@ -342,6 +394,7 @@ main(void)
         cmocka_unit_test(test_int),          cmocka_unit_test(test_times),
         cmocka_unit_test(test_durations),    cmocka_unit_test(test_etags),
         cmocka_unit_test(test_ids),          cmocka_unit_test(test_markers),
+        cmocka_unit_test(test_targets),      cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_plan_request),
     };
 
