@@ -9,7 +9,7 @@ import time
 
 import pytest
 import vgpuctl
-from labhost import PATIENCE_S, a_host, inside, lab, vcpu_threads
+from labhost import PATIENCE_S, TSAN, a_host, inside, lab, vcpu_threads
 from vgpud import Daemon, Events, program, wait_for
 
 # One after the other: they share the directory of the lab.
@@ -37,7 +37,7 @@ class LabDaemon(Daemon):
 
     def __init__(self, directory):
         init = re.search(r"^h1 init=(\d+)", lab("status").stdout, re.M)[1]
-        super().__init__(directory, config=CONFIG,
+        super().__init__(directory, config=CONFIG, env=TSAN,
                          prefix=["nsenter", "-t", init, "-m", "-u", "-n", "-i", "-p", "--"])
 
     def pid(self):
