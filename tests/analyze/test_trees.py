@@ -220,4 +220,5 @@ def test_a_signal_leaves_nothing_behind(tmp_path):
         time.sleep(delay)
         child.send_signal((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[number % 3])
         child.wait(20)
-        assert os.listdir(place) == [], delay
+        # ThreadSanitizer has a file of its own there while it starts.
+        assert [n for n in os.listdir(place) if not n.startswith("tsan.")] == [], delay
