@@ -402,12 +402,17 @@ part_vms(struct vg_window *window)
         const char *identity = identity_of(vm);
         bool is_twin = identity && g_hash_table_contains(taken, identity);
         if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
-            vg_log_warn_limited("%s pid=%d name=\"%s\" uuid=\"%s\"",
-                                is_twin ? "two processes say they are one VM"
-                                        : "a VM has a name that means something else",
-                                vm->pid, vm->name, vm->uuid);
-            if (is_twin)
+            /* Two calls: each is limited for itself, so that one does not silence the other. */
+            if (is_twin) {
+                vg_log_warn_limited(
+                    "two processes say they are one VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
+                    vm->name, vm->uuid);
                 vm->uuid[0] = '\0';
+            } else {
+                vg_log_warn_limited("a VM has a name that means something else pid=%d name=\"%s\" "
+                                    "uuid=\"%s\"",
+                                    vm->pid, vm->name, vm->uuid);
+            }
             rename_vm(vm, taken);
         }
         g_hash_table_add(taken, (char *)identity_of(vm));
