@@ -12,6 +12,7 @@ import time
 
 import pytest
 from unixhttp import Server, build_dir, read_all
+from vgpud import wait_for
 
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PLAN = {"dry_run": True}
@@ -152,11 +153,12 @@ def test_conditional(server, url):
 
 
 def test_new_views_have_new_tags(start):
+    def changed(answer):
+        return None if answer.status == 304 else answer
     server = start("--view-ms", 50)
-    tag = server.get("/v1/vms").headers["ETag"]
     before = server.get("/v1/vms/alpha").json()["run_ns"]
-    time.sleep(0.3)
-    answer = server.get("/v1/vms", {"If-None-Match": tag})
+    tag = server.get("/v1/vms").headers["ETag"]
+    answer = wait_for(lambda: changed(server.get("/v1/vms", {"If-None-Match": tag})))
     assert answer.status == 200 and answer.headers["ETag"] != tag
     assert server.get("/v1/vms/alpha").json()["run_ns"] > before
 
@@ -476,7 +478,8 @@ def test_jobs_are_bounded_and_do_not_block(start):
     assert all(status_of(reply) == 503 for reply in replies)
     assert all(b"\r\nRetry-After: " in reply for reply in replies)
     busy = sum(b'"code":"busy"' in reply for reply in replies)
-    assert 10 <= busy <= 16, busy
+    # 64 wait and one runs; a slow machine may have done some before the last one came.
+    assert 1 <= busy <= 16, busy
     assert sum(b"the disk is broken" in reply for reply in replies) == 80 - busy
     for sock in socks:
         sock.close()
@@ -485,7 +488,7 @@ def test_jobs_are_bounded_and_do_not_block(start):
 
 
 def test_end_while_jobs_wait(start):
-    server = start("--job-ms", 300)
+    server = start("--job-ms", 1500)
     replies = []
 
     def ask():
@@ -493,7 +496,7 @@ def test_end_while_jobs_wait(start):
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.15)
+    time.sleep(0.3)
     server.stop()
     for thread in threads:
         thread.join()
