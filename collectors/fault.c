@@ -131,6 +131,14 @@ parse_faults(const char *spec, struct faults *ret, GError **err)
     return 0;
 }
 
+int
+vg_fault_check(const char *spec, GError **err)
+{
+    struct faults faults;
+
+    return parse_faults(spec, &faults, err);
+}
+
 /* ---- what happens to a window ---- */
 
 static void

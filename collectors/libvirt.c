@@ -174,15 +174,17 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
     return true;
 }
 
-/* Until the connection is gone, with *err, or the thread is to stop, without. */
+/* Until the connection is gone, with *err, or the thread is to stop, without. The pause before the
+ * next try is short again once everything could be read. */
 static void
 follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct vg_report_sink *sink,
-       GError **err)
+       int64_t *retry_ns, GError **err)
 {
     while (!vg_thread_stopping(self)) {
         vg_thread_beat(self);
         if (read_everything(v, connection, sink, err) < 0)
             return;
+        *retry_ns = RETRY_MIN_NS;
         if (!wait_for_news(v, self, sink)) {
             vg_error(err, VG_E_EXTERNAL, "the connection to '%s' was closed by the other side",
                      v->uri);
@@ -206,8 +208,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
         if (vg_virt_event_start(&err) == 0)
             connection = open_connection(v, &err);
         if (connection) {
-            retry_ns = RETRY_MIN_NS;
-            follow(v, connection, self, sink, &err);
+            follow(v, connection, self, sink, &retry_ns, &err);
             close_connection(v, connection);
             /* Who comes back is told everything again. */
             g_clear_pointer(&v->last_hash, g_free);

@@ -125,7 +125,8 @@ read_free_memory(vg_virt_reader *reader, virConnectPtr connection, vg_inventory 
         virResetLastError();
     if (llabs(free_bytes - reader->memory_free_bytes) > inventory->memory_bytes / MEMORY_NEWS)
         reader->memory_free_bytes = free_bytes;
-    inventory->memory_free_bytes = reader->memory_free_bytes;
+    /* The total was read when the connection was made; memory may have been added since. */
+    inventory->memory_free_bytes = MIN(reader->memory_free_bytes, inventory->memory_bytes);
 }
 
 /* ---- domains ---- */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "collectors/fault.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
@@ -187,6 +188,10 @@ check(const struct vg_daemon_config *config, GError **err)
         return vg_error(err, VG_E_INVALID, "%s: '%s' is not an absolute path",
                         g_path_is_absolute(config->socket) ? "[store] directory" : "[api] socket",
                         g_path_is_absolute(config->socket) ? config->directory : config->socket);
+    if (config->fault[0] && vg_fault_check(config->fault, err) < 0) {
+        g_prefix_error(err, "[fault] windows: ");
+        return -1;
+    }
     return vg_policy_config_check(&config->policy, err);
 }
 

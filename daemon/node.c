@@ -161,9 +161,12 @@ show_inventory(vg_node *node)
     }
     if (shown->cpus == 0)
         shown->cpus = node->facts->cpus;
-    if (shown->memory_bytes == 0)
+    /* MemAvailable says better than libvirt what is free, but of this machine: libvirt's may be
+     * another one, or made up. */
+    if (shown->memory_bytes == 0 || shown->memory_bytes == node->facts->memory_bytes) {
         shown->memory_bytes = node->facts->memory_bytes;
-    shown->memory_free_bytes = node->facts->memory_free_bytes;
+        shown->memory_free_bytes = node->facts->memory_free_bytes;
+    }
     return shown;
 }
 

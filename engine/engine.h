@@ -29,8 +29,9 @@
 #define VG_ENGINE_LOSSES_MAX VG_SNAPSHOT_LOSSES_MAX
 
 /* A window that is shorter than those of a VM's profile is left out, because the last one of a
- * recording is cut; after so many in a row the profile starts anew with their length. */
-#define VG_ENGINE_SHORT_WINDOWS 3
+ * recording is cut, and live also one that is longer, because who measures came late; after so many
+ * in a row the profile starts anew with their length. */
+#define VG_ENGINE_ODD_WINDOWS 3
 
 enum vg_engine_mode {
     VG_ENGINE_MEAN, /* over all windows in which the VM was seen: for a recording */

@@ -184,19 +184,23 @@ push_bounded(GArray *profile, double value)
 }
 
 /* The first and the last window of a recording are cut, and an operator may change the length: a
- * longer window starts the profile anew, a shorter one is left out unless more of them come. A live
- * window's end may be late by a little: up to 1 % counts as the same length. */
+ * longer window of a recording starts the profile anew; other odd ones are left out unless more of
+ * them come, as live a long one only says that who measures came late. Up to 1 % counts as the same
+ * length. */
 static void
 feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
              double demand_ns)
 {
     int64_t slack_ns = track->profile_window_ns / 100;
     bool shorter = window_ns < track->profile_window_ns - slack_ns;
-    track->short_windows = shorter ? track->short_windows + 1 : 0;
-    if (shorter && track->short_windows < VG_ENGINE_SHORT_WINDOWS)
+    bool longer = window_ns > track->profile_window_ns + slack_ns;
+    bool empty = track->profile_cpu->len == 0;
+    bool odd = !empty && (shorter || (longer && track->mode == VG_ENGINE_LIVE));
+    track->odd_windows = odd ? track->odd_windows + 1 : 0;
+    if (odd && track->odd_windows < VG_ENGINE_ODD_WINDOWS)
         return;
-    if (shorter || window_ns > track->profile_window_ns + slack_ns) {
-        track->short_windows = 0;
+    if (shorter || longer) {
+        track->odd_windows = 0;
         g_array_set_size(track->profile_cpu, 0);
         g_array_set_size(track->profile_gpu, 0);
         track->profile_window_ns = window_ns;

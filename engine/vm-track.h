@@ -52,7 +52,7 @@ struct vg_vm_track {
     GArray *uses;              /* struct vg_use_track */
     GArray *cpus;              /* int32_t: every CPU it was seen on */
     int64_t profile_window_ns; /* length of the windows in the profile */
-    uint32_t short_windows;    /* left out of it in a row */
+    uint32_t odd_windows;      /* left out of it in a row */
     GArray *profile_cpu;       /* double, newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
 };

@@ -39,13 +39,14 @@ struct vg_history_row {
 };
 
 struct vg_history_query {
-    const char *vm;     /* UUID, or name where it has none */
-    const char *source; /* NULL: whoever stored the newest window of this VM in the period */
-    int64_t since_ns;   /* rows that end after since ... */
-    int64_t until_ns;   /* ... and not after until */
-    int64_t step_ns;    /* 0: windows as they were measured; else sums over multiples of step since
-                         * the epoch, >= 1 s; from minutes at whole minutes, from hours at whole hours,
-                         * what these do not cover yet from what is finer */
+    const char *vm;      /* UUID, or name where it has none */
+    const char *source;  /* NULL: whoever stored the newest window of this VM in the period */
+    int64_t since_ns;    /* rows that end after since ... */
+    int64_t until_ns;    /* ... and not after until */
+    int64_t step_ns;     /* 0: windows as they were measured; else sums over multiples of step since
+                          * the epoch, >= 1 s; from minutes at whole minutes, from hours at whole hours,
+                          * what these do not cover yet from what is finer */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC, after which it is given up; 0: none */
 };
 
 /* An empty array of struct vg_history_row that frees what its rows hold. */

@@ -30,6 +30,8 @@ open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
     GError *error = NULL;
     struct vg_store_file *file = vg_store_pool_get(r->pool, kind, stamp, VG_STORE_READ, &error);
 
+    if (file)
+        file->deadline_ns = r->query->deadline_ns;
     /* Of a newer version: it may come back to life with that, here it does not exist. */
     if (file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
         g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || r->failed)
@@ -62,8 +64,10 @@ vg_store_each_file(struct vg_store_reading *r, enum vg_store_kind kind,
         guint at = newest_first ? stamps->len - 1 - i : i;
         struct vg_store_file *file = open_file(r, kind, g_array_index(stamps, int64_t, at));
         GError *problem = NULL;
-        if (file)
-            close_file(r, file, call(r, file, data, &problem), problem);
+        if (!file)
+            continue;
+        int status = call(r, file, data, &problem);
+        close_file(r, file, status, problem);
     }
     if (r->failed)
         g_clear_error(&error);

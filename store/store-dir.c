@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #define LOCK_NAME "lock"
@@ -96,6 +97,24 @@ vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_
     closedir(dir);
     g_array_sort(stamps, compare_stamps);
     return stamps;
+}
+
+int64_t
+vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t stamp)
+{
+    static const char *const suffixes[] = {"", "-wal"};
+    int64_t written_ns = INT64_MIN;
+    char name[VG_STORE_NAME_MAX];
+    struct stat status;
+
+    vg_store_file_name(kind, stamp, name);
+    for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+        g_autofree char *path = g_strdup_printf("%s/%s%s", directory, name, suffixes[i]);
+        if (stat(path, &status) == 0)
+            written_ns = MAX(written_ns,
+                             (int64_t)status.st_mtim.tv_sec * VG_NS_PER_S + status.st_mtim.tv_nsec);
+    }
+    return written_ns;
 }
 
 int64_t

@@ -21,6 +21,9 @@ bool vg_store_dir_is_ours(const char *directory, int lock_fd);
 GArray *vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
                           int64_t end_ns, GError **err);
 
+/* When the file or its log was last written to, epoch; INT64_MIN if it is not there. */
+int64_t vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t stamp);
+
 /* Bytes of all files in it, as far as they can be asked for. */
 int64_t vg_store_dir_bytes(const char *directory);
 

@@ -7,10 +7,12 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /* A reader waits for whoever checkpoints or recovers; the writer tries again in a second anyway. */
 #define BUSY_TIMEOUT_MS 250
+#define STEPS_PER_LOOK  64
 
 /* Negative: KiB. A day file is appended to and read in order, so that few pages are needed. */
 #define CACHE_PRAGMA "PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY"
@@ -120,9 +122,24 @@ vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, GError **err, c
     return statement;
 }
 
+/* Looked at now and then: a step costs about as much as a look at the clock. */
+static bool
+is_too_late(struct vg_store_file *file)
+{
+    return file->deadline_ns != 0 && ++file->steps % STEPS_PER_LOOK == 0 &&
+           vg_clock_monotonic_ns() > file->deadline_ns;
+}
+
 int
 vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err)
 {
+    if (is_too_late(file)) {
+        sqlite3_reset(statement);
+        return vg_error(err, VG_E_TIMEOUT,
+                        "reading '%s' takes too long: ask for a shorter time, or a step of whole "
+                        "minutes or hours",
+                        file->path);
+    }
     int rc = sqlite3_step(statement);
 
     if (rc == SQLITE_ROW)
@@ -313,9 +330,9 @@ static int
 set_up(struct vg_store_file *file, GError **err)
 {
     const char *pragmas = !file->writing ? "PRAGMA query_only = ON"
-                          : file->kind == VG_STORE_STATE_DB
-                              ? LOG_PRAGMA "; PRAGMA synchronous = FULL"
-                              : LOG_PRAGMA "; PRAGMA synchronous = NORMAL";
+                          : file->kind == VG_STORE_WINDOWS
+                              ? LOG_PRAGMA "; PRAGMA synchronous = NORMAL"
+                              : LOG_PRAGMA "; PRAGMA synchronous = FULL";
 
     if (execute(file, pragmas, err) != 0)
         return -1;

@@ -39,8 +39,10 @@ struct vg_store_file {
     ino_t inode;
     sqlite3_stmt *statements[VG_SQL_MAX];
     GHashTable *ids[VG_NAMES_MAX]; /* names (of VMs: keys) -> ids that were looked up */
-    bool lent;                     /* the pool's: somebody has it */
-    bool doomed;                   /* the pool's: close it when it comes back */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0: none */
+    unsigned steps;
+    bool lent;   /* the pool's: somebody has it */
+    bool doomed; /* the pool's: close it when it comes back */
 };
 
 /* vfs: NULL for sqlite's default. */

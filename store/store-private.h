@@ -46,7 +46,6 @@ struct vg_store {
     bool sums_left;        /* of a round that was cut short */
     int64_t next_clean_ns; /* monotonic */
     int64_t next_bytes_ns;
-    GHashTable *late_days; /* files that were past their time when they were written, by name */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work;  /* for the thread */

@@ -206,3 +206,50 @@ vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *
     *ret_failed = r.failed;
     return rows;
 }
+
+/* ---- names ---- */
+
+static int
+find_name(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+{
+    char **key = data;
+
+    if (*key)
+        return 0;
+    sqlite3_stmt *find = vg_store_file_query(file, VG_SQL_VM_OF_NAME, err, "s", r->query->vm);
+    int status = find ? vg_store_file_step(file, find, err) : -1;
+    if (status > 0) {
+        *key = g_strdup((const char *)sqlite3_column_text(find, 0));
+        sqlite3_reset(find);
+    }
+    return status < 0 ? -1 : 0;
+}
+
+static const char *
+key_in_window(const struct vg_store_window *window, const char *name)
+{
+    for (guint i = 0; i < window->cast->n_slots; i++) {
+        if (strcmp(window->cast->slots[i].name, name) == 0)
+            return window->cast->slots[i].key;
+    }
+    return NULL;
+}
+
+char *
+vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                  const char *name, GError **ret_failed)
+{
+    const struct vg_store_range ever = {INT64_MIN, INT64_MAX};
+    const struct vg_history_query query = {.vm = name};
+    struct vg_store_reading r;
+    char *key = NULL;
+
+    for (guint i = windows->len; i > 0 && !key; i--)
+        key = g_strdup(key_in_window(windows->pdata[i - 1], name));
+    vg_store_reading_init(&r, directory, pool, &query);
+    for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS && !key; kind++)
+        vg_store_each_file(&r, kind, &ever, true, find_name, &key);
+    vg_store_reading_clear(&r);
+    *ret_failed = r.failed;
+    return key;
+}

@@ -15,4 +15,9 @@
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
+/* The key of the newest VM that had this name, in the windows or else in the files; the caller
+ * frees it. NULL: there was none, or *ret_failed as above. */
+char *vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                        const char *name, GError **ret_failed);
+
 #endif

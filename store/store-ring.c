@@ -120,15 +120,15 @@ vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number)
 GPtrArray *
 vg_store_ring_copy(const struct vg_store_ring *ring, bool all)
 {
-    GPtrArray *copy = g_ptr_array_new_with_free_func(vg_store_window_unref);
     guint left = all ? ring->windows.length : ring->pending;
+    GPtrArray *copy = g_ptr_array_new_full(left, vg_store_window_unref);
 
+    /* The newest are those that wait: from the tail, into their places. */
+    g_ptr_array_set_size(copy, (int)left);
     for (GList *link = ring->windows.tail; link && left > 0; link = link->prev) {
         struct vg_store_window *window = link->data;
-        if (!all && window->committed)
-            continue;
-        g_ptr_array_insert(copy, 0, vg_store_window_ref(window));
-        left--;
+        if (all || !window->committed)
+            copy->pdata[--left] = vg_store_window_ref(window);
     }
     return copy;
 }

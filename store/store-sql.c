@@ -40,6 +40,7 @@ static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_SOURCE_ADD] = "INSERT INTO source (name) VALUES (?)",
     [VG_SQL_SOURCES] = "SELECT id, name FROM source",
     [VG_SQL_VM_FIND] = "SELECT id, name FROM vm WHERE key = ?",
+    [VG_SQL_VM_OF_NAME] = "SELECT key FROM vm WHERE name = ? ORDER BY id DESC LIMIT 1",
     [VG_SQL_VM_ADD] = "INSERT INTO vm (key, name) VALUES (?, ?)",
     [VG_SQL_VM_RENAME] = "UPDATE vm SET name = ?2 WHERE id = ?1",
     [VG_SQL_VM_NAME] = "SELECT key, name FROM vm WHERE id = ?",

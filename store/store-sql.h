@@ -15,9 +15,10 @@ enum vg_sql {
     /* files of windows, minutes, hours */
     VG_SQL_SOURCE_FIND, /* name -> id */
     VG_SQL_SOURCE_ADD,
-    VG_SQL_SOURCES, /* -> id, name */
-    VG_SQL_VM_FIND, /* key -> id, name */
-    VG_SQL_VM_ADD,  /* key, name */
+    VG_SQL_SOURCES,    /* -> id, name */
+    VG_SQL_VM_FIND,    /* key -> id, name */
+    VG_SQL_VM_OF_NAME, /* name -> key of the newest */
+    VG_SQL_VM_ADD,     /* key, name */
     VG_SQL_VM_RENAME,
     VG_SQL_VM_NAME, /* id -> key, name */
     VG_SQL_AGGRESSOR_FIND,

@@ -233,8 +233,9 @@ open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret
     return -1;
 }
 
+/* *found: the file is there. */
 static int
-read_part(const struct period *period, int64_t stamp, struct sums *sums, GError **err)
+read_part(const struct period *period, int64_t stamp, struct sums *sums, bool *found, GError **err)
 {
     struct vg_store_file *file;
 
@@ -242,6 +243,7 @@ read_part(const struct period *period, int64_t stamp, struct sums *sums, GError 
         return -1;
     if (!file)
         return 0;
+    *found = true;
     struct reading reading = {
         .sums = sums,
         .file = file,
@@ -372,12 +374,14 @@ sum_period(const struct period *period, GError **err)
                          vg_store_stamp(period->kind, period->to_ns)};
     guint n = period->kind == VG_STORE_WINDOWS && stamps[0] != stamps[1] ? 2 : 1;
     struct sums sums;
+    bool found = false;
     int status = 0;
 
     sums_init(&sums);
     for (guint i = 0; i < n && status == 0; i++)
-        status = read_part(period, stamps[i], &sums, err);
-    if (status == 0)
+        status = read_part(period, stamps[i], &sums, &found, err);
+    /* Where what was summed is gone, the old sum is all there is. */
+    if (status == 0 && found)
         status = write_sums(period, &sums, err);
     sums_clear(&sums);
     for (guint i = 0; i < n && status == 0; i++)
@@ -412,9 +416,13 @@ sum_source(struct vg_store_writer *writer, struct vg_store_source *source, enum 
         }
         if ((*budget)-- == 0)
             return 1;
-        if (sum_period(&period, err) != 0)
-            return -1;
+        int status = sum_period(&period, err);
         g_array_remove_index(stale, i);
+        if (status != 0) {
+            /* Behind those that may do better. */
+            g_array_append_val(stale, to_ns);
+            return -1;
+        }
     }
     return 0;
 }
@@ -426,12 +434,26 @@ vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err)
     void *source;
     int budget = PERIODS_AT_ONCE;
     int status = 0;
+    bool failed = false;
+    enum vg_store_kind failed_kind = VG_STORE_WINDOWS;
+    int64_t failed_stamp = 0;
 
-    /* Minutes of all sources, then hours: these are made of those. */
-    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS; kind++) {
+    /* Minutes of all sources, then hours: these are made of those. One that fails does not stop the
+     * others. */
+    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS && status < 1; kind++) {
         g_hash_table_iter_init(&iter, writer->sources);
-        while (status == 0 && g_hash_table_iter_next(&iter, NULL, &source))
-            status = sum_source(writer, source, kind, all, &budget, err);
+        while (status < 1 && g_hash_table_iter_next(&iter, NULL, &source)) {
+            status = sum_source(writer, source, kind, all, &budget, failed ? NULL : err);
+            if (status < 0 && !failed) {
+                failed_kind = writer->failed_kind;
+                failed_stamp = writer->failed_stamp;
+            }
+            failed = failed || status < 0;
+        }
     }
-    return status;
+    if (!failed)
+        return status;
+    writer->failed_kind = failed_kind;
+    writer->failed_stamp = failed_stamp;
+    return -1;
 }

@@ -127,46 +127,46 @@ days_of(vg_store *store, enum vg_store_kind kind)
     return CLAMP(days, 1, VG_STORE_TIME_LIMIT / DAY_NS);
 }
 
+/* What has not been needed for so long goes: neither its time nor its last change are within the
+ * days to be kept. A recording of long ago can so be looked at for as long as one of today. */
 static bool
-is_past(vg_store *store, enum vg_store_kind kind, int64_t stamp)
+is_past(vg_store *store, enum vg_store_kind kind, int64_t stamp, int64_t now_ns)
 {
-    return vg_store_stamp_begin_ns(kind, stamp + 1) <=
-           vg_clock_realtime_ns() - days_of(store, kind) * DAY_NS;
+    int64_t limit_ns = now_ns - days_of(store, kind) * DAY_NS;
+
+    return vg_store_stamp_begin_ns(kind, stamp + 1) <= limit_ns &&
+           vg_store_dir_written_ns(store->directory, kind, stamp) <= limit_ns;
 }
 
-/* Recordings of long ago go into files that are past their time: they stay while this process
- * runs, so that what has been replayed can be looked at. */
 static void
-note_late_day(vg_store *store, const struct vg_store_window *window)
+remove_file(vg_store *store, enum vg_store_kind kind, int64_t stamp)
 {
     char name[VG_STORE_NAME_MAX];
+    g_autoptr(GError) error = NULL;
 
-    for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++) {
-        int64_t stamp = vg_store_stamp(kind, window->end_ns);
-        if (is_past(store, kind, stamp))
-            g_hash_table_add(store->late_days, g_strdup(vg_store_file_name(kind, stamp, name)));
-    }
+    vg_store_file_name(kind, stamp, name);
+    vg_store_pool_forget(store->writer.pool, kind, stamp);
+    if (vg_store_pool_take_away(store->readers, kind, stamp, NULL, &error) == 0)
+        vg_log_info("removed file=\"%s\" kept_days=%" PRId64, name, days_of(store, kind));
+    else
+        vg_log_warn_limited("%s", error->message);
 }
 
 static void
 remove_old(vg_store *store)
 {
-    char name[VG_STORE_NAME_MAX];
-
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++) {
         g_autoptr(GArray) stamps =
             vg_store_dir_list(store->directory, kind, INT64_MIN, INT64_MAX, NULL);
+        if (stamps->len == 0)
+            continue;
+        /* A clock that is years ahead at boot must not take everything with it: it counts only
+         * once something has been stored by it. */
+        int64_t newest = g_array_index(stamps, int64_t, stamps->len - 1);
+        int64_t now_ns = MIN(vg_clock_realtime_ns(), vg_store_stamp_begin_ns(kind, newest + 1));
         for (guint i = 0; i < stamps->len; i++) {
-            int64_t stamp = g_array_index(stamps, int64_t, i);
-            g_autoptr(GError) error = NULL;
-            vg_store_file_name(kind, stamp, name);
-            if (!is_past(store, kind, stamp) || g_hash_table_contains(store->late_days, name))
-                continue;
-            vg_store_pool_forget(store->writer.pool, kind, stamp);
-            if (vg_store_pool_take_away(store->readers, kind, stamp, NULL, &error) == 0)
-                vg_log_info("removed file=\"%s\" kept_days=%" PRId64, name, days_of(store, kind));
-            else
-                vg_log_warn_limited("%s", error->message);
+            if (is_past(store, kind, g_array_index(stamps, int64_t, i), now_ns))
+                remove_file(store, kind, g_array_index(stamps, int64_t, i));
         }
     }
 }
@@ -267,12 +267,21 @@ write_plan(vg_store *store)
 static int
 try_sums(vg_store *store, bool all, GError **err)
 {
-    if (!store->recovered) {
-        if (vg_store_writer_recover(&store->writer, err) != 0)
-            return -1;
-        store->recovered = true;
-    }
-    return vg_store_write_sums(&store->writer, all, err);
+    struct vg_store_writer *writer = &store->writer;
+    g_autoptr(GError) error = NULL;
+
+    store->recovered = store->recovered || vg_store_writer_recover(writer, &error) == 0;
+    if (!error)
+        return vg_store_write_sums(writer, all, err);
+    /* A damaged file is moved aside at once. One that cannot be read does not stop the others. */
+    enum vg_store_kind failed_kind = writer->failed_kind;
+    int64_t failed_stamp = writer->failed_stamp;
+    if (!g_error_matches(error, VG_ERROR, VG_E_INVALID))
+        (void)!vg_store_write_sums(writer, all, NULL);
+    writer->failed_kind = failed_kind;
+    writer->failed_stamp = failed_stamp;
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
 }
 
 /* Minutes and hours whose time has come; all: also those that go on. */
@@ -322,12 +331,10 @@ write_window(vg_store *store, const struct vg_store_window *window, GError **err
         g_clear_error(&error);
         status = vg_store_write_window(&store->writer, window, &error);
     }
-    if (status == 0) {
-        note_late_day(store, window);
+    if (status == 0)
         log_committed(store, window);
-    } else {
+    else
         g_propagate_error(err, error);
-    }
     return status;
 }
 
@@ -395,13 +402,14 @@ work(vg_store *store)
         fail(store, VG_PART_WINDOWS, error);
         return;
     }
-    if (now >= store->next_clean_ns) {
-        store->next_clean_ns = now + CLEAN_PAUSE_NS;
-        remove_old(store);
-    }
     write_windows(store);
     if (has_time(store))
         write_sums(store, false);
+    /* Not before what is noted as not yet summed has been. */
+    if (now >= store->next_clean_ns && !store->sums_left) {
+        store->next_clean_ns = now + CLEAN_PAUSE_NS;
+        remove_old(store);
+    }
     if (now >= store->next_bytes_ns) {
         store->next_bytes_ns = now + BYTES_PAUSE_NS;
         measure_bytes(store);
@@ -422,7 +430,8 @@ wait_for_work(vg_store *store)
     }
     bool windows = store->ring.pending > 0 && !store->troubles[VG_PART_WINDOWS].failing;
     bool plans = store->plans.length > 0 && !store->troubles[VG_PART_PLANS].failing;
-    if (!windows && !plans && !store->sums_left && !vg_thread_stopping(store->self))
+    bool sums = store->sums_left && !store->troubles[VG_PART_WINDOWS].failing;
+    if (!windows && !plans && !sums && !vg_thread_stopping(store->self))
         vg_cond_wait_until(&store->work, &store->lock, vg_clock_monotonic_ns() + pause);
 }
 
@@ -433,6 +442,7 @@ finish(vg_store *store)
     for (int i = 0; i < VG_PART_MAX; i++)
         store->troubles[i].retry_ns = 0;
     work(store);
+    store->troubles[VG_PART_SUMS].retry_ns = 0;
     do
         write_sums(store, true);
     while (store->sums_left && has_time(store));

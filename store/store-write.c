@@ -135,7 +135,8 @@ recover_file(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t st
 int
 vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
 {
-    int status = 0;
+    enum vg_store_kind failed_kind = VG_STORE_KIND_MAX;
+    int64_t failed_stamp = 0;
 
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS; kind++) {
         g_autoptr(GArray) stamps =
@@ -143,14 +144,17 @@ vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
         for (guint i = 0; i < stamps->len; i++) {
             g_autoptr(GError) error = NULL;
             if (recover_file(writer, kind, g_array_index(stamps, int64_t, i), &error) == 0 ||
-                g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || status != 0)
+                g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || failed_kind != VG_STORE_KIND_MAX)
                 continue;
-            note_failure(writer, kind, g_array_index(stamps, int64_t, i));
+            failed_kind = kind;
+            failed_stamp = g_array_index(stamps, int64_t, i);
             g_propagate_error(err, g_steal_pointer(&error));
-            status = -1;
         }
     }
-    return status;
+    if (failed_kind == VG_STORE_KIND_MAX)
+        return 0;
+    note_failure(writer, failed_kind, failed_stamp);
+    return -1;
 }
 
 /* ---- what a window replaces ---- */

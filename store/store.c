@@ -40,7 +40,6 @@ vg_store_new(const struct vg_store_options *options, GError **err)
     store->readers = vg_store_pool_new(store->directory, store->vfs, KEEP_READERS);
     vg_store_writer_init(&store->writer, store->directory, store->vfs);
     store->lock_fd = -1;
-    store->late_days = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_store_ring_init(&store->ring, (guint)CLAMP(options->memory_windows, 1, INT32_MAX));
     g_queue_init(&store->plans);
     store->opening = true;
@@ -73,7 +72,6 @@ vg_store_free(vg_store *store)
     vg_store_ring_clear(&store->ring);
     vg_store_cast_unref(store->cast);
     g_queue_clear_full(&store->plans, pending_plan_free);
-    g_hash_table_unref(store->late_days);
     pthread_cond_destroy(&store->work);
     pthread_cond_destroy(&store->done);
     pthread_mutex_destroy(&store->lock);
@@ -190,6 +188,11 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
             g_propagate_error(err, g_steal_pointer(&error));
         return rows;
     }
+    if (g_error_matches(failed, VG_ERROR, VG_E_TIMEOUT)) {
+        g_clear_pointer(&rows, g_array_unref);
+        g_propagate_error(err, g_steal_pointer(&failed));
+        return NULL;
+    }
     /* What the disk does not answer, or not any more because a spoilt file was moved aside, may
      * still be in memory. */
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
@@ -209,6 +212,20 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     if (error)
         g_propagate_error(err, g_steal_pointer(&error));
     return rows;
+}
+
+char *
+vg_store_find_vm(vg_store *store, const char *name, GError **err)
+{
+    g_autoptr(GPtrArray) windows = windows_in_memory(store, true);
+    g_autoptr(GError) failed = NULL;
+    char *key = vg_store_read_key(store->directory, store->readers, windows, name, &failed);
+
+    if (!key && failed)
+        vg_error(err, VG_E_IO, "%s", failed->message);
+    else if (!key)
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
+    return key;
 }
 
 /* ---- plans ---- */

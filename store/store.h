@@ -4,7 +4,7 @@
  * sqlite. It owns one thread, `store`, which is the only writer of
  *     state.db                plans                                      synchronous=FULL, WAL
  *     ts-YYYYMMDD.db          windows; UTC day of their end              synchronous=NORMAL, WAL
- *     ts1m-YYYYMM.db          sums over minutes of these; month of ...   likewise
+ *     ts1m-YYYYMM.db          sums over minutes of these; month of ...   synchronous=FULL, WAL
  *     ts1h-YYYY.db            sums over hours of minutes; year of ...    likewise
  * ... where the minute or hour begins. A minute is summed when a window of the next one has come,
  * when the store is closed, and after a crash; always of all that is committed. Each file keeps the
@@ -13,9 +13,10 @@
  * vms=N` (epoch). Writing a window of a source again replaces what that source had stored of that
  * time.
  *
- * Retention is unlink: at the start and each hour go files that lie wholly before the limit, which
- * counts from the clock of this machine. A file that was past the limit already when it was written
- * (a recording of long ago) stays until the next start.
+ * Retention is unlink: at the start and each hour go files that lie wholly before the limit and
+ * were last written before it, so that a recording of long ago stays for as long as one of today.
+ * The limit counts from the clock of this machine, or from the end of the newest file if that is
+ * earlier. What is noted as not yet summed is summed before.
  *
  * Trouble (full disk, read-only or missing directory, locked or corrupt file, another vgpud in the
  * directory) never reaches who puts: windows wait in memory, up to memory_windows of them, the
@@ -91,8 +92,14 @@ const vg_thread *vg_store_thread(const vg_store *store);
  * of a row are those of the first and last window of the source in its step. VG_E_NOT_FOUND where
  * the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, before they are
  * read: counted are the source's, also those that the VM is not in. VG_E_IO if part of the answer
- * cannot be read and there is nothing in memory. */
+ * cannot be read and there is nothing in memory; VG_E_TIMEOUT if that takes longer than the query
+ * allows. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
+
+/* The key, for the queries, of the newest VM that was stored under this name; the caller frees it.
+ * VG_E_NOT_FOUND: there was none. VG_E_IO: part of what is stored cannot be read, and it is not in
+ * the rest. */
+char *vg_store_find_vm(vg_store *store, const char *name, GError **err);
 
 /* ---- plans ---- */
 

@@ -35,6 +35,7 @@ BROKEN = {
     "socket-relative": ["[api]", "socket", "'run/vgpud.sock'", "absolute"],
     "socket-too-long": ["[api]", "socket", "1 to 107 bytes"],
     "translated-key": ["[daemon]", "unknown key 'host_name[de]'"],
+    "unknown-fault": ["[fault]", "windows", "'hang'", "silence"],
     "unknown-group": ["unknown group [dameon]"],
     "unknown-key": ["[store]", "unknown key 'raw_day'"],
     "unknown-level": ["[daemon]", "log_level", "'warning'", "err, warn, notice, info, debug"],

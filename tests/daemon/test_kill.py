@@ -16,17 +16,18 @@ WINDOW_NS = S // 10
 SECONDS = 600
 PERIOD_MS = 20
 VMS = ("qemu-142", "qemu-152")
-# Everything is kept, so that a restart does not remove the recording's days.
-KEEP = "[store]\nraw_days=3650\nminute_days=3650\nhour_days=3650\n"
-CONFIG = f"[daemon]\nwindow=100ms\n{KEEP}[api]\nwrites_per_min=100000\n"
+CONFIG = "[daemon]\nwindow=100ms\n[api]\nwrites_per_min=100000\n"
+# The recording is older than what is kept of live windows: a restart must not remove it.
+AGE_S = 100 * 86400
 
 
 @pytest.fixture
 def trace(tmp_path):
-    """A recording in whose middle the day ends; the path, when it begins, the run time per VM."""
+    """An old recording in whose middle the day ends; the path, when it begins, the run time per VM.
+    """
     path = tmp_path / "trace.txt"
     run_ns = write_text_trace(path, SECONDS, PERIOD_MS)
-    midnight = int(time.time()) // 86400 * 86400 - 86400
+    midnight = int(time.time()) // 86400 * 86400 - AGE_S
     begin = midnight - SECONDS // 2
     os.utime(path, (begin, begin))
     return path, begin * S, dict(zip(VMS, run_ns))

@@ -430,6 +430,25 @@ test_faded_aggressors(void **state)
     }
 }
 
+/* Live, one of twice the length says only that who measured came late; three in a row mean it. */
+static void
+test_longer_windows(void **state)
+{
+    (void)state;
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    static const int seconds[] = {1, 1, 1, 2, 1, 2, 2, 1, 2, 2, 2, 2};
+    static const guint lengths[] = {1, 2, 3, 3, 4, 4, 4, 5, 5, 5, 1, 2};
+    int64_t at = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
+        step_one(engine, at, at + seconds[i] * S, "a", 10, "", S / 2);
+        at += seconds[i] * S;
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+        const struct vg_snap_profile *profile = &vm_at(snapshot, 0)->profile;
+        assert_int_equal(profile->cpu->len, lengths[i]);
+        assert_int_equal(profile->window_ns, i < 10 ? S : 2 * S);
+    }
+}
+
 /* Windows of half the length: two are left out, with the third the profile starts anew. */
 static void
 test_shorter_windows(void **state)
@@ -443,8 +462,8 @@ test_shorter_windows(void **state)
         step_one(engine, at, at + S / 2, "a", 10, "", S / 4);
         g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
         const struct vg_snap_profile *profile = &vm_at(snapshot, 0)->profile;
-        assert_int_equal(profile->cpu->len, i < VG_ENGINE_SHORT_WINDOWS ? 5 : i - 2);
-        assert_int_equal(profile->window_ns, i < VG_ENGINE_SHORT_WINDOWS ? S : S / 2);
+        assert_int_equal(profile->cpu->len, i < VG_ENGINE_ODD_WINDOWS ? 5 : i - 2);
+        assert_int_equal(profile->window_ns, i < VG_ENGINE_ODD_WINDOWS ? S : S / 2);
     }
 }
 
@@ -532,6 +551,7 @@ main(void)
         cmocka_unit_test_setup(test_many_aggressors, set_up),
         cmocka_unit_test_setup(test_faded_aggressors, set_up),
         cmocka_unit_test_setup(test_shorter_windows, set_up),
+        cmocka_unit_test_setup(test_longer_windows, set_up),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

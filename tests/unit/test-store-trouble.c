@@ -5,11 +5,13 @@
  */
 #include "config.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 #include <glib.h>
@@ -335,6 +337,34 @@ test_readers(void **state)
 
 /* ---- time ---- */
 
+/* As if nothing had been written to the files for so long. */
+static void
+age_files(const char *directory, int64_t age_ns)
+{
+    int64_t then_ns = vg_clock_realtime_ns() - age_ns;
+    struct timespec then = {.tv_sec = (time_t)(then_ns / S_NS)};
+    const struct timespec times[] = {then, then};
+    GDir *dir = g_dir_open(directory, 0, NULL);
+
+    for (const char *name = g_dir_read_name(dir); name; name = g_dir_read_name(dir)) {
+        g_autofree char *path = g_build_filename(directory, name, NULL);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    }
+    g_dir_close(dir);
+}
+
+static void
+wait_until_gone(const char *directory, enum vg_store_kind kind, int64_t t_ns)
+{
+    int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
+    char name[VG_STORE_NAME_MAX];
+
+    vg_store_file_name(kind, vg_store_stamp(kind, t_ns), name);
+    while (store_has_file(directory, name) && vg_clock_monotonic_ns() < until)
+        g_usleep(1000);
+    assert_false(store_has_file(directory, name));
+}
+
 static void
 test_retention(void **state)
 {
@@ -347,28 +377,71 @@ test_retention(void **state)
         store_put_seconds(store, "a", today - day * DAY_NS + S_NS, 2, 1);
     store_put_seconds(store, "a", T0 - 4000 * DAY_NS, 2, 1);
     vg_store_free(store);
+    age_files(*state, 5000 * DAY_NS);
     options.raw_days = 3;
     options.minute_days = 100;
     options.hour_days = 100;
     store = vg_store_new(&options, NULL);
-    /* A recording of long ago stays while this process runs. */
     store_put_seconds(store, "replay:x", T0 - 3000 * DAY_NS, 2, 1);
+    wait_until_gone(*state, VG_STORE_HOURS, T0 - 4000 * DAY_NS);
     for (int day = 0; day < 6; day++) {
         vg_store_file_name(VG_STORE_WINDOWS, today / DAY_NS - day, name);
         /* The day that the limit is in is kept, whatever the time of day. */
         assert_int_equal(store_has_file(*state, name), day <= 3);
     }
-    vg_store_file_name(VG_STORE_WINDOWS, T0 / DAY_NS - 3000, name);
-    assert_true(store_has_file(*state, name));
-    vg_store_file_name(VG_STORE_HOURS, vg_store_stamp(VG_STORE_HOURS, T0 - 4000 * DAY_NS), name);
-    assert_false(store_has_file(*state, name));
     store_assert_steps(store, 0, today - 5 * DAY_NS + S_NS, today - 5 * DAY_NS + 3 * S_NS, MIN_NS);
     vg_store_free(store);
-    store = vg_store_new(&options, NULL);
-    store_put_seconds(store, "a", today + S_NS, 2, 1);
+    /* A recording of long ago is kept for as long after it was replayed, whoever runs. */
     vg_store_file_name(VG_STORE_WINDOWS, T0 / DAY_NS - 3000, name);
-    assert_false(store_has_file(*state, name));
+    age_files(*state, 2 * DAY_NS);
+    store_put_seconds(store = vg_store_new(&options, NULL), "a", today + S_NS, 2, 1);
     vg_store_free(store);
+    assert_true(store_has_file(*state, name));
+    age_files(*state, 4 * DAY_NS);
+    store_put_seconds(store = vg_store_new(&options, NULL), "a", today + S_NS, 2, 1);
+    wait_until_gone(*state, VG_STORE_WINDOWS, T0 - 3000 * DAY_NS);
+    vg_store_free(store);
+}
+
+/* The clock has leapt ahead, or the host was off for a year: days count from the newest. */
+static void
+test_retention_without_news(void **state)
+{
+    int64_t day0 = vg_clock_realtime_ns() / DAY_NS * DAY_NS - 400 * DAY_NS;
+    struct vg_store_options options = store_case_options(*state);
+    vg_store *store = store_open(*state);
+
+    for (int day = 0; day < 10; day++)
+        store_put_seconds(store, "a", day0 + day * DAY_NS + S_NS, 2, 1);
+    vg_store_free(store);
+    age_files(*state, 500 * DAY_NS);
+    options.raw_days = 3;
+    store = vg_store_new(&options, NULL);
+    wait_until_gone(*state, VG_STORE_WINDOWS, day0 + 6 * DAY_NS);
+    vg_store_free(store);
+    for (int day = 0; day < 10; day++) {
+        char name[VG_STORE_NAME_MAX];
+        vg_store_file_name(VG_STORE_WINDOWS, day0 / DAY_NS + day, name);
+        assert_int_equal(store_has_file(*state, name), day > 6);
+    }
+}
+
+/* A file of sums that cannot be opened is told of, and the other months are summed. */
+static void
+test_month_that_cannot_be_read(void **state)
+{
+    g_autofree char *path = g_build_filename(*state, "ts1m-202610.db", NULL);
+    struct vg_store_health health;
+
+    assert_int_equal(g_mkdir(path, 0700), 0);
+    vg_store *store = store_open(*state);
+    store_put_seconds(store, "a", T0, 130, 1);
+    store_wait_for_state(store, VG_STORE_FAILING, &health);
+    assert_non_null(strstr(health.reason, path));
+    vg_store_free(store);
+    assert_int_equal(store_ask(*state, "ts1m-202611.db", "SELECT count(*) FROM win"), 3);
+    assert_int_equal(store_ask(*state, "ts1h-2026.db", "SELECT sum(windows) FROM win"), 130);
+    assert_true(store_has_file(*state, "ts1m-202610.db"));
 }
 
 static void
@@ -422,10 +495,20 @@ int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        CASE(test_two_stores),   CASE(test_directory_appears), CASE(test_directory_vanishes),
-        CASE(test_ring_is_full), CASE(test_corrupt),           CASE(test_foreign_database),
-        CASE(test_locked),       CASE(test_newer_version),     CASE(test_readers),
-        CASE(test_retention),    CASE(test_file_names),        CASE(test_file_is_taken_away),
+        CASE(test_two_stores),
+        CASE(test_directory_appears),
+        CASE(test_directory_vanishes),
+        CASE(test_ring_is_full),
+        CASE(test_corrupt),
+        CASE(test_foreign_database),
+        CASE(test_locked),
+        CASE(test_newer_version),
+        CASE(test_readers),
+        CASE(test_retention),
+        CASE(test_retention_without_news),
+        CASE(test_month_that_cannot_be_read),
+        CASE(test_file_names),
+        CASE(test_file_is_taken_away),
     };
 
     return cmocka_run_group_tests_name("store-trouble", tests, NULL, NULL);

@@ -108,6 +108,73 @@ test_replace(void **state)
     vg_store_free(store);
 }
 
+static char *
+find_vm(vg_store *store, const char *name)
+{
+    GError *err = NULL;
+    char *key = vg_store_find_vm(store, name, &err);
+
+    if (!key)
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
+    g_clear_error(&err);
+    return key;
+}
+
+/* By its name, in memory and on disk: the newest that had it. */
+static void
+test_find_vm(void **state)
+{
+    static const char again[] = "00000000-0000-4000-8000-00000000aaaa";
+    vg_store *store = store_open(*state);
+    struct vg_window window;
+    char key[VG_VM_NAME_MAX];
+
+    assert_null(find_vm(store, "vm-0"));
+    store_put_seconds(store, "a", T0, 2, 2);
+    for (int run = 0; run < 2; run++) {
+        g_autofree char *even = find_vm(store, "vm-0");
+        g_autofree char *odd = find_vm(store, "vm-1");
+        assert_string_equal(even, store_case_key(0, key));
+        assert_string_equal(odd, "vm-1");
+        assert_null(find_vm(store, "vm-2"));
+        vg_store_free(store);
+        store = store_open(*state);
+    }
+    store_case_window(&window, T0 + DAY_NS, T0 + DAY_NS + S_NS, 1);
+    g_strlcpy(g_array_index(window.vms, struct vg_vm_sample, 0).uuid, again, VG_UUID_LEN);
+    vg_store_put_window(store, "a", &window, 0);
+    vg_window_clear(&window);
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    for (int run = 0; run < 2; run++) {
+        g_autofree char *newest = find_vm(store, "vm-0");
+        assert_string_equal(newest, again);
+        vg_store_free(store);
+        store = store_open(*state);
+    }
+    vg_store_free(store);
+}
+
+/* What takes too long is given up, and says what to do. */
+static void
+test_deadline(void **state)
+{
+    vg_store *store = store_open(*state);
+    char key[VG_VM_NAME_MAX];
+    GError *err = NULL;
+    struct vg_history_query query = {
+        .vm = store_case_key(0, key), .since_ns = T0, .until_ns = T0 + DAY_NS, .deadline_ns = 1};
+
+    store_put_seconds(store, "a", T0, 300, 1);
+    assert_null(vg_store_read_samples(store, &query, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_TIMEOUT));
+    assert_non_null(strstr(err->message, "takes too long"));
+    g_clear_error(&err);
+    query.deadline_ns = vg_clock_monotonic_ns() + STORE_LONG_NS;
+    g_autoptr(GArray) rows = vg_store_read_samples(store, &query, NULL);
+    assert_int_equal(rows->len, 300);
+    vg_store_free(store);
+}
+
 static void
 test_days(void **state)
 {
@@ -428,6 +495,8 @@ main(void)
         CASE(test_round_trip),
         CASE(test_clock_offset),
         CASE(test_replace),
+        CASE(test_find_vm),
+        CASE(test_deadline),
         CASE(test_days),
         CASE(test_two_processes_of_one_vm),
         CASE(test_lost_top),
