@@ -100,6 +100,8 @@ struct vg_backend {
     void (*stats)(void *data, struct vg_daemon_stats *ret);
     /* May block; one thread, the API's worker. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
+    /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
+    char *(*find_vm)(void *data, const char *name, GError **err);
     /* Makes a plan from the view's snapshot with the daemon's policy and keeps it in the store;
      * rule: NULL for the configured one;
      * VG_E_NOT_FOUND naming the rules that there are. A plan that was made before keeps its time:

@@ -19,7 +19,7 @@ make_body(const vg_view *view, enum vg_view_body body)
     case VG_BODY_VMS:
         return vg_doc_vms(view, VG_VM_SORT_NAME, -1, VG_LIMIT_DEFAULT, NULL, NULL);
     case VG_BODY_PREEMPTIONS:
-        return vg_doc_preemptions(view, NULL, VG_LIMIT_DEFAULT);
+        return vg_doc_preemptions(view, NULL, VG_LIMIT_DEFAULT, NULL, NULL);
     case VG_BODY_SNAPSHOT:
         return vg_snapshot_to_json(view->snapshot);
     case VG_BODY_MAX:

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +13,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "model/window-json.h"
+
+/* The order of preemptions in markers, beside those of enum vg_vm_sort. */
+#define SORT_LOSSES 100
 
 static const struct vg_inv_vm *
 domain_of(const vg_view *view, const struct vg_snap_vm *vm)
@@ -106,12 +110,13 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* Where a VM is in an order: the value, most first, then the name, then the id. */
+/* Where an item is in an order: the value, most first, then the name, then the id, which no other
+ * item has. */
 struct place {
     double value;
     const char *name;
     const char *id;
-    const struct vg_snap_vm *vm; /* NULL: of a marker */
+    const void *item; /* NULL: of a marker */
 };
 
 static double
@@ -144,20 +149,19 @@ compare_places(const void *a, const void *b)
 
 /* "SORT\nVALUE\nBYTES_OF_ID\nIDNAME": the last of a page. A name may have a line feed in it. */
 static char *
-marker_of(enum vg_vm_sort sort, const struct place *place)
+marker_of(int sort, const struct place *place)
 {
     char value[G_ASCII_DTOSTR_BUF_SIZE];
 
     g_ascii_dtostr(value, sizeof(value), place->value);
-    g_autofree char *text = g_strdup_printf("%d\n%s\n%zu\n%s%s", (int)sort, value,
-                                            strlen(place->id), place->id, place->name);
+    g_autofree char *text = g_strdup_printf("%d\n%s\n%zu\n%s%s", sort, value, strlen(place->id),
+                                            place->id, place->name);
     return vg_marker_new(text);
 }
 
 /* The parts hold what the place points to. */
 static int
-read_marker(const char *marker, enum vg_vm_sort sort, struct place *ret, char ***ret_parts,
-            GError **err)
+read_marker(const char *marker, int sort, struct place *ret, char ***ret_parts, GError **err)
 {
     g_autofree char *text = vg_marker_read(marker, err);
     int64_t of_sort, id_size;
@@ -166,7 +170,7 @@ read_marker(const char *marker, enum vg_vm_sort sort, struct place *ret, char **
     if (!text)
         return -1;
     g_auto(GStrv) parts = g_strsplit(text, "\n", 4);
-    if (g_strv_length(parts) != 4 || !vg_parse_int(parts[0], &of_sort) || of_sort != (int)sort ||
+    if (g_strv_length(parts) != 4 || !vg_parse_int(parts[0], &of_sort) || of_sort != sort ||
         strspn(parts[1], "+-.0123456789e") != strlen(parts[1]) ||
         !vg_parse_int(parts[2], &id_size) || id_size > (int64_t)strlen(parts[3]))
         return vg_error(err, VG_E_INVALID, "marker: it is not of a list in this order");
@@ -198,16 +202,16 @@ places_of(const vg_view *view, enum vg_vm_sort sort, int vm_class)
     return places;
 }
 
-json_object *
-vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
-           const char *marker, GError **err)
+/* {"items","next"} of the places, which are in order; NULL: the marker is not of it. */
+static json_object *
+page_of(const vg_view *view, const GArray *places, int sort, size_t limit, const char *marker,
+        json_object *(*to_json)(const vg_view *view, const void *item), GError **err)
 {
     struct place after = {0};
     g_auto(GStrv) parts = NULL;
 
     if (marker && read_marker(marker, sort, &after, &parts, err) < 0)
         return NULL;
-    g_autoptr(GArray) places = places_of(view, sort, vm_class);
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
     const struct place *last = NULL;
@@ -217,7 +221,7 @@ vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit
         if (marker && compare_places(place, &after) <= 0)
             continue;
         if (json_object_array_length(items) < limit) {
-            vg_json_append(items, vg_doc_vm_summary(view, place->vm));
+            vg_json_append(items, to_json(view, place->item));
             last = place;
         } else {
             next = marker_of(sort, last);
@@ -226,6 +230,21 @@ vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit
     vg_json_add(object, "items", items);
     vg_json_add_string(object, "next", next);
     return object;
+}
+
+static json_object *
+write_summary(const vg_view *view, const void *item)
+{
+    return vg_doc_vm_summary(view, item);
+}
+
+json_object *
+vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
+           const char *marker, GError **err)
+{
+    g_autoptr(GArray) places = places_of(view, sort, vm_class);
+
+    return page_of(view, places, (int)sort, limit, marker, write_summary, err);
 }
 
 json_object *
@@ -241,22 +260,19 @@ vg_doc_vm_name(const char *id, const char *name)
 struct loss {
     const struct vg_snap_vm *victim;
     const struct vg_lost_to *lost;
+    char *id; /* of the two */
 };
 
-static int
-compare_losses(const void *a, const void *b)
+static void
+loss_clear(void *data)
 {
-    const struct loss *left = a;
-    const struct loss *right = b;
-
-    if (left->lost->ns != right->lost->ns)
-        return left->lost->ns > right->lost->ns ? -1 : 1;
-    return strcmp(left->victim->name, right->victim->name);
+    g_free(((struct loss *)data)->id);
 }
 
 static json_object *
-loss_to_json(const vg_view *view, const struct loss *loss)
+loss_to_json(const vg_view *view, const void *item)
 {
+    const struct loss *loss = item;
     json_object *object = json_object_new_object();
     const char *name = vg_aggressor_name(loss->lost->kind);
     const char *id = NULL;
@@ -286,25 +302,39 @@ loss_to_json(const vg_view *view, const struct loss *loss)
     return object;
 }
 
-json_object *
-vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit)
+static GArray *
+losses_of(const vg_view *view, const struct vg_snap_vm *victim)
 {
-    g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
-    json_object *object = json_object_new_object();
-    json_object *items = json_object_new_array();
-    g_autoptr(GArray) places = places_of(view, VG_VM_SORT_NAME, -1);
+    GArray *losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    g_autoptr(GArray) victims = places_of(view, VG_VM_SORT_NAME, -1);
 
-    for (guint i = 0; i < places->len; i++) {
-        const struct vg_snap_vm *vm = g_array_index(places, struct place, i).vm;
+    g_array_set_clear_func(losses, loss_clear);
+    for (guint i = 0; i < victims->len; i++) {
+        const struct vg_snap_vm *vm = g_array_index(victims, struct place, i).item;
         const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
         for (guint k = 0; (!victim || vm == victim) && sample && k < sample->lost_to->len; k++) {
-            struct loss loss = {vm, &g_array_index(sample->lost_to, struct vg_lost_to, k)};
+            const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, k);
+            struct loss loss = {
+                vm, lost,
+                g_strdup_printf("%s %d %" PRIu32, vg_view_vm_id(vm), (int)lost->kind, lost->vm_id)};
             g_array_append_val(losses, loss);
         }
     }
-    g_array_sort(losses, compare_losses);
-    for (guint i = 0; i < losses->len && i < limit; i++)
-        vg_json_append(items, loss_to_json(view, &g_array_index(losses, struct loss, i)));
-    vg_json_add(object, "items", items);
-    return object;
+    return losses;
+}
+
+json_object *
+vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit,
+                   const char *marker, GError **err)
+{
+    g_autoptr(GArray) losses = losses_of(view, victim);
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct place));
+
+    for (guint i = 0; i < losses->len; i++) {
+        const struct loss *loss = &g_array_index(losses, struct loss, i);
+        struct place place = {(double)loss->lost->ns, loss->victim->name, loss->id, loss};
+        g_array_append_val(places, place);
+    }
+    g_array_sort(places, compare_places);
+    return page_of(view, places, SORT_LOSSES, limit, marker, loss_to_json, err);
 }

@@ -28,8 +28,9 @@ json_object *vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm);
 json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
                         const char *marker, GError **err);
 
-/* {"items"}; victim: NULL for all. */
-json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit);
+/* Likewise; victim: NULL for all. */
+json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit,
+                                const char *marker, GError **err);
 
 json_object *vg_doc_samples(const char *id, const char *name, const struct vg_history_query *query,
                             const GArray *rows);

@@ -16,6 +16,9 @@
 #define UNTIL_DEFAULT "now"
 #define SOURCE_MAX    255
 
+/* For reading the store; half of what the watchdog of threads allows by default. */
+#define QUERY_LIMIT_NS (10 * VG_NS_PER_S)
+
 static vg_view *
 newest_view(const struct vg_request *request)
 {
@@ -121,7 +124,8 @@ vg_handle_preemptions(struct vg_request *request)
     }
     g_autoptr(vg_view) view = newest_view(request);
     if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &limit, &err) < 0 ||
-        vg_query_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0) {
+        vg_query_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0 ||
+        vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
@@ -131,8 +135,14 @@ vg_handle_preemptions(struct vg_request *request)
         vg_answer_problem(request, VG_E_NOT_FOUND, "vm: no VM '%s' is measured", id);
         return;
     }
+    json_object *object =
+        vg_doc_preemptions(view, vm, (size_t)limit, vg_query_get(&request->query, "marker"), &err);
+    if (!object) {
+        vg_answer_error(request, err);
+        return;
+    }
     vg_view_etag(view, etag);
-    vg_answer_json(request, 200, vg_doc_preemptions(view, vm, (size_t)limit));
+    vg_answer_json(request, 200, object);
     vg_answer_etag(request, etag);
 }
 
@@ -162,13 +172,39 @@ samples_job_free(void *data)
     g_free(job);
 }
 
+/* NULL without *err: nothing is stored of it, but it is there. */
+static GArray *
+read_samples(const struct vg_backend *backend, struct samples_job *job, GError **err)
+{
+    GArray *rows = backend->samples(backend->data, &job->query, err);
+
+    if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
+        return rows;
+    g_clear_error(err);
+    if (job->name)
+        return NULL;
+    /* It is gone, and who asks may know its name only. */
+    g_free(job->key);
+    job->key = backend->find_vm(backend->data, job->id, err);
+    if (!job->key)
+        return NULL;
+    job->query.vm = job->key;
+    g_free(job->id);
+    job->id = g_strdup(job->key);
+    return backend->samples(backend->data, &job->query, err);
+}
+
 static void
 run_samples(struct vg_request *request)
 {
     struct samples_job *job = request->job_data;
     GError *err = NULL;
-    g_autoptr(GArray) rows = request->backend->samples(request->backend->data, &job->query, &err);
 
+    job->query.deadline_ns = vg_clock_monotonic_ns() + QUERY_LIMIT_NS;
+    g_autoptr(GArray) rows = read_samples(request->backend, job, &err);
+
+    if (!rows && !err)
+        rows = vg_history_rows_new();
     if (!rows)
         vg_answer_error(request, err);
     else if (rows->len == 0 && !job->name)

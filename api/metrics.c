@@ -232,10 +232,12 @@ add_intensities(GString *out, const GArray *rows)
         g_autofree char *labels = g_strconcat(row->labels, ",", class, NULL);
         value(out, "vgpud_vm_info", labels, 1);
     }
-    family(out, "vgpud_vm_cpu_intensity_ratio", "gauge", "How much the VM wants the CPU.");
+    family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
+           "How much the VM wants the CPU; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
-        value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
+        if (row->sample)
+            value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
     }
     family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
            "How much the VM wants the GPU; absent where nobody knows.");

@@ -10,7 +10,7 @@
 static const char *const no_params[] = {NULL};
 static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
-static const char *const preemptions_params[] = {"vm", "limit", NULL};
+static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
 static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const events_params[] = {"after", "wait", "types", NULL};
 

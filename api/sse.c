@@ -279,8 +279,9 @@ begin_stream(struct vg_request *request, const char *types)
             gap = "restart";
         else if (kind == VG_EVENT_ID_INVALID || at > newest)
             gap = "invalid";
+        /* All of this run is news for who comes from another one. */
         if (gap)
-            at = newest;
+            at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
     request->wait = vg_wait_begin(api, at, types);
     if (!request->wait) {

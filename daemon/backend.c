@@ -118,6 +118,14 @@ read_samples(void *data, const struct vg_history_query *query, GError **err)
     return vg_store_read_samples(backend->parts.store, query, err);
 }
 
+static char *
+find_vm(void *data, const char *name, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_find_vm(backend->parts.store, name, err);
+}
+
 static void
 tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
 {
@@ -198,6 +206,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .status = get_status,
         .stats = get_stats,
         .samples = read_samples,
+        .find_vm = find_vm,
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,

@@ -152,6 +152,32 @@ def test_conditional(server, url):
         assert server.get(url, {"If-None-Match": header}).status == 200, header
 
 
+@pytest.mark.parametrize("vm", ["", "&vm=beta"])
+def test_pages_of_preemptions(start, vm):
+    server = start("--vms", 7)
+    whole = server.get("/v1/preemptions?limit=10000" + vm).json()
+    assert whole["next"] is None and len(whole["items"]) == (3 if vm else 21)
+    times = [item["ns"] for item in whole["items"]]
+    assert times == sorted(times, reverse=True)
+    for limit in (1, 2, 5, 21):
+        got, marker = [], ""
+        while marker is not None:
+            page = server.get(f"/v1/preemptions?limit={limit}{vm}{marker}").json()
+            got += page["items"]
+            assert len(page["items"]) <= limit and len(got) <= 21
+            marker = page["next"] and "&marker=" + page["next"]
+        assert got == whole["items"], limit
+    of_vms = server.get("/v1/vms?limit=1").json()["next"]
+    problem(server.get("/v1/preemptions?marker=" + of_vms), 400, "invalid")
+
+
+def test_samples_of_a_vm_that_is_gone_by_its_name(server):
+    answer = server.get("/v1/vms/departed/samples?since=1795200000&until=1795200002").json()
+    assert answer["vm"]["id"] == "5c9e2c3a-55aa-4c3e-9d54-2f1f6a3c9e02"
+    assert len(answer["items"]) == 2
+    problem(server.get("/v1/vms/nobody/samples"), 404, "not-found")
+
+
 def test_new_views_have_new_tags(start):
     def changed(answer):
         return None if answer.status == 304 else answer

@@ -14,7 +14,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
-from vgpud import (LTTNG, PERF, VM_MAP, BusyVm, Daemon, Events, program, wait_for,
+from vgpud import (LTTNG, PERF, ROOT, VM_MAP, BusyVm, Daemon, Events, program, wait_for,
                    write_text_trace)
 
 SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", "preemptions",
@@ -445,12 +445,56 @@ def test_events_can_be_taken_up_again_without_loss(tmp_path):
         assert windows == sorted(windows) and windows[-1] == 40
 
 
-def test_an_event_id_of_another_run_is_told(tmp_path):
+def test_who_followed_another_run_gets_all_of_this_one(tmp_path):
     with replay_max(tmp_path, LTTNG) as daemon:
         daemon.replayed()
         events = Events(daemon, last_id="00000000-0000-4000-8000-000000000000-3")
         assert events.next()[1] == "gap"
+        assert events.next()[2]["seq"] == 1
         events.close()
+
+
+# ---- libvirt's own word ----
+
+@pytest.mark.parametrize("uri, names", [
+    ("test:///default", ["test"]),
+    (f"test://{os.path.join(ROOT, 'data', 'demo', 'node.xml')}", ["vm-busy", "vm-duty", "vm-idle"])])
+def test_vms_that_only_libvirt_knows_are_shown_live(tmp_path, uri, names):
+    with Daemon(tmp_path, config=f"[libvirt]\nuri={uri}\n[daemon]\nwindow=200ms\n") as daemon:
+        wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200)
+        items = wait_for(lambda: [vm for vm in daemon.get("/v1/vms")["items"] if not vm["pid"]])
+        assert [vm["name"] for vm in items] == names
+        assert all("nothing of it is measured" in vm["problem"] for vm in items)
+        host = daemon.get("/v1/host")
+        assert host["memory_bytes"] >= host["memory_free_bytes"] >= 0
+        vm = daemon.get(f"/v1/vms/{names[0]}")
+        assert vm["domain"]["state"] == "running"
+        # It is there, and nothing is stored of it.
+        assert daemon.get(f"/v1/vms/{names[0]}/samples")["items"] == []
+        assert f'vgpud_vm_cpu_intensity_ratio{{vm="{names[0]}"' not in \
+            daemon.request("GET", "/metrics")[2].decode()
+        assert "left out of the snapshot" not in daemon.log()
+        daemon.stop()
+
+
+def test_the_past_of_a_vm_that_is_gone_by_its_name(tmp_path):
+    uuid = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01"
+    vm_map = tmp_path / "map"
+    vm_map.write_text(f"120 vm-busy {uuid}\n")
+    with replay_max(tmp_path, LTTNG, "--vm-map", vm_map) as daemon:
+        daemon.replayed()
+        assert daemon.get("/v1/vms/vm-busy")["uuid"] == uuid
+        begin = daemon.get("/v1/host")["measurement"]["begin_ns"] // 10**9 - 1
+        daemon.stop()
+    with Daemon(tmp_path) as daemon:
+        wait_for(lambda: daemon.request("GET", "/v1/vms")[0] == 200)
+        period = f"samples?since={begin}&until={begin + 60}&step=raw"
+        by_name = daemon.get(f"/v1/vms/vm-busy/{period}")
+        by_uuid = daemon.get(f"/v1/vms/{uuid}/{period}")
+        assert by_name == by_uuid and len(by_name["items"]) == 7
+        assert by_name["vm"]["id"] == uuid
+        daemon.get(f"/v1/vms/vm-nobody/{period}", 404)
+        daemon.stop()
 
 
 def test_a_stream_ends_with_the_daemon(tmp_path):

@@ -23,6 +23,7 @@
 #define BOOT_ID  "0b7e2d1c-55aa-4c3e-9d54-2f1f6a3c9e01"
 #define UUID_FMT "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c%04x"
 #define BEGIN_NS INT64_C(1795200000000000000)
+#define DEPARTED "5c9e2c3a-55aa-4c3e-9d54-2f1f6a3c9e02"
 
 struct options {
     const char *socket;
@@ -285,6 +286,10 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
         vg_error(err, VG_E_IO, "the disk is broken");
         return NULL;
     }
+    if (strcmp(query->vm, "departed") == 0) {
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
+        return NULL;
+    }
     if (strcmp(query->vm, "beta") != 0 && !g_str_has_prefix(query->vm, "5c9e2c3a-"))
         return g_steal_pointer(&rows);
     int64_t from = MAX(query->since_ns, BEGIN_NS);
@@ -301,6 +306,17 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
             break;
     }
     return g_steal_pointer(&rows);
+}
+
+/* One that is gone, whose name was "departed". */
+static char *
+find_vm(void *data, const char *name, GError **err)
+{
+    (void)data;
+    if (strcmp(name, "departed") == 0)
+        return g_strdup(DEPARTED);
+    vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
+    return NULL;
 }
 
 static struct vg_saved_plan *
@@ -511,8 +527,8 @@ main(int argc, char **argv)
     g_autoptr(vg_event_log) log = vg_event_log_new();
     for (int64_t i = 0; i < fake.options.events; i++)
         add_event(log, &fake, i);
-    const struct vg_backend backend = {&fake,       get_view,  get_status, get_stats,
-                                       get_samples, make_plan, read_plan,  list_plans};
+    const struct vg_backend backend = {&fake,   get_view,  get_status, get_stats, get_samples,
+                                       find_vm, make_plan, read_plan,  list_plans};
     const struct vg_api_options options = {.socket = fake.options.socket,
                                            .socket_mode = fake.options.mode,
                                            .socket_group = fake.options.group,
