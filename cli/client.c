@@ -53,9 +53,11 @@ vg_client *
 vg_client_new(const char *socket)
 {
     vg_client *client = g_new0(vg_client, 1);
-    const char *named = socket ? socket : getenv(VG_CLIENT_ENV);
+    const char *named = getenv(VG_CLIENT_ENV);
 
-    client->socket = g_strdup(named && named[0] ? named : VG_CLIENT_SOCKET);
+    if (!socket)
+        socket = named && named[0] ? named : VG_CLIENT_SOCKET;
+    client->socket = g_strdup(socket);
     client->curl = curl_easy_init();
     if (!client->curl)
         vg_bug("libcurl cannot start");
@@ -171,10 +173,12 @@ take_body(char *bytes, size_t one, size_t n, void *data)
     return n;
 }
 
-/* libcurl would call it a host name that cannot be resolved. */
+/* libcurl would take none for TCP, and call a long one a host name that cannot be resolved. */
 static int
 check_socket(const vg_client *client, GError **err)
 {
+    if (!client->socket[0])
+        return vg_error(err, VG_E_INVALID, "--socket: the path is empty");
     return strlen(client->socket) <= SOCKET_PATH_MAX ? 0 : unreachable(client, ENAMETOOLONG, err);
 }
 
@@ -186,6 +190,7 @@ prepare(vg_client *client, const char *path, struct answer *answer,
 
     curl_easy_reset(client->curl);
     curl_easy_setopt(client->curl, CURLOPT_URL, url);
+    curl_easy_setopt(client->curl, CURLOPT_PATH_AS_IS, 1L); /* a VM's name may be ".." */
     curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
     curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->socket);
     curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
@@ -256,10 +261,41 @@ request_json(vg_client *client, const char *path, const char *body, json_object 
     return 0;
 }
 
-int
-vg_client_get(vg_client *client, const char *path, json_object **ret, GError **err)
+static int
+check_lists(json_object *document, const char *const *lists, GError **err)
 {
-    return request_json(client, path, NULL, ret, err);
+    struct vg_json_node root = vg_json_root(document);
+
+    if (vg_json_object(&root, err) < 0)
+        return -1;
+    for (; *lists; lists++) {
+        struct vg_json_node list;
+        if (vg_json_member(&root, *lists, VG_JSON_REQUIRED, &list, err) < 0 ||
+            vg_json_array(&list, SIZE_MAX, err) < 0)
+            return -1;
+        for (size_t i = 0; i < vg_json_length(&list); i++) {
+            struct vg_json_node item = vg_json_item(&list, i);
+            if (vg_json_object(&item, err) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int
+vg_client_get(vg_client *client, const char *path, const char *const *lists, json_object **ret,
+              GError **err)
+{
+    g_autoptr(json_object) document = NULL;
+    g_autoptr(GError) wrong = NULL;
+
+    if (request_json(client, path, NULL, &document, err) < 0)
+        return -1;
+    if (check_lists(document, lists, &wrong) < 0)
+        return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not what vgpud says: %s", path,
+                        wrong->message);
+    *ret = g_steal_pointer(&document);
+    return 0;
 }
 
 int
@@ -278,12 +314,12 @@ vg_client_list(vg_client *client, const char *path, json_object **ret, GError **
     g_autofree char *page = g_strdup(path);
 
     while (page) {
+        static const char *const lists[] = {"items", NULL};
         g_autoptr(json_object) document = NULL;
-        if (vg_client_get(client, page, &document, err) < 0)
+        if (vg_client_get(client, page, lists, &document, err) < 0)
             return -1;
         struct vg_json_node root = vg_json_root(document), items, next;
-        if (vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, err) < 0 ||
-            vg_json_array(&items, SIZE_MAX, err) < 0)
+        if (vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, err) < 0)
             return -1;
         for (size_t i = 0; i < vg_json_length(&items); i++)
             vg_json_append(all, json_object_get(vg_json_item(&items, i).value));

@@ -24,8 +24,9 @@ vg_client *vg_client_new(const char *socket);
 void vg_client_free(vg_client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
 
-/* path begins with '/' and holds the query. The caller puts *ret. */
-int vg_client_get(vg_client *client, const char *path, json_object **ret,
+/* path begins with '/' and holds the query. VG_E_EXTERNAL if the answer is no object, or one of the
+ * `lists` (ends with NULL) is no array of objects in it. The caller puts *ret. */
+int vg_client_get(vg_client *client, const char *path, const char *const *lists, json_object **ret,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -34,7 +35,8 @@ int vg_client_post(vg_client *client, const char *path, json_object *body, json_
 int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* All items of a list, page after page; the caller puts *ret, an array. path has no marker yet. */
+/* All items of a list, page after page; the caller puts *ret, an array of objects. path has no
+ * marker yet. */
 int vg_client_list(vg_client *client, const char *path, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -54,17 +54,44 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* "2026-11-20T18:40:00Z vm what=seen name=alpha" */
+/* NULL: it is no object. */
+static json_object *
+event_data(const struct vg_client_event *event)
+{
+    json_object *data = vg_json_parse(event->data, strlen(event->data), SIZE_MAX, 16, NULL);
+
+    if (data && !json_object_is_type(data, json_type_object))
+        g_clear_pointer(&data, json_object_put);
+    return data;
+}
+
+/* The object, with its id for --after, and of what type it is where only the stream says so. */
 static char *
-event_text(const struct vg_client_event *event)
+event_json(const struct vg_client_event *event)
+{
+    g_autoptr(json_object) data = event_data(event);
+
+    if (!data)
+        return g_strconcat(event->data, "\n", NULL);
+    if (event->id)
+        vg_json_add_string(data, "id", event->id);
+    if (!vg_output_member(data, "type"))
+        vg_json_add_string(data, "type", event->type);
+    return vg_json_to_text(data, false);
+}
+
+/* "2026-11-20T18:40:00Z vm what=seen name=alpha"; wide: and its id. */
+static char *
+event_text(const struct vg_client_event *event, bool wide)
 {
     static const char *const known[] = {"time", "type", "seq", NULL};
-    g_autoptr(json_object) data =
-        vg_json_parse(event->data, strlen(event->data), SIZE_MAX, 16, NULL);
+    g_autoptr(json_object) data = event_data(event);
     g_autoptr(GString) text = g_string_new(NULL);
 
-    if (!data || !json_object_is_type(data, json_type_object))
-        return g_strdup_printf("%s %s\n", event->type, event->data);
+    if (!data) {
+        g_autofree char *line = vg_printable_text(event->data);
+        return g_strdup_printf("%s %s\n", event->type, line);
+    }
     json_object *time = vg_output_member(data, "time");
     g_string_append_printf(text, "%s %s", time ? json_object_get_string(time) : "-", event->type);
     json_object_object_foreach(data, name, value)
@@ -73,6 +100,8 @@ event_text(const struct vg_client_event *event)
             continue;
         g_string_append_printf(text, " %s=%s", name, json_object_get_string(value));
     }
+    if (wide && event->id)
+        g_string_append_printf(text, " id=%s", event->id);
     g_autofree char *line = vg_printable_text(text->str);
     return g_strconcat(line, "\n", NULL);
 }
@@ -81,9 +110,9 @@ static bool
 on_event(void *data, const struct vg_client_event *event)
 {
     struct events_args *args = data;
-    g_autofree char *text = args->online.format == VG_OUTPUT_JSON
-                                ? g_strconcat(event->data, "\n", NULL)
-                                : event_text(event);
+    enum vg_output_format format = args->online.format;
+    g_autofree char *text =
+        format == VG_OUTPUT_JSON ? event_json(event) : event_text(event, format == VG_OUTPUT_WIDE);
 
     if (vg_cli_print(text, &args->error) < 0)
         return false;

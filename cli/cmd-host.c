@@ -66,12 +66,11 @@ add_host_members(json_object *row)
     json_object *parts = vg_output_member(row, "parts");
     bool ready = true;
 
-    for (size_t i = 0; parts && i < json_object_array_length(parts); i++)
+    for (size_t i = 0; i < vg_output_length(parts); i++)
         ready = ready && json_object_get_boolean(
                              vg_output_member(json_object_array_get_idx(parts, i), "ready"));
     vg_json_add_string(row, "ready", ready ? "yes" : "no");
-    vg_json_add_int64(row, "n_gpus",
-                      (int64_t)json_object_array_length(vg_output_member(row, "gpus")));
+    vg_json_add_int64(row, "n_gpus", (int64_t)vg_output_length(vg_output_member(row, "gpus")));
     add_gib(row, "memory_gib", vg_output_member(row, "memory_bytes"));
     add_gib(row, "free_gib", vg_output_member(row, "memory_free_bytes"));
 }
@@ -82,7 +81,7 @@ count_mdevs(json_object *gpu, const char *type)
     json_object *mdevs = vg_output_member(gpu, "mdevs");
     int64_t n = 0;
 
-    for (size_t i = 0; i < json_object_array_length(mdevs); i++) {
+    for (size_t i = 0; i < vg_output_length(mdevs); i++) {
         const char *other =
             json_object_get_string(vg_output_member(json_object_array_get_idx(mdevs, i), "type"));
         n += g_strcmp0(type, other) == 0;
@@ -96,10 +95,10 @@ gpu_rows(json_object *gpus)
 {
     json_object *rows = json_object_new_array();
 
-    for (size_t i = 0; i < json_object_array_length(gpus); i++) {
+    for (size_t i = 0; i < vg_output_length(gpus); i++) {
         json_object *gpu = json_object_array_get_idx(gpus, i);
         json_object *types = vg_output_member(gpu, "mdev_types");
-        size_t n = json_object_array_length(types);
+        size_t n = vg_output_length(types);
         for (size_t k = 0; k < MAX(n, 1); k++) {
             json_object *row = json_object_new_object();
             static const char *const members[] = {"device", "product", "driver"};
@@ -122,12 +121,13 @@ gpu_rows(json_object *gpus)
 static int
 show_host(void *data, vg_client *client, GError **err)
 {
+    static const char *const lists[] = {"gpus", "parts", NULL};
     const struct vg_online_args *args = data;
     g_autoptr(json_object) host = NULL;
     g_autoptr(json_object) items = json_object_new_array();
     bool list = strcmp(args->verb->name, "list") == 0;
 
-    if (vg_client_get(client, "/v1/host", &host, err) < 0)
+    if (vg_client_get(client, "/v1/host", lists, &host, err) < 0)
         return -1;
     const char *name = json_object_get_string(vg_output_member(host, "name"));
     if (args->object && g_strcmp0(args->object, name) != 0)
@@ -172,12 +172,13 @@ show_preemptions(void *data, vg_client *client, GError **err)
 {
     const struct vg_online_args *args = data;
     g_autofree char *vm = args->object ? g_uri_escape_string(args->object, NULL, FALSE) : NULL;
-    g_autofree char *path = g_strconcat("/v1/preemptions", vm ? "?vm=" : NULL, vm, NULL);
-    g_autoptr(json_object) document = NULL;
+    /* In one piece, if possible: the order changes while they are read. */
+    g_autofree char *path =
+        g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
+    g_autoptr(json_object) items = NULL;
 
-    if (vg_client_get(client, path, &document, err) < 0)
+    if (vg_client_list(client, path, &items, err) < 0)
         return -1;
-    json_object *items = vg_output_member(document, "items");
     const struct vg_table table = {NULL, items, preemption_columns,
                                    G_N_ELEMENTS(preemption_columns), "nobody waited for a CPU"};
     return vg_output_print(args->format, items, &table, 1, err);

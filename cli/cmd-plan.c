@@ -36,12 +36,13 @@ show_list(void *data, vg_client *client, GError **err)
 static int
 show_plan(void *data, vg_client *client, GError **err)
 {
+    static const char *const lists[] = {"actions", NULL};
     const struct vg_online_args *args = data;
     g_autofree char *id = g_uri_escape_string(args->object, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/plans/", id, NULL);
     g_autoptr(json_object) document = NULL;
 
-    if (vg_client_get(client, path, &document, err) < 0)
+    if (vg_client_get(client, path, lists, &document, err) < 0)
         return -1;
     return vg_plan_print_document(document, args->format, false, NULL, err);
 }

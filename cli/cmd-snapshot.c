@@ -78,10 +78,11 @@ print_snapshot(struct vg_trace_args *args, vg_recording *take_recording, GError 
 static int
 print_live(const char *socket, GError **err)
 {
+    static const char *const lists[] = {"hosts", NULL};
     g_autoptr(vg_client) client = vg_client_new(socket);
     g_autoptr(json_object) document = NULL;
 
-    if (vg_client_get(client, "/v1/snapshot", &document, err) < 0)
+    if (vg_client_get(client, "/v1/snapshot", lists, &document, err) < 0)
         return -1;
     g_autofree char *text = vg_json_to_text(document, true);
     return vg_cli_print(text, err);

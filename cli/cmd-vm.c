@@ -74,12 +74,25 @@ static const struct vg_column history_columns[] = {
     {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
 };
 
+/* What nobody measured is not 0 %, and of no class. */
+static void
+leave_out_unknown(json_object *row)
+{
+    if (json_object_get_int64(vg_output_member(row, "observed_ns")) == 0) {
+        vg_json_add(row, "class", NULL);
+        vg_json_add(row, "cpu_intensity", NULL);
+    }
+    if (!json_object_get_boolean(vg_output_member(row, "gpu_known")))
+        vg_json_add(row, "gpu_intensity", NULL);
+}
+
 /* The first entry of lost_to is the largest. */
 static void
 add_culprit(json_object *row)
 {
     json_object *lost_to = vg_output_member(row, "lost_to");
-    json_object *first = lost_to ? json_object_array_get_idx(lost_to, 0) : NULL;
+    json_object *first =
+        vg_output_length(lost_to) > 0 ? json_object_array_get_idx(lost_to, 0) : NULL;
 
     vg_json_add_string(row, "culprit",
                        first ? json_object_get_string(vg_output_member(first, "aggressor")) : NULL);
@@ -95,6 +108,7 @@ add_list_members(json_object *rows)
         vg_json_add_double(row, "lost_share",
                            json_object_get_double(preempt) + json_object_get_double(wake));
         add_culprit(row);
+        leave_out_unknown(row);
     }
 }
 
@@ -130,27 +144,24 @@ array_of(json_object *object)
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
+    static const char *const lists[] = {"vcpus", "lost_to", NULL};
     const struct vm_args *args = data;
     g_autofree char *path = vg_client_vm_path(args->online.object, "");
     g_autoptr(json_object) vm = NULL;
-    g_autoptr(json_object) nothing = json_object_new_array();
 
-    if (vg_client_get(client, path, &vm, err) < 0)
+    if (vg_client_get(client, path, lists, &vm, err) < 0)
         return -1;
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
-    json_object *vcpus = vg_output_member(vm, "vcpus");
-    json_object *lost_to = vg_output_member(vm, "lost_to");
-    json_object *devices = vg_output_member(vm, "domain.devices");
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
-        {"vCPUs, since the start", vcpus ? vcpus : nothing, figure_columns,
+        {"vCPUs, since the start", vg_output_member(vm, "vcpus"), figure_columns,
          G_N_ELEMENTS(figure_columns), NULL},
-        {"Who took its CPU time", lost_to ? lost_to : nothing, loss_columns,
+        {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
-        {"Host devices", devices ? devices : nothing, device_columns, G_N_ELEMENTS(device_columns),
-         NULL},
+        {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,
+         G_N_ELEMENTS(device_columns), NULL},
     };
     return vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err);
 }
@@ -167,6 +178,7 @@ append_parameter(GString *path, const char *name, const char *value)
 static int
 show_history(void *data, vg_client *client, GError **err)
 {
+    static const char *const lists[] = {"items", NULL};
     const struct vm_args *args = data;
     g_autofree char *base = vg_client_vm_path(args->online.object, "/samples");
     g_autoptr(GString) path = g_string_new(base);
@@ -176,7 +188,7 @@ show_history(void *data, vg_client *client, GError **err)
     append_parameter(path, "until", args->until);
     append_parameter(path, "step", args->step);
     append_parameter(path, "source", args->source);
-    if (vg_client_get(client, path->str, &document, err) < 0)
+    if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     for (size_t i = 0; i < json_object_array_length(rows); i++) {

@@ -152,6 +152,15 @@ wait_for(double seconds)
     nanosleep(&time, NULL);
 }
 
+/* Looking again and again outlives a restart of vgpud. */
+static bool
+may_pass(const GError *error)
+{
+    return g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) ||
+           g_error_matches(error, VG_ERROR, VG_E_BUSY) ||
+           g_error_matches(error, VG_ERROR, VG_E_TIMEOUT);
+}
+
 int
 vg_online_run(const struct vg_online_args *args, void *data)
 {
@@ -160,13 +169,22 @@ vg_online_run(const struct vg_online_args *args, void *data)
                  (args->format == VG_OUTPUT_TABLE || args->format == VG_OUTPUT_WIDE);
     g_autoptr(GError) error = NULL;
 
-    for (int64_t n = 1;; n++) {
+    int64_t shown = 0;
+
+    while (true) {
         if (clear && vg_cli_print(CLEAR_SCREEN, &error) < 0)
             break;
-        if (args->verb->show(data, client, &error) < 0 || vg_cli_print("", &error) < 0)
+        if (args->verb->show(data, client, &error) == 0) {
+            if (vg_cli_print("", &error) < 0)
+                break;
+            if (!(args->watch_s > 0) || ++shown == args->count)
+                return VG_EXIT_OK;
+        } else if (shown > 0 && may_pass(error)) {
+            vg_cli_fail(error);
+            g_clear_error(&error);
+        } else {
             break;
-        if (!(args->watch_s > 0) || n == args->count)
-            return VG_EXIT_OK;
+        }
         wait_for(args->watch_s);
     }
     return vg_cli_fail(error);

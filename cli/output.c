@@ -46,6 +46,12 @@ vg_output_member(json_object *object, const char *path)
     return object;
 }
 
+size_t
+vg_output_length(json_object *array)
+{
+    return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
 static char *
 list_text(json_object *array)
 {
@@ -107,7 +113,7 @@ add_row(struct libscols_table *out, const struct vg_table *table, json_object *r
 static int
 print_table(const struct vg_table *table, bool wide, GError **err)
 {
-    size_t n_rows = json_object_array_length(table->rows);
+    size_t n_rows = vg_output_length(table->rows);
 
     if (table->title && (n_rows > 0 || table->when_empty))
         printf("%s\n", table->title);
@@ -136,7 +142,7 @@ static int
 print_tables(const struct vg_table *tables, size_t n_tables, bool wide, GError **err)
 {
     for (size_t i = 0; i < n_tables; i++) {
-        if (i > 0 && (json_object_array_length(tables[i].rows) > 0 || tables[i].when_empty))
+        if (i > 0 && (vg_output_length(tables[i].rows) > 0 || tables[i].when_empty))
             putchar('\n');
         if (print_table(&tables[i], wide, err) < 0)
             return -1;
@@ -171,7 +177,7 @@ csv_text(const struct vg_table *table)
     for (size_t i = 0; i < table->n_columns; i++)
         g_string_append_printf(text, "%s%s", i > 0 ? "," : "", table->columns[i].member);
     g_string_append_c(text, '\n');
-    for (size_t r = 0; r < json_object_array_length(table->rows); r++) {
+    for (size_t r = 0; r < vg_output_length(table->rows); r++) {
         json_object *row = json_object_array_get_idx(table->rows, r);
         for (size_t i = 0; i < table->n_columns; i++) {
             g_autofree char *cell = raw_text(vg_output_member(row, table->columns[i].member));

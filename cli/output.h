@@ -56,4 +56,7 @@ int vg_output_print(enum vg_output_format format, json_object *doc, const struct
 /* The member of an object that a dotted path leads to, or NULL; borrowed. */
 json_object *vg_output_member(json_object *object, const char *path);
 
+/* Its items; 0 for what is no array, as NULL. */
+size_t vg_output_length(json_object *array);
+
 #endif

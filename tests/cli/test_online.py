@@ -11,7 +11,7 @@ import threading
 import pytest
 import vgpuctl
 import yaml
-from vgpud import LTTNG, ROOT, VM_MAP, Daemon
+from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 
 NODE = os.path.join(ROOT, "data", "demo", "node.xml")
 UUID = "7d0c1a5e-5f0b-4c0e-9a39-0a6f3d1e0001"
@@ -118,6 +118,8 @@ def test_snapshot_and_explain(daemon, tmp_path):
     assert doc(daemon, "explain", "vm-busy")["vm"] == "vm-busy"
     assert doc(daemon, "placement", "--explain", "vm-busy")["vm"] == "vm-busy"
     assert "'nobody'" in run(daemon, "explain", "nobody", code=3).stderr
+    table = run(daemon, "vm", "list", "-o", "csv").stdout
+    assert all(row["gpu_intensity"] == "" for row in csv.DictReader(io.StringIO(table)))
 
 
 def test_events_after_the_first(daemon):
@@ -137,7 +139,8 @@ def test_watch_looks_again(daemon, command):
 
 ONLINE = [["vm", "list"], ["vm", "show", "a"], ["vm", "history", "a"], ["host", "show"],
           ["preemptions"], ["top"], ["events"], ["plan", "list"], ["plan", "show", "a"],
-          ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"]]
+          ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"],
+          ["host", "list"]]
 
 
 @pytest.mark.parametrize("command", ONLINE, ids=" ".join)
@@ -175,8 +178,8 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("answer", sorted(ANSWERS))
-def test_whoever_else_listens_there_is_an_error(tmp_path, answer):
+def ask_another(tmp_path, answer, *command):
+    """What vgpuctl does about a listener that answers so."""
     path = str(tmp_path / "odd")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
@@ -185,12 +188,79 @@ def test_whoever_else_listens_there_is_an_error(tmp_path, answer):
         def serve():
             connection, _ = server.accept()
             connection.recv(65536)
-            connection.sendall(ANSWERS[answer])
+            connection.sendall(answer)
             connection.close()
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        done = subprocess.run([vgpuctl.program(), "vm", "list", "--socket", path],
+        done = subprocess.run([vgpuctl.program(), *command, "--socket", path],
                               capture_output=True, text=True, timeout=60)
         thread.join(10)
+    os.unlink(path)
+    return done
+
+
+@pytest.mark.parametrize("answer", sorted(ANSWERS))
+def test_whoever_else_listens_there_is_an_error(tmp_path, answer):
+    done = ask_another(tmp_path, ANSWERS[answer], "vm", "list")
     assert done.returncode in (1, 7) and done.stdout == "" and done.stderr.startswith("vgpuctl: ")
+
+
+LISTS = ("items", "gpus", "parts", "vcpus", "lost_to", "hosts", "actions")
+ODD = ["{}", "[]", "7", json.dumps({name: 3 for name in LISTS}),
+       json.dumps({name: [3] for name in LISTS})]
+
+
+@pytest.mark.parametrize("command", ONLINE, ids=" ".join)
+def test_json_that_vgpud_does_not_say_is_an_error(tmp_path, command):
+    for body in ODD:
+        answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+        done = ask_another(tmp_path, answer.encode(), *command)
+        assert done.returncode in (1, 7), (body, done)
+        assert done.stdout == "" and done.stderr.startswith("vgpuctl: "), (body, done)
+
+
+@pytest.mark.parametrize("command", ONLINE, ids=" ".join)
+def test_lists_of_empty_objects_do_no_harm(tmp_path, command):
+    body = json.dumps({name: [{}] for name in LISTS})
+    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    done = ask_another(tmp_path, answer.encode(), *command, *(["-n", "1"] if command == ["top"] else []))
+    assert done.returncode in (0, 1, 7), done
+
+
+def test_a_name_of_dots_and_an_empty_socket(daemon):
+    for command in (["vm", "show", ".."], ["vm", "history", "."], ["plan", "show", ".."]):
+        assert "'.." in run(daemon, *command, code=3).stderr or command[2] == "."
+    assert "empty" in run(daemon, "vm", "list", "--socket", "", code=1).stderr
+
+
+def test_events_have_ids_to_go_on_after(daemon):
+    boot = daemon.get("/v1/host")["daemon"]["boot_id"]
+    first = json.loads(run(daemon, "events", "--after", f"{boot}-0", "-n", "1", "-o", "json").stdout)
+    assert first["id"] == f"{boot}-1" and first["seq"] == 1
+    second = run(daemon, "events", "--after", first["id"], "-n", "1", "-o", "wide").stdout
+    assert f"id={boot}-2" in second
+    other = "00000000-0000-4000-8000-000000000000-5"
+    gap = json.loads(run(daemon, "events", "--after", other, "-n", "1", "-o", "json").stdout)
+    assert (gap["type"], gap["reason"]) == ("gap", "restart") and gap["id"] == f"{boot}-0"
+
+
+def test_watching_outlives_a_restart(tmp_path):
+    out = tmp_path / "out"
+    with Daemon(tmp_path, "--speed", "max", replay=LTTNG) as daemon, open(out, "w") as file:
+        daemon.replayed()
+        watch = subprocess.Popen(
+            [vgpuctl.program(), "vm", "list", "--watch=0.1", "--socket", daemon.socket],
+            stdout=file, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for(lambda: out.stat().st_size > 0)
+            daemon.stop()
+            assert "cannot reach vgpud" in watch.stderr.readline()
+            before = out.stat().st_size
+            with Daemon(tmp_path, "--speed", "max", replay=LTTNG) as again:
+                wait_for(lambda: out.stat().st_size > before)
+                assert watch.poll() is None
+                again.stop()
+        finally:
+            watch.kill()
+            watch.communicate()
