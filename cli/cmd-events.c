@@ -74,7 +74,7 @@ event_json(const struct vg_client_event *event)
     if (!data)
         return g_strconcat(event->data, "\n", NULL);
     if (event->id)
-        vg_json_add_string(data, "id", event->id);
+        vg_json_add_string(data, "event_id", event->id);
     if (!vg_output_member(data, "type"))
         vg_json_add_string(data, "type", event->type);
     return vg_json_to_text(data, false);
@@ -101,7 +101,7 @@ event_text(const struct vg_client_event *event, bool wide)
         g_string_append_printf(text, " %s=%s", name, json_object_get_string(value));
     }
     if (wide && event->id)
-        g_string_append_printf(text, " id=%s", event->id);
+        g_string_append_printf(text, " event_id=%s", event->id);
     g_autofree char *line = vg_printable_text(text->str);
     return g_strconcat(line, "\n", NULL);
 }

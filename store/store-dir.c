@@ -110,7 +110,8 @@ vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t 
     vg_store_file_name(kind, stamp, name);
     for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
         g_autofree char *path = g_strdup_printf("%s/%s%s", directory, name, suffixes[i]);
-        if (stat(path, &status) == 0)
+        /* Whoever opens a database makes its log. */
+        if (stat(path, &status) == 0 && (i == 0 || status.st_size > 0))
             written_ns = MAX(written_ns,
                              (int64_t)status.st_mtim.tv_sec * VG_NS_PER_S + status.st_mtim.tv_nsec);
     }

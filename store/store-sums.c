@@ -389,6 +389,18 @@ sum_period(const struct period *period, GError **err)
     return status;
 }
 
+/* The first of the noted periods behind that which failed last: others may do better. */
+static guint
+first_to_sum(const struct vg_store_source *source, enum vg_store_kind kind)
+{
+    const GArray *stale = source->stale[kind];
+    guint i = 0;
+
+    while (i < stale->len && g_array_index(stale, int64_t, i) <= source->failed_ns[kind])
+        i++;
+    return i;
+}
+
 /* The noted periods of a source in files of this kind, but for that in which current_ns is; at most
  * *budget of them. 0, or 1 when the budget was used up before all was done. */
 static int
@@ -401,7 +413,10 @@ sum_source(struct vg_store_writer *writer, struct vg_store_source *source, enum 
                        ? INT64_MIN
                        : vg_store_period_end(source->current_ns, unit);
 
-    for (guint i = 0; i < stale->len;) {
+    guint i = first_to_sum(source, kind);
+    for (guint left = stale->len; left > 0; left--) {
+        if (i >= stale->len)
+            i = 0;
         int64_t to_ns = g_array_index(stale, int64_t, i);
         struct period period = {
             .writer = writer,
@@ -416,13 +431,11 @@ sum_source(struct vg_store_writer *writer, struct vg_store_source *source, enum 
         }
         if ((*budget)-- == 0)
             return 1;
-        int status = sum_period(&period, err);
-        g_array_remove_index(stale, i);
-        if (status != 0) {
-            /* Behind those that may do better. */
-            g_array_append_val(stale, to_ns);
+        if (sum_period(&period, err) != 0) {
+            source->failed_ns[kind] = to_ns;
             return -1;
         }
+        g_array_remove_index(stale, i);
     }
     return 0;
 }

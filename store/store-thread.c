@@ -127,6 +127,21 @@ days_of(vg_store *store, enum vg_store_kind kind)
     return CLAMP(days, 1, VG_STORE_TIME_LIMIT / DAY_NS);
 }
 
+/* A clock that is years ahead at boot must not take everything with it: it counts only once
+ * something has been stored by it. */
+static int64_t
+newest_of(vg_store *store, enum vg_store_kind kind, const GArray *stamps)
+{
+    int64_t newest_ns = INT64_MIN;
+
+    for (guint i = 0; i < stamps->len; i++) {
+        int64_t stamp = g_array_index(stamps, int64_t, i);
+        newest_ns = MAX(newest_ns, vg_store_stamp_begin_ns(kind, stamp + 1));
+        newest_ns = MAX(newest_ns, vg_store_dir_written_ns(store->directory, kind, stamp));
+    }
+    return newest_ns;
+}
+
 /* What has not been needed for so long goes: neither its time nor its last change are within the
  * days to be kept. A recording of long ago can so be looked at for as long as one of today. */
 static bool
@@ -158,12 +173,7 @@ remove_old(vg_store *store)
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS; kind++) {
         g_autoptr(GArray) stamps =
             vg_store_dir_list(store->directory, kind, INT64_MIN, INT64_MAX, NULL);
-        if (stamps->len == 0)
-            continue;
-        /* A clock that is years ahead at boot must not take everything with it: it counts only
-         * once something has been stored by it. */
-        int64_t newest = g_array_index(stamps, int64_t, stamps->len - 1);
-        int64_t now_ns = MIN(vg_clock_realtime_ns(), vg_store_stamp_begin_ns(kind, newest + 1));
+        int64_t now_ns = MIN(vg_clock_realtime_ns(), newest_of(store, kind, stamps));
         for (guint i = 0; i < stamps->len; i++) {
             if (is_past(store, kind, g_array_index(stamps, int64_t, i), now_ns))
                 remove_file(store, kind, g_array_index(stamps, int64_t, i));
@@ -405,7 +415,7 @@ work(vg_store *store)
     write_windows(store);
     if (has_time(store))
         write_sums(store, false);
-    /* Not before what is noted as not yet summed has been. */
+    /* Not before what is noted as not yet summed has been, as far as that works. */
     if (now >= store->next_clean_ns && !store->sums_left) {
         store->next_clean_ns = now + CLEAN_PAUSE_NS;
         remove_old(store);

@@ -31,6 +31,7 @@ struct vg_store_source {
     int64_t current_ns;            /* end of the window written last; INT64_MIN: none in this run */
     GArray *stale[VG_STORE_HOURS]; /* int64_t: ends of minutes (in VG_STORE_WINDOWS), of hours (in
                                     * VG_STORE_MINUTES) that have to be summed; ascending */
+    int64_t failed_ns[VG_STORE_HOURS]; /* the one of them that failed last; 0: none */
 };
 
 void vg_store_writer_init(struct vg_store_writer *writer, const char *directory, const char *vfs);

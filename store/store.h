@@ -15,8 +15,9 @@
  *
  * Retention is unlink: at the start and each hour go files that lie wholly before the limit and
  * were last written before it, so that a recording of long ago stays for as long as one of today.
- * The limit counts from the clock of this machine, or from the end of the newest file if that is
- * earlier. What is noted as not yet summed is summed before.
+ * The limit counts from the clock of this machine, or from the newest that is stored, or was
+ * written, if that is earlier. What is noted as not yet summed is summed before, as far as that
+ * works.
  *
  * Trouble (full disk, read-only or missing directory, locked or corrupt file, another vgpud in the
  * directory) never reaches who puts: windows wait in memory, up to memory_windows of them, the

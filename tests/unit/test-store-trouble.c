@@ -403,6 +403,25 @@ test_retention(void **state)
     vg_store_free(store);
 }
 
+/* Only recordings of long ago: the days count from when they were written. */
+static void
+test_retention_of_recordings(void **state)
+{
+    struct vg_store_options options = store_case_options(*state);
+    char name[VG_STORE_NAME_MAX];
+    vg_store *store = store_open(*state);
+
+    store_put_seconds(store, "a", T0 - 3000 * DAY_NS, 2, 1);
+    vg_store_free(store);
+    age_files(*state, 4 * DAY_NS);
+    options.raw_days = 3;
+    store_put_seconds(store = vg_store_new(&options, NULL), "b", T0 - 2000 * DAY_NS, 2, 1);
+    wait_until_gone(*state, VG_STORE_WINDOWS, T0 - 3000 * DAY_NS);
+    vg_store_free(store);
+    vg_store_file_name(VG_STORE_WINDOWS, T0 / DAY_NS - 2000, name);
+    assert_true(store_has_file(*state, name));
+}
+
 /* The clock has leapt ahead, or the host was off for a year: days count from the newest. */
 static void
 test_retention_without_news(void **state)
@@ -505,6 +524,7 @@ main(void)
         CASE(test_newer_version),
         CASE(test_readers),
         CASE(test_retention),
+        CASE(test_retention_of_recordings),
         CASE(test_retention_without_news),
         CASE(test_month_that_cannot_be_read),
         CASE(test_file_names),
