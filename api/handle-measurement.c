@@ -172,7 +172,6 @@ samples_job_free(void *data)
     g_free(job);
 }
 
-/* NULL without *err: nothing is stored of it, but it is there. */
 static GArray *
 read_samples(const struct vg_backend *backend, struct samples_job *job, GError **err)
 {
@@ -181,8 +180,9 @@ read_samples(const struct vg_backend *backend, struct samples_job *job, GError *
     if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
         return rows;
     g_clear_error(err);
+    /* It is there, and nothing of it is stored. */
     if (job->name)
-        return NULL;
+        return vg_history_rows_new();
     /* It is gone, and who asks may know its name only. */
     g_free(job->key);
     job->key = backend->find_vm(backend->data, job->id, err);
@@ -202,9 +202,6 @@ run_samples(struct vg_request *request)
 
     job->query.deadline_ns = vg_clock_monotonic_ns() + QUERY_LIMIT_NS;
     g_autoptr(GArray) rows = read_samples(request->backend, job, &err);
-
-    if (!rows && !err)
-        rows = vg_history_rows_new();
     if (!rows)
         vg_answer_error(request, err);
     else if (rows->len == 0 && !job->name)

@@ -168,7 +168,6 @@ vg_online_run(const struct vg_online_args *args, void *data)
     bool clear = args->watch_s > 0 && isatty(STDOUT_FILENO) &&
                  (args->format == VG_OUTPUT_TABLE || args->format == VG_OUTPUT_WIDE);
     g_autoptr(GError) error = NULL;
-
     int64_t shown = 0;
 
     while (true) {

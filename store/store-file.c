@@ -122,7 +122,7 @@ vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, GError **err, c
     return statement;
 }
 
-/* Looked at now and then: a step costs about as much as a look at the clock. */
+/* Looked at now and then: most queries are many short steps. */
 static bool
 is_too_late(struct vg_store_file *file)
 {

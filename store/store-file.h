@@ -40,9 +40,9 @@ struct vg_store_file {
     sqlite3_stmt *statements[VG_SQL_MAX];
     GHashTable *ids[VG_NAMES_MAX]; /* names (of VMs: keys) -> ids that were looked up */
     int64_t deadline_ns; /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0: none */
-    unsigned steps;
-    bool lent;   /* the pool's: somebody has it */
-    bool doomed; /* the pool's: close it when it comes back */
+    unsigned steps;      /* made under a deadline */
+    bool lent;           /* the pool's: somebody has it */
+    bool doomed;         /* the pool's: close it when it comes back */
 };
 
 /* vfs: NULL for sqlite's default. */

@@ -447,26 +447,21 @@ vg_store_write_sums(struct vg_store_writer *writer, bool all, GError **err)
     void *source;
     int budget = PERIODS_AT_ONCE;
     int status = 0;
-    bool failed = false;
-    enum vg_store_kind failed_kind = VG_STORE_WINDOWS;
-    int64_t failed_stamp = 0;
+    struct vg_store_failed first = {.kind = VG_STORE_KIND_MAX};
 
     /* Minutes of all sources, then hours: these are made of those. One that fails does not stop the
      * others. */
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS && status < 1; kind++) {
         g_hash_table_iter_init(&iter, writer->sources);
         while (status < 1 && g_hash_table_iter_next(&iter, NULL, &source)) {
+            bool failed = first.kind != VG_STORE_KIND_MAX;
             status = sum_source(writer, source, kind, all, &budget, failed ? NULL : err);
-            if (status < 0 && !failed) {
-                failed_kind = writer->failed_kind;
-                failed_stamp = writer->failed_stamp;
-            }
-            failed = failed || status < 0;
+            if (status < 0 && !failed)
+                first = writer->failed;
         }
     }
-    if (!failed)
+    if (first.kind == VG_STORE_KIND_MAX)
         return status;
-    writer->failed_kind = failed_kind;
-    writer->failed_stamp = failed_stamp;
+    writer->failed = first;
     return -1;
 }

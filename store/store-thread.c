@@ -110,7 +110,9 @@ move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError
 static bool
 handle_failed_file(vg_store *store, const GError *error)
 {
-    return move_aside(store, store->writer.failed_kind, store->writer.failed_stamp, error);
+    const struct vg_store_failed *failed = &store->writer.failed;
+
+    return move_aside(store, failed->kind, failed->stamp, error);
 }
 
 /* ---- the directory ---- */
@@ -284,12 +286,10 @@ try_sums(vg_store *store, bool all, GError **err)
     if (!error)
         return vg_store_write_sums(writer, all, err);
     /* A damaged file is moved aside at once. One that cannot be read does not stop the others. */
-    enum vg_store_kind failed_kind = writer->failed_kind;
-    int64_t failed_stamp = writer->failed_stamp;
+    struct vg_store_failed failed = writer->failed;
     if (!g_error_matches(error, VG_ERROR, VG_E_INVALID))
         (void)!vg_store_write_sums(writer, all, NULL);
-    writer->failed_kind = failed_kind;
-    writer->failed_stamp = failed_stamp;
+    writer->failed = failed;
     g_propagate_error(err, g_steal_pointer(&error));
     return -1;
 }

@@ -72,8 +72,7 @@ vg_store_writer_clear(struct vg_store_writer *writer)
 static void
 note_failure(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t stamp)
 {
-    writer->failed_kind = kind;
-    writer->failed_stamp = stamp;
+    writer->failed = (struct vg_store_failed){kind, stamp};
 }
 
 struct vg_store_file *
@@ -135,8 +134,7 @@ recover_file(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t st
 int
 vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
 {
-    enum vg_store_kind failed_kind = VG_STORE_KIND_MAX;
-    int64_t failed_stamp = 0;
+    struct vg_store_failed first = {.kind = VG_STORE_KIND_MAX};
 
     for (enum vg_store_kind kind = VG_STORE_WINDOWS; kind < VG_STORE_HOURS; kind++) {
         g_autoptr(GArray) stamps =
@@ -144,16 +142,15 @@ vg_store_writer_recover(struct vg_store_writer *writer, GError **err)
         for (guint i = 0; i < stamps->len; i++) {
             g_autoptr(GError) error = NULL;
             if (recover_file(writer, kind, g_array_index(stamps, int64_t, i), &error) == 0 ||
-                g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || failed_kind != VG_STORE_KIND_MAX)
+                g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || first.kind != VG_STORE_KIND_MAX)
                 continue;
-            failed_kind = kind;
-            failed_stamp = g_array_index(stamps, int64_t, i);
+            first = (struct vg_store_failed){kind, g_array_index(stamps, int64_t, i)};
             g_propagate_error(err, g_steal_pointer(&error));
         }
     }
-    if (failed_kind == VG_STORE_KIND_MAX)
+    if (first.kind == VG_STORE_KIND_MAX)
         return 0;
-    note_failure(writer, failed_kind, failed_stamp);
+    writer->failed = first;
     return -1;
 }
 

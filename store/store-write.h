@@ -13,14 +13,18 @@
 #include "store/store-pool.h"
 #include "store/store-window.h"
 
+/* A file that something failed with. */
+struct vg_store_failed {
+    enum vg_store_kind kind;
+    int64_t stamp;
+};
+
 struct vg_store_writer {
     char *directory;
     vg_store_pool *pool;
     int64_t lost_top;
-    GHashTable *sources; /* name -> struct vg_store_source */
-    /* The file that the last failure was about. */
-    enum vg_store_kind failed_kind;
-    int64_t failed_stamp;
+    GHashTable *sources;           /* name -> struct vg_store_source */
+    struct vg_store_failed failed; /* what the last failure was about */
 };
 
 /* What is known of a source. */
