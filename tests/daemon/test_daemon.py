@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon as a whole: replay, signals, reload, sockets, clients, events, faults."""
 import contextlib
+import csv
+import io
 import json
 import os
 import shutil
@@ -473,6 +475,10 @@ def test_vms_that_only_libvirt_knows_are_shown_live(tmp_path, uri, names):
         assert daemon.get(f"/v1/vms/{names[0]}/samples")["items"] == []
         assert f'vgpud_vm_cpu_intensity_ratio{{vm="{names[0]}"' not in \
             daemon.request("GET", "/metrics")[2].decode()
+        rows = subprocess.run([vgpuctl.program(), "vm", "list", "-o", "csv", "--socket", daemon.socket],
+                              capture_output=True, text=True, timeout=60, check=True).stdout
+        row = next(r for r in csv.DictReader(io.StringIO(rows)) if r["name"] == names[0])
+        assert (row["class"], row["cpu_intensity"], row["gpu_intensity"]) == ("", "", "")
         assert "left out of the snapshot" not in daemon.log()
         daemon.stop()
 

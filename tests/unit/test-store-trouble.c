@@ -463,6 +463,31 @@ test_month_that_cannot_be_read(void **state)
     assert_true(store_has_file(*state, "ts1m-202610.db"));
 }
 
+static int64_t
+count_minutes(const char *directory)
+{
+    return store_has_file(directory, "ts1m-202611.db")
+               ? store_ask(directory, "ts1m-202611.db", "SELECT count(*) FROM win")
+               : 0;
+}
+
+/* Minutes that fail do not hold up those behind them. */
+static void
+test_minutes_that_cannot_be_written(void **state)
+{
+    g_autofree char *path = g_build_filename(*state, "ts1m-202610.db", NULL);
+    int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
+
+    assert_int_equal(g_mkdir(path, 0700), 0);
+    vg_store *store = store_open(*state);
+    store_put_seconds(store, "a", T0 - 20 * DAY_NS, 190, 1);
+    store_put_seconds(store, "a", T0, 130, 1);
+    while (count_minutes(*state) < 2 && vg_clock_monotonic_ns() < until)
+        g_usleep(1000);
+    assert_int_equal(count_minutes(*state), 2);
+    vg_store_free(store);
+}
+
 static void
 test_file_names(void **state)
 {
@@ -527,6 +552,7 @@ main(void)
         CASE(test_retention_of_recordings),
         CASE(test_retention_without_news),
         CASE(test_month_that_cannot_be_read),
+        CASE(test_minutes_that_cannot_be_written),
         CASE(test_file_names),
         CASE(test_file_is_taken_away),
     };
