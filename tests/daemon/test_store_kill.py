@@ -11,6 +11,7 @@ import time
 
 import vgpuctl
 from settings import full, seed
+from vgpud import wait_for
 
 DAY_NS = 86400 * 10**9
 MIDNIGHT_NS = 20777 * DAY_NS
@@ -60,13 +61,21 @@ def check(directory, ends):
     assert not list(directory.glob("*.corrupt-*"))
 
 
-def kill_after(directory, first, seconds):
+def run_until_killed(directory, first, rng):
+    """Until a moment: of its start, or after some window; the ends of what it called committed."""
     log_path = directory.parent / "log"
     with open(log_path, "wb") as log:
         process = subprocess.Popen([writer(), directory, str(first)], stderr=log)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        try:
+            if rng.random() < 0.3:
+                time.sleep(rng.uniform(0, 0.1))
+            else:
+                n = rng.randrange(1, 100)
+                wait_for(lambda: len(committed(log_path.read_text())) >= n, pause=0.001)
+                time.sleep(rng.uniform(0, 0.01))
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
     return committed(log_path.read_text())
 
 
@@ -76,7 +85,7 @@ def test_kill(tmp_path):
     ends = set()
     first = FIRST_SECOND
     for _ in range(50 if full() else 10):
-        logged = kill_after(directory, first, rng.uniform(0.005, 0.25))
+        logged = run_until_killed(directory, first, rng)
         ends.update(logged)
         check(directory, ends)
         # Some of what was written is written again, as after a crash of who feeds it.

@@ -416,6 +416,9 @@ test_retention_of_recordings(void **state)
     age_files(*state, 4 * DAY_NS);
     options.raw_days = 3;
     store_put_seconds(store = vg_store_new(&options, NULL), "b", T0 - 2000 * DAY_NS, 2, 1);
+    vg_store_free(store);
+    /* That run may have looked at the days before "b" came: the next one is sure to see both. */
+    store = vg_store_new(&options, NULL);
     wait_until_gone(*state, VG_STORE_WINDOWS, T0 - 3000 * DAY_NS);
     vg_store_free(store);
     vg_store_file_name(VG_STORE_WINDOWS, T0 / DAY_NS - 2000, name);
