@@ -301,6 +301,17 @@ migrate(struct vg_store_file *file, GError **err)
     return 0;
 }
 
+/* Both of one moment: another connection may just be making the tables. */
+static int
+read_version(struct vg_store_file *file, int *ret_tables, GError **err)
+{
+    if (execute(file, "BEGIN", err) != 0 ||
+        get_int(file, "PRAGMA user_version", &file->version, err) != 0 ||
+        get_int(file, "SELECT count(*) FROM sqlite_schema", ret_tables, err) != 0)
+        return -1;
+    return execute(file, "COMMIT", err);
+}
+
 /* Before anything is changed. */
 static int
 check_version(struct vg_store_file *file, GError **err)
@@ -309,8 +320,7 @@ check_version(struct vg_store_file *file, GError **err)
     const char *verb = file->writing ? "write" : "read";
     int tables;
 
-    if (get_int(file, "PRAGMA user_version", &file->version, err) != 0 ||
-        get_int(file, "SELECT count(*) FROM sqlite_schema", &tables, err) != 0)
+    if (read_version(file, &tables, err) != 0)
         return -1;
     if (file->version > newest)
         return vg_error(err, VG_E_CONFLICT,

@@ -21,6 +21,9 @@ static long count;
 static long armed_at;
 static enum fault_mode armed_mode;
 static bool armed_on;
+static long locks_left;
+static void (*lock_call)(void *data);
+static void *lock_data;
 
 void
 fault_vfs_arm(long n, enum fault_mode mode, bool on)
@@ -40,6 +43,35 @@ fault_vfs_count(void)
     long n = count;
     pthread_mutex_unlock(&lock);
     return n;
+}
+
+void
+fault_vfs_call_at_lock(long n, void (*call)(void *data), void *data)
+{
+    pthread_mutex_lock(&lock);
+    locks_left = n;
+    lock_call = call;
+    lock_data = data;
+    pthread_mutex_unlock(&lock);
+}
+
+bool
+fault_vfs_has_called(void)
+{
+    pthread_mutex_lock(&lock);
+    bool called = lock_call && locks_left <= 0;
+    pthread_mutex_unlock(&lock);
+    return called;
+}
+
+static void
+before_lock(void)
+{
+    pthread_mutex_lock(&lock);
+    bool now = lock_call && locks_left > 0 && --locks_left == 0;
+    pthread_mutex_unlock(&lock);
+    if (now)
+        lock_call(lock_data);
 }
 
 /* Counts an operation. SQLITE_OK, or the error that it fails with. */
@@ -113,6 +145,7 @@ file_size(sqlite3_file *file, sqlite3_int64 *ret)
 static int
 file_lock(sqlite3_file *file, int level)
 {
+    before_lock();
     return real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
@@ -155,6 +188,8 @@ file_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile *
 static int
 file_shm_lock(sqlite3_file *file, int offset, int n, int flags)
 {
+    if (flags & SQLITE_SHM_LOCK)
+        before_lock();
     return real_of(file)->pMethods->xShmLock(real_of(file), offset, n, flags);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A sqlite VFS that works like the default one until its n-th operation that changes something:
- * opening, writing, syncing, truncating or deleting a file. Any thread.
+ * opening, writing, syncing, truncating or deleting a file; or that lets something happen before
+ * its n-th lock. Any thread.
  */
 #ifndef VG_TESTS_FAULT_VFS_H
 #define VG_TESTS_FAULT_VFS_H
@@ -25,5 +26,11 @@ void fault_vfs_arm(long n, enum fault_mode mode, bool on);
 
 /* Operations since it was armed. */
 long fault_vfs_count(void);
+
+/* Calls before the n-th lock from now (from 1; 0: never) is taken, which may be of any file. */
+void fault_vfs_call_at_lock(long n, void (*call)(void *data), void *data);
+
+/* Has it been called? */
+bool fault_vfs_has_called(void);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * A disk that fails at the n-th operation, for n = 1, 2, 3 ... until a whole scenario passes.
  * Whatever happens: every file is sound, every window that was called committed is there with its
- * figures; and after a single failure writing resumes by itself and nothing is missing.
+ * figures; and after a single failure writing resumes by itself and nothing is missing. And whoever
+ * else uses a file at any of its locks.
  */
 #include "config.h"
 
@@ -19,9 +20,11 @@
 #include <glib.h>
 #include <sqlite3.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "fault-vfs.h"
 #include "store-cases.h"
+#include "store/store-file.h"
 
 #define WINDOWS     6
 #define WINDOW_NS   (25 * S_NS) /* more than one minute, over midnight */
@@ -251,13 +254,58 @@ test_short_on(void **state)
     run_all(FAULT_SHORT, true);
 }
 
+/* ---- two at once ---- */
+
+static void
+make_tables(void *directory)
+{
+    g_autoptr(GError) error = NULL;
+
+    /* Whoever opens may hold the file: then it is for the next try, as it is for the writer. */
+    struct vg_store_file *file =
+        vg_store_file_open(directory, NULL, VG_STORE_WINDOWS, 0, VG_STORE_CREATE, &error);
+    if (!file)
+        assert_int_equal(error->code, VG_E_BUSY);
+    vg_store_file_close(file);
+}
+
+/* A reader opens a file while the writer makes it: it has no tables yet, or all, and is ours. */
+static void
+test_opened_while_made(void **state)
+{
+    char name[VG_STORE_NAME_MAX];
+    bool called = true;
+    long made = 0;
+
+    (void)state;
+    vg_store_file_name(VG_STORE_WINDOWS, 0, name);
+    for (long n = 1; called; n++) {
+        char *directory = store_case_directory();
+        g_autofree char *path = g_build_filename(directory, name, NULL);
+        g_autoptr(GError) error = NULL;
+        assert_true(g_file_set_contents(path, "", 0, NULL));
+        fault_vfs_call_at_lock(n, make_tables, directory);
+        struct vg_store_file *file = vg_store_file_open(directory, FAULT_VFS_NAME, VG_STORE_WINDOWS,
+                                                        0, VG_STORE_READ, &error);
+        called = fault_vfs_has_called();
+        if (!file)
+            assert_int_equal(error->code, VG_E_NOT_FOUND);
+        made += file != NULL;
+        vg_store_file_close(file);
+        store_case_remove(directory);
+    }
+    fault_vfs_call_at_lock(0, NULL, NULL);
+    assert_true(made > 0);
+}
+
 int
 main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ioerr_once), cmocka_unit_test(test_ioerr_on),
-        cmocka_unit_test(test_full_once),  cmocka_unit_test(test_full_on),
-        cmocka_unit_test(test_short_once), cmocka_unit_test(test_short_on),
+        cmocka_unit_test(test_ioerr_once),        cmocka_unit_test(test_ioerr_on),
+        cmocka_unit_test(test_full_once),         cmocka_unit_test(test_full_on),
+        cmocka_unit_test(test_short_once),        cmocka_unit_test(test_short_on),
+        cmocka_unit_test(test_opened_while_made),
     };
 
     /* Hundreds of stores are made: the disk has nothing to do with what is tested. */
