@@ -171,7 +171,8 @@ def test_a_plan_that_was_answered_outlives_a_kill(tmp_path, trace):
     rng = random.Random(seed())
     made = []
     for number in range(30 if full() else 6):
-        with Daemon(tmp_path, "--speed", "200", replay=path, config=CONFIG) as daemon:
+        # A minute long: plans are new as long as the replay goes on.
+        with Daemon(tmp_path, "--speed", "10", replay=path, config=CONFIG) as daemon:
             wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"])
             for plan in made:
                 assert daemon.get(f"/v1/plans/{plan}")["id"] == plan
@@ -179,7 +180,8 @@ def test_a_plan_that_was_answered_outlives_a_kill(tmp_path, trace):
             for planner in planners:
                 planner.start()
             n = rng.randrange(20)
-            wait_for(lambda: sum(len(planner.made) for planner in planners) > n, pause=0.001)
+            wait_for(lambda: sum(len(planner.made) for planner in planners) > n or
+                     any(planner.refused for planner in planners), pause=0.001)
             time.sleep(rng.uniform(0, 0.02))
             daemon.kill()
             for planner in planners:
