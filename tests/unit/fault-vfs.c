@@ -8,6 +8,8 @@
 
 #include <sqlite3.h>
 
+#include "base/thread.h"
+
 /* The real file follows in memory. */
 struct fault_file {
     sqlite3_file base;
@@ -28,49 +30,42 @@ static void *lock_data;
 void
 fault_vfs_arm(long n, enum fault_mode mode, bool on)
 {
-    pthread_mutex_lock(&lock);
+    VG_LOCK_SCOPE(&lock);
     count = 0;
     armed_at = n;
     armed_mode = mode;
     armed_on = on;
-    pthread_mutex_unlock(&lock);
 }
 
 long
 fault_vfs_count(void)
 {
-    pthread_mutex_lock(&lock);
-    long n = count;
-    pthread_mutex_unlock(&lock);
-    return n;
+    VG_LOCK_SCOPE(&lock);
+    return count;
 }
 
 void
 fault_vfs_call_at_lock(long n, void (*call)(void *data), void *data)
 {
-    pthread_mutex_lock(&lock);
+    VG_LOCK_SCOPE(&lock);
     locks_left = n;
     lock_call = call;
     lock_data = data;
-    pthread_mutex_unlock(&lock);
 }
 
-bool
-fault_vfs_has_called(void)
+/* Is this the lock to call at? */
+static bool
+count_lock(void)
 {
-    pthread_mutex_lock(&lock);
-    bool called = lock_call && locks_left <= 0;
-    pthread_mutex_unlock(&lock);
-    return called;
+    VG_LOCK_SCOPE(&lock);
+    return locks_left > 0 && --locks_left == 0;
 }
 
+/* The call takes locks of its own, so nothing is held meanwhile. */
 static void
 before_lock(void)
 {
-    pthread_mutex_lock(&lock);
-    bool now = lock_call && locks_left > 0 && --locks_left == 0;
-    pthread_mutex_unlock(&lock);
-    if (now)
+    if (count_lock())
         lock_call(lock_data);
 }
 
@@ -78,13 +73,11 @@ before_lock(void)
 static int
 step(int error, bool *ret_short)
 {
-    pthread_mutex_lock(&lock);
+    VG_LOCK_SCOPE(&lock);
     count++;
     bool fails = armed_at > 0 && (count == armed_at || (armed_on && count > armed_at));
     *ret_short = fails && armed_mode == FAULT_SHORT;
-    int rc = !fails ? SQLITE_OK : armed_mode == FAULT_FULL ? SQLITE_FULL : error;
-    pthread_mutex_unlock(&lock);
-    return rc;
+    return !fails ? SQLITE_OK : armed_mode == FAULT_FULL ? SQLITE_FULL : error;
 }
 
 static sqlite3_file *

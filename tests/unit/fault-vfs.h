@@ -27,10 +27,8 @@ void fault_vfs_arm(long n, enum fault_mode mode, bool on);
 /* Operations since it was armed. */
 long fault_vfs_count(void);
 
-/* Calls before the n-th lock from now (from 1; 0: never) is taken, which may be of any file. */
+/* Calls, once, before the n-th lock from now (from 1; 0: never) is taken, of whichever file. data
+ * is borrowed until then, or until the next call of this. */
 void fault_vfs_call_at_lock(long n, void (*call)(void *data), void *data);
-
-/* Has it been called? */
-bool fault_vfs_has_called(void);
 
 #endif
