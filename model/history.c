@@ -3,6 +3,8 @@
 
 #include "model/history.h"
 
+#include <string.h>
+
 const char *const vg_store_state_names[] = {
     [VG_STORE_OPENING] = "opening",
     [VG_STORE_OK] = "ok",
@@ -16,6 +18,38 @@ clear_row(void *data)
     struct vg_history_row *row = data;
 
     g_clear_pointer(&row->lost_to, g_array_unref);
+}
+
+static void
+clear_loss(void *data)
+{
+    struct vg_history_loss *loss = data;
+
+    g_ref_string_release(loss->aggressor);
+}
+
+GArray *
+vg_history_losses_new(void)
+{
+    GArray *losses = g_array_new(FALSE, FALSE, sizeof(struct vg_history_loss));
+
+    g_array_set_clear_func(losses, clear_loss);
+    return losses;
+}
+
+void
+vg_history_add_loss(GArray *losses, GRefString *aggressor, int64_t ns, uint64_t count)
+{
+    for (guint i = 0; i < losses->len; i++) {
+        struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, i);
+        if (loss->aggressor != aggressor && strcmp(loss->aggressor, aggressor) != 0)
+            continue;
+        loss->ns += ns;
+        loss->count += count;
+        return;
+    }
+    struct vg_history_loss loss = {g_ref_string_acquire(aggressor), ns, count};
+    g_array_append_val(losses, loss);
 }
 
 GArray *
@@ -32,7 +66,7 @@ vg_history_add_row(GArray *rows)
 {
     g_array_set_size(rows, rows->len + 1);
     struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, rows->len - 1);
-    row->lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_history_loss));
+    row->lost_to = vg_history_losses_new();
     return row;
 }
 

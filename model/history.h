@@ -20,7 +20,7 @@
 #define VG_HISTORY_STEP_MAX_NS (INT64_C(366) * 86400 * 1000000000)
 
 struct vg_history_loss {
-    char aggressor[VG_VM_NAME_MAX]; /* name of a VM, "self", "host:...", or "rest" */
+    GRefString *aggressor; /* name of a VM, "self", "host:...", or "rest" */
     int64_t ns;
     uint64_t count;
 };
@@ -35,7 +35,7 @@ struct vg_history_row {
     bool gpu_known;
     int64_t gpu_active_ns;
     uint64_t lost_events;
-    GArray *lost_to; /* struct vg_history_loss, most ns first; never NULL */
+    GArray *lost_to; /* struct vg_history_loss, most ns first, which owns its names; never NULL */
 };
 
 struct vg_history_query {
@@ -54,6 +54,13 @@ GArray *vg_history_rows_new(void);
 
 /* Appends a zeroed row with an empty lost_to; good until the next one is added. */
 struct vg_history_row *vg_history_add_row(GArray *rows);
+
+/* An empty lost_to. */
+GArray *vg_history_losses_new(void);
+
+/* Adds to the entry of an aggressor, which is made with a reference of its own if need be. (Names
+ * are not interned: GLib 2.74 frees an interned string that another thread is just taking.) */
+void vg_history_add_loss(GArray *losses, GRefString *aggressor, int64_t ns, uint64_t count);
 
 struct vg_saved_plan {
     char *id;

@@ -18,7 +18,7 @@ key_of(int64_t number)
 static bool
 too_many(const struct vg_store_reading *r)
 {
-    return g_hash_table_size(r->by_time) > VG_HISTORY_ROWS_MAX;
+    return r->buckets->len > VG_HISTORY_ROWS_MAX;
 }
 
 /* ---- files ---- */
@@ -82,11 +82,6 @@ need_bucket(struct vg_store_reading *r, int64_t end_ns)
 {
     int64_t number =
         r->query->step_ns > 0 ? vg_store_period_end(end_ns, r->query->step_ns) : end_ns;
-
-    if (r->counting) {
-        g_hash_table_add(r->by_time, key_of(number));
-        return NULL;
-    }
     guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->by_time, key_of(number)));
     if (index == 0) {
         struct vg_store_bucket bucket = {.row.begin_ns = INT64_MAX, .row.end_ns = INT64_MIN};
@@ -111,33 +106,13 @@ add_sample(struct vg_store_bucket *bucket, const struct vg_store_sample *sample)
     struct vg_history_row *row = &bucket->row;
 
     if (!bucket->present)
-        row->lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_history_loss));
+        row->lost_to = vg_history_losses_new();
     bucket->present = true;
     row->windows += sample->windows;
     row->guest_known = row->guest_known || (sample->flags & VG_SAMPLE_GUEST_KNOWN);
     row->gpu_known = row->gpu_known || (sample->flags & VG_SAMPLE_GPU_KNOWN);
     row->gpu_active_ns += sample->gpu_active_ns;
     vg_cpu_figures_add(&row->cpu, &sample->cpu);
-}
-
-static void
-add_loss(struct vg_store_bucket *bucket, const char *aggressor, int64_t ns, uint64_t count)
-{
-    GArray *losses = bucket->row.lost_to;
-
-    for (guint i = 0; i < losses->len; i++) {
-        struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, i);
-        if (strcmp(loss->aggressor, aggressor) != 0)
-            continue;
-        loss->ns += ns;
-        loss->count += count;
-        return;
-    }
-    g_array_set_size(losses, losses->len + 1);
-    struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, losses->len - 1);
-    g_strlcpy(loss->aggressor, aggressor, sizeof(loss->aggressor));
-    loss->ns = ns;
-    loss->count = count;
 }
 
 /* ---- windows in memory ---- */
@@ -192,8 +167,6 @@ add_window(struct vg_store_reading *r, const struct vg_store_window *window)
     struct vg_store_sample sample;
     int slot = vg_store_slot_of(window, r->query->vm);
 
-    if (!bucket)
-        return;
     add_win(bucket, window->begin_ns, window->end_ns, (int64_t)window->lost_events);
     if (slot < 0)
         return;
@@ -203,7 +176,9 @@ add_window(struct vg_store_reading *r, const struct vg_store_window *window)
     add_sample(bucket, &sample);
     for (guint i = 0; i < losses->len; i++) {
         const struct vg_store_loss *loss = &g_array_index(losses, struct vg_store_loss, i);
-        add_loss(bucket, vg_store_window_aggressor(window, loss->aggressor), loss->ns, loss->count);
+        GRefString *name = g_ref_string_new(vg_store_window_aggressor(window, loss->aggressor));
+        vg_history_add_loss(bucket->row.lost_to, name, loss->ns, loss->count);
+        g_ref_string_release(name);
     }
 }
 
@@ -220,11 +195,17 @@ add_windows(struct vg_store_reading *r)
 
 /* ---- what is on disk ---- */
 
+static void
+release_name(void *name)
+{
+    g_ref_string_release(name);
+}
+
 /* Names of aggressors of one file, by id. */
-static const char *
+static GRefString *
 aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError **err)
 {
-    const char *name = g_hash_table_lookup(names, key_of(id));
+    GRefString *name = g_hash_table_lookup(names, key_of(id));
 
     if (name)
         return name;
@@ -232,11 +213,11 @@ aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError
     int status = statement ? vg_store_file_step(file, statement, err) : -1;
     if (status < 0)
         return NULL;
-    char *copy =
-        g_strdup(status > 0 ? (const char *)sqlite3_column_text(statement, 0) : VG_STORE_REST);
+    name = g_ref_string_new(status > 0 ? (const char *)sqlite3_column_text(statement, 0)
+                                       : VG_STORE_REST);
     sqlite3_reset(statement);
-    g_hash_table_insert(names, key_of(id), copy);
-    return copy;
+    g_hash_table_insert(names, key_of(id), name);
+    return name;
 }
 
 /* One pass over the rows of a kind of file within a range. */
@@ -245,36 +226,40 @@ struct pass {
     struct vg_store_range range;
     int64_t covered_ns; /* where the rows used so far end */
     GArray *gaps;       /* struct vg_store_range: left for what is finer; NULL for windows */
-    int64_t vm;         /* ids in the file that is read; 0: not in it */
+    int64_t vm;         /* its id in the file that is read; 0: not in it */
     GHashTable *names;
+    sqlite3_stmt *losses; /* of the VM, in the order of the windows */
+    int64_t loss_end_ns;  /* end of the window that its row is of; INT64_MAX: there is none */
 };
 
+/* The next row of pass->losses. */
 static int
-read_sample(struct vg_store_file *file, struct pass *pass, struct vg_store_bucket *bucket,
-            int64_t win, GError **err)
+next_loss(struct vg_store_file *file, struct pass *pass, GError **err)
 {
-    sqlite3_stmt *statement =
-        vg_store_file_query(file, VG_SQL_SAMPLE_OF_VM, err, "ii", win, pass->vm);
-    int status = statement ? vg_store_file_step(file, statement, err) : -1;
-    struct vg_store_sample sample;
+    int status = vg_store_file_step(file, pass->losses, err);
 
-    if (status <= 0)
-        return status;
-    vg_store_row_read_sample(statement, &sample);
-    sqlite3_reset(statement);
-    add_sample(bucket, &sample);
-    statement = vg_store_file_query(file, VG_SQL_LOST_OF_VM, err, "ii", win, pass->vm);
-    status = statement ? 1 : -1;
-    while (status > 0) {
-        status = vg_store_file_step(file, statement, err);
-        if (status <= 0)
-            break;
-        const char *name =
-            aggressor_name(file, pass->names, sqlite3_column_int64(statement, 0), err);
-        if (!name)
-            return -1;
-        add_loss(bucket, name, sqlite3_column_int64(statement, 1),
-                 (uint64_t)sqlite3_column_int64(statement, 2));
+    pass->loss_end_ns = status > 0 ? sqlite3_column_int64(pass->losses, 0) : INT64_MAX;
+    return status < 0 ? -1 : 0;
+}
+
+/* Takes the losses of the window that ends then; those of windows before, which were not used, are
+ * left out. */
+static int
+read_losses(struct vg_store_file *file, struct pass *pass, struct vg_store_bucket *bucket,
+            int64_t end_ns, GError **err)
+{
+    int status = 0;
+
+    while (status == 0 && pass->loss_end_ns <= end_ns) {
+        if (pass->loss_end_ns == end_ns && sqlite3_column_type(pass->losses, 1) != SQLITE_NULL) {
+            GRefString *name =
+                aggressor_name(file, pass->names, sqlite3_column_int64(pass->losses, 1), err);
+            if (!name)
+                return -1;
+            vg_history_add_loss(bucket->row.lost_to, name, sqlite3_column_int64(pass->losses, 2),
+                                (uint64_t)sqlite3_column_int64(pass->losses, 3));
+        }
+        status = next_loss(file, pass, err);
     }
     return status;
 }
@@ -297,34 +282,53 @@ use_row(struct vg_store_reading *r, struct pass *pass, int64_t begin_ns, int64_t
     return true;
 }
 
+/* A window of the file, which `row` stands on. */
+static int
+read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass,
+         sqlite3_stmt *row, GError **err)
+{
+    struct vg_store_sample sample;
+    struct vg_store_win win;
+
+    vg_store_row_read_win(row, VG_SQL_SAMPLE_COLUMNS, &win);
+    if (!use_row(r, pass, win.begin_ns, win.end_ns))
+        return 0;
+    struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
+    add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
+        return 0;
+    vg_store_row_read_sample(row, &sample);
+    add_sample(bucket, &sample);
+    return read_losses(file, pass, bucket, win.end_ns, err);
+}
+
+static sqlite3_stmt *
+query_range(struct vg_store_file *file, enum vg_sql sql, const struct pass *pass, int64_t source,
+            GError **err)
+{
+    return vg_store_file_query(file, sql, err, "iiii", source, pass->range.from_ns,
+                               pass->range.to_ns, pass->vm);
+}
+
 static int
 read_rows(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass, int64_t source,
           GError **err)
 {
-    sqlite3_stmt *range = vg_store_file_query(file, VG_SQL_WIN_RANGE, err, "iii", source,
-                                              pass->range.from_ns, pass->range.to_ns);
-    int status = range ? 1 : -1;
-    struct vg_store_win win;
+    sqlite3_stmt *rows = query_range(file, VG_SQL_SAMPLES_OF_VM, pass, source, err);
+    int status = 1;
 
-    while (status > 0) {
-        status = vg_store_file_step(file, range, err);
-        if (status <= 0)
-            break;
-        vg_store_row_read_win(range, &win);
-        if (!use_row(r, pass, win.begin_ns, win.end_ns))
-            continue;
-        struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
-        if (too_many(r)) {
-            sqlite3_reset(range);
-            return 0;
-        }
-        if (!bucket)
-            continue;
-        add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
-        if (pass->vm > 0 && read_sample(file, pass, bucket, win.id, err) != 0)
+    pass->losses = rows ? query_range(file, VG_SQL_LOST_OF_VM, pass, source, err) : NULL;
+    if (!pass->losses || next_loss(file, pass, err) != 0)
+        return -1;
+    while (status > 0 && !too_many(r)) {
+        status = vg_store_file_step(file, rows, err);
+        if (status > 0 && read_row(r, file, pass, rows, err) != 0)
             return -1;
     }
-    return status;
+    /* Whichever is not at its end would keep the transaction. */
+    sqlite3_reset(rows);
+    sqlite3_reset(pass->losses);
+    return MIN(status, 0);
 }
 
 /* In one read transaction: windows that the writer replaces meanwhile are seen as they were. */
@@ -339,9 +343,9 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
         return -1;
     int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
     pass->vm = vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
-    pass->names = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    pass->names = g_hash_table_new_full(NULL, NULL, NULL, release_name);
     int status = source < 0 || pass->vm < 0 ? -1 : 0;
-    if (source > 0)
+    if (status == 0 && source > 0)
         status = read_rows(r, file, pass, source, err);
     g_hash_table_unref(pass->names);
     return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
@@ -431,6 +435,14 @@ find_stale(struct vg_store_reading *r)
 
 /* ---- a query ---- */
 
+static void
+clear_bucket(void *data)
+{
+    struct vg_store_bucket *bucket = data;
+
+    g_clear_pointer(&bucket->row.lost_to, g_array_unref);
+}
+
 void
 vg_store_reading_init(struct vg_store_reading *r, const char *directory, vg_store_pool *pool,
                       const struct vg_history_query *query)
@@ -446,6 +458,7 @@ vg_store_reading_init(struct vg_store_reading *r, const char *directory, vg_stor
     r->stale[VG_STORE_HOURS] = g_hash_table_new(NULL, NULL);
     r->by_time = g_hash_table_new(NULL, NULL);
     r->buckets = g_array_new(FALSE, FALSE, sizeof(struct vg_store_bucket));
+    g_array_set_clear_func(r->buckets, clear_bucket);
 }
 
 void
@@ -467,12 +480,6 @@ vg_store_collect(struct vg_store_reading *r, const GPtrArray *windows)
             take_window(r, window);
     }
     find_stale(r);
-    r->counting = true;
     read_all(r);
-    if (too_many(r))
-        return false;
-    r->counting = false;
-    g_hash_table_remove_all(r->by_time);
-    read_all(r);
-    return true;
+    return !too_many(r);
 }

@@ -21,7 +21,7 @@ struct vg_store_range {
 
 struct vg_store_bucket {
     struct vg_history_row row;
-    bool present; /* the VM is in it; else only the source is */
+    bool present; /* the VM is in it; else only the source is, and lost_to is NULL */
 };
 
 struct vg_store_reading {
@@ -32,8 +32,7 @@ struct vg_store_reading {
     struct vg_store_range whole; /* multiples of step */
     GArray *windows; /* struct vg_store_window *: the source's in memory, by end, no overlaps */
     GHashTable *stale[VG_STORE_KIND_MAX]; /* ends of minutes and hours not to be used; a set */
-    bool counting;                        /* buckets, without reading what is in them */
-    GHashTable *by_time; /* counting: a set of bucket numbers; else number -> index + 1 */
+    GHashTable *by_time; /* the period's end, or the window's -> index in buckets + 1 */
     GArray *buckets;     /* struct vg_store_bucket */
     bool known;          /* the VM is in one of the files */
     GError *failed;      /* the first */
@@ -55,7 +54,7 @@ void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kin
                         vg_store_on_file *call, void *data);
 
 /* Fills the buckets from the files and from these windows (struct vg_store_window), which replace
- * what they overlap. false: they would be more than VG_HISTORY_ROWS_MAX; nothing is read then. */
+ * what they overlap. false: they are more than VG_HISTORY_ROWS_MAX; not all is read then. */
 bool vg_store_collect(struct vg_store_reading *reading, const GPtrArray *windows);
 
 /* The slot of a VM in a window in memory, or -1. */

@@ -147,7 +147,7 @@ compare_losses(const void *a, const void *b)
     return strcmp(x->aggressor, y->aggressor);
 }
 
-/* The buckets that the VM is in and that are asked for; the buckets are used up. */
+/* The buckets that the VM is in and that are asked for; they lose their lost_to. */
 static GArray *
 take_rows(struct vg_store_reading *r)
 {
@@ -157,12 +157,11 @@ take_rows(struct vg_store_reading *r)
         struct vg_store_bucket *bucket = &g_array_index(r->buckets, struct vg_store_bucket, i);
         if (!bucket->present)
             continue;
-        if (bucket->row.end_ns <= r->query->since_ns || bucket->row.end_ns > r->query->until_ns) {
-            g_array_unref(bucket->row.lost_to);
+        if (bucket->row.end_ns <= r->query->since_ns || bucket->row.end_ns > r->query->until_ns)
             continue;
-        }
         g_array_sort(bucket->row.lost_to, compare_losses);
         g_array_append_val(rows, bucket->row);
+        bucket->row.lost_to = NULL;
     }
     g_array_sort(rows, compare_rows);
     return rows;

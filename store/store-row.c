@@ -35,14 +35,14 @@ member(const struct vg_store_sample *sample, int column)
 }
 
 void
-vg_store_row_read_win(sqlite3_stmt *statement, struct vg_store_win *ret)
+vg_store_row_read_win(sqlite3_stmt *statement, int first, struct vg_store_win *ret)
 {
     *ret = (struct vg_store_win){
-        .id = sqlite3_column_int64(statement, 0),
-        .begin_ns = sqlite3_column_int64(statement, 1),
-        .end_ns = sqlite3_column_int64(statement, 2),
-        .windows = sqlite3_column_int64(statement, 3),
-        .lost_events = sqlite3_column_int64(statement, 4),
+        .id = sqlite3_column_int64(statement, first),
+        .begin_ns = sqlite3_column_int64(statement, first + 1),
+        .end_ns = sqlite3_column_int64(statement, first + 2),
+        .windows = sqlite3_column_int64(statement, first + 3),
+        .lost_events = sqlite3_column_int64(statement, first + 4),
     };
 }
 

@@ -18,8 +18,8 @@ struct vg_store_win {
     int64_t lost_events;
 };
 
-/* Of a statement that selects VG_SQL_WIN_RANGE's columns. */
-void vg_store_row_read_win(sqlite3_stmt *statement, struct vg_store_win *ret);
+/* Of a statement that selects VG_SQL_WIN_RANGE's columns, from this one on. */
+void vg_store_row_read_win(sqlite3_stmt *statement, int first, struct vg_store_win *ret);
 
 /* Of one that selects the columns of samples first. */
 void vg_store_row_read_sample(sqlite3_stmt *statement, struct vg_store_sample *ret);

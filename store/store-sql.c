@@ -14,8 +14,10 @@
  "entries, preemptions, wakeups, blocks, switches_out, unseen_migrations, clipped, exit_hlt, "     \
  "exit_io, exit_mmio, exit_page_fault, exit_interrupt, exit_msr, exit_cpuid, exit_hypercall, "     \
  "exit_preemption_timer, exit_pause, exit_other"
-#define TEN_VALUES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-#define IN_RANGE   " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
+/* `windows` is also a column of sample, the first. */
+#define WIN_COLUMNS "id, begin_ns, end_ns, win.windows, lost_events"
+#define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+#define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
 
 static const char *const scripts_state[] = {NULL, vg_schema_state_001};
 static const char *const scripts_ts[] = {NULL, vg_schema_ts_001};
@@ -51,8 +53,7 @@ static const char *const ts_1[VG_SQL_MAX] = {
                        "VALUES (?, ?, ?, ?, ?)",
     [VG_SQL_WIN_AFTER] = "SELECT id, begin_ns, end_ns FROM win WHERE source = ? AND end_ns > ? "
                          "ORDER BY end_ns",
-    [VG_SQL_WIN_RANGE] =
-        "SELECT id, begin_ns, end_ns, windows, lost_events FROM win" IN_RANGE "ORDER BY end_ns",
+    [VG_SQL_WIN_RANGE] = "SELECT " WIN_COLUMNS " FROM win" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_WIN_NEWEST] = "SELECT max(end_ns) FROM win WHERE source = ?",
     [VG_SQL_WIN_NEWEST_OF_VM] =
         "SELECT end_ns FROM win" IN_RANGE
@@ -63,11 +64,15 @@ static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_LOST_DELETE] = "DELETE FROM lost WHERE win = ?",
     [VG_SQL_SAMPLE_ADD] = "INSERT INTO sample (win, vm, " SAMPLE_COLUMNS
                           ") VALUES (?, ?, " TEN_VALUES TEN_VALUES "?, ?, ?, ?, ?, ?)",
-    [VG_SQL_SAMPLE_OF_VM] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE win = ? AND vm = ?",
+    [VG_SQL_SAMPLES_OF_VM] =
+        "SELECT sample." SAMPLE_COLUMNS ", " WIN_COLUMNS " FROM win LEFT JOIN sample "
+        "ON sample.win = win.id AND vm = ?4" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_SAMPLES] = "SELECT " SAMPLE_COLUMNS ", vm FROM sample WHERE win = ?",
     [VG_SQL_LOST_ADD] = "INSERT INTO lost VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                         "SET ns = ns + excluded.ns, count = count + excluded.count",
-    [VG_SQL_LOST_OF_VM] = "SELECT aggressor, ns, count FROM lost WHERE win = ? AND vm = ?",
+    /* A row for each window even so: no step of it takes long. */
+    [VG_SQL_LOST_OF_VM] = "SELECT end_ns, aggressor, ns, count FROM win LEFT JOIN lost "
+                          "ON lost.win = win.id AND vm = ?4" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_LOSSES] = "SELECT vm, aggressor, ns, count FROM lost WHERE win = ?",
     [VG_SQL_STALE_ADD] = "INSERT OR IGNORE INTO stale VALUES (?, ?)",
     [VG_SQL_STALE_ADD_ALL] = "INSERT OR IGNORE INTO stale "

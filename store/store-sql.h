@@ -33,16 +33,17 @@ enum vg_sql {
     VG_SQL_SAMPLE_DELETE,    /* win */
     VG_SQL_LOST_DELETE,      /* win */
     VG_SQL_SAMPLE_ADD,       /* win, vm, then the columns of VG_SQL_SAMPLE_COLUMNS */
-    VG_SQL_SAMPLE_OF_VM,     /* win, vm -> the columns */
-    VG_SQL_SAMPLES,          /* win -> the columns, vm */
-    VG_SQL_LOST_ADD,         /* win, vm, aggressor, ns, count; adds to what is there */
-    VG_SQL_LOST_OF_VM,       /* win, vm -> aggressor, ns, count */
-    VG_SQL_LOSSES,           /* win -> vm, aggressor, ns, count */
-    VG_SQL_STALE_ADD,        /* source, end */
-    VG_SQL_STALE_ADD_ALL,    /* unit: all periods that windows end in */
-    VG_SQL_STALE_DELETE,     /* source, end */
-    VG_SQL_STALE_LIST,       /* -> name of source, end */
-    VG_SQL_STALE_OF_SOURCE,  /* source -> end */
+    VG_SQL_SAMPLES_OF_VM, /* source, after, to, vm -> the columns (NULL: the VM is not in it), then
+                           * those of VG_SQL_WIN_RANGE, by end */
+    VG_SQL_SAMPLES,       /* win -> the columns, vm */
+    VG_SQL_LOST_ADD,      /* win, vm, aggressor, ns, count; adds to what is there */
+    VG_SQL_LOST_OF_VM, /* source, after, to, vm -> end, aggressor (NULL: none), ns, count, by end */
+    VG_SQL_LOSSES,     /* win -> vm, aggressor, ns, count */
+    VG_SQL_STALE_ADD,  /* source, end */
+    VG_SQL_STALE_ADD_ALL,   /* unit: all periods that windows end in */
+    VG_SQL_STALE_DELETE,    /* source, end */
+    VG_SQL_STALE_LIST,      /* -> name of source, end */
+    VG_SQL_STALE_OF_SOURCE, /* source -> end */
     /* state.db */
     VG_SQL_PLAN_ADD,   /* id, made_ns, verdict, document */
     VG_SQL_PLAN_PRUNE, /* number to keep */

@@ -198,7 +198,7 @@ add_file(struct reading *reading, int64_t source, int64_t from_ns, int64_t to_ns
         status = vg_store_file_step(reading->file, range, err);
         if (status <= 0)
             break;
-        vg_store_row_read_win(range, &win);
+        vg_store_row_read_win(range, 0, &win);
         sum->begin_ns = sum->windows == 0 ? win.begin_ns : MIN(sum->begin_ns, win.begin_ns);
         sum->end_ns = sum->windows == 0 ? win.end_ns : MAX(sum->end_ns, win.end_ns);
         sum->windows += win.windows;
@@ -293,7 +293,7 @@ delete_period(struct vg_store_file *file, const struct period *period, int64_t s
                                     period->to_ns);
         status = range ? vg_store_file_step(file, range, err) : -1;
         if (status > 0) {
-            vg_store_row_read_win(range, &win);
+            vg_store_row_read_win(range, 0, &win);
             sqlite3_reset(range);
             if (vg_store_row_delete_win(file, win.id, err) != 0)
                 return -1;

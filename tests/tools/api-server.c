@@ -300,8 +300,9 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
         row->windows = step / VG_NS_PER_S;
         row->guest_known = true;
         fill_figures(&row->cpu, step / 1000);
-        struct vg_history_loss loss = {.aggressor = "rest", .ns = 1000, .count = 1};
-        g_array_append_val(row->lost_to, loss);
+        GRefString *rest = g_ref_string_new("rest");
+        vg_history_add_loss(row->lost_to, rest, 1000, 1);
+        g_ref_string_release(rest);
         if (rows->len >= VG_HISTORY_ROWS_MAX)
             break;
     }

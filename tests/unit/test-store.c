@@ -249,9 +249,13 @@ test_lost_top(void **state)
     window.begin_ns += S_NS;
     window.end_ns += S_NS;
     vg_store_put_window(store, "a", &window, 0);
+    g_array_set_size(losses, 0);
+    window.begin_ns += S_NS;
+    window.end_ns += S_NS;
+    vg_store_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
-    g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 2 * S_NS, 0);
+    g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 3 * S_NS, 0);
     const struct vg_history_row *row = store_row_at(rows, 0);
     assert_int_equal(row->lost_to->len, 4);
     assert_int_equal(store_lost_to(row, "vm-11"), 111);
@@ -262,6 +266,7 @@ test_lost_top(void **state)
     assert_int_equal(count, 66);
     assert_int_equal(store_row_at(rows, 1)->lost_to->len, 1);
     assert_int_equal(store_lost_to(store_row_at(rows, 1), "rest"), 12 * 100 + 66);
+    assert_int_equal(store_row_at(rows, 2)->lost_to->len, 0);
     vg_store_free(store);
 }
 
