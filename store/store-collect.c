@@ -213,8 +213,10 @@ aggressor_name(struct vg_store_file *file, GHashTable *names, int64_t id, GError
     int status = statement ? vg_store_file_step(file, statement, err) : -1;
     if (status < 0)
         return NULL;
-    name = g_ref_string_new(status > 0 ? (const char *)sqlite3_column_text(statement, 0)
-                                       : VG_STORE_REST);
+    const char *text = status > 0 ? vg_store_file_text(file, statement, 0, err) : VG_STORE_REST;
+    if (!text)
+        return NULL;
+    name = g_ref_string_new(text);
     sqlite3_reset(statement);
     g_hash_table_insert(names, key_of(id), name);
     return name;
@@ -226,9 +228,10 @@ struct pass {
     struct vg_store_range range;
     int64_t covered_ns; /* where the rows used so far end */
     GArray *gaps;       /* struct vg_store_range: left for what is finer; NULL for windows */
-    int64_t vm;         /* its id in the file that is read; 0: not in it */
+    int64_t source;     /* ids in the file that is read; 0: not in it */
+    int64_t vm;
     GHashTable *names;
-    sqlite3_stmt *losses; /* of the VM, in the order of the windows */
+    sqlite3_stmt *losses; /* of the VM, in the order of the windows; NULL: not needed so far */
     int64_t loss_end_ns;  /* end of the window that its row is of; INT64_MAX: there is none */
 };
 
@@ -242,13 +245,27 @@ next_loss(struct vg_store_file *file, struct pass *pass, GError **err)
     return status < 0 ? -1 : 0;
 }
 
+static sqlite3_stmt *
+query_range(struct vg_store_file *file, enum vg_sql sql, const struct pass *pass, GError **err)
+{
+    return vg_store_file_query(file, sql, err, "iiii", pass->source, pass->range.from_ns,
+                               pass->range.to_ns, pass->vm);
+}
+
+static int
+start_losses(struct vg_store_file *file, struct pass *pass, GError **err)
+{
+    pass->losses = query_range(file, VG_SQL_LOST_OF_VM, pass, err);
+    return pass->losses ? next_loss(file, pass, err) : -1;
+}
+
 /* Takes the losses of the window that ends then; those of windows before, which were not used, are
  * left out. */
 static int
 read_losses(struct vg_store_file *file, struct pass *pass, struct vg_store_bucket *bucket,
             int64_t end_ns, GError **err)
 {
-    int status = 0;
+    int status = pass->losses ? 0 : start_losses(file, pass, err);
 
     while (status == 0 && pass->loss_end_ns <= end_ns) {
         if (pass->loss_end_ns == end_ns && sqlite3_column_type(pass->losses, 1) != SQLITE_NULL) {
@@ -290,36 +307,28 @@ read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pa
     struct vg_store_sample sample;
     struct vg_store_win win;
 
-    vg_store_row_read_win(row, VG_SQL_SAMPLE_COLUMNS, &win);
+    vg_store_row_read_win(row, pass->vm > 0 ? VG_SQL_SAMPLE_COLUMNS : 0, &win);
     if (!use_row(r, pass, win.begin_ns, win.end_ns))
         return 0;
     struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
     add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
-    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
+    if (pass->vm == 0 || sqlite3_column_type(row, 0) == SQLITE_NULL)
         return 0;
     vg_store_row_read_sample(row, &sample);
     add_sample(bucket, &sample);
     return read_losses(file, pass, bucket, win.end_ns, err);
 }
 
-static sqlite3_stmt *
-query_range(struct vg_store_file *file, enum vg_sql sql, const struct pass *pass, int64_t source,
-            GError **err)
-{
-    return vg_store_file_query(file, sql, err, "iiii", source, pass->range.from_ns,
-                               pass->range.to_ns, pass->vm);
-}
-
 static int
-read_rows(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass, int64_t source,
-          GError **err)
+read_rows(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pass, GError **err)
 {
-    sqlite3_stmt *rows = query_range(file, VG_SQL_SAMPLES_OF_VM, pass, source, err);
-    int status = 1;
+    sqlite3_stmt *rows = pass->vm > 0
+                             ? query_range(file, VG_SQL_SAMPLES_OF_VM, pass, err)
+                             : vg_store_file_query(file, VG_SQL_WIN_RANGE, err, "iii", pass->source,
+                                                   pass->range.from_ns, pass->range.to_ns);
+    int status = rows ? 1 : -1;
 
-    pass->losses = rows ? query_range(file, VG_SQL_LOST_OF_VM, pass, source, err) : NULL;
-    if (!pass->losses || next_loss(file, pass, err) != 0)
-        return -1;
+    pass->losses = NULL;
     while (status > 0 && !too_many(r)) {
         status = vg_store_file_step(file, rows, err);
         if (status > 0 && read_row(r, file, pass, rows, err) != 0)
@@ -341,12 +350,12 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
         return 0;
     if (vg_store_file_run(file, VG_SQL_BEGIN_READ, err, "") != 0)
         return -1;
-    int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
-    pass->vm = vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
+    pass->source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
+    pass->vm = pass->source > 0 ? vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err) : 0;
     pass->names = g_hash_table_new_full(NULL, NULL, NULL, release_name);
-    int status = source < 0 || pass->vm < 0 ? -1 : 0;
-    if (status == 0 && source > 0)
-        status = read_rows(r, file, pass, source, err);
+    int status = pass->source < 0 || pass->vm < 0 ? -1 : 0;
+    if (status == 0 && pass->source > 0)
+        status = read_rows(r, file, pass, err);
     g_hash_table_unref(pass->names);
     return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
 }

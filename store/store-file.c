@@ -152,6 +152,18 @@ vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError *
     return rc == SQLITE_OK ? 0 : -1;
 }
 
+/* One byte changed on disk makes a NULL of a text, and sqlite does not see it. */
+const char *
+vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column, GError **err)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+
+    if (!text)
+        vg_error(err, VG_E_INVALID, "cannot %s '%s': a name in it is NULL; the file is damaged",
+                 file->writing ? "write" : "read", file->path);
+    return text;
+}
+
 int
 vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GError **err)
 {

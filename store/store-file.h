@@ -64,6 +64,11 @@ sqlite3_stmt *vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, G
 /* 1: a row; 0: done (and reset); -1: *err (and reset). */
 int vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
+/* A text of the row that the statement stands on, in a column that is never NULL: where it is, NULL
+ * and *err, because the file is damaged. Good until the next step. */
+const char *vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column,
+                               GError **err);
+
 /* Query and step until done: 0 or -1. */
 int vg_store_file_run(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types,
                       ...);

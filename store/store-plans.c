@@ -36,11 +36,15 @@ read_plan(struct vg_store_file *file, const char *id, GError **err)
 
     if (!statement || vg_store_file_step(file, statement, err) <= 0)
         return NULL;
+    const char *verdict = vg_store_file_text(file, statement, 1, err);
+    const char *text = verdict ? vg_store_file_text(file, statement, 2, err) : NULL;
+    if (!text)
+        return NULL;
     struct vg_saved_plan *plan = g_new0(struct vg_saved_plan, 1);
     plan->id = g_strdup(id);
     plan->made_ns = sqlite3_column_int64(statement, 0);
-    plan->verdict = g_strdup((const char *)sqlite3_column_text(statement, 1));
-    plan->text = g_strdup((const char *)sqlite3_column_text(statement, 2));
+    plan->verdict = g_strdup(verdict);
+    plan->text = g_strdup(text);
     sqlite3_reset(statement);
     return plan;
 }
@@ -82,10 +86,16 @@ vg_store_plans_list(vg_store_pool *pool, int64_t before_ns, size_t limit, GPtrAr
             status = vg_store_file_step(file, plans, &error);
             if (status <= 0)
                 break;
+            const char *id = vg_store_file_text(file, plans, 0, &error);
+            const char *verdict = id ? vg_store_file_text(file, plans, 2, &error) : NULL;
+            if (!verdict) {
+                status = -1;
+                break;
+            }
             struct vg_saved_plan *plan = g_new0(struct vg_saved_plan, 1);
-            plan->id = g_strdup((const char *)sqlite3_column_text(plans, 0));
+            plan->id = g_strdup(id);
             plan->made_ns = sqlite3_column_int64(plans, 1);
-            plan->verdict = g_strdup((const char *)sqlite3_column_text(plans, 2));
+            plan->verdict = g_strdup(verdict);
             g_ptr_array_add(list, plan);
         }
     }

@@ -27,8 +27,12 @@ list_sources(struct vg_store_reading *r, struct vg_store_file *file, void *data,
     (void)r;
     while (status > 0) {
         status = vg_store_file_step(file, list, err);
-        if (status > 0)
-            g_hash_table_add(choice->names, g_strdup((const char *)sqlite3_column_text(list, 1)));
+        if (status <= 0)
+            break;
+        const char *name = vg_store_file_text(file, list, 1, err);
+        if (!name)
+            return -1;
+        g_hash_table_add(choice->names, g_strdup(name));
     }
     return status;
 }
@@ -60,10 +64,11 @@ find_newest(struct vg_store_reading *r, struct vg_store_file *file, void *data, 
         int found =
             vg_store_file_get(file, VG_SQL_WIN_NEWEST_OF_VM, &end_ns, err, "iiii",
                               sqlite3_column_int64(list, 0), r->whole.from_ns, r->whole.to_ns, vm);
-        if (found < 0)
+        const char *name = found > 0 ? vg_store_file_text(file, list, 1, err) : NULL;
+        if (name)
+            consider(&here, name, end_ns);
+        else if (found != 0)
             status = -1;
-        else if (found > 0)
-            consider(&here, (const char *)sqlite3_column_text(list, 1), end_ns);
     }
     /* Files come newest first: what is in an older one is older. */
     if (here.newest)
@@ -218,8 +223,9 @@ find_name(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
     sqlite3_stmt *find = vg_store_file_query(file, VG_SQL_VM_OF_NAME, err, "s", r->query->vm);
     int status = find ? vg_store_file_step(file, find, err) : -1;
     if (status > 0) {
-        *key = g_strdup((const char *)sqlite3_column_text(find, 0));
+        *key = g_strdup(vg_store_file_text(file, find, 0, err));
         sqlite3_reset(find);
+        status = *key ? 1 : -1;
     }
     return status < 0 ? -1 : 0;
 }

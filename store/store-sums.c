@@ -115,8 +115,11 @@ vm_of_id(struct reading *reading, int64_t id, GError **err)
                  reading->file->path, id);
         return NULL;
     }
-    vm = need_vm(reading->sums, (const char *)sqlite3_column_text(statement, 0),
-                 (const char *)sqlite3_column_text(statement, 1));
+    const char *key = vg_store_file_text(reading->file, statement, 0, err);
+    const char *name = key ? vg_store_file_text(reading->file, statement, 1, err) : NULL;
+    if (!name)
+        return NULL;
+    vm = need_vm(reading->sums, key, name);
     sqlite3_reset(statement);
     g_hash_table_insert(reading->vms, (void *)(intptr_t)id, vm);
     return vm;
@@ -136,8 +139,10 @@ aggressor_of_id(struct reading *reading, int64_t id, uint32_t *ret, GError **err
     if (!statement || vg_store_file_step(reading->file, statement, err) < 0)
         return -1;
     const char *name = sqlite3_data_count(statement) > 0
-                           ? (const char *)sqlite3_column_text(statement, 0)
+                           ? vg_store_file_text(reading->file, statement, 0, err)
                            : VG_STORE_REST;
+    if (!name)
+        return -1;
     *ret = number_of(reading->sums, name);
     sqlite3_reset(statement);
     g_hash_table_insert(reading->aggressors, (void *)(intptr_t)id, GUINT_TO_POINTER(*ret));

@@ -124,9 +124,12 @@ recover_file(struct vg_store_writer *writer, enum vg_store_kind kind, int64_t st
     status = list ? 1 : -1;
     while (status > 0) {
         status = vg_store_file_step(file, list, err);
-        if (status > 0)
-            vg_store_source_note(need_source(writer, (const char *)sqlite3_column_text(list, 0)),
-                                 kind, sqlite3_column_int64(list, 1));
+        if (status <= 0)
+            break;
+        const char *name = vg_store_file_text(file, list, 0, err);
+        if (name)
+            vg_store_source_note(need_source(writer, name), kind, sqlite3_column_int64(list, 1));
+        status = name ? 1 : -1;
     }
     return vg_store_writer_done(writer, file, status);
 }

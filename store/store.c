@@ -7,9 +7,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "store/store-collect.h"
 #include "store/store-plans.h"
 #include "store/store-private.h"
 #include "store/store-read.h"
+
+#define VG_LOG_TAG "store"
 
 #define PLAN_TIMEOUT_NS (5 * VG_NS_PER_S)
 
@@ -175,6 +179,20 @@ windows_in_memory(vg_store *store, bool all)
     return vg_store_ring_copy(&store->ring, all);
 }
 
+/* Does any of these windows have figures for the query? */
+static bool
+have_any(const GPtrArray *windows, const struct vg_history_query *query)
+{
+    for (guint i = 0; i < windows->len; i++) {
+        const struct vg_store_window *window = windows->pdata[i];
+        if (window->end_ns > query->since_ns && window->end_ns <= query->until_ns &&
+            (!query->source || strcmp(query->source, window->source) == 0) &&
+            vg_store_slot_of(window, query->vm) >= 0)
+            return true;
+    }
+    return false;
+}
+
 GArray *
 vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
 {
@@ -199,7 +217,10 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     g_autoptr(GError) failed_again = NULL;
     GArray *kept =
         vg_store_read_rows(store->directory, store->readers, all, query, &failed_again, &ignored);
-    if ((kept && kept->len > 0) || (kept && !rows && !failed)) {
+    /* What is missing in the second answer counts: a first failure may have been of a moment. */
+    if (kept && (failed_again ? have_any(all, query) : failed || kept->len > 0 || !rows)) {
+        if (failed_again)
+            vg_log_warn_limited("a history without what cannot be read: %s", failed_again->message);
         g_clear_pointer(&rows, g_array_unref);
         return kept;
     }

@@ -18,6 +18,7 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
+#include "base/error.h"
 #include "store-checks.h"
 #include "store/store-time.h"
 
@@ -194,6 +195,68 @@ test_corrupt(void **state)
         assert_int_equal(store_ask(*state, names[i], "PRAGMA integrity_check"), 0);
     }
     assert_int_equal(store_ask(*state, "ts1h-2026.db", "SELECT sum(windows) FROM win"), 70);
+}
+
+static void
+assert_null_is_told(vg_store *store, int day, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    char key[VG_VM_NAME_MAX];
+    struct vg_history_query query = {.vm = store_case_key(0, key),
+                                     .since_ns = T0 + day * DAY_NS,
+                                     .until_ns = T0 + day * DAY_NS + MIN_NS};
+
+    assert_null(vg_store_read_samples(store, &query, &error));
+    assert_true(g_error_matches(error, VG_ERROR, VG_E_IO));
+    assert_non_null(strstr(error->message, name));
+    assert_non_null(strstr(error->message, "is NULL"));
+}
+
+/* NULL where no name can be: of somebody who is asked about, or of what is summed after a start. */
+static void
+test_null_names(void **state)
+{
+#define STALE                                                                                      \
+ "; INSERT INTO stale SELECT DISTINCT source, ((end_ns - 1) / 60000000000 + 1) * 60000000000 "     \
+ "FROM win"
+    static const struct {
+        const char *file, *sql;
+    } cases[] = {
+        {"ts-20261120.db", "UPDATE aggressor SET name = NULL"},
+        {"ts-20261121.db", "UPDATE source SET name = NULL"},
+        {"ts-20261122.db", "UPDATE vm SET key = NULL" STALE},
+        {"ts-20261123.db", "UPDATE source SET name = NULL" STALE},
+        {"ts-20261124.db", "UPDATE aggressor SET name = NULL" STALE},
+        {"state.db", "UPDATE plan SET verdict = NULL"},
+    };
+    g_autoptr(GError) error = NULL, list_error = NULL;
+    vg_store *store = store_open(*state);
+
+    for (int day = 0; day < 5; day++)
+        store_put_seconds(store, "a", T0 + day * DAY_NS, 3, 2);
+    store_save_plan(store, "plan", T0);
+    vg_store_free(store);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_build_filename(*state, cases[i].file, NULL);
+        run_sql(path, "PRAGMA writable_schema = ON; "
+                      "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '')");
+        run_sql(path, cases[i].sql);
+    }
+    store = store_open(*state);
+    assert_null_is_told(store, 0, cases[0].file);
+    assert_null_is_told(store, 1, cases[1].file);
+    for (guint i = 2; i < 5; i++) {
+        g_autofree char *aside = g_strconcat(cases[i].file, ".corrupt-1", NULL);
+        for (int64_t left = STORE_LONG_NS; !store_has_file(*state, aside); left -= S_NS / 100) {
+            assert_true(left > 0);
+            g_usleep(10000);
+        }
+    }
+    assert_null(vg_store_read_plan(store, "plan", &error));
+    assert_non_null(strstr(error->message, "is NULL"));
+    assert_null(vg_store_list_plans(store, INT64_MAX, 10, &list_error));
+    assert_non_null(strstr(list_error->message, "is NULL"));
+    vg_store_free(store);
 }
 
 /* Somebody else's database of that name is not written into. */
@@ -548,6 +611,7 @@ main(void)
         CASE(test_directory_vanishes),
         CASE(test_ring_is_full),
         CASE(test_corrupt),
+        CASE(test_null_names),
         CASE(test_foreign_database),
         CASE(test_locked),
         CASE(test_newer_version),
