@@ -159,7 +159,7 @@ vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int colu
     const char *text = (const char *)sqlite3_column_text(statement, column);
 
     if (!text)
-        vg_error(err, VG_E_INVALID, "cannot %s '%s': a name in it is NULL; the file is damaged",
+        vg_error(err, VG_E_INVALID, "cannot %s '%s': a text in it is NULL; the file is damaged",
                  file->writing ? "write" : "read", file->path);
     return text;
 }

@@ -212,13 +212,15 @@ assert_null_is_told(vg_store *store, int day, const char *name)
     assert_non_null(strstr(error->message, "is NULL"));
 }
 
+/* All minutes with windows are to be summed again. */
+#define STALE                                                                                      \
+ "; INSERT INTO stale SELECT DISTINCT source, ((end_ns - 1) / 60000000000 + 1) * 60000000000 "     \
+ "FROM win"
+
 /* NULL where no name can be: of somebody who is asked about, or of what is summed after a start. */
 static void
 test_null_names(void **state)
 {
-#define STALE                                                                                      \
- "; INSERT INTO stale SELECT DISTINCT source, ((end_ns - 1) / 60000000000 + 1) * 60000000000 "     \
- "FROM win"
     static const struct {
         const char *file, *sql;
     } cases[] = {
