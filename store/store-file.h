@@ -65,7 +65,8 @@ sqlite3_stmt *vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, G
 int vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
 /* A text of the row that the statement stands on, in a column that is never NULL: where it is, NULL
- * and *err, because the file is damaged. Good until the next step. */
+ * and *err, because the file is damaged; the statement is not reset, so the file goes back to its
+ * pool as failed. Good until the next step. */
 const char *vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column,
                                GError **err);
 
