@@ -16,6 +16,7 @@
 #include "model/history.h"
 #include "model/inventory.h"
 #include "model/plan.h"
+#include "model/provenance.h"
 #include "model/snapshot.h"
 #include "model/window.h"
 
@@ -36,18 +37,15 @@ struct vg_view {
     uint64_t windows;    /* closed so far */
     uint64_t late;       /* parts that came after their window was closed */
     uint64_t duplicates; /* parts that came twice */
-    char *source;        /* of the newest window: "procfs", "replay:NAME"; NULL: none yet */
-    double confidence;   /* of it, 0..1 */
-    bool waits_split;    /* see collectors/report.h */
-    bool aggressors_known;
-    int64_t collector_cost_ns; /* of the newest window */
-    vg_snapshot *snapshot;     /* this host; sealed */
-    vg_inventory *inventory;   /* never NULL */
-    struct vg_window totals;   /* since the start (replay: of all windows) */
-    struct vg_window newest;   /* the newest window; begin == end: none yet */
-    int64_t clock_offset_ns;   /* raw clock + this is the epoch */
-    pthread_mutex_t lock;      /* of bodies */
-    char *bodies[VG_BODY_MAX]; /* JSON text or NULL; once set never changed */
+    uint64_t missed;     /* that could not be measured: gaps */
+    struct vg_provenance provenance; /* of the newest window; source is empty: none yet */
+    vg_snapshot *snapshot;           /* this host; sealed */
+    vg_inventory *inventory;         /* never NULL */
+    struct vg_window totals;         /* since the start (replay: of all windows) */
+    struct vg_window newest;         /* the newest window; begin == end: none yet */
+    int64_t clock_offset_ns;         /* raw clock + this is the epoch */
+    pthread_mutex_t lock;            /* of bodies */
+    char *bodies[VG_BODY_MAX];       /* JSON text or NULL; once set never changed */
     size_t sizes[VG_BODY_MAX];
 };
 typedef struct vg_view vg_view;

@@ -83,8 +83,25 @@ add_time(json_object *object, const char *name, const vg_view *view, const struc
 }
 
 static json_object *
+measures_to_json(const struct vg_provenance *provenance)
+{
+    json_object *object = json_object_new_object();
+
+    for (unsigned i = 0; i < VG_MEASURE_MAX; i++) {
+        const struct vg_measured *measured = &provenance->measures[i];
+        json_object *one = json_object_new_object();
+        vg_json_add_string(one, "source", measured->source);
+        vg_json_add_double(one, "confidence", measured->confidence);
+        vg_json_add_string(one, "reason", measured->reason);
+        vg_json_add(object, vg_measure_name(i), one);
+    }
+    return object;
+}
+
+static json_object *
 measurement_to_json(const vg_view *view)
 {
+    const struct vg_provenance *provenance = &view->provenance;
     json_object *object = json_object_new_object();
 
     vg_json_add_int64(object, "seq", (int64_t)view->seq);
@@ -93,11 +110,16 @@ measurement_to_json(const vg_view *view)
     vg_json_add_int64(object, "windows", (int64_t)view->windows);
     vg_json_add_int64(object, "late", (int64_t)view->late);
     vg_json_add_int64(object, "duplicates", (int64_t)view->duplicates);
-    vg_json_add_string(object, "source", view->source);
-    vg_json_add_double(object, "confidence", view->confidence);
-    vg_json_add_bool(object, "waits_split", view->waits_split);
-    vg_json_add_bool(object, "aggressors_known", view->aggressors_known);
-    vg_json_add_int64(object, "collector_cost_ns", view->collector_cost_ns);
+    vg_json_add_int64(object, "missed", (int64_t)view->missed);
+    vg_json_add_string(object, "source", provenance->source[0] ? provenance->source : NULL);
+    vg_json_add_string(object, "series", provenance->series[0] ? provenance->series : NULL);
+    vg_json_add_double(object, "confidence", provenance->confidence);
+    vg_json_add_bool(object, "waits_split", vg_provenance_knows(provenance, VG_MEASURE_WAIT_KINDS));
+    vg_json_add_bool(object, "aggressors_known",
+                     vg_provenance_knows(provenance, VG_MEASURE_LOST_TO));
+    vg_json_add_int64(object, "level", provenance->level);
+    vg_json_add_int64(object, "collector_cost_ns", provenance->cost_ns);
+    vg_json_add(object, "measures", measures_to_json(provenance));
     vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);
     add_time(object, "begin_ns", view, &view->totals, view->totals.begin_ns);
     add_time(object, "end_ns", view, &view->totals, view->totals.end_ns);

@@ -269,9 +269,23 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
     single(out, "vgpud_newest_window_lost_events", "gauge",
            "Events that the recorder dropped in the newest window.", (double)newest->lost_events);
     single(out, "vgpud_collector_cost_seconds", "gauge",
-           "CPU time that measuring the newest window took.", seconds(view->collector_cost_ns));
+           "CPU time that measuring the newest window took.", seconds(view->provenance.cost_ns));
+    single(out, "vgpud_windows_missed_total", "counter", "Windows that could not be measured.",
+           (double)view->missed);
+    single(out, "vgpud_effort_level", "gauge",
+           "Effort left out of the newest window to stay within the budget; 0: none.",
+           view->provenance.level);
     single(out, "vgpud_confidence_ratio", "gauge", "Confidence in the newest window.",
-           view->confidence);
+           view->provenance.confidence);
+    family(out, "vgpud_measure_confidence_ratio", "gauge",
+           "Confidence in a measure of the newest window; 0: not measured.");
+    for (unsigned i = 0; i < VG_MEASURE_MAX; i++) {
+        const struct vg_measured *measured = &view->provenance.measures[i];
+        g_autofree char *measure = label("measure", vg_measure_name(i));
+        g_autofree char *source = label("source", measured->source ? measured->source : "");
+        g_autofree char *labels = g_strconcat(measure, ",", source, NULL);
+        value(out, "vgpud_measure_confidence_ratio", labels, measured->confidence);
+    }
     family(out, "vgpud_part_ready", "gauge", "Does the part of the daemon work?");
     for (guint i = 0; i < parts->len; i++) {
         const struct vg_part_status *part = parts->pdata[i];

@@ -34,7 +34,6 @@ vg_view_unref(vg_view *view)
     vg_window_clear(&view->newest);
     vg_snapshot_free(view->snapshot);
     vg_inventory_free(view->inventory);
-    g_free(view->source);
     g_free(view);
 }
 

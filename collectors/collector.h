@@ -37,10 +37,6 @@ vg_collector_free(vg_collector *collector)
         collector->ops->free(collector);
 }
 
-/* collectors/procfs.c: /proc of this host, polled. proc is "/proc" but in tests. Windows end at
- * multiples of window_ns of CLOCK_MONOTONIC. */
-vg_collector *vg_procfs_new(const char *proc, int64_t window_ns);
-
 /* collectors/libvirt.c: what libvirt says, and its events. The virt-ev thread, which all
  * connections of the process need, is started with the first one and never ends. proc as above:
  * pids and vCPU threads of domains are found there. poll_ns: everything is read anew that often,

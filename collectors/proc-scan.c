@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -375,6 +374,46 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
         g_hash_table_iter_remove(&iter);
     }
     return 0;
+}
+
+/* A thread that nobody named. */
+static void
+mark_vcpu(const vg_proc_scan *scan, struct process *process, int32_t tid)
+{
+    if (!process->threads && !list_threads(scan, process))
+        return;
+    struct seen_thread *thread = find_thread(process->threads, tid, 0);
+    if (!thread || thread->is_vcpu)
+        return;
+    thread->is_vcpu = true;
+    settle_threads(process);
+}
+
+void
+vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, bool is_vcpu, int64_t now_ns)
+{
+    struct process *process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
+    struct stat dir;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%d", scan->proc, pid);
+    if (lstat(path, &dir) != 0)
+        return;
+    if (process) {
+        process->looks = 0;
+        process->next_look_ns = now_ns;
+        process->next_check_ns = now_ns;
+        process->next_list_ns = now_ns;
+        for (unsigned i = 0; process->threads && i < process->threads->len; i++)
+            g_array_index(process->threads, struct seen_thread, i).looks = 0;
+    }
+    see_process(scan, pid, dir.st_ino, now_ns);
+    process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
+    if (!is_vcpu)
+        return;
+    mark_vcpu(scan, process, tid);
+    if (!is_vm(process) && process->vm.vcpus && process->vm.vcpus->len > 0)
+        become_vm(scan, process, now_ns);
 }
 
 const GPtrArray *

@@ -8,6 +8,7 @@
 #ifndef VG_COLLECTORS_PROC_SCAN_H
 #define VG_COLLECTORS_PROC_SCAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <glib.h>
@@ -37,6 +38,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proc_scan, vg_proc_scan_free)
 /* Looks what is new and what has gone. now_ns is CLOCK_MONOTONIC, for the waits between looks.
  * Fails if the directory cannot be read; what was known is then kept. */
 int vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err);
+
+/* Looks at one process at once, for instance because something was heard of it. The thread is a
+ * vCPU whatever its name if is_vcpu. What cannot be found is left to the next update. */
+void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, bool is_vcpu, int64_t now_ns);
 
 /* The living VMs by id: struct vg_proc_vm *. They are the scan's, until the next update. */
 const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);

@@ -92,10 +92,10 @@ report_window(struct run *run, struct vg_window *take_window)
     report->provenance = (struct vg_provenance){
         .confidence = confidence(run, take_window),
         .cost_ns = cpu_ns - run->cpu_ns,
-        .waits_split = true,
-        .aggressors_known = true,
     };
+    vg_provenance_set_all(&report->provenance, NAME, report->provenance.confidence);
     g_strlcpy(report->provenance.source, run->replay->source, sizeof(report->provenance.source));
+    g_strlcpy(report->provenance.series, run->replay->source, sizeof(report->provenance.series));
     report->window = *take_window;
     report->clock_offset_ns = run->clock_offset_ns;
     report->cpus = vg_window_reader_cpus(run->reader);

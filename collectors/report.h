@@ -12,6 +12,7 @@
 #include <glib.h>
 
 #include "model/inventory.h"
+#include "model/provenance.h"
 #include "model/window.h"
 
 enum vg_report_kind {

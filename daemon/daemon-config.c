@@ -73,8 +73,16 @@ static const struct vg_conf_key own_keys[] = {
     {"libvirt", "poll", VG_CONF_DURATION, AT(libvirt_poll_ns), "60s", 1, 86400, NULL,
      "How often everything is read anew, besides after each event" AT_START "."},
 
-    {"procfs", "use", VG_CONF_ENUM, AT(procfs), "auto", 0, 0, use_names,
-     "Whether /proc is polled, which a replay never does" AT_START "."},
+    {"live", "use", VG_CONF_ENUM, AT(live), "auto", 0, 0, use_names,
+     "Whether this host is measured, which a replay never does" AT_START "."},
+    {"live", "bpf", VG_CONF_BOOL, AT(live_bpf), "yes", 0, 0, NULL,
+     "Whether BPF programs may be used for it, the best source" AT_START "."},
+    {"live", "perf", VG_CONF_BOOL, AT(live_perf), "yes", 0, 0, NULL,
+     "Whether perf events may be used, the second best" AT_START "."},
+    {"live", "procfs", VG_CONF_BOOL, AT(live_procfs), "yes", 0, 0, NULL,
+     "Whether /proc may be polled, which always works" AT_START "."},
+    {"live", "budget", VG_CONF_DOUBLE, AT(live_budget), "1", 0, 100, NULL,
+     "Per cent of a core that measuring may take; 0: no limit" AT_START "."},
 
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},

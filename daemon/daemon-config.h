@@ -47,7 +47,11 @@ struct vg_daemon_config {
     char *libvirt_uri;
     int64_t libvirt_poll_ns;
 
-    int procfs; /* enum vg_config_use */
+    int live; /* enum vg_config_use */
+    bool live_bpf;
+    bool live_perf;
+    bool live_procfs;
+    double live_budget; /* per cent of a core */
 
     char *fault;
 };

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "collectors/collector.h"
 #include "collectors/fault.h"
+#include "collectors/live.h"
 #include "collectors/replay.h"
 #include "collectors/virt-event.h"
 #include "daemon/backend.h"
@@ -391,11 +392,29 @@ uses_libvirt(const struct daemon *daemon)
 
 /* The clock of a recording and that of this host have nothing in common. */
 static bool
-uses_procfs(const struct daemon *daemon)
+measures_live(const struct daemon *daemon)
 {
-    if (daemon->options->replay && daemon->config->procfs == VG_USE_YES)
-        vg_log_warn("/proc is not polled while a recording is replayed");
-    return !daemon->options->replay && daemon->config->procfs != VG_USE_NO;
+    if (daemon->options->replay && daemon->config->live == VG_USE_YES)
+        vg_log_warn("this host is not measured while a recording is replayed");
+    return !daemon->options->replay && daemon->config->live != VG_USE_NO;
+}
+
+static int
+start_live(struct daemon *daemon, GError **err)
+{
+    const struct vg_daemon_config *config = daemon->config;
+    const struct vg_live_options options = {
+        .proc = "/proc", .window_ns = config->window_ns, .budget = config->live_budget / 100};
+    vg_cpu_source *sources[VG_LIVE_SOURCES_MAX];
+    unsigned n = 0;
+
+    if (config->live_procfs)
+        sources[n++] = vg_source_proc_new(options.proc);
+    if (n == 0)
+        return vg_error(err, VG_E_INVALID,
+                        "[live] bpf, perf and procfs are all no, so there is nothing to measure "
+                        "with; use=no says that nothing is to be measured");
+    return add_measuring(daemon, vg_live_new(&options, sources, n), err);
 }
 
 static int
@@ -411,8 +430,7 @@ start_collectors(struct daemon *daemon, GError **err)
                 config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
-    if (uses_procfs(daemon) &&
-        add_measuring(daemon, vg_procfs_new("/proc", config->window_ns), err) < 0)
+    if (measures_live(daemon) && start_live(daemon, err) < 0)
         return -1;
     if (!daemon->replay || daemon->replay_waits_ns > 0)
         return 0;

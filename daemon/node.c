@@ -3,6 +3,7 @@
 
 #include "daemon/node.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -42,6 +43,7 @@ struct vg_node {
     char *note;              /* for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms NULL: none yet */
+    uint64_t missed;           /* windows that no collector could measure */
     int64_t stored_ns;         /* epoch, end of the newest window that the store got */
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
@@ -216,16 +218,12 @@ make_view(vg_node *node)
     view->windows = stats.windows;
     view->late = stats.late;
     view->duplicates = stats.duplicates;
+    view->missed = node->missed;
     view->inventory = show_inventory(node);
     view->snapshot = make_snapshot(node, view->inventory);
     vg_window_copy(&view->totals, &node->totals);
     if (node->newest.window.vms) {
-        const struct vg_provenance *provenance = &node->newest.provenance;
-        view->source = g_strdup(provenance->source);
-        view->confidence = provenance->confidence;
-        view->waits_split = provenance->waits_split;
-        view->aggressors_known = provenance->aggressors_known;
-        view->collector_cost_ns = provenance->cost_ns;
+        view->provenance = node->newest.provenance;
         view->clock_offset_ns = node->newest.clock_offset_ns;
         vg_window_copy(&view->newest, &node->newest.window);
     } else {
@@ -335,7 +333,7 @@ store_window(vg_node *node, const struct vg_gathered *gathered)
 
     if (end_ns > node->stored_ns && window.begin_ns + offset_ns < node->stored_ns)
         window.begin_ns = node->stored_ns - offset_ns;
-    vg_store_put_window(node->store, gathered->provenance.source, &window, offset_ns);
+    vg_store_put_window(node->store, gathered->provenance.series, &window, offset_ns);
     node->stored_ns = end_ns;
 }
 
@@ -435,6 +433,11 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     if (!node->replay)
         vg_window_keep_only(&node->totals, window);
     store_window(node, take_gathered);
+    if (take_gathered->provenance.missed > 0)
+        vg_log_warn("windows could not be measured count=%" PRIu64 " before_ns=%" PRId64,
+                    take_gathered->provenance.missed,
+                    window->begin_ns + take_gathered->clock_offset_ns);
+    node->missed += take_gathered->provenance.missed;
     node->newest = *take_gathered;
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;

@@ -17,6 +17,7 @@
 
 #include <glib.h>
 
+#include "model/provenance.h"
 #include "model/window.h"
 
 #define VG_GATHER_SOURCES_MAX 16

@@ -89,16 +89,6 @@ struct vg_window {
     GArray *gpus;  /* struct vg_gpu_sample, per physical GPU */
 };
 
-/* How a window was measured. */
-struct vg_provenance {
-    char source[64];       /* "procfs", "replay": what the store calls it */
-    double confidence;     /* 0..1: 1 is every switch seen, 0.5 is polled counters */
-    int64_t cost_ns;       /* CPU time that the collector itself spent in the window */
-    bool silent;           /* an enabled source never told anything in the window */
-    bool waits_split;      /* preempt and wake_wait are told apart */
-    bool aggressors_known; /* lost_to says who; false: it is all host:unknown */
-};
-
 /* A window with empty arrays; tasks only if asked for. */
 void vg_window_init(struct vg_window *window, bool with_tasks);
 

@@ -170,5 +170,5 @@ def test_live_from_start_to_stop(tmp_path, wrap):
         with BusyVm():
             ask_reload_plan(daemon, config, lambda: None)
         parts = parts_of(daemon.get("/v1/host"))
-        assert parts["collector:libvirt"] == "ok" and parts["collector:procfs"] == "ok", parts
+        assert parts["collector:libvirt"] == "ok" and parts["collector:live"] in ("ok", "degraded"), parts
         stop_with_stream(daemon, stream, {"window", "vm", "collector", "plan", "config"})

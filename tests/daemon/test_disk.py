@@ -129,7 +129,7 @@ def metric(daemon, name):
     return float(re.search(rf"^{name} (\S+)$", text, re.M)[1])
 
 
-def stored_windows(state, source="procfs"):
+def stored_windows(state, source="live"):
     """(begin, end) of each window in the files of windows."""
     rows = []
     for name in sorted(os.listdir(state)):

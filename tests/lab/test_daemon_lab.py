@@ -21,7 +21,7 @@ thread_limit=5s
 [libvirt]
 use=yes
 poll=1s
-[procfs]
+[live]
 use=yes
 """
 

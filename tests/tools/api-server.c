@@ -215,9 +215,10 @@ make_view(struct fake *fake)
     view->started_ns = BEGIN_NS;
     view->window_ns = VG_NS_PER_S;
     view->windows = view->seq;
-    view->source = g_strdup("procfs");
-    view->confidence = 0.75;
-    view->collector_cost_ns = 120000;
+    view->provenance = (struct vg_provenance){
+        .source = "procfs", .series = "live", .confidence = 0.75, .cost_ns = 120000};
+    vg_provenance_set_all(&view->provenance, "procfs", 0.75);
+    vg_provenance_lacks(&view->provenance, VG_MEASURE_LOST_TO, "\"nobody\" knows");
     view->clock_offset_ns = BEGIN_NS;
     view->snapshot = vg_snapshot_new(VG_SOURCE_LIVE);
     view->inventory = make_inventory();

@@ -20,6 +20,7 @@
 #include "base/queue.h"
 #include "collectors/collector.h"
 #include "collectors/fault.h"
+#include "collectors/live.h"
 #include "collectors/virt-event.h"
 
 #define REPORTS_MAX 4096
@@ -181,6 +182,16 @@ run(vg_collector *take_collector, double seconds)
     return 0;
 }
 
+/* One source, without others to fall back on. */
+static vg_collector *
+live(vg_cpu_source *(*make)(const char *proc), const char *proc, int64_t window_ns)
+{
+    const struct vg_live_options options = {.proc = proc, .window_ns = window_ns};
+    vg_cpu_source *source = make(proc);
+
+    return vg_live_new(&options, &source, 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -204,7 +215,7 @@ main(int argc, char **argv)
     int left = argc - optind;
     gethostname(host, sizeof(host) - 1);
     if (left >= 1 && strcmp(argv[optind], "procfs") == 0)
-        collector = vg_procfs_new(left > 1 ? argv[optind + 1] : "/proc", interval_ns);
+        collector = live(vg_source_proc_new, left > 1 ? argv[optind + 1] : "/proc", interval_ns);
     else if (left >= 2 && strcmp(argv[optind], "libvirt") == 0)
         collector = vg_libvirt_new(argv[optind + 1], host, left > 2 ? argv[optind + 2] : "/proc",
                                    interval_ns);

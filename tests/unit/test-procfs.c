@@ -25,6 +25,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "collectors/live.h"
 #include "collectors/proc-text.h"
 #include "collectors/vcpu-meter.h"
 #include "tests/unit/collector-run.h"
@@ -116,6 +117,15 @@ test_meter_guest(void **state)
 
 /* ---- a fake /proc ---- */
 
+static vg_collector *
+procfs_new(const char *proc, int64_t window_ns)
+{
+    const struct vg_live_options options = {.proc = proc, .window_ns = window_ns};
+    vg_cpu_source *source = vg_source_proc_new(proc);
+
+    return vg_live_new(&options, &source, 1);
+}
+
 static void
 check_window(const struct vg_report *report)
 {
@@ -125,7 +135,8 @@ check_window(const struct vg_report *report)
     assert_int_equal(window->begin_ns % WINDOW_NS, 0);
     assert_int_equal(window->end_ns % WINDOW_NS, 0);
     assert_string_equal(report->provenance.source, "procfs");
-    assert_false(report->provenance.waits_split);
+    assert_false(vg_provenance_knows(&report->provenance, VG_MEASURE_WAIT_KINDS));
+    assert_string_equal(report->provenance.series, "live");
     for (unsigned i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
         struct vg_cpu_figures sum = {0};
@@ -210,7 +221,7 @@ test_windows(void **state)
     uint64_t preemptions = 0, blocks = 0;
 
     make_vm(proc, 10, 2, vcpu);
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, WINDOW_NS));
     g_autoptr(vg_report) first = until_vcpus(run, "vm", 1);
     last_end_ns = first->window.end_ns;
     assert_false(sample_of(first, "vm")->guest_known);
@@ -266,7 +277,7 @@ test_come_and_go(void **state)
                                 .run_ns = 5000 * MS,
                                 .timeslices = 1};
 
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, WINDOW_NS));
     g_autoptr(vg_report) none = next_window(run);
     assert_int_equal(none->window.vms->len, 0);
     make_vm(proc, 10, 2, vcpu);
@@ -299,7 +310,7 @@ test_tid_reuse(void **state)
     struct fake_task vcpu = {.start = 9, .run_ns = 100 * MS, .timeslices = 1};
 
     make_vm(proc, 10, 2, vcpu);
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, WINDOW_NS));
     vg_report_free(until_vcpus(run, "vm", 1));
     vcpu.start = 10;
     vcpu.run_ns = 60000 * MS;
@@ -320,7 +331,7 @@ test_without_schedstat(void **state)
     int64_t run_ns = 0;
 
     make_vm(proc, 10, 2, vcpu);
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, WINDOW_NS));
     g_autoptr(vg_report) degraded = collector_run_state(run, VG_COLLECTOR_DEGRADED);
     assert_non_null(strstr(degraded->text, "schedstat"));
     vg_report_free(until_vcpus(run, "vm", 1));
@@ -340,18 +351,18 @@ test_status(void **state)
     const char *proc = *state;
     g_autofree char *moved = g_strdup_printf("%s-moved", proc);
 
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, WINDOW_NS));
     g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
-    assert_string_equal(ok->text, "0 VMs");
+    assert_string_equal(ok->text, "0 VMs, by procfs");
     make_vm(proc, 10, 2, (struct fake_task){.start = 9});
     g_autoptr(vg_report) one = collector_run_state(run, VG_COLLECTOR_OK);
-    assert_string_equal(one->text, "1 VM");
+    assert_string_equal(one->text, "1 VM, by procfs");
     assert_int_equal(rename(proc, moved), 0);
     g_autoptr(vg_report) failed = collector_run_state(run, VG_COLLECTOR_FAILED);
     assert_non_null(strstr(failed->text, proc));
     assert_int_equal(rename(moved, proc), 0);
     g_autoptr(vg_report) again = collector_run_state(run, VG_COLLECTOR_OK);
-    assert_string_equal(again->text, "1 VM");
+    assert_string_equal(again->text, "1 VM, by procfs");
     /* Only changes are told. */
     for (int i = 0; i < 6; i++) {
         g_autoptr(vg_report) report = collector_run_next(run, 10 * VG_NS_PER_S);
@@ -380,7 +391,7 @@ test_many_threads(void **state)
     few = old;
     few.rlim_cur = 64;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    struct collector_run *run = collector_run_start(vg_procfs_new(proc, 10 * WINDOW_NS));
+    struct collector_run *run = collector_run_start(procfs_new(proc, 10 * WINDOW_NS));
     g_autoptr(vg_report) report = until_vcpus(run, "vm", 1000);
     const struct vg_vm_sample *vm = sample_of(report, "vm");
     for (int i = 0; i < 1000; i++)
@@ -531,7 +542,7 @@ test_real_proc(void **state)
     pid_t rival = start_busy(cpu, NULL);
     while (atomic_load(&diary->used) == 0)
         usleep(1000);
-    struct collector_run *run = collector_run_start(vg_procfs_new("/proc", 200 * VG_NS_PER_MS));
+    struct collector_run *run = collector_run_start(procfs_new("/proc", 200 * VG_NS_PER_MS));
     sum_real_windows(run, pid, diary, &sum, &begin_ns, &end_ns);
     collector_run_stop(run);
     unsigned from = page_before(diary, begin_ns), to = page_before(diary, end_ns);

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Polls what /proc says of vCPU threads, once a window. It needs no privilege and no tracer, and
- * so knows less: how long a vCPU waited, not why nor for whom. Figures of a thread are from one
- * reading of it to the next, which is the window but for the few milliseconds that reading all of
- * them takes.
+ * Polls what /proc says of vCPU threads, once a window, the last rung of the ladder. It needs no
+ * privilege and no tracer, and so knows less: how long a vCPU waited, not why nor for whom. Figures
+ * of a thread are from one reading of it to the next, which is the window but for the few
+ * milliseconds that reading all of them takes.
  */
 #include "config.h"
 
+#include <errno.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/collector.h"
+#include "collectors/cpu-source.h"
 #include "collectors/proc-scan.h"
 #include "collectors/vcpu-files.h"
 #include "collectors/vcpu-meter.h"
 
+#define NAME "procfs"
+
 /* Threads read between two beats of the heart: 20 us each. */
 #define READS_PER_BEAT 256
+/* Counters that are read now and then. */
+#define CONFIDENCE 0.5
 /* Where there is no limit of open files, ours. */
 #define FDS_MAX 65536
 
@@ -36,20 +41,16 @@ struct vm {
     uint64_t generation;
 };
 
-struct procfs {
-    struct vg_collector base; /* first */
+struct source {
+    struct vg_cpu_source base; /* first */
     char *proc;
-    int64_t window_ns;
     int64_t tick_ns;
     int fds_left;
-    vg_proc_scan *scan;
     GHashTable *vcpus; /* tid -> struct vcpu */
     GHashTable *vms;   /* id -> struct vm */
     uint64_t generation;
-    int64_t cost_ns; /* CPU time of the thread at the end of the last window */
-    unsigned read;   /* threads in this round, and how many of them told only ticks */
+    unsigned read; /* threads in this round, and how many of them told only ticks */
     unsigned by_ticks;
-    struct vg_told_state told;
 };
 
 static void
@@ -61,17 +62,10 @@ vm_free(void *data)
     g_free(vm);
 }
 
-static void
-tell_state(struct procfs *p, const struct vg_report_sink *sink, enum vg_collector_state state,
-           const char *text)
-{
-    vg_report_tell_state(&p->told, sink, p->base.ops->name, state, text);
-}
-
 /* ---- one round of reading ---- */
 
 static struct vm *
-find_vm(struct procfs *p, uint32_t id)
+find_vm(struct source *p, uint32_t id)
 {
     void *key = GUINT_TO_POINTER(id);
     struct vm *vm = g_hash_table_lookup(p->vms, key);
@@ -97,14 +91,14 @@ add_cpu(struct vm *vm, int32_t cpu)
 }
 
 static void
-start_vcpu(struct procfs *p, struct vcpu *vcpu, const struct vg_proc_vm *vm, int32_t tid)
+start_vcpu(struct source *p, struct vcpu *vcpu, const struct vg_proc_vm *vm, int32_t tid)
 {
     *vcpu = (struct vcpu){.vm_id = vm->id};
     vg_vcpu_files_open(&vcpu->files, p->proc, vm->pid, tid, &p->fds_left);
 }
 
 static struct vcpu *
-find_vcpu(struct procfs *p, const struct vg_proc_vm *vm, int32_t tid)
+find_vcpu(struct source *p, const struct vg_proc_vm *vm, int32_t tid)
 {
     void *key = GINT_TO_POINTER(tid);
     struct vcpu *vcpu = g_hash_table_lookup(p->vcpus, key);
@@ -122,7 +116,7 @@ find_vcpu(struct procfs *p, const struct vg_proc_vm *vm, int32_t tid)
 
 /* false: nothing to tell of this thread yet, or no more. */
 static bool
-read_vcpu(struct procfs *p, const struct vg_proc_vm *vm, struct vm *known, int32_t tid,
+read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32_t tid,
           struct vg_cpu_figures *ret)
 {
     struct vcpu *vcpu = find_vcpu(p, vm, tid);
@@ -147,7 +141,15 @@ read_vcpu(struct procfs *p, const struct vg_proc_vm *vm, struct vm *known, int32
 }
 
 static void
-read_vm(struct procfs *p, const struct vg_proc_vm *vm, struct vg_window *window, vg_thread *self)
+beat_now_and_then(const struct source *p, vg_thread *self)
+{
+    if (p->read % READS_PER_BEAT == 0)
+        vg_thread_beat(self);
+}
+
+/* Does the guest time of this VM move? */
+static bool
+read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window, vg_thread *self)
 {
     struct vm *known = find_vm(p, vm->id);
     struct vg_vm_sample sample;
@@ -160,8 +162,7 @@ read_vm(struct procfs *p, const struct vg_proc_vm *vm, struct vg_window *window,
             vg_cpu_figures_add(&sample.cpu, &of_vcpu.cpu);
             g_array_append_val(sample.vcpus, of_vcpu);
         }
-        if (p->read % READS_PER_BEAT == 0)
-            vg_thread_beat(self);
+        beat_now_and_then(p, self);
     }
     sample.id = vm->id;
     sample.pid = vm->pid;
@@ -179,10 +180,11 @@ read_vm(struct procfs *p, const struct vg_proc_vm *vm, struct vg_window *window,
     g_array_append_val(window->vms, sample);
     if (!known_something)
         g_array_set_size(window->vms, window->vms->len - 1);
+    return known->guest_moved;
 }
 
 static void
-forget_gone(struct procfs *p)
+forget_gone(struct source *p)
 {
     GHashTableIter iter;
     void *value;
@@ -202,123 +204,123 @@ forget_gone(struct procfs *p)
     }
 }
 
+/* ---- the source ---- */
+
 static int
-read_all(struct procfs *p, struct vg_window *window, vg_thread *self, GError **err)
+open_source(vg_cpu_source *source, GError **err)
 {
-    if (vg_proc_scan_update(p->scan, vg_clock_monotonic_ns(), err) < 0)
-        return -1;
-    const GPtrArray *vms = vg_proc_scan_vms(p->scan);
+    struct source *p = (struct source *)source;
+
+    if (access(p->proc, R_OK | X_OK) != 0)
+        return vg_error_errno(err, errno, "cannot read '%s'", p->proc);
+    return 0;
+}
+
+static void
+close_source(vg_cpu_source *source)
+{
+    struct source *p = (struct source *)source;
+
+    p->generation++;
+    forget_gone(p);
+}
+
+/* What is known of a VM is known from the first reading on: there is nothing else to begin. */
+static int
+watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+{
+    struct source *p = (struct source *)source;
+    struct vg_cpu_figures figures;
+
+    (void)err;
+    for (unsigned i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *vm = vms->pdata[i];
+        struct vm *known = find_vm(p, vm->id);
+        for (unsigned k = 0; k < vm->vcpus->len; k++) {
+            int32_t tid = g_array_index(vm->vcpus, struct vg_proc_vcpu, k).tid;
+            if (!g_hash_table_contains(p->vcpus, GINT_TO_POINTER(tid)))
+                read_vcpu(p, vm, known, tid, &figures);
+            beat_now_and_then(p, self);
+        }
+    }
+    return 0;
+}
+
+static void
+describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
+{
+    static const char not_told[] = "/proc counts how long a thread waited, not why or for whom";
+    static const char no_schedstat[] =
+        "no schedstat in /proc (a kernel with CONFIG_SCHED_INFO has it)";
+    bool by_ticks = p->read > 0 && p->by_ticks == p->read;
+
+    ret->confidence = CONFIDENCE;
+    vg_provenance_set_all(ret, NAME, CONFIDENCE);
+    if (by_ticks) {
+        ret->measures[VG_MEASURE_RUN].reason = no_schedstat;
+        vg_provenance_lacks(ret, VG_MEASURE_WAIT, no_schedstat);
+    }
+    vg_provenance_lacks(ret, VG_MEASURE_WAIT_KINDS, not_told);
+    vg_provenance_lacks(ret, VG_MEASURE_LOST_TO, not_told);
+    vg_provenance_lacks(ret, VG_MEASURE_EXITS, "/proc does not count entries and exits");
+    if (!guest_moved)
+        vg_provenance_lacks(ret, VG_MEASURE_GUEST, "the guest time in /proc stands still");
+}
+
+static int
+read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
+            struct vg_provenance *provenance, GError **err)
+{
+    struct source *p = (struct source *)source;
+    bool guest_moved = false;
+
+    (void)err;
     p->generation++;
     p->read = 0;
     p->by_ticks = 0;
     for (unsigned i = 0; i < vms->len; i++)
-        read_vm(p, vms->pdata[i], window, self);
+        guest_moved |= read_vm(p, vms->pdata[i], window, self);
     forget_gone(p);
     vg_window_sort_vms(window);
+    describe(p, guest_moved, provenance);
     return 0;
 }
 
-/* ---- windows ---- */
-
 static void
-report_health(struct procfs *p, const struct vg_report_sink *sink)
+free_source(vg_cpu_source *source)
 {
-    unsigned vms = vg_proc_scan_vms(p->scan)->len;
-    g_autofree char *text = g_strdup_printf("%u VM%s", vms, vms == 1 ? "" : "s");
+    struct source *p = (struct source *)source;
 
-    if (p->read == 0 || p->by_ticks < p->read) {
-        tell_state(p, sink, VG_COLLECTOR_OK, text);
-        return;
-    }
-    g_autofree char *less = g_strdup_printf(
-        "%s; no schedstat in '%s': waits for a CPU are not seen, and run time comes in steps of "
-        "%d ms (a kernel with CONFIG_SCHED_INFO has it)",
-        text, p->proc, (int)(p->tick_ns / VG_NS_PER_MS));
-    tell_state(p, sink, VG_COLLECTOR_DEGRADED, less);
-}
-
-/* Reads everything; from the second time on, that makes a window, whose times are those of the
- * grid. false: it could not be read. */
-static bool
-close_window(struct procfs *p, vg_thread *self, const struct vg_report_sink *sink, int64_t begin_ns,
-             int64_t end_ns)
-{
-    g_autoptr(GError) err = NULL;
-    g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, p->base.ops->name);
-
-    vg_window_init(&report->window, false);
-    if (read_all(p, &report->window, self, &err) < 0) {
-        tell_state(p, sink, VG_COLLECTOR_FAILED, err->message);
-        return false;
-    }
-    report_health(p, sink);
-    int64_t cost_ns = vg_clock_thread_cpu_ns();
-    report->window.begin_ns = begin_ns;
-    report->window.end_ns = end_ns;
-    report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    report->provenance = (struct vg_provenance){
-        .source = "procfs", .confidence = 0.5, .cost_ns = cost_ns - p->cost_ns};
-    p->cost_ns = cost_ns;
-    if (begin_ns > 0)
-        sink->put(sink->data, g_steal_pointer(&report));
-    return true;
-}
-
-static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
-{
-    struct procfs *p = (struct procfs *)collector;
-    int64_t begin_ns = 0; /* 0: nothing has been read yet */
-    int64_t end_ns = vg_clock_monotonic_ns() / p->window_ns * p->window_ns + p->window_ns;
-
-    tell_state(p, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
-    while (vg_thread_sleep_until(self, end_ns)) {
-        /* Who slept too long makes one long window of it. */
-        int64_t late_ns = vg_clock_monotonic_ns() - end_ns;
-        end_ns += late_ns / p->window_ns * p->window_ns;
-        if (close_window(p, self, sink, begin_ns, end_ns))
-            begin_ns = end_ns;
-        end_ns += p->window_ns;
-    }
-}
-
-static void
-free_procfs(vg_collector *collector)
-{
-    struct procfs *p = (struct procfs *)collector;
-
-    p->generation++;
-    forget_gone(p);
+    close_source(source);
     g_hash_table_unref(p->vcpus);
     g_hash_table_unref(p->vms);
-    vg_proc_scan_free(p->scan);
-    g_free(p->told.text);
     g_free(p->proc);
     g_free(p);
 }
 
-static const struct vg_collector_ops procfs_ops = {
-    .name = "procfs",
-    .measures_windows = true,
-    .run = run,
-    .free = free_procfs,
+static const struct vg_cpu_source_ops proc_ops = {
+    .name = NAME,
+    .levels = 1,
+    .open = open_source,
+    .close = close_source,
+    .watch = watch,
+    .read = read_source,
+    .free = free_source,
 };
 
-vg_collector *
-vg_procfs_new(const char *proc, int64_t window_ns)
+vg_cpu_source *
+vg_source_proc_new(const char *proc)
 {
-    struct procfs *p = g_new0(struct procfs, 1);
+    struct source *p = g_new0(struct source, 1);
     struct rlimit files;
 
-    p->base.ops = &procfs_ops;
+    p->base.ops = &proc_ops;
     p->proc = g_strdup(proc);
-    p->window_ns = window_ns;
     p->tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
     /* Half of what the process may have: the other half is for everybody else. */
     p->fds_left = FDS_MAX;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < FDS_MAX)
         p->fds_left = (int)(files.rlim_cur / 2);
-    p->scan = vg_proc_scan_new(proc);
     p->vcpus = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     p->vms = g_hash_table_new_full(NULL, NULL, NULL, vm_free);
     return &p->base;

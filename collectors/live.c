@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/proc-scan.h"
+
+/* A source that failed is tried again after this, then after twice as long, up to the maximum. */
+#define RETRY_NS  (30 * VG_NS_PER_S)
+#define RETRY_MAX 32
+/* Between two beats of the heart. */
+#define BEAT_NS VG_NS_PER_S
+/* Hints are acted upon this often at most: QEMU names its threads one by one. */
+#define HINTS_NS (20 * VG_NS_PER_MS)
+/* So many windows above the budget in a row, and less is measured. */
+#define DEAR_WINDOWS 3
+/* So long below a part of the budget, and more is measured; twice as long each time that this
+ * turned out to be too much soon. */
+#define PATIENCE_NS  (60 * VG_NS_PER_S)
+#define PATIENCE_MAX 16
+#define CHEAP_PART   0.5
+
+struct rung {
+    vg_cpu_source *source;
+    int64_t retry_ns; /* not before */
+    int64_t backoff_ns;
+    char *problem; /* why it is not used; NULL: it was not tried, or it works */
+};
+
+struct live {
+    struct vg_collector base; /* first */
+    int64_t window_ns;
+    double budget;
+    int64_t retry_ns;
+    int64_t patience_ns;
+    vg_proc_scan *scan;
+    struct rung rungs[VG_LIVE_SOURCES_MAX];
+    unsigned n_rungs;
+    unsigned at; /* the rung that it stands on; n_rungs: none */
+    int wake_fd;
+    GArray *hints; /* struct vg_cpu_hint */
+    int64_t hints_ns;
+    int64_t cpu_ns; /* of the thread, at the end of the last window */
+    uint64_t missed;
+    /* Effort left out: that much of the source's levels; beyond them, the last source and as much
+     * of its own. */
+    unsigned thrift;
+    unsigned dear_windows;
+    int64_t cheap_since_ns; /* 0: it is not */
+    int64_t cheap_wait_ns;
+    int64_t raised_ns; /* when more was measured last */
+    double last_cost;  /* CPU seconds per second in the last window */
+    struct vg_told_state told;
+};
+
+static vg_cpu_source *
+source_at(const struct live *live, unsigned rung)
+{
+    return live->rungs[rung].source;
+}
+
+static const char *
+name_at(const struct live *live, unsigned rung)
+{
+    return source_at(live, rung)->ops->name;
+}
+
+/* ---- the ladder ---- */
+
+/* Levels of effort that sources above the last one have. */
+static unsigned
+levels_above(const struct live *live)
+{
+    unsigned most = 0;
+
+    for (unsigned i = 0; i + 1 < live->n_rungs; i++)
+        most = MAX(most, source_at(live, i)->ops->levels);
+    return most;
+}
+
+/* The level at which a source is used now; false: not at all, it is too dear. */
+static bool
+level_of(const struct live *live, unsigned rung, unsigned *ret)
+{
+    unsigned levels = source_at(live, rung)->ops->levels;
+    unsigned above = rung + 1 == live->n_rungs ? levels_above(live) : 0;
+
+    if (rung + 1 < live->n_rungs && live->thrift >= levels)
+        return false;
+    *ret = live->thrift > above ? MIN(live->thrift - above, levels - 1) : 0;
+    return true;
+}
+
+static int
+apply_level(const struct live *live, unsigned rung, GError **err)
+{
+    const struct vg_cpu_source_ops *ops = source_at(live, rung)->ops;
+    unsigned level;
+
+    return !ops->set_level || !level_of(live, rung, &level)
+               ? 0
+               : ops->set_level(source_at(live, rung), level, err);
+}
+
+/* Lets go of a source that does not work. */
+static void
+fall(struct live *live, unsigned rung, const GError *why)
+{
+    struct rung *r = &live->rungs[rung];
+
+    r->source->ops->close(r->source);
+    r->backoff_ns = CLAMP(r->backoff_ns * 2, live->retry_ns, live->retry_ns * RETRY_MAX);
+    r->retry_ns = vg_clock_monotonic_ns() + r->backoff_ns;
+    g_free(r->problem);
+    r->problem = g_strdup(why->message);
+    if (live->at == rung)
+        live->at = live->n_rungs;
+}
+
+/* Opens a source and takes the counts from which the next window goes on. */
+static bool
+stand_on(struct live *live, unsigned rung, vg_thread *self)
+{
+    vg_cpu_source *source = source_at(live, rung);
+    g_autoptr(GError) err = NULL;
+
+    vg_thread_beat(self);
+    if (source->ops->open(source, &err) < 0 || apply_level(live, rung, &err) < 0 ||
+        source->ops->watch(source, vg_proc_scan_vms(live->scan), self, &err) < 0) {
+        fall(live, rung, err);
+        return false;
+    }
+    if (live->at < live->n_rungs)
+        source_at(live, live->at)->ops->close(source_at(live, live->at));
+    g_clear_pointer(&live->rungs[rung].problem, g_free);
+    live->at = rung;
+    return true;
+}
+
+/* Goes to the best source that works and is not too dear; stays where that is it. */
+static void
+climb(struct live *live, vg_thread *self)
+{
+    unsigned level;
+
+    for (unsigned i = 0; i < live->at; i++) {
+        if (level_of(live, i, &level) && vg_clock_monotonic_ns() >= live->rungs[i].retry_ns &&
+            stand_on(live, i, self))
+            return;
+    }
+}
+
+/* ---- the budget ---- */
+
+static void
+set_thrift(struct live *live, unsigned thrift, vg_thread *self)
+{
+    g_autoptr(GError) err = NULL;
+    unsigned level;
+    unsigned last = live->n_rungs - 1;
+
+    live->thrift = thrift;
+    if (level_of(live, live->at, &level)) {
+        if (apply_level(live, live->at, &err) < 0)
+            fall(live, live->at, err);
+    } else {
+        stand_on(live, last, self);
+    }
+}
+
+/* After a window that cost so much. */
+static void
+keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self)
+{
+    int64_t now_ns = vg_clock_monotonic_ns();
+    unsigned most = levels_above(live) + source_at(live, live->n_rungs - 1)->ops->levels - 1;
+
+    live->last_cost = (double)cost_ns / (double)MAX(span_ns, 1);
+    if (live->budget <= 0)
+        return;
+    live->dear_windows = live->last_cost > live->budget ? live->dear_windows + 1 : 0;
+    if (live->last_cost > live->budget * CHEAP_PART)
+        live->cheap_since_ns = 0;
+    else if (live->cheap_since_ns == 0)
+        live->cheap_since_ns = now_ns;
+    if (live->dear_windows >= DEAR_WINDOWS && live->thrift < most) {
+        if (live->raised_ns > 0 && now_ns - live->raised_ns < live->patience_ns)
+            live->cheap_wait_ns = MIN(live->cheap_wait_ns * 2, live->patience_ns * PATIENCE_MAX);
+        else
+            live->cheap_wait_ns = live->patience_ns;
+        live->dear_windows = 0;
+        set_thrift(live, live->thrift + 1, self);
+    } else if (live->thrift > 0 && live->cheap_since_ns > 0 &&
+               now_ns - live->cheap_since_ns >= live->cheap_wait_ns) {
+        live->cheap_since_ns = 0;
+        live->raised_ns = now_ns;
+        set_thrift(live, live->thrift - 1, self);
+    }
+}
+
+/* ---- windows ---- */
+
+/* Why better sources are not used, or NULL. The caller frees it. */
+static char *
+shortcomings(const struct live *live)
+{
+    GString *text = g_string_new(NULL);
+    unsigned level;
+
+    for (unsigned i = 0; i < live->at && i < live->n_rungs; i++) {
+        if (live->rungs[i].problem)
+            g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
+                                   live->rungs[i].problem);
+        else if (!level_of(live, i, &level))
+            g_string_append_printf(text, "; not by %s: that costs more than the budget of %g %%",
+                                   name_at(live, i), live->budget * 100);
+    }
+    if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0)
+        g_string_append_printf(text, "; with less effort, to stay within the budget of %g %%",
+                               live->budget * 100);
+    return g_string_free(text, text->len == 0);
+}
+
+static void
+tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
+           const char *text)
+{
+    vg_report_tell_state(&live->told, sink, live->base.ops->name, state, text);
+}
+
+static void
+tell_health(struct live *live, const struct vg_report_sink *sink,
+            const struct vg_provenance *provenance)
+{
+    unsigned vms = vg_proc_scan_vms(live->scan)->len;
+    const char *no_waits = provenance->measures[VG_MEASURE_WAIT].reason;
+    g_autofree char *less = shortcomings(live);
+    g_autofree char *text = NULL;
+
+    /* Without the number of VMs where it is a warning each time that it changes. */
+    if (no_waits || less)
+        text = g_strdup_printf("by %s%s%s%s", name_at(live, live->at), no_waits ? "; " : "",
+                               no_waits ? no_waits : "", less ? less : "");
+    else
+        text = g_strdup_printf("%u VM%s, by %s", vms, vms == 1 ? "" : "s", name_at(live, live->at));
+    tell_state(live, sink, no_waits || less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+}
+
+/* Nothing works, not even the last source. */
+static void
+tell_failure(struct live *live, const struct vg_report_sink *sink)
+{
+    g_autofree char *less = shortcomings(live);
+
+    tell_state(live, sink, VG_COLLECTOR_FAILED, less ? less + strlen("; ") : "there is no source");
+}
+
+/* Fills the window with what happened since the last one. false: its source does not work any more,
+ * or there was none. */
+static bool
+fill_window(struct live *live, vg_thread *self, struct vg_report *report)
+{
+    g_autoptr(GError) err = NULL;
+
+    if (live->at == live->n_rungs)
+        return false;
+    vg_cpu_source *source = source_at(live, live->at);
+    g_strlcpy(report->provenance.source, source->ops->name, sizeof(report->provenance.source));
+    g_strlcpy(report->provenance.series, live->base.ops->name, sizeof(report->provenance.series));
+    if (source->ops->read(source, vg_proc_scan_vms(live->scan), self, &report->window,
+                          &report->provenance, &err) == 0)
+        return true;
+    fall(live, live->at, err);
+    return false;
+}
+
+/* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
+ * one. */
+static int64_t
+close_window(struct live *live, vg_thread *self, const struct vg_report_sink *sink,
+             int64_t begin_ns, int64_t end_ns)
+{
+    g_autoptr(GError) err = NULL;
+    g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, live->base.ops->name);
+
+    vg_window_init(&report->window, false);
+    if (vg_proc_scan_update(live->scan, vg_clock_monotonic_ns(), &err) < 0) {
+        tell_state(live, sink, VG_COLLECTOR_FAILED, err->message);
+        live->missed++;
+        return 0;
+    }
+    bool filled = fill_window(live, self, report) && begin_ns > 0;
+    int64_t cpu_ns = vg_clock_thread_cpu_ns();
+    report->provenance.cost_ns += cpu_ns - live->cpu_ns;
+    report->provenance.level = live->thrift;
+    report->provenance.missed = live->missed;
+    report->window.begin_ns = begin_ns;
+    report->window.end_ns = end_ns;
+    report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    if (filled) {
+        keep_budget(live, report->provenance.cost_ns, end_ns - begin_ns, self);
+        live->missed = 0;
+    } else if (begin_ns > 0) {
+        live->missed++;
+    }
+    climb(live, self);
+    live->cpu_ns = vg_clock_thread_cpu_ns();
+    if (live->at == live->n_rungs)
+        tell_failure(live, sink);
+    else if (filled)
+        tell_health(live, sink, &report->provenance);
+    if (filled)
+        sink->put(sink->data, g_steal_pointer(&report));
+    return live->at < live->n_rungs ? end_ns : 0;
+}
+
+/* ---- the thread ---- */
+
+static int
+hints_fd(const struct live *live)
+{
+    const vg_cpu_source *source = live->at < live->n_rungs ? source_at(live, live->at) : NULL;
+
+    return source && source->ops->fd ? source->ops->fd(source) : -1;
+}
+
+/* Begins to measure VMs that were heard of, without waiting for the end of the window. */
+static void
+take_hints(struct live *live, vg_thread *self)
+{
+    vg_cpu_source *source = source_at(live, live->at);
+    int64_t now_ns = vg_clock_monotonic_ns();
+
+    g_array_set_size(live->hints, 0);
+    source->ops->hints(source, live->hints);
+    for (unsigned i = 0; i < live->hints->len; i++) {
+        const struct vg_cpu_hint *hint = &g_array_index(live->hints, struct vg_cpu_hint, i);
+        vg_proc_scan_look(live->scan, hint->pid, hint->tid, hint->entered, now_ns);
+    }
+    live->hints_ns = now_ns;
+    /* One that fails fails again when the window is read, which is where it is told. */
+    if (live->hints->len > 0)
+        (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
+}
+
+/* Waits until the window ends. false: the thread is to stop. */
+static bool
+wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
+{
+    int64_t now_ns;
+
+    while (!vg_thread_stopping(self) && (now_ns = vg_clock_monotonic_ns()) < end_ns) {
+        int64_t until_ns = MIN(end_ns, now_ns + BEAT_NS);
+        bool listen = now_ns >= live->hints_ns + HINTS_NS;
+        struct pollfd fds[2] = {{.fd = live->wake_fd, .events = POLLIN},
+                                {.fd = listen ? hints_fd(live) : -1, .events = POLLIN}};
+        if (!listen)
+            until_ns = MIN(until_ns, live->hints_ns + HINTS_NS);
+        struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
+                                   .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
+        vg_thread_beat(self);
+        if (ppoll(fds, 2, &timeout, NULL) > 0 && fds[1].revents)
+            take_hints(live, self);
+    }
+    return !vg_thread_stopping(self);
+}
+
+static void
+run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+{
+    struct live *live = (struct live *)collector;
+    int64_t begin_ns = 0; /* 0: nothing has been measured yet */
+    int64_t end_ns = vg_clock_monotonic_ns() / live->window_ns * live->window_ns + live->window_ns;
+
+    tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
+    while (wait_for_end(live, self, end_ns)) {
+        /* Who slept too long makes one long window of it. */
+        int64_t late_ns = vg_clock_monotonic_ns() - end_ns;
+        end_ns += late_ns / live->window_ns * live->window_ns;
+        begin_ns = close_window(live, self, sink, begin_ns, end_ns);
+        end_ns += live->window_ns;
+    }
+    if (live->at < live->n_rungs)
+        source_at(live, live->at)->ops->close(source_at(live, live->at));
+    live->at = live->n_rungs;
+}
+
+static void
+wake(vg_collector *collector)
+{
+    struct live *live = (struct live *)collector;
+    uint64_t one = 1;
+
+    while (write(live->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+static void
+free_live(vg_collector *collector)
+{
+    struct live *live = (struct live *)collector;
+
+    for (unsigned i = 0; i < live->n_rungs; i++) {
+        vg_cpu_source_free(source_at(live, i));
+        g_free(live->rungs[i].problem);
+    }
+    vg_proc_scan_free(live->scan);
+    g_array_unref(live->hints);
+    g_free(live->told.text);
+    if (live->wake_fd >= 0)
+        close(live->wake_fd);
+    g_free(live);
+}
+
+static const struct vg_collector_ops live_ops = {
+    .name = "live",
+    .measures_windows = true,
+    .run = run,
+    .wake = wake,
+    .free = free_live,
+};
+
+vg_collector *
+vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_sources,
+            unsigned n_sources)
+{
+    struct live *live = g_new0(struct live, 1);
+
+    if (n_sources == 0 || n_sources > VG_LIVE_SOURCES_MAX)
+        vg_bug("a ladder of %u sources", n_sources);
+    live->base.ops = &live_ops;
+    live->window_ns = options->window_ns;
+    live->budget = options->budget;
+    live->retry_ns = options->retry_ns > 0 ? options->retry_ns : RETRY_NS;
+    live->patience_ns = options->patience_ns > 0 ? options->patience_ns : PATIENCE_NS;
+    live->cheap_wait_ns = live->patience_ns;
+    live->scan = vg_proc_scan_new(options->proc);
+    for (unsigned i = 0; i < n_sources; i++)
+        live->rungs[i].source = take_sources[i];
+    live->n_rungs = n_sources;
+    live->at = n_sources;
+    live->hints = g_array_new(FALSE, FALSE, sizeof(struct vg_cpu_hint));
+    live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return &live->base;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measures the VMs of this host, every window, with the best source that works: a ladder, whose
+ * first rung is the best. A source that fails is left for the next one at once, and tried again
+ * after a while that grows each time. The same goes for one that costs more than it may: after some
+ * windows above the budget it measures less, or a cheaper one is taken, and after a minute below
+ * half of it, more again.
+ *
+ * Windows end at multiples of window_ns of CLOCK_MONOTONIC. A window in which sources were changed
+ * downwards cannot be told, because nothing was measured at its begin; it is missing, and the next
+ * one says so.
+ */
+#ifndef VG_COLLECTORS_LIVE_H
+#define VG_COLLECTORS_LIVE_H
+
+#include "collectors/collector.h"
+#include "collectors/cpu-source.h"
+
+#define VG_LIVE_SOURCES_MAX 4
+
+struct vg_live_options {
+    const char *proc; /* "/proc" but in tests */
+    int64_t window_ns;
+    double budget;    /* CPU seconds per second that measuring may take; 0: as much as it wants */
+    int64_t retry_ns; /* until a source that failed is tried again, for the first time; 0: 30 s */
+    int64_t patience_ns; /* below half of the budget, until more is measured; 0: 60 s */
+};
+
+/* Takes the sources, best first. */
+vg_collector *vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_sources,
+                          unsigned n_sources);
+
+#endif

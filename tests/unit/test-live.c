@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ladder of sources: which one is used, when it is left, and when it is taken again. Sources
+ * are made up here and do what the test tells them.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collector-run.h"
+#include "collectors/live.h"
+
+#define WINDOW_NS (50 * VG_NS_PER_MS)
+
+struct fake {
+    struct vg_cpu_source base; /* first */
+    struct vg_cpu_source_ops ops;
+    atomic_bool broken;
+    atomic_int cost_percent; /* of a core, at level 0; half of it at level 1 */
+    atomic_uint level;
+    atomic_int opened; /* minus closed */
+};
+
+static int
+fake_open(vg_cpu_source *source, GError **err)
+{
+    struct fake *fake = (struct fake *)source;
+
+    atomic_fetch_add(&fake->opened, 1);
+    return fake->broken ? vg_error(err, VG_E_EXTERNAL, "%s is broken", fake->ops.name) : 0;
+}
+
+static void
+fake_close(vg_cpu_source *source)
+{
+    atomic_fetch_sub(&((struct fake *)source)->opened, 1);
+}
+
+static int
+fake_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+{
+    (void)source, (void)vms, (void)self, (void)err;
+    return 0;
+}
+
+static int
+fake_read(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
+          struct vg_provenance *provenance, GError **err)
+{
+    struct fake *fake = (struct fake *)source;
+
+    (void)vms, (void)self, (void)window;
+    if (fake->broken)
+        return vg_error(err, VG_E_EXTERNAL, "%s broke", fake->ops.name);
+    vg_provenance_set_all(provenance, fake->ops.name, 1);
+    provenance->cost_ns = WINDOW_NS * fake->cost_percent / 100 / (fake->level + 1);
+    return 0;
+}
+
+static int
+fake_set_level(vg_cpu_source *source, unsigned level, GError **err)
+{
+    (void)err;
+    ((struct fake *)source)->level = level;
+    return 0;
+}
+
+static void
+fake_free(vg_cpu_source *source)
+{
+    struct fake *fake = (struct fake *)source;
+
+    /* Whatever was opened has been closed, once. */
+    assert_int_equal(fake->opened, 0);
+}
+
+static void
+fake_init(struct fake *fake, const char *name, unsigned levels)
+{
+    *fake = (struct fake){.ops = {.name = name,
+                                  .levels = levels,
+                                  .open = fake_open,
+                                  .close = fake_close,
+                                  .watch = fake_watch,
+                                  .read = fake_read,
+                                  .set_level = fake_set_level,
+                                  .free = fake_free}};
+    fake->base.ops = &fake->ops;
+}
+
+struct ladder {
+    struct fake best;
+    struct fake last;
+    struct collector_run *run;
+};
+
+static void
+start(struct ladder *l, double budget)
+{
+    const struct vg_live_options options = {.proc =
+                                                "/proc/self/fdinfo", /* no process is in there */
+                                            .window_ns = WINDOW_NS,
+                                            .budget = budget,
+                                            .retry_ns = 10 * WINDOW_NS,
+                                            .patience_ns = 10 * WINDOW_NS};
+    vg_cpu_source *const sources[] = {&l->best.base, &l->last.base};
+
+    l->run = collector_run_start(vg_live_new(&options, sources, 2));
+}
+
+/* The next window that this source measured; *ret_others: windows of others before it. */
+static vg_report *
+wait_for_source(struct ladder *l, const char *source, unsigned *ret_others)
+{
+    for (unsigned n = 0; n < 200; n++) {
+        vg_report *report = collector_run_wait(l->run, VG_REPORT_WINDOW);
+        if (strcmp(report->provenance.source, source) == 0) {
+            *ret_others = n;
+            return report;
+        }
+        vg_report_free(report);
+    }
+    fail_msg("no window comes from %s", source);
+    return NULL;
+}
+
+static void
+test_best_first(void **state)
+{
+    struct ladder l;
+    unsigned others;
+
+    (void)state;
+    fake_init(&l.best, "best", 2);
+    fake_init(&l.last, "last", 1);
+    start(&l, 0);
+    g_autoptr(vg_report) ok = collector_run_state(l.run, VG_COLLECTOR_OK);
+    assert_string_equal(ok->text, "0 VMs, by best");
+    g_autoptr(vg_report) window = wait_for_source(&l, "best", &others);
+    assert_int_equal(others, 0);
+    assert_int_equal(window->provenance.missed, 0);
+    assert_string_equal(window->provenance.series, "live");
+    collector_run_stop(l.run);
+}
+
+static void
+test_falls_and_climbs(void **state)
+{
+    struct ladder l;
+    unsigned others;
+
+    (void)state;
+    fake_init(&l.best, "best", 2);
+    fake_init(&l.last, "last", 1);
+    start(&l, 0);
+    g_autoptr(vg_report) first = wait_for_source(&l, "best", &others);
+    l.best.broken = true;
+    g_autoptr(vg_report) worse = collector_run_state(l.run, VG_COLLECTOR_DEGRADED);
+    assert_string_equal(worse->text, "by last; not by best: best broke");
+    g_autoptr(vg_report) window = wait_for_source(&l, "last", &others);
+    /* The window in which it broke is missing, and nothing else is; the next one says so. */
+    assert_int_equal(others, 0);
+    assert_int_equal(window->provenance.missed, 1);
+    g_autoptr(vg_report) next = collector_run_wait(l.run, VG_REPORT_WINDOW);
+    assert_int_equal(next->window.begin_ns, window->window.end_ns);
+    assert_int_equal(next->provenance.missed, 0);
+    l.best.broken = false;
+    g_autoptr(vg_report) back = wait_for_source(&l, "best", &others);
+    /* Up again nothing is missing. */
+    assert_int_equal(back->provenance.missed, 0);
+    assert_in_range(others, 1, 40);
+    collector_run_stop(l.run);
+}
+
+static void
+test_nothing_works(void **state)
+{
+    struct ladder l;
+    unsigned others;
+
+    (void)state;
+    fake_init(&l.best, "best", 1);
+    fake_init(&l.last, "last", 1);
+    l.best.broken = true;
+    l.last.broken = true;
+    start(&l, 0);
+    g_autoptr(vg_report) failed = collector_run_state(l.run, VG_COLLECTOR_FAILED);
+    assert_string_equal(failed->text, "not by best: best is broken; not by last: last is broken");
+    l.last.broken = false;
+    g_autoptr(vg_report) window = wait_for_source(&l, "last", &others);
+    collector_run_stop(l.run);
+}
+
+static void
+test_budget(void **state)
+{
+    struct ladder l;
+    unsigned others;
+
+    (void)state;
+    fake_init(&l.best, "best", 2);
+    fake_init(&l.last, "last", 1);
+    l.best.cost_percent = 300;
+    start(&l, 0.8);
+    g_autoptr(vg_report) first = wait_for_source(&l, "best", &others);
+    assert_int_equal(first->provenance.level, 0);
+    /* Three windows at full effort and three at half of it, none of them missing. */
+    g_autoptr(vg_report) cheap = wait_for_source(&l, "last", &others);
+    assert_int_equal(others, 5);
+    assert_int_equal(cheap->provenance.level, 2);
+    assert_int_equal(cheap->provenance.missed, 0);
+    g_autoptr(vg_report) state_now = collector_run_state(l.run, VG_COLLECTOR_DEGRADED);
+    while (
+        !strstr(state_now->text, "by last; not by best: that costs more than the budget of 80 %")) {
+        vg_report_free(state_now);
+        state_now = collector_run_state(l.run, VG_COLLECTOR_DEGRADED);
+    }
+    /* Half of the effort is now cheap enough to stay there, but not for more. */
+    l.best.cost_percent = 150;
+    g_autoptr(vg_report) back = wait_for_source(&l, "best", &others);
+    assert_int_equal(back->provenance.level, 1);
+    assert_true(back->window.begin_ns - cheap->window.end_ns >= 9 * WINDOW_NS);
+    for (unsigned i = 0; i < 20; i++) {
+        g_autoptr(vg_report) next = collector_run_wait(l.run, VG_REPORT_WINDOW);
+        assert_string_equal(next->provenance.source, "best");
+        assert_int_equal(next->provenance.level, 1);
+    }
+    l.best.cost_percent = 10;
+    for (unsigned i = 0;; i++) {
+        g_autoptr(vg_report) next = collector_run_wait(l.run, VG_REPORT_WINDOW);
+        assert_true(i < 40);
+        if (next->provenance.level == 0)
+            break;
+    }
+    collector_run_stop(l.run);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_first),
+        cmocka_unit_test(test_falls_and_climbs),
+        cmocka_unit_test(test_nothing_works),
+        cmocka_unit_test(test_budget),
+    };
+
+    return cmocka_run_group_tests_name("live", tests, NULL, NULL);
+}
