@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/proc-scan.h"
+#include "trace/proc-scan.h"
 
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
 #define RETRY_NS  (30 * VG_NS_PER_S)

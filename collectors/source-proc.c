@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/cpu-source.h"
-#include "collectors/proc-scan.h"
 #include "collectors/vcpu-files.h"
 #include "collectors/vcpu-meter.h"
+#include "trace/proc-scan.h"
 
 #define NAME "procfs"
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectors/proc-text.h"
 #include "collectors/vcpu-meter.h"
+#include "trace/proc-text.h"
 
 enum { VG_VCPU_FILE_SCHEDSTAT, VG_VCPU_FILE_STAT, VG_VCPU_FILE_STATUS, VG_VCPU_FILE_MAX };
 

@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "collectors/domain-xml.h"
 #include "collectors/node-device.h"
-#include "collectors/proc-scan.h"
 #include "collectors/virt-event.h"
+#include "trace/proc-scan.h"
 
 #define KIB INT64_C(1024)
 /* Free memory is news when it moved by this part of all memory. */

@@ -26,10 +26,10 @@
 
 #include "base/clock.h"
 #include "collectors/live.h"
-#include "collectors/proc-text.h"
 #include "collectors/vcpu-meter.h"
 #include "tests/unit/collector-run.h"
 #include "tests/unit/fake-proc.h"
+#include "trace/proc-text.h"
 
 #define WINDOW_NS (50 * VG_NS_PER_MS)
 #define MS        VG_NS_PER_MS

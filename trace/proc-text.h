@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The texts of /proc that the collectors read, and reading them. Pure but for vg_proc_read(). What
- * a kernel writes is not trusted more than any other input: odd text gives false. Any thread.
+ * The texts of /proc about processes and threads, and reading them. Pure but for vg_proc_read() and
+ * vg_proc_reread(). What a kernel writes is not trusted more than any other input: odd text gives
+ * false. Any thread.
  */
-#ifndef VG_COLLECTORS_PROC_TEXT_H
-#define VG_COLLECTORS_PROC_TEXT_H
+#ifndef VG_TRACE_PROC_TEXT_H
+#define VG_TRACE_PROC_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
