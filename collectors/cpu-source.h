@@ -63,6 +63,11 @@ vg_cpu_source_free(vg_cpu_source *source)
         source->ops->free(source);
 }
 
+/* collectors/source-bpf.c: BPF programs that account every switch in the kernel. Needs CAP_BPF and
+ * CAP_PERFMON, a kernel of 5.8 or newer with type information (CONFIG_DEBUG_INFO_BTF), and to be in
+ * the host's own pid namespace. proc is "/proc". */
+vg_cpu_source *vg_source_bpf_new(const char *proc);
+
 /* collectors/source-proc.c: counters in /proc, polled. Always works, without any privilege, but
  * cannot tell who ran while somebody waited. proc is "/proc" but in tests. */
 vg_cpu_source *vg_source_proc_new(const char *proc);

@@ -408,6 +408,8 @@ start_live(struct daemon *daemon, GError **err)
     vg_cpu_source *sources[VG_LIVE_SOURCES_MAX];
     unsigned n = 0;
 
+    if (config->live_bpf)
+        sources[n++] = vg_source_bpf_new(options.proc);
     if (config->live_procfs)
         sources[n++] = vg_source_proc_new(options.proc);
     if (n == 0)

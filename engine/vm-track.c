@@ -210,6 +210,15 @@ feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64
                  sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
 }
 
+/* Has the VM been seen for only a small part of a window, as one that has just been started? */
+static bool
+is_glimpse(const struct vg_vm_sample *sample, int64_t window_ns)
+{
+    int64_t vcpus = sample->vcpus ? (int64_t)sample->vcpus->len : 0;
+
+    return vcpus > 0 && sample->cpu.observed_ns < vcpus * window_ns / 2;
+}
+
 void
 vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
                  const struct vg_window *window, const GPtrArray *tracks, int64_t half_life_ns)
@@ -218,6 +227,8 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     int64_t window_ns = window->end_ns - window->begin_ns;
     double weight = vg_ewma_weight(window_ns, half_life_ns);
     bool first = track->covered_ns == 0;
+    /* Averages that begin with a glimpse would need minutes to forget it. */
+    bool starts = !first || track->mode == VG_ENGINE_MEAN || !is_glimpse(sample, window_ns);
 
     g_strlcpy(track->name, sample->name, sizeof(track->name));
     g_strlcpy(track->uuid, sample->uuid, sizeof(track->uuid));
@@ -231,13 +242,15 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
         track->gpu_active_ns += sample->gpu_active_ns;
         track->gpu_covered_ns += window_ns;
     }
+    feed_cpus(track, sample);
+    if (!starts)
+        return;
     rate_add(&track->run_ns, (double)cpu->run_ns, window_ns, weight, first);
     rate_add(&track->preempt_ns, (double)cpu->preempt_ns, window_ns, weight, first);
     rate_add(&track->wake_wait_ns, (double)cpu->wake_wait_ns, window_ns, weight, first);
     rate_add(&track->preemptions, (double)cpu->preemptions, window_ns, weight, first);
     feed_losses(track, sample, window, tracks, first ? 1 : weight);
     feed_uses(track, sample, window_ns, weight, first);
-    feed_cpus(track, sample);
     feed_profile(track, sample, window_ns,
                  (double)cpu->run_ns + (double)cpu->preempt_ns + (double)cpu->wake_wait_ns);
     vg_score_feed(track->score, window_ns, vg_cpu_figures_intensity(cpu),

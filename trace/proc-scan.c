@@ -33,6 +33,7 @@ struct seen_thread {
     int32_t index;
     uint8_t looks;
     bool is_vcpu;
+    bool is_kvm;
     bool present; /* in the listing that is being made */
 };
 
@@ -122,6 +123,7 @@ look_at_thread(const vg_proc_scan *scan, const struct process *process, struct s
         return;
     comm[strcspn(comm, "\n")] = '\0';
     thread->is_vcpu = vg_comm_is_vcpu(comm, &thread->index);
+    thread->is_kvm = thread->is_vcpu && g_str_has_suffix(comm, "/KVM");
 }
 
 static struct seen_thread *
@@ -160,7 +162,8 @@ settle_threads(struct process *process)
             continue;
         }
         if (thread->is_vcpu) {
-            struct vg_proc_vcpu vcpu = {.tid = thread->tid, .index = thread->index};
+            struct vg_proc_vcpu vcpu = {
+                .tid = thread->tid, .index = thread->index, .is_kvm = thread->is_kvm};
             g_array_append_val(process->vm.vcpus, vcpu);
         } else if (thread->looks < THREAD_LOOKS_MAX) {
             process->unsettled = true;
@@ -386,6 +389,7 @@ mark_vcpu(const vg_proc_scan *scan, struct process *process, int32_t tid)
     if (!thread || thread->is_vcpu)
         return;
     thread->is_vcpu = true;
+    thread->is_kvm = true;
     settle_threads(process);
 }
 

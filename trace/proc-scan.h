@@ -17,7 +17,8 @@
 
 struct vg_proc_vcpu {
     int32_t tid;
-    int32_t index; /* of its name, or VG_NONE: one thread for all vCPUs */
+    int32_t index; /* of its name, or VG_NONE: one thread for all vCPUs, or no such name */
+    bool is_kvm;   /* runs its guest by KVM: its name says so, or it was seen entering one */
 };
 
 struct vg_proc_vm {

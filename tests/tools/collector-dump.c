@@ -216,6 +216,8 @@ main(int argc, char **argv)
     gethostname(host, sizeof(host) - 1);
     if (left >= 1 && strcmp(argv[optind], "procfs") == 0)
         collector = live(vg_source_proc_new, left > 1 ? argv[optind + 1] : "/proc", interval_ns);
+    else if (left >= 1 && strcmp(argv[optind], "bpf") == 0)
+        collector = live(vg_source_bpf_new, "/proc", interval_ns);
     else if (left >= 2 && strcmp(argv[optind], "libvirt") == 0)
         collector = vg_libvirt_new(argv[optind + 1], host, left > 2 ? argv[optind + 2] : "/proc",
                                    interval_ns);

@@ -268,10 +268,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_first),
-        cmocka_unit_test(test_falls_and_climbs),
-        cmocka_unit_test(test_nothing_works),
-        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_best_first),     cmocka_unit_test(test_falls_and_climbs),
+        cmocka_unit_test(test_nothing_works),  cmocka_unit_test(test_budget),
         cmocka_unit_test(test_budget_is_told),
     };
 

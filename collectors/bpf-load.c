@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/bpf-load.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "base/error.h"
+#include "collectors/kvm-exit.h"
+#include "collectors/vcpu.skel.h"
+#include "model/event.h"
+
+/* Thread ids in the kernel are those of this pid namespace (PROC_PID_INIT_INO of the kernel's
+ * linux/proc_ns.h). */
+#define INIT_PID_NAMESPACE 0xEFFFFFFCu
+/* What entering and leaving a program costs beside what it measures itself: a trampoline, or the
+ * dispatch of a raw tracepoint. Measured with kernel.bpf_stats_enabled. */
+#define DISPATCH_NS 25
+/* Where KVM's tracepoints are, if it is a module; it may be built in. */
+#define KVM_MODULE "/sys/module/kvm"
+
+#define PROGRAMS_MAX 8
+
+struct vg_bpf {
+    struct vcpu_bpf *skeleton;
+    struct vg_bpf_memory memory;
+    size_t cpus_bytes;
+    struct ring_buffer *notes;
+    void (*take)(void *data, const struct vg_bpf_note *note); /* while notes are taken */
+    void *take_data;
+    bool had_kvm;                 /* when it was loaded */
+    uint32_t links[PROGRAMS_MAX]; /* their ids, in the order of the skeleton's programs; 0: none */
+    uint64_t checked_events;      /* that programs had been run for at the last check */
+    uint64_t costed_events;
+    uint64_t missed;
+};
+
+/* ---- loading ---- */
+
+static int
+check_namespace(const char *proc, GError **err)
+{
+    struct stat ns;
+    g_autofree char *path = g_strdup_printf("%s/self/ns/pid", proc);
+
+    if (stat(path, &ns) == 0 && ns.st_ino != INIT_PID_NAMESPACE)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "vgpud is in a pid namespace of its own, where threads have other numbers "
+                        "than in the kernel's events; run it on the host itself");
+    return 0;
+}
+
+/* sched_switch tells the state of who leaves since 5.18. */
+static bool
+switch_has_state(const struct btf *btf)
+{
+    int32_t id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+    const struct btf_type *type = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+
+    /* A pointer to a function of void *, preempt, prev, next and state. */
+    for (int i = 0; i < 2 && type; i++)
+        type = btf__type_by_id(btf, type->type);
+    return type && btf_is_func_proto(type) && btf_vlen(type) >= 5;
+}
+
+/* What programs are told before they are loaded. */
+static void
+configure(struct vcpu_bpf *skeleton, const struct btf *btf)
+{
+    struct vg_kvm_exit_place place = {0};
+
+    skeleton->rodata->has_prev_state = switch_has_state(btf);
+    if (!vg_kvm_exit_find(&place))
+        place.isa = 0;
+    skeleton->rodata->exit_isa = place.isa;
+    skeleton->rodata->exit_pointer_offset = place.pointer_offset;
+    skeleton->rodata->exit_offset = place.offset;
+    skeleton->rodata->exit_in_arguments = place.in_arguments;
+    for (unsigned reason = 0; reason < 256; reason++) {
+        skeleton->rodata->exit_classes[0][reason] = (uint8_t)vg_exit_class_of(place.isa, reason);
+        skeleton->rodata->exit_classes[1][reason] =
+            (uint8_t)vg_exit_class_of(place.isa, 0x400 + reason);
+    }
+}
+
+static int
+open_skeleton(vg_bpf *bpf, GError **err)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+
+    if (!btf)
+        return vg_error_errno(err, errno,
+                              "the kernel has no type information (/sys/kernel/btf/vmlinux, "
+                              "CONFIG_DEBUG_INFO_BTF)");
+    bpf->skeleton = vcpu_bpf__open();
+    if (bpf->skeleton)
+        configure(bpf->skeleton, btf);
+    btf__free(btf);
+    if (!bpf->skeleton)
+        return vg_error_errno(err, errno, "cannot open the BPF programs");
+    bpf->memory.n_cpus = (unsigned)libbpf_num_possible_cpus();
+    int status = bpf_map__set_max_entries(bpf->skeleton->maps.cpus, bpf->memory.n_cpus);
+    return status == 0 ? 0 : vg_error_errno(err, -status, "cannot size the BPF programs' memory");
+}
+
+static int
+refused(int status, GError **err)
+{
+    bool denied = status == -EPERM || status == -EACCES;
+
+    return vg_error_errno(err, -status, "the kernel does not take the BPF programs%s",
+                          denied ? " (they need CAP_BPF and CAP_PERFMON, and a kernel that is not "
+                                   "locked down for confidentiality)"
+                                 : "");
+}
+
+static int
+map_memory(vg_bpf *bpf, GError **err)
+{
+    struct vcpu_bpf__bss *bss = bpf->skeleton->bss;
+    size_t stride = (sizeof(struct vg_bpf_cpu) + 7) & ~(size_t)7;
+
+    bpf->cpus_bytes = stride * bpf->memory.n_cpus;
+    void *cpus = mmap(NULL, bpf->cpus_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      bpf_map__fd(bpf->skeleton->maps.cpus), 0);
+    if (cpus == MAP_FAILED)
+        return vg_error_errno(err, errno, "cannot map the memory of the BPF programs");
+    bpf->memory.cpus = cpus;
+    bpf->memory.cpu_stride = stride;
+    bpf->memory.tid_pages = bss->tid_pages;
+    bpf->memory.tid_slots = bss->tid_slots;
+    bpf->memory.threads = bss->threads;
+    return 0;
+}
+
+static int
+take_note(void *data, void *note, size_t size)
+{
+    const vg_bpf *bpf = data;
+
+    if (size >= sizeof(struct vg_bpf_note))
+        bpf->take(bpf->take_data, note);
+    return 0;
+}
+
+static uint32_t
+link_id(const struct bpf_link *link)
+{
+    struct bpf_link_info info = {0};
+    uint32_t size = sizeof(info);
+
+    return link && bpf_obj_get_info_by_fd(bpf_link__fd(link), &info, &size) == 0 ? info.id : 0;
+}
+
+/* In the order of the skeleton's programs, whose link pointers stand one after the other. */
+static struct bpf_link **
+link_at(const vg_bpf *bpf, unsigned i)
+{
+    return bpf->skeleton->skeleton->progs[i].link;
+}
+
+static void
+remember_links(vg_bpf *bpf)
+{
+    for (int i = 0; i < bpf->skeleton->skeleton->prog_cnt && i < PROGRAMS_MAX; i++)
+        bpf->links[i] = link_id(*link_at(bpf, (unsigned)i));
+}
+
+static bool
+has_kvm(void)
+{
+    return access(KVM_MODULE, F_OK) == 0;
+}
+
+static int
+load(vg_bpf *bpf, const char *proc, GError **err)
+{
+    if (check_namespace(proc, err) < 0 || open_skeleton(bpf, err) < 0)
+        return -1;
+    bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_entry, false);
+    bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_exit, false);
+    int status = vcpu_bpf__load(bpf->skeleton);
+    if (status == 0)
+        status = vcpu_bpf__attach(bpf->skeleton);
+    if (status < 0)
+        return refused(status, err);
+    if (map_memory(bpf, err) < 0)
+        return -1;
+    bpf->notes = ring_buffer__new(bpf_map__fd(bpf->skeleton->maps.notes), take_note, bpf, NULL);
+    if (!bpf->notes)
+        return vg_error_errno(err, errno, "cannot map the notes of the BPF programs");
+    bpf->had_kvm = has_kvm();
+    remember_links(bpf);
+    return bpf->had_kvm ? vg_bpf_see_guests(bpf, true, err) : 0;
+}
+
+vg_bpf *
+vg_bpf_load(const char *proc, GError **err)
+{
+    vg_bpf *bpf = g_new0(vg_bpf, 1);
+
+    /* What it has to say goes into errors. */
+    libbpf_set_print(NULL);
+    if (load(bpf, proc, err) == 0)
+        return bpf;
+    vg_bpf_free(bpf);
+    return NULL;
+}
+
+void
+vg_bpf_free(vg_bpf *bpf)
+{
+    if (!bpf)
+        return;
+    if (bpf->memory.cpus)
+        munmap(bpf->memory.cpus, bpf->cpus_bytes);
+    ring_buffer__free(bpf->notes);
+    /* The number of a link that was closed by others may be another file's by now. */
+    for (int i = 0; bpf->skeleton && i < bpf->skeleton->skeleton->prog_cnt; i++) {
+        struct bpf_link *link = *link_at(bpf, (unsigned)i);
+        if (link && i < PROGRAMS_MAX && link_id(link) != bpf->links[i])
+            bpf_link__disconnect(link);
+    }
+    vcpu_bpf__destroy(bpf->skeleton);
+    g_free(bpf);
+}
+
+/* ---- what is in there ---- */
+
+const struct vg_bpf_memory *
+vg_bpf_memory(const vg_bpf *bpf)
+{
+    return &bpf->memory;
+}
+
+const struct vg_bpf_totals *
+vg_bpf_totals(const vg_bpf *bpf)
+{
+    return &bpf->skeleton->bss->totals;
+}
+
+int
+vg_bpf_cells_fd(const vg_bpf *bpf)
+{
+    return bpf_map__fd(bpf->skeleton->maps.cells);
+}
+
+int
+vg_bpf_notes_fd(const vg_bpf *bpf)
+{
+    return ring_buffer__epoll_fd(bpf->notes);
+}
+
+void
+vg_bpf_take_notes(vg_bpf *bpf, void (*take)(void *data, const struct vg_bpf_note *note), void *data)
+{
+    bpf->take = take;
+    bpf->take_data = data;
+    ring_buffer__consume(bpf->notes);
+}
+
+static const struct vg_bpf_cpu *
+cpu_at(const vg_bpf *bpf, unsigned cpu)
+{
+    return (const void *)((const char *)bpf->memory.cpus + cpu * bpf->memory.cpu_stride);
+}
+
+static uint64_t
+count_events(const vg_bpf *bpf)
+{
+    uint64_t events = 0;
+
+    for (unsigned i = 0; i < bpf->memory.n_cpus; i++)
+        events += __atomic_load_n(&cpu_at(bpf, i)->events, __ATOMIC_RELAXED);
+    return events;
+}
+
+int
+vg_bpf_check(vg_bpf *bpf, GError **err)
+{
+    const struct bpf_object_skeleton *s = bpf->skeleton->skeleton;
+    uint64_t events = count_events(bpf);
+
+    for (int i = 0; i < s->prog_cnt && i < PROGRAMS_MAX; i++) {
+        if (bpf->links[i] && link_id(*link_at(bpf, (unsigned)i)) != bpf->links[i])
+            return vg_error(err, VG_E_EXTERNAL, "the BPF program %s was detached by somebody",
+                            s->progs[i].name);
+    }
+    /* At least this thread was switched to. */
+    if (events == bpf->checked_events)
+        return vg_error(err, VG_E_EXTERNAL, "the kernel does not call the BPF programs any more");
+    bpf->checked_events = events;
+    return 0;
+}
+
+bool
+vg_bpf_sees_guests(const vg_bpf *bpf)
+{
+    return bpf->skeleton->links.vg_kvm_entry != NULL;
+}
+
+bool
+vg_bpf_could_see_guests(const vg_bpf *bpf)
+{
+    return !bpf->had_kvm && has_kvm();
+}
+
+int
+vg_bpf_see_guests(vg_bpf *bpf, bool see, GError **err)
+{
+    struct vcpu_bpf *s = bpf->skeleton;
+    int status = 0;
+
+    if (see == vg_bpf_sees_guests(bpf) || (see && !bpf->had_kvm))
+        return 0;
+    if (see) {
+        s->links.vg_kvm_entry = bpf_program__attach(s->progs.vg_kvm_entry);
+        s->links.vg_kvm_exit =
+            s->links.vg_kvm_entry ? bpf_program__attach(s->progs.vg_kvm_exit) : NULL;
+        if (!s->links.vg_kvm_exit)
+            status = -errno;
+    }
+    if (!see || status < 0) {
+        bpf_link__destroy(g_steal_pointer(&s->links.vg_kvm_entry));
+        bpf_link__destroy(g_steal_pointer(&s->links.vg_kvm_exit));
+    }
+    remember_links(bpf);
+    return status == 0 || status == -ENOENT ? 0 : refused(status, err);
+}
+
+int64_t
+vg_bpf_take_cost(vg_bpf *bpf)
+{
+    uint64_t events = count_events(bpf), timed = 0, timed_ns = 0;
+
+    for (unsigned i = 0; i < bpf->memory.n_cpus; i++) {
+        timed += cpu_at(bpf, i)->timed;
+        timed_ns += cpu_at(bpf, i)->timed_ns;
+    }
+    uint64_t fresh = events - bpf->costed_events;
+    bpf->costed_events = events;
+    return (int64_t)(fresh * (DISPATCH_NS + (timed > 0 ? timed_ns / timed : 0)));
+}
+
+uint64_t
+vg_bpf_take_missed(vg_bpf *bpf)
+{
+    const struct bpf_object_skeleton *s = bpf->skeleton->skeleton;
+    uint64_t missed = 0;
+
+    for (int i = 0; i < s->prog_cnt; i++) {
+        struct bpf_prog_info info = {0};
+        uint32_t size = sizeof(info);
+        if (bpf_obj_get_info_by_fd(bpf_program__fd(*s->progs[i].prog), &info, &size) == 0)
+            missed += info.recursion_misses;
+    }
+    uint64_t fresh = missed - bpf->missed;
+    bpf->missed = missed;
+    return fresh;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For whom threads waited: out of the records of the BPF programs, and the cells that take what
+ * does not fit into those, what is new since the last time. One thread at a time.
+ */
+#ifndef VG_COLLECTORS_BPF_LOSSES_H
+#define VG_COLLECTORS_BPF_LOSSES_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "collectors/bpf-record.h"
+
+/* A copy of the cells. */
+typedef struct vg_bpf_cells vg_bpf_cells;
+
+vg_bpf_cells *vg_bpf_cells_new(int map_fd);
+void vg_bpf_cells_free(vg_bpf_cells *cells); /* NULL is fine */
+
+/* Reads them anew if anything was evicted into them since the last time. */
+void vg_bpf_cells_update(vg_bpf_cells *cells, uint64_t evictions);
+
+/* Deletes those of a slot, here and in the kernel. */
+void vg_bpf_cells_delete(vg_bpf_cells *cells, uint32_t slot);
+
+/* What has been told of one thread's losses. */
+typedef struct vg_bpf_given vg_bpf_given;
+
+vg_bpf_given *vg_bpf_given_new(void);
+void vg_bpf_given_free(vg_bpf_given *given);
+
+/* Tells what is new in a reading of the thread at slot. waited_ns: that long has it waited since
+ * the last reading, which is what all ns sum up to. The holder of a wait that goes on may be
+ * corrected when it ends; nothing is ever taken back, so that a holder to whom too much was given
+ * gets less later. */
+void vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
+                       const vg_bpf_cells *cells, int64_t waited_ns,
+                       void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count),
+                       void *data);
+
+#endif

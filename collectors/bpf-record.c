@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/bpf-record.h"
+
+#include <glib.h>
+
+#include "model/event.h"
+
+G_STATIC_ASSERT(VG_BPF_EXIT_CLASSES == VG_EXIT_CLASS_MAX);
+G_STATIC_ASSERT(VG_BPF_EXIT_OTHER == VG_EXIT_OTHER);
+
+/* A write takes less than a microsecond. */
+#define TRIES_MAX 1000
+
+static uint32_t
+seq_begin(const uint32_t *seq)
+{
+    return __atomic_load_n(seq, __ATOMIC_ACQUIRE);
+}
+
+/* Has it stayed what it was, and was nobody in the middle of it? */
+static bool
+seq_held(const uint32_t *seq, uint32_t begun)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return begun % 2 == 0 && __atomic_load_n(seq, __ATOMIC_RELAXED) == begun;
+}
+
+static bool
+copy_cpu(const struct vg_bpf_cpu *shared, struct vg_bpf_cpu *ret)
+{
+    for (unsigned i = 0; i < TRIES_MAX; i++) {
+        uint32_t begun = seq_begin(&shared->seq);
+        *ret = *shared;
+        if (seq_held(&shared->seq, begun))
+            return true;
+    }
+    return false;
+}
+
+static void
+add_loss(struct vg_bpf_reading *reading, uint32_t holder, int64_t ns, uint64_t count)
+{
+    if (ns == 0 && count == 0)
+        return;
+    reading->losses[reading->n_losses++] =
+        (struct vg_bpf_loss){.holder = holder, .ns = ns, .count = count};
+}
+
+/* What each holder had of the open wait up to now; the programs do the same when it ends. */
+static void
+read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint64_t now_ns,
+          struct vg_bpf_reading *reading)
+{
+    uint64_t left = now_ns - thread->since_ns;
+    uint64_t open = cpu && now_ns > cpu->since_ns ? now_ns - cpu->since_ns : 0;
+    uint32_t lanes = cpu ? MIN(cpu->lanes_used, VG_BPF_LANES) : 0;
+
+    for (uint32_t i = 0; i < lanes && left > 0; i++) {
+        const struct vg_bpf_lane *lane = &cpu->lanes[i];
+        const struct vg_bpf_mark *mark = &thread->marks[i];
+        uint64_t held = lane->held_ns;
+        if (i < thread->marks_used && mark->holder == lane->holder && mark->held_ns <= held)
+            held -= mark->held_ns;
+        held = MIN(held, left);
+        left -= held;
+        add_loss(reading, lane->holder, (int64_t)held, 0);
+    }
+    open = MIN(open, left);
+    if (open > 0)
+        add_loss(reading, cpu->holder, (int64_t)open, 0);
+    add_loss(reading, VG_BPF_HOLDER_UNKNOWN, (int64_t)(left - open), 0);
+}
+
+/* Adds time in a state. */
+static void
+add_state(struct vg_cpu_figures *cpu, enum vg_bpf_state state, int64_t ns)
+{
+    switch (state) {
+    case VG_BPF_RUNNING:
+        cpu->run_ns += ns;
+        break;
+    case VG_BPF_WAIT_PREEMPT:
+        cpu->preempt_ns += ns;
+        break;
+    case VG_BPF_WAIT_WAKE:
+        cpu->wake_wait_ns += ns;
+        break;
+    case VG_BPF_BLOCKED:
+        cpu->blocked_ns += ns;
+        break;
+    case VG_BPF_UNSEEN:
+    case VG_BPF_EXITED:
+        break;
+    }
+}
+
+static bool
+is_wait(enum vg_bpf_state state)
+{
+    return state == VG_BPF_WAIT_PREEMPT || state == VG_BPF_WAIT_WAKE;
+}
+
+static void
+sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
+       const struct vg_bpf_assumed *assumed, int64_t now_ns, struct vg_bpf_reading *ret)
+{
+    int64_t assumed_to = thread->state == VG_BPF_UNSEEN ? now_ns : (int64_t)thread->first_ns;
+    int64_t assumed_ns =
+        assumed->state == VG_BPF_UNSEEN ? 0 : MAX(assumed_to - assumed->since_ns, 0);
+    struct vg_cpu_figures *f = &ret->cpu;
+
+    *ret = (struct vg_bpf_reading){
+        .at_ns = now_ns,
+        .state = thread->state == VG_BPF_UNSEEN ? assumed->state : thread->state,
+        .cpu_id = thread->state == VG_BPF_UNSEEN ? VG_NONE : thread->cpu,
+    };
+    *f = (struct vg_cpu_figures){
+        .run_ns = (int64_t)thread->run_ns,
+        .guest_ns = (int64_t)thread->guest_ns,
+        .preempt_ns = (int64_t)thread->preempt_ns,
+        .wake_wait_ns = (int64_t)thread->wake_wait_ns,
+        .blocked_ns = (int64_t)thread->blocked_ns,
+        .entries = thread->entries,
+        .preemptions = thread->preemptions,
+        .wakeups = thread->wakeups,
+        .blocks = thread->blocks,
+        .switches_out = thread->preemptions + thread->blocks,
+        .unseen_migrations = thread->unseen_migrations,
+    };
+    for (unsigned i = 0; i < VG_EXIT_CLASS_MAX; i++)
+        f->exits[i] = thread->exits[i];
+    for (unsigned i = 0; i < MIN(thread->shares_used, VG_BPF_SHARES); i++)
+        add_loss(ret, thread->shares[i].holder, (int64_t)thread->shares[i].ns,
+                 thread->shares[i].count);
+    add_state(f, assumed->state, assumed_ns);
+    if (is_wait(assumed->state))
+        add_loss(ret, VG_BPF_HOLDER_UNKNOWN, assumed_ns, 0);
+    if (thread->state != VG_BPF_UNSEEN && now_ns > (int64_t)thread->since_ns) {
+        add_state(f, thread->state, now_ns - (int64_t)thread->since_ns);
+        if (is_wait(thread->state))
+            read_wait(thread, cpu, (uint64_t)now_ns, ret);
+    }
+    if (thread->in_guest && now_ns > (int64_t)thread->guest_since_ns)
+        f->guest_ns += now_ns - (int64_t)thread->guest_since_ns;
+    ret->open = (ret->state == VG_BPF_RUNNING || is_wait(ret->state)) + (thread->in_guest != 0);
+    f->observed_ns = f->run_ns + f->preempt_ns + f->wake_wait_ns + f->blocked_ns;
+}
+
+bool
+vg_bpf_record_read(const struct vg_bpf_thread *shared,
+                   const struct vg_bpf_cpu *(*cpu_of)(const void *data, int32_t cpu),
+                   const void *data, const struct vg_bpf_assumed *assumed, int64_t (*now)(void),
+                   struct vg_bpf_reading *ret)
+{
+    struct vg_bpf_thread thread;
+    struct vg_bpf_cpu cpu;
+
+    for (unsigned i = 0; i < TRIES_MAX; i++) {
+        uint32_t begun = seq_begin(&shared->seq);
+        thread = *shared;
+        const struct vg_bpf_cpu *waited_for =
+            is_wait((enum vg_bpf_state)thread.state) ? cpu_of(data, thread.cpu) : NULL;
+        bool whole = !waited_for || copy_cpu(waited_for, &cpu);
+        /* Nothing happened to it up to now. */
+        int64_t now_ns = now();
+        if (whole && seq_held(&shared->seq, begun)) {
+            sum_up(&thread, waited_for ? &cpu : NULL, assumed, now_ns, ret);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/guest-silence.h"
+
+#include <stdio.h>
+
+#include <glib.h>
+
+#include "base/clock.h"
+#include "trace/proc-text.h"
+
+/* So long and so many windows must they have run without an entry. A vCPU in a guest is interrupted
+ * by the host's timer at least once a second. */
+#define SILENCE_WINDOWS    3
+#define SILENCE_NS         (VG_NS_PER_S / 2)
+#define SAMPLED_CONFIDENCE 0.5
+
+void
+vg_guest_silence_begin(struct vg_guest_silence *silence)
+{
+    silence->any_kvm = false;
+    silence->run_ns = 0;
+    silence->entries = 0;
+}
+
+void
+vg_guest_silence_note(struct vg_guest_silence *silence, const struct vg_cpu_figures *figures)
+{
+    silence->any_kvm = true;
+    silence->run_ns += figures->run_ns;
+    silence->entries += figures->entries;
+}
+
+void
+vg_guest_silence_end(struct vg_guest_silence *silence, bool listening)
+{
+    if (!listening || silence->entries > 0) {
+        silence->quiet_windows = 0;
+        silence->quiet_ns = 0;
+        silence->silent = false;
+        return;
+    }
+    silence->quiet_windows += silence->run_ns > 0;
+    silence->quiet_ns = MIN(silence->quiet_ns + silence->run_ns, SILENCE_NS);
+    silence->silent |= silence->quiet_windows >= SILENCE_WINDOWS && silence->quiet_ns >= SILENCE_NS;
+}
+
+void
+vg_guest_silence_describe(const struct vg_guest_silence *silence, enum vg_guests guests,
+                          struct vg_provenance *ret)
+{
+    static const char silent[] = "kvm_entry and kvm_exit never fire on this kernel";
+    static const char neither[] = "kvm_entry and kvm_exit never fire on this kernel, and the guest "
+                                  "time in /proc stands still";
+    const char *reason = NULL;
+
+    if (guests == VG_GUESTS_LEFT_OUT)
+        reason = "left out to stay within the budget";
+    else if (!silence->any_kvm)
+        reason = "no VM here runs by KVM";
+    else if (guests == VG_GUESTS_NO_KVM)
+        reason = "the events of KVM are not there";
+    else if (silence->silent)
+        reason = silence->any_ticks ? silent : neither;
+    ret->silent = guests == VG_GUESTS_SEEN && silence->silent;
+    if (!reason)
+        return;
+    vg_provenance_lacks(ret, VG_MEASURE_EXITS, reason);
+    vg_provenance_lacks(ret, VG_MEASURE_GUEST, reason);
+    if (silence->any_kvm && silence->any_ticks)
+        ret->measures[VG_MEASURE_GUEST] = (struct vg_measured){
+            .source = "procfs", .confidence = SAMPLED_CONFIDENCE, .reason = reason};
+}
+
+bool
+vg_guest_ticks_read(struct vg_guest_ticks *guest, const char *proc, int32_t pid, int32_t tid,
+                    int64_t tick_ns, struct vg_cpu_figures *figures)
+{
+    char path[PATH_MAX];
+    char text[VG_PROC_TEXT_MAX];
+    struct vg_proc_stat stat;
+
+    figures->guest_ns = 0;
+    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, &stat))
+        return guest->moved;
+    if (guest->started && stat.guest_ticks > guest->ticks) {
+        guest->moved = true;
+        guest->left_ns += (int64_t)MIN(stat.guest_ticks - guest->ticks, 1000000) * tick_ns;
+    }
+    guest->started = true;
+    guest->ticks = stat.guest_ticks;
+    figures->guest_ns = MIN(guest->left_ns, figures->run_ns);
+    /* It is sampled, and may be too much for ever: it must not pile up. */
+    guest->left_ns = MIN(guest->left_ns - figures->guest_ns, figures->observed_ns);
+    return guest->moved;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/kvm-exit.h"
+
+#include <string.h>
+
+#include <bpf/btf.h>
+
+static const struct btf_type *
+resolve(const struct btf *btf, uint32_t id)
+{
+    const struct btf_type *type = btf__type_by_id(btf, id);
+
+    while (type && (btf_is_mod(type) || btf_is_typedef(type)))
+        type = btf__type_by_id(btf, type->type);
+    return type;
+}
+
+/* Adds where the member is to *offset, and moves *type to the member's. Looks into unnamed members,
+ * too. */
+static bool
+step(const struct btf *btf, const struct btf_type **type, const char *name, uint32_t *offset)
+{
+    if (!*type || !btf_is_composite(*type))
+        return false;
+    const struct btf_type *whole = *type;
+    const struct btf_member *member = btf_members(whole);
+    for (unsigned i = 0; i < btf_vlen(whole); i++, member++) {
+        const char *its = btf__name_by_offset(btf, member->name_off);
+        uint32_t at = btf_member_bit_offset(whole, i) / 8;
+        const struct btf_type *inner = resolve(btf, member->type);
+        if (its && strcmp(its, name) == 0) {
+            *offset += at;
+            *type = inner;
+            return true;
+        }
+        if (its && its[0] == '\0') {
+            uint32_t below = 0;
+            if (step(btf, &inner, name, &below)) {
+                *offset += at + below;
+                *type = inner;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static const struct btf_type *
+find_struct(const struct btf *btf, const char *name)
+{
+    int32_t id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+
+    return id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+}
+
+static bool
+find_svm(const struct btf *btf, struct vg_kvm_exit_place *ret)
+{
+    const struct btf_type *type = find_struct(btf, "vcpu_svm");
+    struct vg_kvm_exit_place place = {.isa = 2};
+
+    if (!step(btf, &type, "vmcb", &place.pointer_offset) || !btf_is_ptr(type))
+        return false;
+    type = resolve(btf, type->type);
+    if (!step(btf, &type, "control", &place.offset) ||
+        !step(btf, &type, "exit_code", &place.offset))
+        return false;
+    *ret = place;
+    return true;
+}
+
+/* A union of flags and `full`; since 6.16 in a part that is shared with TDX. */
+static bool
+find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
+{
+    static const char *const ways[][3] = {{"exit_reason"}, {"vt", "exit_reason"}};
+
+    for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const struct btf_type *type = find_struct(btf, "vcpu_vmx");
+        struct vg_kvm_exit_place place = {.isa = 1};
+        bool found = type != NULL;
+        for (unsigned k = 0; found && ways[i][k]; k++)
+            found = step(btf, &type, ways[i][k], &place.offset);
+        if (!found)
+            continue;
+        *ret = place;
+        return true;
+    }
+    return false;
+}
+
+/* The prototype of the probe: (void *, struct kvm_vcpu *, u32 isa), formerly with the reason in
+ * front of the vCPU. */
+static bool
+has_reason(const struct btf *btf)
+{
+    int32_t id = btf__find_by_name_kind(btf, "btf_trace_kvm_exit", BTF_KIND_TYPEDEF);
+    const struct btf_type *type = id > 0 ? resolve(btf, (uint32_t)id) : NULL;
+
+    if (type && btf_is_ptr(type))
+        type = resolve(btf, type->type);
+    if (!type || !btf_is_func_proto(type) || btf_vlen(type) < 2)
+        return false;
+    const struct btf_type *first = resolve(btf, btf_params(type)[1].type);
+    return first && !btf_is_ptr(first);
+}
+
+bool
+vg_kvm_exit_find(struct vg_kvm_exit_place *ret)
+{
+    bool is_intel = __builtin_cpu_is("intel");
+    bool (*find)(const struct btf *, struct vg_kvm_exit_place *) = is_intel ? find_vmx : find_svm;
+    struct btf *kernel = btf__load_vmlinux_btf();
+
+    if (!kernel)
+        return false;
+    struct btf *kvm = btf__load_module_btf("kvm", kernel);
+    struct btf *module = btf__load_module_btf(is_intel ? "kvm_intel" : "kvm_amd", kernel);
+    /* Built in, it is in the kernel's own, where the structs of both may be. */
+    bool found = find(module ? module : kernel, ret);
+    if (found)
+        ret->in_arguments = has_reason(kvm ? kvm : kernel);
+    btf__free(module);
+    btf__free(kvm);
+    btf__free(kernel);
+    return found;
+}

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The best rung of the ladder: BPF programs account every switch of the watched threads where it
+ * happens (vcpu.bpf.c), here is read what they counted. Reading takes next to no system call,
+ * whatever happens on the host.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/bpf-load.h"
+#include "collectors/bpf-losses.h"
+#include "collectors/bpf-record.h"
+#include "collectors/bpf-slots.h"
+#include "collectors/cpu-source.h"
+#include "collectors/guest-silence.h"
+#include "trace/proc-scan.h"
+#include "trace/proc-text.h"
+
+#define NAME "bpf"
+
+/* Where some aggressors found no room in the kernel. */
+#define CROWDED_CONFIDENCE 0.8
+/* A runnable thread that has not run for so long after its watch began has waited since then. */
+#define SETTLED_NS (VG_NS_PER_S / 2)
+/* Threads begun to be watched between two beats of the heart: some 30 us each. */
+#define WATCHES_PER_BEAT 128
+
+enum { LEVEL_ALL, LEVEL_NO_GUESTS, LEVELS };
+
+/* A thread that is watched: a vCPU, or the main thread of a VM, which is not measured. */
+struct watch {
+    uint32_t slot;
+    int32_t tid;
+    int32_t index;
+    uint32_t vm_id;
+    bool is_vcpu;
+    bool is_kvm;
+    bool settled; /* what is assumed of it is as good as it gets */
+    uint64_t start_ticks;
+    uint64_t timeslices; /* of schedstat, when the watch began */
+    uint64_t run_ns;
+    int64_t begin_ns;
+    struct vg_bpf_assumed assumed;
+    struct vg_cpu_figures last;
+    unsigned open; /* intervals that the end of the last window cut */
+    vg_bpf_given *given;
+    struct vg_guest_ticks guest;
+    uint64_t generation;
+};
+
+/* A VM that has been seen in this window or the one before. */
+struct vm {
+    uint32_t id;
+    int32_t pid;
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN];
+    GArray *cpus; /* int32_t, ascending */
+    bool guest_known;
+    uint64_t generation;
+};
+
+struct source {
+    struct vg_cpu_source base; /* first */
+    char *proc;
+    int64_t tick_ns;
+    unsigned level;
+    vg_bpf *bpf; /* NULL: closed */
+    vg_bpf_slots *slots;
+    vg_bpf_cells *cells;
+    GHashTable *watches; /* tid -> struct watch */
+    GHashTable *vms;     /* id -> struct vm */
+    uint64_t generation;
+    unsigned unwatched;        /* threads that found no slot */
+    struct vg_bpf_totals told; /* as of the last window */
+    struct vg_guest_silence silence;
+};
+
+static const struct vg_bpf_cpu *
+cpu_of(const void *data, int32_t cpu)
+{
+    const struct vg_bpf_memory *memory = data;
+
+    if (cpu < 0 || (unsigned)cpu >= memory->n_cpus)
+        return NULL;
+    return (const void *)((const char *)memory->cpus + (size_t)cpu * memory->cpu_stride);
+}
+
+static const struct vg_bpf_thread *
+record_of(const struct source *s, const struct watch *w)
+{
+    return &vg_bpf_memory(s->bpf)->threads[w->slot];
+}
+
+/* ---- whom to watch ---- */
+
+static bool
+read_thread(const struct source *s, int32_t pid, int32_t tid, struct vg_proc_stat *stat,
+            struct vg_proc_schedstat *sched)
+{
+    char path[PATH_MAX];
+    char text[VG_PROC_TEXT_MAX];
+
+    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", s->proc, pid, tid);
+    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, stat))
+        return false;
+    snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", s->proc, pid, tid);
+    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_proc_parse_schedstat(text, sched);
+}
+
+/* What /proc says of a thread to which nothing has happened since it is watched. One that sleeps
+ * goes on sleeping until an event; of one that is runnable its counters tell after a while whether
+ * it has been running or waiting all the time. */
+static void
+assume(const struct source *s, int32_t pid, struct watch *w)
+{
+    struct vg_proc_stat stat;
+    struct vg_proc_schedstat sched;
+    enum vg_bpf_state state = VG_BPF_UNSEEN;
+
+    if (!read_thread(s, pid, w->tid, &stat, &sched))
+        return;
+    if (record_of(s, w)->state != VG_BPF_UNSEEN) {
+        w->settled = true;
+        return;
+    }
+    if (sched.timeslices != w->timeslices)
+        return; /* an event is on its way */
+    if (stat.state != 'R')
+        state = VG_BPF_BLOCKED;
+    else if (sched.run_ns > w->run_ns)
+        state = VG_BPF_RUNNING;
+    else if (vg_clock_monotonic_ns() - w->begin_ns > SETTLED_NS)
+        state = VG_BPF_WAIT_PREEMPT;
+    w->assumed = (struct vg_bpf_assumed){.state = state, .since_ns = w->begin_ns};
+    w->settled = state != VG_BPF_UNSEEN;
+}
+
+static void
+watch_free(void *data)
+{
+    struct watch *w = data;
+
+    vg_bpf_given_free(w->given);
+    g_free(w);
+}
+
+static void
+vm_free(void *data)
+{
+    struct vm *vm = data;
+
+    g_array_unref(vm->cpus);
+    g_free(vm);
+}
+
+static void
+begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcpu, bool is_vcpu)
+{
+    struct vg_proc_stat stat = {0};
+    struct vg_proc_schedstat sched = {0};
+
+    /* First what it has counted, then the watch: what happens in between makes it uncertain. */
+    bool known = read_thread(s, vm->pid, vcpu->tid, &stat, &sched);
+    int64_t begin_ns = vg_clock_monotonic_ns();
+    uint32_t slot = vg_bpf_slots_publish(s->slots, vcpu->tid, vm->id, is_vcpu);
+    if (slot == 0) {
+        s->unwatched++;
+        return;
+    }
+    struct watch *w = g_new0(struct watch, 1);
+    w->slot = slot;
+    w->tid = vcpu->tid;
+    w->index = vcpu->index;
+    w->vm_id = vm->id;
+    w->is_vcpu = is_vcpu;
+    w->is_kvm = vcpu->is_kvm;
+    w->given = vg_bpf_given_new();
+    w->generation = s->generation;
+    w->begin_ns = begin_ns;
+    w->start_ticks = stat.start_ticks;
+    w->timeslices = sched.timeslices;
+    w->run_ns = sched.run_ns;
+    w->settled = !known || !is_vcpu;
+    g_hash_table_insert(s->watches, GINT_TO_POINTER(w->tid), w);
+    if (!w->settled)
+        assume(s, vm->pid, w);
+}
+
+static struct vm *
+find_vm(struct source *s, const struct vg_proc_vm *seen)
+{
+    void *key = GUINT_TO_POINTER(seen->id);
+    struct vm *vm = g_hash_table_lookup(s->vms, key);
+
+    if (!vm) {
+        vm = g_new0(struct vm, 1);
+        vm->id = seen->id;
+        vm->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
+        g_hash_table_insert(s->vms, key, vm);
+    }
+    vm->pid = seen->pid;
+    g_strlcpy(vm->name, seen->name, sizeof(vm->name));
+    g_strlcpy(vm->uuid, seen->uuid, sizeof(vm->uuid));
+    vm->generation = s->generation;
+    return vm;
+}
+
+static void
+see_thread(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcpu, bool is_vcpu)
+{
+    struct watch *w = g_hash_table_lookup(s->watches, GINT_TO_POINTER(vcpu->tid));
+
+    if (!w)
+        begin_watch(s, vm, vcpu, is_vcpu);
+    else if (w->vm_id == vm->id && w->is_vcpu == is_vcpu)
+        w->generation = s->generation;
+    /* Else its tid came back, or what was taken for the main thread is a vCPU: the old one is not
+     * seen any more, is read a last time and forgotten, and the next look begins anew. */
+}
+
+static void
+see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
+{
+    unsigned seen_threads = 0;
+
+    s->generation++;
+    s->unwatched = 0;
+    for (unsigned i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *seen = vms->pdata[i];
+        const struct vm *vm = find_vm(s, seen);
+        const struct vg_proc_vcpu main_thread = {.tid = seen->pid, .index = VG_NONE};
+        bool main_is_vcpu = false;
+        for (unsigned k = 0; k < seen->vcpus->len; k++) {
+            const struct vg_proc_vcpu *vcpu = &g_array_index(seen->vcpus, struct vg_proc_vcpu, k);
+            main_is_vcpu |= vcpu->tid == seen->pid;
+            see_thread(s, vm, vcpu, true);
+            if (++seen_threads % WATCHES_PER_BEAT == 0)
+                vg_thread_beat(self);
+        }
+        if (!main_is_vcpu)
+            see_thread(s, vm, &main_thread, false);
+    }
+}
+
+/* The thread that is watched here ended before the watch began, or after: another has its tid. */
+static bool
+is_another(const struct source *s, const struct watch *w)
+{
+    uint64_t start_ns = record_of(s, w)->start_ns;
+
+    return start_ns != 0 && start_ns / (uint64_t)s->tick_ns != w->start_ticks;
+}
+
+static void
+delete_cells(void *data, uint32_t slot)
+{
+    vg_bpf_cells_delete(data, slot);
+}
+
+/* What ended, or is no longer to be measured. */
+static void
+forget_gone(struct source *s)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, s->watches);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct watch *w = value;
+        if (w->generation == s->generation && !is_another(s, w))
+            continue;
+        vg_bpf_slots_withdraw(s->slots, w->slot);
+        g_hash_table_iter_remove(&iter);
+    }
+    g_hash_table_iter_init(&iter, s->vms);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((struct vm *)value)->generation != s->generation)
+            g_hash_table_iter_remove(&iter);
+    }
+    vg_bpf_slots_settle(s->slots, delete_cells, s->cells);
+}
+
+/* ---- windows ---- */
+
+struct victim {
+    const struct source *source;
+    struct vg_vm_sample *sample;
+};
+
+static enum vg_aggressor_kind
+kind_of(const struct victim *v, uint32_t holder)
+{
+    switch (holder) {
+    case VG_BPF_HOLDER_KERNEL:
+        return VG_AGGRESSOR_HOST_KERNEL;
+    case VG_BPF_HOLDER_USER:
+        return VG_AGGRESSOR_HOST_USER;
+    case VG_BPF_HOLDER_IDLE:
+        return VG_AGGRESSOR_HOST_IDLE;
+    }
+    uint32_t vm_id = holder & VG_BPF_VM_MASK;
+    if (holder & VG_BPF_HOLDER_SPECIAL)
+        return VG_AGGRESSOR_HOST_UNKNOWN;
+    if (vm_id == v->sample->id)
+        return VG_AGGRESSOR_SELF;
+    return g_hash_table_contains(v->source->vms, GUINT_TO_POINTER(vm_id))
+               ? VG_AGGRESSOR_VM
+               : VG_AGGRESSOR_HOST_UNKNOWN;
+}
+
+static void
+tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
+{
+    const struct victim *v = data;
+    GArray *lost_to = v->sample->lost_to;
+    enum vg_aggressor_kind kind = kind_of(v, holder);
+    uint32_t vm_id = kind == VG_AGGRESSOR_VM ? holder & VG_BPF_VM_MASK : 0;
+    struct vg_lost_to *lost = NULL;
+
+    for (unsigned i = 0; i < lost_to->len && !lost; i++) {
+        struct vg_lost_to *known = &g_array_index(lost_to, struct vg_lost_to, i);
+        if (known->kind == kind && known->vm_id == vm_id)
+            lost = known;
+    }
+    if (!lost) {
+        struct vg_lost_to fresh = {.kind = kind, .vm_id = vm_id};
+        g_array_append_val(lost_to, fresh);
+        lost = &g_array_index(lost_to, struct vg_lost_to, lost_to->len - 1);
+    }
+    lost->ns += ns;
+    lost->count += count;
+    if (kind == VG_AGGRESSOR_VM || kind == VG_AGGRESSOR_SELF)
+        *(holder & VG_BPF_VCPU ? &lost->vcpu_ns : &lost->emulator_ns) += ns;
+}
+
+static void
+add_cpu(GArray *cpus, int32_t cpu)
+{
+    unsigned at = 0;
+
+    while (at < cpus->len && g_array_index(cpus, int32_t, at) < cpu)
+        at++;
+    if (cpu >= 0 && (at == cpus->len || g_array_index(cpus, int32_t, at) != cpu))
+        g_array_insert_val(cpus, at, cpu);
+}
+
+/* Guest time as far as the programs did not see it. */
+static void
+complete_guest(struct source *s, struct vm *vm, struct watch *w, struct vg_cpu_figures *f)
+{
+    if (w->is_kvm)
+        vg_guest_silence_note(&s->silence, f);
+    bool seen = vg_bpf_sees_guests(s->bpf) && !s->silence.silent;
+    if (seen || !w->is_kvm) {
+        vm->guest_known |= f->entries > 0;
+        return;
+    }
+    vm->guest_known = vg_guest_ticks_read(&w->guest, s->proc, vm->pid, w->tid, s->tick_ns, f);
+    s->silence.any_ticks |= vm->guest_known;
+}
+
+static void
+read_watch(struct source *s, struct watch *w, struct vg_window *window)
+{
+    struct vm *vm = g_hash_table_lookup(s->vms, GUINT_TO_POINTER(w->vm_id));
+    struct vg_vm_sample *sample = vg_window_find_vm(window, w->vm_id);
+    struct victim victim = {.source = s, .sample = sample};
+    struct vg_bpf_reading reading;
+
+    if (!w->settled)
+        assume(s, vm->pid, w);
+    if (is_another(s, w) || !vg_bpf_record_read(record_of(s, w), cpu_of, vg_bpf_memory(s->bpf),
+                                                &w->assumed, vg_clock_monotonic_ns, &reading))
+        return;
+    struct vg_vcpu_sample vcpu = {.tid = w->tid, .index = w->index, .cpu = reading.cpu};
+    vg_cpu_figures_sub(&vcpu.cpu, &w->last);
+    vcpu.cpu.guest_ns = MIN(vcpu.cpu.guest_ns, vcpu.cpu.run_ns);
+    vcpu.cpu.clipped = w->open + reading.open;
+    w->last = reading.cpu;
+    w->open = reading.open;
+    complete_guest(s, vm, w, &vcpu.cpu);
+    if (vcpu.cpu.observed_ns > 0) {
+        vg_cpu_figures_add(&sample->cpu, &vcpu.cpu);
+        g_array_append_val(sample->vcpus, vcpu);
+        vg_bpf_given_take(w->given, &reading, w->slot, s->cells,
+                          vcpu.cpu.preempt_ns + vcpu.cpu.wake_wait_ns, tell_loss, &victim);
+    }
+    add_cpu(vm->cpus, reading.cpu_id);
+}
+
+static void
+begin_samples(const struct source *s, struct vg_window *window)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, s->vms);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct vm *vm = value;
+        struct vg_vm_sample sample;
+        vg_vm_sample_init(&sample);
+        sample.id = vm->id;
+        sample.pid = vm->pid;
+        g_strlcpy(sample.name, vm->name, sizeof(sample.name));
+        g_strlcpy(sample.uuid, vm->uuid, sizeof(sample.uuid));
+        g_array_append_val(window->vms, sample);
+    }
+}
+
+/* What is known only after all threads were read. A VM of which nothing is known yet appears when
+ * something is, or when somebody lost time to it. */
+static void
+finish_samples(const struct source *s, struct vg_window *window)
+{
+    for (unsigned i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
+        const struct vm *vm = g_hash_table_lookup(s->vms, GUINT_TO_POINTER(sample->id));
+        sample->guest_known = vm->guest_known;
+        g_array_append_vals(sample->cpus, vm->cpus->data, vm->cpus->len);
+        vg_window_sort_vcpus(sample->vcpus);
+        vg_window_sort_lost_to(sample->lost_to);
+    }
+    vg_window_sort_vms(window);
+}
+
+static void
+describe(struct source *s, struct vg_provenance *ret)
+{
+    const struct vg_bpf_totals *totals = vg_bpf_totals(s->bpf);
+
+    ret->confidence = 1;
+    vg_provenance_set_all(ret, NAME, 1);
+    ret->cost_ns = vg_bpf_take_cost(s->bpf);
+    if (totals->cells_full != s->told.cells_full)
+        ret->measures[VG_MEASURE_LOST_TO] =
+            (struct vg_measured){.source = NAME,
+                                 .confidence = CROWDED_CONFIDENCE,
+                                 .reason = "more aggressors than there is room for in the kernel"};
+    if (s->unwatched > 0)
+        ret->measures[VG_MEASURE_RUN].reason =
+            "more threads than there is room for in the kernel, the rest is not measured";
+    vg_guest_silence_describe(&s->silence,
+                              s->level >= LEVEL_NO_GUESTS   ? VG_GUESTS_LEFT_OUT
+                              : !vg_bpf_sees_guests(s->bpf) ? VG_GUESTS_NO_KVM
+                                                            : VG_GUESTS_SEEN,
+                              ret);
+}
+
+static void
+count_trouble(struct source *s, struct vg_window *window)
+{
+    const struct vg_bpf_totals *totals = vg_bpf_totals(s->bpf);
+
+    window->lost_events += vg_bpf_take_missed(s->bpf);
+    window->lost_events += totals->notes_lost - s->told.notes_lost;
+    window->discontinuities += totals->discontinuities - s->told.discontinuities;
+    s->told = *totals;
+}
+
+/* ---- the source ---- */
+
+static void
+close_source(vg_cpu_source *source)
+{
+    struct source *s = (struct source *)source;
+
+    g_hash_table_remove_all(s->watches);
+    g_hash_table_remove_all(s->vms);
+    g_clear_pointer(&s->cells, vg_bpf_cells_free);
+    g_clear_pointer(&s->slots, vg_bpf_slots_free);
+    g_clear_pointer(&s->bpf, vg_bpf_free);
+}
+
+static int
+open_source(vg_cpu_source *source, GError **err)
+{
+    struct source *s = (struct source *)source;
+
+    s->bpf = vg_bpf_load(s->proc, err);
+    if (!s->bpf)
+        return -1;
+    s->slots = vg_bpf_slots_new(vg_bpf_memory(s->bpf));
+    s->cells = vg_bpf_cells_new(vg_bpf_cells_fd(s->bpf));
+    s->told = (struct vg_bpf_totals){0};
+    s->silence = (struct vg_guest_silence){0};
+    return s->level >= LEVEL_NO_GUESTS ? vg_bpf_see_guests(s->bpf, false, err) : 0;
+}
+
+static int
+watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+{
+    (void)err;
+    see_vms((struct source *)source, vms, self);
+    return 0;
+}
+
+/* KVM was loaded after the programs: they are loaded anew, so that they see it. */
+static int
+restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
+{
+    close_source(&s->base);
+    return open_source(&s->base, err) < 0 ? -1 : watch(&s->base, vms, self, err);
+}
+
+static int
+read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
+            struct vg_provenance *provenance, GError **err)
+{
+    struct source *s = (struct source *)source;
+    GHashTableIter iter;
+    void *value;
+    unsigned read = 0;
+
+    if (vg_bpf_check(s->bpf, err) < 0)
+        return -1;
+    see_vms(s, vms, self);
+    begin_samples(s, window);
+    vg_bpf_cells_update(s->cells, vg_bpf_totals(s->bpf)->evictions);
+    vg_guest_silence_begin(&s->silence);
+    g_hash_table_iter_init(&iter, s->watches);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct watch *w = value;
+        if (w->is_vcpu)
+            read_watch(s, w, window);
+        if (++read % WATCHES_PER_BEAT == 0)
+            vg_thread_beat(self);
+    }
+    vg_guest_silence_end(&s->silence, vg_bpf_sees_guests(s->bpf));
+    finish_samples(s, window);
+    describe(s, provenance);
+    count_trouble(s, window);
+    forget_gone(s);
+    return vg_bpf_could_see_guests(s->bpf) ? restart(s, vms, self, err) : 0;
+}
+
+static int
+notes_fd(const vg_cpu_source *source)
+{
+    return vg_bpf_notes_fd(((const struct source *)source)->bpf);
+}
+
+static void
+take_note(void *data, const struct vg_bpf_note *note)
+{
+    struct vg_cpu_hint hint = {.pid = note->pid, .tid = note->tid, .entered = note->entered};
+
+    g_array_append_val((GArray *)data, hint);
+}
+
+static void
+hints(vg_cpu_source *source, GArray *hints)
+{
+    vg_bpf_take_notes(((struct source *)source)->bpf, take_note, hints);
+}
+
+static int
+set_level(vg_cpu_source *source, unsigned level, GError **err)
+{
+    struct source *s = (struct source *)source;
+
+    s->level = level;
+    return s->bpf ? vg_bpf_see_guests(s->bpf, level < LEVEL_NO_GUESTS, err) : 0;
+}
+
+static void
+free_source(vg_cpu_source *source)
+{
+    struct source *s = (struct source *)source;
+
+    close_source(source);
+    g_hash_table_unref(s->watches);
+    g_hash_table_unref(s->vms);
+    g_free(s->proc);
+    g_free(s);
+}
+
+static const struct vg_cpu_source_ops bpf_ops = {
+    .name = NAME,
+    .levels = LEVELS,
+    .open = open_source,
+    .close = close_source,
+    .watch = watch,
+    .read = read_source,
+    .fd = notes_fd,
+    .hints = hints,
+    .set_level = set_level,
+    .free = free_source,
+};
+
+vg_cpu_source *
+vg_source_bpf_new(const char *proc)
+{
+    struct source *s = g_new0(struct source, 1);
+
+    s->base.ops = &bpf_ops;
+    s->proc = g_strdup(proc);
+    s->tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
+    s->watches = g_hash_table_new_full(NULL, NULL, NULL, watch_free);
+    s->vms = g_hash_table_new_full(NULL, NULL, NULL, vm_free);
+    return &s->base;
+}

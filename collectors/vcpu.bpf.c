@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only)
+ *
+ * Measures the watched threads where they are switched. Whoever is not watched costs two look-ups
+ * in an array and a comparison; the clock is only read when there is something to account.
+ *
+ * All that changes a thread's record runs under the lock of its run queue, or on its own CPU with
+ * preemption off, so it has one writer at a time and needs no atomic operation. The same goes for a
+ * CPU's lanes, but for the migration of a waiting thread, which is told under the lock of the CPU
+ * it leaves: the two writers may then lose or count twice one slice of a holder, never more than
+ * the wait.
+ */
+/* The helpers need the types of those before them. */
+/* clang-format off */
+#include "collectors/bpf-kernel.h"
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "collectors/bpf-shared.h"
+/* clang-format on */
+
+#define PF_KTHREAD 0x00200000
+#define TASK_DEAD  0x80
+#define EXIT_BITS  0x30
+
+/* Set before loading. */
+const volatile bool has_prev_state; /* sched_switch tells it: 5.18 and newer */
+
+/* Where a vCPU keeps the reason of its last exit: of the module that runs it, found in its BTF. */
+const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM; 0: not known */
+const volatile __u32 exit_pointer_offset; /* SVM: of the pointer to the VMCB; VMX: none */
+const volatile __u32 exit_offset;         /* of the reason: in the VMCB or the vCPU */
+const volatile bool exit_in_arguments;    /* the tracepoint tells the reason: before 5.17 */
+/* Class of each reason, and of those from 0x400 on. */
+const volatile __u8 exit_classes[2][256];
+
+__u16 tid_pages[VG_BPF_PAGE_INDEX];
+__u16 tid_slots[VG_BPF_PAGES][VG_BPF_PAGE_TIDS];
+struct vg_bpf_thread threads[VG_BPF_SLOTS];
+struct vg_bpf_totals totals;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 65536);
+} notes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1); /* the number of CPUs, before loading */
+    __type(key, __u32);
+    __type(value, struct vg_bpf_cpu);
+} cpus SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 16384);
+    __type(key, struct vg_bpf_cell_key);
+    __type(value, struct vg_bpf_cell);
+} cells SEC(".maps");
+
+/* ---- who ---- */
+
+static __always_inline __u32
+slot_of(__s32 tid)
+{
+    __u32 t = (__u32)tid % VG_BPF_TID_LIMIT;
+    __u32 page = tid_pages[t / VG_BPF_PAGE_TIDS];
+
+    if (!page)
+        return 0;
+    return tid_slots[page % VG_BPF_PAGES][t % VG_BPF_PAGE_TIDS] % VG_BPF_SLOTS;
+}
+
+/* The record of a watched vCPU; NULL: another thread has its tid by now, or it is none. */
+static __always_inline struct vg_bpf_thread *
+thread_of(__u32 slot, struct task_struct *task)
+{
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    __u64 start = task->start_boottime;
+
+    if (!t->is_vcpu || t->tid != task->pid)
+        return NULL;
+    if (!t->start_ns)
+        t->start_ns = start;
+    return t->start_ns == start ? t : NULL;
+}
+
+static __always_inline __u32
+holder_of(struct task_struct *task)
+{
+    if (task->pid == 0)
+        return VG_BPF_HOLDER_IDLE;
+    __u32 slot = slot_of(task->pid);
+    if (slot && threads[slot].is_vcpu && threads[slot].tid == task->pid)
+        return threads[slot].vm | VG_BPF_VCPU;
+    slot = slot_of(task->tgid);
+    if (slot && threads[slot].tid == task->tgid)
+        return threads[slot].vm;
+    return task->flags & PF_KTHREAD ? VG_BPF_HOLDER_KERNEL : VG_BPF_HOLDER_USER;
+}
+
+static __always_inline __u32
+cpu_of(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->thread_info.cpu))
+        return task->thread_info.cpu;
+    struct task_struct___old *old = (void *)task;
+    if (bpf_core_field_exists(old->cpu))
+        return BPF_CORE_READ(old, cpu);
+    return bpf_get_smp_processor_id();
+}
+
+/* Who runs on the CPU that a task has been queued for. */
+static __always_inline __u32
+running_beside(struct task_struct *task)
+{
+    if (!bpf_core_field_exists(task->se.cfs_rq) || !task->se.cfs_rq)
+        return VG_BPF_HOLDER_UNKNOWN;
+    struct task_struct *curr = task->se.cfs_rq->rq->curr;
+    return curr ? holder_of(curr) : VG_BPF_HOLDER_UNKNOWN;
+}
+
+static __always_inline struct vg_bpf_cpu *
+cpu_at(__u32 cpu)
+{
+    return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* ---- writing ---- */
+
+#define BEGIN_WRITE(record)                                                                        \
+ do {                                                                                              \
+  (record)->seq++;                                                                                 \
+  asm volatile("" ::: "memory");                                                                   \
+ } while (0)
+#define END_WRITE(record)                                                                          \
+ do {                                                                                              \
+  asm volatile("" ::: "memory");                                                                   \
+  (record)->seq++;                                                                                 \
+ } while (0)
+
+/* One run of a program in VG_BPF_COST_EVERY is timed. */
+static __always_inline __u64
+begin_run(struct vg_bpf_cpu *c)
+{
+    return ++c->events % VG_BPF_COST_EVERY ? 0 : bpf_ktime_get_ns();
+}
+
+static __always_inline void
+end_run(struct vg_bpf_cpu *c, __u64 begin_ns)
+{
+    if (begin_ns) {
+        c->timed++;
+        c->timed_ns += bpf_ktime_get_ns() - begin_ns;
+    }
+}
+
+/* ---- waits ---- */
+
+/* Puts a share that has to make room into its cell. */
+static __always_inline void
+evict(__u32 slot, const struct vg_bpf_share *share)
+{
+    struct vg_bpf_cell_key key = {.slot = slot, .holder = share->holder};
+    struct vg_bpf_cell *cell = bpf_map_lookup_elem(&cells, &key);
+
+    if (cell) {
+        cell->ns += share->ns;
+        cell->count += share->count;
+    } else {
+        struct vg_bpf_cell first = {.ns = share->ns, .count = share->count};
+        if (bpf_map_update_elem(&cells, &key, &first, BPF_NOEXIST))
+            __sync_fetch_and_add(&totals.cells_full, 1);
+    }
+    __sync_fetch_and_add(&totals.evictions, 1);
+}
+
+/* This and the next three are not static, so that each is verified once, for whatever it is given,
+ * and not on every path that leads there. */
+__noinline int
+vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
+{
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    __u32 used = t->shares_used;
+    __u32 at = VG_BPF_SHARES;
+
+    for (__u32 i = 0; i < VG_BPF_SHARES; i++) {
+        if (i >= used || t->shares[i].holder == holder) {
+            at = i;
+            break;
+        }
+    }
+    if (at >= VG_BPF_SHARES) {
+        at = t->evictions++ % VG_BPF_SHARES;
+        evict(slot, &t->shares[at]);
+        t->shares[at].ns = 0;
+        t->shares[at].count = 0;
+    } else if (at >= used) {
+        t->shares_used = at + 1;
+    }
+    struct vg_bpf_share *share = &t->shares[at % VG_BPF_SHARES];
+    share->holder = holder;
+    share->ns += ns;
+    share->count += count;
+    return 0;
+}
+
+/* The lane of a holder, made if there is none. */
+static __always_inline struct vg_bpf_lane *
+lane_of(struct vg_bpf_cpu *c, __u32 holder)
+{
+    __u32 used = c->lanes_used;
+    __u64 oldest_ns = ~0ull;
+    __u32 at = 0;
+
+    for (__u32 i = 0; i < VG_BPF_LANES; i++) {
+        if (i >= used) {
+            c->lanes_used = i + 1;
+            at = i;
+            break;
+        }
+        if (c->lanes[i].holder == holder)
+            return &c->lanes[i];
+        if (c->lanes[i].last_ns < oldest_ns) {
+            oldest_ns = c->lanes[i].last_ns;
+            at = i;
+        }
+    }
+    struct vg_bpf_lane *lane = &c->lanes[at % VG_BPF_LANES];
+    lane->holder = holder;
+    lane->held_ns = 0;
+    return lane;
+}
+
+/* The CPU was held up to now by its holder, and by this one from now on. */
+__noinline int
+vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
+{
+    struct vg_bpf_cpu *c = cpu_at(cpu);
+
+    if (!c)
+        return 0;
+    BEGIN_WRITE(c);
+    struct vg_bpf_lane *lane = lane_of(c, was);
+    if (now > c->since_ns)
+        lane->held_ns += now - c->since_ns;
+    lane->last_ns = now;
+    c->since_ns = now;
+    c->holder = holder;
+    END_WRITE(c);
+    return 0;
+}
+
+static __always_inline bool
+is_waiting(const struct vg_bpf_thread *t)
+{
+    return t->state == VG_BPF_WAIT_PREEMPT || t->state == VG_BPF_WAIT_WAKE;
+}
+
+/* t waits for this CPU from now on, which holder has. */
+__noinline int
+vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
+{
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    struct vg_bpf_cpu *c = cpu_at(cpu);
+    __u32 used = 0;
+
+    t->cpu = (__s32)cpu;
+    if (c) {
+        if (c->waiters) {
+            vg_advance(cpu, c->holder, c->holder, now);
+        } else {
+            BEGIN_WRITE(c);
+            c->lanes_used = 0;
+            c->holder = holder;
+            c->since_ns = now;
+            END_WRITE(c);
+        }
+        __sync_fetch_and_add(&c->waiters, 1);
+        used = c->lanes_used;
+        for (__u32 i = 0; i < VG_BPF_LANES && i < used; i++) {
+            t->marks[i].holder = c->lanes[i].holder;
+            t->marks[i].held_ns = c->lanes[i].held_ns;
+        }
+    }
+    t->marks_used = used;
+    return 0;
+}
+
+/* What each holder held of the wait of t goes to it, the rest to nobody. t waits no more. */
+__noinline int
+vg_dequeue(__u32 slot, __u64 now)
+{
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    __u64 left = now - t->since_ns;
+    struct vg_bpf_cpu *c = cpu_at((__u32)t->cpu);
+
+    if (!c)
+        return 0;
+    vg_advance((__u32)t->cpu, c->holder, c->holder, now);
+    __u32 used = c->lanes_used, marks = t->marks_used;
+    for (__u32 i = 0; i < VG_BPF_LANES && i < used; i++) {
+        __u32 holder = c->lanes[i].holder;
+        __u64 held = c->lanes[i].held_ns;
+        if (i < marks && t->marks[i].holder == holder && t->marks[i].held_ns <= held)
+            held -= t->marks[i].held_ns;
+        if (held > left)
+            held = left;
+        left -= held;
+        if (held)
+            vg_charge(slot, holder, held, 0);
+    }
+    if (left)
+        vg_charge(slot, VG_BPF_HOLDER_UNKNOWN, left, 0);
+    __sync_fetch_and_add(&c->waiters, -1);
+    return 0;
+}
+
+/* ---- events ---- */
+
+/* Accounts the time up to now in the present state. */
+static __always_inline void
+account(struct vg_bpf_thread *t, __u64 now)
+{
+    __u64 span = now - t->since_ns;
+
+    switch (t->state) {
+    case VG_BPF_UNSEEN:
+        t->first_ns = now;
+        break;
+    case VG_BPF_RUNNING:
+        t->run_ns += span;
+        break;
+    case VG_BPF_WAIT_PREEMPT:
+        t->preempt_ns += span;
+        break;
+    case VG_BPF_WAIT_WAKE:
+        t->wake_wait_ns += span;
+        break;
+    case VG_BPF_BLOCKED:
+        t->blocked_ns += span;
+        break;
+    }
+    t->since_ns = now;
+}
+
+static __always_inline void
+leave_guest(struct vg_bpf_thread *t, __u64 now)
+{
+    if (t->in_guest)
+        t->guest_ns += now - t->guest_since_ns;
+    t->in_guest = 0;
+}
+
+static __always_inline void
+contradict(void)
+{
+    __sync_fetch_and_add(&totals.discontinuities, 1);
+}
+
+static __always_inline void
+switch_out(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, bool runnable, unsigned int state,
+           __u32 next, __u64 now)
+{
+    BEGIN_WRITE(t);
+    if (is_waiting(t))
+        vg_dequeue(slot, now);
+    if (t->state != VG_BPF_RUNNING && t->state != VG_BPF_UNSEEN)
+        contradict();
+    account(t, now);
+    leave_guest(t, now);
+    t->cpu = (__s32)cpu;
+    if (runnable) {
+        t->preemptions++;
+        t->state = VG_BPF_WAIT_PREEMPT;
+        vg_enqueue(slot, cpu, next, now);
+        vg_charge(slot, next, 0, 1);
+    } else {
+        t->blocks++;
+        t->state = state & (TASK_DEAD | EXIT_BITS) ? VG_BPF_EXITED : VG_BPF_BLOCKED;
+    }
+    END_WRITE(t);
+}
+
+static __always_inline void
+switch_in(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
+{
+    BEGIN_WRITE(t);
+    if (is_waiting(t)) {
+        t->unseen_migrations += t->cpu != (__s32)cpu;
+        vg_dequeue(slot, now);
+    } else if (t->state == VG_BPF_RUNNING) {
+        contradict();
+    }
+    account(t, now);
+    t->state = VG_BPF_RUNNING;
+    t->cpu = (__s32)cpu;
+    END_WRITE(t);
+}
+
+static __always_inline void
+on_switch(struct vg_bpf_cpu *c, __u32 cpu, bool preempt, struct task_struct *prev,
+          struct task_struct *next, unsigned int state)
+{
+    __u32 out = slot_of(prev->pid), in = slot_of(next->pid);
+
+    if (!out && !in && !c->waiters)
+        return;
+    __u64 now = bpf_ktime_get_ns();
+    __u32 holder = holder_of(next);
+    if (c->waiters)
+        vg_advance(cpu, holder_of(prev), holder, now);
+    struct vg_bpf_thread *t = out ? thread_of(out, prev) : NULL;
+    if (t)
+        switch_out(out, t, cpu, preempt || !state, state, holder, now);
+    t = in ? thread_of(in, next) : NULL;
+    if (t)
+        switch_in(in, t, cpu, now);
+}
+
+SEC("tp_btf/sched_switch")
+int
+vg_sched_switch(__u64 *ctx)
+{
+    struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct vg_bpf_cpu *c = cpu_at(cpu);
+    unsigned int state;
+
+    if (!c)
+        return 0;
+    __u64 begin_ns = begin_run(c);
+    if (has_prev_state) {
+        state = (unsigned int)ctx[3];
+    } else if (bpf_core_field_exists(prev->__state)) {
+        state = prev->__state;
+    } else {
+        struct task_struct___old *old = (void *)prev;
+        state = (unsigned int)BPF_CORE_READ(old, state);
+    }
+    on_switch(c, cpu, ctx[0] & 1, prev, next, state);
+    end_run(c, begin_ns);
+    return 0;
+}
+
+static __always_inline void
+on_wakeup(struct task_struct *task)
+{
+    __u32 slot = slot_of(task->pid);
+    struct vg_bpf_thread *t = slot ? thread_of(slot, task) : NULL;
+
+    if (!t || t->state == VG_BPF_RUNNING || is_waiting(t))
+        return;
+    __u64 now = bpf_ktime_get_ns();
+    BEGIN_WRITE(t);
+    account(t, now);
+    t->wakeups++;
+    t->state = VG_BPF_WAIT_WAKE;
+    vg_enqueue(slot, cpu_of(task), running_beside(task), now);
+    END_WRITE(t);
+}
+
+static __always_inline int
+run_wakeup(struct task_struct *task)
+{
+    struct vg_bpf_cpu *c = cpu_at(bpf_get_smp_processor_id());
+
+    if (!c)
+        return 0;
+    __u64 begin_ns = begin_run(c);
+    on_wakeup(task);
+    end_run(c, begin_ns);
+    return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int
+vg_sched_wakeup(__u64 *ctx)
+{
+    return run_wakeup((void *)ctx[0]);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int
+vg_sched_wakeup_new(__u64 *ctx)
+{
+    return run_wakeup((void *)ctx[0]);
+}
+
+/* Who has the CPU that it is moved to is only known to that one, but where somebody waits there. */
+SEC("tp_btf/sched_migrate_task")
+int
+vg_sched_migrate_task(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    __u32 slot = slot_of(task->pid);
+    struct vg_bpf_thread *t = slot ? thread_of(slot, task) : NULL;
+
+    if (!t || !is_waiting(t))
+        return 0;
+    __u64 now = bpf_ktime_get_ns();
+    BEGIN_WRITE(t);
+    vg_dequeue(slot, now);
+    account(t, now);
+    vg_enqueue(slot, (__u32)ctx[1], VG_BPF_HOLDER_UNKNOWN, now);
+    END_WRITE(t);
+    return 0;
+}
+
+/* ---- guests ---- */
+
+/* Tells of a thread that should perhaps be watched. */
+static __always_inline void
+note(__s32 tid, __s32 pid, bool entered)
+{
+    struct vg_bpf_note *n = bpf_ringbuf_reserve(&notes, sizeof(*n), 0);
+
+    if (!n) {
+        __sync_fetch_and_add(&totals.notes_lost, 1);
+        return;
+    }
+    n->tid = tid;
+    n->pid = pid;
+    n->entered = entered;
+    bpf_ringbuf_submit(n, 0);
+}
+
+/* The record of the thread that enters or leaves a guest, which therefore runs. */
+static __always_inline struct vg_bpf_thread *
+current_vcpu(__u64 id)
+{
+    __u32 slot = slot_of((__s32)id);
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+
+    return slot && t->is_vcpu && t->tid == (__s32)id ? t : NULL;
+}
+
+/* Inside of a write. */
+static __always_inline void
+runs(struct vg_bpf_thread *t, __u32 cpu, __u64 now)
+{
+    if (t->state == VG_BPF_RUNNING)
+        return;
+    if (t->state != VG_BPF_UNSEEN)
+        contradict();
+    account(t, now);
+    t->state = VG_BPF_RUNNING;
+    t->cpu = (__s32)cpu;
+}
+
+static __always_inline void
+on_entry(struct vg_bpf_cpu *c, __u32 cpu)
+{
+    __u64 id = bpf_get_current_pid_tgid();
+    struct vg_bpf_thread *t = current_vcpu(id);
+
+    if (!t) {
+        /* Once in a row, until it is watched. */
+        if (c->noted != (__u32)id) {
+            c->noted = (__u32)id;
+            note((__s32)id, (__s32)(id >> 32), true);
+        }
+        return;
+    }
+    __u64 now = bpf_ktime_get_ns();
+    BEGIN_WRITE(t);
+    runs(t, cpu, now);
+    t->entries++;
+    if (t->in_guest)
+        contradict();
+    else
+        t->guest_since_ns = now;
+    t->in_guest = 1;
+    END_WRITE(t);
+}
+
+SEC("raw_tp/kvm_entry")
+int
+vg_kvm_entry(__u64 *ctx)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct vg_bpf_cpu *c = cpu_at(cpu);
+
+    (void)ctx;
+    if (!c)
+        return 0;
+    __u64 begin_ns = begin_run(c);
+    on_entry(c, cpu);
+    end_run(c, begin_ns);
+    return 0;
+}
+
+/* argument: the first one of the tracepoint, the reason or the vCPU. */
+static __always_inline __u32
+exit_class(__u64 argument)
+{
+    __u32 reason = (__u32)argument;
+    const char *from = (const char *)argument;
+
+    if (!exit_isa)
+        return VG_BPF_EXIT_OTHER;
+    if (!exit_in_arguments) {
+        if (exit_pointer_offset &&
+            bpf_probe_read_kernel(&from, sizeof(from), from + exit_pointer_offset))
+            return VG_BPF_EXIT_OTHER;
+        if (bpf_probe_read_kernel(&reason, sizeof(reason), from + exit_offset))
+            return VG_BPF_EXIT_OTHER;
+    }
+    if (exit_isa == 1)
+        reason &= 0xffff;
+    __u32 high = reason >= 0x400;
+    if (high)
+        reason -= 0x400;
+    return reason < 256 ? exit_classes[high][reason] : VG_BPF_EXIT_OTHER;
+}
+
+static __always_inline void
+on_exit(__u64 argument, __u32 cpu)
+{
+    struct vg_bpf_thread *t = current_vcpu(bpf_get_current_pid_tgid());
+
+    if (!t)
+        return;
+    __u32 class = exit_class(argument);
+    __u64 now = bpf_ktime_get_ns();
+    BEGIN_WRITE(t);
+    runs(t, cpu, now);
+    leave_guest(t, now);
+    t->exits[class < VG_BPF_EXIT_CLASSES ? class : VG_BPF_EXIT_OTHER]++;
+    END_WRITE(t);
+}
+
+SEC("raw_tp/kvm_exit")
+int
+vg_kvm_exit(__u64 *ctx)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    struct vg_bpf_cpu *c = cpu_at(cpu);
+
+    if (!c)
+        return 0;
+    __u64 begin_ns = begin_run(c);
+    on_exit(ctx[0], cpu);
+    end_run(c, begin_ns);
+    return 0;
+}
+
+/* A thread is born with the name of the one that made it, and named afterwards. */
+SEC("tp_btf/task_rename")
+int
+vg_task_rename(__u64 *ctx)
+{
+    struct task_struct *task = (void *)ctx[0];
+    char comm[4] = "";
+
+    bpf_probe_read_kernel(comm, sizeof(comm), (const void *)ctx[1]);
+    if (comm[0] == 'C' && comm[1] == 'P' && comm[2] == 'U' && comm[3] == ' ')
+        note(task->pid, task->tgid, false);
+    return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
