@@ -24,6 +24,8 @@ struct vg_queue {
     enum vg_queue_when_full when_full;
     GDestroyNotify free_item;
     bool closed;
+    void (*on_high_water)(void *data, size_t length);
+    void *on_high_water_data;
     int fd; /* its counter is 1 while there are items, else 0 */
 };
 
@@ -62,9 +64,9 @@ vg_queue_free(vg_queue *queue)
     g_free(queue);
 }
 
-/* Locked. */
+/* Locked. *ret_high: the length, if it never was so long; else unchanged. */
 static bool
-append(vg_queue *queue, void *item)
+append(vg_queue *queue, void *item, size_t *ret_high)
 {
     while (!queue->closed && queue->length == queue->capacity && queue->when_full == VG_QUEUE_BLOCK)
         pthread_cond_wait(&queue->not_full, &queue->lock);
@@ -76,7 +78,8 @@ append(vg_queue *queue, void *item)
     }
     queue->items[(queue->first + queue->length) % queue->capacity] = item;
     queue->length++;
-    queue->high_water = MAX(queue->high_water, queue->length);
+    if (queue->length > queue->high_water)
+        *ret_high = queue->high_water = queue->length;
     if (queue->length == 1)
         (void)!eventfd_write(queue->fd, 1);
     pthread_cond_signal(&queue->not_empty);
@@ -86,9 +89,13 @@ append(vg_queue *queue, void *item)
 bool
 vg_queue_put(vg_queue *queue, void *take_item)
 {
+    size_t high = 0;
+
     pthread_mutex_lock(&queue->lock);
-    bool put = append(queue, take_item);
+    bool put = append(queue, take_item, &high);
     pthread_mutex_unlock(&queue->lock);
+    if (high > 0 && queue->on_high_water)
+        queue->on_high_water(queue->on_high_water_data, high);
     if (!put)
         queue->free_item(take_item);
     return put;
@@ -123,6 +130,14 @@ vg_queue_close(vg_queue *queue)
     queue->closed = true;
     pthread_cond_broadcast(&queue->not_empty);
     pthread_cond_broadcast(&queue->not_full);
+}
+
+void
+vg_queue_watch_high_water(vg_queue *queue, void (*on_high_water)(void *data, size_t length),
+                          void *data)
+{
+    queue->on_high_water = on_high_water;
+    queue->on_high_water_data = data;
 }
 
 int

@@ -45,6 +45,12 @@ void vg_queue_close(vg_queue *queue);
  * queue. */
 int vg_queue_fd(const vg_queue *queue);
 
+/* Called by the thread that put an item, which may be in other hands by then, with the length that
+ * the queue then had for the first time. Calls of several threads may overtake each other. To be
+ * set before the queue is shared. */
+void vg_queue_watch_high_water(vg_queue *queue, void (*on_high_water)(void *data, size_t length),
+                               void *data);
+
 void vg_queue_read_stats(vg_queue *queue, struct vg_queue_stats *ret);
 
 #endif

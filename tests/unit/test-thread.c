@@ -136,6 +136,35 @@ test_a_full_queue_drops_and_counts(void **state)
     assert_int_equal(freed, 2);
 }
 
+static void
+note_length(void *data, size_t length)
+{
+    g_array_append_val((GArray *)data, length);
+}
+
+static void
+test_each_new_length_is_told_once(void **state)
+{
+    static const size_t expected[] = {1, 2, 3};
+    g_autoptr(GArray) told = g_array_new(FALSE, FALSE, sizeof(size_t));
+    vg_queue *queue = vg_queue_new(3, VG_QUEUE_DROP, count_free);
+
+    (void)state;
+    vg_queue_watch_high_water(queue, note_length, told);
+    vg_queue_put(queue, item(1));
+    vg_queue_put(queue, item(2));
+    vg_queue_get(queue, 0);
+    /* As long as before. */
+    vg_queue_put(queue, item(3));
+    assert_int_equal(told->len, 2);
+    vg_queue_put(queue, item(4));
+    /* Dropped. */
+    vg_queue_put(queue, item(5));
+    assert_int_equal(told->len, 3);
+    assert_memory_equal(told->data, expected, sizeof(expected));
+    vg_queue_free(queue);
+}
+
 static bool
 fd_is_readable(const vg_queue *queue)
 {
@@ -275,6 +304,7 @@ main(void)
         cmocka_unit_test(test_threads_block_signals_and_the_maker_keeps_its_mask),
         cmocka_unit_test(test_silence_is_the_time_since_the_last_beat),
         cmocka_unit_test(test_a_full_queue_drops_and_counts),
+        cmocka_unit_test(test_each_new_length_is_told_once),
         cmocka_unit_test(test_the_file_descriptor_is_readable_while_there_are_items),
         cmocka_unit_test(test_putters_wait_and_nothing_is_lost),
         cmocka_unit_test(test_closing_ends_waits_and_keeps_what_is_in),
