@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "daemon/host-facts.h"
+#include "daemon/trace.h"
 #include "policy/policy.h"
 
 /* Without a window for so many window lengths, or for so long, the data is old. */
@@ -88,6 +89,9 @@ get_status(void *data)
     g_ptr_array_add(parts, engine_status(backend));
     g_ptr_array_add(parts, store_status(backend));
     vg_supervisor_status(backend->parts.supervisor, parts);
+    struct vg_part_status *tracing = vg_trace_status();
+    if (tracing)
+        g_ptr_array_add(parts, tracing);
     return parts;
 }
 
@@ -172,6 +176,7 @@ make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
     if (vg_store_save_plan(backend->parts.store, &saved, err) < 0)
         return NULL;
     tell_plan(backend, plan);
+    vg_trace_plan(plan);
     return g_steal_pointer(&plan);
 }
 

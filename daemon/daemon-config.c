@@ -84,6 +84,11 @@ static const struct vg_conf_key own_keys[] = {
     {"live", "budget", VG_CONF_DOUBLE, AT(live_budget), "1", 0, 100, NULL,
      "Per cent of a core that measuring may take; 0: no limit" AT_START "."},
 
+    {"trace", "lttng", VG_CONF_BOOL, AT(trace_lttng), "no", 0, 0, NULL,
+     "Whether vgpud has tracepoints for LTTng, to be traced itself" AT_START "."},
+    {"trace", "provider", VG_CONF_STRING, AT(trace_provider), "", 0, 4000, NULL,
+     "Shared object with these tracepoints; empty: the one that is installed" AT_START "."},
+
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
 };
@@ -196,6 +201,9 @@ check(const struct vg_daemon_config *config, GError **err)
         return vg_error(err, VG_E_INVALID, "%s: '%s' is not an absolute path",
                         g_path_is_absolute(config->socket) ? "[store] directory" : "[api] socket",
                         g_path_is_absolute(config->socket) ? config->directory : config->socket);
+    if (config->trace_provider[0] && !g_path_is_absolute(config->trace_provider))
+        return vg_error(err, VG_E_INVALID, "[trace] provider: '%s' is not an absolute path",
+                        config->trace_provider);
     if (config->fault[0] && vg_fault_check(config->fault, err) < 0) {
         g_prefix_error(err, "[fault] windows: ");
         return -1;

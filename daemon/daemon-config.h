@@ -53,6 +53,9 @@ struct vg_daemon_config {
     bool live_procfs;
     double live_budget; /* per cent of a core */
 
+    bool trace_lttng;
+    char *trace_provider; /* empty: the installed one */
+
     char *fault;
 };
 

@@ -27,6 +27,7 @@
 #include "daemon/host-facts.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
+#include "daemon/trace.h"
 #include "store/store.h"
 
 #define VG_LOG_TAG "daemon"
@@ -461,6 +462,8 @@ start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
 
+    if (daemon->config->trace_lttng)
+        vg_trace_start(daemon->config->trace_provider);
     daemon->store = vg_store_new(&store, err);
     if (!daemon->store)
         return -1;
@@ -470,6 +473,7 @@ start(struct daemon *daemon, GError **err)
         .window_ns = daemon->config->window_ns,
         .policy = &daemon->config->policy,
         .store = daemon->store,
+        .memory_windows = (uint64_t)daemon->config->memory_windows,
         .events = daemon->events,
     };
     daemon->node = vg_node_new(&node);

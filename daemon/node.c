@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "daemon/host-facts.h"
+#include "daemon/trace.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
 #include "model/window-sum.h"
@@ -33,6 +34,8 @@ struct vg_node {
     int64_t started_ns;   /* epoch */
     int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
+    uint64_t memory_windows;
+    uint64_t most_pending; /* windows that waited for the disk, as far as traced */
     vg_event_log *events;
     vg_engine *engine;
     vg_gather *gather;
@@ -67,6 +70,7 @@ vg_node_new(const struct vg_node_options *options)
     node->started_ns = vg_clock_realtime_ns();
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->store = options->store;
+    node->memory_windows = options->memory_windows;
     node->events = options->events;
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
@@ -253,6 +257,7 @@ publish(vg_node *node)
     old = node->view;
     node->view = view;
     pthread_mutex_unlock(&node->lock);
+    vg_trace_scores(old, view);
     if (old && old->windows != view->windows)
         tell_view(node, view);
     vg_view_unref(old);
@@ -321,6 +326,21 @@ tell_changes(vg_node *node, const struct vg_window *before, const struct vg_wind
     tell_vms(node, "seen", seen);
 }
 
+/* Only here do windows get more; the store may have taken some of them meanwhile. */
+static void
+trace_store(vg_node *node)
+{
+    struct vg_store_health health;
+
+    if (!vg_trace_is_on())
+        return;
+    vg_store_read_health(node->store, &health);
+    if (health.pending <= node->most_pending)
+        return;
+    node->most_pending = health.pending;
+    vg_trace_queue("store", health.pending, node->memory_windows);
+}
+
 /* The offset to the epoch is measured with each window: it jitters by nanoseconds, and the clock is
  * slewed. A window that so begins before the end of the one before would replace that in the store;
  * one that ends before it, after the clock was set back, is to do so. */
@@ -335,6 +355,7 @@ store_window(vg_node *node, const struct vg_gathered *gathered)
         window.begin_ns = node->stored_ns - offset_ns;
     vg_store_put_window(node->store, gathered->provenance.series, &window, offset_ns);
     node->stored_ns = end_ns;
+    trace_store(node);
 }
 
 /* What libvirt knows and the collector does not: who it is. */
@@ -426,6 +447,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     struct vg_window *window = &take_gathered->window;
     struct vg_window before = node->newest.window;
 
+    vg_trace_window(take_gathered, node->replay);
     name_vms(node, window);
     part_vms(window);
     vg_engine_step(node->engine, window, node->host);
@@ -507,6 +529,7 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
     node->cpus = MAX(node->cpus, report->cpus);
     switch (report->kind) {
     case VG_REPORT_WINDOW:
+        vg_trace_lost_events(report->provenance.source, &report->window, report->clock_offset_ns);
         vg_gather_put(node->gather, source, &report->window, &report->provenance,
                       report->clock_offset_ns);
         take_complete(node, now_of_windows(node));

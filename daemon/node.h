@@ -24,6 +24,7 @@ struct vg_node_options {
     int64_t window_ns;
     const struct vg_policy_config *policy; /* copied */
     vg_store *store;                       /* borrowed */
+    uint64_t memory_windows;               /* that the store keeps, waiting for the disk */
     vg_event_log *events;                  /* borrowed */
 };
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/trace.h"
 
 #define VG_LOG_TAG "supervisor"
 
@@ -50,6 +51,22 @@ free_report(void *report)
     vg_report_free(report);
 }
 
+/* By whoever puts. */
+static void
+trace_windows(void *data, size_t length)
+{
+    const vg_supervisor *supervisor = data;
+
+    vg_trace_queue("windows", length, supervisor->options.replay ? REPLAY_QUEUE_MAX : QUEUE_MAX);
+}
+
+static void
+trace_control(void *data, size_t length)
+{
+    (void)data;
+    vg_trace_queue("control", length, QUEUE_MAX);
+}
+
 vg_supervisor *
 vg_supervisor_new(const struct vg_supervisor_options *options)
 {
@@ -61,6 +78,8 @@ vg_supervisor_new(const struct vg_supervisor_options *options)
                      options->replay ? VG_QUEUE_BLOCK : VG_QUEUE_DROP, free_report);
     supervisor->queues[VG_SUPERVISOR_CONTROL] =
         vg_queue_new(QUEUE_MAX, VG_QUEUE_BLOCK, free_report);
+    vg_queue_watch_high_water(supervisor->queues[VG_SUPERVISOR_WINDOWS], trace_windows, supervisor);
+    vg_queue_watch_high_water(supervisor->queues[VG_SUPERVISOR_CONTROL], trace_control, NULL);
     supervisor->members = g_ptr_array_new();
     pthread_mutex_init(&supervisor->lock, NULL);
     return supervisor;

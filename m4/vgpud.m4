@@ -12,7 +12,8 @@ AC_DEFUN([VG_WARNING_FLAGS], [
     AC_SUBST([WARN_CFLAGS])
 ])
 
-# VG_HARDENING_FLAGS: appends hardening flags to HARDEN_CFLAGS and HARDEN_LDFLAGS.
+# VG_HARDENING_FLAGS: appends hardening flags to HARDEN_CFLAGS, HARDEN_LDFLAGS and
+# MODULE_LDFLAGS.
 # Fortify needs optimisation and is left out under a sanitizer, which has its own checks.
 AC_DEFUN([VG_HARDENING_FLAGS], [
     AX_APPEND_COMPILE_FLAGS([dnl
@@ -22,6 +23,10 @@ AC_DEFUN([VG_HARDENING_FLAGS], [
           [AX_APPEND_COMPILE_FLAGS([-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3], [HARDEN_CFLAGS],
                                    [-Werror -O2])])
     AX_APPEND_LINK_FLAGS([-pie -Wl,-z,relro -Wl,-z,now], [HARDEN_LDFLAGS])
+    # Of a shared object that is loaded, not linked.
+    AX_APPEND_LINK_FLAGS([-Wl,-z,relro -Wl,-z,now], [MODULE_LDFLAGS])
+    MODULE_LDFLAGS="-shared $MODULE_LDFLAGS"
     AC_SUBST([HARDEN_CFLAGS])
     AC_SUBST([HARDEN_LDFLAGS])
+    AC_SUBST([MODULE_LDFLAGS])
 ])

@@ -31,6 +31,7 @@ BROKEN = {
     "number-too-large": ["[api]", "body_max", "99999999999999999999", "256 to 16777216"],
     "number-too-small": ["[api]", "connections", "'3'", "4 to 4096"],
     "number-with-a-unit": ["[store]", "raw_days", "'2 days'", "whole number"],
+    "provider-relative": ["[trace]", "provider", "'tracer.so'", "absolute"],
     "socket-empty": ["[api]", "socket", "''", "1 to 107 bytes"],
     "socket-relative": ["[api]", "socket", "'run/vgpud.sock'", "absolute"],
     "socket-too-long": ["[api]", "socket", "1 to 107 bytes"],
