@@ -93,6 +93,18 @@ def test_a_second_replay_replaces_what_the_first_one_stored(tmp_path):
     assert counts == [7, 7, 13, 4]
 
 
+def test_the_host_tells_how_many_events_were_lost(tmp_path):
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 4)
+    lines = trace.read_text().splitlines()
+    for at, lost in ((8, 17), (25, 5)):
+        lines.insert(at, f"CPU:0 [LOST {lost} EVENTS]")
+    trace.write_text("\n".join(lines) + "\n")
+    with replay_max(tmp_path, trace) as daemon:
+        daemon.replayed()
+        assert daemon.get("/v1/host")["measurement"]["lost_events"] == 17 + 5
+
+
 def test_until_end_ends_by_itself_with_everything_stored(tmp_path):
     with replay_max(tmp_path, LTTNG, "--until-end", wait=False) as daemon:
         assert daemon.process.wait(vgpuctl.TIMEOUT_S) == 0, daemon.tail()
