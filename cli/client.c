@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <curl/curl.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,6 +31,7 @@
 struct vg_client {
     char *socket;
     CURL *curl;
+    atomic_bool interrupted;
 };
 
 /* What comes back. */
@@ -74,6 +76,12 @@ vg_client_free(vg_client *client)
     g_free(client);
 }
 
+void
+vg_client_interrupt(vg_client *client)
+{
+    atomic_store(&client->interrupted, true);
+}
+
 /* ---- errors ---- */
 
 static int
@@ -102,6 +110,9 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %d s",
                         client->socket, VG_CLIENT_LIMIT_S);
+    case CURLE_ABORTED_BY_CALLBACK:
+        return vg_error(err, VG_E_UNREACHABLE, "asking vgpud at '%s' was interrupted",
+                        client->socket);
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
@@ -199,6 +210,17 @@ prepare(vg_client *client, const char *path, struct answer *answer,
     curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
 }
 
+/* libcurl asks at least once a second. */
+static int
+check_interrupt(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                curl_off_t up)
+{
+    vg_client *client = data;
+
+    (void)down_total, (void)down, (void)up_total, (void)up;
+    return atomic_load(&client->interrupted);
+}
+
 /* body NULL: GET. */
 static int
 request(vg_client *client, const char *path, const char *body, char **ret, size_t *ret_size,
@@ -214,6 +236,9 @@ request(vg_client *client, const char *path, const char *body, char **ret, size_
     answer.body = g_string_new(NULL);
     prepare(client, path, &answer, take_body);
     curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
+    curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_interrupt);
+    curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);
     if (body) {
         headers = curl_slist_append(headers, "Content-Type: application/json");
         headers = curl_slist_append(headers, "Expect:");

@@ -2,7 +2,7 @@
  *
  * Asks a running vgpud over its unix socket. Errors of the daemon keep their meaning
  * (VG_E_NOT_FOUND for 404 and so on); a daemon that cannot be reached is VG_E_UNREACHABLE, with
- * what to do about it. One thread at a time.
+ * what to do about it. One thread at a time, where nothing else is said.
  */
 #ifndef VG_CLI_CLIENT_H
 #define VG_CLI_CLIENT_H
@@ -23,6 +23,10 @@ typedef struct vg_client vg_client;
 vg_client *vg_client_new(const char *socket);
 void vg_client_free(vg_client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
+
+/* Any thread: the request that is under way ends within a second, and all later ones at once, with
+ * VG_E_UNREACHABLE. Not for streams. */
+void vg_client_interrupt(vg_client *client);
 
 /* path begins with '/' and holds the query. VG_E_EXTERNAL if the answer is no object, or one of the
  * `lists` (ends with NULL) is no array of objects in it. The caller puts *ret. */

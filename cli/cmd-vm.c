@@ -12,9 +12,10 @@
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
 #include "cli/online-args.h"
+#include "cli/top.h"
 #include "model/score.h"
 
-enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE };
+enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE, KEY_PLAIN };
 
 struct vm_args {
     struct vg_online_args online;
@@ -24,6 +25,7 @@ struct vm_args {
     const char *until;
     const char *step;
     const char *source;
+    bool plain;
 };
 
 static const struct vg_column list_columns[] = {
@@ -303,26 +305,42 @@ parse_top(int key, char *arg, struct argp_state *state)
     struct vm_args *args = state->input;
 
     (void)arg;
-    if (key != ARGP_KEY_INIT)
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        return 0;
+    case KEY_PLAIN:
+        args->plain = true;
+        return 0;
+    default:
         return ARGP_ERR_UNKNOWN;
-    state->child_inputs[0] = &args->online;
-    return 0;
+    }
 }
 
 int
 vg_cmd_top(int argc, char **argv)
 {
     static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, show_list};
+    static const struct argp_option options[] = {
+        {"plain", KEY_PLAIN, NULL, 0, "print the list again and again, on no screen of its own", 1},
+        {0},
+    };
     static const struct argp argp = {
+        .options = options,
         .parser = parse_top,
-        .doc = "Shows the VMs again and again, those that lose most CPU time first.",
+        .doc = "Shows the VMs as they are now, those that lose most CPU time first. `?` tells "
+               "what keys do.",
         .children = vg_online_children,
     };
     struct vm_args args = {
         .online = {.verbs = &verb, .n_verbs = 1, .can_watch = true, .watch_s = VG_WATCH_S},
         .sort = "lost",
     };
+    int status;
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
+    bool screen = !args.plain && args.online.format == VG_OUTPUT_TABLE && args.online.count == 0;
+    if (screen && vg_top_run(args.online.socket, args.online.watch_s, &status))
+        return status;
     return vg_online_run(&args.online, &args);
 }

@@ -19,7 +19,7 @@ static const struct vg_cli_command commands[] = {
     {"host", "the host that vgpud watches, its GPUs, and how vgpud is doing", vg_cmd_host},
     {"vm", "its VMs: now, in detail, and in the past", vg_cmd_vm},
     {"preemptions", "who takes the CPU from whom", vg_cmd_preemptions},
-    {"top", "the VMs that lose most CPU time, again and again", vg_cmd_top},
+    {"top", "the VMs as they are now, on the whole screen", vg_cmd_top},
     {"events", "what happens, as it happens", vg_cmd_events},
     {"plan", "the plans that vgpud has made", vg_cmd_plan},
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys that are no character, beside those that are.
+ */
+#ifndef VG_CLI_KEYS_H
+#define VG_CLI_KEYS_H
+
+enum vg_key {
+    VG_KEY_NONE = 0,
+    VG_KEY_ENTER = '\n',
+    VG_KEY_ESCAPE = 033,
+    VG_KEY_UP = 0x200000, /* behind all characters */
+    VG_KEY_DOWN,
+    VG_KEY_PAGE_UP,
+    VG_KEY_PAGE_DOWN,
+    VG_KEY_HOME,
+    VG_KEY_END,
+    VG_KEY_OTHER
+};
+
+#endif

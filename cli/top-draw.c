@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/top-draw.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Without an answer for so long, it is told. */
+#define SLOW_NS (3 * VG_NS_PER_S)
+
+/* A window should come in this many window lengths, or the figures are old. */
+#define OLD_WINDOWS 3
+#define OLD_MIN_NS  (5 * VG_NS_PER_S)
+
+#define TROUBLES_MAX 3 /* lines */
+
+static const struct {
+    int min;
+    int max;  /* for text: it gets what it needs, up to this */
+    int rank; /* the highest goes first where there is no room */
+} layouts[VG_TOP_COLUMN_MAX] = {
+    [VG_TOP_VM] = {12, 48, 0},    [VG_TOP_CLASS] = {11, 11, 5},     [VG_TOP_USED] = {6, 6, 2},
+    [VG_TOP_LOST] = {6, 6, 1},    [VG_TOP_PREEMPTIONS] = {6, 6, 3}, [VG_TOP_CULPRIT] = {15, 48, 4},
+    [VG_TOP_GUEST] = {5, 5, 6},   [VG_TOP_GPU] = {4, 4, 7},         [VG_TOP_GPU_BUSY] = {5, 5, 8},
+    [VG_TOP_SOURCE] = {8, 24, 9},
+};
+
+const char *
+vg_top_figure(char buf[VG_TOP_FIGURE_LEN], double value, int decimals)
+{
+    if (isnan(value))
+        g_strlcpy(buf, "-", VG_TOP_FIGURE_LEN);
+    else if (value >= 1e9)
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.2g", value);
+    else if (value >= 99999.5)
+        snprintf(buf, VG_TOP_FIGURE_LEN, value >= 99.95e6 ? "%.0fM" : "%.1fM", value / 1e6);
+    else if (value >= 9999.5)
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.1fk", value / 1e3);
+    else
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.*f", value >= 99.95 ? 0 : decimals, value);
+    return buf;
+}
+
+const char *
+vg_top_duration(char buf[VG_TOP_FIGURE_LEN], int64_t ns)
+{
+    double s = (double)ns / (double)VG_NS_PER_S;
+
+    if (s < 99.95)
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.1f s", s);
+    else if (s < 2 * 3600)
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f min", s / 60);
+    else if (s < 2 * 86400)
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f h", s / 3600);
+    else
+        snprintf(buf, VG_TOP_FIGURE_LEN, "%.0f d", s / 86400);
+    return buf;
+}
+
+/* ---- the head ---- */
+
+static void
+draw_time(const struct vg_top_model *model, vg_grid *grid, int row, int column,
+          const struct vg_top_now *now)
+{
+    const vg_top_look *look = model->newest;
+    char utc[VG_UTC_LEN], age[VG_TOP_FIGURE_LEN];
+
+    if (look->end_ns <= look->begin_ns) {
+        vg_grid_print(grid, row, column, VG_ATTR_WARN, "no window has been measured yet");
+        return;
+    }
+    /* To the second: decimals of windows that end between seconds would flicker. */
+    vg_utc_format(look->end_ns / VG_NS_PER_S * VG_NS_PER_S, utc);
+    column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%s  ", utc);
+    if (look->replay) {
+        vg_grid_print(grid, row, column, VG_ATTR_BOLD, "%s",
+                      look->replay_ended ? "replay, at its end" : "replay");
+        return;
+    }
+    int64_t age_ns = MAX(now->epoch_ns - look->end_ns, 0);
+    bool old = age_ns > MAX(OLD_WINDOWS * look->window_ns, OLD_MIN_NS);
+    vg_grid_print(grid, row, column, old && !model->paused ? VG_ATTR_BAD : VG_ATTR_DIM, "%s ago",
+                  vg_top_duration(age, age_ns));
+}
+
+static void
+draw_source(const vg_top_look *look, vg_grid *grid, int row)
+{
+    int column;
+
+    if (!look->source)
+        return;
+    column = vg_grid_print(grid, row, 0, VG_ATTR_DIM, "measured by ");
+    column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%s", look->source);
+    column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", confidence %.0f %%",
+                           look->confidence * 100);
+    if (!look->aggressors_known)
+        column = vg_grid_print(grid, row, column, VG_ATTR_DIM, ", who holds the CPU is not known");
+    if (!look->waits_split)
+        vg_grid_print(grid, row, column, VG_ATTR_DIM, ", waits cannot be told apart");
+}
+
+static void
+draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
+{
+    double used = 0, lost = 0, per_s = 0;
+    char period[VG_TOP_FIGURE_LEN], a[VG_TOP_FIGURE_LEN], b[VG_TOP_FIGURE_LEN],
+        c[VG_TOP_FIGURE_LEN];
+    int64_t lost_events = vg_top_model_lost_events(model);
+
+    for (guint i = 0; i < model->rows->len; i++) {
+        const struct vg_top_rates *rates = &g_array_index(model->rows, struct vg_top_row, i).rates;
+        used += isnan(rates->used) ? 0 : rates->used;
+        lost += isnan(rates->lost) ? 0 : rates->lost;
+        per_s += isnan(rates->preemptions_per_s) ? 0 : rates->preemptions_per_s;
+    }
+    vg_top_duration(period, vg_top_model_period_ns(model));
+    int column = vg_grid_print(grid, row, 0, VG_ATTR_PLAIN, "%u VMs, ", model->rows->len);
+    column = vg_grid_print(grid, row, column, VG_ATTR_BOLD,
+                           vg_top_model_is_since_start(model) ? "%s since the start" : "last %s",
+                           period);
+    column =
+        vg_grid_print(grid, row, column, VG_ATTR_PLAIN, ": used %s", vg_top_figure(a, used, 2));
+    if (model->newest->cpus > 0)
+        column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, " of %" G_GINT64_FORMAT " cores",
+                               model->newest->cpus);
+    column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, ", lost %s, preempted %s/s",
+                           vg_top_figure(b, lost, 2), vg_top_figure(c, per_s, 1));
+    if (lost_events > 0)
+        vg_grid_print(grid, row, column, VG_ATTR_WARN, ", %" G_GINT64_FORMAT " events were lost",
+                      lost_events);
+    else
+        vg_grid_print(grid, row, column, VG_ATTR_DIM, ", no events lost");
+}
+
+/* The row behind. */
+static int
+draw_troubles(const vg_top_look *look, vg_grid *grid, int row)
+{
+    guint n = look->troubles->len;
+
+    for (guint i = 0; i < MIN(n, TROUBLES_MAX); i++, row++) {
+        const struct vg_top_part *part = look->troubles->pdata[i];
+        int column = vg_grid_print(grid, row, 0, VG_ATTR_BAD, "%s is %s", part->name, part->state);
+        if (part->reason)
+            column = vg_grid_print(grid, row, column, VG_ATTR_WARN, ": %s", part->reason);
+        if (i + 1 == TROUBLES_MAX && n > TROUBLES_MAX)
+            vg_grid_print(grid, row, column, VG_ATTR_WARN, "; and %u more", n - TROUBLES_MAX);
+    }
+    return row;
+}
+
+/* The row behind. */
+static int
+draw_head(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now)
+{
+    const vg_top_look *look = model->newest;
+    int column = vg_grid_print(grid, 0, 0, VG_ATTR_BOLD, "vgpuctl top  ");
+
+    if (!look)
+        return 1;
+    column = vg_grid_print(grid, 0, column, VG_ATTR_BOLD, "%s", look->host);
+    if (model->paused)
+        column = vg_grid_print(grid, 0, column, VG_ATTR_WARN, "  PAUSED");
+    draw_time(model, grid, 0, column + 2, now);
+    draw_source(look, grid, 1);
+    draw_totals(model, grid, 2);
+    return draw_troubles(look, grid, 3);
+}
+
+/* ---- the table ---- */
+
+static const char *
+text_of(const struct vg_top_model *model, const struct vg_top_row *row, enum vg_top_column column)
+{
+    const char *text = column == VG_TOP_VM      ? row->vm->name
+                       : column == VG_TOP_CLASS ? row->vm->vm_class
+                                                : model->newest->source;
+
+    return text ? text : "-";
+}
+
+/* The name of the culprit keeps its column, the figure behind it is in one of its own. */
+static void
+draw_culprit(const struct vg_top_row *row, vg_grid *grid, int at, int column, int width,
+             enum vg_grid_attr attr)
+{
+    char figure[VG_TOP_FIGURE_LEN];
+
+    if (!row->culprit) {
+        vg_grid_put(grid, at, column, width, false, attr, "-");
+        return;
+    }
+    vg_grid_put(grid, at, column, width - 6, false, attr, row->culprit);
+    vg_grid_put(grid, at, column + width - 6, 6, true, attr,
+                vg_top_figure(figure, row->culprit_lost, 2));
+}
+
+static void
+draw_cell(const struct vg_top_model *model, const struct vg_top_row *row, vg_grid *grid, int at,
+          int column, int width, enum vg_top_column what, bool selected)
+{
+    enum vg_grid_attr attr = selected ? VG_ATTR_SELECTED : VG_ATTR_PLAIN;
+    double value = vg_top_row_value(row, what);
+    char figure[VG_TOP_FIGURE_LEN];
+
+    if (!selected && what == VG_TOP_LOST && value >= 0.005)
+        attr = VG_ATTR_LOST;
+    if (!selected && what == VG_TOP_USED && value >= 0.005)
+        attr = VG_ATTR_USED;
+    if (what == VG_TOP_CULPRIT) {
+        draw_culprit(row, grid, at, column, width, attr);
+    } else if (vg_top_columns[what].text) {
+        vg_grid_put(grid, at, column, width, false, attr, text_of(model, row, what));
+    } else {
+        bool percent = what == VG_TOP_GUEST || what == VG_TOP_GPU;
+        int decimals = percent ? 0 : what == VG_TOP_PREEMPTIONS ? 1 : 2;
+        vg_grid_put(grid, at, column, width, true, attr,
+                    vg_top_figure(figure, percent ? value * 100 : value, decimals));
+    }
+}
+
+/* What the text in a column needs, of all rows. */
+static int
+needed(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
+{
+    int most = 0;
+
+    for (guint i = 0; i < model->rows->len; i++) {
+        const struct vg_top_row *row = &g_array_index(model->rows, struct vg_top_row, i);
+        int columns = column == VG_TOP_CULPRIT
+                          ? 7 + (row->culprit ? vg_grid_text_columns(row->culprit, utf8) : 0)
+                          : vg_grid_text_columns(text_of(model, row, column), utf8);
+        most = MAX(most, columns);
+    }
+    return CLAMP(most, layouts[column].min, layouts[column].max);
+}
+
+/* 0: there is no room for the column. */
+static void
+choose_widths(const struct vg_top_model *model, int room, bool utf8, int ret[VG_TOP_COLUMN_MAX])
+{
+    static const enum vg_top_column growing[] = {VG_TOP_VM, VG_TOP_CULPRIT, VG_TOP_SOURCE};
+    int rank = VG_TOP_COLUMN_MAX, used;
+
+    do {
+        used = -1;
+        for (int i = 0; i < VG_TOP_COLUMN_MAX; i++) {
+            ret[i] = layouts[i].rank < rank ? layouts[i].min : 0;
+            used += ret[i] > 0 ? ret[i] + 1 : 0;
+        }
+        rank--;
+    } while (used > room && rank > 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(growing); i++) {
+        enum vg_top_column column = growing[i];
+        if (ret[column] == 0)
+            continue;
+        int more = CLAMP(needed(model, column, utf8) - ret[column], 0, MAX(room - used, 0));
+        ret[column] += more;
+        used += more;
+    }
+}
+
+static void
+draw_headers(const struct vg_top_model *model, vg_grid *grid, int row, const int *widths)
+{
+    bool up = model->reverse != vg_top_columns[model->sort].text;
+    const char *arrow =
+        vg_grid_utf8(grid) ? (up ? "\xe2\x96\xb2" : "\xe2\x96\xbc") : (up ? "^" : "v");
+
+    vg_grid_set_attr(grid, row, VG_ATTR_HEADER);
+    for (int i = 0, column = 0; i < VG_TOP_COLUMN_MAX; i++) {
+        bool text = vg_top_columns[i].text || i == VG_TOP_CULPRIT;
+        bool sorted = (int)model->sort == i;
+        if (widths[i] == 0)
+            continue;
+        g_autofree char *header = g_strconcat(vg_top_columns[i].header, sorted ? arrow : "", NULL);
+        vg_grid_put(grid, row, column, widths[i], !text, sorted ? VG_ATTR_SORTED : VG_ATTR_HEADER,
+                    header);
+        column += widths[i] + 1;
+    }
+}
+
+static void
+scroll(struct vg_top_model *model, int n_rows)
+{
+    int last_first = MAX((int)model->rows->len - n_rows, 0);
+
+    model->page = n_rows;
+    if (model->selected_row < model->first_row)
+        model->first_row = model->selected_row;
+    if (model->selected_row >= model->first_row + n_rows)
+        model->first_row = model->selected_row - n_rows + 1;
+    model->first_row = CLAMP(model->first_row, 0, last_first);
+}
+
+static void
+draw_list(struct vg_top_model *model, vg_grid *grid, int row)
+{
+    int widths[VG_TOP_COLUMN_MAX];
+    int n_rows = MAX(vg_grid_rows(grid) - 1 - (row + 1), 1);
+
+    choose_widths(model, vg_grid_columns(grid), vg_grid_utf8(grid), widths);
+    draw_headers(model, grid, row++, widths);
+    scroll(model, n_rows);
+    if (model->rows->len == 0)
+        vg_grid_print(grid, row, 0, VG_ATTR_DIM, "vgpud sees no VM yet");
+    for (int i = 0; i < n_rows && model->first_row + i < (int)model->rows->len; i++) {
+        int index = model->first_row + i;
+        bool selected = index == model->selected_row;
+        if (selected)
+            vg_grid_set_attr(grid, row + i, VG_ATTR_SELECTED);
+        for (int c = 0, column = 0; c < VG_TOP_COLUMN_MAX; c++) {
+            if (widths[c] == 0)
+                continue;
+            draw_cell(model, &g_array_index(model->rows, struct vg_top_row, index), grid, row + i,
+                      column, widths[c], (enum vg_top_column)c, selected);
+            column += widths[c] + 1;
+        }
+    }
+}
+
+/* ---- help and foot ---- */
+
+static void
+draw_help(vg_grid *grid, int row)
+{
+    static const char *const keys[][2] = {
+        {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
+        {"Enter", "show it in detail; Esc or q back"},
+        {"space", "pause, go on"},
+        {"m", "figures of the time between two looks, or since vgpud started"},
+        {"r", "turn the order round; so does a second press on the key of a column"},
+        {"< >", "sort by the column before or behind"},
+        {"+ -", "in the detail: a longer or shorter past"},
+        {"q", "quit"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++, row++) {
+        vg_grid_put(grid, row, 2, 12, false, VG_ATTR_BOLD, keys[i][0]);
+        vg_grid_print(grid, row, 15, VG_ATTR_PLAIN, "%s", keys[i][1]);
+    }
+    vg_grid_print(grid, row++, 0, VG_ATTR_BOLD, "Columns, and the keys that sort by them");
+    for (int i = 0; i < VG_TOP_COLUMN_MAX; i++, row++) {
+        const struct vg_top_column_info *info = &vg_top_columns[i];
+        vg_grid_print(grid, row, 2, VG_ATTR_BOLD, "%c", info->key);
+        vg_grid_put(grid, row, 5, 13, false, VG_ATTR_PLAIN, info->header);
+        vg_grid_print(grid, row, 19, VG_ATTR_DIM, "%s", info->meaning);
+    }
+}
+
+static void
+draw_foot(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now)
+{
+    static const char *const hints[] = {
+        [VG_TOP_LIST] = "q quit  Enter detail  space pause  r reverse  < > sort  m period  ? help",
+        [VG_TOP_DETAIL] = "Esc back  Up Down scroll  + - past  space pause  m period  ? help",
+        [VG_TOP_HELP] = "any key: back",
+    };
+    int row = vg_grid_rows(grid) - 1;
+    char waited[VG_TOP_FIGURE_LEN];
+
+    if (model->trouble) {
+        g_autofree char *text = g_strconcat("asking again: ", model->trouble, NULL);
+        vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_BAD, text);
+    } else if (now->asking_ns > SLOW_NS) {
+        vg_grid_print(grid, row, 0, VG_ATTR_WARN, "vgpud has not answered for %s",
+                      vg_top_duration(waited, now->asking_ns));
+    } else {
+        vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_DIM, hints[model->view]);
+    }
+}
+
+void
+vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now)
+{
+    if (model->view == VG_TOP_HELP) {
+        vg_grid_print(grid, 0, 0, VG_ATTR_BOLD, "vgpuctl top: keys");
+        draw_help(grid, 1);
+    } else {
+        int row = draw_head(model, grid, now);
+        if (model->view == VG_TOP_DETAIL)
+            vg_top_draw_detail(model, grid, row);
+        else
+            draw_list(model, grid, row);
+    }
+    /* Last: on a low screen it covers what reaches into it. */
+    vg_grid_put(grid, vg_grid_rows(grid) - 1, 0, vg_grid_columns(grid), false, VG_ATTR_PLAIN, "");
+    draw_foot(model, grid, now);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/top-look.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/output.h"
+#include "cli/sparkline.h"
+
+/* In the range in which two can be subtracted. */
+static int64_t
+read_count(json_object *object, const char *path)
+{
+    return CLAMP(json_object_get_int64(vg_output_member(object, path)), 0, VG_JSON_INT_MAX);
+}
+
+static double
+read_ratio(json_object *object, const char *path)
+{
+    double value = json_object_get_double(vg_output_member(object, path));
+
+    return value >= 0 && value <= 1 ? value : 0;
+}
+
+static bool
+read_bool(json_object *object, const char *path)
+{
+    return json_object_get_boolean(vg_output_member(object, path));
+}
+
+/* The caller frees it; NULL: it is not there, or null. */
+static char *
+read_text(json_object *object, const char *path)
+{
+    return g_strdup(json_object_get_string(vg_output_member(object, path)));
+}
+
+static char *
+read_name(json_object *object, const char *path)
+{
+    char *text = read_text(object, path);
+
+    return text ? text : g_strdup("?");
+}
+
+static void
+read_sums(json_object *object, struct vg_top_sums *ret)
+{
+    json_object *gpus = vg_output_member(object, "gpu");
+
+    *ret = (struct vg_top_sums){
+        .run_ns = read_count(object, "run_ns"),
+        .guest_ns = read_count(object, "guest_ns"),
+        .preempt_ns = read_count(object, "preempt_ns"),
+        .wake_wait_ns = read_count(object, "wake_wait_ns"),
+        .preemptions = read_count(object, "preemptions"),
+    };
+    for (size_t i = 0; i < vg_output_length(gpus); i++) {
+        int64_t busy_ns = read_count(json_object_array_get_idx(gpus, i), "busy_ns");
+        ret->gpu_busy_ns += MIN(busy_ns, VG_JSON_INT_MAX - ret->gpu_busy_ns);
+    }
+}
+
+static void
+loss_free(void *data)
+{
+    struct vg_top_loss *loss = data;
+
+    g_free(loss->who);
+    g_free(loss);
+}
+
+static GPtrArray *
+read_losses(json_object *array)
+{
+    GPtrArray *losses = g_ptr_array_new_with_free_func(loss_free);
+
+    for (size_t i = 0; i < vg_output_length(array); i++) {
+        json_object *item = json_object_array_get_idx(array, i);
+        struct vg_top_loss *loss = g_new0(struct vg_top_loss, 1);
+        loss->who = read_name(item, "aggressor");
+        loss->ns = read_count(item, "ns");
+        loss->count = read_count(item, "count");
+        g_ptr_array_add(losses, loss);
+    }
+    return losses;
+}
+
+static void
+vm_free(void *data)
+{
+    struct vg_top_vm *vm = data;
+
+    g_free(vm->id);
+    g_free(vm->name);
+    g_free(vm->state);
+    g_free(vm->vm_class);
+    g_ptr_array_unref(vm->lost_to);
+    g_free(vm);
+}
+
+static struct vg_top_vm *
+read_vm(json_object *object)
+{
+    struct vg_top_vm *vm = g_new0(struct vg_top_vm, 1);
+
+    vm->id = read_name(object, "id");
+    vm->name = read_name(object, "name");
+    vm->state = read_name(object, "state");
+    if (read_count(object, "observed_ns") > 0)
+        vm->vm_class = read_text(object, "class");
+    vm->pid = read_count(object, "pid");
+    read_sums(object, &vm->sums);
+    vm->guest_known = read_bool(object, "guest_known");
+    vm->gpu_known = read_bool(object, "gpu_known");
+    vm->gpu_intensity = read_ratio(object, "gpu_intensity");
+    vm->lost_to = read_losses(vg_output_member(object, "lost_to"));
+    return vm;
+}
+
+static void
+part_free(void *data)
+{
+    struct vg_top_part *part = data;
+
+    g_free(part->name);
+    g_free(part->state);
+    g_free(part->reason);
+    g_free(part);
+}
+
+static GPtrArray *
+read_troubles(json_object *parts)
+{
+    GPtrArray *troubles = g_ptr_array_new_with_free_func(part_free);
+
+    for (size_t i = 0; i < vg_output_length(parts); i++) {
+        json_object *item = json_object_array_get_idx(parts, i);
+        if (read_bool(item, "ready"))
+            continue;
+        struct vg_top_part *part = g_new0(struct vg_top_part, 1);
+        part->name = read_name(item, "name");
+        part->state = read_name(item, "state");
+        part->reason = read_text(item, "reason");
+        g_ptr_array_add(troubles, part);
+    }
+    return troubles;
+}
+
+vg_top_look *
+vg_top_look_new(json_object *host, json_object *vms)
+{
+    vg_top_look *look = g_new0(vg_top_look, 1);
+
+    look->boot_id = read_name(host, "daemon.boot_id");
+    look->host = read_name(host, "name");
+    look->source = read_text(host, "measurement.source");
+    look->cpus = read_count(host, "cpus");
+    look->replay = read_bool(host, "daemon.replay");
+    look->replay_ended = read_bool(host, "daemon.replay_ended");
+    look->begin_ns = read_count(host, "measurement.begin_ns");
+    look->end_ns = MAX(read_count(host, "measurement.end_ns"), look->begin_ns);
+    look->window_ns = read_count(host, "measurement.window_ns");
+    look->confidence = read_ratio(host, "measurement.confidence");
+    look->waits_split = read_bool(host, "measurement.waits_split");
+    look->aggressors_known = read_bool(host, "measurement.aggressors_known");
+    look->lost_events = read_count(host, "measurement.lost_events");
+    look->troubles = read_troubles(vg_output_member(host, "parts"));
+    look->vms = g_ptr_array_new_with_free_func(vm_free);
+    for (size_t i = 0; i < vg_output_length(vms); i++)
+        g_ptr_array_add(look->vms, read_vm(json_object_array_get_idx(vms, i)));
+    return look;
+}
+
+void
+vg_top_look_free(vg_top_look *look)
+{
+    if (!look)
+        return;
+    g_free(look->boot_id);
+    g_free(look->host);
+    g_free(look->source);
+    g_ptr_array_unref(look->troubles);
+    g_ptr_array_unref(look->vms);
+    vg_top_detail_free(look->detail);
+    g_free(look);
+}
+
+const struct vg_top_vm *
+vg_top_look_find(const vg_top_look *look, const char *id)
+{
+    for (guint i = 0; look && id && i < look->vms->len; i++) {
+        const struct vg_top_vm *vm = look->vms->pdata[i];
+        if (strcmp(vm->id, id) == 0)
+            return vm;
+    }
+    return NULL;
+}
+
+/* ---- one VM ---- */
+
+struct vg_top_detail *
+vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm)
+{
+    struct vg_top_detail *detail = g_new0(struct vg_top_detail, 1);
+    json_object *vcpus = vg_output_member(vm, "vcpus");
+
+    detail->id = g_strdup(id);
+    detail->begin_ns = look->begin_ns;
+    detail->end_ns = look->end_ns;
+    detail->gone = vm == NULL;
+    detail->vcpus = g_array_new(FALSE, FALSE, sizeof(struct vg_top_vcpu));
+    detail->used = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
+    detail->lost = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
+    for (size_t i = 0; i < vg_output_length(vcpus); i++) {
+        json_object *item = json_object_array_get_idx(vcpus, i);
+        struct vg_top_vcpu vcpu = {.tid = read_count(item, "tid")};
+        vcpu.vcpu = vg_output_member(item, "vcpu") ? read_count(item, "vcpu") : -1;
+        read_sums(item, &vcpu.sums);
+        g_array_append_val(detail->vcpus, vcpu);
+    }
+    return detail;
+}
+
+void
+vg_top_detail_free(struct vg_top_detail *detail)
+{
+    if (!detail)
+        return;
+    g_free(detail->id);
+    g_free(detail->no_history);
+    g_array_unref(detail->vcpus);
+    g_array_unref(detail->used);
+    g_array_unref(detail->lost);
+    g_free(detail);
+}
+
+void
+vg_top_detail_set_history(struct vg_top_detail *detail, json_object *samples)
+{
+    json_object *items = vg_output_member(samples, "items");
+
+    detail->since_ns = read_count(samples, "since_ns");
+    detail->until_ns = read_count(samples, "until_ns");
+    for (size_t i = 0; i < vg_output_length(items); i++) {
+        json_object *item = json_object_array_get_idx(items, i);
+        struct vg_spark_point point = {.begin_ns = read_count(item, "begin_ns"),
+                                       .end_ns = read_count(item, "end_ns")};
+        double length_ns = (double)(point.end_ns - point.begin_ns);
+        struct vg_top_sums sums;
+        if (length_ns <= 0)
+            continue;
+        read_sums(item, &sums);
+        point.value = (double)sums.run_ns / length_ns;
+        g_array_append_val(detail->used, point);
+        point.value = ((double)sums.preempt_ns + (double)sums.wake_wait_ns) / length_ns;
+        g_array_append_val(detail->lost, point);
+    }
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop of `vgpuctl top`: keys, signals and answers in, screens out. All that takes time is done
+ * by the asker's thread.
+ */
+#include "config.h"
+
+#include "cli/top.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/cli.h"
+#include "cli/screen.h"
+#include "cli/top-ask.h"
+#include "cli/top-draw.h"
+#include "cli/top-model.h"
+
+/* The age of the figures is shown in seconds. */
+#define REDRAW_NS VG_NS_PER_S
+
+struct top {
+    struct vg_top_model model;
+    vg_screen *screen;
+    vg_top_asker *asker;
+    int64_t interval_ns;
+    int64_t asked_ns; /* CLOCK_MONOTONIC, the last time */
+    bool asking;      /* an answer is waited for */
+    bool ask_again;   /* when it is there: it will not have all that is wanted */
+};
+
+static void
+ask(struct top *top)
+{
+    top->ask_again = top->asking;
+    if (top->asking)
+        return;
+    top->asking = true;
+    top->asked_ns = vg_clock_monotonic_ns();
+    vg_top_asker_ask(top->asker, top->model.detail_id, vg_top_model_span_min(&top->model));
+}
+
+static void
+take_answer(struct top *top)
+{
+    g_autoptr(vg_top_answer) answer = vg_top_asker_take(top->asker);
+
+    if (!answer)
+        return;
+    top->asking = false;
+    if (answer->look)
+        vg_top_model_take(&top->model, g_steal_pointer(&answer->look));
+    else
+        vg_top_model_fail(&top->model, answer->error->message);
+    if (top->ask_again)
+        ask(top);
+}
+
+static void
+draw(struct top *top)
+{
+    g_autoptr(vg_grid) grid = vg_screen_grid(top->screen);
+    const struct vg_top_now now = {
+        .epoch_ns = vg_clock_realtime_ns(),
+        .asking_ns = top->asking ? vg_clock_monotonic_ns() - top->asked_ns : 0,
+    };
+
+    vg_top_draw(&top->model, grid, &now);
+    vg_screen_draw(top->screen, grid);
+}
+
+/* false: that was the key to quit. */
+static bool
+take_keys(struct top *top)
+{
+    int key;
+
+    while ((key = vg_screen_key(top->screen)) != VG_KEY_NONE) {
+        switch (vg_top_model_key(&top->model, key)) {
+        case VG_TOP_QUIT:
+            return false;
+        case VG_TOP_ASK:
+            ask(top);
+            break;
+        case VG_TOP_NOTHING:
+        default:
+            break;
+        }
+    }
+    return true;
+}
+
+/* Until the next look is due or the screen tells old news. */
+static int
+wait_ms(const struct top *top)
+{
+    int64_t ns = REDRAW_NS;
+
+    if (!top->asking && !top->model.paused)
+        ns = MIN(ns, top->asked_ns + top->interval_ns - vg_clock_monotonic_ns());
+    return (int)(MAX(ns, 0) / VG_NS_PER_MS) + (ns > 0);
+}
+
+/* Until it is left; VG_E_IO: the terminal is gone. */
+static int
+loop(struct top *top, GError **err)
+{
+    while (true) {
+        draw(top);
+        struct pollfd fds[] = {
+            {.fd = STDIN_FILENO, .events = POLLIN},
+            {.fd = vg_screen_signal_fd(top->screen), .events = POLLIN},
+            {.fd = vg_top_asker_fd(top->asker), .events = POLLIN},
+        };
+        poll(fds, G_N_ELEMENTS(fds), wait_ms(top));
+        int ends = vg_screen_take_signals(top->screen);
+        if (ends != 0)
+            vg_screen_die(g_steal_pointer(&top->screen), ends);
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+            return vg_error(err, VG_E_IO, "the terminal is gone");
+        if (!take_keys(top))
+            return 0;
+        take_answer(top);
+        if (!top->asking && !top->model.paused &&
+            vg_clock_monotonic_ns() - top->asked_ns >= top->interval_ns)
+            ask(top);
+    }
+}
+
+/* The first look is taken before there is a screen, so that a vgpud that is not there ends the
+ * program with a message, as in all other commands. */
+static int
+run(struct top *top, const char *socket, GError **err)
+{
+    const struct vg_top_question all = {0};
+    g_autoptr(vg_client) client = vg_client_new(socket);
+
+    vg_top_look *look = vg_top_look_ask(client, &all, err);
+    if (!look)
+        return -1;
+    vg_top_model_take(&top->model, look);
+    top->asked_ns = vg_clock_monotonic_ns();
+    top->asker = vg_top_asker_new(g_steal_pointer(&client), err);
+    if (!top->asker)
+        return -1;
+    top->screen = vg_screen_open();
+    if (!top->screen)
+        return vg_error(err, VG_E_EXTERNAL, "this terminal cannot be drawn on; try --plain");
+    return loop(top, err);
+}
+
+bool
+vg_top_run(const char *socket, double interval_s, int *ret_status)
+{
+    struct top top = {.interval_ns = (int64_t)(interval_s * (double)VG_NS_PER_S)};
+    g_autoptr(GError) error = NULL;
+
+    if (!vg_screen_can_open())
+        return false;
+    vg_top_model_init(&top.model);
+    int status = run(&top, socket, &error);
+    /* First, so that nobody waits for his terminal while a question is given up. */
+    vg_screen_close(top.screen);
+    vg_top_asker_free(top.asker);
+    vg_top_model_clear(&top.model);
+    *ret_status = status < 0 ? vg_cli_fail(error) : VG_EXIT_OK;
+    return true;
+}
