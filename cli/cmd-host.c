@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host list|show, and preemptions.
+ * vgpuctl host list|show.
  */
 #include "config.h"
 
@@ -40,13 +40,6 @@ static const struct vg_column gpu_columns[] = {
     {"DRIVER", "driver", VG_CELL_TEXT, false},  {"VGPU TYPE", "type", VG_CELL_TEXT, false},
     {"NAME", "type_name", VG_CELL_TEXT, false}, {"AVAILABLE", "available", VG_CELL_COUNT, false},
     {"IN USE", "in_use", VG_CELL_COUNT, false},
-};
-
-static const struct vg_column preemption_columns[] = {
-    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
-    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
-    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores NOW", "share", VG_CELL_SHARE, false},
-    {"/s NOW", "count_per_s", VG_CELL_SHARE, false},
 };
 
 static void
@@ -162,39 +155,6 @@ vg_cmd_host(int argc, char **argv)
     };
     struct vg_online_args args = {
         .verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true};
-
-    argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args, &args);
-}
-
-static int
-show_preemptions(void *data, vg_client *client, GError **err)
-{
-    const struct vg_online_args *args = data;
-    g_autofree char *vm = args->object ? g_uri_escape_string(args->object, NULL, FALSE) : NULL;
-    /* In one piece, if possible: the order changes while they are read. */
-    g_autofree char *path =
-        g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
-    g_autoptr(json_object) items = NULL;
-
-    if (vg_client_list(client, path, &items, err) < 0)
-        return -1;
-    const struct vg_table table = {NULL, items, preemption_columns,
-                                   G_N_ELEMENTS(preemption_columns), "nobody waited for a CPU"};
-    return vg_output_print(args->format, items, &table, 1, err);
-}
-
-int
-vg_cmd_preemptions(int argc, char **argv)
-{
-    static const struct vg_online_verb verb = {NULL, VG_OBJECT_OPTIONAL, NULL, show_preemptions};
-    static const struct argp argp = {
-        .parser = vg_online_parse_children,
-        .args_doc = "[VM]",
-        .doc = "Shows who takes the CPU from whom, since vgpud started; with VM, from this one.",
-        .children = vg_online_children,
-    };
-    struct vg_online_args args = {.verbs = &verb, .n_verbs = 1, .can_watch = true};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     return vg_online_run(&args, &args);

@@ -3,6 +3,7 @@
 
 #include "cli/online-args.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 
 /* Cursor to the corner, and everything below away. */
 #define CLEAR_SCREEN "\033[H\033[J"
+
+#define SCREEN_BYTES 65536
 
 enum { KEY_SOCKET = 0x500, KEY_WATCH };
 
@@ -170,9 +173,12 @@ vg_online_run(const struct vg_online_args *args, void *data)
     g_autoptr(GError) error = NULL;
     int64_t shown = 0;
 
+    /* A screen goes out in one piece, and is seen in one. */
+    if (clear)
+        setvbuf(stdout, NULL, _IOFBF, SCREEN_BYTES);
     while (true) {
-        if (clear && vg_cli_print(CLEAR_SCREEN, &error) < 0)
-            break;
+        if (clear)
+            fputs(CLEAR_SCREEN, stdout);
         if (args->verb->show(data, client, &error) == 0) {
             if (vg_cli_print("", &error) < 0)
                 break;

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl preemptions.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <langinfo.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/matrix.h"
+#include "cli/online-args.h"
+
+enum { KEY_MATRIX = 0x700 };
+
+/* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
+ * cursor. */
+#define OTHER_LINES 3
+
+struct preemption_args {
+    struct vg_online_args online;
+    bool matrix;
+    enum vg_matrix_of of;
+};
+
+static const struct vg_column list_columns[] = {
+    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores NOW", "share", VG_CELL_SHARE, false},
+    {"/s NOW", "count_per_s", VG_CELL_SHARE, false},
+};
+
+static int
+print_matrix(const struct preemption_args *args, json_object *items, GError **err)
+{
+    static const char *const titles[] = {
+        [VG_MATRIX_TIME] = "CPU time lost now, in ms per second: a row for each VM that loses, a "
+                           "column for who takes",
+        [VG_MATRIX_COUNT] = "Preemptions per second now: a row for each VM that is preempted, a "
+                            "column for who takes",
+    };
+    bool all = args->online.format == VG_OUTPUT_WIDE;
+    bool watches = args->online.watch_s > 0;
+    struct winsize size = {0};
+
+    /* What is no terminal has room for all. */
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    int n_rows = watches && !all && size.ws_row > 0 ? MAX(size.ws_row - OTHER_LINES, 1) : 0;
+    g_autoptr(vg_matrix) matrix = vg_matrix_new(items, args->of, all ? 0 : size.ws_col, n_rows,
+                                                strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+    const struct vg_table table = {vg_output_length(matrix->rows) > 0 ? titles[args->of] : NULL,
+                                   matrix->rows,
+                                   (const struct vg_column *)(const void *)matrix->columns->data,
+                                   matrix->columns->len, "nobody waited for a CPU"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static int
+show(void *data, vg_client *client, GError **err)
+{
+    const struct preemption_args *args = data;
+    const char *object = args->online.object;
+    g_autofree char *vm = object ? g_uri_escape_string(object, NULL, FALSE) : NULL;
+    /* In one piece, if possible: the order changes while they are read. */
+    g_autofree char *path =
+        g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
+    g_autoptr(json_object) items = NULL;
+
+    if (vg_client_list(client, path, &items, err) < 0)
+        return -1;
+    if (args->matrix)
+        return print_matrix(args, items, err);
+    const struct vg_table table = {NULL, items, list_columns, G_N_ELEMENTS(list_columns),
+                                   "nobody waited for a CPU"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static void
+check(struct preemption_args *args, const struct argp_state *state)
+{
+    enum vg_output_format format = args->online.format;
+
+    if (args->matrix && format != VG_OUTPUT_TABLE && format != VG_OUTPUT_WIDE)
+        argp_error(state, "--matrix is for tables; the other formats have an item for each pair");
+    args->matrix = args->matrix || (args->online.watch_s > 0 && format == VG_OUTPUT_TABLE);
+}
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct preemption_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case KEY_MATRIX:
+        if (arg && strcmp(arg, "time") != 0 && strcmp(arg, "count") != 0)
+            vg_cli_usage(state, "--matrix wants time or count, not '%s'", arg);
+        args->matrix = true;
+        args->of = arg && strcmp(arg, "count") == 0 ? VG_MATRIX_COUNT : VG_MATRIX_TIME;
+        break;
+    case ARGP_KEY_SUCCESS:
+        check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_preemptions(int argc, char **argv)
+{
+    static const struct vg_online_verb verb = {NULL, VG_OBJECT_OPTIONAL, NULL, show};
+    static const struct argp_option options[] = {
+        {"matrix", KEY_MATRIX, "OF", OPTION_ARG_OPTIONAL,
+         "who takes how much from whom now, as a matrix of time (ms/s, default) or count (/s); "
+         "tables with --watch are of this kind",
+         1},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[VM]",
+        .doc = "Shows who takes the CPU from whom, since vgpud started; with VM, from this one.",
+        .children = vg_online_children,
+    };
+    struct preemption_args args = {.online = {.verbs = &verb, .n_verbs = 1, .can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, &args);
+}
