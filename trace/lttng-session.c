@@ -97,7 +97,7 @@ add_channel(const vg_lttng_session *session, const struct vg_lttng_options *opti
     int code = lttng_enable_channel(session->handle, channel);
     lttng_channel_destroy(channel);
     if (code < 0)
-        return lttng_failed(err, code, "record the kernel");
+        return lttng_failed(err, code, "make a channel");
     for (size_t i = 0; i < G_N_ELEMENTS(contexts); i++) {
         struct lttng_event_context context = {.ctx = contexts[i]};
         code = lttng_add_context(session->handle, &context, NULL, CHANNEL);
@@ -124,21 +124,27 @@ has_tracepoint(const void *data, const char *name)
     return false;
 }
 
+/* Comes before everything else that is asked of the kernel tracer: where there is none, the daemon
+ * says so only to a question without attachments. */
 static int
-add_events(vg_lttng_session *session, GError **err)
+find_events(vg_lttng_session *session, GError **err)
 {
     struct tracepoints tracepoints = {0};
 
     tracepoints.n = lttng_list_tracepoints(session->handle, &tracepoints.list);
     if (tracepoints.n < 0)
-        return lttng_failed(err, tracepoints.n, "list the tracepoints of the kernel");
+        return lttng_failed(err, tracepoints.n, "record the kernel");
     int status = vg_wanted_events_find(VG_DIALECT_LTTNG, has_tracepoint, &tracepoints,
                                        &session->events, err);
     free(tracepoints.list);
-    if (status < 0) {
+    if (status < 0)
         g_prefix_error(err, "LTTng: ");
-        return -1;
-    }
+    return status;
+}
+
+static int
+enable_events(const vg_lttng_session *session, GError **err)
+{
     for (unsigned int i = 0; i < session->events.names->len; i++) {
         const char *name = session->events.names->pdata[i];
         struct lttng_event event = {
@@ -167,8 +173,8 @@ vg_lttng_session_new(const struct vg_lttng_options *options, GError **err)
         lttng_failed(err, LTTNG_ERR_NO_SESSIOND, "record");
         return NULL;
     }
-    if (create(session, options, err) < 0 || add_channel(session, options, err) < 0 ||
-        add_events(session, err) < 0)
+    if (create(session, options, err) < 0 || find_events(session, err) < 0 ||
+        add_channel(session, options, err) < 0 || enable_events(session, err) < 0)
         return NULL;
     return g_steal_pointer(&session);
 }
