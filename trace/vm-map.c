@@ -67,3 +67,19 @@ vg_vm_map_apply(const char *label, const char *text, size_t size, vg_topology *t
     }
     return 0;
 }
+
+int
+vg_vm_map_append(GString *map, int32_t pid, const char *name, const char *uuid, GError **err)
+{
+    g_autoptr(vg_topology) unused = vg_topology_new();
+    bool has_uuid = uuid && uuid[0];
+
+    if (strpbrk(name, BLANKS "\n"))
+        return vg_error(err, VG_E_INVALID, "the name '%s' has blanks, which no VM map can hold",
+                        name);
+    if (vg_topology_name_vm(unused, pid, name, has_uuid ? uuid : NULL, err) < 0)
+        return -1;
+    g_string_append_printf(map, "%d %s%s%s\n", pid, name, has_uuid ? " " : "",
+                           has_uuid ? uuid : "");
+    return 0;
+}

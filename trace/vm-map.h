@@ -19,4 +19,8 @@
 int vg_vm_map_apply(const char *label, const char *text, size_t size, vg_topology *topology,
                     GError **err);
 
+/* Appends the line of a VM, with a uuid that is not NULL or empty. VG_E_INVALID for what no map can
+ * say: a name with blanks, or one that vg_topology_name_vm() refuses; map is then as it was. */
+int vg_vm_map_append(GString *map, int32_t pid, const char *name, const char *uuid, GError **err);
+
 #endif
