@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What QEMUs look like from outside, without the QEMUs: N processes with a vCPU thread, a name and
- * a UUID each, until SIGTERM. The first AWAKE of the vCPUs run for 1 ms of every 100 ms, as a guest
- * with little to do does; the others sleep.
- *     fake-vms N [AWAKE]
+ * a UUID each, until SIGTERM. The first AWAKE of the vCPUs run for RUN_MS of CPU time, then sleep
+ * for what that leaves of 100 ms: 1 ms, the default, is a guest with little to do, 100 ms is one
+ * that never sleeps. The others sleep.
+ *     fake-vms N [AWAKE [RUN_MS]]
  */
 #include "config.h"
 
@@ -16,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PERIOD_NS 100000000
-#define RUN_NS    1000000
+#define PERIOD_MS 100
+#define MS_NS     1000000
 #define UUID_FMT  "b0c6e1d4-77a2-4a5e-8d3c-0000%08d"
 
 static int64_t
@@ -30,16 +31,18 @@ cpu_time_ns(void)
 }
 
 static void *
-vcpu(void *awake)
+vcpu(void *arg)
 {
-    const struct timespec rest = {.tv_nsec = PERIOD_NS - RUN_NS};
+    const int run_ms = *(const int *)arg;
+    const struct timespec rest = {.tv_nsec = (PERIOD_MS - run_ms) * MS_NS};
 
     pthread_setname_np(pthread_self(), "CPU 0/KVM");
-    while (awake) {
-        int64_t end_ns = cpu_time_ns() + RUN_NS;
+    while (run_ms > 0) {
+        int64_t end_ns = cpu_time_ns() + (int64_t)run_ms * MS_NS;
         while (cpu_time_ns() < end_ns)
             continue;
-        nanosleep(&rest, NULL);
+        if (run_ms < PERIOD_MS)
+            nanosleep(&rest, NULL);
     }
     for (;;)
         pause();
@@ -48,20 +51,20 @@ vcpu(void *awake)
 
 /* The process of one VM: fake-vms was started anew with the command line of a QEMU. */
 static int
-be_vm(int awake)
+be_vm(int run_ms)
 {
     pthread_t thread;
 
-    if (pthread_create(&thread, NULL, vcpu, awake ? &thread : NULL) != 0)
+    if (pthread_create(&thread, NULL, vcpu, &run_ms) != 0)
         return 1;
     for (;;)
         pause();
 }
 
 static void
-start_vm(int i, int awake)
+start_vm(int i, int run_ms)
 {
-    char name[64], uuid[64];
+    char name[64], uuid[64], run[16];
     const pid_t parent = getpid();
 
     if (fork() != 0)
@@ -71,8 +74,9 @@ start_vm(int i, int awake)
         _exit(0);
     snprintf(name, sizeof(name), "guest=bench-%03d,debug-threads=on", i);
     snprintf(uuid, sizeof(uuid), UUID_FMT, i);
-    execl("/proc/self/exe", "qemu-system-x86_64", "-name", name, "-uuid", uuid, "-awake",
-          i < awake ? "1" : "0", (char *)NULL);
+    snprintf(run, sizeof(run), "%d", run_ms);
+    execl("/proc/self/exe", "qemu-system-x86_64", "-name", name, "-uuid", uuid, "-run", run,
+          (char *)NULL);
     perror("fake-vms");
     _exit(1);
 }
@@ -83,12 +87,14 @@ main(int argc, char **argv)
     if (argc == 7 && strcmp(argv[1], "-name") == 0)
         return be_vm(atoi(argv[6]));
     int n = argc > 1 ? atoi(argv[1]) : 0;
-    if (n <= 0) {
-        fprintf(stderr, "usage: fake-vms N [AWAKE]\n");
+    int awake = argc > 2 ? atoi(argv[2]) : 0;
+    int run_ms = argc > 3 ? atoi(argv[3]) : 1;
+    if (n <= 0 || run_ms < 0 || run_ms > PERIOD_MS) {
+        fprintf(stderr, "usage: fake-vms N [AWAKE [RUN_MS]]\n");
         return 2;
     }
     for (int i = 0; i < n; i++)
-        start_vm(i, argc > 2 ? atoi(argv[2]) : 0);
+        start_vm(i, i < awake ? run_ms : 0);
     for (;;)
         pause();
 }
