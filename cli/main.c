@@ -22,6 +22,7 @@ static const struct vg_cli_command commands[] = {
     {"top", "the VMs as they are now, on the whole screen", vg_cmd_top},
     {"events", "what happens, as it happens", vg_cmd_events},
     {"plan", "the plans that vgpud has made", vg_cmd_plan},
+    {"record", "a short recording of this host, for analyze", vg_cmd_record},
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
     {"snapshot", "the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
     {"placement", "which VM should move where, and why", vg_cmd_placement},
