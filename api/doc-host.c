@@ -120,13 +120,8 @@ measurement_to_json(const vg_view *view)
     vg_json_add_int64(object, "level", provenance->level);
     vg_json_add_int64(object, "collector_cost_ns", provenance->cost_ns);
     vg_json_add(object, "measures", measures_to_json(provenance));
-    vg_json_add_string(object, "source", view->source);
-    vg_json_add_double(object, "confidence", view->confidence);
-    vg_json_add_bool(object, "waits_split", view->waits_split);
-    vg_json_add_bool(object, "aggressors_known", view->aggressors_known);
     vg_json_add_int64(object, "lost_events",
                       (int64_t)MIN(view->totals.lost_events, (uint64_t)VG_JSON_INT_MAX));
-    vg_json_add_int64(object, "collector_cost_ns", view->collector_cost_ns);
     vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);
     add_time(object, "begin_ns", view, &view->totals, view->totals.begin_ns);
     add_time(object, "end_ns", view, &view->totals, view->totals.end_ns);
