@@ -73,12 +73,12 @@ switch_has_state(const struct btf *btf)
 
 /* What programs are told before they are loaded. */
 static void
-configure(struct vcpu_bpf *skeleton, const struct btf *btf)
+configure(struct vcpu_bpf *skeleton, struct btf *btf)
 {
     struct vg_kvm_exit_place place = {0};
 
     skeleton->rodata->has_prev_state = switch_has_state(btf);
-    if (!vg_kvm_exit_find(&place))
+    if (!vg_kvm_exit_find(btf, &place))
         place.isa = 0;
     skeleton->rodata->exit_isa = place.isa;
     skeleton->rodata->exit_pointer_offset = place.pointer_offset;

@@ -108,14 +108,10 @@ has_reason(const struct btf *btf)
 }
 
 bool
-vg_kvm_exit_find(struct vg_kvm_exit_place *ret)
+vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret)
 {
     bool is_intel = __builtin_cpu_is("intel");
     bool (*find)(const struct btf *, struct vg_kvm_exit_place *) = is_intel ? find_vmx : find_svm;
-    struct btf *kernel = btf__load_vmlinux_btf();
-
-    if (!kernel)
-        return false;
     struct btf *kvm = btf__load_module_btf("kvm", kernel);
     struct btf *module = btf__load_module_btf(is_intel ? "kvm_intel" : "kvm_amd", kernel);
     /* Built in, it is in the kernel's own, where the structs of both may be. */
@@ -124,6 +120,5 @@ vg_kvm_exit_find(struct vg_kvm_exit_place *ret)
         ret->in_arguments = has_reason(kvm ? kvm : kernel);
     btf__free(module);
     btf__free(kvm);
-    btf__free(kernel);
     return found;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct btf; /* of libbpf */
+
 struct vg_kvm_exit_place {
     uint32_t isa;      /* 1 VMX, 2 SVM */
     bool in_arguments; /* the tracepoint's first argument is the reason, as before 5.17 */
@@ -18,7 +20,8 @@ struct vg_kvm_exit_place {
     uint32_t offset;    /* of the reason in there; 32 bits */
 };
 
-/* false: there is no KVM module, or none that is understood. */
-bool vg_kvm_exit_find(struct vg_kvm_exit_place *ret);
+/* kernel: its type information; that of modules is loaded for the while. false: there is no KVM
+ * module, or none that is understood. */
+bool vg_kvm_exit_find(struct btf *kernel, struct vg_kvm_exit_place *ret);
 
 #endif
