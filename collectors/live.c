@@ -241,17 +241,26 @@ tell_health(struct live *live, const struct vg_report_sink *sink,
             const struct vg_provenance *provenance)
 {
     unsigned vms = vg_proc_scan_vms(live->scan)->len;
-    const char *no_waits = provenance->measures[VG_MEASURE_WAIT].reason;
+    const char *const gaps[] = {
+        provenance->measures[VG_MEASURE_RUN].reason,
+        provenance->measures[VG_MEASURE_WAIT].reason,
+        provenance->silent ? provenance->measures[VG_MEASURE_EXITS].reason : NULL,
+    };
     g_autofree char *less = shortcomings(live);
-    g_autofree char *text = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
 
+    for (unsigned i = 0; i < G_N_ELEMENTS(gaps); i++) {
+        if (gaps[i])
+            g_string_append_printf(text, "; %s", gaps[i]);
+    }
+    g_string_append(text, less ? less : "");
+    bool well = text->len == 0;
     /* Without the number of VMs where it is a warning each time that it changes. */
-    if (no_waits || less)
-        text = g_strdup_printf("by %s%s%s%s", name_at(live, live->at), no_waits ? "; " : "",
-                               no_waits ? no_waits : "", less ? less : "");
-    else
-        text = g_strdup_printf("%u VM%s, by %s", vms, vms == 1 ? "" : "s", name_at(live, live->at));
-    tell_state(live, sink, no_waits || less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+    g_autofree char *head =
+        well ? g_strdup_printf("%u VM%s, by ", vms, vms == 1 ? "" : "s") : g_strdup("by ");
+    g_string_prepend(text, name_at(live, live->at));
+    g_string_prepend(text, head);
+    tell_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
 }
 
 /* Nothing works, not even the last source. */

@@ -257,7 +257,7 @@ describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
     ret->confidence = CONFIDENCE;
     vg_provenance_set_all(ret, NAME, CONFIDENCE);
     if (by_ticks) {
-        ret->measures[VG_MEASURE_RUN].reason = no_schedstat;
+        ret->measures[VG_MEASURE_RUN].confidence = CONFIDENCE / 2;
         vg_provenance_lacks(ret, VG_MEASURE_WAIT, no_schedstat);
     }
     vg_provenance_lacks(ret, VG_MEASURE_WAIT_KINDS, not_told);
