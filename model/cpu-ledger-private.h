@@ -57,6 +57,7 @@ struct vg_cpu_ledger {
     struct cpu *cpus;   /* VG_CPU_LIMIT of them */
     bool use_waking;
     bool keep_tasks;
+    bool windows_only;
     bool begun;
     int64_t now; /* of the last event */
     int64_t period_begin;

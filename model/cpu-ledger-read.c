@@ -285,12 +285,14 @@ vg_cpu_ledger_read_period(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
 }
 
 static void
-close_thread(struct cpu_thread *thread)
+close_thread(struct cpu_thread *thread, bool windows_only)
 {
     thread->closed = thread->total;
     thread->window_clips = cpu_thread_open_intervals(thread);
     for (uint32_t i = 0; i < thread->lost.capacity; i++)
         thread->lost.entries[i].closed = thread->lost.entries[i].total;
+    if (windows_only)
+        vg_lost_map_clear(&thread->lost);
 }
 
 static void
@@ -314,12 +316,14 @@ vg_cpu_ledger_close_window(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
     for (unsigned int i = 0; i < ledger->threads->len; i++) {
         struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
         if (thread)
-            close_thread(thread);
+            close_thread(thread, ledger->windows_only);
     }
     ledger->window_begin = ledger->now;
     ledger->discontinuities_closed = ledger->discontinuities;
     ledger->lost_events_closed = ledger->lost_events;
     ledger->lost_packets_closed = ledger->lost_packets;
-    if (!ledger->keep_tasks)
+    if (ledger->windows_only)
+        vg_topology_forget_dead(ledger->topology, drop_thread, ledger);
+    else if (!ledger->keep_tasks)
         vg_topology_release_dead(ledger->topology, drop_thread, ledger);
 }

@@ -52,6 +52,12 @@ vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use)
 }
 
 void
+vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only)
+{
+    ledger->windows_only = windows_only;
+}
+
+void
 vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
 {
     ledger->keep_tasks = keep;

@@ -55,4 +55,9 @@ void vg_cpu_ledger_read_period(vg_cpu_ledger *ledger, int64_t t_ns, bool with_ta
 /* Keep ended threads of the host for the figures of the whole period (memory grows with them). */
 void vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep);
 
+/* Only windows will be read, never the period: what is over is forgotten with the window in which
+ * it ended, so that memory does not grow however long it goes on. A VM that was forgotten is in no
+ * later window. */
+void vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only);
+
 #endif

@@ -32,8 +32,9 @@ struct vg_topology {
     GArray *free_slots;                   /* uint32_t */
     GPtrArray *ended;                     /* threads that may be released */
     GHashTable *by_pid;                   /* living processes with a known pid */
-    GPtrArray *vms;                       /* VMs and possible VMs by id, owned */
-    GHashTable *names;                    /* pid -> struct vm_name, owned */
+    GHashTable *vms;                      /* id -> VM or possible VM, owned */
+    uint32_t next_id;
+    GHashTable *names; /* pid -> struct vm_name, owned */
 };
 
 vg_topology *
@@ -45,7 +46,7 @@ vg_topology_new(void)
     topology->free_slots = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     topology->ended = g_ptr_array_new();
     topology->by_pid = g_hash_table_new(g_direct_hash, g_direct_equal);
-    topology->vms = g_ptr_array_new_with_free_func(g_free);
+    topology->vms = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     topology->names = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     return topology;
 }
@@ -75,7 +76,7 @@ vg_topology_free(vg_topology *topology)
     g_array_unref(topology->free_slots);
     g_ptr_array_unref(topology->ended);
     g_hash_table_unref(topology->by_pid);
-    g_ptr_array_unref(topology->vms);
+    g_hash_table_unref(topology->vms);
     g_hash_table_unref(topology->names);
     g_free(topology);
 }
@@ -85,8 +86,8 @@ give_id(vg_topology *topology, struct vg_process *process)
 {
     if (process->id != VG_PROCESS_NO_ID)
         return;
-    process->id = topology->vms->len;
-    g_ptr_array_add(topology->vms, process);
+    process->id = topology->next_id++;
+    g_hash_table_insert(topology->vms, GUINT_TO_POINTER(process->id), process);
 }
 
 uint32_t
@@ -123,13 +124,18 @@ merge(vg_topology *topology, struct vg_process *guess, struct vg_process *truth)
 static struct vg_process *
 find_unnumbered(const vg_topology *topology, const char *name)
 {
-    for (unsigned int i = 0; i < topology->vms->len; i++) {
-        struct vg_process *process = g_ptr_array_index(topology->vms, i);
+    GHashTableIter iter;
+    void *value;
+    struct vg_process *first = NULL;
+
+    g_hash_table_iter_init(&iter, topology->vms);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct vg_process *process = value;
         if (!process->merged_into && !process->pid_known && !process->ended &&
-            strcmp(process->name, name) == 0)
-            return process;
+            strcmp(process->name, name) == 0 && (!first || process->id < first->id))
+            first = process;
     }
-    return NULL;
+    return first;
 }
 
 /* Applies the VM map. Several threads of one name without process ids are one VM. */
@@ -345,11 +351,17 @@ vg_topology_end(vg_topology *topology, struct vg_thread *thread)
 }
 
 void
-vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot), void *data)
+vg_topology_forget_name(vg_topology *topology, int32_t pid)
+{
+    g_hash_table_remove(topology->names, GINT_TO_POINTER(pid));
+}
+
+static void
+release(vg_topology *topology, bool vcpus_too, void (*drop)(void *data, uint32_t slot), void *data)
 {
     for (unsigned int i = 0; i < topology->ended->len; i++) {
         struct vg_thread *thread = g_ptr_array_index(topology->ended, i);
-        if (thread->is_vcpu)
+        if (thread->is_vcpu && !vcpus_too)
             continue;
         drop(data, thread->slot);
         g_ptr_array_index(topology->threads, thread->slot) = NULL;
@@ -358,6 +370,51 @@ vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_
         g_free(thread);
     }
     g_ptr_array_set_size(topology->ended, 0);
+}
+
+void
+vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot), void *data)
+{
+    release(topology, false, drop, data);
+}
+
+/* Removes processes that no thread belongs to, and that no other was merged into. */
+static void
+forget_processes(vg_topology *topology, GHashTable *needed)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, topology->vms);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct vg_process *process = value;
+        if (process->threads == 0 && !g_hash_table_contains(needed, process))
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+void
+vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot), void *data)
+{
+    g_autoptr(GHashTable) needed = g_hash_table_new(NULL, NULL);
+    GHashTableIter iter;
+    void *value;
+    bool any_ended = topology->ended->len > 0;
+
+    release(topology, true, drop, data);
+    if (!any_ended)
+        return;
+    for (unsigned int i = 0; i < topology->threads->len; i++) {
+        const struct vg_thread *thread = g_ptr_array_index(topology->threads, i);
+        for (struct vg_process *process = thread ? thread->process : NULL; process;
+             process = process->merged_into)
+            g_hash_table_add(needed, process);
+    }
+    /* A process with a pid stays known by it as long as it lives. */
+    g_hash_table_iter_init(&iter, topology->by_pid);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_hash_table_add(needed, value);
+    forget_processes(topology, needed);
 }
 
 uint32_t
@@ -375,13 +432,13 @@ vg_topology_thread_at(const vg_topology *topology, uint32_t slot)
 uint32_t
 vg_topology_process_count(const vg_topology *topology)
 {
-    return topology->vms->len;
+    return topology->next_id;
 }
 
 struct vg_process *
 vg_topology_process_at(const vg_topology *topology, uint32_t id)
 {
-    return g_ptr_array_index(topology->vms, id);
+    return g_hash_table_lookup(topology->vms, GUINT_TO_POINTER(id));
 }
 
 const char *

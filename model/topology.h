@@ -62,6 +62,9 @@ bool vg_is_vm_name(const char *name);
 int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
                         GError **err);
 
+/* A process of that pid that comes later is not named any more. */
+void vg_topology_forget_name(vg_topology *topology, int32_t pid);
+
 /* The living thread with this tid (1..VG_TID_LIMIT), made if it is new. Never NULL. */
 struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
 
@@ -82,6 +85,11 @@ void vg_topology_end(vg_topology *topology, struct vg_thread *thread);
  * which forks all day does not grow. vCPU threads and processes with an id stay. */
 void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
                               void *data);
+
+/* The same for all threads that ended, and for VMs that have none left, whose ids are then unknown:
+ * for who reads windows only, and for ever. */
+void vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
+                             void *data);
 
 /* The id of a process, given to it now if it has none. VMs have one from the start. */
 uint32_t vg_topology_process_id(vg_topology *topology, struct vg_process *process);
@@ -106,7 +114,8 @@ vg_thread_process(const struct vg_thread *thread)
 uint32_t vg_topology_thread_count(const vg_topology *topology); /* slots in use or free */
 struct vg_thread *vg_topology_thread_at(const vg_topology *topology, uint32_t slot); /* or NULL */
 uint32_t vg_topology_process_count(const vg_topology *topology);
-struct vg_process *vg_topology_process_at(const vg_topology *topology, uint32_t id);
+struct vg_process *vg_topology_process_at(const vg_topology *topology,
+                                          uint32_t id); /* NULL: forgotten */
 
 /* Name to show: the one given, else "qemu-<pid>". buf of VG_VM_NAME_MAX bytes; returns buf. */
 const char *vg_process_vm_name(const struct vg_process *process, char *buf);
