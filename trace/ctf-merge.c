@@ -104,7 +104,7 @@ insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_
 static bool
 is_watch(const struct ctf_stream *stream)
 {
-    return stream->described && stream->has_switch;
+    return stream->decoder.described && stream->decoder.has_switch;
 }
 
 /* The time in which all streams pause, up to now_ns. */
@@ -219,7 +219,7 @@ begin_stream(struct ctf_merge *merge, struct ctf_stream *stream)
         merge->heap[merge->heap_size++] = stream;
     if (!is_watch(stream))
         return;
-    if (stream->cpu == VG_NONE || !stream->is_of_one_cpu)
+    if (stream->cpu == VG_NONE || !stream->decoder.is_of_one_cpu)
         trace->has_vague_cpus = true;
     else
         trace->recorded_cpus[stream->cpu / 64] |= UINT64_C(1) << (stream->cpu % 64);
@@ -261,8 +261,8 @@ learn_cpus(const GPtrArray *streams)
 static bool
 is_twin(const struct ctf_stream *a, const struct ctf_stream *b)
 {
-    return a->trace != b->trace && a->class_id == b->class_id && a->cpu == b->cpu &&
-           a->has_coverage && b->has_coverage && a->cpu != VG_NONE &&
+    return a->trace != b->trace && a->decoder.class_id == b->decoder.class_id && a->cpu == b->cpu &&
+           a->decoder.has_coverage && b->decoder.has_coverage && a->cpu != VG_NONE &&
            is_same_trace(a->trace, b->trace);
 }
 

@@ -424,7 +424,7 @@ is_any_described(const struct ctf_recording *recording)
 {
     for (unsigned int i = 0; i < recording->streams->len; i++) {
         const struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
-        if (stream->described)
+        if (stream->decoder.described)
             return true;
     }
     return false;
@@ -510,16 +510,16 @@ describe_recording(struct ctf_recording *recording)
 
     for (unsigned int i = 0; i < recording->streams->len; i++) {
         struct ctf_stream *stream = g_ptr_array_index(recording->streams, i);
-        if (!stream->clock_key)
+        if (!stream->decoder.clock_key)
             continue;
         if (!any) {
-            recording->clock_key = g_strdup(stream->clock_key);
-            recording->base.clock_offset_ns = stream->clock_offset_ns;
-            recording->base.hostname = g_strdup(stream->hostname);
+            recording->clock_key = g_strdup(stream->decoder.clock_key);
+            recording->base.clock_offset_ns = stream->decoder.clock_offset_ns;
+            recording->base.hostname = g_strdup(stream->decoder.hostname);
         }
         any = true;
-        recording->base.has_wakeup |= stream->has_wakeup;
-        recording->base.has_switch |= stream->comm_from_switches;
+        recording->base.has_wakeup |= stream->decoder.has_wakeup;
+        recording->base.has_switch |= stream->decoder.comm_from_switches;
     }
     return any;
 }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "trace/ctf-fields.h"
 
 /* How many events before a decoding error are not to be trusted. Random bytes decode as one of
  * LTTng's compact events with a chance of (event classes)/32 each, so the chance that a false one
@@ -18,99 +17,12 @@
 #define HOLD_GARBLED 8
 #define HOLD_CUT     1
 
-#define EVENT_CLASS_IDS_MAX 65536
-
-/* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
-#define AFTER_PACKET_END_NS   INT64_C(10000000)
-#define LTTNG_EXACT_END_MAJOR 2
-#define LTTNG_EXACT_END_MINOR 11
-
 /* ---- what the first message tells ---- */
 
 static const char *
 path_of(const struct ctf_stream *stream)
 {
     return stream->path ? stream->path : stream->trace->dir;
-}
-
-static void
-describe_clock(struct ctf_stream *stream, const bt_clock_class *clock)
-{
-    bt_uuid uuid = bt_clock_class_get_uuid(clock);
-    int64_t seconds;
-    uint64_t cycles;
-
-    stream->frequency = bt_clock_class_get_frequency(clock);
-    bt_clock_class_get_offset(clock, &seconds, &cycles);
-    __int128 offset = (__int128)seconds * 1000000000 +
-                      (__int128)cycles * 1000000000 / (__int128)stream->frequency;
-    stream->clock_offset_ns = (int64_t)CLAMP(offset, -VG_TIME_MAX, VG_TIME_MAX);
-    /* A clock without a UUID is nobody else's. */
-    GString *key = g_string_new(uuid ? "" : stream->trace->dir);
-    for (size_t i = 0; uuid && i < CTF_UUID_SIZE; i++)
-        g_string_append_printf(key, "%02x", uuid[i]);
-    g_string_append_printf(key, "@%" G_GUINT64_FORMAT, stream->frequency);
-    stream->clock_key = g_string_free(key, FALSE);
-}
-
-static const char *
-env_string(const bt_trace *trace, const char *name)
-{
-    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
-
-    return value && bt_value_is_string(value) ? bt_value_string_get(value) : NULL;
-}
-
-static int64_t
-env_int(const bt_trace *trace, const char *name, int64_t otherwise)
-{
-    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
-
-    return value && bt_value_is_signed_integer(value) ? bt_value_integer_signed_get(value)
-                                                      : otherwise;
-}
-
-static int64_t
-tolerated_after_end(const bt_trace *trace)
-{
-    const char *tracer = env_string(trace, "tracer_name");
-    int64_t major = env_int(trace, "tracer_major", LTTNG_EXACT_END_MAJOR);
-    int64_t minor = env_int(trace, "tracer_minor", LTTNG_EXACT_END_MINOR);
-
-    if (!tracer || !g_str_has_prefix(tracer, "lttng"))
-        return 0;
-    return major < LTTNG_EXACT_END_MAJOR ||
-                   (major == LTTNG_EXACT_END_MAJOR && minor < LTTNG_EXACT_END_MINOR)
-               ? AFTER_PACKET_END_NS
-               : 0;
-}
-
-static bool
-class_has_event(const bt_stream_class *stream_class, const char *name)
-{
-    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
-
-    for (uint64_t e = 0; e < events; e++) {
-        const char *event = bt_event_class_get_name(
-            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
-        const char *colon = event ? strchr(event, ':') : NULL;
-        if (event && strcmp(colon ? colon + 1 : event, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool
-trace_has_event(const bt_trace_class *trace_class, const char *name)
-{
-    uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
-
-    for (uint64_t s = 0; s < n; s++) {
-        if (class_has_event(bt_trace_class_borrow_stream_class_by_index_const(trace_class, s),
-                            name))
-            return true;
-    }
-    return false;
 }
 
 /* The path that babeltrace2 read the stream from; in a private directory the name is that of the
@@ -131,34 +43,16 @@ learn_path(struct ctf_stream *stream, const bt_stream *bt)
 static void
 describe(struct ctf_stream *stream, const bt_stream *bt)
 {
-    const bt_stream_class *stream_class = bt_stream_borrow_class_const(bt);
-    const bt_trace *trace = bt_stream_borrow_trace_const(bt);
-    const bt_clock_class *clock = bt_stream_class_borrow_default_clock_class_const(stream_class);
-
-    if (stream->described)
+    if (stream->decoder.described)
         return;
-    stream->described = true;
+    ctf_decoder_describe(&stream->decoder, bt, stream->trace->dir);
     learn_path(stream, bt);
-    if (clock)
-        describe_clock(stream, clock);
-    else
+    if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, path_of(stream), 0,
                              "the stream has no clock, its events cannot be placed in time");
-    const char *release = env_string(trace, "kernel_release");
     if (!stream->trace->env_known)
-        vg_adapt_env_init(&stream->trace->env, release ? release : env_string(trace, "release"));
+        ctf_decoder_init_env(bt, &stream->trace->env);
     stream->trace->env_known = true;
-    stream->after_end_ns = tolerated_after_end(trace);
-    const char *tracer = env_string(trace, "tracer_name");
-    stream->has_coverage = tracer && g_str_has_prefix(tracer, "lttng");
-    stream->is_of_one_cpu = stream->has_coverage || g_strcmp0(tracer, "perf") == 0;
-    const char *hostname = env_string(trace, "hostname");
-    stream->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
-    const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
-    stream->class_id = bt_stream_class_get_id(stream_class);
-    stream->has_switch = class_has_event(stream_class, "sched_switch");
-    stream->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
-    stream->comm_from_switches = trace_has_event(trace_class, "sched_switch");
 }
 
 /* ---- the queue ---- */
@@ -241,45 +135,7 @@ queue_resume(struct ctf_stream *stream, int64_t limit_ns)
     stream->resume_due = false;
 }
 
-static bool
-cycles_to_ns(const struct ctf_stream *stream, uint64_t value, int64_t *ret)
-{
-    if (stream->frequency != 1000000000)
-        value = (uint64_t)((unsigned __int128)value * 1000000000 / stream->frequency);
-    if (value > (uint64_t)VG_TIME_MAX)
-        return false;
-    *ret = (int64_t)value;
-    return true;
-}
-
-static bool
-to_ns(const struct ctf_stream *stream, const bt_clock_snapshot *snapshot, int64_t *ret)
-{
-    return cycles_to_ns(stream, bt_clock_snapshot_get_value(snapshot), ret);
-}
-
 /* ---- messages ---- */
-
-static struct vg_binding *
-binding_of(struct ctf_stream *stream, const bt_event_class *event_class)
-{
-    uint64_t id = bt_event_class_get_id(event_class);
-
-    if (id >= EVENT_CLASS_IDS_MAX)
-        id = EVENT_CLASS_IDS_MAX; /* shares one slot, bound anew each time */
-    if (id >= stream->bindings->len)
-        g_ptr_array_set_size(stream->bindings, (int)id + 1);
-    struct vg_binding *binding = g_ptr_array_index(stream->bindings, id);
-    if (binding && id < EVENT_CLASS_IDS_MAX)
-        return binding;
-    struct ctf_event_class c = {event_class, stream->comm_from_switches};
-    const char *name = bt_event_class_get_name(event_class);
-    if (!binding)
-        binding = g_new0(struct vg_binding, 1);
-    vg_binding_init(binding, name ? name : "", &ctf_field_reader, &c);
-    g_ptr_array_index(stream->bindings, id) = binding;
-    return binding;
-}
 
 static void
 reject(struct ctf_stream *stream, const char *why)
@@ -299,10 +155,11 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     const bt_event *record = bt_message_event_borrow_event_const(message);
     struct vg_event *event = queue_slot(stream);
 
-    if (!stream->clock_key)
+    if (!stream->decoder.clock_key)
         return;
-    if (!to_ns(stream, bt_message_event_borrow_default_clock_snapshot_const(message),
-               &event->ts_ns)) {
+    if (!ctf_decoder_to_ns(&stream->decoder,
+                           bt_message_event_borrow_default_clock_snapshot_const(message),
+                           &event->ts_ns)) {
         reject(stream, "impossible time");
         return;
     }
@@ -312,7 +169,8 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     }
     event->cpu = (int16_t)stream->cpu;
     event->stream = stream->index;
-    const struct vg_binding *binding = binding_of(stream, bt_event_borrow_class_const(record));
+    const struct vg_binding *binding =
+        ctf_decoder_binding(&stream->decoder, bt_event_borrow_class_const(record));
     const char *why = vg_binding_read(binding, &stream->trace->env, record, event);
     if (why) {
         reject(stream, why);
@@ -378,11 +236,13 @@ on_discarded_events(struct ctf_stream *stream, const bt_message *message)
     uint64_t count = 0;
 
     if (bt_stream_class_discarded_events_have_default_clock_snapshots(stream_class)) {
-        to_ns(stream,
-              bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message),
-              &begin);
-        to_ns(stream, bt_message_discarded_events_borrow_end_default_clock_snapshot_const(message),
-              &end);
+        ctf_decoder_to_ns(
+            &stream->decoder,
+            bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message),
+            &begin);
+        ctf_decoder_to_ns(
+            &stream->decoder,
+            bt_message_discarded_events_borrow_end_default_clock_snapshot_const(message), &end);
     }
     if (bt_message_discarded_events_get_count(message, &count) !=
         BT_PROPERTY_AVAILABILITY_AVAILABLE)
@@ -399,11 +259,13 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
     uint64_t count = 1;
 
     if (bt_stream_class_discarded_packets_have_default_clock_snapshots(stream_class)) {
-        to_ns(stream,
-              bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(message),
-              &begin);
-        to_ns(stream, bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(message),
-              &end);
+        ctf_decoder_to_ns(
+            &stream->decoder,
+            bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(message),
+            &begin);
+        ctf_decoder_to_ns(
+            &stream->decoder,
+            bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(message), &end);
     }
     if (bt_message_discarded_packets_get_count(message, &count) !=
         BT_PROPERTY_AVAILABILITY_AVAILABLE)
@@ -417,10 +279,12 @@ latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, i
 {
     int64_t told_begin_ns, end_ns;
 
-    if (!head->has_times || !cycles_to_ns(stream, head->begin, &told_begin_ns) ||
-        told_begin_ns != begin_ns || head->end == 0 || !cycles_to_ns(stream, head->end, &end_ns))
+    if (!head->has_times ||
+        !ctf_decoder_cycles_to_ns(&stream->decoder, head->begin, &told_begin_ns) ||
+        told_begin_ns != begin_ns || head->end == 0 ||
+        !ctf_decoder_cycles_to_ns(&stream->decoder, head->end, &end_ns))
         return INT64_MAX;
-    return MAX(end_ns, begin_ns) + stream->after_end_ns;
+    return MAX(end_ns, begin_ns) + stream->decoder.after_end_ns;
 }
 
 static void
@@ -428,7 +292,7 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
 {
     int64_t end_ns;
 
-    if (!stream->has_coverage)
+    if (!stream->decoder.has_coverage)
         return;
     bool gap = stream->covered_ns != CTF_COVERAGE_UNKNOWN && begin_ns > stream->covered_ns;
     if (gap)
@@ -436,7 +300,8 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
     stream->resume_due = gap || !stream->any_packet;
     stream->any_packet = true;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
-    if (head->has_times && head->end >= head->begin && cycles_to_ns(stream, head->end, &end_ns))
+    if (head->has_times && head->end >= head->begin &&
+        ctf_decoder_cycles_to_ns(&stream->decoder, head->end, &end_ns))
         stream->covered_ns = MAX(end_ns, begin_ns);
 }
 
@@ -446,7 +311,7 @@ static void
 defer_loss(struct ctf_stream *stream, int64_t begin_ns)
 {
     stream->lost_in_packet = 0;
-    if (!stream->has_coverage || !stream->loss_pending || stream->loss.lost.packets > 0 ||
+    if (!stream->decoder.has_coverage || !stream->loss_pending || stream->loss.lost.packets > 0 ||
         stream->loss.ts_ns < begin_ns || stream->covered_ns == CTF_COVERAGE_UNKNOWN)
         return;
     stream->lost_in_packet = stream->loss.lost.events;
@@ -469,36 +334,32 @@ static void
 on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
 {
     const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(message);
-    const bt_field *context = bt_packet_borrow_context_field_const(packet);
     const bt_stream_class *stream_class =
         bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
     struct ctf_head head;
-    int64_t value;
+    int64_t told_cpu;
 
     /* babeltrace2 keeps the sizes in the packet context to itself. */
     stream->packet_at += stream->packet_length;
     if (!ctf_head_read(&stream->trace->layout, &stream->file, packet_offset(stream), &head))
         head = (struct ctf_head){0};
     stream->packet_length = head.packet_size;
-    stream->cpu = VG_NONE;
-    if (!ctf_struct_int(context, "cpu_id", &value)) {
+    if (!ctf_packet_cpu(packet, &told_cpu, &stream->cpu)) {
         if (!stream->cpu_told)
             vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
                                  "the packets do not say of which CPU they are; who runs and waits "
                                  "cannot be told from them");
         stream->cpu_told = true;
-    } else {
-        if (value >= 0 && value < VG_CPU_LIMIT)
-            stream->cpu = (int32_t)value;
-        else
-            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
-                                 "the packet names the impossible CPU %" G_GINT64_FORMAT, value);
+    } else if (stream->cpu == VG_NONE) {
+        vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+                             "the packet names the impossible CPU %" G_GINT64_FORMAT, told_cpu);
     }
     int64_t begin_ns = stream->last_ts;
-    if (stream->clock_key &&
+    if (stream->decoder.clock_key &&
         bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class))
-        to_ns(stream, bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
-              &begin_ns);
+        ctf_decoder_to_ns(&stream->decoder,
+                          bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
+                          &begin_ns);
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
     follow_coverage(stream, &head, begin_ns);
@@ -582,7 +443,7 @@ start_segment(struct ctf_stream *stream)
     stream->packet_at = 0;
     stream->packet_length = 0;
     stream->in_packet = false;
-    g_ptr_array_set_size(stream->bindings, 0); /* the new graph has its own event classes */
+    ctf_decoder_forget_classes(&stream->decoder);
 }
 
 /* Goes on with what is readable at or after `from`, if anything is. */
@@ -737,7 +598,7 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->latest_ns = INT64_MAX;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     stream->file.fd = -1;
-    stream->bindings = g_ptr_array_new_with_free_func(g_free);
+    ctf_decoder_init(&stream->decoder);
     if (!graph)
         resume_at(stream, 0);
     return stream;
@@ -750,11 +611,9 @@ ctf_stream_free(struct ctf_stream *stream)
         return;
     ctf_graph_unref(stream->graph);
     ctf_file_close(&stream->file);
-    g_ptr_array_unref(stream->bindings);
+    ctf_decoder_clear(&stream->decoder);
     g_clear_pointer(&stream->twins, g_ptr_array_unref);
     g_free(stream->queue);
-    g_free(stream->clock_key);
-    g_free(stream->hostname);
     g_free(stream->path);
     g_free(stream);
 }

@@ -9,6 +9,7 @@
 #define VG_TRACE_CTF_STREAM_H
 
 #include "trace/adapter.h"
+#include "trace/ctf-decode.h"
 #include "trace/ctf-graph.h"
 #include "trace/ctf-repair.h"
 #include "trace/recording.h"
@@ -43,20 +44,7 @@ struct ctf_stream {
     unsigned int port;
     uint32_t index;
 
-    /* Known after the first message. */
-    bool described;
-    char *clock_key; /* equal for traces that share a clock; NULL: none */
-    uint64_t frequency;
-    int64_t clock_offset_ns;
-    char *hostname; /* or NULL */
-    bool has_wakeup;
-    uint64_t class_id;
-    bool has_switch;      /* sched_switch can be in it */
-    bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
-    bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
-    int64_t after_end_ns; /* how much later than the end of its packet an event may be */
-    bool comm_from_switches;
-    GPtrArray *bindings; /* struct vg_binding by event class id */
+    struct ctf_decoder decoder; /* described after the first message */
 
     /* The queue: [head, visible) may be taken, [visible, fill) waits for the packet to prove good.
      */

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/ctf-decode.h"
+
+#include <string.h>
+
+#include "trace/ctf-fields.h"
+
+#define EVENT_CLASS_IDS_MAX 65536
+
+/* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
+#define AFTER_PACKET_END_NS   INT64_C(10000000)
+#define LTTNG_EXACT_END_MAJOR 2
+#define LTTNG_EXACT_END_MINOR 11
+
+void
+ctf_decoder_init(struct ctf_decoder *decoder)
+{
+    *decoder = (struct ctf_decoder){.bindings = g_ptr_array_new_with_free_func(g_free)};
+}
+
+void
+ctf_decoder_clear(struct ctf_decoder *decoder)
+{
+    g_clear_pointer(&decoder->bindings, g_ptr_array_unref);
+    g_clear_pointer(&decoder->clock_key, g_free);
+    g_clear_pointer(&decoder->hostname, g_free);
+}
+
+/* ---- what the first message tells ---- */
+
+static void
+describe_clock(struct ctf_decoder *decoder, const bt_clock_class *clock, const char *key)
+{
+    bt_uuid uuid = bt_clock_class_get_uuid(clock);
+    int64_t seconds;
+    uint64_t cycles;
+
+    decoder->frequency = bt_clock_class_get_frequency(clock);
+    bt_clock_class_get_offset(clock, &seconds, &cycles);
+    __int128 offset = (__int128)seconds * 1000000000 +
+                      (__int128)cycles * 1000000000 / (__int128)decoder->frequency;
+    decoder->clock_offset_ns = (int64_t)CLAMP(offset, -VG_TIME_MAX, VG_TIME_MAX);
+    if (uuid)
+        memcpy(decoder->clock_uuid, uuid, CTF_UUID_SIZE);
+    /* A clock without a UUID is nobody else's. */
+    GString *text = g_string_new(uuid ? "" : key);
+    for (size_t i = 0; uuid && i < CTF_UUID_SIZE; i++)
+        g_string_append_printf(text, "%02x", uuid[i]);
+    g_string_append_printf(text, "@%" G_GUINT64_FORMAT, decoder->frequency);
+    decoder->clock_key = g_string_free(text, FALSE);
+}
+
+static const char *
+env_string(const bt_trace *trace, const char *name)
+{
+    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
+
+    return value && bt_value_is_string(value) ? bt_value_string_get(value) : NULL;
+}
+
+static int64_t
+env_int(const bt_trace *trace, const char *name, int64_t otherwise)
+{
+    const bt_value *value = bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
+
+    return value && bt_value_is_signed_integer(value) ? bt_value_integer_signed_get(value)
+                                                      : otherwise;
+}
+
+static int64_t
+tolerated_after_end(const bt_trace *trace)
+{
+    const char *tracer = env_string(trace, "tracer_name");
+    int64_t major = env_int(trace, "tracer_major", LTTNG_EXACT_END_MAJOR);
+    int64_t minor = env_int(trace, "tracer_minor", LTTNG_EXACT_END_MINOR);
+
+    if (!tracer || !g_str_has_prefix(tracer, "lttng"))
+        return 0;
+    return major < LTTNG_EXACT_END_MAJOR ||
+                   (major == LTTNG_EXACT_END_MAJOR && minor < LTTNG_EXACT_END_MINOR)
+               ? AFTER_PACKET_END_NS
+               : 0;
+}
+
+static bool
+class_has_event(const bt_stream_class *stream_class, const char *name)
+{
+    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+
+    for (uint64_t e = 0; e < events; e++) {
+        const char *event = bt_event_class_get_name(
+            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+        const char *colon = event ? strchr(event, ':') : NULL;
+        if (event && strcmp(colon ? colon + 1 : event, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+trace_has_event(const bt_trace_class *trace_class, const char *name)
+{
+    uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
+
+    for (uint64_t s = 0; s < n; s++) {
+        if (class_has_event(bt_trace_class_borrow_stream_class_by_index_const(trace_class, s),
+                            name))
+            return true;
+    }
+    return false;
+}
+
+void
+ctf_decoder_init_env(const bt_stream *stream, struct vg_adapt_env *env)
+{
+    const bt_trace *trace = bt_stream_borrow_trace_const(stream);
+    const char *release = env_string(trace, "kernel_release");
+
+    vg_adapt_env_init(env, release ? release : env_string(trace, "release"));
+}
+
+void
+ctf_decoder_describe(struct ctf_decoder *decoder, const bt_stream *stream, const char *key)
+{
+    const bt_stream_class *stream_class = bt_stream_borrow_class_const(stream);
+    const bt_trace *trace = bt_stream_borrow_trace_const(stream);
+    const bt_trace_class *trace_class = bt_trace_borrow_class_const(trace);
+    const bt_clock_class *clock = bt_stream_class_borrow_default_clock_class_const(stream_class);
+    const char *tracer = env_string(trace, "tracer_name");
+    const char *hostname = env_string(trace, "hostname");
+
+    decoder->described = true;
+    if (clock)
+        describe_clock(decoder, clock, key);
+    decoder->after_end_ns = tolerated_after_end(trace);
+    decoder->has_coverage = tracer && g_str_has_prefix(tracer, "lttng");
+    decoder->is_of_one_cpu = decoder->has_coverage || g_strcmp0(tracer, "perf") == 0;
+    decoder->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
+    decoder->class_id = bt_stream_class_get_id(stream_class);
+    decoder->has_switch = class_has_event(stream_class, "sched_switch");
+    decoder->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
+    decoder->comm_from_switches = trace_has_event(trace_class, "sched_switch");
+}
+
+/* ---- messages ---- */
+
+void
+ctf_decoder_forget_classes(struct ctf_decoder *decoder)
+{
+    g_ptr_array_set_size(decoder->bindings, 0);
+}
+
+bool
+ctf_decoder_cycles_to_ns(const struct ctf_decoder *decoder, uint64_t cycles, int64_t *ret)
+{
+    if (decoder->frequency != 1000000000)
+        cycles = (uint64_t)((unsigned __int128)cycles * 1000000000 / decoder->frequency);
+    if (cycles > (uint64_t)VG_TIME_MAX)
+        return false;
+    *ret = (int64_t)cycles;
+    return true;
+}
+
+bool
+ctf_decoder_to_ns(const struct ctf_decoder *decoder, const bt_clock_snapshot *snapshot,
+                  int64_t *ret)
+{
+    return ctf_decoder_cycles_to_ns(decoder, bt_clock_snapshot_get_value(snapshot), ret);
+}
+
+const struct vg_binding *
+ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_class)
+{
+    uint64_t id = bt_event_class_get_id(event_class);
+
+    if (id >= EVENT_CLASS_IDS_MAX)
+        id = EVENT_CLASS_IDS_MAX; /* shares one slot, bound anew each time */
+    if (id >= decoder->bindings->len)
+        g_ptr_array_set_size(decoder->bindings, (int)id + 1);
+    struct vg_binding *binding = g_ptr_array_index(decoder->bindings, id);
+    if (binding && id < EVENT_CLASS_IDS_MAX)
+        return binding;
+    struct ctf_event_class c = {event_class, decoder->comm_from_switches};
+    const char *name = bt_event_class_get_name(event_class);
+    if (!binding)
+        binding = g_new0(struct vg_binding, 1);
+    vg_binding_init(binding, name ? name : "", &ctf_field_reader, &c);
+    g_ptr_array_index(decoder->bindings, id) = binding;
+    return binding;
+}
+
+bool
+ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret)
+{
+    *ret = VG_NONE;
+    if (!ctf_struct_int(bt_packet_borrow_context_field_const(packet), "cpu_id", ret_told))
+        return false;
+    if (*ret_told >= 0 && *ret_told < VG_CPU_LIMIT)
+        *ret = (int32_t)*ret_told;
+    return true;
+}
