@@ -299,7 +299,9 @@ static void
 drop_thread(void *data, uint32_t slot)
 {
     struct vg_cpu_ledger *ledger = data;
-    struct cpu_thread *thread = g_ptr_array_index(ledger->threads, slot);
+    /* A thread of the topology that ended before this ledger was made is not known to it. */
+    struct cpu_thread *thread =
+        slot < ledger->threads->len ? g_ptr_array_index(ledger->threads, slot) : NULL;
 
     if (!thread)
         return;

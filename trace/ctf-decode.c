@@ -30,26 +30,33 @@ ctf_decoder_clear(struct ctf_decoder *decoder)
 
 /* ---- what the first message tells ---- */
 
-static void
-describe_clock(struct ctf_decoder *decoder, const bt_clock_class *clock, const char *key)
+void
+ctf_clock_describe(struct ctf_clock *clock, const bt_clock_class *from)
 {
-    bt_uuid uuid = bt_clock_class_get_uuid(clock);
+    bt_uuid uuid = bt_clock_class_get_uuid(from);
     int64_t seconds;
     uint64_t cycles;
 
-    decoder->frequency = bt_clock_class_get_frequency(clock);
-    bt_clock_class_get_offset(clock, &seconds, &cycles);
-    __int128 offset = (__int128)seconds * 1000000000 +
-                      (__int128)cycles * 1000000000 / (__int128)decoder->frequency;
-    decoder->clock_offset_ns = (int64_t)CLAMP(offset, -VG_TIME_MAX, VG_TIME_MAX);
+    clock->frequency = bt_clock_class_get_frequency(from);
+    bt_clock_class_get_offset(from, &seconds, &cycles);
+    __int128 offset =
+        (__int128)seconds * 1000000000 + (__int128)cycles * 1000000000 / (__int128)clock->frequency;
+    clock->offset_ns = (int64_t)CLAMP(offset, -VG_TIME_MAX, VG_TIME_MAX);
+    clock->has_uuid = uuid != NULL;
     if (uuid)
-        memcpy(decoder->clock_uuid, uuid, CTF_UUID_SIZE);
-    /* A clock without a UUID is nobody else's. */
-    GString *text = g_string_new(uuid ? "" : key);
-    for (size_t i = 0; uuid && i < CTF_UUID_SIZE; i++)
-        g_string_append_printf(text, "%02x", uuid[i]);
-    g_string_append_printf(text, "@%" G_GUINT64_FORMAT, decoder->frequency);
-    decoder->clock_key = g_string_free(text, FALSE);
+        memcpy(clock->uuid, uuid, CTF_UUID_SIZE);
+}
+
+/* A clock without a UUID is nobody else's. */
+static char *
+make_clock_key(const struct ctf_clock *clock, const char *key)
+{
+    GString *text = g_string_new(clock->has_uuid ? "" : key);
+
+    for (size_t i = 0; clock->has_uuid && i < CTF_UUID_SIZE; i++)
+        g_string_append_printf(text, "%02x", clock->uuid[i]);
+    g_string_append_printf(text, "@%" G_GUINT64_FORMAT, clock->frequency);
+    return g_string_free(text, FALSE);
 }
 
 static const char *
@@ -132,8 +139,10 @@ ctf_decoder_describe(struct ctf_decoder *decoder, const bt_stream *stream, const
     const char *hostname = env_string(trace, "hostname");
 
     decoder->described = true;
-    if (clock)
-        describe_clock(decoder, clock, key);
+    if (clock) {
+        ctf_clock_describe(&decoder->clock, clock);
+        decoder->clock_key = make_clock_key(&decoder->clock, key);
+    }
     decoder->after_end_ns = tolerated_after_end(trace);
     decoder->has_coverage = tracer && g_str_has_prefix(tracer, "lttng");
     decoder->is_of_one_cpu = decoder->has_coverage || g_strcmp0(tracer, "perf") == 0;
@@ -153,10 +162,10 @@ ctf_decoder_forget_classes(struct ctf_decoder *decoder)
 }
 
 bool
-ctf_decoder_cycles_to_ns(const struct ctf_decoder *decoder, uint64_t cycles, int64_t *ret)
+ctf_clock_cycles_to_ns(const struct ctf_clock *clock, uint64_t cycles, int64_t *ret)
 {
-    if (decoder->frequency != 1000000000)
-        cycles = (uint64_t)((unsigned __int128)cycles * 1000000000 / decoder->frequency);
+    if (clock->frequency != 1000000000)
+        cycles = (uint64_t)((unsigned __int128)cycles * 1000000000 / clock->frequency);
     if (cycles > (uint64_t)VG_TIME_MAX)
         return false;
     *ret = (int64_t)cycles;
@@ -164,10 +173,9 @@ ctf_decoder_cycles_to_ns(const struct ctf_decoder *decoder, uint64_t cycles, int
 }
 
 bool
-ctf_decoder_to_ns(const struct ctf_decoder *decoder, const bt_clock_snapshot *snapshot,
-                  int64_t *ret)
+ctf_clock_to_ns(const struct ctf_clock *clock, const bt_clock_snapshot *snapshot, int64_t *ret)
 {
-    return ctf_decoder_cycles_to_ns(decoder, bt_clock_snapshot_get_value(snapshot), ret);
+    return ctf_clock_cycles_to_ns(clock, bt_clock_snapshot_get_value(snapshot), ret);
 }
 
 const struct vg_binding *

@@ -13,12 +13,17 @@
 #include "trace/adapter.h"
 #include "trace/ctf-packet.h"
 
+struct ctf_clock {
+    bool has_uuid;
+    uint8_t uuid[CTF_UUID_SIZE]; /* of LTTng: the id of the boot */
+    uint64_t frequency;
+    int64_t offset_ns; /* raw clock + offset = epoch */
+};
+
 struct ctf_decoder {
     bool described;
     char *clock_key; /* equal for streams that share a clock; NULL: there is no clock */
-    uint8_t clock_uuid[CTF_UUID_SIZE]; /* of LTTng: the boot id; zero: none */
-    uint64_t frequency;
-    int64_t clock_offset_ns; /* raw clock + offset = epoch */
+    struct ctf_clock clock;
     char *hostname;          /* or NULL */
     bool has_wakeup;         /* somewhere in the trace */
     bool comm_from_switches; /* the trace has sched_switch */
@@ -42,10 +47,12 @@ void ctf_decoder_init_env(const bt_stream *stream, struct vg_adapt_env *env);
 /* The event classes of another graph come next. */
 void ctf_decoder_forget_classes(struct ctf_decoder *decoder);
 
+void ctf_clock_describe(struct ctf_clock *clock, const bt_clock_class *from);
+
 /* Clock cycles to nanoseconds of the raw clock; false: no time that a clock could show. */
-bool ctf_decoder_cycles_to_ns(const struct ctf_decoder *decoder, uint64_t cycles, int64_t *ret);
-bool ctf_decoder_to_ns(const struct ctf_decoder *decoder, const bt_clock_snapshot *snapshot,
-                       int64_t *ret);
+bool ctf_clock_cycles_to_ns(const struct ctf_clock *clock, uint64_t cycles, int64_t *ret);
+bool ctf_clock_to_ns(const struct ctf_clock *clock, const bt_clock_snapshot *snapshot,
+                     int64_t *ret);
 
 /* The binding of a record's class; belongs to the decoder. */
 const struct vg_binding *ctf_decoder_binding(struct ctf_decoder *decoder,

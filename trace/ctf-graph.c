@@ -20,16 +20,19 @@ struct ctf_graph {
     enum ctf_pull outcome;
 };
 
-/* The plug-in holds the component class; both live as long as the program. */
+/* The plug-in holds the component classes; all live as long as the program. */
 static const bt_plugin *ctf_plugin;
 static const bt_component_class_source *fs_class;
+static const bt_component_class_source *live_class;
 
 static void
 load_plugin(void)
 {
-    if (bt_plugin_find("ctf", BT_TRUE, BT_FALSE, BT_TRUE, BT_TRUE, BT_FALSE, &ctf_plugin) ==
+    if (bt_plugin_find("ctf", BT_TRUE, BT_FALSE, BT_TRUE, BT_TRUE, BT_FALSE, &ctf_plugin) !=
         BT_PLUGIN_FIND_STATUS_OK)
-        fs_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "fs");
+        return;
+    fs_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "fs");
+    live_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "lttng-live");
 }
 
 /* babeltrace2's messages name its objects by their addresses ("msg-it-addr=0x5586..."), which say
@@ -118,7 +121,7 @@ sink_consume(bt_self_component_sink *sink)
         graph->outcome = CTF_PULL_MORE;
         break;
     case BT_MESSAGE_ITERATOR_NEXT_STATUS_AGAIN:
-        graph->outcome = CTF_PULL_MORE;
+        graph->outcome = CTF_PULL_AGAIN;
         break;
     case BT_MESSAGE_ITERATOR_NEXT_STATUS_END:
         graph->outcome = CTF_PULL_END;
@@ -131,21 +134,33 @@ sink_consume(bt_self_component_sink *sink)
     return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 }
 
+/* What a graph reads from. */
+struct source {
+    const bt_component_class_source *class;
+    const char *input;          /* directory or URL */
+    const char *missing_action; /* of a live session; NULL: of a directory */
+};
+
 static int
-add_source(struct ctf_graph *graph, const char *dir, const bt_component_source **ret, GError **err)
+add_source(struct ctf_graph *graph, const struct source *from, const bt_component_source **ret,
+           GError **err)
 {
     bt_value *params = bt_value_map_create();
     bt_value *inputs;
     int status = -1;
 
     if (params && bt_value_map_insert_empty_array_entry(params, "inputs", &inputs) == 0 &&
-        bt_value_array_append_string_element(inputs, dir) == 0 &&
-        bt_graph_add_source_component(graph->graph, fs_class, "source", params,
+        bt_value_array_append_string_element(inputs, from->input) == 0 &&
+        (!from->missing_action ||
+         bt_value_map_insert_string_entry(params, "session-not-found-action",
+                                          from->missing_action) == 0) &&
+        bt_graph_add_source_component(graph->graph, from->class, "source", params,
                                       BT_LOGGING_LEVEL_NONE,
                                       ret) == BT_GRAPH_ADD_COMPONENT_STATUS_OK)
         status = 0;
     else
-        take_bt_error(err, "babeltrace2 refuses the trace");
+        take_bt_error(err, from->missing_action ? "babeltrace2 refuses the URL"
+                                                : "babeltrace2 refuses the trace");
     bt_value_put_ref(params);
     return status;
 }
@@ -183,7 +198,7 @@ connect_ports(struct ctf_graph *graph, const bt_component_source *source,
 }
 
 static int
-build(struct ctf_graph *graph, const char *dir, GError **err)
+build(struct ctf_graph *graph, const struct source *from, bt_interrupter *interrupter, GError **err)
 {
     const bt_component_source *source;
     const bt_component_sink *sink;
@@ -192,7 +207,10 @@ build(struct ctf_graph *graph, const char *dir, GError **err)
     graph->graph = bt_graph_create(0);
     if (!graph->graph)
         return take_bt_error(err, "cannot create a babeltrace2 graph");
-    if (add_source(graph, dir, &source, err) < 0)
+    if (interrupter &&
+        bt_graph_add_interrupter(graph->graph, interrupter) != BT_GRAPH_ADD_INTERRUPTER_STATUS_OK)
+        return take_bt_error(err, "cannot make a babeltrace2 graph interruptible");
+    if (add_source(graph, from, &source, err) < 0)
         return -1;
     graph->n_streams = (unsigned int)bt_component_source_get_output_port_count(source);
     if (graph->n_streams == 0)
@@ -203,23 +221,38 @@ build(struct ctf_graph *graph, const char *dir, GError **err)
     return connect_ports(graph, source, sink, err);
 }
 
-struct ctf_graph *
-ctf_graph_open(const char *dir, GError **err)
+static struct ctf_graph *
+open_source(const struct source *from, bt_interrupter *interrupter, GError **err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, load_plugin);
-    if (!fs_class) {
+    if (!from->class) {
         take_bt_error(err, "cannot load babeltrace2's CTF plug-in (package libbabeltrace2-0)");
         return NULL;
     }
     struct ctf_graph *graph = g_new0(struct ctf_graph, 1);
     graph->refs = 1;
-    if (build(graph, dir, err) < 0) {
+    if (build(graph, from, interrupter, err) < 0) {
         ctf_graph_unref(graph);
         return NULL;
     }
     return graph;
+}
+
+static pthread_once_t plugin_loaded = PTHREAD_ONCE_INIT;
+
+struct ctf_graph *
+ctf_graph_open(const char *dir, GError **err)
+{
+    pthread_once(&plugin_loaded, load_plugin);
+    const struct source from = {.class = fs_class, .input = dir};
+    return open_source(&from, NULL, err);
+}
+
+struct ctf_graph *
+ctf_graph_open_live(const char *url, bt_interrupter *interrupter, GError **err)
+{
+    pthread_once(&plugin_loaded, load_plugin);
+    const struct source from = {.class = live_class, .input = url, .missing_action = "end"};
+    return open_source(&from, interrupter, err);
 }
 
 struct ctf_graph *

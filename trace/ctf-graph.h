@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One babeltrace2 graph: a source.ctf.fs on one trace directory, and a sink that serves one stream
- * at a time on demand. Keeps everything about components and ports in one place.
+ * One babeltrace2 graph: a source, and a sink that serves one of its ports at a time on demand. The
+ * source is source.ctf.fs on a trace directory, with a port for each stream, or
+ * source.ctf.lttng-live on a session, with one port that has the messages of all streams in the
+ * order of time. Keeps everything about components and ports in one place.
  * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_GRAPH_H
@@ -14,6 +16,7 @@ struct ctf_graph;
 
 enum ctf_pull {
     CTF_PULL_MORE,
+    CTF_PULL_AGAIN, /* live: nothing for now, or interrupted */
     CTF_PULL_END,
     CTF_PULL_FAILED /* this stream cannot be decoded further; the others can */
 };
@@ -24,14 +27,20 @@ typedef void ctf_message_fn(void *data, const bt_message *message);
 /* NULL and *err if babeltrace2 refuses the directory. */
 struct ctf_graph *ctf_graph_open(const char *dir, GError **err);
 
+/* Nobody is asked before the first pull, which connects and fails if there is no relay daemon, or
+ * ends if it has no such session. interrupter is borrowed for the life of the graph: while it is
+ * set, a blocking call of the network that a signal interrupts is not resumed, and the pull
+ * returns; only ctf_graph_unref() may follow. */
+struct ctf_graph *ctf_graph_open_live(const char *url, bt_interrupter *interrupter, GError **err);
+
 struct ctf_graph *ctf_graph_ref(struct ctf_graph *graph);
 void ctf_graph_unref(struct ctf_graph *graph);
 
-/* Number of streams. */
+/* Number of ports. */
 unsigned int ctf_graph_streams(const struct ctf_graph *graph);
 
-/* Hands the next few messages of a stream to fn. After FAILED (with *err) or END the stream must
- * not be pulled again. */
+/* Hands the next few messages of a port to fn. After FAILED (with *err) or END the port must not be
+ * pulled again. */
 enum ctf_pull ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
                              void *data, GError **err);
 

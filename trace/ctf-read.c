@@ -514,7 +514,7 @@ describe_recording(struct ctf_recording *recording)
             continue;
         if (!any) {
             recording->clock_key = g_strdup(stream->decoder.clock_key);
-            recording->base.clock_offset_ns = stream->decoder.clock_offset_ns;
+            recording->base.clock_offset_ns = stream->decoder.clock.offset_ns;
             recording->base.hostname = g_strdup(stream->decoder.hostname);
         }
         any = true;

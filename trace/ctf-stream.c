@@ -157,9 +157,9 @@ on_event(struct ctf_stream *stream, const bt_message *message)
 
     if (!stream->decoder.clock_key)
         return;
-    if (!ctf_decoder_to_ns(&stream->decoder,
-                           bt_message_event_borrow_default_clock_snapshot_const(message),
-                           &event->ts_ns)) {
+    if (!ctf_clock_to_ns(&stream->decoder.clock,
+                         bt_message_event_borrow_default_clock_snapshot_const(message),
+                         &event->ts_ns)) {
         reject(stream, "impossible time");
         return;
     }
@@ -236,12 +236,12 @@ on_discarded_events(struct ctf_stream *stream, const bt_message *message)
     uint64_t count = 0;
 
     if (bt_stream_class_discarded_events_have_default_clock_snapshots(stream_class)) {
-        ctf_decoder_to_ns(
-            &stream->decoder,
+        ctf_clock_to_ns(
+            &stream->decoder.clock,
             bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message),
             &begin);
-        ctf_decoder_to_ns(
-            &stream->decoder,
+        ctf_clock_to_ns(
+            &stream->decoder.clock,
             bt_message_discarded_events_borrow_end_default_clock_snapshot_const(message), &end);
     }
     if (bt_message_discarded_events_get_count(message, &count) !=
@@ -259,12 +259,12 @@ on_discarded_packets(struct ctf_stream *stream, const bt_message *message)
     uint64_t count = 1;
 
     if (bt_stream_class_discarded_packets_have_default_clock_snapshots(stream_class)) {
-        ctf_decoder_to_ns(
-            &stream->decoder,
+        ctf_clock_to_ns(
+            &stream->decoder.clock,
             bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(message),
             &begin);
-        ctf_decoder_to_ns(
-            &stream->decoder,
+        ctf_clock_to_ns(
+            &stream->decoder.clock,
             bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(message), &end);
     }
     if (bt_message_discarded_packets_get_count(message, &count) !=
@@ -280,9 +280,9 @@ latest_in_packet(const struct ctf_stream *stream, const struct ctf_head *head, i
     int64_t told_begin_ns, end_ns;
 
     if (!head->has_times ||
-        !ctf_decoder_cycles_to_ns(&stream->decoder, head->begin, &told_begin_ns) ||
+        !ctf_clock_cycles_to_ns(&stream->decoder.clock, head->begin, &told_begin_ns) ||
         told_begin_ns != begin_ns || head->end == 0 ||
-        !ctf_decoder_cycles_to_ns(&stream->decoder, head->end, &end_ns))
+        !ctf_clock_cycles_to_ns(&stream->decoder.clock, head->end, &end_ns))
         return INT64_MAX;
     return MAX(end_ns, begin_ns) + stream->decoder.after_end_ns;
 }
@@ -301,7 +301,7 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
     stream->any_packet = true;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     if (head->has_times && head->end >= head->begin &&
-        ctf_decoder_cycles_to_ns(&stream->decoder, head->end, &end_ns))
+        ctf_clock_cycles_to_ns(&stream->decoder.clock, head->end, &end_ns))
         stream->covered_ns = MAX(end_ns, begin_ns);
 }
 
@@ -357,9 +357,9 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     int64_t begin_ns = stream->last_ts;
     if (stream->decoder.clock_key &&
         bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class))
-        ctf_decoder_to_ns(&stream->decoder,
-                          bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
-                          &begin_ns);
+        ctf_clock_to_ns(&stream->decoder.clock,
+                        bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
+                        &begin_ns);
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
     follow_coverage(stream, &head, begin_ns);
@@ -564,6 +564,7 @@ fill_queue(struct ctf_stream *stream)
         g_autoptr(GError) error = NULL;
         switch (ctf_graph_pull(stream->graph, stream->port, on_message, stream, &error)) {
         case CTF_PULL_MORE:
+        case CTF_PULL_AGAIN:
             if (stream->fill > stream->visible + HOLD_GARBLED)
                 stream->visible = stream->fill - HOLD_GARBLED;
             break;

@@ -43,6 +43,7 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
 {
     recording->ops = ops;
     recording->name = g_strdup(name);
+    recording->passed_ns = INT64_MIN;
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
     recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
 }
@@ -88,6 +89,8 @@ find_time(vg_recording *recording, GError **err)
         recording->last_ns = event.ts_ns;
         return 1;
     }
+    if (status == VG_RECORDING_AGAIN)
+        return status;
     /* There is none: they are all there is to tell, at the beginning of time. */
     recording->has_time = recording->held->len > 0;
     return status == 0 && recording->has_time ? 1 : status;

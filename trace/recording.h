@@ -33,9 +33,13 @@ struct vg_trace_problems {
 
 typedef struct vg_recording vg_recording;
 
+/* A live recording has nothing to tell for now. */
+#define VG_RECORDING_AGAIN 2
+
 /* What a format implements. */
 struct vg_recording_ops {
-    /* 1 and *ret_event, 0 at the end, -1 and *err when nothing more can be read at all. */
+    /* 1 and *ret_event, 0 at the end, -1 and *err when nothing more can be read at all,
+     * VG_RECORDING_AGAIN if it is live. */
     int (*next)(vg_recording *recording, struct vg_event *ret_event, GError **err);
     /* 0..1, the part of the input consumed so far. */
     double (*progress)(const vg_recording *recording);
@@ -55,6 +59,7 @@ struct vg_recording {
     uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
     bool has_time;           /* an event that has a time of its own was read */
     int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
+    int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
     GArray *held;            /* struct vg_event: the first events, up to that one */
     unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;

@@ -70,14 +70,29 @@ skip_silence(vg_window_reader *reader, int64_t t_ns)
         reader->window_end += whole * window_ns;
 }
 
-/* Places an event that was just read; false if it lies beyond the part. */
+/* Of the first window that is whole. */
+static void
+find_grid(vg_window_reader *reader, int64_t t_ns)
+{
+    struct vg_window_read_options *options = &reader->options;
+
+    if (!options->on_grid || options->has_begin)
+        return;
+    int64_t over_ns = ((t_ns % options->window_ns) + options->window_ns) % options->window_ns;
+    options->has_begin = true;
+    options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
+}
+
+/* Places an event that was just read, or the time up to which a live recording has told all; false
+ * if it lies beyond the part. */
 static bool
 place(vg_window_reader *reader, int64_t t_ns)
 {
     const struct vg_window_read_options *options = &reader->options;
 
+    find_grid(reader, t_ns);
     if (reader->events == 0)
-        reader->first = t_ns;
+        reader->first = options->on_grid ? options->begin_ns : t_ns;
     if (options->has_end && t_ns > options->end_ns) {
         reader->beyond = true;
         if (!reader->begun && options->has_begin)
@@ -96,6 +111,8 @@ end_part(vg_window_reader *reader, GError **err)
 {
     vg_recording *recording = reader->recording;
 
+    if (reader->options.on_grid)
+        return 0;
     if (reader->events == 0) {
         const GPtrArray *problems = recording->problems.list;
         const struct vg_trace_problem *problem =
@@ -117,7 +134,8 @@ end_part(vg_window_reader *reader, GError **err)
     return 0;
 }
 
-/* Reads the next event; at the end of the part sets at_end. */
+/* Reads the next event; at the end of the part sets at_end. VG_RECORDING_AGAIN: there is none now,
+ * and no window can be closed. */
 static int
 read_event(vg_window_reader *reader, GError **err)
 {
@@ -128,6 +146,13 @@ read_event(vg_window_reader *reader, GError **err)
     int status = stopped ? 0 : vg_recording_next(reader->recording, &reader->event, err);
     if (status < 0)
         return -1;
+    if (status == VG_RECORDING_AGAIN) {
+        int64_t passed_ns = reader->recording->passed_ns;
+        if (passed_ns == INT64_MIN)
+            return status;
+        place(reader, passed_ns);
+        return reader->begun && reader->window_end < passed_ns ? 0 : status;
+    }
     if (status == 1 && place(reader, reader->event.ts_ns)) {
         reader->pending = true;
         return 0;
@@ -160,21 +185,33 @@ close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
     return 1;
 }
 
+/* Up to where everything is known that belongs to the open window. */
+static int64_t
+known_ns(const vg_window_reader *reader)
+{
+    if (reader->pending)
+        return reader->event.ts_ns;
+    return reader->at_end && !reader->options.on_grid ? reader->part_end
+                                                      : reader->recording->passed_ns;
+}
+
 int
 vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **err)
 {
     while (!reader->finished) {
-        int64_t t_ns = reader->at_end ? reader->part_end : reader->event.ts_ns;
-        if (reader->begun && (reader->pending || reader->at_end) && reader->window_end < t_ns)
+        if (reader->begun && reader->window_end < known_ns(reader))
             return close_window(reader, reader->window_end, ret);
         if (reader->at_end) {
             reader->finished = true;
+            if (reader->options.on_grid)
+                return 0;
             return close_window(reader, reader->part_end, ret);
         }
         if (reader->pending)
             feed_event(reader);
-        if (read_event(reader, err) < 0)
-            return -1;
+        int status = read_event(reader, err);
+        if (status != 0)
+            return status;
     }
     return 0;
 }

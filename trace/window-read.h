@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A recording, window after window: reads its events, feeds the CPU ledger, and closes windows.
- * `vgpuctl analyze` and `vgpud --replay` are both this loop. Windows begin at the beginning of the
- * part that is looked at and are window_ns long, but for the last one, which is cut, and for a
- * silence of more than VG_SILENT_WINDOWS_MAX windows, which becomes one long window. One thread at
- * a time.
+ * `vgpuctl analyze`, `vgpud --replay` and the reading of a live session are all this loop. Windows
+ * begin at the beginning of the part that is looked at and are window_ns long, but for the last
+ * one, which is cut, and for a silence of more than VG_SILENT_WINDOWS_MAX windows, which becomes
+ * one long window. One thread at a time.
  */
 #ifndef VG_TRACE_WINDOW_READ_H
 #define VG_TRACE_WINDOW_READ_H
@@ -26,6 +26,9 @@ struct vg_window_read_options {
     int64_t begin_ns, end_ns; /* raw clock; begin < t <= end is the part */
     int64_t window_ns;        /* > 0 */
     bool tasks;               /* every thread, not only vCPUs */
+    /* The windows of a grid: they end at multiples of window_ns, and those at the edges of the
+     * recording that it holds only a part of are left out. Excludes has_begin and has_end. */
+    bool on_grid;
     /* Called now and then while events are read, also inside a long window; false ends the reading
      * as if the recording ended there. May be NULL. */
     bool (*tick)(void *data);
@@ -40,8 +43,9 @@ vg_window_reader *vg_window_reader_new(vg_recording *recording, vg_topology *top
 void vg_window_reader_free(vg_window_reader *reader);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_window_reader, vg_window_reader_free)
 
-/* 1 and a window that the caller clears; 0 at the end; -1 and *err if the recording cannot be read
- * on, has no events, or none in the part. */
+/* 1 and a window that the caller clears; 0 at the end; VG_RECORDING_AGAIN if a live recording has
+ * nothing to tell for now; -1 and *err if the recording cannot be read on, has no events, or none
+ * in the part (neither of which is an error on a grid). */
 int vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
