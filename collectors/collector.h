@@ -28,6 +28,7 @@ struct vg_collector_ops {
 /* Collectors embed this as their first member. */
 struct vg_collector {
     const struct vg_collector_ops *ops;
+    int64_t lag_ns; /* its windows may come so much later than others of the same time */
 };
 
 static inline void

@@ -267,6 +267,7 @@ vg_fault_new(vg_collector *take_inner, const char *spec, GError **err)
         .free = free_fault,
     };
     fault->base.ops = &fault->ops;
+    fault->base.lag_ns = take_inner->lag_ns;
     fault->inner = take_inner;
     fault->faults = faults;
     fault->random = g_rand_new_with_seed((uint32_t)faults.seed);

@@ -28,6 +28,7 @@
 struct vg_node {
     char *host;
     bool replay;
+    bool elsewhere; /* this machine is not the host that is measured */
     bool replay_ended;
     int64_t window_ns;
     char boot_id[VG_UUID_LEN];
@@ -42,7 +43,7 @@ struct vg_node {
     vg_inventory *inventory; /* what libvirt said last; NULL: nothing */
     vg_inventory *facts;     /* what this host shows without libvirt */
     int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
-    int32_t cpus;            /* of the recorded host, seen at work */
+    int32_t cpus;            /* of the recorded or other host, seen at work */
     char *note;              /* for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms NULL: none yet */
@@ -65,6 +66,7 @@ vg_node_new(const struct vg_node_options *options)
 
     node->host = g_strdup(options->host);
     node->replay = options->replay;
+    node->elsewhere = options->elsewhere;
     node->window_ns = options->window_ns;
     g_strlcpy(node->boot_id, uuid, sizeof(node->boot_id));
     node->started_ns = vg_clock_realtime_ns();
@@ -101,9 +103,12 @@ vg_node_free(vg_node *node)
 }
 
 unsigned int
-vg_node_add_source(vg_node *node)
+vg_node_add_source(vg_node *node, int64_t lag_ns)
 {
-    return vg_gather_add_source(node->gather);
+    unsigned int source = vg_gather_add_source(node->gather);
+
+    vg_gather_set_lag(node->gather, source, lag_ns);
+    return source;
 }
 
 void
@@ -154,7 +159,7 @@ show_inventory(vg_node *node)
 
     g_free(shown->host);
     shown->host = g_strdup(node->host);
-    if (node->replay) {
+    if (node->replay || node->elsewhere) {
         shown->cpus = node->cpus;
         return shown;
     }

@@ -21,6 +21,7 @@
 struct vg_node_options {
     const char *host; /* name; copied */
     bool replay;      /* of a recording: means instead of EWMAs, VMs are never forgotten */
+    bool elsewhere;   /* another machine is measured: what this one shows says nothing of it */
     int64_t window_ns;
     const struct vg_policy_config *policy; /* copied */
     vg_store *store;                       /* borrowed */
@@ -34,9 +35,9 @@ vg_node *vg_node_new(const struct vg_node_options *options);
 void vg_node_free(vg_node *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node, vg_node_free)
 
-/* A collector that reports windows; returns its number. Windows are waited for while it is alive,
- * which it is at first. */
-unsigned int vg_node_add_source(vg_node *node);
+/* A collector that reports windows, lag_ns later than others; returns its number. Windows are
+ * waited for while it is alive, which it is at first. */
+unsigned int vg_node_add_source(vg_node *node, int64_t lag_ns);
 void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
 
 /* Takes a report of any kind but STATUS; source: of WINDOW, what vg_node_add_source() returned. */

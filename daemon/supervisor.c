@@ -174,7 +174,7 @@ vg_supervisor_add(vg_supervisor *supervisor, vg_collector *take_collector, bool 
     member->optional = optional;
     member->part = g_strdup_printf("collector:%s", ops->name);
     if (ops->measures_windows)
-        member->source = vg_node_add_source(supervisor->options.node);
+        member->source = vg_node_add_source(supervisor->options.node, take_collector->lag_ns);
     vg_thread *thread = vg_thread_new(name, run_member, wake_member, member, err);
     if (!thread) {
         free_member(member);

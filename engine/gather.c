@@ -23,6 +23,7 @@ struct part {
 
 struct source {
     bool alive;
+    int64_t lag_ns;
     int64_t passed_ns; /* end of its newest part; INT64_MIN: none yet */
 };
 
@@ -101,6 +102,12 @@ vg_gather_set_alive(vg_gather *gather, unsigned int source, bool alive)
     gather->sources[source].alive = alive;
 }
 
+void
+vg_gather_set_lag(vg_gather *gather, unsigned int source, int64_t lag_ns)
+{
+    gather->sources[source].lag_ns = lag_ns;
+}
+
 /* Was this part there already, in a window that is closed or waits? */
 static bool
 is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
@@ -165,6 +172,19 @@ all_passed(const vg_gather *gather, int64_t end_ns)
             return false;
     }
     return true;
+}
+
+/* How long after its end a window may still be incomplete. */
+static int64_t
+grace_of(const vg_gather *gather)
+{
+    int64_t lag_ns = 0;
+
+    for (unsigned int i = 0; i < gather->n_sources; i++) {
+        if (gather->sources[i].alive)
+            lag_ns = MAX(lag_ns, gather->sources[i].lag_ns);
+    }
+    return gather->window_ns + lag_ns;
 }
 
 /* ---- identity ---- */
@@ -293,6 +313,16 @@ most_trusted(const vg_gather *gather, guint n)
     return best;
 }
 
+/* What one source missed another one may have seen. */
+static uint64_t
+count_missed(const vg_gather *gather, const struct part *lead)
+{
+    if (gather->closed_ns == INT64_MIN)
+        return lead->provenance.missed;
+    int64_t gap_ns = MAX(lead->window.begin_ns - gather->closed_ns, 0);
+    return MIN(lead->provenance.missed, (uint64_t)(gap_ns / gather->window_ns));
+}
+
 static void
 close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
 {
@@ -318,6 +348,7 @@ close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
         .clock_offset_ns = lead->clock_offset_ns,
     };
     ret->provenance.cost_ns = cost_ns;
+    ret->provenance.missed = count_missed(gather, lead);
     if (gather->closed_ns != INT64_MIN)
         ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
     gather->closed_ns = ret->window.end_ns;
@@ -334,7 +365,7 @@ vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
     const struct part *first = gather->parts->pdata[0];
     int64_t end_ns = first->window.end_ns;
     bool complete = all_passed(gather, end_ns);
-    bool over = now_ns - gather->window_ns >= end_ns;
+    bool over = now_ns - grace_of(gather) >= end_ns;
     if (!complete && !over && gather->parts->len <= VG_GATHER_PENDING_MAX)
         return false;
     guint n = 0;

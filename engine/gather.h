@@ -2,8 +2,9 @@
  *
  * Gathers what several collectors measured of the same time into one window. The windows of all
  * sources end at the same moments. A window is complete when all sources that are alive have passed
- * its end, or after one more window of grace; what comes later than that, or twice, is counted and
- * dropped. Windows come out in the order of time and do not overlap.
+ * its end, or after one more window of grace, and the lag of those that are known to be late; what
+ * comes later than that, or twice, is counted and dropped. Windows come out in the order of time
+ * and do not overlap.
  *
  * A VM that several sources see (the same UUID, else the same pid) becomes one, with the CPU
  * figures of the source that is most to be trusted. VMs get ids that hold for all windows and are
@@ -43,7 +44,7 @@ struct vg_gathered {
 
 typedef struct vg_gather vg_gather;
 
-/* window_ns: the grace. */
+/* window_ns: the grace, without lag. */
 vg_gather *vg_gather_new(int64_t window_ns);
 void vg_gather_free(vg_gather *gather);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gather, vg_gather_free)
@@ -52,6 +53,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gather, vg_gather_free)
  * 0, 1, ... */
 unsigned int vg_gather_add_source(vg_gather *gather);
 void vg_gather_set_alive(vg_gather *gather, unsigned int source, bool alive);
+
+/* Its windows come so much later than those of others; 0 at first. */
+void vg_gather_set_lag(vg_gather *gather, unsigned int source, int64_t lag_ns);
 
 enum vg_gather_taken vg_gather_put(vg_gather *gather, unsigned int source,
                                    struct vg_window *take_window,

@@ -97,6 +97,53 @@ test_grace_is_one_window(void **state)
 }
 
 static void
+test_who_is_known_to_be_late_has_more_grace(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int a = vg_gather_add_source(gather), b = vg_gather_add_source(gather);
+
+    (void)state;
+    vg_gather_set_lag(gather, b, 3 * S);
+    put(gather, a, window_of(S, 0, "vm", "", 100, 5), 1);
+    assert_false(vg_gather_next(gather, 5 * S - 1, &gathered));
+    assert_true(vg_gather_next(gather, 5 * S, &gathered));
+    vg_window_clear(&gathered.window);
+    /* The dead are late for nothing. */
+    put(gather, a, window_of(2 * S, 0, "vm", "", 100, 5), 1);
+    vg_gather_set_alive(gather, b, false);
+    assert_true(vg_gather_next(gather, 2 * S, &gathered));
+    vg_window_clear(&gathered.window);
+}
+
+static void
+test_what_another_source_has_seen_was_not_missed(void **state)
+{
+    struct vg_provenance provenance = {.confidence = 1, .missed = 2};
+
+    (void)state;
+    for (int seen = 0; seen < 2; seen++) {
+        g_autoptr(vg_gather) gather = vg_gather_new(S);
+        struct vg_gathered gathered;
+        unsigned int a = vg_gather_add_source(gather), b = vg_gather_add_source(gather);
+        vg_gather_set_alive(gather, b, seen);
+        for (int64_t i = 1; i <= 3; i++) {
+            if (i == 1)
+                put(gather, a, window_of(i * S, 0, "vm", "", 100, 5), 1);
+            if (seen)
+                put(gather, b, window_of(i * S, 0, "vm", "", 100, 5), 0.5);
+            while (vg_gather_next(gather, INT64_MAX, &gathered))
+                vg_window_clear(&gathered.window);
+        }
+        struct vg_window window = window_of(4 * S, 0, "vm", "", 100, 5);
+        vg_gather_put(gather, a, &window, &provenance, 0);
+        assert_true(vg_gather_next(gather, INT64_MAX, &gathered));
+        assert_int_equal(gathered.provenance.missed, seen ? 0 : 2);
+        vg_window_clear(&gathered.window);
+    }
+}
+
+static void
 test_the_dead_are_not_waited_for(void **state)
 {
     g_autoptr(vg_gather) gather = vg_gather_new(S);
@@ -293,6 +340,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_window_waits_for_all_who_live),
         cmocka_unit_test(test_grace_is_one_window),
+        cmocka_unit_test(test_who_is_known_to_be_late_has_more_grace),
+        cmocka_unit_test(test_what_another_source_has_seen_was_not_missed),
         cmocka_unit_test(test_the_dead_are_not_waited_for),
         cmocka_unit_test(test_late_and_twice_are_counted_and_dropped),
         cmocka_unit_test(test_windows_come_in_order_and_do_not_overlap),
