@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/window-report.h"
 #include "trace/recording.h"
 #include "trace/vm-map.h"
-#include "trace/window-read.h"
 
 #define NAME "replay"
 
@@ -35,8 +35,7 @@ struct run {
     int64_t clock_offset_ns;
     int64_t started_ns; /* CLOCK_MONOTONIC, when the first window began */
     int64_t begin_ns;   /* of the first window, raw clock */
-    int64_t cpu_ns;     /* of the thread, when the last window was closed */
-    uint64_t events;    /* when the last window was closed */
+    struct vg_window_meter meter;
     uint64_t windows;
 };
 
@@ -71,39 +70,6 @@ begin(struct run *run, const struct vg_window *window)
                                : run->replay->modified_ns - window->begin_ns;
 }
 
-/* The part of the records that were not lost. */
-static double
-confidence(struct run *run, const struct vg_window *window)
-{
-    uint64_t events = vg_window_reader_events(run->reader);
-    double seen = (double)(events - run->events);
-    double lost = (double)window->lost_events;
-
-    run->events = events;
-    return seen + lost > 0 ? seen / (seen + lost) : 1;
-}
-
-static void
-report_window(struct run *run, struct vg_window *take_window)
-{
-    struct vg_report *report = vg_report_new(VG_REPORT_WINDOW, NAME);
-    int64_t cpu_ns = vg_clock_thread_cpu_ns();
-
-    report->provenance = (struct vg_provenance){
-        .confidence = confidence(run, take_window),
-        .cost_ns = cpu_ns - run->cpu_ns,
-    };
-    vg_provenance_set_all(&report->provenance, NAME, report->provenance.confidence);
-    g_strlcpy(report->provenance.source, run->replay->source, sizeof(report->provenance.source));
-    g_strlcpy(report->provenance.series, run->replay->source, sizeof(report->provenance.series));
-    report->window = *take_window;
-    report->clock_offset_ns = run->clock_offset_ns;
-    report->cpus = vg_window_reader_cpus(run->reader);
-    run->cpu_ns = cpu_ns;
-    run->windows++;
-    run->sink->put(run->sink->data, report);
-}
-
 /* 1 at the end, 0 when it was stopped before, -1 on failure. */
 static int
 read_windows(struct run *run, GError **err)
@@ -118,7 +84,9 @@ read_windows(struct run *run, GError **err)
             vg_window_clear(&window);
             return 0;
         }
-        report_window(run, &window);
+        run->windows++;
+        run->sink->put(run->sink->data,
+                       vg_window_report(&run->meter, run->reader, run->clock_offset_ns, &window));
         vg_thread_beat(run->self);
     }
     return status < 0 ? -1 : !vg_thread_stopping(run->self);
@@ -151,7 +119,12 @@ static void
 run_replay(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct replay *replay = (struct replay *)collector;
-    struct run run = {.replay = replay, .self = self, .sink = sink};
+    struct run run = {
+        .replay = replay,
+        .self = self,
+        .sink = sink,
+        .meter = {.collector = NAME, .source = replay->source, .series = replay->source},
+    };
     const struct vg_window_read_options options = {
         .window_ns = replay->window_ns,
         .tick = tick,
@@ -161,7 +134,7 @@ run_replay(vg_collector *collector, vg_thread *self, const struct vg_report_sink
 
     sink->put(sink->data,
               vg_report_status(NAME, VG_COLLECTOR_OK, "reading %s", replay->recording->name));
-    run.cpu_ns = vg_clock_thread_cpu_ns();
+    vg_window_meter_start(&run.meter);
     run.reader = vg_window_reader_new(replay->recording, replay->topology, &options);
     int status = read_windows(&run, &error);
     if (status == 1)
