@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "collectors/fault.h"
+#include "daemon/lttng-config.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
@@ -22,6 +23,7 @@
 #define FILES_MAX 256
 
 static const char *const use_names[] = {"auto", "yes", "no", NULL};
+static const char *const host_names[] = {"auto", "this", "other", NULL};
 
 /* "(at start)" in a help text: the key is only looked at then. */
 #define AT_START " (at start)"
@@ -88,6 +90,21 @@ static const struct vg_conf_key own_keys[] = {
      "Whether vgpud has tracepoints for LTTng, to be traced itself" AT_START "."},
     {"trace", "provider", VG_CONF_STRING, AT(trace_provider), "", 0, 4000, NULL,
      "Shared object with these tracepoints; empty: the one that is installed" AT_START "."},
+
+    {"lttng", "url", VG_CONF_STRING, AT(lttng_url), "", 0, 1000, NULL,
+     "Live session of LTTng to read, net://RELAY[:PORT]/host/HOST/SESSION; empty: none" AT_START
+     "."},
+    {"lttng", "host", VG_CONF_ENUM, AT(lttng_host), "auto", 0, 0, host_names,
+     "Whether this host is traced or another one; auto: as the name in url says" AT_START "."},
+    {"lttng", "lag", VG_CONF_DURATION, AT(lttng_lag_ns), "3s", 0.1, 60, NULL,
+     "How much later than others a window of it may come" AT_START "."},
+    {"lttng", "create", VG_CONF_BOOL, AT(lttng_create), "no", 0, 0, NULL,
+     "Whether to make the session, of the kernel; url is then net://RELAY[:PORT]" AT_START "."},
+    {"lttng", "relay", VG_CONF_STRING, AT(lttng_relay), "", 0, 1000, NULL,
+     "create: where LTTng sends to, net://HOST[:CONTROL[:DATA]]; empty: the host of url" AT_START
+     "."},
+    {"lttng", "timer_us", VG_CONF_INT, AT(lttng_timer_us), "200000", 1000, 60000000, NULL,
+     "create: microseconds after which LTTng sends what it has" AT_START "."},
 
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
@@ -208,6 +225,8 @@ check(const struct vg_daemon_config *config, GError **err)
         g_prefix_error(err, "[fault] windows: ");
         return -1;
     }
+    if (vg_lttng_config_check(config, err) < 0)
+        return -1;
     return vg_policy_config_check(&config->policy, err);
 }
 

@@ -18,6 +18,7 @@
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
+enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 
 struct vg_daemon_config {
     struct vg_policy_config policy;
@@ -55,6 +56,13 @@ struct vg_daemon_config {
 
     bool trace_lttng;
     char *trace_provider; /* empty: the installed one */
+
+    char *lttng_url; /* empty: no live session is read */
+    int lttng_host;  /* enum vg_config_host */
+    int64_t lttng_lag_ns;
+    bool lttng_create;
+    char *lttng_relay; /* empty: where lttng_url is */
+    int64_t lttng_timer_us;
 
     char *fault;
 };

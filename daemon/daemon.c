@@ -25,6 +25,7 @@
 #include "collectors/virt-event.h"
 #include "daemon/backend.h"
 #include "daemon/host-facts.h"
+#include "daemon/lttng-config.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
@@ -53,6 +54,7 @@ struct daemon {
     char *vm_map_text;
     size_t vm_map_size;
     char *host;
+    char *elsewhere; /* the name of another machine that is measured instead of this one, or NULL */
     sd_event *loop;
     vg_event_log *events;
     vg_store *store;
@@ -68,41 +70,6 @@ struct daemon {
 };
 
 /* ---- configuration ---- */
-
-static void
-override(char **member, const char *value)
-{
-    if (!value)
-        return;
-    g_free(*member);
-    *member = g_strdup(value);
-}
-
-/* A path of the command line counts from where the command was given. */
-static void
-override_path(char **member, const char *value)
-{
-    g_autofree char *path = value ? g_canonicalize_filename(value, NULL) : NULL;
-
-    override(member, path);
-}
-
-struct vg_daemon_config *
-vg_daemon_read_config(const struct vg_daemon_options *options, GError **err)
-{
-    struct vg_daemon_config *config = vg_daemon_config_load(options->config_path, err);
-
-    if (!config)
-        return NULL;
-    override_path(&config->socket, options->socket);
-    override_path(&config->directory, options->directory);
-    override(&config->host_name, options->host_name);
-    for (int i = 0; options->log_level && vg_log_level_names[i]; i++) {
-        if (strcmp(options->log_level, vg_log_level_names[i]) == 0)
-            config->log_level = i;
-    }
-    return config;
-}
 
 static struct vg_store_options
 store_options(const struct daemon *daemon)
@@ -388,7 +355,8 @@ uses_libvirt(const struct daemon *daemon)
 
     if (config->libvirt != VG_USE_AUTO)
         return config->libvirt == VG_USE_YES;
-    return !daemon->options->replay || g_str_has_prefix(config->libvirt_uri, "test:");
+    return (!daemon->options->replay && !daemon->elsewhere) ||
+           g_str_has_prefix(config->libvirt_uri, "test:");
 }
 
 /* The clock of a recording and that of this host have nothing in common. */
@@ -397,7 +365,7 @@ measures_live(const struct daemon *daemon)
 {
     if (daemon->options->replay && daemon->config->live == VG_USE_YES)
         vg_log_warn("this host is not measured while a recording is replayed");
-    return !daemon->options->replay && daemon->config->live != VG_USE_NO;
+    return !daemon->options->replay && !daemon->elsewhere && daemon->config->live != VG_USE_NO;
 }
 
 static int
@@ -421,6 +389,19 @@ start_live(struct daemon *daemon, GError **err)
 }
 
 static int
+start_lttng(struct daemon *daemon, GError **err)
+{
+    if (!daemon->config->lttng_url[0])
+        return 0;
+    if (daemon->options->replay) {
+        vg_log_warn("no live session is read while a recording is replayed");
+        return 0;
+    }
+    vg_collector *collector = vg_lttng_config_collector(daemon->config, err);
+    return collector ? add_measuring(daemon, collector, err) : -1;
+}
+
+static int
 start_collectors(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
@@ -433,6 +414,9 @@ start_collectors(struct daemon *daemon, GError **err)
                 config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
+    /* First: of two that are trusted alike the first one counts. */
+    if (start_lttng(daemon, err) < 0)
+        return -1;
     if (measures_live(daemon) && start_live(daemon, err) < 0)
         return -1;
     if (!daemon->replay || daemon->replay_waits_ns > 0)
@@ -470,6 +454,7 @@ start(struct daemon *daemon, GError **err)
     const struct vg_node_options node = {
         .host = daemon->host,
         .replay = daemon->options->replay != NULL,
+        .elsewhere = daemon->elsewhere != NULL,
         .window_ns = daemon->config->window_ns,
         .policy = &daemon->config->policy,
         .store = daemon->store,
@@ -530,6 +515,7 @@ end(struct daemon *daemon)
     vg_daemon_config_free(daemon->config);
     vg_daemon_config_free(daemon->initial);
     g_free(daemon->host);
+    g_free(daemon->elsewhere);
     g_free(daemon->vm_map_text);
 }
 
@@ -538,6 +524,8 @@ choose_host(const struct daemon *daemon)
 {
     if (daemon->config->host_name[0])
         return g_strdup(daemon->config->host_name);
+    if (daemon->elsewhere)
+        return g_strdup(daemon->elsewhere);
     if (!daemon->replay)
         return vg_host_facts_name();
     const char *recorded = vg_replay_hostname(daemon->replay);
@@ -573,6 +561,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
     /* Until here, a signal simply ends the program: a recording may be a pipe that says nothing. */
     block_signals();
     if (status == 0) {
+        daemon.elsewhere = options->replay ? NULL : vg_lttng_config_elsewhere(daemon.config);
         daemon.host = choose_host(&daemon);
         status = sd_event_new(&daemon.loop);
         if (status < 0)

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session is read by one window reader with a ledger of its own: after a gap nobody knows what
+ * the threads were doing, so their states begin anew. What is known of who is a VM stays.
+ *
+ * babeltrace2 waits for the relay daemon in calls that it does not return from by itself. An alarm
+ * interrupts them: it beats, and ends them when the collector is to stop, or when the relay daemon
+ * does not answer.
+ */
+#include "config.h"
+
+#include "collectors/lttng.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <stdatomic.h>
+
+#include "base/alarm.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/lttng-url.h"
+#include "collectors/window-report.h"
+#include "trace/ctf-live.h"
+#include "trace/lttng-session.h"
+#include "trace/proc-scan.h"
+
+#define NAME "lttng"
+
+/* What windows of this host are stored as, whoever measured. */
+#define SERIES_HERE "live"
+
+/* How often is asked for news where there was none. */
+#define POLL_NS (100 * VG_NS_PER_MS)
+
+/* A connection that is not made before the first tick fails. */
+#define TICK_NS        (500 * VG_NS_PER_MS)
+#define ANSWER_LIMIT_S 10
+#define ANSWER_TICKS   (ANSWER_LIMIT_S * VG_NS_PER_S / TICK_NS)
+
+/* The relay daemon answers, but no stream goes on: so long after windows should have come. */
+#define SILENCE_NS (5 * VG_NS_PER_S)
+
+#define RETRY_MIN_NS (1 * VG_NS_PER_S)
+#define RETRY_MAX_NS (30 * VG_NS_PER_S)
+
+struct lttng {
+    vg_collector collector; /* first */
+    struct vg_lttng_url url;
+    char *session_url; /* of the session; create: of the newest one, or NULL */
+    char *relay;
+    char *boot_id;
+    bool is_here;
+    bool create;
+    int64_t timer_us;
+    int64_t window_ns;
+    vg_topology *topology;
+    vg_proc_scan *scan; /* NULL: what is traced is another host */
+    struct vg_told_state told;
+    int64_t passed_ns; /* end of the newest window; INT64_MIN: there was none yet */
+    uint64_t missed;   /* windows, since the first one */
+    uint64_t gaps;
+};
+
+/* Reading one session, from the connection to its end. */
+struct reading {
+    struct lttng *lttng;
+    vg_thread *self;
+    const struct vg_report_sink *sink;
+    vg_lttng_session *session; /* made for it, or NULL */
+    vg_recording *live;
+    vg_window_reader *reader;
+    struct vg_window_meter meter;
+    uint64_t windows;
+    int64_t news_at_ns; /* CLOCK_MONOTONIC, when the session last went on */
+    int64_t news_ns;    /* up to when */
+    uint64_t news_events;
+    /* Of the alarm, which interrupts what is above. */
+    unsigned int pull;
+    int64_t ticks; /* within the same pull */
+    atomic_bool unanswered;
+};
+
+static void
+tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
+{
+    vg_report_tell_state(&reading->lttng->told, reading->sink, NAME, state, text);
+}
+
+/* ---- what runs in a handler of a signal ---- */
+
+static void
+on_alarm(void *data)
+{
+    struct reading *reading = data;
+    unsigned int pull = vg_ctf_live_pull(reading->live);
+
+    reading->ticks = pull != 0 && pull == reading->pull ? reading->ticks + 1 : 0;
+    reading->pull = pull;
+    if (reading->ticks >= ANSWER_TICKS)
+        atomic_store(&reading->unanswered, true);
+    vg_thread_beat(reading->self);
+    if (atomic_load(&reading->unanswered) || vg_thread_stopping(reading->self))
+        vg_ctf_live_interrupt(reading->live);
+}
+
+static bool
+keep_on(void *data)
+{
+    return !vg_thread_stopping(((struct reading *)data)->self);
+}
+
+/* ---- who is who ---- */
+
+/* Without the context pid, a trace does not say which threads are one VM; /proc does. Before their
+ * first event, so that none is told of as a VM of its own. */
+static void
+group_threads(struct lttng *lttng)
+{
+    g_autoptr(GError) ignored = NULL;
+
+    if (!lttng->scan || vg_proc_scan_update(lttng->scan, vg_clock_monotonic_ns(), &ignored) < 0)
+        return;
+    const GPtrArray *vms = vg_proc_scan_vms(lttng->scan);
+    for (unsigned int i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *vm = vms->pdata[i];
+        for (unsigned int k = 0; k < vm->vcpus->len; k++) {
+            int32_t tid = g_array_index(vm->vcpus, struct vg_proc_vcpu, k).tid;
+            vg_topology_set_process(lttng->topology, vg_topology_thread(lttng->topology, tid),
+                                    vm->pid);
+        }
+    }
+}
+
+static void
+name_vms(const struct lttng *lttng, struct vg_window *window)
+{
+    const GPtrArray *known = lttng->scan ? vg_proc_scan_vms(lttng->scan) : NULL;
+
+    for (unsigned int i = 0; known && i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        for (unsigned int k = 0; k < known->len; k++) {
+            const struct vg_proc_vm *same = known->pdata[k];
+            if (same->pid != vm->pid)
+                continue;
+            g_strlcpy(vm->name, same->name, sizeof(vm->name));
+            g_strlcpy(vm->uuid, same->uuid, sizeof(vm->uuid));
+        }
+    }
+    vg_window_sort_vms(window);
+}
+
+/* ---- windows ---- */
+
+/* What is wrong with what is read, or NULL. The caller frees it. */
+static char *
+find_fault(const struct reading *reading)
+{
+    const vg_recording *live = reading->live;
+    const GPtrArray *missing = reading->session ? vg_lttng_session_missing(reading->session) : NULL;
+
+    if (!live->has_switch)
+        return g_strdup("it has shown no sched_switch yet: who runs and who waits is not known (is "
+                        "the event enabled in the session?)");
+    if (missing && missing->len > 0)
+        return g_strdup(g_ptr_array_index(missing, 0));
+    if (live->problems.list->len > 0) {
+        const struct vg_trace_problem *problem = g_ptr_array_index(live->problems.list, 0);
+        return g_strdup(problem->what);
+    }
+    return NULL;
+}
+
+static void
+tell_health(const struct reading *reading)
+{
+    const struct lttng *lttng = reading->lttng;
+    g_autofree char *fault = find_fault(reading);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_string_append_printf(text, "reading %s", reading->live->name);
+    if (lttng->gaps > 0)
+        g_string_append_printf(text, "; in %" PRIu64 " gaps %" PRIu64 " windows were missed",
+                               lttng->gaps, lttng->missed);
+    if (fault)
+        g_string_append_printf(text, "; %s", fault);
+    tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
+}
+
+/* How many windows of the grid are between the newest one and this one. */
+static uint64_t
+count_missed(struct lttng *lttng, const struct vg_window *window)
+{
+    int64_t passed_ns = lttng->passed_ns;
+
+    lttng->passed_ns = window->end_ns;
+    if (passed_ns == INT64_MIN || window->begin_ns <= passed_ns)
+        return 0;
+    uint64_t missed = (uint64_t)((window->begin_ns - passed_ns) / lttng->window_ns);
+    lttng->missed += missed;
+    lttng->gaps++;
+    return missed;
+}
+
+static void
+report_window(struct reading *reading, struct vg_window *take_window)
+{
+    struct lttng *lttng = reading->lttng;
+    int64_t offset_ns = lttng->is_here ? vg_clock_realtime_ns() - vg_clock_monotonic_ns()
+                                       : reading->live->clock_offset_ns;
+
+    /* The clock of another host was set back. */
+    if (take_window->end_ns <= lttng->passed_ns) {
+        vg_window_clear(take_window);
+        return;
+    }
+    group_threads(lttng);
+    name_vms(lttng, take_window);
+    uint64_t missed = count_missed(lttng, take_window);
+    struct vg_report *report =
+        vg_window_report(&reading->meter, reading->reader, offset_ns, take_window);
+    report->provenance.missed = missed;
+    reading->windows++;
+    reading->sink->put(reading->sink->data, report);
+    tell_health(reading);
+}
+
+/* ---- one session ---- */
+
+/* The relay daemon answers; do the streams go on? */
+static void
+watch_silence(struct reading *reading)
+{
+    const vg_recording *live = reading->live;
+    const struct lttng *lttng = reading->lttng;
+    int64_t now_ns = vg_clock_monotonic_ns();
+    int64_t limit_ns = lttng->window_ns + lttng->collector.lag_ns + SILENCE_NS;
+
+    if (live->passed_ns != reading->news_ns || live->events != reading->news_events) {
+        reading->news_ns = live->passed_ns;
+        reading->news_events = live->events;
+        reading->news_at_ns = now_ns;
+        return;
+    }
+    if (now_ns - reading->news_at_ns < limit_ns)
+        return;
+    g_autofree char *text = g_strdup_printf(
+        "connected to %s, but for more than %d s nothing came from it: is the session started, and "
+        "the traced host running?",
+        live->name, (int)(limit_ns / VG_NS_PER_S));
+    tell_state(reading, VG_COLLECTOR_FAILED, text);
+}
+
+static int
+check_place(const struct reading *reading, GError **err)
+{
+    if (!reading->lttng->is_here || vg_ctf_live_is_here(reading->live))
+        return 0;
+    return vg_error(err, VG_E_CONFLICT,
+                    "what is traced there is another machine than this one, as the id of its clock "
+                    "says; [lttng] host=other if that is meant");
+}
+
+/* Nothing to read for now. */
+static void
+wait_for_news(struct reading *reading)
+{
+    if (reading->windows == 0 && reading->lttng->told.state != VG_COLLECTOR_FAILED)
+        tell_state(reading, VG_COLLECTOR_STARTING, "connected, no window has passed yet");
+    watch_silence(reading);
+    vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
+}
+
+/* 0: the session or the work has ended; -1: the connection has. */
+static int
+read_windows(struct reading *reading, GError **err)
+{
+    struct vg_window window;
+    int status = VG_RECORDING_AGAIN;
+
+    reading->news_at_ns = vg_clock_monotonic_ns();
+    reading->news_ns = INT64_MIN;
+    group_threads(reading->lttng);
+    while (status > 0 && !vg_thread_stopping(reading->self)) {
+        status = vg_window_reader_next(reading->reader, &window, err);
+        vg_thread_beat(reading->self);
+        if (status == VG_RECORDING_AGAIN)
+            wait_for_news(reading);
+        if (status != 1)
+            continue;
+        if (check_place(reading, err) < 0) {
+            vg_window_clear(&window);
+            return -1;
+        }
+        report_window(reading, &window);
+    }
+    return status < 0 ? -1 : 0;
+}
+
+/* The session of the kernel, if it is to be made. */
+static int
+make_session(struct reading *reading, GError **err)
+{
+    struct lttng *lttng = reading->lttng;
+    const struct vg_lttng_options options = {
+        .prefix = "vgpud",
+        .relayd_url = lttng->relay,
+        .live_interval_us = (uint32_t)lttng->timer_us,
+    };
+
+    if (!lttng->create)
+        return 0;
+    reading->session = vg_lttng_session_new(&options, err);
+    if (!reading->session || vg_lttng_session_start(reading->session, err) < 0)
+        return -1;
+    g_free(lttng->session_url);
+    lttng->session_url =
+        vg_lttng_url_of(&lttng->url, g_get_host_name(), vg_lttng_session_name(reading->session));
+    return 0;
+}
+
+static int
+read_live(struct reading *reading, GError **err)
+{
+    struct lttng *lttng = reading->lttng;
+    const struct vg_window_read_options options = {
+        .window_ns = lttng->window_ns,
+        .on_grid = true,
+        .tick = keep_on,
+        .data = reading,
+    };
+
+    reading->meter = (struct vg_window_meter){
+        .collector = NAME, .source = NAME, .series = lttng->is_here ? SERIES_HERE : NAME};
+    vg_window_meter_start(&reading->meter);
+    reading->reader = vg_window_reader_new(reading->live, lttng->topology, &options);
+    vg_alarm *alarm = vg_alarm_start(TICK_NS, on_alarm, reading, err);
+    int status = alarm ? read_windows(reading, err) : -1;
+    vg_window_reader_free(reading->reader);
+    vg_ctf_live_close(reading->live);
+    vg_alarm_stop(alarm);
+    vg_recording_free(reading->live);
+    return status;
+}
+
+/* From the connection to its end. *ret_windows: how many were seen. */
+static int
+read_session(struct lttng *lttng, vg_thread *self, const struct vg_report_sink *sink,
+             uint64_t *ret_windows, GError **err)
+{
+    struct reading reading = {.lttng = lttng, .self = self, .sink = sink};
+    int status = make_session(&reading, err);
+
+    if (status == 0) {
+        const struct vg_ctf_live_options options = {
+            .url = lttng->session_url,
+            .boot_id = lttng->boot_id,
+            .epoch_at_clock_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns(),
+        };
+        reading.live = vg_ctf_live_open(&options, err);
+        status = reading.live ? read_live(&reading, err) : -1;
+    }
+    if (atomic_load(&reading.unanswered)) {
+        g_clear_error(err);
+        status = vg_error(err, VG_E_TIMEOUT, "the relay daemon has not answered for %d s",
+                          ANSWER_LIMIT_S);
+    }
+    vg_lttng_session_free(reading.session);
+    *ret_windows = reading.windows;
+    return status;
+}
+
+/* ---- the collector ---- */
+
+static void
+tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t windows,
+         const GError *error)
+{
+    const char *url = lttng->session_url;
+    g_autofree char *text = NULL;
+
+    if (error && url)
+        text = g_strdup_printf("cannot read %s: %s; trying again", url, error->message);
+    else if (error)
+        text = g_strdup_printf("%s; trying again", error->message);
+    else if (windows > 0)
+        text = g_strdup_printf("the session %s has ended; waiting for a new one", url);
+    else
+        text = g_strdup_printf("there is no live session %s; waiting for it", url);
+    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_FAILED, text);
+}
+
+static void
+run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+{
+    struct lttng *lttng = (struct lttng *)collector;
+    int64_t pause_ns = RETRY_MIN_NS;
+
+    vg_report_tell_state(&lttng->told, sink, NAME, VG_COLLECTOR_STARTING, "connecting");
+    while (!vg_thread_stopping(self)) {
+        g_autoptr(GError) error = NULL;
+        uint64_t windows = 0;
+        vg_thread_beat(self);
+        int status = read_session(lttng, self, sink, &windows, &error);
+        if (vg_thread_stopping(self))
+            break;
+        tell_end(lttng, sink, windows, status < 0 ? error : NULL);
+        pause_ns = windows > 0 ? RETRY_MIN_NS : pause_ns;
+        vg_thread_sleep_until(self, vg_clock_monotonic_ns() + pause_ns);
+        pause_ns = MIN(2 * pause_ns, RETRY_MAX_NS);
+    }
+}
+
+static void
+free_lttng(vg_collector *collector)
+{
+    struct lttng *lttng = (struct lttng *)collector;
+
+    vg_topology_free(lttng->topology);
+    vg_proc_scan_free(lttng->scan);
+    vg_lttng_url_clear(&lttng->url);
+    g_free(lttng->session_url);
+    g_free(lttng->relay);
+    g_free(lttng->boot_id);
+    g_free(lttng->told.text);
+    g_free(lttng);
+}
+
+static const struct vg_collector_ops lttng_ops = {
+    .name = NAME,
+    .measures_windows = true,
+    .run = run,
+    .free = free_lttng,
+};
+
+static char *
+read_boot_id(const char *proc)
+{
+    g_autofree char *path = g_build_filename(proc, "sys/kernel/random/boot_id", NULL);
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return g_strdup("");
+    return g_strstrip(text);
+}
+
+static int
+check_session(const struct vg_lttng_live_options *options, const struct vg_lttng_url *url,
+              GError **err)
+{
+    if (options->create && url->session)
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' names a session, but one is to be created, under a name of its own: "
+                        "net://RELAY[:PORT] is enough",
+                        options->url);
+    if (!options->create && !url->session)
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' names no session: net://RELAY[:PORT]/host/HOST/SESSION does",
+                        options->url);
+    return 0;
+}
+
+vg_collector *
+vg_lttng_new(const struct vg_lttng_live_options *options, GError **err)
+{
+    struct vg_lttng_url url;
+
+    if (vg_lttng_url_parse(options->url, &url, err) < 0)
+        return NULL;
+    if (check_session(options, &url, err) < 0) {
+        vg_lttng_url_clear(&url);
+        return NULL;
+    }
+    struct lttng *lttng = g_new0(struct lttng, 1);
+    lttng->collector.ops = &lttng_ops;
+    lttng->collector.lag_ns = options->lag_ns;
+    lttng->url = url;
+    lttng->session_url = url.session ? vg_lttng_url_of(&url, url.host, url.session) : NULL;
+    lttng->relay = g_strdup(options->relay);
+    lttng->boot_id = read_boot_id(options->proc);
+    lttng->is_here = options->is_here;
+    lttng->create = options->create;
+    lttng->timer_us = options->timer_us;
+    lttng->window_ns = options->window_ns;
+    lttng->topology = vg_topology_new();
+    lttng->scan = options->is_here ? vg_proc_scan_new(options->proc) : NULL;
+    lttng->passed_ns = INT64_MIN;
+    return &lttng->collector;
+}

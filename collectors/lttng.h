@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads a live session of LTTng from a relay daemon, and makes the windows of it that
+ * `vgpuctl analyze` makes of a recording, on the grid of this host's CLOCK_MONOTONIC. The
+ * collector's name is "lttng". While nobody answers, it tries again after 1 s, and then ever more
+ * seldom, every 30 s in the end. Windows that it could not see from their begin to their end are
+ * missing, and counted, not zero.
+ */
+#ifndef VG_COLLECTORS_LTTNG_H
+#define VG_COLLECTORS_LTTNG_H
+
+#include "collectors/collector.h"
+
+struct vg_lttng_live_options {
+    const char *url;   /* net://RELAY[:PORT]/host/HOST/SESSION; without a session if `create` */
+    bool is_here;      /* what is traced is this host, whose /proc says who the VMs are */
+    bool create;       /* make the session, of the kernel of this host, and destroy it in the end */
+    const char *relay; /* create: net://HOST[:CONTROL[:DATA]], where LTTng sends what it records */
+    int64_t timer_us;  /* create: how often it does */
+    int64_t window_ns;
+    int64_t lag_ns;   /* so much later than others a window may come */
+    const char *proc; /* "/proc" but in tests */
+};
+
+/* options are copied. NULL and VG_E_INVALID if the URL is none, or not of what is asked for. */
+vg_collector *vg_lttng_new(const struct vg_lttng_live_options *options, GError **err);
+
+#endif
