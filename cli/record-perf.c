@@ -36,16 +36,6 @@ struct perf {
     int ack_fd;     /* where it answers */
 };
 
-static int
-command(const struct perf *perf, const char *line, GError **err)
-{
-    ssize_t length = (ssize_t)strlen(line);
-
-    if (write(perf->control_fd, line, (size_t)length) == length)
-        return 0;
-    return vg_error_errno(err, errno, "cannot talk to perf");
-}
-
 /* It has ended when it should not. */
 static int
 too_early(const struct perf *perf, GError **err)
@@ -56,6 +46,19 @@ too_early(const struct perf *perf, GError **err)
 }
 
 /* Waits until perf has done what it was told. */
+static int
+command(const struct perf *perf, const char *line, GError **err)
+{
+    ssize_t length = (ssize_t)strlen(line);
+
+    if (write(perf->control_fd, line, (size_t)length) == length)
+        return 0;
+    /* Who does not listen any more is about to end, with a reason. */
+    if (errno == EPIPE && vg_child_poll(perf->child, -1, (int)(END_NS / VG_NS_PER_MS)))
+        return too_early(perf, err);
+    return vg_error_errno(err, errno, "cannot talk to perf");
+}
+
 static int
 wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError **err)
 {

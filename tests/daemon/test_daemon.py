@@ -276,6 +276,14 @@ def test_a_pipe_among_the_files_is_refused_and_does_not_hang(tmp_path):
         daemon.stop()
 
 
+def has_ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().split()[2] == "Z"
+    except OSError:
+        return True
+
+
 def test_a_signal_ends_a_start_that_waits_for_a_recording(tmp_path):
     with Daemon(tmp_path, replay="-", wait=False, prefix=["sh", "-c", "sleep 60 | exec \"$@\"", "-"]
                 ) as daemon:
@@ -284,8 +292,7 @@ def test_a_signal_ends_a_start_that_waits_for_a_recording(tmp_path):
             text=True).stdout.split())
         time.sleep(0.2)
         os.kill(int(child[0]), signal.SIGTERM)
-        wait_for(lambda: not os.path.exists(f"/proc/{child[0]}") or
-                 open(f"/proc/{child[0]}/stat", encoding="utf-8").read().split()[2] == "Z")
+        wait_for(lambda: has_ended(child[0]))
 
 
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
