@@ -82,6 +82,26 @@ add_time(json_object *object, const char *name, const vg_view *view, const struc
         vg_json_add(object, name, NULL);
 }
 
+static void
+add_if_told(json_object *object, const char *name, int64_t value)
+{
+    if (value >= 0)
+        vg_json_add_int64(object, name, value);
+    else
+        vg_json_add(object, name, NULL);
+}
+
+static json_object *
+host_to_json(const struct vg_host_sample *host)
+{
+    json_object *object = json_object_new_object();
+
+    add_if_told(object, "steal_ns", host->steal_ns);
+    add_if_told(object, "pressure_ns", host->pressure_ns);
+    add_if_told(object, "runnable", host->runnable);
+    return object;
+}
+
 static json_object *
 measures_to_json(const struct vg_provenance *provenance)
 {
@@ -120,6 +140,7 @@ measurement_to_json(const vg_view *view)
     vg_json_add_int64(object, "level", provenance->level);
     vg_json_add_int64(object, "collector_cost_ns", provenance->cost_ns);
     vg_json_add(object, "measures", measures_to_json(provenance));
+    vg_json_add(object, "host", host_to_json(&view->newest.host));
     vg_json_add_int64(object, "lost_events",
                       (int64_t)MIN(view->totals.lost_events, (uint64_t)VG_JSON_INT_MAX));
     vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);

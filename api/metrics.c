@@ -268,6 +268,18 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
                seconds(newest->end_ns + view->clock_offset_ns));
     single(out, "vgpud_newest_window_lost_events", "gauge",
            "Events that the recorder dropped in the newest window.", (double)newest->lost_events);
+    if (newest->host.steal_ns >= 0)
+        single(out, "vgpud_newest_window_steal_seconds", "gauge",
+               "CPU time of the newest window that the host itself was kept from, being a VM.",
+               seconds(newest->host.steal_ns));
+    if (newest->host.pressure_ns >= 0)
+        single(out, "vgpud_newest_window_pressure_seconds", "gauge",
+               "Time of the newest window in which a thread of machine.slice waited for a CPU.",
+               seconds(newest->host.pressure_ns));
+    if (newest->host.runnable >= 0)
+        single(out, "vgpud_runnable_threads", "gauge",
+               "Threads that ran or waited for a CPU when the newest window ended.",
+               (double)newest->host.runnable);
     single(out, "vgpud_collector_cost_seconds", "gauge",
            "CPU time that measuring the newest window took.", seconds(view->provenance.cost_ns));
     single(out, "vgpud_windows_missed_total", "counter", "Windows that could not be measured.",

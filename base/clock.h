@@ -10,6 +10,7 @@
 
 #define VG_NS_PER_S  INT64_C(1000000000)
 #define VG_NS_PER_MS INT64_C(1000000)
+#define VG_NS_PER_US INT64_C(1000)
 
 int64_t vg_clock_monotonic_ns(void);
 int64_t vg_clock_realtime_ns(void);   /* since the epoch, UTC */

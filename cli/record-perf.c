@@ -45,7 +45,6 @@ too_early(const struct perf *perf, GError **err)
     return vg_error(err, VG_E_EXTERNAL, "perf has ended before it was told to");
 }
 
-/* Waits until perf has done what it was told. */
 static int
 command(const struct perf *perf, const char *line, GError **err)
 {
@@ -59,6 +58,7 @@ command(const struct perf *perf, const char *line, GError **err)
     return vg_error_errno(err, errno, "cannot talk to perf");
 }
 
+/* Waits until perf has done what it was told. */
 static int
 wait_for_ack(const struct perf *perf, struct vg_record_context *context, GError **err)
 {

@@ -11,11 +11,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/host-contention.h"
 #include "trace/proc-scan.h"
 
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
+/* Where control groups are. */
+#define CGROUP "/sys/fs/cgroup"
 /* Between two beats of the heart. */
 #define BEAT_NS VG_NS_PER_S
 /* Hints are acted upon this often at most: QEMU names its threads one by one. */
@@ -41,6 +44,7 @@ struct live {
     double budget;
     int64_t retry_ns;
     int64_t patience_ns;
+    char *proc;
     vg_proc_scan *scan;
     struct rung rungs[VG_LIVE_SOURCES_MAX];
     unsigned n_rungs;
@@ -58,6 +62,7 @@ struct live {
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
     double last_cost;  /* CPU seconds per second in the last window */
+    struct vg_host_contention contention;
     struct vg_told_state told;
 };
 
@@ -314,6 +319,7 @@ close_window(struct live *live, vg_thread *self, const struct vg_report_sink *si
     report->window.begin_ns = begin_ns;
     report->window.end_ns = end_ns;
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    vg_host_contention_read(&live->contention, &report->window.host);
     if (filled) {
         keep_budget(live, report->provenance.cost_ns, end_ns - begin_ns, self);
         live->missed = 0;
@@ -422,6 +428,7 @@ free_live(vg_collector *collector)
         g_free(live->rungs[i].problem);
     }
     vg_proc_scan_free(live->scan);
+    g_free(live->proc);
     g_array_unref(live->hints);
     g_free(live->told.text);
     if (live->wake_fd >= 0)
@@ -451,7 +458,12 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
     live->retry_ns = options->retry_ns > 0 ? options->retry_ns : RETRY_NS;
     live->patience_ns = options->patience_ns > 0 ? options->patience_ns : PATIENCE_NS;
     live->cheap_wait_ns = live->patience_ns;
+    live->proc = g_strdup(options->proc);
     live->scan = vg_proc_scan_new(options->proc);
+    live->contention =
+        (struct vg_host_contention){.proc = live->proc,
+                                    .cgroup = CGROUP,
+                                    .tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1)};
     for (unsigned i = 0; i < n_sources; i++)
         live->rungs[i].source = take_sources[i];
     live->n_rungs = n_sources;

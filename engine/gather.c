@@ -269,6 +269,8 @@ join(struct vg_window *lead, struct vg_window *other)
     lead->begin_ns = MIN(lead->begin_ns, other->begin_ns);
     lead->lost_events += other->lost_events;
     lead->lost_packets += other->lost_packets;
+    if (lead->host.runnable < 0)
+        lead->host = other->host;
     for (guint i = 0; i < other->vms->len; i++) {
         struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
         struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);

@@ -180,6 +180,7 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     to->lost_events = from->lost_events;
     to->lost_packets = from->lost_packets;
     to->discontinuities = from->discontinuities;
+    to->host = from->host;
     for (guint i = 0; i < from->vms->len; i++) {
         struct vg_vm_sample vm = g_array_index(from->vms, struct vg_vm_sample, i);
         vm.vcpus = g_array_copy(vm.vcpus);

@@ -34,6 +34,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .vms = g_array_new(FALSE, TRUE, sizeof(struct vg_vm_sample)),
         .tasks = with_tasks ? g_array_new(FALSE, TRUE, sizeof(struct vg_task_sample)) : NULL,
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
+        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1},
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }

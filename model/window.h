@@ -78,6 +78,13 @@ struct vg_task_sample {
     struct vg_cpu_figures cpu;
 };
 
+/* Of the whole host; -1: nobody told. */
+struct vg_host_sample {
+    int64_t steal_ns;    /* CPU time that the host itself was kept from, being a VM; of all CPUs */
+    int64_t pressure_ns; /* in which a thread of the VMs' slice waited for a CPU (PSI, "some") */
+    int64_t runnable;    /* threads that ran or waited for a CPU when the window ended */
+};
+
 struct vg_window {
     int64_t begin_ns;
     int64_t end_ns;
@@ -87,6 +94,7 @@ struct vg_window {
     GArray *vms;   /* struct vg_vm_sample, by name, then pid */
     GArray *tasks; /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;  /* struct vg_gpu_sample, per physical GPU */
+    struct vg_host_sample host;
 };
 
 /* A window with empty arrays; tasks only if asked for. */
