@@ -161,7 +161,7 @@ test_falls_and_climbs(void **state)
     fake_init(&l.best, "best", 2);
     fake_init(&l.last, "last", 1);
     start(&l, 0);
-    g_autoptr(vg_report) first = wait_for_source(&l, "best", &others);
+    vg_report_free(wait_for_source(&l, "best", &others));
     l.best.broken = true;
     g_autoptr(vg_report) worse = collector_run_state(l.run, VG_COLLECTOR_DEGRADED);
     assert_string_equal(worse->text, "by last; not by best: best broke");
@@ -195,7 +195,7 @@ test_nothing_works(void **state)
     g_autoptr(vg_report) failed = collector_run_state(l.run, VG_COLLECTOR_FAILED);
     assert_string_equal(failed->text, "not by best: best is broken; not by last: last is broken");
     l.last.broken = false;
-    g_autoptr(vg_report) window = wait_for_source(&l, "last", &others);
+    vg_report_free(wait_for_source(&l, "last", &others));
     collector_run_stop(l.run);
 }
 
