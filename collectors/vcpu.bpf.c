@@ -115,14 +115,13 @@ cpu_of(struct task_struct *task)
     return bpf_get_smp_processor_id();
 }
 
-/* Who runs on the CPU that a task has been queued for. */
-static __always_inline __u32
+/* Who runs on the CPU that a task has been queued for, or NULL. */
+static __always_inline struct task_struct *
 running_beside(struct task_struct *task)
 {
     if (!bpf_core_field_exists(task->se.cfs_rq) || !task->se.cfs_rq)
-        return VG_BPF_HOLDER_UNKNOWN;
-    struct task_struct *curr = task->se.cfs_rq->rq->curr;
-    return curr ? holder_of(curr) : VG_BPF_HOLDER_UNKNOWN;
+        return NULL;
+    return task->se.cfs_rq->rq->curr;
 }
 
 static __always_inline struct vg_bpf_cpu *
@@ -451,6 +450,19 @@ vg_sched_switch(__u64 *ctx)
     return 0;
 }
 
+/* Inside of a write. */
+static __always_inline void
+runs(struct vg_bpf_thread *t, __u32 cpu, __u64 now)
+{
+    if (t->state == VG_BPF_RUNNING)
+        return;
+    if (t->state != VG_BPF_UNSEEN)
+        contradict();
+    account(t, now);
+    t->state = VG_BPF_RUNNING;
+    t->cpu = (__s32)cpu;
+}
+
 static __always_inline void
 on_wakeup(struct task_struct *task)
 {
@@ -460,11 +472,17 @@ on_wakeup(struct task_struct *task)
     if (!t || t->state == VG_BPF_RUNNING || is_waiting(t))
         return;
     __u64 now = bpf_ktime_get_ns();
+    struct task_struct *curr = running_beside(task);
     BEGIN_WRITE(t);
-    account(t, now);
-    t->wakeups++;
-    t->state = VG_BPF_WAIT_WAKE;
-    vg_enqueue(slot, cpu_of(task), running_beside(task), now);
+    if (curr && curr->pid == task->pid) {
+        /* It was about to sleep, and has been running since before it was watched. */
+        runs(t, cpu_of(task), now);
+    } else {
+        account(t, now);
+        t->wakeups++;
+        t->state = VG_BPF_WAIT_WAKE;
+        vg_enqueue(slot, cpu_of(task), curr ? holder_of(curr) : VG_BPF_HOLDER_UNKNOWN, now);
+    }
     END_WRITE(t);
 }
 
@@ -541,19 +559,6 @@ current_vcpu(__u64 id)
     struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
     return slot && t->is_vcpu && t->tid == (__s32)id ? t : NULL;
-}
-
-/* Inside of a write. */
-static __always_inline void
-runs(struct vg_bpf_thread *t, __u32 cpu, __u64 now)
-{
-    if (t->state == VG_BPF_RUNNING)
-        return;
-    if (t->state != VG_BPF_UNSEEN)
-        contradict();
-    account(t, now);
-    t->state = VG_BPF_RUNNING;
-    t->cpu = (__s32)cpu;
 }
 
 static __always_inline void
