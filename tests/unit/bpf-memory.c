@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The directory with the headers that stand in for libbpf's comes first on the way to those.
+ */
+#include "config.h"
+
+#include "tests/unit/bpf-memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "tests/unit/fake-map.h"
+
+/* It is written for another compiler, and for the rules of another machine. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wswitch-enum"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#define on_exit on_kvm_exit /* stdlib.h has another */
+#include "collectors/vcpu.bpf.c"
+#pragma GCC diagnostic pop
+
+#define TASK_INTERRUPTIBLE 1u
+
+static struct vg_bpf_cpu fake_cpus[BPF_MEMORY_CPUS];
+static struct rq run_queues[BPF_MEMORY_CPUS];
+static struct cfs_rq fair_queues[BPF_MEMORY_CPUS];
+static struct task_struct idle_tasks[BPF_MEMORY_CPUS];
+static GHashTable *tasks; /* tid -> struct task_struct */
+static GArray *noted;
+static struct vg_bpf_note note_in_making;
+static atomic_int_least64_t present_ns;
+static int running_cpu; /* of the program that runs */
+
+/* ---- what the programs call ---- */
+
+void *
+fake_bpf_lookup(const void *map, const void *key)
+{
+    const uint32_t *number = key;
+
+    if (map == &cells)
+        return fake_map_find(key);
+    return map == &cpus && *number < BPF_MEMORY_CPUS ? &fake_cpus[*number] : NULL;
+}
+
+long
+fake_bpf_add(const void *map, const void *key, const void *value)
+{
+    return map == &cells ? fake_map_add(key, value) : -EINVAL;
+}
+
+uint32_t
+fake_bpf_cpu(void)
+{
+    return (uint32_t)running_cpu;
+}
+
+uint64_t
+fake_bpf_pid_tgid(void)
+{
+    const struct task_struct *task = run_queues[running_cpu].curr;
+
+    return task ? (uint64_t)(uint32_t)task->tgid << 32 | (uint32_t)task->pid : 0;
+}
+
+uint64_t
+fake_bpf_now(void)
+{
+    return (uint64_t)atomic_load(&present_ns);
+}
+
+long
+fake_bpf_read(void *to, uint32_t size, const void *from)
+{
+    memcpy(to, from, size);
+    return 0;
+}
+
+void *
+fake_bpf_reserve(uint64_t size)
+{
+    return size == sizeof(note_in_making) ? &note_in_making : NULL;
+}
+
+void
+fake_bpf_submit(void *record)
+{
+    g_array_append_vals(noted, record, 1);
+}
+
+/* ---- the kernel ---- */
+
+/* As the collector does it: before the programs are loaded what is constant to them is not. */
+static void
+configure(void)
+{
+    static uint8_t classes[2][256];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint32_t isa = 2;
+    const bool in_arguments = true;
+    const struct {
+        const volatile void *to;
+        const void *from;
+        size_t size;
+    } settings[] = {
+        {&exit_isa, &isa, sizeof(isa)},
+        {&exit_in_arguments, &in_arguments, sizeof(in_arguments)},
+        {exit_classes, classes, sizeof(classes)},
+    };
+
+    /* A reason is its class. */
+    for (unsigned reason = 0; reason < 256; reason++)
+        classes[0][reason] = (uint8_t)MIN(reason, VG_BPF_EXIT_OTHER);
+    for (size_t i = 0; i < G_N_ELEMENTS(settings); i++) {
+        uintptr_t at = (uintptr_t)settings[i].to;
+        uintptr_t begin = at / page * page;
+        if (mprotect((void *)begin, at + settings[i].size - begin, PROT_READ | PROT_WRITE) != 0)
+            vg_bug("cannot configure the BPF programs: %s", strerror(errno));
+        memcpy((void *)at, settings[i].from, settings[i].size);
+    }
+}
+
+void
+bpf_memory_reset(void)
+{
+    if (!tasks) {
+        configure();
+        tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        noted = g_array_new(FALSE, FALSE, sizeof(struct vg_bpf_note));
+    }
+    memset(tid_pages, 0, sizeof(tid_pages));
+    memset(tid_slots, 0, sizeof(tid_slots));
+    memset(threads, 0, sizeof(threads));
+    memset(&totals, 0, sizeof(totals));
+    memset(fake_cpus, 0, sizeof(fake_cpus));
+    g_hash_table_remove_all(tasks);
+    g_array_set_size(noted, 0);
+    fake_map_reset(16384);
+    atomic_store(&present_ns, 0);
+    for (int cpu = 0; cpu < BPF_MEMORY_CPUS; cpu++) {
+        run_queues[cpu].curr = NULL;
+        fair_queues[cpu].rq = &run_queues[cpu];
+    }
+}
+
+const struct vg_bpf_memory *
+bpf_memory(void)
+{
+    static const struct vg_bpf_memory memory = {
+        .tid_pages = tid_pages,
+        .tid_slots = tid_slots,
+        .threads = threads,
+        .cpus = fake_cpus,
+        .cpu_stride = sizeof(fake_cpus[0]),
+        .n_cpus = BPF_MEMORY_CPUS,
+    };
+
+    return &memory;
+}
+
+const struct vg_bpf_totals *
+bpf_memory_totals(void)
+{
+    return &totals;
+}
+
+const struct vg_bpf_cpu *
+bpf_memory_cpu_of(const void *unused, int32_t cpu)
+{
+    (void)unused;
+    return cpu >= 0 && cpu < BPF_MEMORY_CPUS ? &fake_cpus[cpu] : NULL;
+}
+
+int64_t
+bpf_memory_now(void)
+{
+    return atomic_load(&present_ns);
+}
+
+const GArray *
+bpf_memory_notes(void)
+{
+    return noted;
+}
+
+void
+bpf_set_now(int64_t now_ns)
+{
+    atomic_store(&present_ns, now_ns);
+}
+
+static struct task_struct *
+task_of(int32_t tid)
+{
+    struct task_struct *task = g_hash_table_lookup(tasks, GINT_TO_POINTER(tid));
+
+    if (!task)
+        vg_bug("thread %d was never set", tid);
+    return task;
+}
+
+static void
+put_on(struct task_struct *task, int cpu)
+{
+    task->thread_info.cpu = (uint32_t)cpu;
+    task->se.cfs_rq = &fair_queues[cpu];
+}
+
+void
+bpf_set_thread(int32_t tid, int32_t pid, uint64_t start_ns, bool is_kernel)
+{
+    struct task_struct *task = g_new0(struct task_struct, 1);
+
+    task->pid = tid;
+    task->tgid = pid;
+    task->start_boottime = start_ns;
+    task->flags = is_kernel ? PF_KTHREAD : 0;
+    put_on(task, 0);
+    g_hash_table_insert(tasks, GINT_TO_POINTER(tid), task);
+}
+
+static struct task_struct *
+task_on(int cpu, int32_t tid)
+{
+    return tid == 0 ? &idle_tasks[cpu] : task_of(tid);
+}
+
+void
+bpf_set_current(int cpu, int32_t tid)
+{
+    run_queues[cpu].curr = task_on(cpu, tid);
+    put_on(run_queues[cpu].curr, cpu);
+}
+
+int32_t
+bpf_current(int cpu)
+{
+    return run_queues[cpu].curr ? run_queues[cpu].curr->pid : VG_NONE;
+}
+
+/* ---- events ---- */
+
+void
+bpf_switch(int cpu, int32_t prev_tid, enum bpf_leaves how, int32_t next_tid)
+{
+    static const unsigned int states[] = {0, TASK_INTERRUPTIBLE, TASK_INTERRUPTIBLE, TASK_DEAD};
+    struct task_struct *prev = task_on(cpu, prev_tid), *next = task_on(cpu, next_tid);
+
+    prev->__state = states[how];
+    uint64_t ctx[4] = {how == BPF_LEAVES_PREEMPTED, (uintptr_t)prev, (uintptr_t)next, states[how]};
+    running_cpu = cpu;
+    run_queues[cpu].curr = prev;
+    vg_sched_switch((void *)ctx);
+    bpf_set_current(cpu, next_tid);
+}
+
+static void
+wake(int cpu, int32_t tid, int target_cpu, int (*program)(__u64 *ctx))
+{
+    struct task_struct *task = task_of(tid);
+    uint64_t ctx[1] = {(uintptr_t)task};
+
+    running_cpu = cpu;
+    put_on(task, target_cpu);
+    program((void *)ctx);
+}
+
+void
+bpf_wakeup(int cpu, int32_t tid, int target_cpu)
+{
+    wake(cpu, tid, target_cpu, vg_sched_wakeup);
+}
+
+void
+bpf_wakeup_new(int cpu, int32_t tid, int target_cpu)
+{
+    wake(cpu, tid, target_cpu, vg_sched_wakeup_new);
+}
+
+void
+bpf_migrate(int cpu, int32_t tid, int dest_cpu)
+{
+    struct task_struct *task = task_of(tid);
+    uint64_t ctx[2] = {(uintptr_t)task, (uint64_t)dest_cpu};
+
+    running_cpu = cpu;
+    vg_sched_migrate_task((void *)ctx);
+    put_on(task, dest_cpu);
+}
+
+void
+bpf_entry(int cpu)
+{
+    uint64_t ctx[1] = {0};
+
+    running_cpu = cpu;
+    vg_kvm_entry((void *)ctx);
+}
+
+void
+bpf_exit(int cpu, uint32_t exit_class)
+{
+    uint64_t ctx[1] = {exit_class};
+
+    running_cpu = cpu;
+    vg_kvm_exit((void *)ctx);
+}
+
+void
+bpf_rename(int cpu, int32_t tid, const char *comm)
+{
+    uint64_t ctx[2] = {(uintptr_t)task_of(tid), (uintptr_t)comm};
+
+    running_cpu = cpu;
+    vg_task_rename((void *)ctx);
+}
