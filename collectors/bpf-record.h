@@ -13,7 +13,8 @@
 #include "collectors/bpf-shared.h"
 #include "model/cpu-figures.h"
 
-#define VG_BPF_LOSSES_MAX (VG_BPF_SHARES + VG_BPF_LANES + 2)
+/* Beside shares and lanes: who holds the CPU now, nobody, and nobody before the first event. */
+#define VG_BPF_LOSSES_MAX (VG_BPF_SHARES + VG_BPF_LANES + 3)
 
 struct vg_bpf_loss {
     uint32_t holder;
