@@ -300,6 +300,144 @@ test_pid_reuse(void **state)
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
 }
 
+/* ---- hints ---- */
+
+static void
+test_hint_of_a_new_vm(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    update(scan, 1);
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0hinted"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "hinted");
+    assert_int_equal(tid_at(vm_at(scan, 0), 0), 11);
+    /* A second one, in the same moment, of another thread. */
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 3, QEMU("-name\0hinted"));
+    add_vcpu(proc, 10, 12, "CPU 1/KVM");
+    vg_proc_scan_look(scan, 10, 12, false, VG_NS_PER_S);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
+    /* The next update sees the same VM. */
+    update(scan, 1);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_int_equal(vm_at(scan, 0)->id, 0);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
+}
+
+/* It is said that the thread was named like a vCPU, but no thread is. */
+static void
+test_hint_without_a_reason(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
+    add_vcpu(proc, 20, 21, "CPU bound");
+    vg_proc_scan_look(scan, 20, 21, false, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+}
+
+/* A thread without such a name that entered a guest: a VMM that is not QEMU. */
+static void
+test_hint_of_one_that_entered(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 20, "vmm", 2, 3, "vmm", 3);
+    add_vcpu(proc, 20, 21, "worker");
+    add_vcpu(proc, 20, 22, "worker");
+    update(scan, 1);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    vg_proc_scan_look(scan, 20, 22, true, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "qemu-20");
+    const struct vg_proc_vcpu *vcpu = &g_array_index(vm_at(scan, 0)->vcpus, struct vg_proc_vcpu, 0);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
+    assert_int_equal(vcpu->tid, 22);
+    assert_int_equal(vcpu->index, VG_NONE);
+    assert_true(vcpu->is_kvm);
+    /* Listing its threads again does not forget that. */
+    for (int i = 2; i < 30; i++)
+        update(scan, i);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
+    vg_proc_scan_look(scan, 20, 21, true, 30 * VG_NS_PER_S);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    /* One whose only thread enters. */
+    fake_proc_process(proc, 30, "tiny", 2, 1, "tiny", 4);
+    vg_proc_scan_look(scan, 30, 30, true, 30 * VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 2);
+    assert_int_equal(tid_at(vm_at(scan, 1), 0), 30);
+}
+
+static void
+test_hint_of_one_that_is_gone(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    g_autofree char *thread = g_strdup_printf("%s/10/task/11", proc);
+    g_autofree char *process = g_strdup_printf("%s/10", proc);
+
+    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, true, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0a"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    add_vcpu(proc, 10, 12, "CPU 1/KVM");
+    update(scan, 1);
+    fake_proc_remove(thread);
+    vg_proc_scan_look(scan, 10, 11, true, 2 * VG_NS_PER_S);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
+    fake_proc_remove(process);
+    /* What is gone is forgotten by the update, not by the hint. */
+    vg_proc_scan_look(scan, 10, 12, true, 3 * VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    update(scan, 4);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+}
+
+/* A thread that is not of that process, or none at all: nothing comes of it. */
+static void
+test_hint_of_another_process(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
+    add_vcpu(proc, 20, 21, "other");
+    fake_proc_process(proc, 40, "another", 2, 1, "another", 7);
+    vg_proc_scan_look(scan, 20, 40, true, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 0, true, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 40, 21, true, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    update(scan, 2);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+}
+
+/* Another VM has the pid by now; the hint is the first to tell of it. */
+static void
+test_hint_of_a_pid_that_came_back(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+    g_autofree char *dir = g_strdup_printf("%s/10", proc);
+
+    fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0first"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    update(scan, 1);
+    fake_proc_remove(dir);
+    fake_proc_process(proc, 10, "qemu-system-x86", 50, 2, QEMU("-name\0second"));
+    add_vcpu(proc, 10, 11, "CPU 0/KVM");
+    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "second");
+    assert_int_equal(vm_at(scan, 0)->id, 1);
+}
+
 static void
 test_no_directory(void **state)
 {
@@ -326,6 +464,17 @@ main(void)
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_hot_plug, fake_proc_setup, fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_pid_reuse, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_a_new_vm, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_without_a_reason, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_one_that_entered, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_one_that_is_gone, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_another_process, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_a_pid_that_came_back, fake_proc_setup,
+                                        fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_no_directory, fake_proc_setup, fake_proc_teardown),
     };
     return cmocka_run_group_tests_name("proc-scan", tests, NULL, NULL);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Readings of records that the BPF programs write, also while they do.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "collectors/bpf-record.h"
+#include "tests/unit/bpf-memory.h"
+
+/* VM 1 is process 100 with vCPU 101, VM 2 is 200 with 201; 300 is a program, 400 the kernel's. */
+enum { VICTIM = 101, RIVAL = 201, RIVALS_MAIN = 200, PROGRAM = 300, KERNEL = 400 };
+
+static const struct vg_bpf_assumed nothing;
+
+struct host {
+    vg_bpf_slots *slots;
+    uint32_t victim;
+};
+
+static int
+setup(void **state)
+{
+    struct host *h = g_new0(struct host, 1);
+
+    bpf_memory_reset();
+    bpf_set_thread(VICTIM, 100, 1, false);
+    bpf_set_thread(RIVAL, RIVALS_MAIN, 1, false);
+    bpf_set_thread(RIVALS_MAIN, RIVALS_MAIN, 1, false);
+    bpf_set_thread(PROGRAM, PROGRAM, 1, false);
+    bpf_set_thread(KERNEL, KERNEL, 1, true);
+    h->slots = vg_bpf_slots_new(bpf_memory());
+    h->victim = vg_bpf_slots_publish(h->slots, VICTIM, 1, true);
+    vg_bpf_slots_publish(h->slots, RIVAL, 2, true);
+    vg_bpf_slots_publish(h->slots, RIVALS_MAIN, 2, false);
+    *state = h;
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    struct host *h = *state;
+
+    vg_bpf_slots_free(h->slots);
+    g_free(h);
+    return 0;
+}
+
+static struct vg_bpf_reading
+reading_at(const struct host *h, int64_t now_ns, const struct vg_bpf_assumed *assumed)
+{
+    struct vg_bpf_reading r;
+
+    bpf_set_now(now_ns);
+    assert_true(vg_bpf_record_read(&bpf_memory()->threads[h->victim], bpf_memory_cpu_of, NULL,
+                                   assumed, bpf_memory_now, &r));
+    assert_int_equal(r.at_ns, now_ns);
+    assert_int_equal(r.cpu.observed_ns,
+                     r.cpu.run_ns + r.cpu.preempt_ns + r.cpu.wake_wait_ns + r.cpu.blocked_ns);
+    return r;
+}
+
+static int64_t
+lost_to(const struct vg_bpf_reading *r, uint32_t holder)
+{
+    int64_t ns = 0;
+
+    for (unsigned i = 0; i < r->n_losses; i++)
+        ns += r->losses[i].holder == holder ? r->losses[i].ns : 0;
+    return ns;
+}
+
+static int64_t
+lost(const struct vg_bpf_reading *r)
+{
+    int64_t ns = 0;
+
+    for (unsigned i = 0; i < r->n_losses; i++)
+        ns += r->losses[i].ns;
+    return ns;
+}
+
+static void
+test_open_wait(void **state)
+{
+    const struct host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(1000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_PREEMPTED, RIVAL);
+    struct vg_bpf_reading r = reading_at(h, 1100, &nothing);
+    assert_int_equal(r.state, VG_BPF_WAIT_PREEMPT);
+    assert_int_equal(r.cpu_id, 0);
+    assert_int_equal(r.open, 1);
+    assert_int_equal(r.cpu.preempt_ns, 100);
+    assert_int_equal(lost_to(&r, 2 | VG_BPF_VCPU), 100);
+    bpf_set_now(1200);
+    bpf_switch(0, RIVAL, BPF_LEAVES_BLOCKED, RIVALS_MAIN);
+    bpf_set_now(1230);
+    bpf_switch(0, RIVALS_MAIN, BPF_LEAVES_BLOCKED, KERNEL);
+    bpf_set_now(1234);
+    bpf_switch(0, KERNEL, BPF_LEAVES_BLOCKED, 0);
+    r = reading_at(h, 1300, &nothing);
+    assert_int_equal(r.cpu.preempt_ns, 300);
+    assert_int_equal(lost_to(&r, 2 | VG_BPF_VCPU), 200);
+    assert_int_equal(lost_to(&r, 2), 30);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_KERNEL), 4);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_IDLE), 66);
+    bpf_switch(0, 0, BPF_LEAVES_RUNNABLE, VICTIM);
+    r = reading_at(h, 1400, &nothing);
+    /* What was open is closed, and the same. */
+    assert_int_equal(r.state, VG_BPF_RUNNING);
+    assert_int_equal(r.cpu.run_ns, 100);
+    assert_int_equal(r.cpu.preempt_ns, 300);
+    assert_int_equal(lost(&r), 300);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_IDLE), 66);
+}
+
+/* Of a wait that began while others had waited for long only its own part counts. */
+static void
+test_open_wait_beside_another(void **state)
+{
+    const struct host *h = *state;
+
+    bpf_set_current(0, RIVAL);
+    bpf_set_current(1, 0);
+    bpf_set_now(1000);
+    bpf_switch(0, RIVAL, BPF_LEAVES_RUNNABLE, PROGRAM);
+    bpf_set_now(1900);
+    bpf_wakeup(1, VICTIM, 0);
+    struct vg_bpf_reading r = reading_at(h, 2000, &nothing);
+    assert_int_equal(r.cpu.wake_wait_ns, 100);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_USER), 100);
+    bpf_set_now(2100);
+    bpf_switch(0, PROGRAM, BPF_LEAVES_RUNNABLE, RIVAL);
+    bpf_set_now(2150);
+    bpf_switch(0, RIVAL, BPF_LEAVES_RUNNABLE, PROGRAM);
+    r = reading_at(h, 2151, &nothing);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_USER), 201);
+    assert_int_equal(lost_to(&r, 2 | VG_BPF_VCPU), 50);
+    assert_int_equal(lost(&r), r.cpu.wake_wait_ns);
+}
+
+static void
+test_assumed(void **state)
+{
+    static const enum vg_bpf_state states[] = {VG_BPF_RUNNING, VG_BPF_BLOCKED, VG_BPF_WAIT_PREEMPT};
+    const struct host *h = *state;
+
+    struct vg_bpf_reading r = reading_at(h, 5000, &nothing);
+    assert_int_equal(r.state, VG_BPF_UNSEEN);
+    assert_int_equal(r.cpu.observed_ns, 0);
+    assert_int_equal(r.cpu_id, VG_NONE);
+    for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
+        const struct vg_bpf_assumed assumed = {.state = states[i], .since_ns = 4000};
+        r = reading_at(h, 5000, &assumed);
+        assert_int_equal(r.state, states[i]);
+        assert_int_equal(r.cpu.observed_ns, 1000);
+        assert_int_equal(r.cpu.run_ns, states[i] == VG_BPF_RUNNING ? 1000 : 0);
+        assert_int_equal(r.cpu.blocked_ns, states[i] == VG_BPF_BLOCKED ? 1000 : 0);
+        assert_int_equal(r.cpu.preempt_ns, states[i] == VG_BPF_WAIT_PREEMPT ? 1000 : 0);
+        assert_int_equal(r.open, states[i] != VG_BPF_BLOCKED);
+        assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), r.cpu.preempt_ns);
+        assert_int_equal(lost(&r), r.cpu.preempt_ns);
+    }
+    /* It holds up to the first event and not beyond. */
+    bpf_set_current(0, PROGRAM);
+    bpf_set_now(6000);
+    bpf_wakeup(0, VICTIM, 0);
+    const struct vg_bpf_assumed slept = {.state = VG_BPF_BLOCKED, .since_ns = 4000};
+    r = reading_at(h, 6500, &slept);
+    assert_int_equal(r.cpu.blocked_ns, 2000);
+    assert_int_equal(r.cpu.wake_wait_ns, 500);
+    assert_int_equal(r.cpu.observed_ns, 2500);
+    /* Or to an event from before it was assumed. */
+    const struct vg_bpf_assumed late = {.state = VG_BPF_BLOCKED, .since_ns = 6200};
+    r = reading_at(h, 6500, &late);
+    assert_int_equal(r.cpu.blocked_ns, 0);
+}
+
+static void
+test_guest_and_end(void **state)
+{
+    const struct host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(1000);
+    bpf_entry(0);
+    struct vg_bpf_reading r = reading_at(h, 1100, &nothing);
+    assert_int_equal(r.open, 2);
+    assert_int_equal(r.cpu.run_ns, 100);
+    assert_int_equal(r.cpu.guest_ns, 100);
+    bpf_set_now(1200);
+    bpf_exit(0, VG_EXIT_HLT);
+    bpf_set_now(1300);
+    bpf_switch(0, VICTIM, BPF_LEAVES_EXITED, 0);
+    r = reading_at(h, 9000, &nothing);
+    assert_int_equal(r.cpu.entries, 1);
+    assert_int_equal(r.cpu.exits[VG_EXIT_HLT], 1);
+    assert_int_equal(r.cpu.guest_ns, 200);
+    assert_int_equal(r.cpu.run_ns, 300);
+    assert_int_equal(r.cpu.blocks, 1);
+    /* Nothing is observed of it after its end. */
+    assert_int_equal(r.cpu.observed_ns, 300);
+    assert_int_equal(r.open, 0);
+}
+
+static void
+test_write_without_end(void **state)
+{
+    const struct host *h = *state;
+    struct vg_bpf_thread *thread = &bpf_memory()->threads[h->victim];
+    struct vg_bpf_reading r;
+
+    thread->seq++;
+    assert_false(vg_bpf_record_read(thread, bpf_memory_cpu_of, NULL, &nothing, bpf_memory_now, &r));
+    thread->seq++;
+    assert_true(vg_bpf_record_read(thread, bpf_memory_cpu_of, NULL, &nothing, bpf_memory_now, &r));
+}
+
+/* Everything that can have lost a part, at once: all shares, all lanes, who holds the CPU now, what
+ * is nobody's of this wait, and what was assumed before the first event. */
+static void
+test_all_losses_find_room(void **state)
+{
+    const struct host *h = *state;
+    const struct vg_bpf_assumed assumed = {.state = VG_BPF_WAIT_PREEMPT, .since_ns = 500};
+    struct vg_bpf_thread *thread = &bpf_memory()->threads[h->victim];
+    struct vg_bpf_cpu *cpu = &bpf_memory()->cpus[0];
+    struct {
+        struct vg_bpf_reading reading;
+        char canary[64];
+    } *r = g_malloc(sizeof(*r));
+
+    memset(r, 0x55, sizeof(*r));
+    thread->state = VG_BPF_WAIT_WAKE;
+    thread->first_ns = 1000;
+    thread->since_ns = 10000;
+    thread->wake_wait_ns = 9000;
+    for (unsigned i = 0; i < VG_BPF_SHARES; i++)
+        thread->shares[i] = (struct vg_bpf_share){.holder = i, .ns = i + 1};
+    thread->shares_used = VG_BPF_SHARES;
+    cpu->waiters = 1;
+    cpu->since_ns = 11000;
+    cpu->holder = 999;
+    for (unsigned i = 0; i < VG_BPF_LANES; i++)
+        cpu->lanes[i] = (struct vg_bpf_lane){.holder = 100 + i, .held_ns = i + 1};
+    cpu->lanes_used = VG_BPF_LANES;
+    bpf_set_now(11500);
+    assert_true(
+        vg_bpf_record_read(thread, bpf_memory_cpu_of, NULL, &assumed, bpf_memory_now, &r->reading));
+    assert_int_equal(r->reading.n_losses, VG_BPF_SHARES + VG_BPF_LANES + 3);
+    assert_true(r->reading.n_losses <= VG_BPF_LOSSES_MAX);
+    for (unsigned i = 0; i < sizeof(r->canary); i++)
+        assert_int_equal(r->canary[i], 0x55);
+    g_free(r);
+}
+
+/* ---- while it is written ---- */
+
+#define READINGS 300000
+
+/* Switches, wakeups and migrations of the victim among the others, without a pause. */
+static void
+write_events(vg_thread *self, void *arg)
+{
+    uint32_t dice = 1;
+
+    (void)arg;
+    while (!vg_thread_stopping(self)) {
+        int cpu = (int)(dice >> 16) % 2;
+        int32_t here = bpf_current(cpu);
+        const int32_t others[] = {RIVAL, RIVALS_MAIN, PROGRAM, KERNEL, VICTIM, 0};
+        int32_t next = others[(dice >> 20) % G_N_ELEMENTS(others)];
+        dice = dice * 1103515245 + 12345;
+        bpf_set_now(bpf_memory_now() + (dice >> 24) % 8);
+        if ((dice >> 8) % 4 == 0 && bpf_current(!cpu) != VICTIM && here != VICTIM)
+            bpf_wakeup(cpu, VICTIM, cpu);
+        else if (next != bpf_current(!cpu) && next != here)
+            bpf_switch(cpu, here, (dice >> 12) % 2 ? BPF_LEAVES_RUNNABLE : BPF_LEAVES_BLOCKED,
+                       next);
+        else if (here == VICTIM)
+            (dice >> 12) % 2 ? bpf_entry(cpu) : bpf_exit(cpu, VG_EXIT_IO);
+    }
+}
+
+static void
+test_never_torn(void **state)
+{
+    const struct host *h = *state;
+    const struct vg_bpf_assumed assumed = {.state = VG_BPF_BLOCKED, .since_ns = 1};
+    g_autoptr(GError) err = NULL;
+    struct vg_bpf_reading last = {0};
+    unsigned seen[VG_BPF_EXITED + 1] = {0};
+
+    bpf_set_current(0, PROGRAM);
+    bpf_set_current(1, KERNEL);
+    bpf_set_now(1);
+    vg_thread *writer = vg_thread_new("writer", write_events, NULL, NULL, &err);
+    assert_non_null(writer);
+    for (unsigned i = 0; i < READINGS; i++) {
+        struct vg_bpf_reading r;
+        if (!vg_bpf_record_read(&bpf_memory()->threads[h->victim], bpf_memory_cpu_of, NULL,
+                                &assumed, bpf_memory_now, &r))
+            continue; /* written to all the while; nothing was made up of it */
+        seen[r.state]++;
+        /* All the time since the beginning is accounted, exactly once. */
+        assert_int_equal(r.cpu.observed_ns, r.at_ns - 1);
+        assert_int_equal(lost(&r), r.cpu.preempt_ns + r.cpu.wake_wait_ns);
+        assert_true(r.cpu.run_ns >= last.cpu.run_ns);
+        assert_true(r.cpu.preempt_ns >= last.cpu.preempt_ns);
+        assert_true(r.cpu.wake_wait_ns >= last.cpu.wake_wait_ns);
+        assert_true(r.cpu.blocked_ns >= last.cpu.blocked_ns);
+        assert_true(r.cpu.guest_ns <= r.cpu.run_ns);
+        last = r;
+    }
+    vg_thread_stop(writer);
+    vg_thread_free(writer);
+    assert_true(seen[VG_BPF_RUNNING] > 0);
+    assert_true(seen[VG_BPF_WAIT_PREEMPT] > 0);
+    assert_true(seen[VG_BPF_WAIT_WAKE] > 0);
+    assert_true(seen[VG_BPF_BLOCKED] > 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_open_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_open_wait_beside_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_assumed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_guest_and_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_write_without_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_all_losses_find_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_never_torn, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("bpf-record", tests, NULL, NULL);
+}
