@@ -128,8 +128,13 @@ assume(const struct source *s, int32_t pid, struct watch *w)
         w->settled = true;
         return;
     }
-    if (sched.timeslices != w->timeslices)
-        return; /* an event is on its way */
+    if (sched.timeslices != w->timeslices) {
+        /* An event was just before the watch, or is on its way: what it does now counts. */
+        w->timeslices = sched.timeslices;
+        w->run_ns = sched.run_ns;
+        w->begin_ns = vg_clock_monotonic_ns();
+        return;
+    }
     if (stat.state != 'R')
         state = VG_BPF_BLOCKED;
     else if (sched.run_ns > w->run_ns)
@@ -360,7 +365,8 @@ complete_guest(struct source *s, struct vm *vm, struct watch *w, struct vg_cpu_f
         vm->guest_known |= f->entries > 0;
         return;
     }
-    vm->guest_known = vg_guest_ticks_read(&w->guest, s->proc, vm->pid, w->tid, s->tick_ns, f);
+    /* Of any of its vCPUs. */
+    vm->guest_known |= vg_guest_ticks_read(&w->guest, s->proc, vm->pid, w->tid, s->tick_ns, f);
     s->silence.any_ticks |= vm->guest_known;
 }
 
