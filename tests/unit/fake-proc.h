@@ -12,6 +12,7 @@ struct fake_task {
     int pid;
     int tid;
     const char *comm;
+    char state; /* 0: S */
     uint64_t start;
     uint64_t run_ns;
     uint64_t wait_ns;
