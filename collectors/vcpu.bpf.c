@@ -624,7 +624,12 @@ exit_class(__u64 argument)
     __u32 high = reason >= 0x400;
     if (high)
         reason -= 0x400;
-    return reason < 256 ? exit_classes[high][reason] : VG_BPF_EXIT_OTHER;
+    if (reason >= 256)
+        return VG_BPF_EXIT_OTHER;
+    /* Else the compiler drops what follows as needless, compares one copy and uses another: of that
+     * the kernel's verifier does not know a bound, and takes none of the programs. */
+    asm volatile("" : "+r"(reason));
+    return exit_classes[high][reason % 256];
 }
 
 static __always_inline void
