@@ -35,6 +35,13 @@ static const struct vg_column part_columns[] = {
     {"REASON", "reason", VG_CELL_TEXT, false},
 };
 
+static const struct vg_column measure_columns[] = {
+    {"MEASURE", "name", VG_CELL_TEXT, false},
+    {"FROM", "source", VG_CELL_TEXT, false},
+    {"CONFIDENCE %", "confidence", VG_CELL_PERCENT, false},
+    {"REASON", "reason", VG_CELL_TEXT, false},
+};
+
 static const struct vg_column gpu_columns[] = {
     {"GPU", "device", VG_CELL_TEXT, false},     {"PRODUCT", "product", VG_CELL_TEXT, false},
     {"DRIVER", "driver", VG_CELL_TEXT, false},  {"VGPU TYPE", "type", VG_CELL_TEXT, false},
@@ -111,6 +118,29 @@ gpu_rows(json_object *gpus)
     return rows;
 }
 
+/* A row per measure, once there is a window. */
+static json_object *
+measure_rows(json_object *host)
+{
+    json_object *rows = json_object_new_array();
+    json_object *measurement = vg_output_member(host, "measurement");
+    json_object *measures = vg_output_member(measurement, "measures");
+
+    if (!vg_output_member(measurement, "source") ||
+        !json_object_is_type(measures, json_type_object))
+        return rows;
+    json_object_object_foreach(measures, name, measure)
+    {
+        static const char *const members[] = {"source", "confidence", "reason"};
+        json_object *row = json_object_new_object();
+        vg_json_add_string(row, "name", name);
+        for (size_t m = 0; m < G_N_ELEMENTS(members); m++)
+            vg_json_add(row, members[m], json_object_get(vg_output_member(measure, members[m])));
+        vg_json_append(rows, row);
+    }
+    return rows;
+}
+
 static int
 show_host(void *data, vg_client *client, GError **err)
 {
@@ -129,11 +159,14 @@ show_host(void *data, vg_client *client, GError **err)
     vg_json_append(items, json_object_get(host));
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_host_members(json_object_array_get_idx(rows, 0));
+    g_autoptr(json_object) measures = measure_rows(host);
     g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
     const struct vg_table tables[] = {
         {NULL, rows, host_columns, G_N_ELEMENTS(host_columns), NULL},
         {"Parts of vgpud", vg_output_member(host, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
+        {"Measures of the newest window", measures, measure_columns, G_N_ELEMENTS(measure_columns),
+         NULL},
         {"GPUs", gpus, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
     };
     return vg_output_print(args->format, list ? items : host, tables,
