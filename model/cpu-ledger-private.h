@@ -73,6 +73,24 @@ void cpu_thread_account(struct cpu_thread *thread, int64_t now);
 /* Charges a waiting thread's time up to now to the holder of its CPU. */
 void cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now);
 
+/* The thread with this tid, made if it is new. */
+struct cpu_thread *cpu_ledger_thread(struct vg_cpu_ledger *ledger, int32_t tid);
+
+/* Changes of state: closes what the old one kept open, and begins to wait or to run on a CPU. Who
+ * holds that CPU is the caller's business. */
+void cpu_thread_set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread,
+                          enum thread_state state, int64_t now);
+void cpu_thread_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread,
+                     enum thread_state kind, int32_t cpu, int64_t now);
+void cpu_thread_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t cpu,
+                    int64_t now);
+
+/* Before the holder of a CPU changes: its time so far goes on the account of all who wait. */
+void cpu_charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now);
+
+/* The thread holds the CPU; NULL: the CPU is idle. */
+void cpu_set_holder(struct cpu *cpu, int32_t tid, struct cpu_thread *thread);
+
 /* Brings every thread up to now. */
 void cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now);
 

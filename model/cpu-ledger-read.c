@@ -87,11 +87,14 @@ lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
 {
     enum vg_aggressor_kind kind = VG_AGGRESSOR_HOST_USER;
 
-    if (holder > VG_HOLDER_VM_LIMIT) {
+    struct vg_process *process = holder > VG_HOLDER_VM_LIMIT
+                                     ? NULL
+                                     : vg_topology_process_at(reading->ledger->topology, holder);
+    if (!process) {
+        /* A VM that is forgotten was of another window. */
         kind = kind_of_host_holder(holder);
     } else {
-        struct vg_process *process =
-            vg_process_resolve(vg_topology_process_at(reading->ledger->topology, holder));
+        process = vg_process_resolve(process);
         if (process->is_vm) {
             vm_build_of(reading, process);
             holder = process->id;

@@ -140,9 +140,8 @@ cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64
     charge(thread, holder, is_vcpu, now);
 }
 
-/* Before the holder of a CPU changes: its time so far goes on the account of all who wait. */
-static void
-charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now)
+void
+cpu_charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now)
 {
     bool is_vcpu;
 
@@ -193,10 +192,9 @@ leave_guest(struct cpu_thread *thread, int64_t now)
     thread->in_guest = false;
 }
 
-/* Every change of state goes through here: closes what the old state kept open. */
-static void
-set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state state,
-          int64_t now)
+void
+cpu_thread_set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread,
+                     enum thread_state state, int64_t now)
 {
     cpu_thread_account(thread, now);
     thread->since = now;
@@ -240,20 +238,20 @@ is_out_of_sight(const struct vg_cpu_ledger *ledger, int32_t cpu, int64_t now)
 static void
 lose_sight(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t until, int64_t now)
 {
-    set_state(ledger, thread, STATE_UNKNOWN, now);
+    cpu_thread_set_state(ledger, thread, STATE_UNKNOWN, now);
     thread->since = MAX(thread->since, until);
 }
 
-static void
-begin_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state kind,
-           int32_t cpu, int64_t now)
+void
+cpu_thread_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_state kind,
+                int32_t cpu, int64_t now)
 {
     if (is_out_of_sight(ledger, cpu, now)) {
         lose_sight(ledger, thread, ledger->cpus[cpu].lost_until, now);
         thread->cpu = cpu;
         return;
     }
-    set_state(ledger, thread, kind, now);
+    cpu_thread_set_state(ledger, thread, kind, now);
     note_cpu(thread, cpu);
     thread->charged = now;
     thread->attributed = is_worth_attributing(thread);
@@ -263,8 +261,8 @@ begin_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum thread_
 
 /* ---- who holds which CPU ---- */
 
-static struct cpu_thread *
-thread_of(struct vg_cpu_ledger *ledger, int32_t tid)
+struct cpu_thread *
+cpu_ledger_thread(struct vg_cpu_ledger *ledger, int32_t tid)
 {
     struct vg_thread *who = vg_topology_thread(ledger->topology, tid);
 
@@ -280,8 +278,8 @@ thread_of(struct vg_cpu_ledger *ledger, int32_t tid)
     return thread;
 }
 
-static void
-set_holder(struct cpu *cpu, int32_t tid, struct cpu_thread *thread)
+void
+cpu_set_holder(struct cpu *cpu, int32_t tid, struct cpu_thread *thread)
 {
     cpu->known = true;
     cpu->tid = tid;
@@ -303,17 +301,17 @@ take_from_elsewhere(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int
 {
     if (thread->state == STATE_RUNNING) {
         struct cpu *other = &ledger->cpus[thread->cpu];
-        charge_waiters(ledger, other, now);
+        cpu_charge_waiters(ledger, other, now);
         set_holder_unknown(other);
         return true;
     }
     return is_waiting(thread) || thread->state == STATE_BLOCKED;
 }
 
-static void
-run_on(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t cpu, int64_t now)
+void
+cpu_thread_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t cpu, int64_t now)
 {
-    set_state(ledger, thread, STATE_RUNNING, now);
+    cpu_thread_set_state(ledger, thread, STATE_RUNNING, now);
     note_cpu(thread, cpu);
 }
 
@@ -326,16 +324,16 @@ witness(struct vg_cpu_ledger *ledger, int32_t index, int32_t tid, int64_t now)
     if (cpu->known && cpu->tid == tid)
         return;
     bool contradiction = cpu->known;
-    charge_waiters(ledger, cpu, now);
+    cpu_charge_waiters(ledger, cpu, now);
     if (cpu->thread)
-        set_state(ledger, cpu->thread, STATE_UNKNOWN, now);
+        cpu_thread_set_state(ledger, cpu->thread, STATE_UNKNOWN, now);
     if (tid == 0) {
-        set_holder(cpu, 0, NULL);
+        cpu_set_holder(cpu, 0, NULL);
     } else {
-        struct cpu_thread *thread = thread_of(ledger, tid);
+        struct cpu_thread *thread = cpu_ledger_thread(ledger, tid);
         contradiction |= take_from_elsewhere(ledger, thread, now);
-        run_on(ledger, thread, index, now);
-        set_holder(cpu, tid, thread);
+        cpu_thread_run(ledger, thread, index, now);
+        cpu_set_holder(cpu, tid, thread);
     }
     ledger->discontinuities += contradiction;
 }
@@ -347,10 +345,10 @@ end_thread(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
 {
     if (thread->state == STATE_RUNNING) {
         struct cpu *cpu = &ledger->cpus[thread->cpu];
-        charge_waiters(ledger, cpu, now);
+        cpu_charge_waiters(ledger, cpu, now);
         set_holder_unknown(cpu);
     }
-    set_state(ledger, thread, STATE_EXITED, now);
+    cpu_thread_set_state(ledger, thread, STATE_EXITED, now);
     vg_topology_end(ledger->topology, thread->who);
 }
 
@@ -369,15 +367,15 @@ switch_out(struct vg_cpu_ledger *ledger, struct cpu_thread *prev, const struct v
     switch ((enum vg_prev_state)event->sched_switch.prev_state) {
     case VG_PREV_RUNNABLE:
         prev->total.preemptions++;
-        begin_wait(ledger, prev, STATE_WAIT_PREEMPT, event->cpu, now);
+        cpu_thread_wait(ledger, prev, STATE_WAIT_PREEMPT, event->cpu, now);
         break;
     case VG_PREV_BLOCKED:
         prev->total.blocks++;
-        set_state(ledger, prev, STATE_BLOCKED, now);
+        cpu_thread_set_state(ledger, prev, STATE_BLOCKED, now);
         break;
     case VG_PREV_EXITED:
         prev->total.blocks++;
-        set_state(ledger, prev, STATE_EXITED, now);
+        cpu_thread_set_state(ledger, prev, STATE_EXITED, now);
         vg_topology_end(ledger->topology, prev->who);
         break;
     }
@@ -386,7 +384,7 @@ switch_out(struct vg_cpu_ledger *ledger, struct cpu_thread *prev, const struct v
 static struct cpu_thread *
 switch_in(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 {
-    struct cpu_thread *next = thread_of(ledger, event->sched_switch.next_tid);
+    struct cpu_thread *next = cpu_ledger_thread(ledger, event->sched_switch.next_tid);
 
     learn_comm(ledger, next, event->sched_switch.next_comm);
     if (next->state == STATE_RUNNING) {
@@ -395,7 +393,7 @@ switch_in(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     } else if (is_waiting(next) && next->cpu != VG_NONE && next->cpu != event->cpu) {
         next->total.unseen_migrations++;
     }
-    run_on(ledger, next, event->cpu, now);
+    cpu_thread_run(ledger, next, event->cpu, now);
     return next;
 }
 
@@ -415,15 +413,15 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         if (event->pid > 0 && event->tid == event->sched_switch.prev_tid)
             vg_topology_set_process(ledger->topology, prev->who, event->pid);
     }
-    charge_waiters(ledger, cpu, now);
+    cpu_charge_waiters(ledger, cpu, now);
     if (prev) {
         set_holder_unknown(cpu);
         switch_out(ledger, prev, event, now);
     }
     if (event->sched_switch.next_tid == 0)
-        set_holder(cpu, 0, NULL);
+        cpu_set_holder(cpu, 0, NULL);
     else
-        set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
+        cpu_set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
     if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
         vg_lost_map_entry(&prev->lost, holder_of(ledger, cpu, &is_vcpu))->total.count++;
 }
@@ -433,13 +431,13 @@ on_wakeup(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
 {
     if (event->wakeup.tid == 0)
         return;
-    struct cpu_thread *thread = thread_of(ledger, event->wakeup.tid);
+    struct cpu_thread *thread = cpu_ledger_thread(ledger, event->wakeup.tid);
     learn_comm(ledger, thread, event->wakeup.comm);
     if (thread->state == STATE_RUNNING || is_waiting(thread))
         return;
     thread->total.wakeups++;
     int32_t cpu = event->wakeup.target_cpu == VG_NONE ? thread->cpu : event->wakeup.target_cpu;
-    begin_wait(ledger, thread, STATE_WAIT_WAKE, cpu, now);
+    cpu_thread_wait(ledger, thread, STATE_WAIT_WAKE, cpu, now);
 }
 
 static void
@@ -447,7 +445,7 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
 {
     if (event->migrate.tid == 0)
         return;
-    struct cpu_thread *thread = thread_of(ledger, event->migrate.tid);
+    struct cpu_thread *thread = cpu_ledger_thread(ledger, event->migrate.tid);
     learn_comm(ledger, thread, event->migrate.comm);
     if (thread->state == STATE_RUNNING) {
         ledger->discontinuities++;
@@ -473,7 +471,7 @@ on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
     if (event->cpu >= 0)
         thread = ledger->cpus[event->cpu].thread;
     else if (event->tid > 0)
-        thread = thread_of(ledger, event->tid);
+        thread = cpu_ledger_thread(ledger, event->tid);
     if (!thread || thread->state != STATE_RUNNING)
         return;
     learn_comm(ledger, thread, event->kvm.comm);
@@ -500,10 +498,10 @@ on_process(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
     if (event->process.tid == 0)
         return;
     if (known && event->type != VG_EVENT_PROCESS)
-        end_thread(ledger, thread_of(ledger, event->process.tid), now);
+        end_thread(ledger, cpu_ledger_thread(ledger, event->process.tid), now);
     if (event->type == VG_EVENT_PROCESS_END)
         return;
-    struct cpu_thread *thread = thread_of(ledger, event->process.tid);
+    struct cpu_thread *thread = cpu_ledger_thread(ledger, event->process.tid);
     learn_comm(ledger, thread, event->process.comm);
     vg_topology_set_kind(ledger->topology, thread->who, event->process.kind);
     vg_topology_set_process(ledger->topology, thread->who, event->process.pid);
@@ -517,7 +515,7 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
     if (event->cpu < 0)
         return;
     struct cpu *cpu = &ledger->cpus[event->cpu];
-    charge_waiters(ledger, cpu, now);
+    cpu_charge_waiters(ledger, cpu, now);
     set_holder_unknown(cpu);
     cpu->lost_until = MAX(cpu->lost_until, event->lost.end_ns);
     for (unsigned int i = 0; i < ledger->threads->len; i++) {
@@ -555,8 +553,8 @@ learn_context(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_
     if (event->cpu >= 0)
         witness(ledger, event->cpu, event->tid, now);
     if (event->tid > 0 && event->pid > 0) {
-        struct cpu_thread *thread =
-            event->cpu >= 0 ? ledger->cpus[event->cpu].thread : thread_of(ledger, event->tid);
+        struct cpu_thread *thread = event->cpu >= 0 ? ledger->cpus[event->cpu].thread
+                                                    : cpu_ledger_thread(ledger, event->tid);
         vg_topology_set_process(ledger->topology, thread->who, event->pid);
     }
 }

@@ -37,6 +37,16 @@ void vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use);
  * discontinuity and is taken at the last one's time. */
 void vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event);
 
+/* What is known of a thread without a record of it: that it sleeps, runs on the CPU, or waits for
+ * it. */
+enum vg_assumed { VG_ASSUMED_BLOCKED, VG_ASSUMED_RUNNING, VG_ASSUMED_WAITING };
+
+/* Believes that the thread has been so since then, as far as that lies in the open window, and
+ * not before what is known to be lost; a wait is one after a preemption. cpu may be VG_NONE. false:
+ * records have told how it is, and are believed more. They are fed up to now. */
+bool vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed, int32_t cpu,
+                          int64_t since_ns);
+
 /* Starts a period at time t: intervals open at t are clipped to it and counted, all figures are
  * zero. Without this call the period starts at the first event. */
 void vg_cpu_ledger_begin(vg_cpu_ledger *ledger, int64_t t_ns);

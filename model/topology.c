@@ -35,6 +35,7 @@ struct vg_topology {
     GHashTable *vms;                      /* id -> VM or possible VM, owned */
     uint32_t next_id;
     GHashTable *names; /* pid -> struct vm_name, owned */
+    bool only_told;
 };
 
 vg_topology *
@@ -49,6 +50,12 @@ vg_topology_new(void)
     topology->vms = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     topology->names = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, g_free);
     return topology;
+}
+
+void
+vg_topology_only_told(vg_topology *topology)
+{
+    topology->only_told = true;
 }
 
 /* A process without an id is owned by its threads; the others by topology->vms. */
@@ -273,21 +280,29 @@ vg_topology_thread(vg_topology *topology, int32_t tid)
     return thread ? thread : thread_new(topology, tid);
 }
 
-void
-vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm)
+/* What the comm of a thread says about its process. */
+static void
+find_vm_by_comm(vg_topology *topology, struct vg_thread *thread)
 {
     int32_t index;
 
-    if (!comm[0] || memcmp(thread->comm, comm, VG_COMM_LEN) == 0)
-        return;
-    memcpy(thread->comm, comm, VG_COMM_LEN);
-    thread->comm[VG_COMM_LEN - 1] = '\0';
     if (vg_comm_is_vcpu(thread->comm, &index)) {
         thread->vcpu_index = index;
         vg_topology_set_vcpu(topology, thread);
     } else if (vg_comm_is_qemu(thread->comm)) {
         vg_thread_process(thread)->maybe_vm = true;
     }
+}
+
+void
+vg_topology_set_comm(vg_topology *topology, struct vg_thread *thread, const char *comm)
+{
+    if (!comm[0] || memcmp(thread->comm, comm, VG_COMM_LEN) == 0)
+        return;
+    memcpy(thread->comm, comm, VG_COMM_LEN);
+    thread->comm[VG_COMM_LEN - 1] = '\0';
+    if (!topology->only_told)
+        find_vm_by_comm(topology, thread);
     if (thread->kind == VG_THREAD_UNKNOWN)
         thread->kind = (uint8_t)vg_comm_kind(thread->comm);
 }
@@ -335,8 +350,26 @@ vg_topology_set_kind(vg_topology *topology, struct vg_thread *thread, enum vg_th
 void
 vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread)
 {
+    if (topology->only_told)
+        return;
     thread->is_vcpu = true;
     mark_vm(topology, vg_thread_process(thread));
+}
+
+const struct vg_process *
+vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told)
+{
+    struct vg_thread *thread = vg_topology_thread(topology, told->tid);
+
+    vg_topology_set_process(topology, thread, told->pid);
+    struct vg_process *process = vg_thread_process(thread);
+    g_strlcpy(process->name, told->name, sizeof(process->name));
+    g_strlcpy(process->uuid, told->uuid, sizeof(process->uuid));
+    thread->is_vcpu = told->is_vcpu;
+    thread->vcpu_index = told->vcpu_index;
+    thread->kind = VG_THREAD_USER;
+    mark_vm(topology, process);
+    return process;
 }
 
 void

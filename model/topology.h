@@ -65,6 +65,23 @@ int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, co
 /* A process of that pid that comes later is not named any more. */
 void vg_topology_forget_name(vg_topology *topology, int32_t pid);
 
+/* For who knows from elsewhere which processes are VMs: from now on only vg_topology_tell() makes
+ * VMs and vCPUs, no comm and no guest entry does. Call before the first event. */
+void vg_topology_only_told(vg_topology *topology);
+
+struct vg_told_thread {
+    int32_t tid;
+    int32_t pid; /* of its process, which is a VM */
+    const char *name;
+    const char *uuid; /* or empty */
+    bool is_vcpu;
+    int32_t vcpu_index; /* or VG_NONE */
+};
+
+/* Makes the living thread, if it is new, and its process a VM; may be repeated, as all of it may
+ * change. The process, borrowed until it has ended and vg_topology_forget_dead() is called. */
+const struct vg_process *vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told);
+
 /* The living thread with this tid (1..VG_TID_LIMIT), made if it is new. Never NULL. */
 struct vg_thread *vg_topology_thread(vg_topology *topology, int32_t tid);
 

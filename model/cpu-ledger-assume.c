@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads to which nothing happens: without a record of them the ledger does not know that they are
+ * there. Who has begun to look at a living host can see how they are, and tells.
+ */
+#include "config.h"
+
+#include "model/cpu-ledger-private.h"
+
+/* From when on the assumption holds. What was lost on the CPU before is not observed. */
+static int64_t
+begin_of(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thread, int64_t since_ns)
+{
+    int64_t begin_ns = CLAMP(since_ns, ledger->window_begin, ledger->now);
+
+    return thread->state == STATE_UNSEEN ? begin_ns : MAX(begin_ns, thread->since);
+}
+
+static void
+run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t index, int64_t since_ns)
+{
+    struct cpu *cpu = &ledger->cpus[index];
+
+    cpu_charge_waiters(ledger, cpu, ledger->now);
+    cpu_thread_run(ledger, thread, index, since_ns);
+    cpu_set_holder(cpu, thread->who->tid, thread);
+}
+
+bool
+vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed, int32_t cpu,
+                     int64_t since_ns)
+{
+    struct cpu_thread *thread = cpu_ledger_thread(ledger, tid);
+    int64_t begin_ns = begin_of(ledger, thread, since_ns);
+
+    if (thread->state != STATE_UNSEEN && thread->state != STATE_UNKNOWN)
+        return false;
+    switch (assumed) {
+    case VG_ASSUMED_BLOCKED:
+        cpu_thread_set_state(ledger, thread, STATE_BLOCKED, begin_ns);
+        thread->cpu = cpu;
+        return true;
+    case VG_ASSUMED_RUNNING:
+        /* Somebody else is there, so it does not run any more. */
+        if (cpu == VG_NONE || ledger->cpus[cpu].known)
+            return false;
+        run(ledger, thread, cpu, begin_ns);
+        return true;
+    case VG_ASSUMED_WAITING:
+        cpu_thread_wait(ledger, thread, STATE_WAIT_PREEMPT, cpu, begin_ns);
+        thread->charged = ledger->now; /* who ran before is not known any more */
+        return true;
+    }
+    return false;
+}
