@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -15,12 +14,10 @@
 
 #include "base/error.h"
 #include "collectors/kvm-exit.h"
+#include "collectors/pid-namespace.h"
 #include "collectors/vcpu.skel.h"
 #include "model/event.h"
 
-/* Thread ids in the kernel are those of this pid namespace (PROC_PID_INIT_INO of the kernel's
- * linux/proc_ns.h). */
-#define INIT_PID_NAMESPACE 0xEFFFFFFCu
 /* What entering and leaving a program costs beside what it measures itself: a trampoline, or the
  * dispatch of a raw tracepoint. Measured with kernel.bpf_stats_enabled. */
 #define DISPATCH_NS 25
@@ -44,19 +41,6 @@ struct vg_bpf {
 };
 
 /* ---- loading ---- */
-
-static int
-check_namespace(const char *proc, GError **err)
-{
-    struct stat ns;
-    g_autofree char *path = g_strdup_printf("%s/self/ns/pid", proc);
-
-    if (stat(path, &ns) == 0 && ns.st_ino != INIT_PID_NAMESPACE)
-        return vg_error(err, VG_E_EXTERNAL,
-                        "vgpud is in a pid namespace of its own, where threads have other numbers "
-                        "than in the kernel's events; run it on the host itself");
-    return 0;
-}
 
 /* sched_switch tells the state of who leaves since 5.18. */
 static bool
@@ -183,7 +167,7 @@ has_kvm(void)
 static int
 load(vg_bpf *bpf, const char *proc, GError **err)
 {
-    if (check_namespace(proc, err) < 0 || open_skeleton(bpf, err) < 0)
+    if (vg_pid_namespace_check(proc, err) < 0 || open_skeleton(bpf, err) < 0)
         return -1;
     bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_entry, false);
     bpf_program__set_autoattach(bpf->skeleton->progs.vg_kvm_exit, false);

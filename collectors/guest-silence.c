@@ -74,20 +74,20 @@ vg_guest_silence_describe(const struct vg_guest_silence *silence, enum vg_guests
 }
 
 bool
-vg_guest_ticks_read(struct vg_guest_ticks *guest, const char *proc, int32_t pid, int32_t tid,
-                    int64_t tick_ns, struct vg_cpu_figures *figures)
+vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *thread,
+                    struct vg_cpu_figures *figures)
 {
     char path[PATH_MAX];
     char text[VG_PROC_TEXT_MAX];
     struct vg_proc_stat stat;
 
     figures->guest_ns = 0;
-    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", thread->proc, thread->pid, thread->tid);
     if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, &stat))
         return guest->moved;
     if (guest->started && stat.guest_ticks > guest->ticks) {
         guest->moved = true;
-        guest->left_ns += (int64_t)MIN(stat.guest_ticks - guest->ticks, 1000000) * tick_ns;
+        guest->left_ns += (int64_t)MIN(stat.guest_ticks - guest->ticks, 1000000) * thread->tick_ns;
     }
     guest->started = true;
     guest->ticks = stat.guest_ticks;
@@ -95,4 +95,18 @@ vg_guest_ticks_read(struct vg_guest_ticks *guest, const char *proc, int32_t pid,
     /* It is sampled, and may be too much for ever: it must not pile up. */
     guest->left_ns = MIN(guest->left_ns - figures->guest_ns, figures->observed_ns);
     return guest->moved;
+}
+
+bool
+vg_guest_silence_complete(struct vg_guest_silence *silence, struct vg_guest_ticks *guest,
+                          bool is_kvm, bool listening, bool known, struct vg_cpu_figures *figures,
+                          const struct vg_guest_thread *thread)
+{
+    if (is_kvm)
+        vg_guest_silence_note(silence, figures);
+    if (!is_kvm || (listening && !silence->silent))
+        return known || figures->entries > 0;
+    bool moved = vg_guest_ticks_read(guest, thread, figures);
+    silence->any_ticks |= moved;
+    return known || moved;
 }

@@ -43,9 +43,24 @@ struct vg_guest_ticks {
     int64_t left_ns; /* counted, and not yet given out */
 };
 
+/* Where that is read. */
+struct vg_guest_thread {
+    const char *proc;
+    int32_t pid, tid;
+    int64_t tick_ns;
+};
+
 /* Adds what came since the last reading to the guest time of *figures, within their run time.
  * Returns whether the counter has ever moved. */
-bool vg_guest_ticks_read(struct vg_guest_ticks *guest, const char *proc, int32_t pid, int32_t tid,
-                         int64_t tick_ns, struct vg_cpu_figures *figures);
+bool vg_guest_ticks_read(struct vg_guest_ticks *guest, const struct vg_guest_thread *thread,
+                         struct vg_cpu_figures *figures);
+
+/* Notes the figures of a vCPU thread, is_kvm if it is one of KVM, and completes their guest time
+ * where entries are not listened for, or silent. known: whether the guest time of its VM was known
+ * so far; returns whether it is now. */
+bool vg_guest_silence_complete(struct vg_guest_silence *silence, struct vg_guest_ticks *guest,
+                               bool is_kvm, bool listening, bool known,
+                               struct vg_cpu_figures *figures,
+                               const struct vg_guest_thread *thread);
 
 #endif

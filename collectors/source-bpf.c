@@ -98,20 +98,6 @@ record_of(const struct source *s, const struct watch *w)
 
 /* ---- whom to watch ---- */
 
-static bool
-read_thread(const struct source *s, int32_t pid, int32_t tid, struct vg_proc_stat *stat,
-            struct vg_proc_schedstat *sched)
-{
-    char path[PATH_MAX];
-    char text[VG_PROC_TEXT_MAX];
-
-    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", s->proc, pid, tid);
-    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, stat))
-        return false;
-    snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", s->proc, pid, tid);
-    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_proc_parse_schedstat(text, sched);
-}
-
 /* What /proc says of a thread to which nothing has happened since it is watched. One that sleeps
  * goes on sleeping until an event; of one that is runnable its counters tell after a while whether
  * it has been running or waiting all the time. */
@@ -122,7 +108,7 @@ assume(const struct source *s, int32_t pid, struct watch *w)
     struct vg_proc_schedstat sched;
     enum vg_bpf_state state = VG_BPF_UNSEEN;
 
-    if (!read_thread(s, pid, w->tid, &stat, &sched))
+    if (!vg_proc_read_thread(s->proc, pid, w->tid, &stat, &sched))
         return;
     if (record_of(s, w)->state != VG_BPF_UNSEEN) {
         w->settled = true;
@@ -170,7 +156,7 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     struct vg_proc_schedstat sched = {0};
 
     /* First what it has counted, then the watch: what happens in between makes it uncertain. */
-    bool known = read_thread(s, vm->pid, vcpu->tid, &stat, &sched);
+    bool known = vg_proc_read_thread(s->proc, vm->pid, vcpu->tid, &stat, &sched);
     int64_t begin_ns = vg_clock_monotonic_ns();
     uint32_t slot = vg_bpf_slots_publish(s->slots, vcpu->tid, vm->id, is_vcpu);
     if (slot == 0) {
@@ -354,22 +340,6 @@ add_cpu(GArray *cpus, int32_t cpu)
         g_array_insert_val(cpus, at, cpu);
 }
 
-/* Guest time as far as the programs did not see it. */
-static void
-complete_guest(struct source *s, struct vm *vm, struct watch *w, struct vg_cpu_figures *f)
-{
-    if (w->is_kvm)
-        vg_guest_silence_note(&s->silence, f);
-    bool seen = vg_bpf_sees_guests(s->bpf) && !s->silence.silent;
-    if (seen || !w->is_kvm) {
-        vm->guest_known |= f->entries > 0;
-        return;
-    }
-    /* Of any of its vCPUs. */
-    vm->guest_known |= vg_guest_ticks_read(&w->guest, s->proc, vm->pid, w->tid, s->tick_ns, f);
-    s->silence.any_ticks |= vm->guest_known;
-}
-
 static void
 read_watch(struct source *s, struct watch *w, struct vg_window *window)
 {
@@ -389,7 +359,9 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     vcpu.cpu.clipped = w->open + reading.open;
     w->last = reading.cpu;
     w->open = reading.open;
-    complete_guest(s, vm, w, &vcpu.cpu);
+    vm->guest_known = vg_guest_silence_complete(
+        &s->silence, &w->guest, w->is_kvm, vg_bpf_sees_guests(s->bpf), vm->guest_known, &vcpu.cpu,
+        &(struct vg_guest_thread){s->proc, vm->pid, w->tid, s->tick_ns});
     if (vcpu.cpu.observed_ns > 0) {
         vg_cpu_figures_add(&sample->cpu, &vcpu.cpu);
         g_array_append_val(sample->vcpus, vcpu);
@@ -407,8 +379,10 @@ begin_samples(const struct source *s, struct vg_window *window)
 
     g_hash_table_iter_init(&iter, s->vms);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct vm *vm = value;
+        struct vm *vm = value;
         struct vg_vm_sample sample;
+        /* Where entries are not seen, what their samples say of each vCPU counts, anew. */
+        vm->guest_known &= vg_bpf_sees_guests(s->bpf) && !s->silence.silent;
         vg_vm_sample_init(&sample);
         sample.id = vm->id;
         sample.pid = vm->pid;

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -276,4 +278,18 @@ vg_proc_read(const char *path, char *buf, size_t size)
     close(fd);
     errno = error;
     return n;
+}
+
+bool
+vg_proc_read_thread(const char *proc, int32_t pid, int32_t tid, struct vg_proc_stat *ret_stat,
+                    struct vg_proc_schedstat *ret_sched)
+{
+    char path[PATH_MAX];
+    char text[VG_PROC_TEXT_MAX];
+
+    snprintf(path, sizeof(path), "%s/%d/task/%d/stat", proc, pid, tid);
+    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_proc_parse_stat(text, ret_stat))
+        return false;
+    snprintf(path, sizeof(path), "%s/%d/task/%d/schedstat", proc, pid, tid);
+    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_proc_parse_schedstat(text, ret_sched);
 }

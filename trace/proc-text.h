@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The texts of /proc about processes and threads, and reading them. Pure but for vg_proc_read() and
- * vg_proc_reread(). What a kernel writes is not trusted more than any other input: odd text gives
- * false. Any thread.
+ * The texts of /proc about processes and threads, and reading them. Pure but for those that
+ * begin with vg_proc_read. What a kernel writes is not trusted more than any other input: odd text
+ * gives false. Any thread.
  */
 #ifndef VG_TRACE_PROC_TEXT_H
 #define VG_TRACE_PROC_TEXT_H
@@ -51,6 +51,10 @@ bool vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret);
  * What is not there is left empty. The name is made valid UTF-8, the UUID lower case. */
 void vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
                         char ret_uuid[VG_UUID_LEN]);
+
+/* Both files of a thread below proc; false: it is not there, or they cannot be read. */
+bool vg_proc_read_thread(const char *proc, int32_t pid, int32_t tid, struct vg_proc_stat *ret_stat,
+                         struct vg_proc_schedstat *ret_sched);
 
 /* Reads at most size - 1 bytes of a file from its start and ends them with a NUL. How many there
  * are, or -1 and errno. The same of an open one, whose text is made anew each time. */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/pid-namespace.h"
+
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+/* Thread ids in the kernel are those of this pid namespace (PROC_PID_INIT_INO of the kernel's
+ * linux/proc_ns.h). */
+#define INIT_PID_NAMESPACE 0xEFFFFFFCu
+
+int
+vg_pid_namespace_check(const char *proc, GError **err)
+{
+    struct stat ns;
+    g_autofree char *path = g_strdup_printf("%s/self/ns/pid", proc);
+
+    if (stat(path, &ns) == 0 && ns.st_ino != INIT_PID_NAMESPACE)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "vgpud is in a pid namespace of its own, where threads have other numbers "
+                        "than in the kernel's events; run it on the host itself");
+    return 0;
+}
