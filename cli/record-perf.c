@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "cli/record-dir.h"
 #include "cli/record.h"
+#include "trace/perf-format.h"
 #include "trace/wanted-events.h"
 
 /* Of each CPU. */
@@ -143,7 +144,7 @@ static void *
 perf_start(struct vg_record_context *context, GError **err)
 {
     struct vg_wanted_events events;
-    const char *root = vg_record_tracefs_root(err);
+    const char *root = vg_tracefs_root(err);
 
     if (!root ||
         vg_wanted_events_find(VG_DIALECT_KERNEL, vg_record_tracefs_has, root, &events, err) < 0)

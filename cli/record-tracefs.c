@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "cli/record-dir.h"
 #include "cli/record.h"
+#include "trace/perf-format.h"
 #include "trace/wanted-events.h"
 
 /* Of each CPU. */
@@ -37,28 +38,6 @@ struct tracefs {
 };
 
 /* ---- tracefs ---- */
-
-const char *
-vg_record_tracefs_root(GError **err)
-{
-    static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-    bool denied = false;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(roots); i++) {
-        g_autofree char *events = g_build_filename(roots[i], "events", NULL);
-        if (access(events, R_OK | X_OK) == 0)
-            return roots[i];
-        denied |= errno == EACCES;
-    }
-    if (denied)
-        vg_error(err, VG_E_DENIED, "cannot read '%s'; run as root", roots[0]);
-    else
-        vg_error(err, VG_E_NOT_FOUND,
-                 "there are no tracepoints in '%s'; `mount -t tracefs none %s` as root, if the "
-                 "kernel has them",
-                 roots[0], roots[0]);
-    return NULL;
-}
 
 bool
 vg_record_tracefs_has(const void *data, const char *name)
@@ -246,7 +225,7 @@ static void *
 tracefs_start(struct vg_record_context *context, GError **err)
 {
     struct vg_wanted_events events;
-    const char *root = vg_record_tracefs_root(err);
+    const char *root = vg_tracefs_root(err);
 
     if (!root ||
         vg_wanted_events_find(VG_DIALECT_KERNEL, vg_record_tracefs_has, root, &events, err) < 0)

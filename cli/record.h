@@ -52,10 +52,7 @@ bool vg_record_signalled(struct vg_record_context *context, int timeout_ms);
 int vg_record_wait(struct vg_record_context *context, vg_child *child, const char *what,
                    int64_t timeout_ns, GError **err);
 
-/* The mounted tracefs; VG_E_NOT_FOUND or VG_E_DENIED with what would help. */
-const char *vg_record_tracefs_root(GError **err);
-
-/* A vg_has_event for VG_DIALECT_KERNEL; data is the root. */
+/* A vg_has_event for VG_DIALECT_KERNEL; data is vg_tracefs_root(). */
 bool vg_record_tracefs_has(const void *data, const char *name);
 
 #endif
