@@ -37,15 +37,21 @@ struct vg_cpu_source_ops {
      * measured. -1: it does not work any more. */
     int (*watch)(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err);
     /* watch(), and fills vms and losses of an empty window with what happened since the last call,
-     * or since open(); of a VM that is new since it was watched first, of one that has ended up to
-     * its end. Says in *provenance how each measure was found, and what was spent besides the time
-     * of this thread. -1: it does not work any more; the window is to be thrown away. */
+     * or since open(), up to now, or up to end_ns of the window if it can be that exact; of a VM
+     * that is new since it was watched first, of one that has ended up to its end. Says in
+     * *provenance how each measure was found, and what was spent besides the time of this thread.
+     * -1: it does not work any more; the window is to be thrown away. */
     int (*read)(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self,
                 struct vg_window *window, struct vg_provenance *provenance, GError **err);
     /* Readable while hints() has something to tell, or -1; NULL: it never has. */
     int (*fd)(const vg_cpu_source *source);
     /* Appends struct vg_cpu_hint; called now and then even if there is no fd to ask for it. */
     void (*hints)(vg_cpu_source *source, GArray *hints);
+    /* Readable when drain() must be called soon, for what happens is kept in memory of its own that
+     * fills up; NULL: it never has to. */
+    int (*drain_fd)(const vg_cpu_source *source);
+    /* Takes what is there. What fails, fails again in read(), which tells. */
+    void (*drain)(vg_cpu_source *source);
     /* How much effort is left out: 0 is nothing, levels - 1 the most. NULL if levels is 1. */
     int (*set_level)(vg_cpu_source *source, unsigned level, GError **err);
     void (*free)(vg_cpu_source *source); /* closed */

@@ -23,6 +23,8 @@
 #define BEAT_NS VG_NS_PER_S
 /* Hints are acted upon this often at most: QEMU names its threads one by one. */
 #define HINTS_NS (20 * VG_NS_PER_MS)
+/* A source is drained this often at most, whatever its descriptor says. */
+#define DRAIN_NS VG_NS_PER_MS
 /* So many windows above the budget in a row, and less is measured. */
 #define DEAR_WINDOWS 3
 /* So long below a part of the budget, and more is measured; twice as long each time that this
@@ -52,6 +54,7 @@ struct live {
     int wake_fd;
     GArray *hints; /* struct vg_cpu_hint */
     int64_t hints_ns;
+    int64_t drained_ns;
     int64_t cpu_ns; /* of the thread, at the end of the last window */
     uint64_t missed;
     /* Effort left out: that much of the source's levels; beyond them, the last source and as much
@@ -311,13 +314,13 @@ close_window(struct live *live, vg_thread *self, const struct vg_report_sink *si
         live->missed++;
         return 0;
     }
+    report->window.begin_ns = begin_ns;
+    report->window.end_ns = end_ns;
     bool filled = fill_window(live, self, report) && begin_ns > 0;
     int64_t cpu_ns = vg_clock_thread_cpu_ns();
     report->provenance.cost_ns += cpu_ns - live->cpu_ns;
     report->provenance.level = live->thrift;
     report->provenance.missed = live->missed;
-    report->window.begin_ns = begin_ns;
-    report->window.end_ns = end_ns;
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     vg_host_contention_read(&live->contention, &report->window.host);
     if (filled) {
@@ -347,6 +350,14 @@ hints_fd(const struct live *live)
     return source && source->ops->fd ? source->ops->fd(source) : -1;
 }
 
+static int
+drain_fd(const struct live *live)
+{
+    const vg_cpu_source *source = live->at < live->n_rungs ? source_at(live, live->at) : NULL;
+
+    return source && source->ops->drain_fd ? source->ops->drain_fd(source) : -1;
+}
+
 /* Begins to measure VMs that were heard of, without waiting for the end of the window. */
 static void
 take_hints(struct live *live, vg_thread *self)
@@ -366,6 +377,15 @@ take_hints(struct live *live, vg_thread *self)
         (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
 }
 
+static void
+drain(struct live *live)
+{
+    vg_cpu_source *source = source_at(live, live->at);
+
+    source->ops->drain(source);
+    live->drained_ns = vg_clock_monotonic_ns();
+}
+
 /* Waits until the window ends. false: the thread is to stop. */
 static bool
 wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
@@ -375,14 +395,23 @@ wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
     while (!vg_thread_stopping(self) && (now_ns = vg_clock_monotonic_ns()) < end_ns) {
         int64_t until_ns = MIN(end_ns, now_ns + BEAT_NS);
         bool listen = now_ns >= live->hints_ns + HINTS_NS;
-        struct pollfd fds[2] = {{.fd = live->wake_fd, .events = POLLIN},
-                                {.fd = listen ? hints_fd(live) : -1, .events = POLLIN}};
+        int drain_at = drain_fd(live);
+        bool may_drain = drain_at >= 0 && now_ns >= live->drained_ns + DRAIN_NS;
+        struct pollfd fds[3] = {{.fd = live->wake_fd, .events = POLLIN},
+                                {.fd = listen ? hints_fd(live) : -1, .events = POLLIN},
+                                {.fd = may_drain ? drain_at : -1, .events = POLLIN}};
         if (!listen)
             until_ns = MIN(until_ns, live->hints_ns + HINTS_NS);
+        if (drain_at >= 0 && !may_drain)
+            until_ns = MIN(until_ns, live->drained_ns + DRAIN_NS);
         struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
                                    .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
         vg_thread_beat(self);
-        if (ppoll(fds, 2, &timeout, NULL) > 0 && fds[1].revents)
+        if (ppoll(fds, 3, &timeout, NULL) <= 0)
+            continue;
+        if (fds[2].revents)
+            drain(live);
+        if (fds[1].revents)
             take_hints(live, self);
     }
     return !vg_thread_stopping(self);

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <stdatomic.h>
@@ -27,6 +29,7 @@ struct fake {
     atomic_int cost_percent; /* of a core, at level 0; half of it at level 1 */
     atomic_uint level;
     atomic_int opened; /* minus closed */
+    atomic_int drained;
 };
 
 static int
@@ -237,6 +240,52 @@ test_budget(void **state)
     collector_run_stop(l.run);
 }
 
+static int drain_fd = -1;
+
+static int
+fake_drain_fd(const vg_cpu_source *source)
+{
+    (void)source;
+    return drain_fd;
+}
+
+static void
+fake_drain(vg_cpu_source *source)
+{
+    uint64_t n;
+
+    if (read(drain_fd, &n, sizeof(n)) == sizeof(n))
+        atomic_fetch_add(&((struct fake *)source)->drained, 1);
+}
+
+/* A source whose memory fills up is told to empty it. */
+static void
+test_drains(void **state)
+{
+    struct ladder l;
+    unsigned others;
+    const uint64_t one = 1;
+
+    (void)state;
+    drain_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(drain_fd >= 0);
+    fake_init(&l.best, "best", 2);
+    fake_init(&l.last, "last", 1);
+    l.best.ops.drain_fd = fake_drain_fd;
+    l.best.ops.drain = fake_drain;
+    start(&l, 0);
+    g_autoptr(vg_report) first = wait_for_source(&l, "best", &others);
+    assert_string_equal(first->provenance.source, "best");
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(write(drain_fd, &one, sizeof(one)), sizeof(one));
+        for (int ms = 0; l.best.drained < i && ms < 10000; ms++)
+            g_usleep(1000);
+        assert_int_equal(l.best.drained, i);
+    }
+    collector_run_stop(l.run);
+    close(drain_fd);
+}
+
 /* Waits until the collector says exactly this. */
 static void
 wait_for_text(struct ladder *l, const char *text)
@@ -270,7 +319,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_first),     cmocka_unit_test(test_falls_and_climbs),
         cmocka_unit_test(test_nothing_works),  cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_budget_is_told),
+        cmocka_unit_test(test_budget_is_told), cmocka_unit_test(test_drains),
     };
 
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
