@@ -74,6 +74,11 @@ vg_cpu_source_free(vg_cpu_source *source)
  * the host's own pid namespace. proc is "/proc". */
 vg_cpu_source *vg_source_bpf_new(const char *proc);
 
+/* collectors/source-perf.c: every switch, wakeup, migration, entry and exit of the host as perf
+ * events, accounted here. Needs CAP_PERFMON (or kernel.perf_event_paranoid=-1), to read tracefs,
+ * which is root's, and to be in the host's own pid namespace. proc is "/proc". */
+vg_cpu_source *vg_source_perf_new(const char *proc);
+
 /* collectors/source-proc.c: counters in /proc, polled. Always works, without any privilege, but
  * cannot tell who ran while somebody waited. proc is "/proc" but in tests. */
 vg_cpu_source *vg_source_proc_new(const char *proc);

@@ -379,6 +379,8 @@ start_live(struct daemon *daemon, GError **err)
 
     if (config->live_bpf)
         sources[n++] = vg_source_bpf_new(options.proc);
+    if (config->live_perf)
+        sources[n++] = vg_source_perf_new(options.proc);
     if (config->live_procfs)
         sources[n++] = vg_source_proc_new(options.proc);
     if (n == 0)

@@ -3,9 +3,10 @@
  * Runs a collector and prints each report as one line of JSON:
  *
  *     collector-dump [-f FAULTS] [-i SECONDS] [-t SECONDS] procfs [PROC]
+ *     collector-dump [-f FAULTS] [-i SECONDS] [-t SECONDS] bpf | perf
  *     collector-dump [-f FAULTS] [-i SECONDS] [-t SECONDS] libvirt URI [PROC]
  *
- * -i: window of procfs, poll of libvirt (1); -t: how long it runs (until its input ends).
+ * -i: window of the first three, poll of libvirt (1); -t: how long it runs (until its input ends).
  */
 #include "config.h"
 
@@ -58,6 +59,17 @@ vm_to_json(const struct vg_vm_sample *vm)
         json_object_array_add(vcpus, of_vcpu);
     }
     json_object_object_add(object, "vcpus", vcpus);
+    json_object *losses = json_object_new_array();
+    for (unsigned i = 0; i < vm->lost_to->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(vm->lost_to, struct vg_lost_to, i);
+        json_object *loss = json_object_new_object();
+        vg_json_add_string(loss, "kind",
+                           lost->kind == VG_AGGRESSOR_VM ? "vm" : vg_aggressor_name(lost->kind));
+        vg_json_add_int64(loss, "vm", lost->vm_id);
+        vg_json_add_int64(loss, "ns", lost->ns);
+        json_object_array_add(losses, loss);
+    }
+    json_object_object_add(object, "lost_to", losses);
     return object;
 }
 
@@ -70,6 +82,8 @@ add_window(json_object *object, const vg_report *report)
     vg_json_add_int64(object, "end_ns", report->window.end_ns);
     vg_json_add_int64(object, "clock_offset_ns", report->clock_offset_ns);
     vg_json_add_int64(object, "cost_ns", report->provenance.cost_ns);
+    vg_json_add_int64(object, "lost_events", (int64_t)report->window.lost_events);
+    vg_json_add_int64(object, "discontinuities", (int64_t)report->window.discontinuities);
     for (unsigned i = 0; i < report->window.vms->len; i++)
         json_object_array_add(
             vms, vm_to_json(&g_array_index(report->window.vms, struct vg_vm_sample, i)));
@@ -218,6 +232,8 @@ main(int argc, char **argv)
         collector = live(vg_source_proc_new, left > 1 ? argv[optind + 1] : "/proc", interval_ns);
     else if (left >= 1 && strcmp(argv[optind], "bpf") == 0)
         collector = live(vg_source_bpf_new, "/proc", interval_ns);
+    else if (left >= 1 && strcmp(argv[optind], "perf") == 0)
+        collector = live(vg_source_perf_new, "/proc", interval_ns);
     else if (left >= 2 && strcmp(argv[optind], "libvirt") == 0)
         collector = vg_libvirt_new(argv[optind + 1], host, left > 2 ? argv[optind + 2] : "/proc",
                                    interval_ns);
@@ -231,7 +247,7 @@ main(int argc, char **argv)
     }
     if (!collector) {
         fprintf(stderr, "usage: collector-dump [-f FAULTS] [-i SECONDS] [-t SECONDS] procfs [PROC]"
-                        " | libvirt URI [PROC]\n");
+                        " | bpf | perf | libvirt URI [PROC]\n");
         return 2;
     }
     return run(collector, seconds);

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/perf-events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "collectors/perf-ring.h"
+#include "trace/proc-text.h"
+
+/* Of each CPU, but not more of all together; smaller ones where the process may not lock so much.
+ * At 100 bytes a record, 512 KiB are some 1,700 switches with their wakeups. */
+#define RING_BYTES     (512 * 1024)
+#define RING_BYTES_MIN (16 * 1024)
+#define RINGS_BYTES    (64 * 1024 * 1024)
+
+#define ONLINE_FILE "/sys/devices/system/cpu/online"
+#define KVM_MODULE  "/sys/module/kvm"
+
+static const struct tracepoint {
+    const char *path;
+    bool of_guests; /* may be missing */
+} tracepoints[] = {
+    {"sched/sched_switch", false}, /* first: the ring is this one's */
+    {"sched/sched_wakeup", false},
+    {"sched/sched_wakeup_new", false},
+    {"sched/sched_migrate_task", false},
+    {"kvm/kvm_entry", true},
+    {"kvm/kvm_exit", true},
+};
+
+#define TRACEPOINTS  G_N_ELEMENTS(tracepoints)
+#define ARRIVALS     TRACEPOINTS
+#define EVENTS_A_CPU (TRACEPOINTS + 1)
+
+struct cpu {
+    int32_t index;
+    int fds[EVENTS_A_CPU]; /* -1: not there */
+    void *mapped;          /* NULL: not there */
+    size_t mapped_bytes;
+};
+
+struct vg_perf_events {
+    vg_perf_merge *merge;
+    int epoll_fd;
+    uint16_t ids[TRACEPOINTS]; /* 0: not there */
+    bool guests;               /* they are enabled */
+    bool has_guests;           /* the tracepoints are there */
+    bool had_kvm;              /* the module was, when they were opened */
+    bool arrivals;
+    bool counts_lost; /* the kernel knows PERF_FORMAT_LOST */
+    size_t ring_bytes;
+    GPtrArray *cpus; /* struct cpu, owned */
+    char online[VG_PROC_TEXT_MAX];
+};
+
+/* ---- one event ---- */
+
+static int
+refused(int errnum, int32_t cpu, GError **err)
+{
+    if (errnum == EPERM || errnum == EACCES)
+        return vg_error_errno(err, errnum,
+                              "the kernel does not let us see what happens on its CPUs (that takes "
+                              "CAP_PERFMON, or kernel.perf_event_paranoid=-1)");
+    if (errnum == EMFILE)
+        return vg_error_errno(err, errnum,
+                              "cannot open perf events of CPU %d (%u files are needed for each "
+                              "CPU; LimitNOFILE=)",
+                              cpu, (unsigned)EVENTS_A_CPU);
+    return vg_error_errno(err, errnum, "cannot open perf events of CPU %d", cpu);
+}
+
+static int
+open_event(vg_perf_events *events, struct cpu *cpu, size_t which, GError **err)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof(attr),
+        .type = which == ARRIVALS ? PERF_TYPE_SOFTWARE : PERF_TYPE_TRACEPOINT,
+        .config = which == ARRIVALS ? PERF_COUNT_SW_DUMMY : events->ids[which],
+        .sample_period = 1,
+        .sample_type = VG_PERF_SAMPLE_TYPE,
+        .read_format = events->counts_lost ? PERF_FORMAT_LOST : 0,
+        .disabled = 1,
+        .sample_id_all = 1,
+        .context_switch = which == ARRIVALS,
+        .watermark = 1,
+        .wakeup_watermark = (uint32_t)events->ring_bytes / 4,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    long fd = syscall(SYS_perf_event_open, &attr, -1, cpu->index, -1, PERF_FLAG_FD_CLOEXEC);
+
+    if (fd < 0 && errno == EINVAL && events->counts_lost) {
+        events->counts_lost = false;
+        return open_event(events, cpu, which, err);
+    }
+    if (fd < 0)
+        return refused(errno, cpu->index, err);
+    cpu->fds[which] = (int)fd;
+    if (which > 0 && ioctl(cpu->fds[which], PERF_EVENT_IOC_SET_OUTPUT, cpu->fds[0]) < 0)
+        return vg_error_errno(err, errno, "cannot share the ring of CPU %d", cpu->index);
+    return 0;
+}
+
+/* ---- one CPU ---- */
+
+static void
+cpu_free(void *data)
+{
+    struct cpu *cpu = data;
+
+    for (size_t i = EVENTS_A_CPU; i > 0; i--) {
+        if (cpu->fds[i - 1] >= 0)
+            close(cpu->fds[i - 1]);
+    }
+    if (cpu->mapped)
+        munmap(cpu->mapped, cpu->mapped_bytes);
+    g_free(cpu);
+}
+
+/* As large as we may; what other rings were made smaller for, this one is, too. */
+static int
+map_ring(vg_perf_events *events, struct cpu *cpu, size_t page_bytes, GError **err)
+{
+    for (;; events->ring_bytes /= 2) {
+        cpu->mapped_bytes = page_bytes + events->ring_bytes;
+        void *mapped =
+            mmap(NULL, cpu->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, cpu->fds[0], 0);
+        if (mapped != MAP_FAILED) {
+            cpu->mapped = mapped;
+            return 0;
+        }
+        if ((errno != EPERM && errno != ENOMEM) ||
+            events->ring_bytes / 2 < MAX(RING_BYTES_MIN, page_bytes))
+            return vg_error_errno(err, errno,
+                                  "cannot map the ring of CPU %d (CAP_IPC_LOCK, LimitMEMLOCK= or "
+                                  "kernel.perf_event_mlock_kb allow more)",
+                                  cpu->index);
+    }
+}
+
+static int
+enable(const struct cpu *cpu, size_t which, bool on, GError **err)
+{
+    if (cpu->fds[which] < 0 ||
+        ioctl(cpu->fds[which], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) == 0)
+        return 0;
+    return vg_error_errno(err, errno, "cannot switch a perf event of CPU %d %s", cpu->index,
+                          on ? "on" : "off");
+}
+
+static int
+enable_cpu(const vg_perf_events *events, const struct cpu *cpu, GError **err)
+{
+    for (size_t i = 0; i < EVENTS_A_CPU; i++) {
+        bool on = i == ARRIVALS ? events->arrivals : !tracepoints[i].of_guests || events->guests;
+        if (on && enable(cpu, i, true, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+fill_cpu(vg_perf_events *events, struct cpu *cpu, GError **err)
+{
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    struct epoll_event ready = {.events = EPOLLIN};
+
+    if (open_event(events, cpu, 0, err) < 0 || map_ring(events, cpu, page_bytes, err) < 0)
+        return -1;
+    for (size_t i = 1; i < EVENTS_A_CPU; i++) {
+        if ((i == ARRIVALS || events->ids[i] != 0) && open_event(events, cpu, i, err) < 0)
+            return -1;
+    }
+    if (epoll_ctl(events->epoll_fd, EPOLL_CTL_ADD, cpu->fds[0], &ready) < 0)
+        return vg_error_errno(err, errno, "cannot wait for the ring of CPU %d", cpu->index);
+    return enable_cpu(events, cpu, err);
+}
+
+static int
+add_cpu(vg_perf_events *events, int32_t index, GError **err)
+{
+    struct cpu *cpu = g_new0(struct cpu, 1);
+
+    cpu->index = index;
+    for (size_t i = 0; i < EVENTS_A_CPU; i++)
+        cpu->fds[i] = -1;
+    if (fill_cpu(events, cpu, err) < 0) {
+        cpu_free(cpu);
+        return -1;
+    }
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    g_ptr_array_add(events->cpus, cpu);
+    vg_perf_merge_add_cpu(events->merge, index, cpu->mapped, page_bytes,
+                          cpu->mapped_bytes - page_bytes);
+    return 0;
+}
+
+/* ---- all CPUs ---- */
+
+/* The CPUs of a list like "0-3,8,10-11". */
+static int
+read_list(const char *list, GArray *ret, GError **err)
+{
+    for (const char *at = list; *at && *at != '\n';) {
+        char *end;
+        guint64 first = g_ascii_strtoull(at, &end, 10), last = first;
+        bool good = end != at;
+        if (good && *end == '-') {
+            at = end + 1;
+            last = g_ascii_strtoull(at, &end, 10);
+            good = end != at;
+        }
+        if (!good || last < first || last >= VG_CPU_LIMIT)
+            return vg_error(err, VG_E_INVALID,
+                            "'" ONLINE_FILE "' says '%s', which is no list of "
+                            "CPUs",
+                            list);
+        for (int32_t cpu = (int32_t)first; cpu <= (int32_t)last; cpu++)
+            g_array_append_val(ret, cpu);
+        at = *end == ',' ? end + 1 : end;
+    }
+    return 0;
+}
+
+static bool
+has(const GArray *list, int32_t cpu)
+{
+    for (unsigned i = 0; i < list->len; i++) {
+        if (g_array_index(list, int32_t, i) == cpu)
+            return true;
+    }
+    return false;
+}
+
+static struct cpu *
+find_cpu(const vg_perf_events *events, int32_t index)
+{
+    for (unsigned i = 0; i < events->cpus->len; i++) {
+        struct cpu *cpu = events->cpus->pdata[i];
+        if (cpu->index == index)
+            return cpu;
+    }
+    return NULL;
+}
+
+int
+vg_perf_events_follow_cpus(vg_perf_events *events, GError **err)
+{
+    char text[VG_PROC_TEXT_MAX];
+    g_autoptr(GArray) online = g_array_new(FALSE, FALSE, sizeof(int32_t));
+
+    if (vg_proc_read(ONLINE_FILE, text, sizeof(text)) <= 0)
+        return vg_error_errno(err, errno, "cannot read '%s'", ONLINE_FILE);
+    if (strcmp(text, events->online) == 0)
+        return 0;
+    if (read_list(text, online, err) < 0)
+        return -1;
+    for (unsigned i = events->cpus->len; i > 0; i--) {
+        const struct cpu *cpu = events->cpus->pdata[i - 1];
+        if (has(online, cpu->index))
+            continue;
+        vg_perf_merge_remove_cpu(events->merge, cpu->index);
+        g_ptr_array_remove_index_fast(events->cpus, i - 1);
+    }
+    while (events->ring_bytes > RING_BYTES_MIN && events->ring_bytes * online->len > RINGS_BYTES)
+        events->ring_bytes /= 2;
+    for (unsigned i = 0; i < online->len; i++) {
+        int32_t cpu = g_array_index(online, int32_t, i);
+        if (!find_cpu(events, cpu) && add_cpu(events, cpu, err) < 0)
+            return -1;
+    }
+    g_strlcpy(events->online, text, sizeof(events->online));
+    return 0;
+}
+
+/* ---- tracepoints ---- */
+
+static int
+read_format(const char *root, const struct tracepoint *tracepoint, vg_perf_format **ret,
+            GError **err)
+{
+    g_autofree char *path = g_strdup_printf("%s/events/%s/format", root, tracepoint->path);
+    g_autofree char *text = g_malloc(VG_PERF_FORMAT_MAX);
+
+    if (vg_proc_read(path, text, VG_PERF_FORMAT_MAX) <= 0)
+        return tracepoint->of_guests ? 0 : vg_error_errno(err, errno, "cannot read '%s'", path);
+    *ret = vg_perf_format_parse(text, path, err);
+    return *ret ? 0 : -1;
+}
+
+static int
+read_formats(vg_perf_events *events, GError **err)
+{
+    const char *root = vg_tracefs_root(err);
+
+    if (!root)
+        return -1;
+    for (size_t i = 0; i < TRACEPOINTS; i++) {
+        vg_perf_format *format = NULL;
+        if (read_format(root, &tracepoints[i], &format, err) < 0)
+            return -1;
+        if (!format)
+            continue;
+        events->ids[i] = vg_perf_format_id(format);
+        events->has_guests |= tracepoints[i].of_guests;
+        vg_perf_merge_add_format(events->merge, format);
+    }
+    return 0;
+}
+
+vg_perf_events *
+vg_perf_events_open(vg_perf_merge *merge, bool with_guests, GError **err)
+{
+    g_autoptr(vg_perf_events) events = g_new0(vg_perf_events, 1);
+
+    events->merge = merge;
+    events->cpus = g_ptr_array_new_with_free_func(cpu_free);
+    events->ring_bytes = RING_BYTES;
+    events->counts_lost = true;
+    events->arrivals = true;
+    events->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (events->epoll_fd < 0) {
+        vg_error_errno(err, errno, "cannot wait for rings");
+        return NULL;
+    }
+    events->had_kvm = access(KVM_MODULE, F_OK) == 0;
+    if (read_formats(events, err) < 0)
+        return NULL;
+    events->guests = with_guests && events->has_guests;
+    if (vg_perf_events_follow_cpus(events, err) < 0)
+        return NULL;
+    return g_steal_pointer(&events);
+}
+
+void
+vg_perf_events_free(vg_perf_events *events)
+{
+    if (!events)
+        return;
+    for (unsigned i = 0; i < events->cpus->len; i++)
+        vg_perf_merge_remove_cpu(events->merge, ((struct cpu *)events->cpus->pdata[i])->index);
+    g_ptr_array_unref(events->cpus);
+    if (events->epoll_fd >= 0)
+        close(events->epoll_fd);
+    g_free(events);
+}
+
+/* ---- in use ---- */
+
+int
+vg_perf_events_fd(const vg_perf_events *events)
+{
+    return events->epoll_fd;
+}
+
+static int
+switch_all(const vg_perf_events *events, size_t which, bool on, GError **err)
+{
+    for (unsigned i = 0; i < events->cpus->len; i++) {
+        if (enable(events->cpus->pdata[i], which, on, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool
+vg_perf_events_see_guests(const vg_perf_events *events)
+{
+    return events->guests;
+}
+
+bool
+vg_perf_events_could_see_guests(const vg_perf_events *events)
+{
+    return !events->had_kvm && access(KVM_MODULE, F_OK) == 0;
+}
+
+int
+vg_perf_events_switch_guests(vg_perf_events *events, bool on, GError **err)
+{
+    if (on == events->guests || !events->has_guests)
+        return 0;
+    for (size_t i = 0; i < TRACEPOINTS; i++) {
+        if (tracepoints[i].of_guests && switch_all(events, i, on, err) < 0)
+            return -1;
+    }
+    events->guests = on;
+    return 0;
+}
+
+bool
+vg_perf_events_see_arrivals(const vg_perf_events *events)
+{
+    return events->arrivals;
+}
+
+int
+vg_perf_events_switch_arrivals(vg_perf_events *events, bool on, GError **err)
+{
+    if (on != events->arrivals && switch_all(events, ARRIVALS, on, err) < 0)
+        return -1;
+    events->arrivals = on;
+    return 0;
+}
+
+uint64_t
+vg_perf_events_lost(void *data, int32_t cpu)
+{
+    const vg_perf_events *events = data;
+    const struct cpu *of = find_cpu(events, cpu);
+    struct {
+        uint64_t value, lost;
+    } reading;
+    uint64_t lost = 0;
+
+    for (size_t i = 0; of && events->counts_lost && i < EVENTS_A_CPU; i++) {
+        if (of->fds[i] >= 0 && read(of->fds[i], &reading, sizeof(reading)) == sizeof(reading))
+            lost += reading.lost;
+    }
+    return lost;
+}
