@@ -41,6 +41,7 @@ struct watch {
     bool is_vcpu;
     bool is_kvm;
     bool settled; /* what is assumed of it is as good as it gets */
+    bool over;    /* it has ended, and was read up to there */
     uint64_t start_ticks;
     uint64_t timeslices; /* of schedstat, when the watch began */
     uint64_t run_ns;
@@ -121,7 +122,9 @@ assume(const struct source *s, int32_t pid, struct watch *w)
         w->begin_ns = vg_clock_monotonic_ns();
         return;
     }
-    if (stat.state != 'R')
+    if (stat.state == 'Z' || stat.state == 'X')
+        state = VG_BPF_EXITED;
+    else if (stat.state != 'R')
         state = VG_BPF_BLOCKED;
     else if (sched.run_ns > w->run_ns)
         state = VG_BPF_RUNNING;
@@ -263,7 +266,8 @@ forget_gone(struct source *s)
     g_hash_table_iter_init(&iter, s->watches);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct watch *w = value;
-        if (w->generation == s->generation && !is_another(s, w))
+        /* The tid of one that is over may be another's, who is watched from the next look on. */
+        if (w->generation == s->generation && !w->over && !is_another(s, w))
             continue;
         vg_bpf_slots_withdraw(s->slots, w->slot);
         g_hash_table_iter_remove(&iter);
@@ -359,6 +363,7 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     vcpu.cpu.clipped = w->open + reading.open;
     w->last = reading.cpu;
     w->open = reading.open;
+    w->over = reading.state == VG_BPF_EXITED && w->assumed.state != VG_BPF_EXITED;
     vm->guest_known = vg_guest_silence_complete(
         &s->silence, &w->guest, w->is_kvm, vg_bpf_sees_guests(s->bpf), vm->guest_known, &vcpu.cpu,
         &(struct vg_guest_thread){s->proc, vm->pid, w->tid, s->tick_ns});

@@ -248,6 +248,7 @@ open_source(vg_cpu_source *source, GError **err)
     s->topology = vg_topology_new();
     vg_topology_only_told(s->topology);
     s->ledger = vg_cpu_ledger_new(s->topology);
+    vg_cpu_ledger_windows_only(s->ledger, true);
     s->watch = vg_perf_watch_new(s->proc, s->tick_ns);
     s->fed_ns = vg_clock_monotonic_ns();
     vg_cpu_ledger_begin(s->ledger, s->fed_ns);
