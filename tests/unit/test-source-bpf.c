@@ -325,12 +325,34 @@ test_tid_comes_back(void **state)
     int64_t run_ns = vm_of(h, 0)->cpu.run_ns;
     assert_true(run_ns >= 5 * VG_NS_PER_MS);
     bear(h, &(struct fake_task){.pid = MAIN, .tid = VCPU, .comm = "CPU 0/KVM", .start = 777});
-    /* It is known by its name; what it does is nobody's until its thread is looked at again. */
+    read_window(h);
     pass(1);
     bpf_switch(1, 0, BPF_LEAVES_RUNNABLE, VCPU);
     pass(5);
     read_window(h);
-    assert_int_equal(vm_of(h, 0)->cpu.run_ns, 0);
+    assert_true(vm_of(h, 0)->cpu.run_ns >= 5 * VG_NS_PER_MS);
+    assert_in_range(vm_of(h, 0)->cpu.run_ns, 0, vm_of(h, 0)->cpu.observed_ns);
+}
+
+/* A main thread that was a vCPU and has ended stays as a zombie for as long as others run. */
+static void
+test_zombie(void **state)
+{
+    struct host *h = *state;
+
+    add_vcpu(add_vm(h, 0, MAIN), MAIN);
+    watch(h);
+    bpf_switch(1, 0, BPF_LEAVES_RUNNABLE, MAIN);
+    pass(5);
+    bpf_switch(1, MAIN, BPF_LEAVES_EXITED, 0);
+    read_window(h);
+    bear(h, &(struct fake_task){
+                .pid = MAIN, .tid = MAIN, .comm = "CPU 0/KVM", .start = BORN, .state = 'Z'});
+    for (unsigned i = 0; i < 3; i++) {
+        pass(5);
+        read_window(h);
+        assert_int_equal(vm_of(h, 0)->cpu.observed_ns, 0);
+    }
 }
 
 /* The watch began before its first thread was gone, and the first event is one of another. */
@@ -476,6 +498,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_starts_and_stops_within_a_window, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hot_plug, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tid_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_zombie, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_of_one_that_was_just_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pid_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_event_just_before_the_watch, setup, teardown),
