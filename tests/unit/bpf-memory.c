@@ -121,6 +121,8 @@ configure(void)
         classes[0][reason] = (uint8_t)MIN(reason, VG_BPF_EXIT_OTHER);
     for (size_t i = 0; i < G_N_ELEMENTS(settings); i++) {
         uintptr_t at = (uintptr_t)settings[i].to;
+        /* A compiler that sees where this leads leaves out what writes to a constant. */
+        __asm__("" : "+r"(at));
         uintptr_t begin = at / page * page;
         if (mprotect((void *)begin, at + settings[i].size - begin, PROT_READ | PROT_WRITE) != 0)
             vg_bug("cannot configure the BPF programs: %s", strerror(errno));

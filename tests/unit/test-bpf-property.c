@@ -366,10 +366,9 @@ play_event(struct duel *d, const struct slow_item *item, size_t i)
         play_switch(d, e, i);
         break;
     case VG_EVENT_SCHED_WAKING:
-        if (!d->script->use_waking)
-            break;
-        /* fall through */
     case VG_EVENT_SCHED_WAKEUP:
+        if (e->type == VG_EVENT_SCHED_WAKING && !d->script->use_waking)
+            break;
         (i % 2 ? bpf_wakeup : bpf_wakeup_new)(MAX(e->cpu, 0), e->wakeup.tid, e->wakeup.target_cpu);
         break;
     case VG_EVENT_SCHED_MIGRATE:
@@ -496,7 +495,8 @@ is_misleading(const struct duel *d, const struct vg_event *e)
     if (e->type != VG_EVENT_SCHED_WAKEUP && e->type != VG_EVENT_SCHED_WAKING)
         return false;
     for (int cpu = 0; cpu < BPF_MEMORY_CPUS; cpu++) {
-        if (!d->told[cpu] && e->cpu != cpu && bpf_current(cpu) == e->wakeup.tid)
+        bool tells = e->cpu == cpu && e->tid >= 0;
+        if (!d->told[cpu] && !tells && bpf_current(cpu) == e->wakeup.tid)
             return true;
     }
     return false;

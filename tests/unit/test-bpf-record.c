@@ -272,6 +272,9 @@ test_all_losses_find_room(void **state)
 #define READINGS 300000
 /* How the two threads take turns is the scheduler's business. */
 #define READINGS_MAX (100 * READINGS)
+/* So many at least, and until each state was met; who writes may not get a CPU for a while. */
+#define READINGS 1000000
+#define LIMIT_NS (60 * VG_NS_PER_S)
 
 /* Switches, wakeups and migrations of the victim among the others, without a pause. */
 static void
@@ -299,6 +302,7 @@ write_events(vg_thread *self, void *arg)
 
 static bool
 all_seen(const unsigned *seen)
+met_all(const unsigned *seen)
 {
     return seen[VG_BPF_RUNNING] > 0 && seen[VG_BPF_WAIT_PREEMPT] > 0 &&
            seen[VG_BPF_WAIT_WAKE] > 0 && seen[VG_BPF_BLOCKED] > 0;
@@ -319,7 +323,10 @@ test_never_torn(void **state)
     vg_thread *writer = vg_thread_new("writer", write_events, NULL, NULL, &err);
     assert_non_null(writer);
     for (unsigned i = 0; i < READINGS_MAX && (i < READINGS || !all_seen(seen)); i++) {
+    int64_t end_ns = vg_clock_monotonic_ns() + LIMIT_NS;
+    for (unsigned i = 0; i < READINGS || !met_all(seen); i++) {
         struct vg_bpf_reading r;
+        assert_true(i % 1000 > 0 || vg_clock_monotonic_ns() < end_ns);
         if (!vg_bpf_record_read(&bpf_memory()->threads[h->victim], bpf_memory_cpu_of, NULL,
                                 &assumed, bpf_memory_now, &r))
             continue; /* written to all the while; nothing was made up of it */

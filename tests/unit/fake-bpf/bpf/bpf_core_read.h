@@ -4,6 +4,8 @@
  */
 #ifndef VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_CORE_READ_H
 #define VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_CORE_READ_H
+#ifndef VG_TESTS_FAKE_BPF_BPF_BPF_CORE_READ_H
+#define VG_TESTS_FAKE_BPF_BPF_BPF_CORE_READ_H
 
 #define bpf_core_field_exists(field)  (sizeof(field) > 0)
 #define BPF_CORE_READ(object, member) ((object)->member)
