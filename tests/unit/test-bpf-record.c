@@ -119,7 +119,8 @@ test_open_wait(void **state)
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_IDLE), 66);
     bpf_switch(0, 0, BPF_LEAVES_RUNNABLE, VICTIM);
     r = reading_at(h, 1400, &nothing);
-    /* What was open is closed, and the same. */
+    /* What was open is closed, and the same; nobody waits there any more. */
+    assert_int_equal(bpf_memory()->cpus[0].waiters, 0);
     assert_int_equal(r.state, VG_BPF_RUNNING);
     assert_int_equal(r.cpu.run_ns, 100);
     assert_int_equal(r.cpu.preempt_ns, 300);
