@@ -121,8 +121,6 @@ stop_waiting(vg_bpf_slots *slots, const struct vg_bpf_thread *thread)
 
     if (!waits || thread->cpu < 0 || (unsigned)thread->cpu >= slots->memory.n_cpus)
         return;
-    struct vg_bpf_cpu *cpu =
-        (void *)((char *)slots->memory.cpus + (size_t)thread->cpu * slots->memory.cpu_stride);
     void *at = (char *)slots->memory.cpus + (size_t)thread->cpu * slots->memory.cpu_stride;
     struct vg_bpf_cpu *cpu = at;
     __atomic_fetch_sub(&cpu->waiters, 1, __ATOMIC_RELAXED);

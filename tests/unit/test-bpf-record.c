@@ -270,9 +270,6 @@ test_all_losses_find_room(void **state)
 
 /* ---- while it is written ---- */
 
-#define READINGS 300000
-/* How the two threads take turns is the scheduler's business. */
-#define READINGS_MAX (100 * READINGS)
 /* So many at least, and until each state was met; who writes may not get a CPU for a while. */
 #define READINGS 1000000
 #define LIMIT_NS (60 * VG_NS_PER_S)
@@ -302,7 +299,6 @@ write_events(vg_thread *self, void *arg)
 }
 
 static bool
-all_seen(const unsigned *seen)
 met_all(const unsigned *seen)
 {
     return seen[VG_BPF_RUNNING] > 0 && seen[VG_BPF_WAIT_PREEMPT] > 0 &&
@@ -323,7 +319,6 @@ test_never_torn(void **state)
     bpf_set_now(1);
     vg_thread *writer = vg_thread_new("writer", write_events, NULL, NULL, &err);
     assert_non_null(writer);
-    for (unsigned i = 0; i < READINGS_MAX && (i < READINGS || !all_seen(seen)); i++) {
     int64_t end_ns = vg_clock_monotonic_ns() + LIMIT_NS;
     for (unsigned i = 0; i < READINGS || !met_all(seen); i++) {
         struct vg_bpf_reading r;
@@ -344,7 +339,6 @@ test_never_torn(void **state)
     }
     vg_thread_stop(writer);
     vg_thread_free(writer);
-    assert_true(all_seen(seen));
 }
 
 int

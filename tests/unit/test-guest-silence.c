@@ -182,7 +182,8 @@ read_ticks(struct reader *r, uint64_t ticks, int64_t run_ms, bool *ret_moved)
     fake_proc_task(
         r->proc, &(struct fake_task){
                      .pid = 10, .tid = 11, .comm = "CPU 0/KVM", .start = 5, .guest_ticks = ticks});
-    *ret_moved = vg_guest_ticks_read(&r->guest, r->proc, 10, 11, TICK_NS, &f);
+    *ret_moved =
+        vg_guest_ticks_read(&r->guest, &(struct vg_guest_thread){r->proc, 10, 11, TICK_NS}, &f);
     assert_true(f.guest_ns <= f.run_ns);
     r->guest_ns += f.guest_ns;
     return f.guest_ns / VG_NS_PER_MS;
@@ -223,8 +224,9 @@ test_ticks_of_nobody(void **state)
 {
     struct vg_cpu_figures f = {.run_ns = 5, .guest_ns = 3};
     struct vg_guest_ticks guest = {0};
+    const struct vg_guest_thread thread = {*state, 10, 11, TICK_NS};
 
-    assert_false(vg_guest_ticks_read(&guest, *state, 10, 11, TICK_NS, &f));
+    assert_false(vg_guest_ticks_read(&guest, &thread, &f));
     assert_int_equal(f.guest_ns, 0);
 }
 

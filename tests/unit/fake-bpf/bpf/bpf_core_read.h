@@ -2,8 +2,6 @@
  *
  * Beside bpf_helpers.h: types are as collectors/bpf-kernel.h has them, nothing is relocated.
  */
-#ifndef VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_CORE_READ_H
-#define VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_CORE_READ_H
 #ifndef VG_TESTS_FAKE_BPF_BPF_BPF_CORE_READ_H
 #define VG_TESTS_FAKE_BPF_BPF_BPF_CORE_READ_H
 

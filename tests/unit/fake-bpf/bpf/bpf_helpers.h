@@ -3,8 +3,6 @@
  * Stands in for libbpf's header of this name where a BPF program is compiled for this machine, to
  * run in a test: tests/unit/bpf-memory.c is the kernel that it calls.
  */
-#ifndef VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_HELPERS_H
-#define VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_HELPERS_H
 #ifndef VG_TESTS_FAKE_BPF_BPF_BPF_HELPERS_H
 #define VG_TESTS_FAKE_BPF_BPF_BPF_HELPERS_H
 

@@ -2,8 +2,6 @@
  *
  * Beside bpf_helpers.h: the programs are called by their names.
  */
-#ifndef VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_TRACING_H
-#define VG_TESTS_UNIT_FAKE_BPF_BPF_BPF_TRACING_H
 #ifndef VG_TESTS_FAKE_BPF_BPF_BPF_TRACING_H
 #define VG_TESTS_FAKE_BPF_BPF_BPF_TRACING_H
 
