@@ -31,8 +31,8 @@ int vg_bpf_notes_fd(const vg_bpf *bpf); /* readable while there are notes */
 void vg_bpf_take_notes(vg_bpf *bpf, void (*take)(void *data, const struct vg_bpf_note *note),
                        void *data);
 
-/* Are all programs still attached, and called? -1: no, and *err says which one is not. Not before a
- * while after loading, in which this thread must have slept. */
+/* Are all programs still attached, and called? -1: no, and *err says which one is not. Between two
+ * calls this thread must have slept, unless they are less than 50 ms apart. */
 int vg_bpf_check(vg_bpf *bpf, GError **err);
 
 /* Whether entries into guests and exits are counted, which can be switched. KVM may have been
