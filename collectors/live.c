@@ -37,7 +37,8 @@ struct rung {
     vg_cpu_source *source;
     int64_t retry_ns; /* not before */
     int64_t backoff_ns;
-    char *problem; /* why it is not used; NULL: it was not tried, or it works */
+    int64_t since_ns; /* it is stood on */
+    char *problem;    /* why it is not used; NULL: it was not tried, or it works */
 };
 
 struct live {
@@ -125,8 +126,12 @@ fall(struct live *live, unsigned rung, const GError *why)
     struct rung *r = &live->rungs[rung];
 
     r->source->ops->close(r->source);
+    int64_t now_ns = vg_clock_monotonic_ns();
+    /* One that worked for longer than it was left alone is as good as new. */
+    if (live->at == rung && now_ns - r->since_ns > r->backoff_ns)
+        r->backoff_ns = 0;
     r->backoff_ns = CLAMP(r->backoff_ns * 2, live->retry_ns, live->retry_ns * RETRY_MAX);
-    r->retry_ns = vg_clock_monotonic_ns() + r->backoff_ns;
+    r->retry_ns = now_ns + r->backoff_ns;
     g_free(r->problem);
     r->problem = g_strdup(why->message);
     if (live->at == rung)
@@ -150,6 +155,7 @@ stand_on(struct live *live, unsigned rung, vg_thread *self)
         source_at(live, live->at)->ops->close(source_at(live, live->at));
     g_clear_pointer(&live->rungs[rung].problem, g_free);
     live->at = rung;
+    live->rungs[rung].since_ns = vg_clock_monotonic_ns();
     return true;
 }
 
