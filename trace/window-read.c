@@ -37,6 +37,8 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     reader->options = *options;
     reader->ledger = vg_cpu_ledger_new(topology);
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
+    /* A grid goes on for days. */
+    vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
     return reader;
 }
 

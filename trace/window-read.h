@@ -27,7 +27,8 @@ struct vg_window_read_options {
     int64_t window_ns;        /* > 0 */
     bool tasks;               /* every thread, not only vCPUs */
     /* The windows of a grid: they end at multiples of window_ns, and those at the edges of the
-     * recording that it holds only a part of are left out. Excludes has_begin and has_end. */
+     * recording that it holds only a part of are left out. What is over is forgotten, so the part
+     * cannot be read as a whole. Excludes has_begin and has_end. */
     bool on_grid;
     /* Called now and then while events are read, also inside a long window; false ends the reading
      * as if the recording ended there. May be NULL. */
