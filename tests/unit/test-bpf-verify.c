@@ -16,6 +16,7 @@
 
 #include <bpf/libbpf.h>
 #include <cmocka.h>
+#include <glib.h>
 
 #include "collectors/bpf-shared.h"
 #include "collectors/vcpu.skel.h"
@@ -23,8 +24,7 @@
 /* What the verifier says at last is the reason; cmocka prints no more than 1 KiB. */
 static char said[800];
 
-static int
-keep(enum libbpf_print_level level, const char *format, va_list args)
+static int G_GNUC_PRINTF(2, 0) keep(enum libbpf_print_level level, const char *format, va_list args)
 {
     static char text[1 << 20];
 
