@@ -27,12 +27,24 @@ seq_held(const uint32_t *seq, uint32_t begun)
     return begun % 2 == 0 && __atomic_load_n(seq, __ATOMIC_RELAXED) == begun;
 }
 
+typedef uint64_t __attribute__((may_alias)) word;
+G_STATIC_ASSERT(sizeof(struct vg_bpf_thread) % sizeof(word) == 0);
+G_STATIC_ASSERT(sizeof(struct vg_bpf_cpu) % sizeof(word) == 0);
+
+/* Word by word: the kernel may write to it meanwhile, which seq_held() tells afterwards. */
+static void
+copy_shared(void *to, const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof(word); i++)
+        ((word *)to)[i] = __atomic_load_n(&((const word *)from)[i], __ATOMIC_RELAXED);
+}
+
 static bool
 copy_cpu(const struct vg_bpf_cpu *shared, struct vg_bpf_cpu *ret)
 {
     for (unsigned i = 0; i < TRIES_MAX; i++) {
         uint32_t begun = seq_begin(&shared->seq);
-        *ret = *shared;
+        copy_shared(ret, shared, sizeof(*ret));
         if (seq_held(&shared->seq, begun))
             return true;
     }
@@ -159,7 +171,7 @@ vg_bpf_record_read(const struct vg_bpf_thread *shared,
 
     for (unsigned i = 0; i < TRIES_MAX; i++) {
         uint32_t begun = seq_begin(&shared->seq);
-        thread = *shared;
+        copy_shared(&thread, shared, sizeof(thread));
         const struct vg_bpf_cpu *waited_for =
             is_wait((enum vg_bpf_state)thread.state) ? cpu_of(data, thread.cpu) : NULL;
         bool whole = !waited_for || copy_cpu(waited_for, &cpu);

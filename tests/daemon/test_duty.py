@@ -15,7 +15,7 @@ from vgpud import Daemon, Events, wait_for
 pytestmark = [pytest.mark.xdist_group("duty"),
               pytest.mark.skipif(not shutil.which("qemu-system-x86_64"),
                                  reason="qemu-system-x86_64 is not installed")]
-SECONDS = 30 if full() else 8
+SECONDS = 30 if full() else 5
 TICK_S = 1 / 18.2065
 READING_NS = 3e6  # the collector reads one thread after the other when a window has ended
 # Part of the time observed, by source. Reading takes place a little after a window's end.
