@@ -248,11 +248,12 @@ vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
     if (!c)
         return 0;
     BEGIN_WRITE(c);
-    struct vg_bpf_lane *lane = lane_of(c, was);
-    if (now > c->since_ns)
+    if (now > c->since_ns) {
+        struct vg_bpf_lane *lane = lane_of(c, was);
         lane->held_ns += now - c->since_ns;
-    lane->last_ns = now;
-    c->since_ns = now;
+        lane->last_ns = now;
+        c->since_ns = now;
+    }
     c->holder = holder;
     END_WRITE(c);
     return 0;
