@@ -334,17 +334,6 @@ tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
 }
 
 static void
-add_cpu(GArray *cpus, int32_t cpu)
-{
-    unsigned at = 0;
-
-    while (at < cpus->len && g_array_index(cpus, int32_t, at) < cpu)
-        at++;
-    if (cpu >= 0 && (at == cpus->len || g_array_index(cpus, int32_t, at) != cpu))
-        g_array_insert_val(cpus, at, cpu);
-}
-
-static void
 read_watch(struct source *s, struct watch *w, struct vg_window *window)
 {
     struct vm *vm = g_hash_table_lookup(s->vms, GUINT_TO_POINTER(w->vm_id));
@@ -373,7 +362,7 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
         vg_bpf_given_take(w->given, &reading, w->slot, s->cells,
                           vcpu.cpu.preempt_ns + vcpu.cpu.wake_wait_ns, tell_loss, &victim);
     }
-    add_cpu(vm->cpus, reading.cpu_id);
+    vg_window_add_cpu(vm->cpus, reading.cpu_id);
 }
 
 static void

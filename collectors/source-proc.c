@@ -80,17 +80,6 @@ find_vm(struct source *p, uint32_t id)
 }
 
 static void
-add_cpu(struct vm *vm, int32_t cpu)
-{
-    unsigned at = 0;
-
-    while (at < vm->cpus->len && g_array_index(vm->cpus, int32_t, at) < cpu)
-        at++;
-    if (cpu >= 0 && (at == vm->cpus->len || g_array_index(vm->cpus, int32_t, at) != cpu))
-        g_array_insert_val(vm->cpus, at, cpu);
-}
-
-static void
 start_vcpu(struct source *p, struct vcpu *vcpu, const struct vg_proc_vm *vm, int32_t tid)
 {
     *vcpu = (struct vcpu){.vm_id = vm->id};
@@ -134,7 +123,7 @@ read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32
     vcpu->start_ticks = moment.start_ticks;
     p->read++;
     p->by_ticks += vcpu->files.no_schedstat;
-    add_cpu(known, moment.cpu);
+    vg_window_add_cpu(known->cpus, moment.cpu);
     bool told = vg_vcpu_meter_read(&vcpu->meter, &moment.counters, ret);
     known->guest_moved |= vcpu->meter.guest_moved;
     return told;

@@ -165,14 +165,8 @@ feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t 
 static void
 feed_cpus(struct vg_vm_track *track, const struct vg_vm_sample *sample)
 {
-    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++) {
-        int32_t cpu = g_array_index(sample->cpus, int32_t, i);
-        guint at = 0;
-        while (at < track->cpus->len && g_array_index(track->cpus, int32_t, at) < cpu)
-            at++;
-        if (at == track->cpus->len || g_array_index(track->cpus, int32_t, at) != cpu)
-            g_array_insert_val(track->cpus, at, cpu);
-    }
+    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
+        vg_window_add_cpu(track->cpus, g_array_index(sample->cpus, int32_t, i));
 }
 
 static void

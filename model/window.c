@@ -64,6 +64,17 @@ vg_window_vm(const struct vg_window *window, uint32_t id)
     return vg_window_find_vm((struct vg_window *)window, id);
 }
 
+void
+vg_window_add_cpu(GArray *cpus, int32_t cpu)
+{
+    guint at = 0;
+
+    while (at < cpus->len && g_array_index(cpus, int32_t, at) < cpu)
+        at++;
+    if (cpu >= 0 && (at == cpus->len || g_array_index(cpus, int32_t, at) != cpu))
+        g_array_insert_val(cpus, at, cpu);
+}
+
 static int
 compare_numbers(int64_t a, int64_t b)
 {

@@ -109,6 +109,9 @@ void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
 void vg_window_sort_lost_to(GArray *lost_to);
 
+/* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
+void vg_window_add_cpu(GArray *cpus, int32_t cpu);
+
 /* Frees what the window holds, not the struct; a zeroed window is fine. */
 void vg_window_clear(struct vg_window *window);
 
