@@ -383,12 +383,6 @@ vg_topology_end(vg_topology *topology, struct vg_thread *thread)
     leave(topology, thread->process);
 }
 
-void
-vg_topology_forget_name(vg_topology *topology, int32_t pid)
-{
-    g_hash_table_remove(topology->names, GINT_TO_POINTER(pid));
-}
-
 static void
 release(vg_topology *topology, bool vcpus_too, void (*drop)(void *data, uint32_t slot), void *data)
 {

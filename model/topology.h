@@ -62,9 +62,6 @@ bool vg_is_vm_name(const char *name);
 int vg_topology_name_vm(vg_topology *topology, int32_t pid, const char *name, const char *uuid,
                         GError **err);
 
-/* A process of that pid that comes later is not named any more. */
-void vg_topology_forget_name(vg_topology *topology, int32_t pid);
-
 /* For who knows from elsewhere which processes are VMs: from now on only vg_topology_tell() makes
  * VMs and vCPUs, no comm and no guest entry does. Call before the first event. */
 void vg_topology_only_told(vg_topology *topology);

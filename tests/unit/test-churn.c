@@ -71,18 +71,21 @@ take_tids(struct day *d, int32_t n)
 }
 
 static void
-start_vm(struct day *d, struct vm *vm, int64_t t)
+start_vm(struct day *d, struct vm *vm)
 {
-    char comm[VG_COMM_LEN], name[32];
+    char name[32];
 
     vm->pid = take_tids(d, 1 + VCPUS);
     g_snprintf(name, sizeof(name), "vm-%u", d->started);
     g_snprintf(vm->uuid, sizeof(vm->uuid), "6f5a1e00-0000-4000-8000-%012u", d->started++);
-    assert_int_equal(vg_topology_name_vm(d->host.topology, vm->pid, name, vm->uuid, NULL), 0);
-    feed_process(&d->host, t, vm->pid, vm->pid, "qemu-system-x86");
-    for (int32_t i = 0; i < VCPUS; i++) {
-        g_snprintf(comm, sizeof(comm), "CPU %d/KVM", i);
-        feed_process(&d->host, t, vm->pid + 1 + i, vm->pid, comm);
+    for (int32_t i = 0; i <= VCPUS; i++) {
+        const struct vg_told_thread told = {.tid = vm->pid + i,
+                                            .pid = vm->pid,
+                                            .name = name,
+                                            .uuid = vm->uuid,
+                                            .is_vcpu = i > 0,
+                                            .vcpu_index = i > 0 ? i - 1 : VG_NONE};
+        vg_topology_tell(d->host.topology, &told);
     }
 }
 
@@ -90,7 +93,6 @@ start_vm(struct day *d, struct vm *vm, int64_t t)
 static void
 stop_vm(struct day *d, const struct vm *vm, int64_t t)
 {
-    vg_topology_forget_name(d->host.topology, vm->pid);
     for (int32_t tid = vm->pid; tid <= vm->pid + VCPUS; tid++) {
         feed_switch(&d->host, t, 0, 0, VG_PREV_RUNNABLE, tid);
         feed_switch(&d->host, t, 0, tid, VG_PREV_EXITED, 0);
@@ -192,7 +194,7 @@ live_a_day(struct day *d)
         if (change) {
             struct vm *vm = &d->vms[replaced++ % VMS];
             stop_vm(d, vm, t);
-            start_vm(d, vm, t);
+            start_vm(d, vm);
         }
         for (unsigned i = 0; i < HOST_THREADS_S; i++)
             host_thread(d, t);
@@ -219,6 +221,7 @@ test_a_day_of_churn(void **state)
     (void)state;
     vg_policy_config_init(&config);
     d->host.topology = vg_topology_new();
+    vg_topology_only_told(d->host.topology);
     d->host.ledger = vg_cpu_ledger_new(d->host.topology);
     vg_cpu_ledger_windows_only(d->host.ledger, true);
     d->gather = vg_gather_new(S);
@@ -227,7 +230,7 @@ test_a_day_of_churn(void **state)
     d->next_tid = TIDS_FROM;
     vg_cpu_ledger_begin(d->host.ledger, 0);
     for (unsigned i = 0; i < VMS; i++)
-        start_vm(d, &d->vms[i], S);
+        start_vm(d, &d->vms[i]);
     live_a_day(d);
     vg_engine_free(d->engine);
     vg_gather_free(d->gather);
