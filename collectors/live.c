@@ -65,7 +65,6 @@ struct live {
     int64_t cheap_since_ns; /* 0: it is not */
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
-    double last_cost;  /* CPU seconds per second in the last window */
     struct vg_host_contention contention;
     struct vg_told_state told;
 };
@@ -196,12 +195,12 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
 {
     int64_t now_ns = vg_clock_monotonic_ns();
     unsigned most = levels_above(live) + source_at(live, live->n_rungs - 1)->ops->levels - 1;
+    double cost = (double)cost_ns / (double)MAX(span_ns, 1);
 
-    live->last_cost = (double)cost_ns / (double)MAX(span_ns, 1);
     if (live->budget <= 0)
         return;
-    live->dear_windows = live->last_cost > live->budget ? live->dear_windows + 1 : 0;
-    if (live->last_cost > live->budget * CHEAP_PART)
+    live->dear_windows = cost > live->budget ? live->dear_windows + 1 : 0;
+    if (cost > live->budget * CHEAP_PART)
         live->cheap_since_ns = 0;
     else if (live->cheap_since_ns == 0)
         live->cheap_since_ns = now_ns;
