@@ -45,7 +45,7 @@ struct vg_cpu_source_ops {
                 struct vg_window *window, struct vg_provenance *provenance, GError **err);
     /* Readable while hints() has something to tell, or -1; NULL: it never has. */
     int (*fd)(const vg_cpu_source *source);
-    /* Appends struct vg_cpu_hint; called when fd() is readable. */
+    /* Appends struct vg_cpu_hint; called when fd() is readable, and once more after that. */
     void (*hints)(vg_cpu_source *source, GArray *hints);
     /* Readable when drain() must be called soon, for what happens is kept in memory of its own that
      * fills up; NULL: it never has to. */

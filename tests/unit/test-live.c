@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "collector-run.h"
 #include "collectors/live.h"
+#include "fake-proc.h"
 
 #define WINDOW_NS (50 * VG_NS_PER_MS)
 
@@ -30,6 +31,11 @@ struct fake {
     atomic_uint level;
     atomic_int opened; /* minus closed */
     atomic_int drained;
+    int hint_fd;
+    struct vg_cpu_hint hint; /* told whenever the file is readable */
+    bool hinted;
+    const char *proc;   /* where the thread gets its name after the first look; NULL: nowhere */
+    atomic_int watched; /* VMs */
 };
 
 static int
@@ -50,8 +56,34 @@ fake_close(vg_cpu_source *source)
 static int
 fake_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
-    (void)source, (void)vms, (void)self, (void)err;
+    struct fake *fake = (struct fake *)source;
+
+    (void)self, (void)err;
+    fake->watched = (int)vms->len;
+    if (fake->proc && fake->hinted && fake->watched == 0) {
+        const struct fake_task late = {
+            .pid = fake->hint.pid, .tid = fake->hint.tid, .comm = "CPU 0/KVM", .start = 100};
+        fake_proc_task(fake->proc, &late);
+    }
     return 0;
+}
+
+static int
+fake_fd(const vg_cpu_source *source)
+{
+    return ((const struct fake *)source)->hint_fd;
+}
+
+static void
+fake_hints(vg_cpu_source *source, GArray *hints)
+{
+    struct fake *fake = (struct fake *)source;
+    uint64_t told;
+
+    if (read(fake->hint_fd, &told, sizeof(told)) != sizeof(told))
+        return;
+    g_array_append_val(hints, fake->hint);
+    fake->hinted = true;
 }
 
 static int
@@ -286,6 +318,35 @@ test_drains(void **state)
     close(drain_fd);
 }
 
+/* The kernel tells that a thread is to be named before it is. */
+static void
+test_name_that_comes_after_its_hint(void **state)
+{
+    const char *proc = *state;
+    const struct vg_live_options options = {
+        .proc = proc, .window_ns = 4 * VG_NS_PER_S, .retry_ns = VG_NS_PER_S};
+    const uint64_t one = 1;
+    struct fake fake;
+    vg_cpu_source *const sources[] = {&fake.base};
+
+    fake_proc_process(proc, 10, "other", 100, 2, "other", 5);
+    fake_init(&fake, "best", 1);
+    fake.hint_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    fake.hint = (struct vg_cpu_hint){.pid = 10, .tid = 11};
+    fake.proc = proc;
+    fake.ops.fd = fake_fd;
+    fake.ops.hints = fake_hints;
+    struct collector_run *run = collector_run_start(vg_live_new(&options, sources, 1));
+    /* At the begin of a window. */
+    vg_report_free(collector_run_wait(run, VG_REPORT_WINDOW));
+    assert_int_equal(write(fake.hint_fd, &one, sizeof(one)), sizeof(one));
+    for (int ms = 0; fake.watched == 0 && ms < 2000; ms++)
+        g_usleep(1000);
+    assert_int_equal(fake.watched, 1);
+    collector_run_stop(run);
+    close(fake.hint_fd);
+}
+
 /* Waits until the collector says exactly this. */
 static void
 wait_for_text(struct ladder *l, const char *text)
@@ -317,9 +378,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best_first),     cmocka_unit_test(test_falls_and_climbs),
-        cmocka_unit_test(test_nothing_works),  cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_budget_is_told), cmocka_unit_test(test_drains),
+        cmocka_unit_test(test_best_first),
+        cmocka_unit_test(test_falls_and_climbs),
+        cmocka_unit_test(test_nothing_works),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test_setup_teardown(test_name_that_comes_after_its_hint, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test(test_budget_is_told),
+        cmocka_unit_test(test_drains),
     };
 
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
