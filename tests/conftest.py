@@ -10,6 +10,11 @@ import vgpuctl  # noqa: E402
 from settings import full, seed  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quiet: holds figures against the kernel's own, and wants the "
+                                       "machine for itself: nothing else runs beside it")
+
+
 def pytest_report_header(config):
     return f"vgpuctl: {vgpuctl.program()}, seed {seed()}, full {int(full())}"
 

@@ -166,6 +166,7 @@ def vms_fixture(request, root):
     vms.close()
 
 
+@pytest.mark.quiet
 def test_figures_are_those_of_schedstat(way, vms, tmp_path):
     out, _ = record(3, "-O", tmp_path / "r", "--with", way, "-o", "json")
     answer = json.loads(out)
@@ -223,6 +224,7 @@ def test_default_directory_is_new_and_named_after_the_time(root, tmp_path):
     assert sorted(os.listdir(tmp_path / name)) == ["trace.txt", "vm-map.txt"]
 
 
+@pytest.mark.quiet
 def test_no_vm_is_told(root, tmp_path):
     running = subprocess.run(["pgrep", "-f", "^qemu"], capture_output=True, check=False)
     if running.returncode == 0:

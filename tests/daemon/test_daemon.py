@@ -591,7 +591,8 @@ def test_a_collector_that_hangs_is_told_and_the_rest_goes_on(tmp_path):
 # ---- live ----
 
 def test_live_a_vm_is_seen_measured_stored_and_gone(tmp_path):
-    with Daemon(tmp_path, config="[daemon]\nwindow=200ms\nlog_level=debug\n") as daemon:
+    with Daemon(tmp_path, config="[daemon]\nwindow=200ms\nlog_level=debug\n"
+                "[score]\nhalf_life=2s\n") as daemon:
         events = Events(daemon, "?types=vm")
         with BusyVm() as vm:
             uuid = vm.uuid
@@ -604,10 +605,11 @@ def test_live_a_vm_is_seen_measured_stored_and_gone(tmp_path):
             assert got["pid"] == vm.process.pid
             assert [v["tid"] for v in got["vcpus"]] == [vm.tid]
             # Its first moments may have been a wait for the interpreter's lock.
-            wait_for(lambda: daemon.get(f"/v1/vms/{uuid}")["cpu_intensity"] > 0.5, timeout=120)
+            wait_for(lambda: daemon.get(f"/v1/vms/{uuid}")["cpu_intensity"] > 0.5)
             assert daemon.get(f"/v1/vms/{uuid}")["class"] == "cpu"
             rows = daemon.get(f"/v1/vms/{uuid}/samples?since=-60s&step=raw")["items"]
-            assert len(rows) >= 3 and all(row["observed_ns"] > 0 for row in rows)
+            # Its process may have been there in a window before its vCPU was.
+            assert len(rows) >= 3 and all(row["observed_ns"] > 0 for row in rows[1:])
             ready = wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200)
             assert ready
         event = events.next()[2]

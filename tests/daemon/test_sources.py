@@ -22,8 +22,7 @@ TOLERANCE = 0.02
 # A window that is heard of later than this says nothing about counters that are read then.
 LATE_NS = 20_000_000
 
-# They measure the whole host, and share it with whoever else is tested at the time.
-pytestmark = pytest.mark.xdist_group("sources")
+pytestmark = pytest.mark.quiet
 
 
 def missing():

@@ -7,5 +7,10 @@ def seed():
     return int(os.environ.get("VG_TEST_SEED", "20261120"))
 
 
+def rounds(usual, all_of_them):
+    """How often a test with chance in it is to play."""
+    return int(os.environ.get("VG_TEST_ROUNDS", all_of_them if full() else usual))
+
+
 def full():
     return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
