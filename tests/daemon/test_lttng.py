@@ -131,7 +131,14 @@ def test_events_that_found_no_room_are_counted(tmp_path):
         with Daemon(tmp_path, config=config(lt)) as daemon:
             wait_until_read(daemon)
             events = pulse("CPU 0/KVM")
-            player.write(*20000 * events[:2], *100 * events)
+            # Who empties the buffers could otherwise be as fast as they are filled.
+            os.kill(consumer_of(lt), signal.SIGSTOP)
+            try:
+                player.write(*20000 * events[:2])
+                player.ask("sync")
+            finally:
+                os.kill(consumer_of(lt), signal.SIGCONT)
+            player.write(*100 * events)
             player.ask("sync")
             played_ns = time.time_ns()
             wait_for(lambda: (measurement(daemon)["newest_begin_ns"] or 0) > played_ns)
