@@ -23,7 +23,8 @@ COUNTS = ("entries", "preemptions", "wakeups", "blocks", "switches_out")
 needs_lttng = pytest.mark.skipif(lttng.missing() is not None, reason=str(lttng.missing()))
 needs_cpus = pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0),
                                 reason="needs CPUs 0 and 1")
-pytestmark = [needs_lttng, needs_cpus]
+# One after the other: tests/daemon/test_trace.py says why.
+pytestmark = [needs_lttng, needs_cpus, pytest.mark.xdist_group("lttng")]
 
 ALONE = "[live]\nuse=no\n"
 

@@ -22,7 +22,10 @@ EVENT = re.compile(r"^\[(\d+\.\d+)\].* vgpud:(\w+): \{.*?\}, \{(.*)\}$")
 FIELD = re.compile(r'(\w+) = ("(?:[^"\\]|\\.)*"|[^ ,]+)')
 TRACED = f"[trace]\nlttng=yes\nprovider={PROVIDER}\n"
 
-pytestmark = pytest.mark.skipif(not os.path.exists(PROVIDER), reason="built without lttng-ust")
+# One after the other: all session daemons of a user tell programs of that user by one flag in
+# /dev/shm whether there is one, and the first to end tells them that there is none.
+pytestmark = [pytest.mark.skipif(not os.path.exists(PROVIDER), reason="built without lttng-ust"),
+              pytest.mark.xdist_group("lttng")]
 
 
 class Event:
