@@ -127,7 +127,10 @@ build_lttng()
     tar -xf /usr/src/linux-source-6.1.tar.xz --strip-components 1 \
         --one-top-level=source --wildcards '*/arch/x86/kvm' '*/virt/kvm'
     source=$(echo "$PWD"/packages/usr/src/lttng-modules-*)
+    # LTTng includes them as <../arch/x86/kvm/...>, too: as seen from a directory include/.
+    mkdir -p source/include
     sed -i -E -e "/lttng-probe-/{/-($probes)\.o/!s/^[[:blank:]]*obj-/# &/}" \
+        -e "s,-I$from/virt/kvm,& -I$to/include," \
         -e "s,$from/(arch/x86/kvm|virt/kvm),$to/\\1," "$source/src/probes/Kbuild"
     make -C "$source" -j "$(nproc)" "KERNELDIR=/usr/src/linux-headers-$version" \
         "KVM_SOURCE=$PWD/source" > lttng-modules.log 2>&1 ||
