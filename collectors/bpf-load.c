@@ -21,7 +21,7 @@
 
 /* What entering and leaving a program costs beside what it measures itself: an estimate, with which
  * a run of one that has nothing to do comes to 40 ns. The slowdown of a load that is not watched
- * (tools/bench live), some three runs an operation, was 30 to 80 ns for each. */
+ * (tools/bench live), some three runs an operation, was 30 to 230 ns for each. */
 #define DISPATCH_NS 25
 /* Where KVM's tracepoints are, if it is a module; it may be built in. */
 #define KVM_MODULE "/sys/module/kvm"

@@ -363,10 +363,10 @@ drain_fd(const struct live *live)
     return source && source->ops->drain_fd ? source->ops->drain_fd(source) : -1;
 }
 
-/* Looks at those who were heard of. Who was named is looked at a second time, later: the kernel
- * tells of a name before it gives it. */
+/* Looks at those who were heard of, the first n_followed for the second time. Who was named is kept
+ * for that: the kernel tells of a name before it gives it. */
 static void
-follow_hints(struct live *live, unsigned seconds, int64_t now_ns)
+follow_hints(struct live *live, unsigned n_followed, int64_t now_ns)
 {
     GArray *hints = live->hints;
     unsigned kept = 0;
@@ -379,7 +379,7 @@ follow_hints(struct live *live, unsigned seconds, int64_t now_ns)
         if (hint.entered || hint.pid != looked_at)
             vg_proc_scan_look(live->scan, hint.pid, hint.tid, hint.entered, now_ns);
         looked_at = hint.pid;
-        if (i >= seconds && !hint.entered && (kept == 0 || known[kept - 1].pid != hint.pid))
+        if (i >= n_followed && !hint.entered && (kept == 0 || known[kept - 1].pid != hint.pid))
             known[kept++] = hint;
     }
     g_array_set_size(hints, kept);
@@ -390,7 +390,7 @@ static void
 take_hints(struct live *live, vg_thread *self)
 {
     int64_t now_ns = vg_clock_monotonic_ns();
-    unsigned seconds = live->hints->len;
+    unsigned n_followed = live->hints->len;
 
     live->hints_ns = now_ns;
     if (hints_fd(live) < 0) {
@@ -402,7 +402,7 @@ take_hints(struct live *live, vg_thread *self)
     source->ops->hints(source, live->hints);
     if (live->hints->len == 0)
         return;
-    follow_hints(live, seconds, now_ns);
+    follow_hints(live, n_followed, now_ns);
     /* One that fails fails again when the window is read, which is where it is told. */
     (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
 }
