@@ -30,6 +30,7 @@ struct cfs_rq {
 
 struct sched_entity {
     struct cfs_rq *cfs_rq;
+    __u64 sum_exec_runtime;
 };
 
 struct task_struct {

@@ -118,15 +118,18 @@ static void
 sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
        const struct vg_bpf_assumed *assumed, int64_t now_ns, struct vg_bpf_reading *ret)
 {
-    int64_t assumed_to = thread->state == VG_BPF_UNSEEN ? now_ns : (int64_t)thread->first_ns;
-    int64_t assumed_ns =
-        assumed->state == VG_BPF_UNSEEN ? 0 : MAX(assumed_to - assumed->since_ns, 0);
+    bool seen = thread->state != VG_BPF_UNSEEN;
+    /* What was assumed has been told: it stays, whatever the first event says. */
+    enum vg_bpf_state before =
+        assumed->state == VG_BPF_UNSEEN && seen ? thread->first_was : assumed->state;
+    int64_t before_to_ns = seen ? (int64_t)thread->first_ns : now_ns;
+    int64_t before_ns = assumed->since_ns == 0 ? 0 : MAX(before_to_ns - assumed->since_ns, 0);
     struct vg_cpu_figures *f = &ret->cpu;
 
     *ret = (struct vg_bpf_reading){
         .at_ns = now_ns,
-        .state = thread->state == VG_BPF_UNSEEN ? assumed->state : thread->state,
-        .cpu_id = thread->state == VG_BPF_UNSEEN ? VG_NONE : thread->cpu,
+        .state = seen ? thread->state : before,
+        .cpu_id = seen ? thread->cpu : VG_NONE,
     };
     *f = (struct vg_cpu_figures){
         .run_ns = (int64_t)thread->run_ns,
@@ -146,10 +149,10 @@ sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
     for (unsigned i = 0; i < MIN(thread->shares_used, VG_BPF_SHARES); i++)
         add_loss(ret, thread->shares[i].holder, (int64_t)thread->shares[i].ns,
                  thread->shares[i].count);
-    add_state(f, assumed->state, assumed_ns);
-    if (is_wait(assumed->state))
-        add_loss(ret, VG_BPF_HOLDER_UNKNOWN, assumed_ns, 0);
-    if (thread->state != VG_BPF_UNSEEN && now_ns > (int64_t)thread->since_ns) {
+    add_state(f, before, before_ns);
+    if (is_wait(before))
+        add_loss(ret, VG_BPF_HOLDER_UNKNOWN, before_ns, 0);
+    if (seen && now_ns > (int64_t)thread->since_ns) {
         add_state(f, thread->state, now_ns - (int64_t)thread->since_ns);
         if (is_wait(thread->state))
             read_wait(thread, cpu, (uint64_t)now_ns, ret);
@@ -183,4 +186,25 @@ vg_bpf_record_read(const struct vg_bpf_thread *shared,
         }
     }
     return false;
+}
+
+static void
+keep_told(int64_t *ns, int64_t *run_ns)
+{
+    if (*ns >= 0)
+        return;
+    *run_ns += *ns;
+    *ns = 0;
+}
+
+struct vg_cpu_figures
+vg_bpf_reading_since(const struct vg_bpf_reading *reading, const struct vg_cpu_figures *last)
+{
+    struct vg_cpu_figures f = reading->cpu;
+
+    vg_cpu_figures_sub(&f, last);
+    keep_told(&f.preempt_ns, &f.run_ns);
+    keep_told(&f.wake_wait_ns, &f.run_ns);
+    keep_told(&f.blocked_ns, &f.run_ns);
+    return f;
 }

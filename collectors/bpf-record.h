@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the record of a watched thread: what the BPF programs counted, and on top of it how long
- * its present state has lasted. All is cumulated, so the difference of two readings is what
- * happened between them, and run + waits + blocked of it are the time between them, exactly.
+ * its present state has lasted. All is cumulated: run + waits + blocked of two readings differ by
+ * the time between them, exactly.
  */
 #ifndef VG_COLLECTORS_BPF_RECORD_H
 #define VG_COLLECTORS_BPF_RECORD_H
@@ -24,8 +24,8 @@ struct vg_bpf_loss {
 
 /* What is known of a thread from elsewhere until something happens to it. */
 struct vg_bpf_assumed {
-    enum vg_bpf_state state; /* UNSEEN: nothing */
-    int64_t since_ns;
+    enum vg_bpf_state state; /* UNSEEN: nothing; its first event will say */
+    int64_t since_ns;        /* when its watch began; 0: not known, and left out */
 };
 
 struct vg_bpf_reading {
@@ -45,5 +45,11 @@ bool vg_bpf_record_read(const struct vg_bpf_thread *shared,
                         const struct vg_bpf_cpu *(*cpu_of)(const void *data, int32_t cpu),
                         const void *data, const struct vg_bpf_assumed *assumed,
                         int64_t (*now)(void), struct vg_bpf_reading *ret);
+
+/* What happened since the reading before gave *last. A wait that was told then as one that went on
+ * may turn out to have been a run that nothing was heard of: it stays told, at the cost of the run.
+ */
+struct vg_cpu_figures vg_bpf_reading_since(const struct vg_bpf_reading *reading,
+                                           const struct vg_cpu_figures *last);
 
 #endif

@@ -69,12 +69,13 @@ struct vg_bpf_thread {
     __u8 is_vcpu; /* else the main thread of a QEMU process, which is not measured */
     __u8 state;   /* enum vg_bpf_state */
     __u8 in_guest;
-    __u8 unused;
+    __u8 first_was; /* enum vg_bpf_state: what it did up to its first event, which says so */
     __u64 start_ns; /* of the thread, CLOCK_BOOTTIME; 0: not seen yet */
     __s32 cpu;      /* runs there, waits for it, or was last there */
     __u32 evictions;
     __u64 first_ns; /* of the first event */
     __u64 since_ns; /* time is accounted up to here */
+    __u64 exec_ns;  /* what the kernel had counted of it when it last left a CPU */
     __u64 guest_since_ns;
     __u64 run_ns;
     __u64 guest_ns;
@@ -135,11 +136,13 @@ struct vg_bpf_totals {
     __u64 notes_lost;
 };
 
-/* Somebody who may have to be watched: a thread that was named like a vCPU, or entered a guest. */
+#define VG_BPF_COMM_LEN 16 /* TASK_COMM_LEN */
+
+/* Somebody who may have to be watched: a thread that is named like a vCPU, or entered a guest. */
 struct vg_bpf_note {
     __s32 tid;
     __s32 pid;
-    __u32 entered; /* a guest; else it was named */
+    char comm[VG_BPF_COMM_LEN]; /* that it is being given; empty: it entered a guest */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include <glib.h>
 
 #include "base/thread.h"
+#include "model/event.h"
 #include "model/provenance.h"
 #include "model/window.h"
 
@@ -22,7 +23,7 @@ typedef struct vg_cpu_source vg_cpu_source;
 struct vg_cpu_hint {
     int32_t pid;
     int32_t tid;
-    bool entered; /* a guest, so it is one whatever its name; else it was named like one */
+    char comm[VG_COMM_LEN]; /* that it is being given; empty: it entered a guest */
 };
 
 struct vg_cpu_source_ops {
@@ -45,7 +46,7 @@ struct vg_cpu_source_ops {
                 struct vg_window *window, struct vg_provenance *provenance, GError **err);
     /* Readable while hints() has something to tell, or -1; NULL: it never has. */
     int (*fd)(const vg_cpu_source *source);
-    /* Appends struct vg_cpu_hint; called when fd() is readable, and once more after that. */
+    /* Appends struct vg_cpu_hint; called when fd() is readable. */
     void (*hints)(vg_cpu_source *source, GArray *hints);
     /* Readable when drain() must be called soon, for what happens is kept in memory of its own that
      * fills up; NULL: it never has to. */

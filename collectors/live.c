@@ -53,7 +53,7 @@ struct live {
     unsigned n_rungs;
     unsigned at; /* the rung that it stands on; n_rungs: none */
     int wake_fd;
-    GArray *hints; /* struct vg_cpu_hint: those to follow once more */
+    GArray *hints; /* struct vg_cpu_hint */
     int64_t hints_ns;
     int64_t drained_ns;
     int64_t cpu_ns; /* of the thread, at the end of the last window */
@@ -363,48 +363,23 @@ drain_fd(const struct live *live)
     return source && source->ops->drain_fd ? source->ops->drain_fd(source) : -1;
 }
 
-/* Looks at those who were heard of, the first n_followed for the second time. Who was named is kept
- * for that: the kernel tells of a name before it gives it. */
-static void
-follow_hints(struct live *live, unsigned n_followed, int64_t now_ns)
-{
-    GArray *hints = live->hints;
-    unsigned kept = 0;
-    int32_t looked_at = 0;
-
-    for (unsigned i = 0; i < hints->len; i++) {
-        struct vg_cpu_hint *known = &g_array_index(hints, struct vg_cpu_hint, 0);
-        const struct vg_cpu_hint hint = known[i];
-        /* QEMU names a thread after the other: all of them are looked at together. */
-        if (hint.entered || hint.pid != looked_at)
-            vg_proc_scan_look(live->scan, hint.pid, hint.tid, hint.entered, now_ns);
-        looked_at = hint.pid;
-        if (i >= n_followed && !hint.entered && (kept == 0 || known[kept - 1].pid != hint.pid))
-            known[kept++] = hint;
-    }
-    g_array_set_size(hints, kept);
-}
-
 /* Begins to measure VMs that were heard of, without waiting for the end of the window. */
 static void
 take_hints(struct live *live, vg_thread *self)
 {
-    int64_t now_ns = vg_clock_monotonic_ns();
-    unsigned n_followed = live->hints->len;
-
-    live->hints_ns = now_ns;
-    if (hints_fd(live) < 0) {
-        /* They were heard of by a source that is not used any more. */
-        g_array_set_size(live->hints, 0);
-        return;
-    }
     vg_cpu_source *source = source_at(live, live->at);
+    int64_t now_ns = vg_clock_monotonic_ns();
+
+    g_array_set_size(live->hints, 0);
     source->ops->hints(source, live->hints);
-    if (live->hints->len == 0)
-        return;
-    follow_hints(live, n_followed, now_ns);
+    for (unsigned i = 0; i < live->hints->len; i++) {
+        const struct vg_cpu_hint *hint = &g_array_index(live->hints, struct vg_cpu_hint, i);
+        vg_proc_scan_look(live->scan, hint->pid, hint->tid, hint->comm, now_ns);
+    }
+    live->hints_ns = now_ns;
     /* One that fails fails again when the window is read, which is where it is told. */
-    (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
+    if (live->hints->len > 0)
+        (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
 }
 
 static void
@@ -425,10 +400,6 @@ wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
     while (!vg_thread_stopping(self) && (now_ns = vg_clock_monotonic_ns()) < end_ns) {
         int64_t until_ns = MIN(end_ns, now_ns + BEAT_NS);
         bool listen = now_ns >= live->hints_ns + HINTS_NS;
-        if (listen && live->hints->len > 0) {
-            take_hints(live, self);
-            continue;
-        }
         int drain_at = drain_fd(live);
         bool may_drain = drain_at >= 0 && now_ns >= live->drained_ns + DRAIN_NS;
         struct pollfd fds[3] = {{.fd = live->wake_fd, .events = POLLIN},

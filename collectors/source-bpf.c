@@ -130,7 +130,7 @@ assume(const struct source *s, int32_t pid, struct watch *w)
         state = VG_BPF_RUNNING;
     else if (vg_clock_monotonic_ns() - w->begin_ns > SETTLED_NS)
         state = VG_BPF_WAIT_PREEMPT;
-    w->assumed = (struct vg_bpf_assumed){.state = state, .since_ns = w->begin_ns};
+    w->assumed.state = state;
     w->settled = state != VG_BPF_UNSEEN;
 }
 
@@ -176,6 +176,7 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     w->given = vg_bpf_given_new();
     w->generation = s->generation;
     w->begin_ns = begin_ns;
+    w->assumed.since_ns = begin_ns;
     w->start_ticks = stat.start_ticks;
     w->timeslices = sched.timeslices;
     w->run_ns = sched.run_ns;
@@ -346,8 +347,8 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     if (is_another(s, w) || !vg_bpf_record_read(record_of(s, w), cpu_of, vg_bpf_memory(s->bpf),
                                                 &w->assumed, vg_clock_monotonic_ns, &reading))
         return;
-    struct vg_vcpu_sample vcpu = {.tid = w->tid, .index = w->index, .cpu = reading.cpu};
-    vg_cpu_figures_sub(&vcpu.cpu, &w->last);
+    struct vg_vcpu_sample vcpu = {
+        .tid = w->tid, .index = w->index, .cpu = vg_bpf_reading_since(&reading, &w->last)};
     vcpu.cpu.guest_ns = MIN(vcpu.cpu.guest_ns, vcpu.cpu.run_ns);
     vcpu.cpu.clipped = w->open + reading.open;
     w->last = reading.cpu;
@@ -521,8 +522,9 @@ notes_fd(const vg_cpu_source *source)
 static void
 take_note(void *data, const struct vg_bpf_note *note)
 {
-    struct vg_cpu_hint hint = {.pid = note->pid, .tid = note->tid, .entered = note->entered};
+    struct vg_cpu_hint hint = {.pid = note->pid, .tid = note->tid};
 
+    g_strlcpy(hint.comm, note->comm, sizeof(hint.comm));
     g_array_append_val((GArray *)data, hint);
 }
 

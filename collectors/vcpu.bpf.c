@@ -326,15 +326,16 @@ vg_dequeue(__u32 slot, __u64 now)
 
 /* ---- events ---- */
 
-/* Accounts the time up to now in the present state. */
+/* Accounts the time up to now in the present state; was: what the event says that state is. */
 static __always_inline void
-account(struct vg_bpf_thread *t, __u64 now)
+account(struct vg_bpf_thread *t, enum vg_bpf_state was, __u64 now)
 {
     __u64 span = now - t->since_ns;
 
     switch (t->state) {
     case VG_BPF_UNSEEN:
         t->first_ns = now;
+        t->first_was = was;
         break;
     case VG_BPF_RUNNING:
         t->run_ns += span;
@@ -366,16 +367,42 @@ contradict(void)
     __sync_fetch_and_add(&totals.discontinuities, 1);
 }
 
+/* t runs, and got there without an event: the last ran_ns up to now are its own. Whom it waited for
+ * is not known, for the last of them is the one that was not seen leaving. */
 static __always_inline void
-switch_out(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, bool runnable, unsigned int state,
-           __u32 next, __u64 now)
+make_up(__u32 slot, struct vg_bpf_thread *t, __u64 ran_ns, __u64 now)
+{
+    __u64 span = now - t->since_ns;
+
+    contradict();
+    if (ran_ns > span)
+        ran_ns = span;
+    if (is_waiting(t)) {
+        struct vg_bpf_cpu *c = cpu_at((__u32)t->cpu);
+        if (c)
+            __sync_fetch_and_add(&c->waiters, -1);
+        if (span > ran_ns)
+            vg_charge(slot, VG_BPF_HOLDER_UNKNOWN, span - ran_ns, 0);
+    }
+    account(t, t->state, now - ran_ns);
+    t->state = VG_BPF_RUNNING;
+}
+
+static __always_inline bool
+may_run(const struct vg_bpf_thread *t)
+{
+    return t->state == VG_BPF_RUNNING || t->state == VG_BPF_UNSEEN;
+}
+
+static __always_inline void
+switch_out(__u32 slot, struct vg_bpf_thread *t, __u64 exec_ns, __u32 cpu, bool runnable,
+           unsigned int state, __u32 next, __u64 now)
 {
     BEGIN_WRITE(t);
-    if (is_waiting(t))
-        vg_dequeue(slot, now);
-    if (t->state != VG_BPF_RUNNING && t->state != VG_BPF_UNSEEN)
-        contradict();
-    account(t, now);
+    if (!may_run(t))
+        make_up(slot, t, exec_ns - t->exec_ns, now);
+    t->exec_ns = exec_ns;
+    account(t, VG_BPF_RUNNING, now);
     leave_guest(t, now);
     t->cpu = (__s32)cpu;
     if (runnable) {
@@ -400,7 +427,7 @@ switch_in(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
     } else if (t->state == VG_BPF_RUNNING) {
         contradict();
     }
-    account(t, now);
+    account(t, VG_BPF_WAIT_PREEMPT, now);
     t->state = VG_BPF_RUNNING;
     t->cpu = (__s32)cpu;
     END_WRITE(t);
@@ -420,7 +447,7 @@ on_switch(struct vg_bpf_cpu *c, __u32 cpu, bool preempt, struct task_struct *pre
         vg_advance(cpu, holder_of(prev), holder, now);
     struct vg_bpf_thread *t = out ? thread_of(out, prev) : NULL;
     if (t)
-        switch_out(out, t, cpu, preempt || !state, state, holder, now);
+        switch_out(out, t, prev->se.sum_exec_runtime, cpu, preempt || !state, state, holder, now);
     t = in ? thread_of(in, next) : NULL;
     if (t)
         switch_in(in, t, cpu, now);
@@ -453,13 +480,13 @@ vg_sched_switch(__u64 *ctx)
 
 /* Inside of a write. */
 static __always_inline void
-runs(struct vg_bpf_thread *t, __u32 cpu, __u64 now)
+runs(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
 {
     if (t->state == VG_BPF_RUNNING)
         return;
-    if (t->state != VG_BPF_UNSEEN)
-        contradict();
-    account(t, now);
+    if (!may_run(t))
+        make_up(slot, t, 0, now);
+    account(t, VG_BPF_RUNNING, now);
     t->state = VG_BPF_RUNNING;
     t->cpu = (__s32)cpu;
 }
@@ -477,9 +504,10 @@ on_wakeup(struct task_struct *task)
     BEGIN_WRITE(t);
     if (curr && curr->pid == task->pid) {
         /* It was about to sleep, and has been running since before it was watched. */
-        runs(t, cpu_of(task), now);
+        runs(slot, t, cpu_of(task), now);
     } else {
-        account(t, now);
+        t->exec_ns = task->se.sum_exec_runtime;
+        account(t, VG_BPF_BLOCKED, now);
         t->wakeups++;
         t->state = VG_BPF_WAIT_WAKE;
         vg_enqueue(slot, cpu_of(task), curr ? holder_of(curr) : VG_BPF_HOLDER_UNKNOWN, now);
@@ -528,7 +556,7 @@ vg_sched_migrate_task(__u64 *ctx)
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);
     vg_dequeue(slot, now);
-    account(t, now);
+    account(t, t->state, now);
     vg_enqueue(slot, (__u32)ctx[1], VG_BPF_HOLDER_UNKNOWN, now);
     END_WRITE(t);
     return 0;
@@ -536,9 +564,9 @@ vg_sched_migrate_task(__u64 *ctx)
 
 /* ---- guests ---- */
 
-/* Tells of a thread that should perhaps be watched. */
+/* Tells of a thread that should perhaps be watched. comm: VG_BPF_COMM_LEN bytes. */
 static __always_inline void
-note(__s32 tid, __s32 pid, bool entered)
+note(__s32 tid, __s32 pid, const char *comm)
 {
     struct vg_bpf_note *n = bpf_ringbuf_reserve(&notes, sizeof(*n), 0);
 
@@ -548,37 +576,39 @@ note(__s32 tid, __s32 pid, bool entered)
     }
     n->tid = tid;
     n->pid = pid;
-    n->entered = entered;
+    __builtin_memcpy(n->comm, comm, VG_BPF_COMM_LEN);
     bpf_ringbuf_submit(n, 0);
 }
 
-/* The record of the thread that enters or leaves a guest, which therefore runs. */
-static __always_inline struct vg_bpf_thread *
-current_vcpu(__u64 id)
+/* The slot of the thread that enters or leaves a guest, which therefore runs; 0: not watched. */
+static __always_inline __u32
+slot_of_vcpu(__u64 id)
 {
     __u32 slot = slot_of((__s32)id);
-    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    const struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
-    return slot && t->is_vcpu && t->tid == (__s32)id ? t : NULL;
+    return t->is_vcpu && t->tid == (__s32)id ? slot : 0;
 }
 
 static __always_inline void
 on_entry(struct vg_bpf_cpu *c, __u32 cpu)
 {
     __u64 id = bpf_get_current_pid_tgid();
-    struct vg_bpf_thread *t = current_vcpu(id);
+    __u32 slot = slot_of_vcpu(id);
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
-    if (!t) {
+    if (!slot) {
+        static const char unnamed[VG_BPF_COMM_LEN];
         /* Once in a row, until it is watched. */
         if (c->noted != (__u32)id) {
             c->noted = (__u32)id;
-            note((__s32)id, (__s32)(id >> 32), true);
+            note((__s32)id, (__s32)(id >> 32), unnamed);
         }
         return;
     }
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);
-    runs(t, cpu, now);
+    runs(slot, t, cpu, now);
     t->entries++;
     if (t->in_guest)
         contradict();
@@ -636,14 +666,15 @@ exit_class(__u64 argument)
 static __always_inline void
 on_exit(__u64 argument, __u32 cpu)
 {
-    struct vg_bpf_thread *t = current_vcpu(bpf_get_current_pid_tgid());
+    __u32 slot = slot_of_vcpu(bpf_get_current_pid_tgid());
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
-    if (!t)
+    if (!slot)
         return;
     __u32 class = exit_class(argument);
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);
-    runs(t, cpu, now);
+    runs(slot, t, cpu, now);
     leave_guest(t, now);
     t->exits[class < VG_BPF_EXIT_CLASSES ? class : VG_BPF_EXIT_OTHER]++;
     END_WRITE(t);
@@ -664,17 +695,18 @@ vg_kvm_exit(__u64 *ctx)
     return 0;
 }
 
-/* A thread is born with the name of the one that made it, and named afterwards. */
+/* A thread is born with the name of the one that made it, and named afterwards. It does not have
+ * the name yet when this is called, and may be kept from its CPU before it has. */
 SEC("tp_btf/task_rename")
 int
 vg_task_rename(__u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
-    char comm[4] = "";
+    char comm[VG_BPF_COMM_LEN] = "";
 
-    bpf_probe_read_kernel(comm, sizeof(comm), (const void *)ctx[1]);
+    bpf_probe_read_kernel_str(comm, sizeof(comm), (const void *)ctx[1]);
     if (comm[0] == 'C' && comm[1] == 'P' && comm[2] == 'U' && comm[3] == ' ')
-        note(task->pid, task->tgid, false);
+        note(task->pid, task->tgid, comm);
     return 0;
 }
 

@@ -379,30 +379,29 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
     return 0;
 }
 
-/* A thread that nobody named. */
-static void
-mark_vcpu(const vg_proc_scan *scan, struct process *process, int32_t tid)
-{
-    if (!process->threads && !list_threads(scan, process))
-        return;
-    struct seen_thread *thread = find_thread(process->threads, tid, 0);
-    if (!thread || thread->is_vcpu)
-        return;
-    thread->is_vcpu = true;
-    thread->is_kvm = true;
-    settle_threads(process);
-}
+/* ---- hints ---- */
 
-void
-vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, bool is_vcpu, int64_t now_ns)
+/* A thread of a process that is still the one that is known, from the last look at its threads. */
+static struct seen_thread *
+find_known_thread(const vg_proc_scan *scan, const struct process *process, uint64_t inode,
+                  int32_t tid)
 {
-    struct process *process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
+    struct vg_proc_stat stat;
     struct stat dir;
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/%d", scan->proc, pid);
-    if (lstat(path, &dir) != 0)
-        return;
+    if (!process || !process->threads || process->inode != inode ||
+        !read_stat(scan, process->vm.pid, &stat) || stat.start_ticks != process->vm.start_ticks)
+        return NULL;
+    struct seen_thread *thread = find_thread(process->threads, tid, 0);
+    snprintf(path, sizeof(path), "%s/%d/task/%d", scan->proc, process->vm.pid, tid);
+    return thread && lstat(path, &dir) == 0 && dir.st_ino == thread->inode ? thread : NULL;
+}
+
+/* Looks at a process whatever the times of its last looks. */
+static struct process *
+look_anew(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t inode, int64_t now_ns)
+{
     if (process) {
         process->looks = 0;
         process->next_look_ns = now_ns;
@@ -411,12 +410,44 @@ vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, bool is_vcpu, in
         for (unsigned i = 0; process->threads && i < process->threads->len; i++)
             g_array_index(process->threads, struct seen_thread, i).looks = 0;
     }
-    see_process(scan, pid, dir.st_ino, now_ns);
+    see_process(scan, pid, inode, now_ns);
     process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
-    if (!is_vcpu)
+    if (!process->threads)
+        list_threads(scan, process);
+    return process;
+}
+
+void
+vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char *comm, int64_t now_ns)
+{
+    struct process *process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
+    struct stat dir;
+    char path[PATH_MAX];
+    int32_t index = VG_NONE;
+    bool named = comm[0] != '\0';
+
+    if (named && !vg_comm_is_vcpu(comm, &index))
         return;
-    mark_vcpu(scan, process, tid);
-    if (!is_vm(process) && process->vm.vcpus && process->vm.vcpus->len > 0)
+    snprintf(path, sizeof(path), "%s/%d", scan->proc, pid);
+    if (lstat(path, &dir) != 0)
+        return;
+    struct seen_thread *thread = find_known_thread(scan, process, dir.st_ino, tid);
+    if (!thread) {
+        process = look_anew(scan, process, pid, dir.st_ino, now_ns);
+        thread = process->threads ? find_thread(process->threads, tid, 0) : NULL;
+    }
+    if (!thread)
+        return;
+    if (!named)
+        index = thread->index;
+    bool is_kvm = !named || g_str_has_suffix(comm, "/KVM");
+    if (!thread->is_vcpu || thread->index != index || thread->is_kvm != is_kvm) {
+        thread->is_vcpu = true;
+        thread->index = index;
+        thread->is_kvm = is_kvm;
+        settle_threads(process);
+    }
+    if (!is_vm(process))
         become_vm(scan, process, now_ns);
 }
 

@@ -40,9 +40,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_proc_scan, vg_proc_scan_free)
  * Fails if the directory cannot be read; what was known is then kept. */
 int vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err);
 
-/* Looks at one process at once, for instance because something was heard of it. The thread is a
- * vCPU whatever its name if is_vcpu. What cannot be found is left to the next update. */
-void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, bool is_vcpu, int64_t now_ns);
+/* Looks at one process at once, because something was heard of it: one of its threads is being
+ * given the name comm, which /proc may not show yet, or it entered a guest, and is a vCPU whatever
+ * its name, if comm is empty. What cannot be found is left to the next update. */
+void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char *comm,
+                       int64_t now_ns);
 
 /* The living VMs by id: struct vg_proc_vm *. They are the scan's, until the next update. */
 const GPtrArray *vg_proc_scan_vms(const vg_proc_scan *scan);

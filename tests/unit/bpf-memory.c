@@ -44,7 +44,8 @@ static GHashTable *tasks; /* tid -> struct task_struct */
 static GArray *noted;
 static struct vg_bpf_note note_in_making;
 static atomic_int_least64_t present_ns;
-static int running_cpu; /* of the program that runs */
+static int running_cpu;                     /* of the program that runs */
+static int64_t counted_ns[BPF_MEMORY_CPUS]; /* the time of who runs is counted up to here */
 
 /* ---- what the programs call ---- */
 
@@ -89,6 +90,12 @@ fake_bpf_read(void *to, uint32_t size, const void *from)
 {
     memcpy(to, from, size);
     return 0;
+}
+
+long
+fake_bpf_read_str(char *to, uint32_t size, const char *from)
+{
+    return (long)MIN(g_strlcpy(to, from, size) + 1, size);
 }
 
 void *
@@ -156,6 +163,7 @@ bpf_memory_reset(void)
     atomic_store(&present_ns, 0);
     for (int cpu = 0; cpu < BPF_MEMORY_CPUS; cpu++) {
         run_queues[cpu].curr = NULL;
+        counted_ns[cpu] = 0;
         fair_queues[cpu].rq = &run_queues[cpu];
     }
 }
@@ -233,7 +241,22 @@ bpf_set_thread(int32_t tid, int32_t pid, uint64_t start_ns, bool is_kernel)
     task->start_boottime = start_ns;
     task->flags = is_kernel ? PF_KTHREAD : 0;
     put_on(task, 0);
+    for (int cpu = 0; cpu < BPF_MEMORY_CPUS; cpu++) {
+        if (bpf_current(cpu) == tid)
+            run_queues[cpu].curr = task;
+    }
     g_hash_table_insert(tasks, GINT_TO_POINTER(tid), task);
+}
+
+/* Counts the time of who runs there. */
+static void
+count_time(int cpu)
+{
+    int64_t now_ns = bpf_memory_now();
+
+    if (run_queues[cpu].curr)
+        run_queues[cpu].curr->se.sum_exec_runtime += (uint64_t)(now_ns - counted_ns[cpu]);
+    counted_ns[cpu] = now_ns;
 }
 
 static struct task_struct *
@@ -245,6 +268,7 @@ task_on(int cpu, int32_t tid)
 void
 bpf_set_current(int cpu, int32_t tid)
 {
+    count_time(cpu);
     run_queues[cpu].curr = task_on(cpu, tid);
     put_on(run_queues[cpu].curr, cpu);
 }
@@ -266,6 +290,7 @@ bpf_switch(int cpu, int32_t prev_tid, enum bpf_leaves how, int32_t next_tid)
     prev->__state = states[how];
     uint64_t ctx[4] = {how == BPF_LEAVES_PREEMPTED, (uintptr_t)prev, (uintptr_t)next, states[how]};
     running_cpu = cpu;
+    count_time(cpu);
     run_queues[cpu].curr = prev;
     vg_sched_switch((void *)ctx);
     bpf_set_current(cpu, next_tid);

@@ -246,8 +246,7 @@ read_vcpu(struct duel *d, struct vcpu *vcpu)
 
     assert_true(vg_bpf_record_read(&bpf_memory()->threads[vcpu->slot], bpf_memory_cpu_of, NULL,
                                    &vcpu->assumed, bpf_memory_now, &reading));
-    struct vg_cpu_figures figures = reading.cpu;
-    vg_cpu_figures_sub(&figures, &vcpu->last);
+    struct vg_cpu_figures figures = vg_bpf_reading_since(&reading, &vcpu->last);
     figures.clipped = vcpu->open + reading.open;
     vcpu->last = reading.cpu;
     vcpu->open = reading.open;

@@ -190,6 +190,76 @@ test_assumed(void **state)
     assert_int_equal(r.cpu.blocked_ns, 0);
 }
 
+/* Of whom nothing was assumed, the first event says what it had been doing. */
+static void
+test_first_event_tells(void **state)
+{
+    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct host *h = *state;
+
+    assert_int_equal(reading_at(h, 5000, &watched).cpu.observed_ns, 0);
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(6000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    assert_int_equal(r.cpu.run_ns, 2000);
+    assert_int_equal(r.cpu.blocked_ns, 100);
+    assert_int_equal(r.cpu.observed_ns, 2100);
+    /* When its watch began is not known. */
+    r = reading_at(h, 6100, &nothing);
+    assert_int_equal(r.cpu.observed_ns, 100);
+    /* What was assumed has been told, and stays. */
+    const struct vg_bpf_assumed waited = {.state = VG_BPF_WAIT_PREEMPT, .since_ns = 4000};
+    r = reading_at(h, 6100, &waited);
+    assert_int_equal(r.cpu.run_ns, 0);
+    assert_int_equal(r.cpu.preempt_ns, 2000);
+}
+
+static void
+test_first_event_is_a_wakeup(void **state)
+{
+    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct host *h = *state;
+
+    bpf_set_current(0, PROGRAM);
+    bpf_set_now(6000);
+    bpf_wakeup(0, VICTIM, 0);
+    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    assert_int_equal(r.cpu.blocked_ns, 2000);
+    assert_int_equal(r.cpu.wake_wait_ns, 100);
+    assert_int_equal(r.cpu.observed_ns, 2100);
+}
+
+static void
+test_first_event_is_a_switch_in(void **state)
+{
+    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct host *h = *state;
+
+    bpf_set_current(0, PROGRAM);
+    bpf_set_now(6000);
+    bpf_switch(0, PROGRAM, BPF_LEAVES_RUNNABLE, VICTIM);
+    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    assert_int_equal(r.cpu.preempt_ns, 2000);
+    assert_int_equal(r.cpu.run_ns, 100);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 2000);
+    assert_int_equal(lost(&r), 2000);
+}
+
+static void
+test_first_event_is_an_entry(void **state)
+{
+    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(6000);
+    bpf_entry(0);
+    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    assert_int_equal(r.cpu.run_ns, 2100);
+    assert_int_equal(r.cpu.guest_ns, 100);
+}
+
 static void
 test_guest_and_end(void **state)
 {
@@ -215,6 +285,130 @@ test_guest_and_end(void **state)
     /* Nothing is observed of it after its end. */
     assert_int_equal(r.cpu.observed_ns, 300);
     assert_int_equal(r.open, 0);
+}
+
+/* The victim was preempted at 1000 and got its CPU back at 1400, of which nothing was heard. */
+static void
+lose_switch_in(void)
+{
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(1000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, PROGRAM);
+    bpf_set_now(1400);
+    bpf_set_current(0, VICTIM);
+}
+
+static void
+test_lost_switch_in(void **state)
+{
+    const struct host *h = *state;
+
+    lose_switch_in();
+    bpf_set_now(3000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
+    assert_int_equal(r.cpu.preempt_ns, 400);
+    assert_int_equal(r.cpu.run_ns, 1600);
+    assert_int_equal(r.cpu.blocked_ns, 100);
+    assert_int_equal(r.cpu.preemptions, 1);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 400);
+    assert_int_equal(lost(&r), 400);
+    assert_int_equal(bpf_memory_totals()->discontinuities, 1);
+    /* Nobody waits for that CPU. */
+    assert_int_equal(bpf_memory_cpu_of(NULL, 0)->waiters, 0);
+}
+
+/* It enters a guest: since when it has run is not known, that it does is. */
+static void
+test_lost_switch_in_and_entry(void **state)
+{
+    const struct host *h = *state;
+
+    lose_switch_in();
+    bpf_set_now(3000);
+    bpf_entry(0);
+    struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
+    assert_int_equal(r.state, VG_BPF_RUNNING);
+    assert_int_equal(r.cpu.preempt_ns, 2000);
+    assert_int_equal(r.cpu.run_ns, 100);
+    assert_int_equal(lost(&r), 2000);
+    assert_int_equal(bpf_memory_totals()->discontinuities, 1);
+    assert_int_equal(bpf_memory_cpu_of(NULL, 0)->waiters, 0);
+}
+
+static void
+test_lost_wakeup_and_switch_in(void **state)
+{
+    const struct host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(1000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    bpf_set_now(1400);
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(3000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, PROGRAM);
+    struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
+    assert_int_equal(r.cpu.blocked_ns, 400);
+    assert_int_equal(r.cpu.run_ns, 1600);
+    assert_int_equal(r.cpu.preempt_ns, 100);
+    assert_int_equal(bpf_memory_totals()->discontinuities, 1);
+    assert_int_equal(bpf_memory_cpu_of(NULL, 0)->waiters, 1);
+}
+
+/* A window ended between: what it told of a wait is not taken back. */
+static void
+test_lost_switch_in_was_told(void **state)
+{
+    const struct host *h = *state;
+    const struct vg_cpu_figures none = {0};
+
+    lose_switch_in();
+    struct vg_bpf_reading before = reading_at(h, 2000, &nothing);
+    struct vg_cpu_figures told = vg_bpf_reading_since(&before, &none);
+    assert_int_equal(told.preempt_ns, 1000);
+    bpf_set_now(3000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    struct vg_bpf_reading after = reading_at(h, 3100, &nothing);
+    told = vg_bpf_reading_since(&after, &before.cpu);
+    assert_int_equal(told.preempt_ns, 0);
+    assert_int_equal(told.run_ns, 1000);
+    assert_int_equal(told.blocked_ns, 100);
+    assert_int_equal(told.observed_ns, 1100);
+}
+
+/* Who is to be watched: named like a vCPU, or in a guest, that one once in a row. */
+static void
+test_notes(void **state)
+{
+    const struct vg_bpf_note wanted[] = {
+        {.tid = PROGRAM, .pid = PROGRAM, .comm = "CPU 12/KVM"},
+        {.tid = RIVAL, .pid = RIVALS_MAIN, .comm = "CPU 0/KVM and m"},
+        {.tid = RIVALS_MAIN, .pid = RIVALS_MAIN},
+        {.tid = PROGRAM, .pid = PROGRAM},
+    };
+    const GArray *notes = bpf_memory_notes();
+
+    (void)state;
+    bpf_rename(0, PROGRAM, "CPU 12/KVM");
+    bpf_rename(0, PROGRAM, "CPU");
+    bpf_rename(0, PROGRAM, "cpu 12/KVM");
+    bpf_rename(0, RIVAL, "CPU 0/KVM and more than a name");
+    bpf_set_current(0, RIVALS_MAIN);
+    bpf_entry(0);
+    bpf_entry(0);
+    bpf_set_current(0, PROGRAM);
+    bpf_entry(0);
+    bpf_set_current(0, VICTIM); /* watched already */
+    bpf_entry(0);
+    assert_int_equal(notes->len, G_N_ELEMENTS(wanted));
+    for (unsigned i = 0; i < notes->len; i++) {
+        const struct vg_bpf_note *note = &g_array_index(notes, struct vg_bpf_note, i);
+        assert_int_equal(note->tid, wanted[i].tid);
+        assert_int_equal(note->pid, wanted[i].pid);
+        assert_memory_equal(note->comm, wanted[i].comm, VG_BPF_COMM_LEN - 1);
+        assert_int_equal(note->comm[VG_BPF_COMM_LEN - 1], '\0');
+    }
 }
 
 static void
@@ -348,7 +542,16 @@ main(void)
         cmocka_unit_test_setup_teardown(test_open_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(test_open_wait_beside_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_assumed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_first_event_tells, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_first_event_is_a_wakeup, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_first_event_is_a_switch_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_first_event_is_an_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_guest_and_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_switch_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_switch_in_and_entry, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_wakeup_and_switch_in, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_switch_in_was_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_without_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_losses_find_room, setup, teardown),
         cmocka_unit_test_setup_teardown(test_never_torn, setup, teardown),

@@ -33,9 +33,7 @@ struct fake {
     atomic_int drained;
     int hint_fd;
     struct vg_cpu_hint hint; /* told whenever the file is readable */
-    bool hinted;
-    const char *proc;   /* where the thread gets its name after the first look; NULL: nowhere */
-    atomic_int watched; /* VMs */
+    atomic_int watched;      /* VMs */
 };
 
 static int
@@ -56,15 +54,8 @@ fake_close(vg_cpu_source *source)
 static int
 fake_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
-    struct fake *fake = (struct fake *)source;
-
     (void)self, (void)err;
-    fake->watched = (int)vms->len;
-    if (fake->proc && fake->hinted && fake->watched == 0) {
-        const struct fake_task late = {
-            .pid = fake->hint.pid, .tid = fake->hint.tid, .comm = "CPU 0/KVM", .start = 100};
-        fake_proc_task(fake->proc, &late);
-    }
+    ((struct fake *)source)->watched = (int)vms->len;
     return 0;
 }
 
@@ -77,13 +68,11 @@ fake_fd(const vg_cpu_source *source)
 static void
 fake_hints(vg_cpu_source *source, GArray *hints)
 {
-    struct fake *fake = (struct fake *)source;
+    const struct fake *fake = (const struct fake *)source;
     uint64_t told;
 
-    if (read(fake->hint_fd, &told, sizeof(told)) != sizeof(told))
-        return;
-    g_array_append_val(hints, fake->hint);
-    fake->hinted = true;
+    if (read(fake->hint_fd, &told, sizeof(told)) == sizeof(told))
+        g_array_append_val(hints, fake->hint);
 }
 
 static int
@@ -318,7 +307,8 @@ test_drains(void **state)
     close(drain_fd);
 }
 
-/* The kernel tells that a thread is to be named before it is. */
+/* The kernel tells of a thread's name before it has it. The VM is watched long before the window
+ * ends. */
 static void
 test_name_that_comes_after_its_hint(void **state)
 {
@@ -326,14 +316,15 @@ test_name_that_comes_after_its_hint(void **state)
     const struct vg_live_options options = {
         .proc = proc, .window_ns = 4 * VG_NS_PER_S, .retry_ns = VG_NS_PER_S};
     const uint64_t one = 1;
+    const struct fake_task unnamed = {.pid = 10, .tid = 11, .comm = "other", .start = 100};
     struct fake fake;
     vg_cpu_source *const sources[] = {&fake.base};
 
     fake_proc_process(proc, 10, "other", 100, 2, "other", 5);
+    fake_proc_task(proc, &unnamed);
     fake_init(&fake, "best", 1);
     fake.hint_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    fake.hint = (struct vg_cpu_hint){.pid = 10, .tid = 11};
-    fake.proc = proc;
+    fake.hint = (struct vg_cpu_hint){.pid = 10, .tid = 11, .comm = "CPU 0/KVM"};
     fake.ops.fd = fake_fd;
     fake.ops.hints = fake_hints;
     struct collector_run *run = collector_run_start(vg_live_new(&options, sources, 1));

@@ -311,14 +311,14 @@ test_hint_of_a_new_vm(void **state)
     update(scan, 1);
     fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0hinted"));
     add_vcpu(proc, 10, 11, "CPU 0/KVM");
-    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, "CPU 0/KVM", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     assert_string_equal(vm_at(scan, 0)->name, "hinted");
     assert_int_equal(tid_at(vm_at(scan, 0), 0), 11);
     /* A second one, in the same moment, of another thread. */
     fake_proc_process(proc, 10, "qemu-system-x86", 2, 3, QEMU("-name\0hinted"));
     add_vcpu(proc, 10, 12, "CPU 1/KVM");
-    vg_proc_scan_look(scan, 10, 12, false, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 12, "CPU 1/KVM", VG_NS_PER_S);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
     /* The next update sees the same VM. */
     update(scan, 1);
@@ -336,7 +336,7 @@ test_hint_without_a_reason(void **state)
 
     fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
     add_vcpu(proc, 20, 21, "CPU bound");
-    vg_proc_scan_look(scan, 20, 21, false, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 21, "CPU bound", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
 }
 
@@ -352,7 +352,7 @@ test_hint_of_one_that_entered(void **state)
     add_vcpu(proc, 20, 22, "worker");
     update(scan, 1);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
-    vg_proc_scan_look(scan, 20, 22, true, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 22, "", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     assert_string_equal(vm_at(scan, 0)->name, "qemu-20");
     const struct vg_proc_vcpu *vcpu = &g_array_index(vm_at(scan, 0)->vcpus, struct vg_proc_vcpu, 0);
@@ -364,12 +364,12 @@ test_hint_of_one_that_entered(void **state)
     for (int i = 2; i < 30; i++)
         update(scan, i);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
-    vg_proc_scan_look(scan, 20, 21, true, 30 * VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 21, "", 30 * VG_NS_PER_S);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     /* One whose only thread enters. */
     fake_proc_process(proc, 30, "tiny", 2, 1, "tiny", 4);
-    vg_proc_scan_look(scan, 30, 30, true, 30 * VG_NS_PER_S);
+    vg_proc_scan_look(scan, 30, 30, "", 30 * VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 2);
     assert_int_equal(tid_at(vm_at(scan, 1), 0), 30);
 }
@@ -382,19 +382,19 @@ test_hint_of_one_that_is_gone(void **state)
     g_autofree char *thread = g_strdup_printf("%s/10/task/11", proc);
     g_autofree char *process = g_strdup_printf("%s/10", proc);
 
-    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
-    vg_proc_scan_look(scan, 10, 11, true, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, "CPU 0/KVM", VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, "", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
     fake_proc_process(proc, 10, "qemu-system-x86", 2, 2, QEMU("-name\0a"));
     add_vcpu(proc, 10, 11, "CPU 0/KVM");
     add_vcpu(proc, 10, 12, "CPU 1/KVM");
     update(scan, 1);
     fake_proc_remove(thread);
-    vg_proc_scan_look(scan, 10, 11, true, 2 * VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, "", 2 * VG_NS_PER_S);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 1);
     fake_proc_remove(process);
     /* What is gone is forgotten by the update, not by the hint. */
-    vg_proc_scan_look(scan, 10, 12, true, 3 * VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 12, "", 3 * VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     update(scan, 4);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
@@ -410,12 +410,45 @@ test_hint_of_another_process(void **state)
     fake_proc_process(proc, 20, "other", 2, 2, "other", 5);
     add_vcpu(proc, 20, 21, "other");
     fake_proc_process(proc, 40, "another", 2, 1, "another", 7);
-    vg_proc_scan_look(scan, 20, 40, true, VG_NS_PER_S);
-    vg_proc_scan_look(scan, 20, 0, true, VG_NS_PER_S);
-    vg_proc_scan_look(scan, 40, 21, true, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 40, "", VG_NS_PER_S);
+    vg_proc_scan_look(scan, 20, 0, "", VG_NS_PER_S);
+    vg_proc_scan_look(scan, 40, 21, "", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
     update(scan, 2);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+}
+
+/* The hint knows the name before /proc does. */
+static void
+test_hint_of_a_name_to_come(void **state)
+{
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    fake_proc_process(proc, 10, "other", 2, 3, QEMU("-name\0named"));
+    add_vcpu(proc, 10, 11, "other");
+    add_vcpu(proc, 10, 12, "other");
+    update(scan, 1);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    vg_proc_scan_look(scan, 10, 11, "CPU 0/KVM", VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 12, "CPU 7/TCG", VG_NS_PER_S);
+    assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
+    assert_string_equal(vm_at(scan, 0)->name, "named");
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
+    const struct vg_proc_vcpu *vcpus = (const void *)vm_at(scan, 0)->vcpus->data;
+    assert_int_equal(vcpus[0].tid, 11);
+    assert_true(vcpus[0].index == 0 && vcpus[0].is_kvm);
+    assert_int_equal(vcpus[1].tid, 12);
+    assert_true(vcpus[1].index == 7 && !vcpus[1].is_kvm);
+    /* Named again: another vCPU has the thread's number. */
+    vg_proc_scan_look(scan, 10, 11, "CPU 9/KVM", VG_NS_PER_S);
+    vcpus = (const void *)vm_at(scan, 0)->vcpus->data;
+    assert_true(vcpus[0].tid == 12 && vcpus[1].tid == 11 && vcpus[1].index == 9);
+    /* Entering a guest, it keeps its number. */
+    vg_proc_scan_look(scan, 10, 12, "", VG_NS_PER_S);
+    vcpus = (const void *)vm_at(scan, 0)->vcpus->data;
+    assert_true(vcpus[0].tid == 12 && vcpus[0].index == 7 && vcpus[0].is_kvm);
+    assert_int_equal(vm_at(scan, 0)->id, 0);
 }
 
 /* Another VM has the pid by now; the hint is the first to tell of it. */
@@ -432,7 +465,7 @@ test_hint_of_a_pid_that_came_back(void **state)
     fake_proc_remove(dir);
     fake_proc_process(proc, 10, "qemu-system-x86", 50, 2, QEMU("-name\0second"));
     add_vcpu(proc, 10, 11, "CPU 0/KVM");
-    vg_proc_scan_look(scan, 10, 11, false, VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 11, "CPU 0/KVM", VG_NS_PER_S);
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     assert_string_equal(vm_at(scan, 0)->name, "second");
     assert_int_equal(vm_at(scan, 0)->id, 1);
@@ -472,6 +505,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_hint_of_one_that_is_gone, fake_proc_setup,
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_another_process, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_a_name_to_come, fake_proc_setup,
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_a_pid_that_came_back, fake_proc_setup,
                                         fake_proc_teardown),

@@ -24,6 +24,7 @@
 #define bpf_get_current_pid_tgid()                  fake_bpf_pid_tgid()
 #define bpf_ktime_get_ns()                          fake_bpf_now()
 #define bpf_probe_read_kernel(to, size, from)       fake_bpf_read((to), (size), (from))
+#define bpf_probe_read_kernel_str(to, size, from)   fake_bpf_read_str((to), (size), (from))
 #define bpf_ringbuf_reserve(ring, size, flags)      fake_bpf_reserve((size))
 #define bpf_ringbuf_submit(record, flags)           fake_bpf_submit((record))
 
@@ -33,6 +34,7 @@ uint32_t fake_bpf_cpu(void);
 uint64_t fake_bpf_pid_tgid(void);
 uint64_t fake_bpf_now(void);
 long fake_bpf_read(void *to, uint32_t size, const void *from);
+long fake_bpf_read_str(char *to, uint32_t size, const char *from);
 void *fake_bpf_reserve(uint64_t size);
 void fake_bpf_submit(void *record);
 
