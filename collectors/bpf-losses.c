@@ -159,3 +159,10 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
     tell(data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }
+
+void
+vg_bpf_given_forgive(vg_bpf_given *given)
+{
+    g_array_set_size(given->told, 0);
+    g_array_append_vals(given->told, given->sums->data, given->sums->len);
+}

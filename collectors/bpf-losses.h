@@ -39,4 +39,8 @@ void vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading
                        void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count),
                        void *data);
 
+/* After a reading that has less waits than the one before: a wait that was told was none, and who
+ * was told to have the CPU meanwhile gets all of what it has from now on. */
+void vg_bpf_given_forgive(vg_bpf_given *given);
+
 #endif

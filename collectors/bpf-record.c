@@ -60,12 +60,13 @@ add_loss(struct vg_bpf_reading *reading, uint32_t holder, int64_t ns, uint64_t c
         (struct vg_bpf_loss){.holder = holder, .ns = ns, .count = count};
 }
 
-/* What each holder had of the open wait up to now; the programs do the same when it ends. */
+/* What each holder had of the open wait, of which wait_ns is left, up to now; the programs do the
+ * same when it ends. */
 static void
 read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint64_t now_ns,
-          struct vg_bpf_reading *reading)
+          uint64_t wait_ns, struct vg_bpf_reading *reading)
 {
-    uint64_t left = now_ns - thread->since_ns;
+    uint64_t left = wait_ns;
     uint64_t open = cpu && now_ns > cpu->since_ns ? now_ns - cpu->since_ns : 0;
     uint32_t lanes = cpu ? MIN(cpu->lanes_used, VG_BPF_LANES) : 0;
 
@@ -108,10 +109,81 @@ add_state(struct vg_cpu_figures *cpu, enum vg_bpf_state state, int64_t ns)
     }
 }
 
-static bool
-is_wait(enum vg_bpf_state state)
+bool
+vg_bpf_is_wait(enum vg_bpf_state state)
 {
     return state == VG_BPF_WAIT_PREEMPT || state == VG_BPF_WAIT_WAKE;
+}
+
+/* Adds time in a state, in which nobody is known to have held the CPU. */
+static void
+add_span(struct vg_bpf_reading *reading, enum vg_bpf_state state, int64_t ns)
+{
+    add_state(&reading->cpu, state, ns);
+    if (vg_bpf_is_wait(state))
+        add_loss(reading, VG_BPF_HOLDER_UNKNOWN, ns, 0);
+}
+
+/* What the first event says of the time up to it; of a thread that was switched out the kernel says
+ * how much of that was its own: it may have got its CPU without an event. */
+static void
+add_inferred(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread, int64_t ns,
+             int64_t counted_ns)
+{
+    enum vg_bpf_state was = (enum vg_bpf_state)thread->first_was;
+    bool counted = was == VG_BPF_RUNNING && thread->first_exec_ns != 0;
+    int64_t ran_ns = counted ? CLAMP(counted_ns, 0, ns) : 0;
+
+    if (!counted) {
+        add_span(reading, was, ns);
+        return;
+    }
+    add_span(reading, VG_BPF_RUNNING, ran_ns);
+    add_span(reading, VG_BPF_WAIT_PREEMPT, ns - ran_ns);
+}
+
+/* What was before the first event, or is up to now if there was none. */
+static void
+add_before(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
+           const struct vg_bpf_assumed *assumed)
+{
+    int64_t from_ns = assumed->since_ns;
+    int64_t to_ns = MAX(reading->seen ? (int64_t)thread->first_ns : reading->at_ns, from_ns);
+
+    if (from_ns == 0)
+        return;
+    int64_t told_ns = reading->seen ? CLAMP(assumed->told_ns, from_ns, to_ns) : to_ns;
+    if (assumed->state == VG_BPF_UNSEEN)
+        told_ns = from_ns;
+    add_span(reading, assumed->state, told_ns - from_ns);
+    if (!reading->seen || told_ns == to_ns)
+        return;
+    int64_t counted_ns = (int64_t)(thread->first_exec_ns - assumed->exec_ns);
+    if (assumed->state == VG_BPF_RUNNING)
+        counted_ns -= told_ns - from_ns;
+    add_inferred(reading, thread, to_ns - told_ns, counted_ns);
+}
+
+/* The present state, up to now. */
+static void
+add_open(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
+         const struct vg_bpf_cpu *cpu, uint64_t exec_now_ns)
+{
+    int64_t open_ns = reading->at_ns - (int64_t)thread->since_ns;
+    int64_t ran_ns = 0;
+
+    if (open_ns <= 0)
+        return;
+    if (!vg_bpf_is_wait(reading->state)) {
+        add_state(&reading->cpu, reading->state, open_ns);
+        return;
+    }
+    /* It got its CPU without an event, as the programs will find out when it leaves it. */
+    if (exec_now_ns > thread->exec_ns)
+        ran_ns = MIN((int64_t)(exec_now_ns - thread->exec_ns), open_ns);
+    add_state(&reading->cpu, VG_BPF_RUNNING, ran_ns);
+    add_state(&reading->cpu, reading->state, open_ns - ran_ns);
+    read_wait(thread, cpu, (uint64_t)reading->at_ns, (uint64_t)(open_ns - ran_ns), reading);
 }
 
 static void
@@ -119,16 +191,12 @@ sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
        const struct vg_bpf_assumed *assumed, int64_t now_ns, struct vg_bpf_reading *ret)
 {
     bool seen = thread->state != VG_BPF_UNSEEN;
-    /* What was assumed has been told: it stays, whatever the first event says. */
-    enum vg_bpf_state before =
-        assumed->state == VG_BPF_UNSEEN && seen ? thread->first_was : assumed->state;
-    int64_t before_to_ns = seen ? (int64_t)thread->first_ns : now_ns;
-    int64_t before_ns = assumed->since_ns == 0 ? 0 : MAX(before_to_ns - assumed->since_ns, 0);
     struct vg_cpu_figures *f = &ret->cpu;
 
     *ret = (struct vg_bpf_reading){
         .at_ns = now_ns,
-        .state = seen ? thread->state : before,
+        .state = seen ? (enum vg_bpf_state)thread->state : assumed->state,
+        .seen = seen,
         .cpu_id = seen ? thread->cpu : VG_NONE,
     };
     *f = (struct vg_cpu_figures){
@@ -149,17 +217,13 @@ sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
     for (unsigned i = 0; i < MIN(thread->shares_used, VG_BPF_SHARES); i++)
         add_loss(ret, thread->shares[i].holder, (int64_t)thread->shares[i].ns,
                  thread->shares[i].count);
-    add_state(f, before, before_ns);
-    if (is_wait(before))
-        add_loss(ret, VG_BPF_HOLDER_UNKNOWN, before_ns, 0);
-    if (seen && now_ns > (int64_t)thread->since_ns) {
-        add_state(f, thread->state, now_ns - (int64_t)thread->since_ns);
-        if (is_wait(thread->state))
-            read_wait(thread, cpu, (uint64_t)now_ns, ret);
-    }
+    add_before(ret, thread, assumed);
+    if (seen)
+        add_open(ret, thread, cpu, assumed->exec_now_ns);
     if (thread->in_guest && now_ns > (int64_t)thread->guest_since_ns)
         f->guest_ns += now_ns - (int64_t)thread->guest_since_ns;
-    ret->open = (ret->state == VG_BPF_RUNNING || is_wait(ret->state)) + (thread->in_guest != 0);
+    ret->open =
+        (ret->state == VG_BPF_RUNNING || vg_bpf_is_wait(ret->state)) + (thread->in_guest != 0);
     f->observed_ns = f->run_ns + f->preempt_ns + f->wake_wait_ns + f->blocked_ns;
 }
 
@@ -176,7 +240,7 @@ vg_bpf_record_read(const struct vg_bpf_thread *shared,
         uint32_t begun = seq_begin(&shared->seq);
         copy_shared(&thread, shared, sizeof(thread));
         const struct vg_bpf_cpu *waited_for =
-            is_wait((enum vg_bpf_state)thread.state) ? cpu_of(data, thread.cpu) : NULL;
+            vg_bpf_is_wait((enum vg_bpf_state)thread.state) ? cpu_of(data, thread.cpu) : NULL;
         bool whole = !waited_for || copy_cpu(waited_for, &cpu);
         /* Nothing happened to it up to now. */
         int64_t now_ns = now();
@@ -188,23 +252,23 @@ vg_bpf_record_read(const struct vg_bpf_thread *shared,
     return false;
 }
 
-static void
-keep_told(int64_t *ns, int64_t *run_ns)
-{
-    if (*ns >= 0)
-        return;
-    *run_ns += *ns;
-    *ns = 0;
-}
-
 struct vg_cpu_figures
 vg_bpf_reading_since(const struct vg_bpf_reading *reading, const struct vg_cpu_figures *last)
 {
     struct vg_cpu_figures f = reading->cpu;
+    int64_t *const parts[] = {&f.run_ns, &f.preempt_ns, &f.wake_wait_ns, &f.blocked_ns};
+    int64_t missing_ns = 0;
 
     vg_cpu_figures_sub(&f, last);
-    keep_told(&f.preempt_ns, &f.run_ns);
-    keep_told(&f.wake_wait_ns, &f.run_ns);
-    keep_told(&f.blocked_ns, &f.run_ns);
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        missing_ns -= MIN(*parts[i], 0);
+        *parts[i] = MAX(*parts[i], 0);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        int64_t taken_ns = MIN(*parts[i], missing_ns);
+        *parts[i] -= taken_ns;
+        missing_ns -= taken_ns;
+    }
+    f.guest_ns = CLAMP(f.guest_ns, 0, f.run_ns);
     return f;
 }

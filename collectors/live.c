@@ -363,23 +363,38 @@ drain_fd(const struct live *live)
     return source && source->ops->drain_fd ? source->ops->drain_fd(source) : -1;
 }
 
+/* Looks at those who were heard of. Anybody may name a thread like a vCPU, again and again: the
+ * last name of each counts. */
+static void
+follow_hints(struct live *live, int64_t now_ns)
+{
+    g_autoptr(GHashTable) named = g_hash_table_new(NULL, NULL); /* tid -> its last name */
+
+    for (unsigned i = 0; i < live->hints->len; i++) {
+        struct vg_cpu_hint *hint = &g_array_index(live->hints, struct vg_cpu_hint, i);
+        if (hint->comm[0] != '\0')
+            g_hash_table_insert(named, GINT_TO_POINTER(hint->tid), hint);
+    }
+    for (unsigned i = 0; i < live->hints->len; i++) {
+        const struct vg_cpu_hint *hint = &g_array_index(live->hints, struct vg_cpu_hint, i);
+        if (hint->comm[0] == '\0' || g_hash_table_lookup(named, GINT_TO_POINTER(hint->tid)) == hint)
+            vg_proc_scan_look(live->scan, hint->pid, hint->tid, hint->comm, now_ns);
+    }
+}
+
 /* Begins to measure VMs that were heard of, without waiting for the end of the window. */
 static void
 take_hints(struct live *live, vg_thread *self)
 {
     vg_cpu_source *source = source_at(live, live->at);
-    int64_t now_ns = vg_clock_monotonic_ns();
 
     g_array_set_size(live->hints, 0);
     source->ops->hints(source, live->hints);
-    for (unsigned i = 0; i < live->hints->len; i++) {
-        const struct vg_cpu_hint *hint = &g_array_index(live->hints, struct vg_cpu_hint, i);
-        vg_proc_scan_look(live->scan, hint->pid, hint->tid, hint->comm, now_ns);
-    }
-    live->hints_ns = now_ns;
+    follow_hints(live, vg_clock_monotonic_ns());
     /* One that fails fails again when the window is read, which is where it is told. */
     if (live->hints->len > 0)
         (void)source->ops->watch(source, vg_proc_scan_vms(live->scan), self, NULL);
+    live->hints_ns = vg_clock_monotonic_ns();
 }
 
 static void

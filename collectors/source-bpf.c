@@ -42,6 +42,7 @@ struct watch {
     bool is_kvm;
     bool settled; /* what is assumed of it is as good as it gets */
     bool over;    /* it has ended, and was read up to there */
+    bool waited;  /* when it was read last */
     uint64_t start_ticks;
     uint64_t timeslices; /* of schedstat, when the watch began */
     uint64_t run_ns;
@@ -176,7 +177,8 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
     w->given = vg_bpf_given_new();
     w->generation = s->generation;
     w->begin_ns = begin_ns;
-    w->assumed.since_ns = begin_ns;
+    w->assumed.since_ns = known ? begin_ns : 0;
+    w->assumed.exec_ns = sched.run_ns;
     w->start_ticks = stat.start_ticks;
     w->timeslices = sched.timeslices;
     w->run_ns = sched.run_ns;
@@ -210,10 +212,13 @@ see_thread(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcp
 {
     struct watch *w = g_hash_table_lookup(s->watches, GINT_TO_POINTER(vcpu->tid));
 
-    if (!w)
+    if (!w) {
         begin_watch(s, vm, vcpu, is_vcpu);
-    else if (w->vm_id == vm->id && w->is_vcpu == is_vcpu)
+    } else if (w->vm_id == vm->id && w->is_vcpu == is_vcpu) {
         w->generation = s->generation;
+        w->index = vcpu->index;
+        w->is_kvm = vcpu->is_kvm;
+    }
     /* Else its tid came back, or what was taken for the main thread is a vCPU: the old one is not
      * seen any more, is read a last time and forgotten, and the next look begins anew. */
 }
@@ -334,6 +339,43 @@ tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
         *(holder & VG_BPF_VCPU ? &lost->vcpu_ns : &lost->emulator_ns) += ns;
 }
 
+/* Reads the record of a thread. */
+static bool
+read_record(const struct source *s, const struct vm *vm, struct watch *w,
+            struct vg_bpf_reading *ret)
+{
+    struct vg_proc_stat stat;
+    struct vg_proc_schedstat sched;
+
+    if (!w->settled)
+        assume(s, vm->pid, w);
+    /* Of a wait that lasts from window to window the kernel says whether it is one. */
+    w->assumed.exec_now_ns = 0;
+    if (w->waited && vg_proc_read_thread(s->proc, vm->pid, w->tid, &stat, &sched))
+        w->assumed.exec_now_ns = sched.run_ns;
+    if (is_another(s, w) || !vg_bpf_record_read(record_of(s, w), cpu_of, vg_bpf_memory(s->bpf),
+                                                &w->assumed, vg_clock_monotonic_ns, ret))
+        return false;
+    w->waited = ret->seen && vg_bpf_is_wait(ret->state);
+    if (ret->seen)
+        return true;
+    if (w->assumed.state != VG_BPF_UNSEEN) {
+        w->assumed.told_ns = ret->at_ns;
+    } else if (w->assumed.since_ns != 0) {
+        /* This window does not tell of it, so the next one is not to tell more than its own time.
+         */
+        w->assumed.since_ns = ret->at_ns;
+        w->assumed.exec_ns = w->run_ns;
+    }
+    return true;
+}
+
+static int64_t
+waits(const struct vg_cpu_figures *cpu)
+{
+    return cpu->preempt_ns + cpu->wake_wait_ns;
+}
+
 static void
 read_watch(struct source *s, struct watch *w, struct vg_window *window)
 {
@@ -342,15 +384,12 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     struct victim victim = {.source = s, .sample = sample};
     struct vg_bpf_reading reading;
 
-    if (!w->settled)
-        assume(s, vm->pid, w);
-    if (is_another(s, w) || !vg_bpf_record_read(record_of(s, w), cpu_of, vg_bpf_memory(s->bpf),
-                                                &w->assumed, vg_clock_monotonic_ns, &reading))
+    if (!read_record(s, vm, w, &reading))
         return;
     struct vg_vcpu_sample vcpu = {
         .tid = w->tid, .index = w->index, .cpu = vg_bpf_reading_since(&reading, &w->last)};
-    vcpu.cpu.guest_ns = MIN(vcpu.cpu.guest_ns, vcpu.cpu.run_ns);
     vcpu.cpu.clipped = w->open + reading.open;
+    bool taken_back = waits(&reading.cpu) < waits(&w->last);
     w->last = reading.cpu;
     w->open = reading.open;
     w->over = reading.state == VG_BPF_EXITED && w->assumed.state != VG_BPF_EXITED;
@@ -360,9 +399,11 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     if (vcpu.cpu.observed_ns > 0) {
         vg_cpu_figures_add(&sample->cpu, &vcpu.cpu);
         g_array_append_val(sample->vcpus, vcpu);
-        vg_bpf_given_take(w->given, &reading, w->slot, s->cells,
-                          vcpu.cpu.preempt_ns + vcpu.cpu.wake_wait_ns, tell_loss, &victim);
+        vg_bpf_given_take(w->given, &reading, w->slot, s->cells, waits(&vcpu.cpu), tell_loss,
+                          &victim);
     }
+    if (taken_back)
+        vg_bpf_given_forgive(w->given);
     vg_window_add_cpu(vm->cpus, reading.cpu_id);
 }
 

@@ -401,6 +401,8 @@ switch_out(__u32 slot, struct vg_bpf_thread *t, __u64 exec_ns, __u32 cpu, bool r
     BEGIN_WRITE(t);
     if (!may_run(t))
         make_up(slot, t, exec_ns - t->exec_ns, now);
+    if (t->state == VG_BPF_UNSEEN)
+        t->first_exec_ns = exec_ns;
     t->exec_ns = exec_ns;
     account(t, VG_BPF_RUNNING, now);
     leave_guest(t, now);
@@ -587,7 +589,8 @@ slot_of_vcpu(__u64 id)
     __u32 slot = slot_of((__s32)id);
     const struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
-    return t->is_vcpu && t->tid == (__s32)id ? slot : 0;
+    /* After its exit its tid is another's. */
+    return t->is_vcpu && t->tid == (__s32)id && t->state != VG_BPF_EXITED ? slot : 0;
 }
 
 static __always_inline void

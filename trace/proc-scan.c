@@ -42,6 +42,7 @@ struct process {
     uint64_t inode;
     uint64_t generation; /* of the update that saw it last */
     int64_t next_look_ns;
+    int64_t hinted_ns; /* when it was looked at because of a hint */
     unsigned looks;
     bool is_qemu; /* by its name */
     /* VMs */
@@ -412,6 +413,7 @@ look_anew(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t ino
     }
     see_process(scan, pid, inode, now_ns);
     process = g_hash_table_lookup(scan->processes, GINT_TO_POINTER(pid));
+    process->hinted_ns = now_ns;
     if (!process->threads)
         list_threads(scan, process);
     return process;
@@ -432,9 +434,9 @@ vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char *comm
     if (lstat(path, &dir) != 0)
         return;
     struct seen_thread *thread = find_known_thread(scan, process, dir.st_ino, tid);
-    if (!thread) {
+    if (!thread && (!process || process->hinted_ns != now_ns)) {
         process = look_anew(scan, process, pid, dir.st_ino, now_ns);
-        thread = process->threads ? find_thread(process->threads, tid, 0) : NULL;
+        thread = find_known_thread(scan, process, dir.st_ino, tid);
     }
     if (!thread)
         return;

@@ -42,7 +42,8 @@ int vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err);
 
 /* Looks at one process at once, because something was heard of it: one of its threads is being
  * given the name comm, which /proc may not show yet, or it entered a guest, and is a vCPU whatever
- * its name, if comm is empty. What cannot be found is left to the next update. */
+ * its name, if comm is empty. What cannot be found is left to the next update.
+ * For all that was heard up to the same now_ns its threads are listed once. */
 void vg_proc_scan_look(vg_proc_scan *scan, int32_t pid, int32_t tid, const char *comm,
                        int64_t now_ns);
 

@@ -94,6 +94,22 @@ take_abc(struct losses *l, int64_t a_ns, int64_t b_ns, int64_t c_ns, int64_t wai
     take(l, &r, 1, waited_ns);
 }
 
+/* A wait that was told to be lost to B was none: B does not pay for that with what it has later. */
+static void
+test_forgiven(void **state)
+{
+    struct losses *l = *state;
+
+    take_abc(l, 10, 500, 0, 510);
+    take_abc(l, 10, 20, 0, 0);
+    vg_bpf_given_forgive(l->given);
+    take_abc(l, 10, 50, 5, 35);
+    assert_int_equal(l->told.ns[A], 10);
+    assert_int_equal(l->told.ns[B], 530);
+    assert_int_equal(l->told.ns[C], 5);
+    assert_int_equal(l->told.unknown_ns, 0);
+}
+
 static void
 test_only_what_is_new(void **state)
 {
@@ -369,6 +385,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_forgiven, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_what_is_new, setup, teardown),
         cmocka_unit_test_setup_teardown(test_corrections, setup, teardown),
         cmocka_unit_test_setup_teardown(test_nobody_knows, setup, teardown),

@@ -322,7 +322,8 @@ believe_context(struct duel *d, const struct vg_event *e)
     d->told[e->cpu] = true;
     if (vcpu && vcpu->assumed.state == VG_BPF_UNSEEN &&
         bpf_memory()->threads[vcpu->slot].state == VG_BPF_UNSEEN)
-        vcpu->assumed = (struct vg_bpf_assumed){VG_BPF_RUNNING, e->ts_ns};
+        vcpu->assumed = (struct vg_bpf_assumed){
+            .state = VG_BPF_RUNNING, .since_ns = e->ts_ns, .told_ns = INT64_MAX};
 }
 
 static void

@@ -190,15 +190,19 @@ test_assumed(void **state)
     assert_int_equal(r.cpu.blocked_ns, 0);
 }
 
-/* Of whom nothing was assumed, the first event says what it had been doing. */
+/* Of whom nothing was told, the first event says what it had been doing since it is watched. */
 static void
 test_first_event_tells(void **state)
 {
-    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct vg_bpf_assumed watched = {.since_ns = 4000, .exec_ns = 3000};
+    const struct vg_bpf_assumed asleep = {.state = VG_BPF_BLOCKED, .since_ns = 4000};
+    const struct vg_bpf_assumed told = {
+        .state = VG_BPF_WAIT_PREEMPT, .since_ns = 4000, .told_ns = 4700, .exec_ns = 3000};
     const struct host *h = *state;
 
-    assert_int_equal(reading_at(h, 5000, &watched).cpu.observed_ns, 0);
+    bpf_set_now(1000);
     bpf_set_current(0, VICTIM);
+    assert_int_equal(reading_at(h, 5000, &watched).cpu.observed_ns, 0);
     bpf_set_now(6000);
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     struct vg_bpf_reading r = reading_at(h, 6100, &watched);
@@ -208,17 +212,47 @@ test_first_event_tells(void **state)
     /* When its watch began is not known. */
     r = reading_at(h, 6100, &nothing);
     assert_int_equal(r.cpu.observed_ns, 100);
-    /* What was assumed has been told, and stays. */
-    const struct vg_bpf_assumed waited = {.state = VG_BPF_WAIT_PREEMPT, .since_ns = 4000};
-    r = reading_at(h, 6100, &waited);
-    assert_int_equal(r.cpu.run_ns, 0);
-    assert_int_equal(r.cpu.preempt_ns, 2000);
+    /* What was assumed, but not told, does not count any more. */
+    r = reading_at(h, 6100, &asleep);
+    assert_int_equal(r.cpu.run_ns, 2000);
+    assert_int_equal(r.cpu.blocked_ns, 100);
+    /* What was told stays. */
+    r = reading_at(h, 6100, &told);
+    assert_int_equal(r.cpu.preempt_ns, 700);
+    assert_int_equal(r.cpu.run_ns, 1300);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 700);
+    assert_int_equal(r.cpu.observed_ns, 2100);
+}
+
+/* It waited, and got its CPU without an event: the kernel says how much of the time was its own. */
+static void
+test_first_event_after_a_lost_switch_in(void **state)
+{
+    const struct vg_bpf_assumed watched = {.since_ns = 4000, .exec_ns = 250};
+    const struct vg_bpf_assumed told = {
+        .state = VG_BPF_RUNNING, .since_ns = 4000, .told_ns = 4300, .exec_ns = 250};
+    const struct host *h = *state;
+
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(250);
+    bpf_set_current(0, PROGRAM);
+    bpf_set_now(5500);
+    bpf_set_current(0, VICTIM);
+    bpf_set_now(6000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    assert_int_equal(r.cpu.run_ns, 500);
+    assert_int_equal(r.cpu.preempt_ns, 1500);
+    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 1500);
+    r = reading_at(h, 6100, &told);
+    assert_int_equal(r.cpu.run_ns, 500);
+    assert_int_equal(r.cpu.preempt_ns, 1500);
 }
 
 static void
 test_first_event_is_a_wakeup(void **state)
 {
-    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct vg_bpf_assumed watched = {.since_ns = 4000};
     const struct host *h = *state;
 
     bpf_set_current(0, PROGRAM);
@@ -233,7 +267,7 @@ test_first_event_is_a_wakeup(void **state)
 static void
 test_first_event_is_a_switch_in(void **state)
 {
-    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct vg_bpf_assumed watched = {.since_ns = 4000};
     const struct host *h = *state;
 
     bpf_set_current(0, PROGRAM);
@@ -249,7 +283,7 @@ test_first_event_is_a_switch_in(void **state)
 static void
 test_first_event_is_an_entry(void **state)
 {
-    const struct vg_bpf_assumed watched = {.state = VG_BPF_UNSEEN, .since_ns = 4000};
+    const struct vg_bpf_assumed watched = {.since_ns = 4000};
     const struct host *h = *state;
 
     bpf_set_current(0, VICTIM);
@@ -377,6 +411,57 @@ test_lost_switch_in_was_told(void **state)
     assert_int_equal(told.observed_ns, 1100);
 }
 
+/* The kernel is asked before that: it has run since. */
+static void
+test_lost_switch_in_is_asked_for(void **state)
+{
+    const struct vg_bpf_assumed early = {.exec_now_ns = 1100}, later = {.exec_now_ns = 1600};
+    const struct host *h = *state;
+
+    lose_switch_in();
+    struct vg_bpf_reading r = reading_at(h, 1500, &early);
+    assert_int_equal(r.cpu.preempt_ns, 400);
+    assert_int_equal(r.cpu.run_ns, 100);
+    r = reading_at(h, 2000, &later);
+    assert_int_equal(r.cpu.preempt_ns, 400);
+    assert_int_equal(r.cpu.run_ns, 600);
+    assert_int_equal(lost(&r), 400);
+    bpf_set_now(3000);
+    bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
+    r = reading_at(h, 3100, &later);
+    assert_int_equal(r.cpu.preempt_ns, 400);
+    assert_int_equal(r.cpu.run_ns, 1600);
+    /* Nothing is asked of who sleeps. */
+    assert_int_equal(r.cpu.blocked_ns, 100);
+}
+
+/* A reading that was a little ahead of an event, whichever state that ended. */
+static void
+test_nothing_is_below_zero(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct vg_bpf_reading r = {.cpu = {.observed_ns = 4150,
+                                           .run_ns = 1050,
+                                           .preempt_ns = 1050,
+                                           .wake_wait_ns = 1000,
+                                           .blocked_ns = 1050}};
+        struct vg_cpu_figures last = {.observed_ns = 4030,
+                                      .run_ns = 1000,
+                                      .preempt_ns = 1000,
+                                      .wake_wait_ns = 1000,
+                                      .blocked_ns = 1000};
+        int64_t *const of_last[] = {&last.run_ns, &last.preempt_ns, &last.wake_wait_ns,
+                                    &last.blocked_ns};
+        *of_last[i] += 80;
+        last.observed_ns = last.run_ns + last.preempt_ns + last.wake_wait_ns + last.blocked_ns;
+        struct vg_cpu_figures f = vg_bpf_reading_since(&r, &last);
+        assert_true(f.run_ns >= 0 && f.preempt_ns >= 0 && f.wake_wait_ns >= 0 && f.blocked_ns >= 0);
+        assert_int_equal(f.observed_ns, 70);
+        assert_int_equal(f.run_ns + f.preempt_ns + f.wake_wait_ns + f.blocked_ns, f.observed_ns);
+    }
+}
+
 /* Who is to be watched: named like a vCPU, or in a guest, that one once in a row. */
 static void
 test_notes(void **state)
@@ -430,7 +515,8 @@ static void
 test_all_losses_find_room(void **state)
 {
     const struct host *h = *state;
-    const struct vg_bpf_assumed assumed = {.state = VG_BPF_WAIT_PREEMPT, .since_ns = 500};
+    const struct vg_bpf_assumed assumed = {
+        .state = VG_BPF_WAIT_PREEMPT, .since_ns = 500, .told_ns = 700};
     struct vg_bpf_thread *thread = &bpf_memory()->threads[h->victim];
     struct vg_bpf_cpu *cpu = &bpf_memory()->cpus[0];
     struct {
@@ -441,6 +527,7 @@ test_all_losses_find_room(void **state)
     memset(r, 0x55, sizeof(*r));
     thread->state = VG_BPF_WAIT_WAKE;
     thread->first_ns = 1000;
+    thread->first_was = VG_BPF_WAIT_PREEMPT;
     thread->since_ns = 10000;
     thread->wake_wait_ns = 9000;
     for (unsigned i = 0; i < VG_BPF_SHARES; i++)
@@ -455,7 +542,7 @@ test_all_losses_find_room(void **state)
     bpf_set_now(11500);
     assert_true(
         vg_bpf_record_read(thread, bpf_memory_cpu_of, NULL, &assumed, bpf_memory_now, &r->reading));
-    assert_int_equal(r->reading.n_losses, VG_BPF_SHARES + VG_BPF_LANES + 3);
+    assert_int_equal(r->reading.n_losses, VG_BPF_SHARES + VG_BPF_LANES + 4);
     assert_true(r->reading.n_losses <= VG_BPF_LOSSES_MAX);
     for (unsigned i = 0; i < sizeof(r->canary); i++)
         assert_int_equal(r->canary[i], 0x55);
@@ -543,6 +630,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_open_wait_beside_another, setup, teardown),
         cmocka_unit_test_setup_teardown(test_assumed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_event_tells, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_first_event_after_a_lost_switch_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_event_is_a_wakeup, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_event_is_a_switch_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_first_event_is_an_entry, setup, teardown),
@@ -551,6 +639,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_lost_switch_in_and_entry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_wakeup_and_switch_in, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_switch_in_was_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_switch_in_is_asked_for, setup, teardown),
+        cmocka_unit_test(test_nothing_is_below_zero),
         cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_without_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_losses_find_room, setup, teardown),

@@ -20,6 +20,7 @@
 #include "collector-run.h"
 #include "collectors/live.h"
 #include "fake-proc.h"
+#include "trace/proc-scan.h"
 
 #define WINDOW_NS (50 * VG_NS_PER_MS)
 
@@ -34,6 +35,7 @@ struct fake {
     int hint_fd;
     struct vg_cpu_hint hint; /* told whenever the file is readable */
     atomic_int watched;      /* VMs */
+    atomic_int index;        /* of the vCPU of the first one */
 };
 
 static int
@@ -54,8 +56,14 @@ fake_close(vg_cpu_source *source)
 static int
 fake_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
+    struct fake *fake = (struct fake *)source;
+
     (void)self, (void)err;
-    ((struct fake *)source)->watched = (int)vms->len;
+    if (vms->len > 0) {
+        const struct vg_proc_vm *vm = vms->pdata[0];
+        fake->index = g_array_index(vm->vcpus, struct vg_proc_vcpu, 0).index;
+    }
+    fake->watched = (int)vms->len;
     return 0;
 }
 
@@ -69,10 +77,14 @@ static void
 fake_hints(vg_cpu_source *source, GArray *hints)
 {
     const struct fake *fake = (const struct fake *)source;
+    struct vg_cpu_hint first = fake->hint;
     uint64_t told;
 
-    if (read(fake->hint_fd, &told, sizeof(told)) == sizeof(told))
-        g_array_append_val(hints, fake->hint);
+    if (read(fake->hint_fd, &told, sizeof(told)) != sizeof(told))
+        return;
+    g_strlcpy(first.comm, "CPU 9/KVM", sizeof(first.comm));
+    g_array_append_val(hints, first);
+    g_array_append_val(hints, fake->hint);
 }
 
 static int
@@ -334,6 +346,8 @@ test_name_that_comes_after_its_hint(void **state)
     for (int ms = 0; fake.watched == 0 && ms < 2000; ms++)
         g_usleep(1000);
     assert_int_equal(fake.watched, 1);
+    /* Named twice: it has the second name. */
+    assert_int_equal(fake.index, 0);
     collector_run_stop(run);
     close(fake.hint_fd);
 }

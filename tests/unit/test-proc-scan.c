@@ -315,10 +315,10 @@ test_hint_of_a_new_vm(void **state)
     assert_int_equal(vg_proc_scan_vms(scan)->len, 1);
     assert_string_equal(vm_at(scan, 0)->name, "hinted");
     assert_int_equal(tid_at(vm_at(scan, 0), 0), 11);
-    /* A second one, in the same moment, of another thread. */
+    /* A second one, a moment later, of another thread. */
     fake_proc_process(proc, 10, "qemu-system-x86", 2, 3, QEMU("-name\0hinted"));
     add_vcpu(proc, 10, 12, "CPU 1/KVM");
-    vg_proc_scan_look(scan, 10, 12, "CPU 1/KVM", VG_NS_PER_S);
+    vg_proc_scan_look(scan, 10, 12, "CPU 1/KVM", VG_NS_PER_S + 1);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
     /* The next update sees the same VM. */
     update(scan, 1);
@@ -327,7 +327,7 @@ test_hint_of_a_new_vm(void **state)
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
 }
 
-/* It is said that the thread was named like a vCPU, but no thread is. */
+/* It was named, but not like a vCPU. */
 static void
 test_hint_without_a_reason(void **state)
 {
@@ -418,6 +418,27 @@ test_hint_of_another_process(void **state)
     assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
 }
 
+/* The thread was seen, and is gone when its hint is followed: it makes nobody a VM. */
+static void
+test_hint_of_a_thread_that_has_ended(void **state)
+{
+    static const char *const heard[] = {"", "CPU 0/KVM"};
+    const char *proc = *state;
+    g_autoptr(vg_proc_scan) scan = vg_proc_scan_new(proc);
+
+    for (int32_t i = 0; i < 2; i++) {
+        int32_t pid = 20 + 10 * i;
+        g_autofree char *thread = g_strdup_printf("%s/%d/task/%d", proc, pid, pid + 1);
+        fake_proc_process(proc, pid, "vmm", 2, 2, "vmm", 3);
+        add_vcpu(proc, pid, pid + 1, "worker");
+        update(scan, 1 + 2 * i);
+        fake_proc_remove(thread);
+        fake_proc_process(proc, pid, "vmm", 2, 1, "vmm", 3);
+        vg_proc_scan_look(scan, pid, pid + 1, heard[i], (2 + 2 * i) * VG_NS_PER_S);
+        assert_int_equal(vg_proc_scan_vms(scan)->len, 0);
+    }
+}
+
 /* The hint knows the name before /proc does. */
 static void
 test_hint_of_a_name_to_come(void **state)
@@ -505,6 +526,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_hint_of_one_that_is_gone, fake_proc_setup,
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_another_process, fake_proc_setup,
+                                        fake_proc_teardown),
+        cmocka_unit_test_setup_teardown(test_hint_of_a_thread_that_has_ended, fake_proc_setup,
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_hint_of_a_name_to_come, fake_proc_setup,
                                         fake_proc_teardown),

@@ -419,14 +419,84 @@ test_event_just_before_the_watch(void **state)
     add_vcpu(add_vm(h, 0, MAIN), VCPU);
     watch(h);
     task.timeslices = 11;
+    int64_t begin_ns = vg_clock_monotonic_ns();
     for (unsigned i = 0; i < 4; i++) {
         pass(5);
         task.run_ns += 5 * VG_NS_PER_MS;
         fake_proc_task(h->proc, &task);
         read_window(h);
+        /* No window tells of more than its own time, also not of that in which this was not known.
+         */
+        int64_t end_ns = vg_clock_monotonic_ns();
+        assert_true(vm_of(h, 0)->cpu.observed_ns <= end_ns - begin_ns);
+        begin_ns = end_ns - VG_NS_PER_MS;
     }
     assert_true(vm_of(h, 0)->cpu.run_ns >= 5 * VG_NS_PER_MS);
     assert_int_equal(vm_of(h, 0)->cpu.run_ns, vm_of(h, 0)->cpu.observed_ns);
+}
+
+static const struct vg_bpf_thread *
+record_of(int32_t tid)
+{
+    const struct vg_bpf_thread *record = bpf_memory()->threads;
+
+    while (record->tid != tid)
+        record++;
+    return record;
+}
+
+/* It is preempted, and gets its CPU back without an event: the windows after the first one do not
+ * tell of a wait for who left long ago. */
+static void
+test_switch_in_that_is_not_seen(void **state)
+{
+    struct host *h = *state;
+    struct fake_task task = {
+        .pid = MAIN, .tid = VCPU, .comm = "CPU 0/KVM", .start = BORN, .state = 'R'};
+
+    add_vcpu(add_vm(h, 0, MAIN), VCPU);
+    watch(h);
+    bpf_switch(1, 0, BPF_LEAVES_RUNNABLE, VCPU);
+    pass(2);
+    bpf_switch(1, VCPU, BPF_LEAVES_RUNNABLE, PROGRAM);
+    const uint64_t ran_ns = record_of(VCPU)->exec_ns;
+    assert_true(ran_ns >= 2 * VG_NS_PER_MS);
+    bpf_set_current(1, VCPU);
+    for (unsigned i = 1; i <= 4; i++) {
+        pass(5);
+        task.run_ns = ran_ns + i * 5 * VG_NS_PER_MS;
+        fake_proc_task(h->proc, &task);
+        read_window(h);
+        const struct vg_cpu_figures *cpu = &vm_of(h, 0)->cpu;
+        assert_int_equal(cpu->run_ns + cpu->preempt_ns, cpu->observed_ns);
+        if (i == 1)
+            assert_true(cpu->preempt_ns >= 5 * VG_NS_PER_MS);
+        else if (i > 2)
+            assert_true(cpu->run_ns >= 5 * VG_NS_PER_MS);
+    }
+    bpf_switch(1, VCPU, BPF_LEAVES_BLOCKED, 0);
+    pass(5);
+    read_window(h);
+    assert_true(vm_of(h, 0)->cpu.blocked_ns >= 5 * VG_NS_PER_MS);
+    assert_true(h->window.discontinuities > 0);
+}
+
+/* A thread that entered a guest before it was named. */
+static void
+test_named_after_the_watch(void **state)
+{
+    struct host *h = *state;
+    struct vg_proc_vm *vm = add_vm(h, 0, MAIN);
+
+    add_vcpu(vm, VCPU);
+    g_array_index(vm->vcpus, struct vg_proc_vcpu, 0).index = VG_NONE;
+    watch(h);
+    g_array_index(vm->vcpus, struct vg_proc_vcpu, 0).index = 3;
+    bpf_switch(1, 0, BPF_LEAVES_RUNNABLE, VCPU);
+    pass(1);
+    read_window(h);
+    const struct vg_vcpu_sample *vcpu = (const void *)vm_of(h, 0)->vcpus->data;
+    assert_int_equal(vcpu->index, 3);
 }
 
 /* KVM's events are silent, and /proc stands in: a VM has guest time if one of its vCPUs has,
@@ -502,6 +572,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_watch_of_one_that_was_just_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pid_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_event_just_before_the_watch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_switch_in_that_is_not_seen, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_named_after_the_watch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_guest_time_of_one_vcpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_threads_than_slots, setup, teardown),
     };
