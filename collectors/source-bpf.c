@@ -40,9 +40,9 @@ struct watch {
     uint32_t vm_id;
     bool is_vcpu;
     bool is_kvm;
-    bool settled; /* what is assumed of it is as good as it gets */
-    bool over;    /* it has ended, and was read up to there */
-    bool waited;  /* when it was read last */
+    bool settled;      /* what is assumed of it is as good as it gets */
+    bool over;         /* it has ended, and was read up to there */
+    int64_t waited_ns; /* when it was read last, if it waited then; else 0 */
     uint64_t start_ticks;
     uint64_t timeslices; /* of schedstat, when the watch began */
     uint64_t run_ns;
@@ -349,14 +349,16 @@ read_record(const struct source *s, const struct vm *vm, struct watch *w,
 
     if (!w->settled)
         assume(s, vm->pid, w);
-    /* Of a wait that lasts from window to window the kernel says whether it is one. */
+    /* Of a wait that was there at the end of the last window the kernel says whether it is one. */
+    bool same_wait =
+        (int64_t)__atomic_load_n(&record_of(s, w)->since_ns, __ATOMIC_RELAXED) < w->waited_ns;
     w->assumed.exec_now_ns = 0;
-    if (w->waited && vg_proc_read_thread(s->proc, vm->pid, w->tid, &stat, &sched))
+    if (same_wait && vg_proc_read_thread(s->proc, vm->pid, w->tid, &stat, &sched))
         w->assumed.exec_now_ns = sched.run_ns;
     if (is_another(s, w) || !vg_bpf_record_read(record_of(s, w), cpu_of, vg_bpf_memory(s->bpf),
                                                 &w->assumed, vg_clock_monotonic_ns, ret))
         return false;
-    w->waited = ret->seen && vg_bpf_is_wait(ret->state);
+    w->waited_ns = ret->seen && vg_bpf_is_wait(ret->state) ? ret->at_ns : 0;
     if (ret->seen)
         return true;
     if (w->assumed.state != VG_BPF_UNSEEN) {
