@@ -124,17 +124,14 @@ add_span(struct vg_bpf_reading *reading, enum vg_bpf_state state, int64_t ns)
         add_loss(reading, VG_BPF_HOLDER_UNKNOWN, ns, 0);
 }
 
-/* What the first event says of the time up to it; of a thread that was switched out the kernel says
- * how much of that was its own: it may have got its CPU without an event. */
+/* What the first event says of the time up to it. Of a thread that ran the kernel has counted how
+ * long: it may have got its CPU without an event. */
 static void
-add_inferred(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread, int64_t ns,
-             int64_t counted_ns)
+add_inferred(struct vg_bpf_reading *reading, enum vg_bpf_state was, int64_t ns, int64_t counted_ns)
 {
-    enum vg_bpf_state was = (enum vg_bpf_state)thread->first_was;
-    bool counted = was == VG_BPF_RUNNING && thread->first_exec_ns != 0;
-    int64_t ran_ns = counted ? CLAMP(counted_ns, 0, ns) : 0;
+    int64_t ran_ns = CLAMP(counted_ns, 0, ns);
 
-    if (!counted) {
+    if (was != VG_BPF_RUNNING) {
         add_span(reading, was, ns);
         return;
     }
@@ -158,10 +155,13 @@ add_before(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
     add_span(reading, assumed->state, told_ns - from_ns);
     if (!reading->seen || told_ns == to_ns)
         return;
-    int64_t counted_ns = (int64_t)(thread->first_exec_ns - assumed->exec_ns);
-    if (assumed->state == VG_BPF_RUNNING)
-        counted_ns -= told_ns - from_ns;
-    add_inferred(reading, thread, to_ns - told_ns, counted_ns);
+    int64_t left_ns = to_ns - told_ns, counted_ns = left_ns;
+    /* Who was told to run does so up to its first event; what was stolen or taken by interrupts in
+     * all that time is not counted, and no wait either. */
+    bool ran = assumed->state == VG_BPF_RUNNING && told_ns > from_ns;
+    if (!ran && thread->first_exec_ns != 0)
+        counted_ns = (int64_t)(thread->first_exec_ns - assumed->exec_ns);
+    add_inferred(reading, (enum vg_bpf_state)thread->first_was, left_ns, counted_ns);
 }
 
 /* The present state, up to now. */
@@ -269,6 +269,7 @@ vg_bpf_reading_since(const struct vg_bpf_reading *reading, const struct vg_cpu_f
         *parts[i] -= taken_ns;
         missing_ns -= taken_ns;
     }
+    f.observed_ns = f.run_ns + f.preempt_ns + f.wake_wait_ns + f.blocked_ns;
     f.guest_ns = CLAMP(f.guest_ns, 0, f.run_ns);
     return f;
 }

@@ -76,8 +76,8 @@ struct vg_bpf_thread {
     __u64 first_ns;      /* of the first event */
     __u64 first_exec_ns; /* exec_ns at that, if it was a switch-out; else 0 */
     __u64 since_ns;      /* time is accounted up to here */
-    __u64
-        exec_ns; /* CPU time that the kernel had counted when this state began; not while it runs */
+    /* CPU time that the kernel had counted when it last left a CPU or was woken. */
+    __u64 exec_ns;
     __u64 guest_since_ns;
     __u64 run_ns;
     __u64 guest_ns;

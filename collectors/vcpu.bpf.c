@@ -567,19 +567,20 @@ vg_sched_migrate_task(__u64 *ctx)
 /* ---- guests ---- */
 
 /* Tells of a thread that should perhaps be watched. comm: VG_BPF_COMM_LEN bytes. */
-static __always_inline void
+static __always_inline bool
 note(__s32 tid, __s32 pid, const char *comm)
 {
     struct vg_bpf_note *n = bpf_ringbuf_reserve(&notes, sizeof(*n), 0);
 
     if (!n) {
         __sync_fetch_and_add(&totals.notes_lost, 1);
-        return;
+        return false;
     }
     n->tid = tid;
     n->pid = pid;
     __builtin_memcpy(n->comm, comm, VG_BPF_COMM_LEN);
     bpf_ringbuf_submit(n, 0);
+    return true;
 }
 
 /* The slot of the thread that enters or leaves a guest, which therefore runs; 0: not watched. */
@@ -603,12 +604,12 @@ on_entry(struct vg_bpf_cpu *c, __u32 cpu)
     if (!slot) {
         static const char unnamed[VG_BPF_COMM_LEN];
         /* Once in a row, until it is watched. */
-        if (c->noted != (__u32)id) {
+        if (c->noted != (__u32)id && note((__s32)id, (__s32)(id >> 32), unnamed))
             c->noted = (__u32)id;
-            note((__s32)id, (__s32)(id >> 32), unnamed);
-        }
         return;
     }
+    if (c->noted == (__u32)id)
+        c->noted = 0;
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);
     runs(slot, t, cpu, now);

@@ -318,6 +318,8 @@ test_hint_of_a_new_vm(void **state)
     /* A second one, a moment later, of another thread. */
     fake_proc_process(proc, 10, "qemu-system-x86", 2, 3, QEMU("-name\0hinted"));
     add_vcpu(proc, 10, 12, "CPU 1/KVM");
+    vg_proc_scan_look(scan, 10, 12, "CPU 1/KVM", VG_NS_PER_S);
+    assert_int_equal(vm_at(scan, 0)->vcpus->len, 1); /* listed already in this moment */
     vg_proc_scan_look(scan, 10, 12, "CPU 1/KVM", VG_NS_PER_S + 1);
     assert_int_equal(vm_at(scan, 0)->vcpus->len, 2);
     /* The next update sees the same VM. */
