@@ -250,16 +250,26 @@ test_first_event_after_a_lost_switch_in(void **state)
     assert_int_equal(r.cpu.preempt_ns, 0);
 }
 
-static void
-test_first_event_is_a_wakeup(void **state)
+/* The program has the CPU, the victim is watched from 4000 on, and something happens at 6000. */
+static struct vg_bpf_reading
+first_event(const struct host *h, bool is_wakeup)
 {
     const struct vg_bpf_assumed watched = {.since_ns = 4000};
-    const struct host *h = *state;
 
     bpf_set_current(0, PROGRAM);
     bpf_set_now(6000);
-    bpf_wakeup(0, VICTIM, 0);
-    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
+    if (is_wakeup)
+        bpf_wakeup(0, VICTIM, 0);
+    else
+        bpf_switch(0, PROGRAM, BPF_LEAVES_RUNNABLE, VICTIM);
+    return reading_at(h, 6100, &watched);
+}
+
+static void
+test_first_event_is_a_wakeup(void **state)
+{
+    struct vg_bpf_reading r = first_event(*state, true);
+
     assert_int_equal(r.cpu.blocked_ns, 2000);
     assert_int_equal(r.cpu.wake_wait_ns, 100);
     assert_int_equal(r.cpu.observed_ns, 2100);
@@ -268,13 +278,8 @@ test_first_event_is_a_wakeup(void **state)
 static void
 test_first_event_is_a_switch_in(void **state)
 {
-    const struct vg_bpf_assumed watched = {.since_ns = 4000};
-    const struct host *h = *state;
+    struct vg_bpf_reading r = first_event(*state, false);
 
-    bpf_set_current(0, PROGRAM);
-    bpf_set_now(6000);
-    bpf_switch(0, PROGRAM, BPF_LEAVES_RUNNABLE, VICTIM);
-    struct vg_bpf_reading r = reading_at(h, 6100, &watched);
     assert_int_equal(r.cpu.preempt_ns, 2000);
     assert_int_equal(r.cpu.run_ns, 100);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 2000);
