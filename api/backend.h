@@ -13,6 +13,7 @@
 
 #include <glib.h>
 
+#include "model/gpu-log.h"
 #include "model/history.h"
 #include "model/inventory.h"
 #include "model/plan.h"
@@ -21,7 +22,7 @@
 #include "model/window.h"
 
 /* Documents of a view, written when first asked for and then kept with it. */
-enum vg_view_body { VG_BODY_VMS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
+enum vg_view_body { VG_BODY_VMS, VG_BODY_GPUS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
 
 /* The state after one window (or after a change of the inventory). Immutable but for the bodies,
  * which are guarded by the lock; counted references. */
@@ -42,7 +43,9 @@ struct vg_view {
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */
     struct vg_window totals;         /* since the start (replay: of all windows) */
-    struct vg_window newest;         /* the newest window; begin == end: none yet */
+    struct vg_window newest;         /* the newest window; begin == end: none yet. Its requests
+                                      * of GPUs are in the log */
+    vg_gpu_log *gpu_log;             /* or NULL: no request yet */
     int64_t clock_offset_ns;         /* raw clock + this is the epoch */
     pthread_mutex_t lock;            /* of bodies */
     char *bodies[VG_BODY_MAX];       /* JSON text or NULL; once set never changed */

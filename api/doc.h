@@ -32,6 +32,23 @@ json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class,
 json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit,
                                 const char *marker, GError **err);
 
+/* GPUs by the names that paths have for them; char *. The caller unrefs it. */
+GPtrArray *vg_doc_gpu_ids(const vg_view *view);
+
+/* One of these. */
+json_object *vg_doc_gpu(const vg_view *view, const char *id);
+
+/* {"items","next"}. marker: as for VMs. */
+json_object *vg_doc_gpus(const vg_view *view, size_t limit, const char *marker, GError **err);
+
+/* What one VM uses of GPUs. */
+json_object *vg_doc_vm_gpu(const vg_view *view, const struct vg_snap_vm *vm);
+
+/* Requests on one of the GPUs; VG_E_NOT_FOUND if nobody knows the query's VM. The query's device is
+ * one of the GPUs' ids. since_ns INT64_MIN: not told; until_ns INT64_MAX likewise. */
+json_object *vg_doc_gpu_requests(const vg_view *view, const struct vg_gpu_log_query *query,
+                                 GError **err);
+
 json_object *vg_doc_samples(const char *id, const char *name, const struct vg_history_query *query,
                             const GArray *rows);
 

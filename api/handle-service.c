@@ -28,6 +28,7 @@ version_to_json(bool all_links)
         {"contract", "/v1/openapi.json"},
         {"host", "/v1/host"},
         {"vms", "/v1/vms"},
+        {"gpus", "/v1/gpus"},
         {"preemptions", "/v1/preemptions"},
         {"snapshot", "/v1/snapshot"},
         {"plans", "/v1/plans"},

@@ -222,6 +222,54 @@ add_gpus(GString *out, const GArray *rows)
     }
 }
 
+/* A sum has no percentiles; a window that nothing ended in has none either. */
+static void
+add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
+{
+    static const char name[] = "vgpud_newest_window_vm_gpu_latency_seconds";
+
+    family(out, name, "gauge",
+           "From a request of the VM being queued to its end, in the newest window.");
+    for (guint i = 0; i < rows->len; i++) {
+        const struct row *row = &g_array_index(rows, struct row, i);
+        const struct vg_vm_sample *sample = vg_view_sample(&view->newest, row->vm);
+        for (guint g = 0; sample && g < sample->gpus->len; g++) {
+            const struct vg_gpu_sample *gpu = &g_array_index(sample->gpus, struct vg_gpu_sample, g);
+            const struct {
+                const char *percentile;
+                int64_t ns;
+            } latencies[] = {{"50", gpu->latency_p50_ns},
+                             {"95", gpu->latency_p95_ns},
+                             {"99", gpu->latency_p99_ns}};
+            g_autofree char *device = label("device", gpu->device);
+            g_autofree char *engine = label("engine", gpu->engine);
+            for (size_t k = 0; gpu->latency_max_ns > 0 && k < G_N_ELEMENTS(latencies); k++) {
+                g_autofree char *percentile = label("percentile", latencies[k].percentile);
+                g_autofree char *labels =
+                    g_strconcat(row->labels, ",", device, ",", engine, ",", percentile, NULL);
+                value(out, name, labels, seconds(latencies[k].ns));
+            }
+        }
+    }
+}
+
+/* Of all who use it, as far as anybody tells. */
+static void
+add_host_gpus(GString *out, const vg_view *view)
+{
+    static const char name[] = "vgpud_gpu_busy_seconds_total";
+
+    family(out, name, "counter", "Time that an engine of a GPU worked.");
+    for (guint i = 0; i < view->totals.gpus->len; i++) {
+        const struct vg_gpu_sample *gpu =
+            &g_array_index(view->totals.gpus, struct vg_gpu_sample, i);
+        g_autofree char *device = label("device", gpu->device);
+        g_autofree char *engine = label("engine", gpu->engine);
+        g_autofree char *labels = g_strconcat(device, ",", engine, NULL);
+        value(out, name, labels, seconds(gpu->busy_ns));
+    }
+}
+
 static void
 add_intensities(GString *out, const GArray *rows)
 {
@@ -381,6 +429,8 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_exits(out, rows);
     add_lost(out, view, rows);
     add_gpus(out, rows);
+    add_gpu_latencies(out, view, rows);
+    add_host_gpus(out, view);
     add_intensities(out, rows);
     add_daemon(out, stats);
     add_http(out, http);

@@ -367,6 +367,24 @@ vg_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns, GError **err)
                     text);
 }
 
+int
+vg_parse_raw_time(const char *text, int64_t newest_ns, int64_t *ret_ns, GError **err)
+{
+    int64_t value;
+
+    if (text[0] == '-' && vg_parse_duration(text + 1, &value, NULL) == 0) {
+        *ret_ns = MAX(newest_ns, -VG_JSON_INT_MAX + value) - value;
+        return 0;
+    }
+    if (!vg_parse_int(text, &value) || value > VG_JSON_INT_MAX)
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' is neither nanoseconds of the raw clock (0 to 2^62) nor relative to "
+                        "the newest window's end (-10s)",
+                        text);
+    *ret_ns = value;
+    return 0;
+}
+
 bool
 vg_parse_etag_match(const char *header, const char *etag)
 {

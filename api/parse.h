@@ -59,6 +59,10 @@ int vg_parse_duration(const char *text, int64_t *ret_ns, GError **err) G_GNUC_WA
 int vg_parse_time(const char *text, int64_t now_ns, int64_t *ret_ns,
                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* A time of the raw clock: its nanoseconds, or "-" and a duration before newest_ns. */
+int vg_parse_raw_time(const char *text, int64_t newest_ns, int64_t *ret_ns,
+                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Is the ETag (with its quotes) among those of an If-None-Match? W/ is ignored, as it has to be. */
 bool vg_parse_etag_match(const char *header, const char *etag);
 

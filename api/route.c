@@ -11,6 +11,8 @@ static const char *const no_params[] = {NULL};
 static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
 static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
+static const char *const gpus_params[] = {"limit", "marker", NULL};
+static const char *const requests_params[] = {"since", "until", "limit", "vm", NULL};
 static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const events_params[] = {"after", "wait", "types", NULL};
 
@@ -24,6 +26,10 @@ const struct vg_route vg_routes[] = {
     {"/v1/host", false, vg_handle_host, no_params, {200, 304}},
     {"/v1/preemptions", false, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
     {"/v1/vms/{id}/samples", false, vg_handle_samples, samples_params, {200, 404, 502, 503, 504}},
+    {"/v1/vms/{id}/gpu", false, vg_handle_vm_gpu, no_params, {200, 304, 404}},
+    {"/v1/gpus", false, vg_handle_gpus, gpus_params, {200, 304}},
+    {"/v1/gpus/{id}", false, vg_handle_gpu, no_params, {200, 304, 404}},
+    {"/v1/gpus/{id}/requests", false, vg_handle_gpu_requests, requests_params, {200, 304, 404}},
     {"/v1/plans", false, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",
      true,

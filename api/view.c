@@ -34,6 +34,7 @@ vg_view_unref(vg_view *view)
     vg_window_clear(&view->newest);
     vg_snapshot_free(view->snapshot);
     vg_inventory_free(view->inventory);
+    vg_gpu_log_unref(view->gpu_log);
     g_free(view);
 }
 

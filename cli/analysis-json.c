@@ -123,6 +123,8 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
     }
     vg_json_add(doc, "vms", vms);
     vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, period->end_ns - period->begin_ns));
+    vg_json_add(doc, "gpu_processes",
+                vg_gpu_processes_to_json(period->gpu_processes, period->end_ns - period->begin_ns));
     if (period->tasks)
         vg_json_add(doc, "tasks", tasks_to_json(period->tasks));
     return doc;
@@ -140,6 +142,8 @@ vg_window_to_json(const vg_recording *recording, const struct vg_window *window)
             vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i), NULL));
     vg_json_add(object, "vms", vms);
     vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, window->end_ns - window->begin_ns));
+    vg_json_add(object, "gpu_processes",
+                vg_gpu_processes_to_json(window->gpu_processes, window->end_ns - window->begin_ns));
     if (window->tasks)
         vg_json_add(object, "tasks", tasks_to_json(window->tasks));
     return object;

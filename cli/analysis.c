@@ -4,7 +4,6 @@
 #include "cli/analysis.h"
 
 #include "trace/vm-map.h"
-#include "trace/window-read.h"
 
 struct run {
     const struct vg_analysis_options *options;
@@ -12,12 +11,20 @@ struct run {
 };
 
 static bool
-show_progress(void *data)
+on_tick(void *data)
 {
     const struct run *run = data;
 
     vg_progress_update(run->options->progress, vg_recording_progress(run->recording));
-    return true;
+    return !run->options->enough || !*run->options->enough;
+}
+
+static void
+tell_request(void *data, const struct vg_gpu_life *life)
+{
+    const struct run *run = data;
+
+    run->options->on_request(run->options->data, life);
 }
 
 static int
@@ -49,13 +56,16 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
         .end_ns = options->end_ns,
         .window_ns = options->window_ns,
         .tasks = options->tasks,
-        .tick = show_progress,
+        .tick = on_tick,
+        .on_request = options->on_request ? tell_request : NULL,
         .data = &run,
+        .watch = options->watch,
     };
 
     if (options->vm_map_text && vg_vm_map_apply(options->vm_map_name, options->vm_map_text,
                                                 options->vm_map_size, analysis->topology, err) < 0)
         return -1;
+    vg_recording_name_vms(analysis->recording, analysis->topology);
     g_autoptr(vg_window_reader) reader =
         vg_window_reader_new(analysis->recording, analysis->topology, &read);
     int status = take_windows(reader, analysis, options, err);

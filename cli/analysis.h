@@ -12,8 +12,10 @@
 
 #include "cli/progress.h"
 #include "engine/engine.h"
+#include "model/gpu-ledger.h"
 #include "model/window.h"
 #include "trace/recording.h"
+#include "trace/window-read.h"
 
 #define VG_ANALYSIS_WINDOW_NS INT64_C(1000000000)
 
@@ -31,7 +33,12 @@ struct vg_analysis_options {
     /* Sees every closed window; may be NULL. A failure ends the analysis. */
     int (*on_window)(void *data, const vg_recording *recording, const struct vg_window *window,
                      GError **err);
+    /* Sees every GPU request that ends, also of before the part; may be NULL. */
+    vg_gpu_life_fn *on_request;
+    /* Once it is true, the recording ends there, more or less; may be NULL. */
+    const bool *enough;
     void *data;
+    const struct vg_window_watch *watch; /* borrowed; or NULL */
 };
 
 struct vg_analysis {

@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "cli/printable.h"
-#include "policy/policy-conf.h"
 
 #define READ_CHUNK 65536
 
@@ -89,24 +88,6 @@ vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_size
     }
     *ret_size = text->len;
     *ret_text = g_string_free(text, FALSE);
-    return 0;
-}
-
-int
-vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err)
-{
-    g_autofree char *text = NULL;
-    size_t size;
-
-    vg_policy_config_init(ret);
-    if (!path)
-        return 0;
-    if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
-        return -1;
-    if (vg_policy_config_parse(text, size, ret, err) < 0) {
-        g_prefix_error(err, "%s: ", path);
-        return -1;
-    }
     return 0;
 }
 

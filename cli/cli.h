@@ -12,6 +12,8 @@
 
 #include <glib.h>
 
+#include "trace/alias.h"
+
 enum vg_exit_code {
     VG_EXIT_OK = 0,
     VG_EXIT_ERROR = 1,
@@ -29,8 +31,10 @@ int vg_cmd_analyze(int argc, char **argv);
 int vg_cmd_record(int argc, char **argv);
 int vg_cmd_snapshot(int argc, char **argv);
 int vg_cmd_placement(int argc, char **argv);
+int vg_cmd_simulate(int argc, char **argv);
 int vg_cmd_explain(int argc, char **argv);
 int vg_cmd_host(int argc, char **argv);
+int vg_cmd_gpu(int argc, char **argv);
 int vg_cmd_vm(int argc, char **argv);
 int vg_cmd_preemptions(int argc, char **argv);
 int vg_cmd_top(int argc, char **argv);
@@ -51,8 +55,10 @@ int vg_cli_read_file(const char *path, size_t max, char **ret_text, size_t *ret_
 
 struct vg_policy_config;
 
-/* Reads a configuration file over the defaults; path NULL: the defaults. */
-int vg_cli_read_config(const char *path, struct vg_policy_config *ret, GError **err);
+/* Reads a configuration file over the defaults; path NULL: the defaults. The caller frees
+ * *ret_aliases, which may be NULL afterwards; who reads no traces gives NULL. */
+int vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **ret_aliases,
+                       GError **err);
 
 /* Whether vg_cli_write_file() has a place for path, to know before the work is done. */
 int vg_cli_check_place(const char *path, GError **err);

@@ -363,11 +363,17 @@ vg_client_list(vg_client *client, const char *path, json_object **ret, GError **
 }
 
 char *
-vg_client_vm_path(const char *id, const char *rest)
+vg_client_path(const char *start, const char *id, const char *rest)
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
 
-    return g_strconcat("/v1/vms/", escaped, rest, NULL);
+    return g_strconcat(start, escaped, rest, NULL);
+}
+
+char *
+vg_client_vm_path(const char *id, const char *rest)
+{
+    return vg_client_path("/v1/vms/", id, rest);
 }
 
 /* ---- streams ---- */

@@ -44,7 +44,10 @@ int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *
 int vg_client_list(vg_client *client, const char *path, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* "/v1/vms/" and the id, escaped, and rest; the caller frees it. */
+/* start ("/v1/gpus/") and the id, escaped, and rest; the caller frees it. */
+char *vg_client_path(const char *start, const char *id, const char *rest);
+
+/* The same with "/v1/vms/". */
 char *vg_client_vm_path(const char *id, const char *rest);
 
 /* Reads server-sent events until on_event returns false or the daemon ends the stream. Comments are

@@ -13,9 +13,10 @@
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
 #include "cli/output.h"
+#include "cli/pictures.h"
 #include "cli/trace-args.h"
 
-enum { KEY_TASKS = 0x200, KEY_PER_WINDOW, KEY_SNAPSHOT };
+enum { KEY_TASKS = 0x200, KEY_PER_WINDOW, KEY_SNAPSHOT, KEY_PERFETTO, KEY_SVG };
 
 struct analyze_args {
     struct vg_trace_args trace;
@@ -24,6 +25,8 @@ struct analyze_args {
     bool tasks;
     bool per_window;
     const char *snapshot;
+    const char *perfetto;
+    const char *svg; /* a prefix */
 };
 
 static const struct argp_option options[] = {
@@ -31,6 +34,8 @@ static const struct argp_option options[] = {
     {"tasks", KEY_TASKS, NULL, 0, "figures of every thread as well", 1},
     {"per-window", KEY_PER_WINDOW, NULL, 0, "one JSON line for each window, as it goes", 1},
     {"snapshot", KEY_SNAPSHOT, "FILE", 0, "also write a snapshot for `vgpuctl placement`", 2},
+    {"perfetto", KEY_PERFETTO, "FILE", 0, "also write a trace for the viewer of Perfetto", 2},
+    {"svg", KEY_SVG, "PREFIX", 0, "also draw PREFIX-utilisation.svg and PREFIX-requests.svg", 2},
     {0},
 };
 
@@ -59,6 +64,16 @@ parse(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, "-") == 0)
             argp_error(state, "--snapshot wants a file; `vgpuctl snapshot` prints one");
         args->snapshot = arg;
+        break;
+    case KEY_PERFETTO:
+        if (strcmp(arg, "-") == 0)
+            argp_error(state, "--perfetto wants a file");
+        args->perfetto = arg;
+        break;
+    case KEY_SVG:
+        if (!arg[0] || strcmp(arg, "-") == 0)
+            argp_error(state, "--svg wants what the names of its files begin with");
+        args->svg = arg;
         break;
     case ARGP_KEY_END:
         if (args->per_window && args->format_given && args->format != VG_OUTPUT_JSON)
@@ -103,6 +118,13 @@ static const struct vg_column lost_columns[] = {
     VG_LOSS_ROLE_COLUMNS,
 };
 
+static const struct vg_column gpu_columns[] = {
+    {"GPU OF", "user", VG_CELL_TEXT, false},
+    {"DEVICE", "device", VG_CELL_TEXT, false},
+    {"ENGINE", "engine", VG_CELL_TEXT, false},
+    VG_GPU_COLUMNS,
+};
+
 static const struct vg_column task_columns[] = {
     {"TID", "tid", VG_CELL_COUNT, false},
     {"PID", "pid", VG_CELL_COUNT, false},
@@ -119,7 +141,7 @@ static const struct vg_column task_columns[] = {
 
 /* The document plus what only tables show. Owned by the caller. */
 struct tables {
-    json_object *trace, *vms, *lost, *tasks;
+    json_object *trace, *vms, *lost, *gpu, *tasks;
 };
 
 static json_object *
@@ -152,6 +174,53 @@ add_lost_rows(json_object *rows, json_object *vm)
     }
 }
 
+/* user NULL: each row's own comm and pid. */
+static void
+add_gpu_rows(json_object *rows, json_object *uses, const char *user)
+{
+    for (size_t i = 0; i < json_object_array_length(uses); i++) {
+        json_object *row = copy(json_object_array_get_idx(uses, i));
+        g_autofree char *process =
+            user ? NULL
+                 : g_strdup_printf("%s (%" G_GINT64_FORMAT ")",
+                                   json_object_get_string(vg_output_member(row, "comm")),
+                                   int_member(row, "pid"));
+        vg_json_add_string(row, "user", user ? user : process);
+        vg_json_append(rows, row);
+    }
+}
+
+static void
+make_gpu_rows(json_object *doc, json_object *rows)
+{
+    json_object *vms = vg_output_member(doc, "vms");
+
+    for (size_t i = 0; i < json_object_array_length(vms); i++) {
+        json_object *vm = json_object_array_get_idx(vms, i);
+        add_gpu_rows(rows, vg_output_member(vm, "gpu"),
+                     json_object_get_string(vg_output_member(vm, "name")));
+    }
+    add_gpu_rows(rows, vg_output_member(doc, "gpu_processes"), NULL);
+    add_gpu_rows(rows, vg_output_member(doc, "gpus"), "all");
+}
+
+/* Zeros that nobody measured are not shown. */
+static void
+leave_out_unknown(json_object *vm)
+{
+    static const char *const of_cpus[] = {"cpu_intensity", "run_ns",     "preempt_ns",
+                                          "wake_wait_ns",  "blocked_ns", "preemptions"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(of_cpus) && int_member(vm, "n_vcpus") == 0; i++)
+        json_object_object_del(vm, of_cpus[i]);
+    if (!json_object_get_boolean(vg_output_member(vm, "gpu_known")))
+        json_object_object_del(vm, "gpu_intensity");
+    if (!json_object_get_boolean(vg_output_member(vm, "guest_known"))) {
+        json_object_object_del(vm, "guest_ns");
+        json_object_object_del(vm, "hyp_ns");
+    }
+}
+
 static void
 make_tables(json_object *doc, struct tables *ret)
 {
@@ -162,6 +231,8 @@ make_tables(json_object *doc, struct tables *ret)
     ret->trace = json_object_new_array();
     ret->vms = json_object_new_array();
     ret->lost = json_object_new_array();
+    ret->gpu = json_object_new_array();
+    make_gpu_rows(doc, ret->gpu);
     ret->tasks = tasks ? json_object_get(tasks) : json_object_new_array();
     vg_json_add_int64(trace, "duration_ns",
                       int_member(trace, "end_ns") - int_member(trace, "begin_ns"));
@@ -173,12 +244,7 @@ make_tables(json_object *doc, struct tables *ret)
         json_object *vm = copy(json_object_array_get_idx(vms, i));
         vg_json_add_int64(vm, "n_vcpus",
                           (int64_t)json_object_array_length(vg_output_member(vm, "vcpus")));
-        if (!json_object_get_boolean(vg_output_member(vm, "gpu_known")))
-            json_object_object_del(vm, "gpu_intensity");
-        if (!json_object_get_boolean(vg_output_member(vm, "guest_known"))) {
-            json_object_object_del(vm, "guest_ns");
-            json_object_object_del(vm, "hyp_ns");
-        }
+        leave_out_unknown(vm);
         add_lost_rows(ret->lost, vm);
         vg_json_append(ret->vms, vm);
     }
@@ -190,6 +256,7 @@ clear_tables(struct tables *tables)
     json_object_put(tables->trace);
     json_object_put(tables->vms);
     json_object_put(tables->lost);
+    json_object_put(tables->gpu);
     json_object_put(tables->tasks);
 }
 
@@ -208,6 +275,7 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
         vms,
         {"Who held the CPU while a VM waited for it", rows.lost, lost_columns,
          G_N_ELEMENTS(lost_columns), NULL},
+        {"GPU requests", rows.gpu, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
         tasks,
     };
     int status;
@@ -221,14 +289,23 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
 
 /* ---- running ---- */
 
+/* What happens with each window. */
+struct use {
+    const struct analyze_args *args;
+    vg_pictures *pictures;
+};
+
 static int
-print_window(void *data, const vg_recording *recording, const struct vg_window *window,
-             GError **err)
+use_window(void *data, const vg_recording *recording, const struct vg_window *window, GError **err)
 {
+    const struct use *use = data;
+
+    if (vg_pictures_window(use->pictures, window, err) < 0)
+        return -1;
+    if (!use->args->per_window)
+        return 0;
     g_autoptr(json_object) object = vg_window_to_json(recording, window);
     g_autofree char *line = vg_json_to_text(object, false);
-
-    (void)data;
     return vg_cli_print(line, err);
 }
 
@@ -246,15 +323,25 @@ static json_object *
 analyze_one(struct analyze_args *args, vg_recording *take_recording, GError **err)
 {
     struct vg_analysis_options run = vg_trace_args_options(&args->trace, take_recording);
+    g_autoptr(vg_pictures) pictures =
+        vg_pictures_open(args->perfetto, args->svg, take_recording, err);
+    struct use use = {args, pictures};
 
+    if (!pictures) {
+        vg_recording_free(take_recording);
+        return NULL;
+    }
     run.tasks = args->tasks;
-    run.on_window = args->per_window ? print_window : NULL;
+    run.on_window = use_window;
+    run.data = &use;
+    run.watch = vg_pictures_watch(pictures);
     struct vg_analysis *analysis = vg_analysis_run(take_recording, &run, err);
     if (!analysis)
         return NULL;
     json_object *doc = NULL;
     g_autoptr(vg_snapshot) snapshot = vg_trace_args_snapshot(&args->trace, analysis, err);
-    if (snapshot && (!args->snapshot || write_snapshot(args, snapshot, err) == 0))
+    if (snapshot && (!args->snapshot || write_snapshot(args, snapshot, err) == 0) &&
+        vg_pictures_write(pictures, analysis, args->trace.host_name, err) == 0)
         doc = vg_analysis_to_json(analysis, snapshot, args->trace.host_name);
     vg_trace_args_warn(analysis);
     vg_analysis_free(analysis);
@@ -290,13 +377,18 @@ analyze(struct analyze_args *args, GError **err)
     if (!recordings)
         return -1;
     /* Before a long analysis, not after it. */
-    if (args->snapshot && vg_cli_check_place(args->snapshot, err) < 0)
+    if ((args->snapshot && vg_cli_check_place(args->snapshot, err) < 0) ||
+        vg_pictures_check(args->perfetto, args->svg, err) < 0)
         return -1;
     if (recordings->len > 1 && args->snapshot)
         return vg_error(err, VG_E_INVALID,
                         "--snapshot describes one host at one time, but these are %u recordings; "
                         "name one of them",
                         recordings->len);
+    if (recordings->len > 1 && (args->perfetto || args->svg))
+        return vg_error(err, VG_E_INVALID,
+                        "%s shows one recording, but these are %u; name one of them",
+                        args->perfetto ? "--perfetto" : "--svg", recordings->len);
     if (recordings->len > 1 && args->format == VG_OUTPUT_CSV && !args->per_window)
         return vg_error(err, VG_E_INVALID,
                         "-o csv is one table, but these are %u recordings; name one of them",

@@ -172,7 +172,7 @@ static int
 count(struct vg_record_context *context, struct answer *answer, GError **err)
 {
     const char *const paths[] = {answer->trace};
-    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, err);
+    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, NULL, err);
     struct vg_event event;
     uint64_t lost = 0;
     int64_t events = 0;

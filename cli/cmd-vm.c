@@ -57,6 +57,12 @@ static const struct vg_column loss_columns[] = {
     VG_LOSS_ROLE_COLUMNS,
 };
 
+static const struct vg_column gpu_columns[] = {
+    {"GPU", "device", VG_CELL_TEXT, false},
+    {"ENGINE", "engine", VG_CELL_TEXT, false},
+    VG_GPU_COLUMNS,
+};
+
 static const struct vg_column device_columns[] = {
     {"DEVICE", "kind", VG_CELL_TEXT, false},    {"ADDRESS", "address", VG_CELL_TEXT, false},
     {"TYPE", "mdev_type", VG_CELL_TEXT, false}, {"OF", "parent", VG_CELL_TEXT, false},
@@ -146,7 +152,7 @@ array_of(json_object *object)
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
-    static const char *const lists[] = {"vcpus", "lost_to", NULL};
+    static const char *const lists[] = {"vcpus", "lost_to", "gpu", NULL};
     const struct vm_args *args = data;
     g_autofree char *path = vg_client_vm_path(args->online.object, "");
     g_autoptr(json_object) vm = NULL;
@@ -162,19 +168,12 @@ show_vm(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
+        {"GPUs, since the start", vg_output_member(vm, "gpu"), gpu_columns,
+         G_N_ELEMENTS(gpu_columns), NULL},
         {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,
          G_N_ELEMENTS(device_columns), NULL},
     };
     return vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err);
-}
-
-static void
-append_parameter(GString *path, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    g_autofree char *escaped = g_uri_escape_string(value, NULL, FALSE);
-    g_string_append_printf(path, "%c%s=%s", strchr(path->str, '?') ? '&' : '?', name, escaped);
 }
 
 static int
@@ -186,10 +185,10 @@ show_history(void *data, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new(base);
     g_autoptr(json_object) document = NULL;
 
-    append_parameter(path, "since", args->since);
-    append_parameter(path, "until", args->until);
-    append_parameter(path, "step", args->step);
-    append_parameter(path, "source", args->source);
+    vg_online_add_parameter(path, "since", args->since);
+    vg_online_add_parameter(path, "until", args->until);
+    vg_online_add_parameter(path, "step", args->step);
+    vg_online_add_parameter(path, "source", args->source);
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));

@@ -46,6 +46,39 @@ const struct vg_glossary_entry vg_glossary[] = {
                 "are counted only up to it."},
     {"unseen_migrations", "Waits that ended on another CPU than the one recorded. Who held the CPU "
                           "is then told for the recorded one."},
+    {"requests", "GPU requests that were done inside the period."},
+    {"partial", "GPU requests that touch the period without having both ends inside it; of a "
+                "simulation, those that wait or run at its end."},
+    {"dropped", "GPU requests that waited when their VM stopped, in a simulation."},
+    {"busy_ns", "Time in which at least one request of the VM ran on the engine."},
+    {"exec_ns", "The running times of all requests, summed up."},
+    {"wait_ns", "The times in which requests were queued and did not run, summed up."},
+    {"share", "busy_ns / duration of the period."},
+    {"latency_mean_ns", "From a request being queued to its end, of those that are done; likewise "
+                        "latency_p50_ns, _p95_ns, _p99_ns and _max_ns."},
+    {"at_ns",
+     "The moment of a GPU request: its end, or, where several ended at once or the end was "
+     "told late, the next nanosecond that no other request has."},
+    {"queue_len_avg", "wait_ns / duration: how many requests waited on average."},
+    {"queue_len_max", "The most requests that waited at a time."},
+    {"gvtg", "Scheduler of GVT-g: a part of each 100 ms by weight; what is left over or overdrawn "
+             "carries on for up to 1 s; who has nothing left waits, even if the GPU is idle."},
+    {"no-carry", "gvtg, but what is left over or overdrawn is forgotten every 100 ms."},
+    {"work-conserving", "gvtg, but who has nothing left runs where the GPU would be idle."},
+    {"weighted", "Of those that have work, the one with the least GPU time / weight is next."},
+    {"best-effort", "Turns of one timeslice go round those that have work."},
+    {"equal-share", "Turns of one timeslice go round all VMs; what one does not use is idle."},
+    {"fixed-share", "As equal-share, but turns are as long as the VM's share, started or not."},
+    {"quantum", "Turns of each VM's own length, on all engines at once, go round those that have "
+                "work, as on GPUs with SR-IOV (Xe, i915)."},
+    {"gain_wait_ns_per_s", "GPU waiting that all VMs together would no longer have, nanoseconds "
+                           "per second, in another mode of the GPU's scheduler."},
+    {"price", "What it takes to change the mode of a GPU's scheduler: live, needs-empty-gpu or "
+              "needs-recreate; not-offered is simulated for comparison."},
+    {"live", "Can be set while VMs run."},
+    {"needs-empty-gpu", "All vGPUs of the GPU must be gone before it can be set."},
+    {"needs-recreate", "A vGPU must be made anew, as another type."},
+    {"not-offered", "The platform has no such mode; it is simulated for comparison."},
     {"complement", "The default rule: on a contended host, tries every VM on every other host and "
                    "proposes the move that wins back most CPU and GPU time after its cost."},
     {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "

@@ -18,6 +18,7 @@
 static const struct vg_cli_command commands[] = {
     {"host", "the host that vgpud watches, its GPUs, and how vgpud is doing", vg_cmd_host},
     {"vm", "its VMs: now, in detail, and in the past", vg_cmd_vm},
+    {"gpu", "its GPUs, who uses them, and their requests", vg_cmd_gpu},
     {"preemptions", "who takes the CPU from whom", vg_cmd_preemptions},
     {"top", "the VMs as they are now, on the whole screen", vg_cmd_top},
     {"events", "what happens, as it happens", vg_cmd_events},
@@ -26,6 +27,7 @@ static const struct vg_cli_command commands[] = {
     {"analyze", "figures of every VM in a recorded trace", vg_cmd_analyze},
     {"snapshot", "the state of a host, from vgpud or a recorded trace", vg_cmd_snapshot},
     {"placement", "which VM should move where, and why", vg_cmd_placement},
+    {"simulate", "what a GPU scheduler makes of the vGPUs of a scenario", vg_cmd_simulate},
     {"explain", "why a VM is where it is; what a measure or rule means", vg_cmd_explain},
     {"version", "the version of this program", vg_cmd_version},
 };

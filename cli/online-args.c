@@ -204,3 +204,12 @@ vg_online_rows(json_object *items)
         vg_bug("a JSON document cannot be copied");
     return rows;
 }
+
+void
+vg_online_add_parameter(GString *path, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    g_autofree char *escaped = g_uri_escape_string(value, NULL, FALSE);
+    g_string_append_printf(path, "%c%s=%s", strchr(path->str, '?') ? '&' : '?', name, escaped);
+}

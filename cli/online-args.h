@@ -58,4 +58,7 @@ int vg_online_run(const struct vg_online_args *args, void *data);
  * it. */
 json_object *vg_online_rows(json_object *items);
 
+/* Appends a parameter of a request to its path, escaped; none if value is NULL. */
+void vg_online_add_parameter(GString *path, const char *name, const char *value);
+
 #endif

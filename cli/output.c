@@ -82,6 +82,8 @@ cell_text(json_object *value, enum vg_cell cell)
     switch (cell) {
     case VG_CELL_SECONDS:
         return g_strdup_printf("%.3f", (double)json_object_get_int64(value) / 1e9);
+    case VG_CELL_MILLISECONDS:
+        return g_strdup_printf("%.3f", (double)json_object_get_int64(value) / 1e6);
     case VG_CELL_PERCENT:
         return g_strdup_printf("%.1f", json_object_get_double(value) * 100);
     case VG_CELL_SHARE:

@@ -25,10 +25,11 @@ enum vg_output_format {
 enum vg_cell {
     VG_CELL_TEXT,
     VG_CELL_COUNT,
-    VG_CELL_SECONDS, /* of nanoseconds: "2.712" */
-    VG_CELL_PERCENT, /* of a share: "43.6" */
-    VG_CELL_SHARE,   /* of a share or a rate: "0.44" */
-    VG_CELL_LIST     /* of an array of scalars: "0,1" */
+    VG_CELL_SECONDS,      /* of nanoseconds: "2.712" */
+    VG_CELL_MILLISECONDS, /* of nanoseconds: "0.301" */
+    VG_CELL_PERCENT,      /* of a share: "43.6" */
+    VG_CELL_SHARE,        /* of a share or a rate: "0.44" */
+    VG_CELL_LIST          /* of an array of scalars: "0,1" */
 };
 
 struct vg_column {

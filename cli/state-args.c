@@ -74,7 +74,7 @@ vg_state_args_clear(struct vg_state_args *args)
 int
 vg_state_args_load_config(struct vg_state_args *args, GError **err)
 {
-    if (vg_cli_read_config(args->config_path, &args->config, err) < 0)
+    if (vg_cli_read_config(args->config_path, &args->config, NULL, err) < 0)
         return -1;
     return args->rule ? vg_rule_from_name(args->rule, &args->config.rule, err) : 0;
 }

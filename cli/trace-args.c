@@ -29,7 +29,17 @@ static const struct argp_option options[] = {
     {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
     {"host", KEY_HOST, "NAME", 0,
      "what to call the recorded host (default: its own name, or " DEFAULT_HOST ")", 2},
-    {"config", KEY_CONFIG, "FILE", 0, "thresholds of the classes; see vgpud-policy(7)", 2},
+    {"config", KEY_CONFIG, "FILE", 0,
+     "thresholds of the classes, other names of events; see vgpud-policy(7)", 2},
+    {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
+    {0},
+};
+
+static const struct argp_option part_options[] = {
+    {"begin", KEY_BEGIN, "NS", 0, "take what comes after NS of the raw trace clock", 1},
+    {"end", KEY_END, "NS", 0, "take what is up to and including NS of the raw trace clock", 1},
+    {"vm-map", KEY_VM_MAP, "FILE", 0, "names of VMs: lines of `pid name [uuid]`; - is stdin", 2},
+    {"config", KEY_CONFIG, "FILE", 0, "thresholds; see vgpud-policy(7)", 2},
     {"no-progress", KEY_NO_PROGRESS, NULL, 0, "no progress line on a terminal", 3},
     {0},
 };
@@ -105,6 +115,7 @@ parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp vg_trace_argp = {.options = options, .parser = parse};
+const struct argp vg_trace_part_argp = {.options = part_options, .parser = parse};
 
 void
 vg_trace_args_init(struct vg_trace_args *args)
@@ -121,6 +132,7 @@ vg_trace_args_clear(struct vg_trace_args *args)
     g_clear_pointer(&args->paths, g_ptr_array_unref);
     g_clear_pointer(&args->vm_map_text, g_free);
     g_clear_pointer(&args->host_name, g_free);
+    g_clear_pointer(&args->aliases, vg_aliases_unref);
 }
 
 GPtrArray *
@@ -128,7 +140,7 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
 {
     g_autoptr(vg_topology) unused = NULL;
 
-    if (vg_cli_read_config(args->config_path, &args->config, err) < 0)
+    if (vg_cli_read_config(args->config_path, &args->config, &args->aliases, err) < 0)
         return NULL;
     if (args->vm_map) {
         if (vg_cli_read_file(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text,
@@ -139,8 +151,8 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
         if (vg_vm_map_apply(args->vm_map, args->vm_map_text, args->vm_map_size, unused, err) < 0)
             return NULL;
     }
-    g_autoptr(GPtrArray) recordings =
-        vg_recordings_open((const char *const *)args->paths->pdata, args->paths->len, err);
+    g_autoptr(GPtrArray) recordings = vg_recordings_open((const char *const *)args->paths->pdata,
+                                                         args->paths->len, args->aliases, err);
     if (recordings && recordings->len > 1 && (args->has_begin || args->has_end)) {
         vg_error(err, VG_E_INVALID,
                  "--begin and --end need one clock, but these are %u recordings whose clocks have "

@@ -23,6 +23,7 @@ struct vg_trace_args {
     bool may_be_none; /* set by the command before parsing: no trace is fine */
     /* Made by vg_trace_args_open(). */
     struct vg_policy_config config;
+    vg_aliases *aliases; /* or NULL */
     char *vm_map_text;
     size_t vm_map_size;
     char *host_name; /* of the recording that vg_trace_args_options() was called for last */
@@ -31,6 +32,9 @@ struct vg_trace_args {
 
 /* Child parser for argp; its input is a struct vg_trace_args that vg_trace_args_init() prepared. */
 extern const struct argp vg_trace_argp;
+
+/* The same for who has no use for windows and the name of the host. */
+extern const struct argp vg_trace_part_argp;
 
 void vg_trace_args_init(struct vg_trace_args *args);
 void vg_trace_args_clear(struct vg_trace_args *args);

@@ -51,6 +51,7 @@ struct lttng {
     char *session_url; /* of the session; create: of the newest one, or NULL */
     char *relay;
     char *boot_id;
+    vg_aliases *aliases; /* or NULL */
     bool is_here;
     bool create;
     int64_t timer_us;
@@ -327,6 +328,7 @@ read_live(struct reading *reading, GError **err)
     const struct vg_window_read_options options = {
         .window_ns = lttng->window_ns,
         .on_grid = true,
+        .gpu_requests = true,
         .tick = keep_on,
         .data = reading,
     };
@@ -357,6 +359,7 @@ read_session(struct lttng *lttng, vg_thread *self, const struct vg_report_sink *
             .url = lttng->session_url,
             .boot_id = lttng->boot_id,
             .epoch_at_clock_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns(),
+            .aliases = lttng->aliases,
         };
         reading.live = vg_ctf_live_open(&options, err);
         status = reading.live ? read_live(&reading, err) : -1;
@@ -423,6 +426,7 @@ free_lttng(vg_collector *collector)
     g_free(lttng->session_url);
     g_free(lttng->relay);
     g_free(lttng->boot_id);
+    vg_aliases_unref(lttng->aliases);
     g_free(lttng->told.text);
     g_free(lttng);
 }
@@ -480,6 +484,7 @@ vg_lttng_new(const struct vg_lttng_live_options *options, GError **err)
     lttng->relay = g_strdup(options->relay);
     lttng->boot_id = read_boot_id(options->proc);
     lttng->is_here = options->is_here;
+    lttng->aliases = vg_aliases_ref(options->aliases);
     lttng->create = options->create;
     lttng->timer_us = options->timer_us;
     lttng->window_ns = options->window_ns;

@@ -10,6 +10,7 @@
 #define VG_COLLECTORS_LTTNG_H
 
 #include "collectors/collector.h"
+#include "trace/alias.h"
 
 struct vg_lttng_live_options {
     const char *url;   /* net://RELAY[:PORT]/host/HOST/SESSION; without a session if `create` */
@@ -18,8 +19,9 @@ struct vg_lttng_live_options {
     const char *relay; /* create: net://HOST[:CONTROL[:DATA]], where LTTng sends what it records */
     int64_t timer_us;  /* create: how often it does */
     int64_t window_ns;
-    int64_t lag_ns;   /* so much later than others a window may come */
-    const char *proc; /* "/proc" but in tests */
+    int64_t lag_ns;      /* so much later than others a window may come */
+    const char *proc;    /* "/proc" but in tests */
+    vg_aliases *aliases; /* other names of events, or NULL */
 };
 
 /* options are copied. NULL and VG_E_INVALID if the URL is none, or not of what is asked for. */

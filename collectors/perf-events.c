@@ -17,45 +17,25 @@
 #include "collectors/perf-ring.h"
 #include "trace/proc-text.h"
 
-/* Of each CPU, but not more of all together; smaller ones where the process may not lock so much.
- * At 100 bytes a record, 512 KiB are some 1,700 switches with their wakeups. */
-#define RING_BYTES     (512 * 1024)
 #define RING_BYTES_MIN (16 * 1024)
-#define RINGS_BYTES    (64 * 1024 * 1024)
 
 #define ONLINE_FILE "/sys/devices/system/cpu/online"
-#define KVM_MODULE  "/sys/module/kvm"
-
-static const struct tracepoint {
-    const char *path;
-    bool of_guests; /* may be missing */
-} tracepoints[] = {
-    {"sched/sched_switch", false}, /* first: the ring is this one's */
-    {"sched/sched_wakeup", false},
-    {"sched/sched_wakeup_new", false},
-    {"sched/sched_migrate_task", false},
-    {"kvm/kvm_entry", true},
-    {"kvm/kvm_exit", true},
-};
-
-#define TRACEPOINTS  G_N_ELEMENTS(tracepoints)
-#define ARRIVALS     TRACEPOINTS
-#define EVENTS_A_CPU (TRACEPOINTS + 1)
 
 struct cpu {
     int32_t index;
-    int fds[EVENTS_A_CPU]; /* -1: not there */
-    void *mapped;          /* NULL: not there */
+    void *mapped; /* NULL: not there */
     size_t mapped_bytes;
+    unsigned n_fds;
+    int fds[]; /* of the tracepoints, then that of arrivals; -1: not there */
 };
 
 struct vg_perf_events {
     vg_perf_merge *merge;
+    struct vg_perf_set set;
     int epoll_fd;
-    uint16_t ids[TRACEPOINTS]; /* 0: not there */
-    bool guests;               /* they are enabled */
-    bool has_guests;           /* the tracepoints are there */
-    bool had_kvm;              /* the module was, when they were opened */
+    uint16_t ids[VG_PERF_TRACEPOINTS_MAX]; /* 0: not there */
+    bool optional;                         /* they are enabled */
+    bool has_optional;
     bool arrivals;
     bool counts_lost; /* the kernel knows PERF_FORMAT_LOST */
     size_t ring_bytes;
@@ -63,10 +43,17 @@ struct vg_perf_events {
     char online[VG_PROC_TEXT_MAX];
 };
 
+/* Which of the events of a CPU that of arrivals is; its place is there also if it is not. */
+static size_t
+arrivals_of(const vg_perf_events *events)
+{
+    return events->set.n;
+}
+
 /* ---- one event ---- */
 
 static int
-refused(int errnum, int32_t cpu, GError **err)
+refused(int errnum, int32_t cpu, unsigned of_a_cpu, GError **err)
 {
     if (errnum == EPERM || errnum == EACCES)
         return vg_error_errno(err, errnum,
@@ -76,23 +63,24 @@ refused(int errnum, int32_t cpu, GError **err)
         return vg_error_errno(err, errnum,
                               "cannot open perf events of CPU %d (%u files are needed for each "
                               "CPU; LimitNOFILE=)",
-                              cpu, (unsigned)EVENTS_A_CPU);
+                              cpu, of_a_cpu);
     return vg_error_errno(err, errnum, "cannot open perf events of CPU %d", cpu);
 }
 
 static int
 open_event(vg_perf_events *events, struct cpu *cpu, size_t which, GError **err)
 {
+    bool is_arrivals = which == arrivals_of(events);
     struct perf_event_attr attr = {
         .size = sizeof(attr),
-        .type = which == ARRIVALS ? PERF_TYPE_SOFTWARE : PERF_TYPE_TRACEPOINT,
-        .config = which == ARRIVALS ? PERF_COUNT_SW_DUMMY : events->ids[which],
+        .type = is_arrivals ? PERF_TYPE_SOFTWARE : PERF_TYPE_TRACEPOINT,
+        .config = is_arrivals ? PERF_COUNT_SW_DUMMY : events->ids[which],
         .sample_period = 1,
         .sample_type = VG_PERF_SAMPLE_TYPE,
         .read_format = events->counts_lost ? PERF_FORMAT_LOST : 0,
         .disabled = 1,
         .sample_id_all = 1,
-        .context_switch = which == ARRIVALS,
+        .context_switch = is_arrivals,
         .watermark = 1,
         .wakeup_watermark = (uint32_t)events->ring_bytes / 4,
         .use_clockid = 1,
@@ -105,7 +93,7 @@ open_event(vg_perf_events *events, struct cpu *cpu, size_t which, GError **err)
         return open_event(events, cpu, which, err);
     }
     if (fd < 0)
-        return refused(errno, cpu->index, err);
+        return refused(errno, cpu->index, cpu->n_fds, err);
     cpu->fds[which] = (int)fd;
     if (which > 0 && ioctl(cpu->fds[which], PERF_EVENT_IOC_SET_OUTPUT, cpu->fds[0]) < 0)
         return vg_error_errno(err, errno, "cannot share the ring of CPU %d", cpu->index);
@@ -119,7 +107,7 @@ cpu_free(void *data)
 {
     struct cpu *cpu = data;
 
-    for (size_t i = EVENTS_A_CPU; i > 0; i--) {
+    for (size_t i = cpu->n_fds; i > 0; i--) {
         if (cpu->fds[i - 1] >= 0)
             close(cpu->fds[i - 1]);
     }
@@ -162,8 +150,10 @@ enable(const struct cpu *cpu, size_t which, bool on, GError **err)
 static int
 enable_cpu(const vg_perf_events *events, const struct cpu *cpu, GError **err)
 {
-    for (size_t i = 0; i < EVENTS_A_CPU; i++) {
-        bool on = i == ARRIVALS ? events->arrivals : !tracepoints[i].of_guests || events->guests;
+    for (size_t i = 0; i < cpu->n_fds; i++) {
+        bool on = i == arrivals_of(events)
+                      ? events->arrivals
+                      : !events->set.tracepoints[i].optional || events->optional;
         if (on && enable(cpu, i, true, err) < 0)
             return -1;
     }
@@ -178,8 +168,9 @@ fill_cpu(vg_perf_events *events, struct cpu *cpu, GError **err)
 
     if (open_event(events, cpu, 0, err) < 0 || map_ring(events, cpu, page_bytes, err) < 0)
         return -1;
-    for (size_t i = 1; i < EVENTS_A_CPU; i++) {
-        if ((i == ARRIVALS || events->ids[i] != 0) && open_event(events, cpu, i, err) < 0)
+    for (size_t i = 1; i < cpu->n_fds; i++) {
+        bool wanted = i == arrivals_of(events) ? events->set.arrivals : events->ids[i] != 0;
+        if (wanted && open_event(events, cpu, i, err) < 0)
             return -1;
     }
     if (epoll_ctl(events->epoll_fd, EPOLL_CTL_ADD, cpu->fds[0], &ready) < 0)
@@ -190,10 +181,12 @@ fill_cpu(vg_perf_events *events, struct cpu *cpu, GError **err)
 static int
 add_cpu(vg_perf_events *events, int32_t index, GError **err)
 {
-    struct cpu *cpu = g_new0(struct cpu, 1);
+    unsigned n_fds = (unsigned)events->set.n + 1;
+    struct cpu *cpu = g_malloc0(sizeof(*cpu) + n_fds * sizeof(cpu->fds[0]));
 
     cpu->index = index;
-    for (size_t i = 0; i < EVENTS_A_CPU; i++)
+    cpu->n_fds = n_fds;
+    for (size_t i = 0; i < n_fds; i++)
         cpu->fds[i] = -1;
     if (fill_cpu(events, cpu, err) < 0) {
         cpu_free(cpu);
@@ -273,7 +266,8 @@ vg_perf_events_follow_cpus(vg_perf_events *events, GError **err)
         vg_perf_merge_remove_cpu(events->merge, cpu->index);
         g_ptr_array_remove_index_fast(events->cpus, i - 1);
     }
-    while (events->ring_bytes > RING_BYTES_MIN && events->ring_bytes * online->len > RINGS_BYTES)
+    while (events->ring_bytes > RING_BYTES_MIN &&
+           events->ring_bytes * online->len > events->set.all_bytes)
         events->ring_bytes /= 2;
     for (unsigned i = 0; i < online->len; i++) {
         int32_t cpu = g_array_index(online, int32_t, i);
@@ -287,57 +281,57 @@ vg_perf_events_follow_cpus(vg_perf_events *events, GError **err)
 /* ---- tracepoints ---- */
 
 static int
-read_format(const char *root, const struct tracepoint *tracepoint, vg_perf_format **ret,
+read_format(const char *root, const struct vg_perf_tracepoint *tracepoint, vg_perf_format **ret,
             GError **err)
 {
     g_autofree char *path = g_strdup_printf("%s/events/%s/format", root, tracepoint->path);
     g_autofree char *text = g_malloc(VG_PERF_FORMAT_MAX);
 
     if (vg_proc_read(path, text, VG_PERF_FORMAT_MAX) <= 0)
-        return tracepoint->of_guests ? 0 : vg_error_errno(err, errno, "cannot read '%s'", path);
+        return tracepoint->optional ? 0 : vg_error_errno(err, errno, "cannot read '%s'", path);
     *ret = vg_perf_format_parse(text, path, err);
     return *ret ? 0 : -1;
 }
 
 static int
-read_formats(vg_perf_events *events, GError **err)
+read_formats(vg_perf_events *events, const char *root, GError **err)
 {
-    const char *root = vg_tracefs_root(err);
-
-    if (!root)
-        return -1;
-    for (size_t i = 0; i < TRACEPOINTS; i++) {
+    for (size_t i = 0; i < events->set.n; i++) {
+        const struct vg_perf_tracepoint *tracepoint = &events->set.tracepoints[i];
         vg_perf_format *format = NULL;
-        if (read_format(root, &tracepoints[i], &format, err) < 0)
+        if (read_format(root, tracepoint, &format, err) < 0)
             return -1;
         if (!format)
             continue;
         events->ids[i] = vg_perf_format_id(format);
-        events->has_guests |= tracepoints[i].of_guests;
+        events->has_optional |= tracepoint->optional;
         vg_perf_merge_add_format(events->merge, format);
     }
     return 0;
 }
 
 vg_perf_events *
-vg_perf_events_open(vg_perf_merge *merge, bool with_guests, GError **err)
+vg_perf_events_open(vg_perf_merge *merge, const char *tracefs, const struct vg_perf_set *set,
+                    bool with_optional, GError **err)
 {
     g_autoptr(vg_perf_events) events = g_new0(vg_perf_events, 1);
 
+    if (set->n == 0 || set->n > VG_PERF_TRACEPOINTS_MAX)
+        vg_bug("a set of %zu tracepoints", set->n);
     events->merge = merge;
+    events->set = *set;
     events->cpus = g_ptr_array_new_with_free_func(cpu_free);
-    events->ring_bytes = RING_BYTES;
+    events->ring_bytes = set->ring_bytes;
     events->counts_lost = true;
-    events->arrivals = true;
+    events->arrivals = set->arrivals;
     events->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (events->epoll_fd < 0) {
         vg_error_errno(err, errno, "cannot wait for rings");
         return NULL;
     }
-    events->had_kvm = access(KVM_MODULE, F_OK) == 0;
-    if (read_formats(events, err) < 0)
+    if (read_formats(events, tracefs, err) < 0)
         return NULL;
-    events->guests = with_guests && events->has_guests;
+    events->optional = with_optional && events->has_optional;
     if (vg_perf_events_follow_cpus(events, err) < 0)
         return NULL;
     return g_steal_pointer(&events);
@@ -374,28 +368,28 @@ switch_all(const vg_perf_events *events, size_t which, bool on, GError **err)
     return 0;
 }
 
-bool
-vg_perf_events_see_guests(const vg_perf_events *events)
+unsigned
+vg_perf_events_cpus(const vg_perf_events *events)
 {
-    return events->guests;
+    return events->cpus->len;
 }
 
 bool
-vg_perf_events_could_see_guests(const vg_perf_events *events)
+vg_perf_events_see_optional(const vg_perf_events *events)
 {
-    return !events->had_kvm && access(KVM_MODULE, F_OK) == 0;
+    return events->optional;
 }
 
 int
-vg_perf_events_switch_guests(vg_perf_events *events, bool on, GError **err)
+vg_perf_events_switch_optional(vg_perf_events *events, bool on, GError **err)
 {
-    if (on == events->guests || !events->has_guests)
+    if (on == events->optional || !events->has_optional)
         return 0;
-    for (size_t i = 0; i < TRACEPOINTS; i++) {
-        if (tracepoints[i].of_guests && switch_all(events, i, on, err) < 0)
+    for (size_t i = 0; i < events->set.n; i++) {
+        if (events->set.tracepoints[i].optional && switch_all(events, i, on, err) < 0)
             return -1;
     }
-    events->guests = on;
+    events->optional = on;
     return 0;
 }
 
@@ -408,7 +402,7 @@ vg_perf_events_see_arrivals(const vg_perf_events *events)
 int
 vg_perf_events_switch_arrivals(vg_perf_events *events, bool on, GError **err)
 {
-    if (on != events->arrivals && switch_all(events, ARRIVALS, on, err) < 0)
+    if (on != events->arrivals && switch_all(events, arrivals_of(events), on, err) < 0)
         return -1;
     events->arrivals = on;
     return 0;
@@ -424,7 +418,7 @@ vg_perf_events_lost(void *data, int32_t cpu)
     } reading;
     uint64_t lost = 0;
 
-    for (size_t i = 0; of && events->counts_lost && i < EVENTS_A_CPU; i++) {
+    for (size_t i = 0; of && events->counts_lost && i < of->n_fds; i++) {
         if (of->fds[i] >= 0 && read(of->fds[i], &reading, sizeof(reading)) == sizeof(reading))
             lost += reading.lost;
     }

@@ -34,10 +34,12 @@ struct stream {
 };
 
 struct vg_perf_merge {
-    GArray *classes;    /* struct class; a handful */
+    GArray *classes;    /* struct class */
+    GArray *by_id;      /* uint16_t by the number of a tracepoint: its class + 1; 0: none */
     GPtrArray *streams; /* struct stream, owned */
     GPtrArray *heap;    /* those that have an event */
     struct vg_adapt_env env;
+    vg_names *names;
     int64_t given_ns; /* nothing earlier is handed out any more */
     struct vg_perf_counts counts;
 };
@@ -64,9 +66,11 @@ vg_perf_merge_new(void)
 
     merge->classes = g_array_new(FALSE, FALSE, sizeof(struct class));
     g_array_set_clear_func(merge->classes, class_clear);
+    merge->by_id = g_array_new(FALSE, TRUE, sizeof(uint16_t));
     merge->streams = g_ptr_array_new_with_free_func(stream_free);
     merge->heap = g_ptr_array_new();
-    vg_adapt_env_init(&merge->env, NULL);
+    merge->names = vg_names_new();
+    vg_adapt_env_init(&merge->env, NULL, merge->names);
     return merge;
 }
 
@@ -76,7 +80,9 @@ vg_perf_merge_free(vg_perf_merge *merge)
     if (!merge)
         return;
     g_ptr_array_unref(merge->heap);
+    vg_names_unref(merge->names);
     g_ptr_array_unref(merge->streams);
+    g_array_unref(merge->by_id);
     g_array_unref(merge->classes);
     g_free(merge);
 }
@@ -86,8 +92,19 @@ vg_perf_merge_add_format(vg_perf_merge *merge, vg_perf_format *take_format)
 {
     struct class class = {.format = take_format};
 
-    vg_binding_init(&class.binding, vg_perf_format_name(take_format), &vg_perf_fields, take_format);
+    vg_binding_init(&class.binding, vg_perf_format_name(take_format), NULL, &vg_perf_fields,
+                    take_format);
     g_array_append_val(merge->classes, class);
+    unsigned id = vg_perf_format_id(take_format);
+    if (id >= merge->by_id->len)
+        g_array_set_size(merge->by_id, id + 1);
+    g_array_index(merge->by_id, uint16_t, id) = (uint16_t)merge->classes->len;
+}
+
+vg_names *
+vg_perf_merge_names(const vg_perf_merge *merge)
+{
+    return merge->names;
 }
 
 const struct vg_perf_counts *
@@ -189,25 +206,23 @@ note_switch(vg_perf_merge *merge, struct stream *stream)
 static void
 take_sample(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_parsed *parsed)
 {
-    uint16_t id = vg_perf_raw_id(parsed->raw, parsed->raw_size);
+    unsigned id = vg_perf_raw_id(parsed->raw, parsed->raw_size);
+    unsigned known = id < merge->by_id->len ? g_array_index(merge->by_id, uint16_t, id) : 0;
 
-    for (unsigned i = 0; i < merge->classes->len; i++) {
-        const struct class *class = &g_array_index(merge->classes, struct class, i);
-        if (vg_perf_format_id(class->format) != id)
-            continue;
-        const struct vg_perf_record record = {.format = class->format,
-                                              .raw = parsed->raw,
-                                              .size = parsed->raw_size,
-                                              .pid = parsed->pid,
-                                              .tid = parsed->tid};
-        begin_event(merge, stream, parsed->ts_ns);
-        if (vg_binding_read(&class->binding, &merge->env, &record, &stream->event)) {
-            merge->counts.rejected++;
-            stream->has_event = false;
-        } else if (stream->event.type == VG_EVENT_SCHED_SWITCH) {
-            note_switch(merge, stream);
-        }
+    if (known == 0)
         return;
+    const struct class *class = &g_array_index(merge->classes, struct class, known - 1);
+    const struct vg_perf_record record = {.format = class->format,
+                                          .raw = parsed->raw,
+                                          .size = parsed->raw_size,
+                                          .pid = parsed->pid,
+                                          .tid = parsed->tid};
+    begin_event(merge, stream, parsed->ts_ns);
+    if (vg_binding_read(&class->binding, &merge->env, &record, &stream->event)) {
+        merge->counts.rejected++;
+        stream->has_event = false;
+    } else if (stream->event.type == VG_EVENT_SCHED_SWITCH) {
+        note_switch(merge, stream);
     }
 }
 

@@ -26,6 +26,9 @@ vg_perf_merge *vg_perf_merge_new(void);
 void vg_perf_merge_free(vg_perf_merge *merge); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_perf_merge, vg_perf_merge_free)
 
+/* The names that its events have; they last as long as it does, or as somebody holds them. */
+vg_names *vg_perf_merge_names(const vg_perf_merge *merge);
+
 /* Samples of this tracepoint become events; of others they are passed over. */
 void vg_perf_merge_add_format(vg_perf_merge *merge, vg_perf_format *take_format);
 

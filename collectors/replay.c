@@ -127,6 +127,7 @@ run_replay(vg_collector *collector, vg_thread *self, const struct vg_report_sink
     };
     const struct vg_window_read_options options = {
         .window_ns = replay->window_ns,
+        .gpu_requests = true,
         .tick = tick,
         .data = &run,
     };
@@ -183,10 +184,10 @@ name_source(struct replay *replay)
 }
 
 static vg_recording *
-open_one(const char *path, GError **err)
+open_one(const char *path, vg_aliases *aliases, GError **err)
 {
     const char *const paths[] = {path};
-    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, err);
+    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, aliases, err);
 
     if (!recordings)
         return NULL;
@@ -207,9 +208,10 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
     if (options->vm_map_text && vg_vm_map_apply(options->vm_map_name, options->vm_map_text,
                                                 options->vm_map_size, topology, err) < 0)
         return NULL;
-    vg_recording *recording = open_one(options->path, err);
+    vg_recording *recording = open_one(options->path, options->aliases, err);
     if (!recording)
         return NULL;
+    vg_recording_name_vms(recording, topology);
     struct replay *replay = g_new0(struct replay, 1);
     replay->collector.ops = &ops;
     replay->recording = recording;

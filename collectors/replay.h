@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "collectors/collector.h"
+#include "trace/alias.h"
 
 #define VG_REPLAY_SPEED_MIN 1e-4
 #define VG_REPLAY_SPEED_MAX 1e6
@@ -17,6 +18,7 @@ struct vg_replay_options {
     const char *path;
     double speed; /* 1: as it was; 0: as fast as it goes */
     int64_t window_ns;
+    vg_aliases *aliases;     /* other names of events, or NULL */
     const char *vm_map_name; /* NULL: none */
     const char *vm_map_text;
     size_t vm_map_size;

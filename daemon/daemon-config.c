@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "collectors/fault.h"
 #include "daemon/lttng-config.h"
+#include "trace/alias.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
@@ -86,10 +87,29 @@ static const struct vg_conf_key own_keys[] = {
     {"live", "budget", VG_CONF_DOUBLE, AT(live_budget), "1", 0, 100, NULL,
      "Per cent of a core that measuring may take; 0: no limit" AT_START "."},
 
+    {"gpu", "enable", VG_CONF_BOOL, AT(gpu), "yes", 0, 0, NULL,
+     "Whether the use of this host's GPUs is read, which a replay never does" AT_START "."},
+    {"gpu", "fdinfo", VG_CONF_BOOL, AT(gpu_fdinfo), "yes", 0, 0, NULL,
+     "Whether from what DRM drivers tell of the files that VMs have open" AT_START "."},
+    {"gpu", "nvml", VG_CONF_BOOL, AT(gpu_nvml), "yes", 0, 0, NULL,
+     "Whether from NVIDIA's management library, where there is one" AT_START "."},
+    {"gpu", "nvml_library", VG_CONF_STRING, AT(gpu_nvml_library), "libnvidia-ml.so.1", 0, 4000,
+     NULL, "That library, by its path or as the linker finds it; empty: none" AT_START "."},
+    {"gpu", "sample", VG_CONF_DURATION, AT(gpu_sample_ns), "200ms", 0.02, 1, NULL,
+     "How often that library is asked inside of a window" AT_START "."},
+    {"gpu", "tracepoints", VG_CONF_BOOL, AT(gpu_tracepoints), "yes", 0, 0, NULL,
+     "Whether from tracepoints of GPU drivers, which tell who waited, too" AT_START "."},
+    {"gpu", "budget", VG_CONF_DOUBLE, AT(gpu_budget), "1", 0, 100, NULL,
+     "Per cent of a core that these may take; 0: no limit" AT_START "."},
+
     {"trace", "lttng", VG_CONF_BOOL, AT(trace_lttng), "no", 0, 0, NULL,
      "Whether vgpud has tracepoints for LTTng, to be traced itself" AT_START "."},
     {"trace", "provider", VG_CONF_STRING, AT(trace_provider), "", 0, 4000, NULL,
      "Shared object with these tracepoints; empty: the one that is installed" AT_START "."},
+
+    {"tracepoints", "alias", VG_CONF_STRING, AT(tracepoint_alias), "", 0, VG_ALIAS_TEXT_MAX, NULL,
+     "Other names of GPU events in replayed recordings and in [lttng] url: THEIRS=OURS ..." AT_START
+     "."},
 
     {"lttng", "url", VG_CONF_STRING, AT(lttng_url), "", 0, 1000, NULL,
      "Live session of LTTng to read, net://RELAY[:PORT]/host/HOST/SESSION; empty: none" AT_START
@@ -201,6 +221,18 @@ vg_daemon_config_socket_mode(const struct vg_daemon_config *config)
 
 /* What no single key shows. The file that is to blame is not known any more. */
 static int
+check_aliases(const struct vg_daemon_config *config, GError **err)
+{
+    GError *bad = NULL;
+
+    vg_aliases_unref(vg_aliases_new(config->tracepoint_alias, &bad));
+    if (!bad)
+        return 0;
+    g_propagate_prefixed_error(err, bad, "[tracepoints] alias: ");
+    return -1;
+}
+
+static int
 check(const struct vg_daemon_config *config, GError **err)
 {
     if (strspn(config->socket_mode, "01234567") != strlen(config->socket_mode) ||
@@ -225,7 +257,7 @@ check(const struct vg_daemon_config *config, GError **err)
         g_prefix_error(err, "[fault] windows: ");
         return -1;
     }
-    if (vg_lttng_config_check(config, err) < 0)
+    if (vg_lttng_config_check(config, err) < 0 || check_aliases(config, err) < 0)
         return -1;
     return vg_policy_config_check(&config->policy, err);
 }

@@ -54,6 +54,14 @@ struct vg_daemon_config {
     bool live_procfs;
     double live_budget; /* per cent of a core */
 
+    bool gpu;
+    bool gpu_fdinfo;
+    bool gpu_nvml;
+    char *gpu_nvml_library; /* empty: as gpu_nvml=no */
+    int64_t gpu_sample_ns;
+    bool gpu_tracepoints;
+    double gpu_budget; /* of these, per cent of a core */
+
     bool trace_lttng;
     char *trace_provider; /* empty: the installed one */
 
@@ -63,6 +71,8 @@ struct vg_daemon_config {
     bool lttng_create;
     char *lttng_relay; /* empty: where lttng_url is */
     int64_t lttng_timer_us;
+
+    char *tracepoint_alias; /* as vg_aliases_new() reads it */
 
     char *fault;
 };

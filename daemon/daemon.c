@@ -24,6 +24,7 @@
 #include "collectors/replay.h"
 #include "collectors/virt-event.h"
 #include "daemon/backend.h"
+#include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/lttng-config.h"
 #include "daemon/node.h"
@@ -337,7 +338,9 @@ open_replay(struct daemon *daemon, GError **err)
         vg_error(err, VG_E_IO, "%s", bad->message);
         return NULL;
     }
+    g_autoptr(vg_aliases) aliases = vg_aliases_new(daemon->config->tracepoint_alias, NULL);
     const struct vg_replay_options replay = {
+        .aliases = aliases,
         .path = options->replay,
         .speed = options->speed,
         .window_ns = daemon->config->window_ns,
@@ -420,6 +423,11 @@ start_collectors(struct daemon *daemon, GError **err)
     if (start_lttng(daemon, err) < 0)
         return -1;
     if (measures_live(daemon) && start_live(daemon, err) < 0)
+        return -1;
+    /* Not where another machine is measured, nor in replay. A host may have no GPU. */
+    bool is_here = !daemon->options->replay && !daemon->elsewhere;
+    vg_collector *gpu = is_here ? vg_gpu_config_collector(config) : NULL;
+    if (gpu && vg_supervisor_add(daemon->supervisor, gpu, true, err) < 0)
         return -1;
     if (!daemon->replay || daemon->replay_waits_ns > 0)
         return 0;

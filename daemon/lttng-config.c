@@ -19,7 +19,9 @@ vg_lttng_config_collector(const struct vg_daemon_config *config, GError **err)
         return NULL;
     g_autofree char *elsewhere = vg_lttng_config_elsewhere(config);
     g_autofree char *same = g_strdup_printf("net://%s", url.relay);
+    g_autoptr(vg_aliases) aliases = vg_aliases_new(config->tracepoint_alias, NULL);
     const struct vg_lttng_live_options options = {
+        .aliases = aliases,
         .url = config->lttng_url,
         .is_here = !elsewhere,
         .create = config->lttng_create,

@@ -47,6 +47,7 @@ struct vg_node {
     char *note;              /* for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms NULL: none yet */
+    vg_gpu_log *gpu_log;       /* NULL: no GPU request yet */
     uint64_t missed;           /* windows that no collector could measure */
     int64_t stored_ns;         /* epoch, end of the newest window that the store got */
     bool unpublished;
@@ -94,6 +95,7 @@ vg_node_free(vg_node *node)
     vg_window_clear(&node->newest.window);
     vg_engine_free(node->engine);
     vg_gather_free(node->gather);
+    vg_gpu_log_unref(node->gpu_log);
     vg_inventory_free(node->inventory);
     vg_inventory_free(node->facts);
     pthread_mutex_destroy(&node->lock);
@@ -230,6 +232,7 @@ make_view(vg_node *node)
     view->missed = node->missed;
     view->inventory = show_inventory(node);
     view->snapshot = make_snapshot(node, view->inventory);
+    view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
     if (node->newest.window.vms) {
         view->provenance = node->newest.provenance;
@@ -460,6 +463,8 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     if (!node->replay)
         vg_window_keep_only(&node->totals, window);
     store_window(node, take_gathered);
+    node->gpu_log = vg_gpu_log_add(node->gpu_log, window);
+    g_array_set_size(window->gpu_requests, 0);
     if (take_gathered->provenance.missed > 0)
         vg_log_warn("windows could not be measured count=%" PRIu64 " before_ns=%" PRId64,
                     take_gathered->provenance.missed,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/window-sum.h"
 
 /* Parts of closed windows that are remembered, to tell late from twice. */
 #define CLOSED_MAX 64
@@ -23,6 +24,7 @@ struct part {
 
 struct source {
     bool alive;
+    bool besides; /* its newest part tells nothing of CPUs */
     int64_t lag_ns;
     int64_t passed_ns; /* end of its newest part; INT64_MIN: none yet */
 };
@@ -42,6 +44,7 @@ struct vg_gather {
     struct source sources[VG_GATHER_SOURCES_MAX];
     unsigned int n_sources;
     GPtrArray *parts;     /* struct part, by end, then source */
+    GPtrArray *pieces;    /* struct part: made no window, and may be pieces of the next one */
     int64_t closed_ns;    /* end of the newest window that was closed */
     GArray *closed_parts; /* struct closed: the newest, to tell late from twice */
     GArray *identities;   /* struct identity */
@@ -70,6 +73,7 @@ vg_gather_new(int64_t window_ns)
 
     gather->window_ns = window_ns;
     gather->parts = g_ptr_array_new_with_free_func(part_free);
+    gather->pieces = g_ptr_array_new_with_free_func(part_free);
     gather->closed_ns = INT64_MIN;
     gather->closed_parts = g_array_new(FALSE, FALSE, sizeof(struct closed));
     gather->identities = g_array_new(FALSE, FALSE, sizeof(struct identity));
@@ -82,6 +86,7 @@ vg_gather_free(vg_gather *gather)
     if (!gather)
         return;
     g_ptr_array_unref(gather->parts);
+    g_ptr_array_unref(gather->pieces);
     g_array_unref(gather->closed_parts);
     g_array_unref(gather->identities);
     g_free(gather);
@@ -160,6 +165,7 @@ vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_win
     *take_window = (struct vg_window){0};
     g_ptr_array_add(gather->parts, part);
     g_ptr_array_sort(gather->parts, compare_parts);
+    gather->sources[source].besides = provenance->besides;
     gather->sources[source].passed_ns = MAX(gather->sources[source].passed_ns, end_ns);
     return VG_GATHER_TAKEN;
 }
@@ -249,6 +255,12 @@ rename_vms(vg_gather *gather, struct part *part)
         g_hash_table_insert(ids, GUINT_TO_POINTER(vm->id), GUINT_TO_POINTER(id));
         vm->id = id;
     }
+    for (guint i = 0; i < part->window.gpu_requests->len; i++) {
+        struct vg_gpu_request_sample *request =
+            &g_array_index(part->window.gpu_requests, struct vg_gpu_request_sample, i);
+        if (request->vm != VG_PROCESS_NO_ID)
+            request->vm = GPOINTER_TO_UINT(g_hash_table_lookup(ids, GUINT_TO_POINTER(request->vm)));
+    }
     for (guint i = 0; i < vms->len; i++) {
         GArray *lost_to = g_array_index(vms, struct vg_vm_sample, i).lost_to;
         for (guint k = 0; k < lost_to->len; k++) {
@@ -262,9 +274,57 @@ rename_vms(vg_gather *gather, struct part *part)
 
 /* ---- closing ---- */
 
-/* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. */
+static struct vg_gpu_sample *
+find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
+{
+    for (guint i = 0; i < gpus->len; i++) {
+        struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, like->device) == 0 && strcmp(gpu->engine, like->engine) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
+/* Of an engine that both know, the lead's figures count; what it lacks the other one may know. */
 static void
-join(struct vg_window *lead, struct vg_window *other)
+join_gpus(GArray *lead, const GArray *other)
+{
+    for (guint i = 0; i < other->len; i++) {
+        const struct vg_gpu_sample *more = &g_array_index(other, struct vg_gpu_sample, i);
+        struct vg_gpu_sample *gpu = find_gpu(lead, more);
+        if (!gpu) {
+            g_array_append_vals(lead, more, 1);
+            continue;
+        }
+        if (gpu->mem_bytes == 0) {
+            gpu->mem_bytes = more->mem_bytes;
+            gpu->mem_peak_bytes = more->mem_peak_bytes;
+        }
+        if (gpu->slices == 0)
+            gpu->slices = more->slices;
+    }
+}
+
+/* After join_gpus() or a sum: every GPU of the other part is one of the lead's. */
+static void
+join_requests(struct vg_window *lead, const struct vg_window *other)
+{
+    for (guint i = 0; i < other->gpu_requests->len; i++) {
+        struct vg_gpu_request_sample request =
+            g_array_index(other->gpu_requests, struct vg_gpu_request_sample, i);
+        const struct vg_gpu_sample *gpu =
+            &g_array_index(other->gpus, struct vg_gpu_sample, request.gpu);
+        request.gpu = (uint32_t)(find_gpu(lead->gpus, gpu) -
+                                 &g_array_index(lead->gpus, struct vg_gpu_sample, 0));
+        g_array_append_val(lead->gpu_requests, request);
+    }
+    lead->gpu_requests_left_out += other->gpu_requests_left_out;
+}
+
+/* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. One
+ * of which only GPU use is known waits for the lead to see it: its CPU figures would be zeros. */
+static void
+join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
 {
     lead->begin_ns = MIN(lead->begin_ns, other->begin_ns);
     lead->lost_events += other->lost_events;
@@ -274,6 +334,8 @@ join(struct vg_window *lead, struct vg_window *other)
     for (guint i = 0; i < other->vms->len; i++) {
         struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
         struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);
+        if (!vm && only_gpu)
+            continue;
         if (!vm) {
             struct vg_vm_sample taken = *more;
             vg_vm_sample_init(more);
@@ -284,11 +346,40 @@ join(struct vg_window *lead, struct vg_window *other)
             vm->gpu_known = true;
             vm->gpu_active_ns = more->gpu_active_ns;
         }
-        g_array_append_vals(vm->gpus, more->gpus->data, more->gpus->len);
+        join_gpus(vm->gpus, more->gpus);
         if (!vm->uuid[0])
             g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
     }
-    g_array_append_vals(lead->gpus, other->gpus->data, other->gpus->len);
+    join_gpus(lead->gpus, other->gpus);
+    join_requests(lead, other);
+    g_array_append_vals(lead->gpu_processes, other->gpu_processes->data, other->gpu_processes->len);
+}
+
+/* A source that was late makes one long window, while others went on: their pieces are put together
+ * again. The last of them is this part. */
+static void
+add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
+{
+    struct vg_window sum = {0};
+
+    for (guint i = 0; i < gather->pieces->len; i++) {
+        struct part *piece = gather->pieces->pdata[i];
+        if (piece->source != last->source || piece->window.begin_ns < begin_ns)
+            continue;
+        rename_vms(gather, piece);
+        if (!sum.vms) {
+            vg_window_copy(&sum, &piece->window);
+            continue;
+        }
+        vg_window_add(&sum, &piece->window);
+        join_requests(&sum, &piece->window);
+    }
+    if (!sum.vms)
+        return;
+    vg_window_add(&sum, &last->window);
+    join_requests(&sum, &last->window);
+    vg_window_clear(&last->window);
+    last->window = sum;
 }
 
 static void
@@ -325,9 +416,27 @@ count_missed(const vg_gather *gather, const struct part *lead)
     return MIN(lead->provenance.missed, (uint64_t)(gap_ns / gather->window_ns));
 }
 
+/* Who told of GPUs, in words. */
+static void
+name_gpu_source(const struct part *part, char ret[VG_GPU_SOURCE_SIZE])
+{
+    const struct vg_provenance *provenance = &part->provenance;
+    const char *name = provenance->gpu_source[0] ? provenance->gpu_source : provenance->source;
+    bool tells = part->window.gpus->len > 0 || part->window.gpu_processes->len > 0;
+
+    for (guint i = 0; i < part->window.vms->len && !tells; i++)
+        tells = g_array_index(part->window.vms, struct vg_vm_sample, i).gpu_known;
+    if (!tells || !name[0])
+        return;
+    if (ret[0])
+        g_strlcat(ret, ", ", VG_GPU_SOURCE_SIZE);
+    g_strlcat(ret, name, VG_GPU_SOURCE_SIZE);
+}
+
 static void
 close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
 {
+    char gpu_source[VG_GPU_SOURCE_SIZE] = "";
     guint best = most_trusted(gather, n);
     struct part *lead = gather->parts->pdata[best];
     int64_t cost_ns = 0;
@@ -337,19 +446,25 @@ close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
         struct part *part = gather->parts->pdata[i];
         rename_vms(gather, part);
         remember_closed(gather, part);
+        name_gpu_source(part, gpu_source);
         cost_ns += part->provenance.cost_ns;
     }
     for (guint i = 0; i < n; i++) {
         struct part *part = gather->parts->pdata[i];
+        bool only_gpu = part->provenance.besides && !lead->provenance.besides;
+        if (only_gpu)
+            add_pieces(gather, part, lead->window.begin_ns);
         if (i != best)
-            join(&lead->window, &part->window);
+            join(&lead->window, &part->window, only_gpu);
     }
+    g_ptr_array_set_size(gather->pieces, 0);
     *ret = (struct vg_gathered){
         .window = lead->window,
         .provenance = lead->provenance,
         .clock_offset_ns = lead->clock_offset_ns,
     };
     ret->provenance.cost_ns = cost_ns;
+    g_strlcpy(ret->provenance.gpu_source, gpu_source, sizeof(ret->provenance.gpu_source));
     ret->provenance.missed = count_missed(gather, lead);
     if (gather->closed_ns != INT64_MIN)
         ret->window.begin_ns = MAX(ret->window.begin_ns, gather->closed_ns);
@@ -359,24 +474,71 @@ close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     forget_identities(gather);
 }
 
-bool
-vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
+/* Do the first n parts, which are of one window, make none? */
+static bool
+is_void(const vg_gather *gather, guint n)
+{
+    bool empty = true, cpus_live = false;
+
+    for (guint i = 0; i < n; i++) {
+        const struct part *part = gather->parts->pdata[i];
+        if (!part->provenance.besides)
+            return false;
+        empty = empty && part->window.vms->len == 0 && part->window.gpus->len == 0;
+    }
+    for (unsigned int i = 0; i < gather->n_sources; i++)
+        cpus_live = cpus_live || (gather->sources[i].alive && !gather->sources[i].besides);
+    return empty || cpus_live;
+}
+
+/* A part with CPU figures of that window, or of a longer one, may still come. */
+static void
+put_aside(vg_gather *gather, guint n)
+{
+    for (guint i = 0; i < n; i++) {
+        struct part *part = gather->parts->pdata[0];
+        remember_closed(gather, part);
+        if (gather->pieces->len >= VG_GATHER_PENDING_MAX)
+            g_ptr_array_remove_index(gather->pieces, 0);
+        g_ptr_array_add(gather->pieces, g_ptr_array_steal_index(gather->parts, 0));
+    }
+}
+
+/* As vg_gather_next(), but for windows that are void: 0 is none, 1 is one, -1 is one that is void.
+ */
+static int
+next_window(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
 {
     if (gather->parts->len == 0)
-        return false;
+        return 0;
     const struct part *first = gather->parts->pdata[0];
     int64_t end_ns = first->window.end_ns;
     bool complete = all_passed(gather, end_ns);
     bool over = now_ns - grace_of(gather) >= end_ns;
     if (!complete && !over && gather->parts->len <= VG_GATHER_PENDING_MAX)
-        return false;
+        return 0;
     guint n = 0;
     while (n < gather->parts->len &&
            ((const struct part *)gather->parts->pdata[n])->window.end_ns == end_ns)
         n++;
+    if (is_void(gather, n)) {
+        put_aside(gather, n);
+        return -1;
+    }
     gather->stats.incomplete += !complete;
     close_window(gather, n, ret);
-    return true;
+    return 1;
+}
+
+bool
+vg_gather_next(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
+{
+    int found;
+
+    do
+        found = next_window(gather, now_ns, ret);
+    while (found < 0);
+    return found > 0;
 }
 
 void

@@ -7,8 +7,11 @@
  * and do not overlap.
  *
  * A VM that several sources see (the same UUID, else the same pid) becomes one, with the CPU
- * figures of the source that is most to be trusted. VMs get ids that hold for all windows and are
- * never given to another one. Pure; one thread at a time.
+ * figures of the source that is most to be trusted. A part that tells nothing of CPUs (besides, in
+ * its provenance) completes those of others, also a longer one that it is a piece of. It makes a
+ * window of its own only where nobody lives who tells of CPUs, and if there is anything in it: else
+ * the window is missing as it would be without that part. VMs get ids that hold for all windows and
+ * are never given to another one. Pure; one thread at a time.
  */
 #ifndef VG_ENGINE_GATHER_H
 #define VG_ENGINE_GATHER_H

@@ -365,3 +365,9 @@ vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_s
     read_uses(track, vm);
     read_profile(track, vm);
 }
+
+bool
+vg_vm_track_only_gpu(const struct vg_vm_track *track)
+{
+    return track->gpu_covered_ns > 0 && track->total.observed_ns == 0;
+}

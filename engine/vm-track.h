@@ -25,7 +25,7 @@ struct vg_loss_track {
 /* Rates of one engine that the VM uses. */
 struct vg_use_track {
     char device[64];
-    char engine[32];
+    char engine[VG_GPU_ENGINE_SIZE];
     struct vg_rate busy_ns;
     struct vg_rate wait_ns;
 };
@@ -70,5 +70,8 @@ void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *samp
 /* Fills the measured members of a VM that has a name only. names says what the VMs of the snapshot
  * are called: id of the track (uint64_t) -> name. */
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm);
+
+/* Has nobody told anything of its CPU use, but of its GPU use? */
+bool vg_vm_track_only_gpu(const struct vg_vm_track *track);
 
 #endif

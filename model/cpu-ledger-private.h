@@ -65,6 +65,8 @@ struct vg_cpu_ledger {
     uint64_t discontinuities, discontinuities_closed;
     uint64_t lost_events, lost_events_closed;
     uint64_t lost_packets, lost_packets_closed;
+    vg_cpu_change_fn *watch;
+    void *watch_data;
 };
 
 /* Accounts the thread's time up to now in its present state. */
@@ -90,6 +92,19 @@ void cpu_charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t n
 
 /* The thread holds the CPU; NULL: the CPU is idle. */
 void cpu_set_holder(struct cpu *cpu, int32_t tid, struct cpu_thread *thread);
+
+/* Tells the observer what the thread does now. For a preempted one: whose the CPU is, if *cpu is
+ * not NULL. */
+void cpu_ledger_tell_watch(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thread,
+                           const struct cpu *cpu, int64_t now) __attribute__((cold));
+
+static inline void
+cpu_ledger_tell(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thread,
+                const struct cpu *cpu, int64_t now)
+{
+    if (G_UNLIKELY(ledger->watch))
+        cpu_ledger_tell_watch(ledger, thread, cpu, now);
+}
 
 /* Brings every thread up to now. */
 void cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now);

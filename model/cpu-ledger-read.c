@@ -287,6 +287,45 @@ vg_cpu_ledger_read_period(vg_cpu_ledger *ledger, int64_t t_ns, bool with_tasks,
     read_window(ledger, t_ns, with_tasks, true, ret);
 }
 
+/* What the thread would have if its time were accounted up to t. */
+static struct vg_cpu_figures
+figures_at(const struct cpu_thread *thread, int64_t t_ns)
+{
+    struct cpu_thread copy = *thread;
+
+    cpu_thread_account(&copy, t_ns);
+    if (copy.in_guest && t_ns > copy.guest_since)
+        copy.total.guest_ns += t_ns - copy.guest_since;
+    return copy.total;
+}
+
+void
+vg_cpu_ledger_peek(const vg_cpu_ledger *ledger, int64_t t_ns, struct vg_window *ret)
+{
+    vg_window_init(ret, false);
+    ret->begin_ns = ledger->period_begin;
+    ret->end_ns = MAX(t_ns, ledger->now);
+    for (unsigned int i = 0; i < ledger->threads->len; i++) {
+        const struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
+        if (!thread || !thread->who->is_vcpu || !vg_thread_process(thread->who)->is_vm)
+            continue;
+        const struct vg_cpu_figures figures = figures_at(thread, ret->end_ns);
+        const struct vg_process *process = vg_thread_process(thread->who);
+        struct vg_vm_sample *vm = vg_window_find_vm(ret, process->id);
+        if (!vm) {
+            struct vg_vm_sample sample;
+            vg_vm_sample_init(&sample);
+            sample.id = process->id;
+            sample.pid = process->pid;
+            vg_process_vm_name(process, sample.name);
+            g_array_append_val(ret->vms, sample);
+            vm = &g_array_index(ret->vms, struct vg_vm_sample, ret->vms->len - 1);
+        }
+        vg_cpu_figures_add(&vm->cpu, &figures);
+    }
+    vg_window_sort_vms(ret);
+}
+
 static void
 close_thread(struct cpu_thread *thread, bool windows_only)
 {

@@ -325,8 +325,10 @@ witness(struct vg_cpu_ledger *ledger, int32_t index, int32_t tid, int64_t now)
         return;
     bool contradiction = cpu->known;
     cpu_charge_waiters(ledger, cpu, now);
-    if (cpu->thread)
+    if (cpu->thread) {
         cpu_thread_set_state(ledger, cpu->thread, STATE_UNKNOWN, now);
+        cpu_ledger_tell(ledger, cpu->thread, NULL, now);
+    }
     if (tid == 0) {
         cpu_set_holder(cpu, 0, NULL);
     } else {
@@ -334,6 +336,7 @@ witness(struct vg_cpu_ledger *ledger, int32_t index, int32_t tid, int64_t now)
         contradiction |= take_from_elsewhere(ledger, thread, now);
         cpu_thread_run(ledger, thread, index, now);
         cpu_set_holder(cpu, tid, thread);
+        cpu_ledger_tell(ledger, thread, NULL, now);
     }
     ledger->discontinuities += contradiction;
 }
@@ -349,6 +352,7 @@ end_thread(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
         set_holder_unknown(cpu);
     }
     cpu_thread_set_state(ledger, thread, STATE_EXITED, now);
+    cpu_ledger_tell(ledger, thread, NULL, now);
     vg_topology_end(ledger->topology, thread->who);
 }
 
@@ -422,6 +426,10 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         cpu_set_holder(cpu, 0, NULL);
     else
         cpu_set_holder(cpu, event->sched_switch.next_tid, switch_in(ledger, event, now));
+    if (prev && prev != cpu->thread)
+        cpu_ledger_tell(ledger, prev, cpu, now);
+    if (cpu->thread)
+        cpu_ledger_tell(ledger, cpu->thread, NULL, now);
     if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
         vg_lost_map_entry(&prev->lost, holder_of(ledger, cpu, &is_vcpu))->total.count++;
 }
@@ -438,6 +446,7 @@ on_wakeup(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     thread->total.wakeups++;
     int32_t cpu = event->wakeup.target_cpu == VG_NONE ? thread->cpu : event->wakeup.target_cpu;
     cpu_thread_wait(ledger, thread, STATE_WAIT_WAKE, cpu, now);
+    cpu_ledger_tell(ledger, thread, NULL, now);
 }
 
 static void
@@ -451,8 +460,10 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
         ledger->discontinuities++;
         return;
     }
-    if (is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now))
+    if (is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now)) {
         lose_sight(ledger, thread, ledger->cpus[event->migrate.dest_cpu].lost_until, now);
+        cpu_ledger_tell(ledger, thread, NULL, now);
+    }
     if (!thread->attributed) {
         thread->cpu = event->migrate.dest_cpu;
         return;
@@ -488,6 +499,7 @@ on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
         thread->total.exits[event->kvm.exit_class]++;
         leave_guest(thread, now);
     }
+    cpu_ledger_tell(ledger, thread, NULL, now);
 }
 
 static void
@@ -529,6 +541,7 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
             thread->since = MAX(thread->since, until);
         } else {
             lose_sight(ledger, thread, until, now);
+            cpu_ledger_tell(ledger, thread, NULL, now);
         }
     }
 }
@@ -538,7 +551,7 @@ on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 static bool
 may_be_outdated(const struct vg_cpu_ledger *ledger, const struct vg_event *event)
 {
-    if (event->type != VG_EVENT_OTHER || event->cpu < 0)
+    if ((event->type != VG_EVENT_OTHER && event->type != VG_EVENT_GPU) || event->cpu < 0)
         return false;
     const struct cpu *cpu = &ledger->cpus[event->cpu];
     return cpu->known && cpu->tid != event->tid && cpu->left_tid == event->tid;
@@ -606,6 +619,7 @@ vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event)
     case VG_EVENT_LOST:
         on_lost(ledger, event, now);
         break;
+    case VG_EVENT_GPU:
     case VG_EVENT_OTHER:
     case VG_EVENT_TYPE_MAX:
         break;

@@ -70,4 +70,38 @@ void vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep);
  * later window. */
 void vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only);
 
+/* What the period, up to t (not before the last event), says of each VM's vCPUs together and of
+ * nothing else, for who looks more often than windows are closed: nothing is settled, so who lost
+ * how much to whom comes out as if nobody had looked. */
+void vg_cpu_ledger_peek(const vg_cpu_ledger *ledger, int64_t t_ns, struct vg_window *ret);
+
+/* ---- as it happens ---- */
+
+/* What a thread does. */
+enum vg_cpu_doing {
+    VG_CPU_NOTHING, /* it sleeps, or that is not known */
+    VG_CPU_RUNS,
+    VG_CPU_RUNS_GUEST, /* inside of its guest */
+    VG_CPU_WAITS_PREEMPTED,
+    VG_CPU_WAITS_WOKEN,
+    VG_CPU_GONE /* it has ended: the last that is told of it */
+};
+
+struct vg_cpu_change {
+    const struct vg_thread *thread; /* good until it is told to be gone */
+    enum vg_cpu_doing doing;
+    int32_t cpu; /* that it runs on or waits for, else was on last; or VG_NONE */
+    int64_t t_ns;
+    bool taken;                    /* PREEMPTED: it is known for whom: */
+    const struct vg_thread *taker; /* NULL: for nobody, the CPU is idle */
+};
+
+/* Called from within the feed whenever a thread begins to do something else, or the same on another
+ * CPU; of each thread in the order of time, sometimes twice. What was told of a thread adds up to
+ * its figures, to the nanosecond. It must not change the topology. */
+typedef void vg_cpu_change_fn(void *data, const struct vg_cpu_change *change);
+
+/* From now on, one for all; at first what each thread does now. NULL: nobody any more. */
+void vg_cpu_ledger_watch(vg_cpu_ledger *ledger, vg_cpu_change_fn *fn, void *data);
+
 #endif

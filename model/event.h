@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One scheduler, KVM or process event in the form every ledger understands, whatever recorded it.
- * Fixed size and free of pointers, so that it can cross a queue, a socket or a fuzzer unchanged.
+ * One scheduler, KVM, process or GPU event in the form every ledger understands, whatever recorded
+ * it. Fixed size and free of pointers, so that it can cross a queue or a fuzzer unchanged; names of
+ * GPUs and engines are numbers of the table that comes with the events (model/names.h).
  */
 #ifndef VG_MODEL_EVENT_H
 #define VG_MODEL_EVENT_H
@@ -14,6 +15,13 @@
 
 /* Latest time an event can have: 146 years. Leaves room for a window or a clock offset on top. */
 #define VG_TIME_MAX (INT64_C(1) << 62)
+
+/* Sums of times that are no times themselves, as of requests that wait side by side, stop there. */
+static inline int64_t
+vg_time_sum(int64_t a, int64_t b)
+{
+    return b > VG_TIME_MAX - a ? VG_TIME_MAX : a + b;
+}
 
 /* Of a record that tells what was so before the recording: it has no time of its own. */
 #define VG_TIME_UNKNOWN INT64_MIN
@@ -38,6 +46,7 @@ enum vg_event_type {
     VG_EVENT_PROCESS_FORK, /* a new thread id begins */
     VG_EVENT_PROCESS_END,  /* the thread id is free again (sched_process_free) */
     VG_EVENT_LOST,         /* the recorder says that it dropped records of this CPU */
+    VG_EVENT_GPU,          /* a GPU request, or the switch of a GPU from vGPU to vGPU */
     VG_EVENT_TYPE_MAX
 };
 
@@ -66,6 +75,50 @@ enum vg_exit_class {
 
 /* Who a thread is, as far as the record says. */
 enum vg_thread_kind { VG_THREAD_UNKNOWN, VG_THREAD_USER, VG_THREAD_KERNEL };
+
+/* What a GPU event tells. A request goes through the first stages in this order, and a platform
+ * may leave out any of them. */
+enum vg_gpu_op {
+    VG_GPU_QUEUED,    /* waits in the queue of its vGPU, or of the process that made it */
+    VG_GPU_SUBMITTED, /* handed to the driver of the host */
+    VG_GPU_READY,     /* what it depends on is done */
+    VG_GPU_RUNNING,   /* on the hardware */
+    VG_GPU_OFF,       /* off the hardware, not done: it will run again */
+    VG_GPU_DONE,
+    VG_GPU_RETIRED,      /* the driver forgets it, some time after it was done */
+    VG_GPU_SWITCH,       /* the GPU belongs to `vgpu` from now on */
+    VG_GPU_INTERRUPT,    /* `vgpu` is told that something is done */
+    VG_GPU_MEMORY_MADE,  /* object `id` of `fence` bytes */
+    VG_GPU_MEMORY_FREED, /* object `id` */
+    VG_GPU_MEMORY_TOTAL, /* process `id` now has `fence` bytes */
+    VG_GPU_OP_MAX
+};
+
+/* What the `id` of a GPU event is unique in; requests have at most one id each. */
+enum vg_gpu_id_space {
+    VG_GPU_ID_NONE,
+    VG_GPU_ID_WORKLOAD, /* in (device, vGPU) */
+    VG_GPU_ID_JOB,      /* in its engine, whose device may be untold */
+    VG_GPU_ID_GLOBAL,   /* a seqno of the engine, told when it runs */
+    VG_GPU_ID_OBJECT,   /* memory, in the device */
+    VG_GPU_ID_PROCESS,  /* no request: the pid of the process that is told of, 1..VG_TID_LIMIT */
+    VG_GPU_ID_MAX
+};
+
+enum vg_gpu_flag {
+    VG_GPU_COALESCES = 1,   /* RUNNING: what is queued before it in its context runs with it */
+    VG_GPU_ENGINE_WEAK = 2, /* the engine is a guess, by a ring number of a workload, or as any of
+                             * several will do: another record is believed more */
+    VG_GPU_FAILED = 4,      /* DONE: if it waits, it never will */
+    VG_GPU_OF_FENCE = 8,    /* DONE: by a fence; `device` is the name of its driver, and `engine` of
+                             * its timeline, which need not be an engine */
+    VG_GPU_OF_SCHEDULER = 16, /* the same, by one of the DRM scheduler's, which has two contexts for
+                               * a job: the lower one tells that it runs */
+    VG_GPU_DEVICE_WEAK = 32,  /* the device is named after its driver, and means any that has the
+                               * engine */
+    VG_GPU_CONTEXT_OF_ENGINE = 64 /* each engine counts the context for itself; else its requests
+                                   * may run on several */
+};
 
 /* Whoever makes an event keeps these ranges, the ledgers index by them: every tid and pid is
  * VG_NONE or 0..VG_TID_LIMIT (VG_NONE only where it says so), every CPU VG_NONE or 0..VG_CPU_LIMIT
@@ -112,6 +165,19 @@ struct vg_event {
             uint64_t events;  /* dropped, 0 if the recorder does not know */
             uint64_t packets; /* dropped */
         } lost;
+        struct {
+            uint64_t context; /* of its dma_fence: a timeline on which seqnos only grow; 0: none */
+            uint64_t seqno;
+            uint64_t id;     /* see id_space */
+            uint64_t fence;  /* address of its fence, used again after its end; 0: not told */
+            int32_t vgpu;    /* > 0, or VG_NONE: the host's own, or not told */
+            uint16_t device; /* of the table of names; VG_NAME_NONE: not told */
+            uint16_t engine;
+            uint16_t comm;    /* of the thread that recorded it */
+            uint8_t op;       /* enum vg_gpu_op */
+            uint8_t id_space; /* enum vg_gpu_id_space */
+            uint8_t flags;    /* enum vg_gpu_flag */
+        } gpu;
     };
 };
 

@@ -26,17 +26,23 @@ struct vg_measured {
     const char *reason; /* why it is not measured, or not better; or NULL */
 };
 
+#define VG_GPU_SOURCE_SIZE 64
+
 /* Strings that measures point to are static or interned. */
 struct vg_provenance {
     char source[64]; /* "bpf", "procfs", "replay:NAME": who measured most of it */
     char
         series[64]; /* what it is stored and asked for by: "live" whoever measured, "replay:NAME" */
+    /* Who told how GPUs are used: "fdinfo, nvml". Of a part empty: who measured it. Of a whole
+     * window empty: nobody. */
+    char gpu_source[VG_GPU_SOURCE_SIZE];
     double confidence; /* 0..1, of the whole */
     int64_t cost_ns; /* CPU time spent for the window: by the collector, and by its programs in the
                       * kernel where that is known */
     uint64_t missed; /* windows right before this one that could not be measured */
     unsigned level;  /* of effort that was left out to stay within the budget; 0: everything */
     bool silent;     /* something that was to tell of guests never did */
+    bool besides;    /* tells nothing of CPUs: it completes the windows of others */
     struct vg_measured measures[VG_MEASURE_MAX];
 };
 

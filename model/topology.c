@@ -356,6 +356,35 @@ vg_topology_set_vcpu(vg_topology *topology, struct vg_thread *thread)
     mark_vm(topology, vg_thread_process(thread));
 }
 
+struct vg_process *
+vg_topology_add_vm(vg_topology *topology, const char *name)
+{
+    struct vg_process *process = process_new(0, true);
+
+    g_strlcpy(process->name, name, sizeof(process->name));
+    process->threads = process->living = 1;
+    mark_vm(topology, process);
+    return process;
+}
+
+void
+vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
+                       struct vg_process *process)
+{
+    if (stand_in == process || stand_in->merged_into)
+        return;
+    give_id(topology, process);
+    stand_in->merged_into = process;
+    stand_in->threads = stand_in->living = 0;
+}
+
+void
+vg_topology_make_vm(vg_topology *topology, struct vg_process *process)
+{
+    if (!topology->only_told)
+        mark_vm(topology, process);
+}
+
 const struct vg_process *
 vg_topology_tell(vg_topology *topology, const struct vg_told_thread *told)
 {

@@ -105,6 +105,15 @@ void vg_topology_release_dead(vg_topology *topology, void (*drop)(void *data, ui
 void vg_topology_forget_dead(vg_topology *topology, void (*drop)(void *data, uint32_t slot),
                              void *data);
 
+/* A VM without threads, for what is known to be some VM's before it is known whose; it stays until
+ * it is replaced by that VM, which keeps its own name. */
+struct vg_process *vg_topology_add_vm(vg_topology *topology, const char *name);
+void vg_topology_replace_vm(vg_topology *topology, struct vg_process *stand_in,
+                            struct vg_process *process);
+
+/* The process is a VM by what it does, unless only vg_topology_tell() makes VMs. */
+void vg_topology_make_vm(vg_topology *topology, struct vg_process *process);
+
 /* The id of a process, given to it now if it has none. VMs have one from the start. */
 uint32_t vg_topology_process_id(vg_topology *topology, struct vg_process *process);
 

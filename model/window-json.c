@@ -90,8 +90,8 @@ vg_cpus_to_json(const GArray *cpus)
     return array;
 }
 
-static json_object *
-gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
+json_object *
+vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
 {
     json_object *object = json_object_new_object();
 
@@ -104,12 +104,44 @@ gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns)
     vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
     vg_json_add_double(object, "share",
                        duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
+    vg_json_add_int64(object, "vgpu_queue_ns", gpu->vgpu_queue_ns);
+    vg_json_add_int64(object, "dependency_ns", gpu->dependency_ns);
+    vg_json_add_int64(object, "driver_queue_ns", gpu->driver_queue_ns);
+    vg_json_add_int64(object, "latency_mean_ns", gpu->latency_mean_ns);
     vg_json_add_int64(object, "latency_p50_ns", gpu->latency_p50_ns);
     vg_json_add_int64(object, "latency_p95_ns", gpu->latency_p95_ns);
     vg_json_add_int64(object, "latency_p99_ns", gpu->latency_p99_ns);
+    vg_json_add_int64(object, "latency_max_ns", gpu->latency_max_ns);
     vg_json_add_double(object, "queue_len_avg", gpu->queue_len_avg);
     vg_json_add_int64(object, "queue_len_max", (int64_t)gpu->queue_len_max);
+    vg_json_add_int64(object, "coalesced", (int64_t)gpu->coalesced);
+    vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
+    vg_json_add_int64(object, "mem_peak_bytes", gpu->mem_peak_bytes);
+    vg_json_add_int64(object, "slices", (int64_t)gpu->slices);
+    vg_json_add_int64(object, "suspended_ns", gpu->suspended_ns);
     return object;
+}
+
+json_object *
+vg_gpu_process_to_json(const struct vg_gpu_process_sample *process, int64_t duration_ns)
+{
+    json_object *object = vg_gpu_to_json(&process->gpu, duration_ns);
+
+    vg_json_add_int64(object, "pid", process->pid);
+    vg_json_add_string(object, "comm", process->comm);
+    return object;
+}
+
+json_object *
+vg_gpu_processes_to_json(const GArray *processes, int64_t duration_ns)
+{
+    json_object *array = json_object_new_array();
+
+    for (unsigned int i = 0; i < processes->len; i++)
+        vg_json_append(
+            array, vg_gpu_process_to_json(
+                       &g_array_index(processes, struct vg_gpu_process_sample, i), duration_ns));
+    return array;
 }
 
 json_object *
@@ -119,6 +151,6 @@ vg_gpus_to_json(const GArray *gpus, int64_t duration_ns)
 
     for (unsigned int i = 0; i < gpus->len; i++)
         vg_json_append(array,
-                       gpu_to_json(&g_array_index(gpus, struct vg_gpu_sample, i), duration_ns));
+                       vg_gpu_to_json(&g_array_index(gpus, struct vg_gpu_sample, i), duration_ns));
     return array;
 }

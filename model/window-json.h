@@ -21,8 +21,16 @@ json_object *vg_vcpus_to_json(const GArray *vcpus);
 /* [{"aggressor","ns","count",...}], of struct vg_lost_to; the window has the names. */
 json_object *vg_losses_to_json(const struct vg_window *window, const GArray *lost_to);
 
+/* {"device","engine",...} of a period of this length; with "pid" and "comm". */
+json_object *vg_gpu_to_json(const struct vg_gpu_sample *gpu, int64_t duration_ns);
+json_object *vg_gpu_process_to_json(const struct vg_gpu_process_sample *process,
+                                    int64_t duration_ns);
+
 /* [{"device","engine",...}], of struct vg_gpu_sample of a period of this length. */
 json_object *vg_gpus_to_json(const GArray *gpus, int64_t duration_ns);
+
+/* The same with "pid" and "comm", of struct vg_gpu_process_sample. */
+json_object *vg_gpu_processes_to_json(const GArray *processes, int64_t duration_ns);
 
 /* Of int32_t. */
 json_object *vg_cpus_to_json(const GArray *cpus);

@@ -56,30 +56,69 @@ add_lost(GArray *losses, const struct vg_lost_to *more)
 
 /* Percentiles are those of the window with most requests, which need not be the last. */
 static void
+add_to_gpu(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *more, int64_t sum_ns,
+           int64_t more_ns)
+{
+    if (more->requests > gpu->requests) {
+        gpu->latency_mean_ns = more->latency_mean_ns;
+        gpu->latency_p50_ns = more->latency_p50_ns;
+        gpu->latency_p95_ns = more->latency_p95_ns;
+        gpu->latency_p99_ns = more->latency_p99_ns;
+    }
+    gpu->requests += more->requests;
+    gpu->partial += more->partial;
+    gpu->busy_ns = vg_time_sum(gpu->busy_ns, more->busy_ns);
+    gpu->exec_ns = vg_time_sum(gpu->exec_ns, more->exec_ns);
+    gpu->wait_ns = vg_time_sum(gpu->wait_ns, more->wait_ns);
+    gpu->vgpu_queue_ns = vg_time_sum(gpu->vgpu_queue_ns, more->vgpu_queue_ns);
+    gpu->dependency_ns = vg_time_sum(gpu->dependency_ns, more->dependency_ns);
+    gpu->driver_queue_ns = vg_time_sum(gpu->driver_queue_ns, more->driver_queue_ns);
+    gpu->coalesced += more->coalesced;
+    gpu->slices += more->slices;
+    gpu->suspended_ns = vg_time_sum(gpu->suspended_ns, more->suspended_ns);
+    gpu->mem_bytes = more->mem_bytes;
+    gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more->mem_peak_bytes);
+    gpu->latency_max_ns = MAX(gpu->latency_max_ns, more->latency_max_ns);
+    if (sum_ns + more_ns > 0)
+        gpu->queue_len_avg =
+            (gpu->queue_len_avg * (double)sum_ns + more->queue_len_avg * (double)more_ns) /
+            (double)(sum_ns + more_ns);
+    gpu->queue_len_max = MAX(gpu->queue_len_max, more->queue_len_max);
+}
+
+static bool
+is_same_engine(const struct vg_gpu_sample *a, const struct vg_gpu_sample *b)
+{
+    return strcmp(a->device, b->device) == 0 && strcmp(a->engine, b->engine) == 0;
+}
+
+static void
 add_gpu(GArray *gpus, const struct vg_gpu_sample *more, int64_t sum_ns, int64_t more_ns)
 {
     for (guint i = 0; i < gpus->len; i++) {
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
-        if (strcmp(gpu->device, more->device) != 0 || strcmp(gpu->engine, more->engine) != 0)
-            continue;
-        if (more->requests > gpu->requests) {
-            gpu->latency_p50_ns = more->latency_p50_ns;
-            gpu->latency_p95_ns = more->latency_p95_ns;
-            gpu->latency_p99_ns = more->latency_p99_ns;
+        if (is_same_engine(gpu, more)) {
+            add_to_gpu(gpu, more, sum_ns, more_ns);
+            return;
         }
-        gpu->requests += more->requests;
-        gpu->partial += more->partial;
-        gpu->busy_ns += more->busy_ns;
-        gpu->exec_ns += more->exec_ns;
-        gpu->wait_ns += more->wait_ns;
-        if (sum_ns + more_ns > 0)
-            gpu->queue_len_avg =
-                (gpu->queue_len_avg * (double)sum_ns + more->queue_len_avg * (double)more_ns) /
-                (double)(sum_ns + more_ns);
-        gpu->queue_len_max = MAX(gpu->queue_len_max, more->queue_len_max);
-        return;
     }
     g_array_append_vals(gpus, more, 1);
+}
+
+static void
+add_gpu_process(GArray *processes, const struct vg_gpu_process_sample *more, int64_t sum_ns,
+                int64_t more_ns)
+{
+    for (guint i = 0; i < processes->len; i++) {
+        struct vg_gpu_process_sample *process =
+            &g_array_index(processes, struct vg_gpu_process_sample, i);
+        if (process->pid == more->pid && is_same_engine(&process->gpu, &more->gpu)) {
+            add_to_gpu(&process->gpu, &more->gpu, sum_ns, more_ns);
+            return;
+        }
+    }
+    if (processes->len < VG_WINDOW_GPU_PROCESSES_MAX)
+        g_array_append_vals(processes, more, 1);
 }
 
 static int
@@ -110,7 +149,7 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
         g_strlcpy(vm->uuid, more->uuid, sizeof(vm->uuid));
     vm->guest_known = vm->guest_known || more->guest_known;
     vm->gpu_known = vm->gpu_known || more->gpu_known;
-    vm->gpu_active_ns += more->gpu_active_ns;
+    vm->gpu_active_ns = vg_time_sum(vm->gpu_active_ns, more->gpu_active_ns);
     vg_cpu_figures_add(&vm->cpu, &more->cpu);
     for (guint i = 0; i < more->vcpus->len; i++)
         add_vcpu(vm->vcpus, &g_array_index(more->vcpus, struct vg_vcpu_sample, i));
@@ -140,6 +179,10 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
     vg_window_sort_vms(sum);
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
+    for (guint i = 0; i < more->gpu_processes->len; i++)
+        add_gpu_process(sum->gpu_processes,
+                        &g_array_index(more->gpu_processes, struct vg_gpu_process_sample, i),
+                        sum_ns, more_ns);
 }
 
 /* Entries of VMs that are gone become one of nobody known. */
@@ -190,4 +233,7 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
         g_array_append_val(to->vms, vm);
     }
     g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
+    g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
+    g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
+    to->gpu_requests_left_out = from->gpu_requests_left_out;
 }

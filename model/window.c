@@ -34,6 +34,8 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .vms = g_array_new(FALSE, TRUE, sizeof(struct vg_vm_sample)),
         .tasks = with_tasks ? g_array_new(FALSE, TRUE, sizeof(struct vg_task_sample)) : NULL,
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
+        .gpu_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_process_sample)),
+        .gpu_requests = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_request_sample)),
         .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1},
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
@@ -45,6 +47,8 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->vms, g_array_unref);
     g_clear_pointer(&window->tasks, g_array_unref);
     g_clear_pointer(&window->gpus, g_array_unref);
+    g_clear_pointer(&window->gpu_processes, g_array_unref);
+    g_clear_pointer(&window->gpu_requests, g_array_unref);
 }
 
 struct vg_vm_sample *

@@ -39,20 +39,43 @@ struct vg_vcpu_sample {
     struct vg_cpu_figures cpu;
 };
 
-/* Use of one engine of one GPU by one VM, or by all (in vg_window.gpus). */
+#define VG_GPU_DEVICE_SIZE 64
+#define VG_GPU_ENGINE_SIZE 64
+
+/* Use of one engine of one GPU by one VM or process, or by all (in vg_window.gpus). A request waits
+ * from when it is queued until it runs; sums are clipped to the window. */
 struct vg_gpu_sample {
-    char device[64];
-    char engine[32];
-    uint64_t requests;
-    uint64_t partial;
-    int64_t busy_ns;
-    int64_t exec_ns;
-    int64_t wait_ns;
+    char device[VG_GPU_DEVICE_SIZE];
+    char engine[VG_GPU_ENGINE_SIZE];
+    uint64_t requests;       /* done inside */
+    uint64_t partial;        /* touch it without both their ends */
+    uint64_t coalesced;      /* of requests: ran as part of a later one of the same context */
+    int64_t busy_ns;         /* at least one ran: the union */
+    int64_t exec_ns;         /* sum of all that ran */
+    int64_t wait_ns;         /* sum; of it: */
+    int64_t vgpu_queue_ns;   /* queued until submitted */
+    int64_t dependency_ns;   /* until ready */
+    int64_t driver_queue_ns; /* until running */
+    int64_t latency_mean_ns; /* queued until done, of those with both ends inside */
     int64_t latency_p50_ns;
     int64_t latency_p95_ns;
     int64_t latency_p99_ns;
-    double queue_len_avg;
+    int64_t latency_max_ns;
+    double queue_len_avg; /* waiting requests, over time */
     uint64_t queue_len_max;
+    /* Of the whole vGPU or process on this device: the same for each of its engines. 0: not told */
+    int64_t mem_bytes; /* at the end */
+    int64_t mem_peak_bytes;
+    uint64_t slices;      /* how often the GPU became this vGPU's */
+    int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
+};
+
+/* Use of one engine by one process that is no VM. A sum of windows has at most this many. */
+#define VG_WINDOW_GPU_PROCESSES_MAX 1024
+struct vg_gpu_process_sample {
+    int32_t pid; /* that of its thread, where records do not tell processes */
+    char comm[VG_COMM_LEN];
+    struct vg_gpu_sample gpu;
 };
 
 struct vg_vm_sample {
@@ -69,6 +92,24 @@ struct vg_vm_sample {
     GArray *gpus;              /* struct vg_gpu_sample */
     GArray *cpus;              /* int32_t, ascending: CPUs its vCPUs ran on or waited for since
                                 * the period began, not the window: a set that grows */
+};
+
+/* A request that ended in the window, as far as it is kept: at most so many of a window; of more
+ * every second, fourth, ... one. Times that nobody told are VG_TIME_UNKNOWN. */
+#define VG_WINDOW_GPU_REQUESTS_MAX 4096
+struct vg_gpu_request_sample {
+    uint32_t gpu; /* index into the window's gpus: device and engine */
+    uint32_t vm;  /* id, or VG_PROCESS_NO_ID: of no VM */
+    int32_t pid;  /* of its process; 0: the host's own, or not known */
+    bool coalesced;
+    uint64_t context; /* 0: not known */
+    uint64_t seqno;
+    int64_t queued_ns;
+    int64_t submitted_ns;
+    int64_t ready_ns;
+    int64_t run_ns;
+    int64_t end_ns;
+    int64_t exec_ns;
 };
 
 struct vg_task_sample {
@@ -91,9 +132,13 @@ struct vg_window {
     uint64_t lost_events; /* dropped by the recorder inside the window */
     uint64_t lost_packets;
     uint64_t discontinuities;
-    GArray *vms;   /* struct vg_vm_sample, by name, then pid */
-    GArray *tasks; /* struct vg_task_sample by tid, or NULL */
-    GArray *gpus;  /* struct vg_gpu_sample, per physical GPU */
+    GArray *vms;           /* struct vg_vm_sample, by name, then pid */
+    GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
+    GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
+    GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, most busy first */
+    GArray
+        *gpu_requests; /* struct vg_gpu_request_sample, by end; empty where nobody asked for them */
+    uint64_t gpu_requests_left_out; /* there was no room for them */
     struct vg_host_sample host;
 };
 

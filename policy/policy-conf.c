@@ -20,7 +20,9 @@ const char *const vg_rule_names[] = {
  * - threshold, hold and minimum gain: the three brakes that keep a balancer from flapping; 0.05
  *   cores is 5 % of one CPU, 30 s outlasts a boot or a package run;
  * - bandwidth and stun: QEMU's own defaults for a migration (max-bandwidth 128 MiB/s,
- *   downtime-limit 300 ms). */
+ *   downtime-limit 300 ms);
+ * - GPU modes: a gain as that of a move, four times as much where all vGPUs of the GPU must go
+ *   meanwhile; 1 ms is a sixteenth of a frame. */
 const struct vg_conf_key vg_policy_keys[] = {
     {"score", "half_life", VG_CONF_DURATION, AT(score.half_life_ns), "60s", 1, 86400, NULL,
      "Half-life of the live intensities."},
@@ -74,6 +76,19 @@ const struct vg_conf_key vg_policy_keys[] = {
      "Cores that the copying takes from both hosts together."},
     {"migration", "assumed_memory", VG_CONF_INT, AT(assumed_memory_bytes), "4294967296", 0, 1e15,
      NULL, "Bytes of memory of a VM whose memory is not known."},
+
+    {"gpu-mode", "min_gain", VG_CONF_DOUBLE, AT(gpu_mode.min_gain), "0.05", 0, 1000, NULL,
+     "Seconds of GPU waiting per second that a mode must win if it can be set live."},
+    {"gpu-mode", "min_gain_disruptive", VG_CONF_DOUBLE, AT(gpu_mode.min_gain_disruptive), "0.2", 0,
+     1000, NULL, "The same if it needs an empty GPU, or vGPUs to be made anew."},
+    {"gpu-mode", "max_worsening", VG_CONF_DOUBLE, AT(gpu_mode.max_worsening), "0.2", 0, 1000, NULL,
+     "Part by which the p95 latency of a VM may rise, or its requests per second fall."},
+    {"gpu-mode", "ignore_worsening", VG_CONF_DURATION, AT(gpu_mode.ignore_worsening_ns), "1ms", 0,
+     60, NULL, "Rise of a p95 latency that does not count as worse, however large a part it is."},
+    {"gpu-mode", "max_model_error", VG_CONF_DOUBLE, AT(gpu_mode.max_model_error), "0.25", 0, 1000,
+     NULL, "Error of the simulated present mode from which nothing is proposed."},
+    {"gpu-mode", "min_requests", VG_CONF_INT, AT(gpu_mode.min_requests), "20", 1, 1e9, NULL,
+     "GPU requests of a VM from which its figures are compared with what was recorded."},
 };
 
 const size_t vg_policy_n_keys = G_N_ELEMENTS(vg_policy_keys);
@@ -123,6 +138,16 @@ char *
 vg_policy_config_dump(const struct vg_policy_config *config)
 {
     return vg_conf_dump(vg_policy_keys, vg_policy_n_keys, config);
+}
+
+char *
+vg_policy_config_dump_of_plans(const struct vg_policy_config *config)
+{
+    size_t n = 0;
+
+    while (n < vg_policy_n_keys && strcmp(vg_policy_keys[n].group, "gpu-mode") != 0)
+        n++;
+    return vg_conf_dump(vg_policy_keys, n, config);
 }
 
 int

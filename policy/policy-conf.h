@@ -14,6 +14,16 @@
 
 enum vg_rule_id { VG_RULE_COMPLEMENT, VG_RULE_PAPER_THRESHOLD, VG_RULE_MAX };
 
+/* When another mode of a GPU's scheduler is proposed. */
+struct vg_gpumode_config {
+    double min_gain;             /* seconds of waiting per second, of what can be set live */
+    double min_gain_disruptive;  /* of what needs vGPUs to go */
+    double max_worsening;        /* of any VM: part by which p95 latency rises or requests/s fall */
+    int64_t ignore_worsening_ns; /* a p95 latency that rises by less has not worsened */
+    double max_model_error;
+    int64_t min_requests;
+};
+
 struct vg_policy_config {
     struct vg_score_config score;
 
@@ -35,6 +45,8 @@ struct vg_policy_config {
     int64_t stun_ns;
     double copy_cores; /* CPU used by the copying itself */
     int64_t assumed_memory_bytes;
+
+    struct vg_gpumode_config gpu_mode;
 };
 
 extern const struct vg_conf_key vg_policy_keys[];
@@ -54,6 +66,9 @@ int vg_policy_config_parse(const char *text, size_t size, struct vg_policy_confi
 
 /* The caller frees it. */
 char *vg_policy_config_dump(const struct vg_policy_config *config);
+
+/* The same of what plans depend on: all but [gpu-mode], which comes last. */
+char *vg_policy_config_dump_of_plans(const struct vg_policy_config *config);
 
 /* VG_E_NOT_FOUND, naming the rules that there are. */
 int vg_rule_from_name(const char *name, enum vg_rule_id *ret,

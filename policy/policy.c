@@ -135,7 +135,7 @@ vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_config *confi
         vg_error(err, VG_E_BUG, "the snapshot is not sealed");
         return NULL;
     }
-    g_autofree char *dump = vg_policy_config_dump(config);
+    g_autofree char *dump = vg_policy_config_dump_of_plans(config);
     g_autoptr(vg_plan) plan = vg_plan_new();
     plan->rule = g_strdup(vg_rule_names[rule]);
     plan->input_hash = vg_snapshot_hash(snapshot);

@@ -50,7 +50,7 @@ static const struct vg_adapter_field exit_fields[] = {
 };
 
 const struct vg_adapter vg_adapt_kvm[] = {
-    {{"kvm_x86_entry", "kvm_entry"}, VG_EVENT_KVM_ENTRY, entry_fields, read_entry},
-    {{"kvm_x86_exit", "kvm_exit"}, VG_EVENT_KVM_EXIT, exit_fields, read_exit},
+    {{"kvm_x86_entry", "kvm_entry"}, VG_EVENT_KVM_ENTRY, entry_fields, read_entry, 0, 0},
+    {{"kvm_x86_exit", "kvm_exit"}, VG_EVENT_KVM_EXIT, exit_fields, read_exit, 0, 0},
     {.names = {NULL}},
 };

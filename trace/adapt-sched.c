@@ -211,14 +211,14 @@ static const struct vg_adapter_field perf_comm_fields[] = {
 };
 
 const struct vg_adapter vg_adapt_sched[] = {
-    {{"sched_switch"}, VG_EVENT_SCHED_SWITCH, switch_fields, read_switch},
-    {{"sched_wakeup", "sched_wakeup_new"}, VG_EVENT_SCHED_WAKEUP, wakeup_fields, read_wakeup},
-    {{"sched_waking"}, VG_EVENT_SCHED_WAKING, wakeup_fields, read_wakeup},
-    {{"sched_migrate_task"}, VG_EVENT_SCHED_MIGRATE, migrate_fields, read_migrate},
-    {{"lttng_statedump_process_state"}, VG_EVENT_PROCESS, statedump_fields, read_process},
-    {{"sched_process_fork"}, VG_EVENT_PROCESS_FORK, fork_fields, read_process},
-    {{"sched_process_free"}, VG_EVENT_PROCESS_END, free_fields, read_process},
-    {{"task_rename"}, VG_EVENT_PROCESS, rename_fields, read_process},
-    {{"perf_comm"}, VG_EVENT_PROCESS, perf_comm_fields, read_process},
+    {{"sched_switch"}, VG_EVENT_SCHED_SWITCH, switch_fields, read_switch, 0, 0},
+    {{"sched_wakeup", "sched_wakeup_new"}, VG_EVENT_SCHED_WAKEUP, wakeup_fields, read_wakeup, 0, 0},
+    {{"sched_waking"}, VG_EVENT_SCHED_WAKING, wakeup_fields, read_wakeup, 0, 0},
+    {{"sched_migrate_task"}, VG_EVENT_SCHED_MIGRATE, migrate_fields, read_migrate, 0, 0},
+    {{"lttng_statedump_process_state"}, VG_EVENT_PROCESS, statedump_fields, read_process, 0, 0},
+    {{"sched_process_fork"}, VG_EVENT_PROCESS_FORK, fork_fields, read_process, 0, 0},
+    {{"sched_process_free"}, VG_EVENT_PROCESS_END, free_fields, read_process, 0, 0},
+    {{"task_rename"}, VG_EVENT_PROCESS, rename_fields, read_process, 0, 0},
+    {{"perf_comm"}, VG_EVENT_PROCESS, perf_comm_fields, read_process, 0, 0},
     {.names = {NULL}},
 };

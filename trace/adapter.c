@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-static const struct vg_adapter *const families[] = {vg_adapt_sched, vg_adapt_kvm};
+static const struct vg_adapter *const families[] = {
+    vg_adapt_sched, vg_adapt_kvm,    vg_adapt_gvt, vg_adapt_i915,
+    vg_adapt_drm,   vg_adapt_amdgpu, vg_adapt_xe,
+};
 
 /* Who wrote the record: a context of the tracer, or perf's own payload fields. */
 static const struct {
@@ -31,12 +34,19 @@ has_name(const struct vg_adapter *adapter, const char *name)
     return false;
 }
 
-static const struct vg_adapter *
-find_adapter(const char *event_name)
+/* perf and perf's CTF say "sched:sched_switch". */
+static const char *
+without_system(const char *event_name)
 {
-    /* perf and perf's CTF say "sched:sched_switch". */
     const char *colon = strchr(event_name, ':');
-    const char *name = colon ? colon + 1 : event_name;
+
+    return colon ? colon + 1 : event_name;
+}
+
+const struct vg_adapter *
+vg_adapter_find(const char *event_name)
+{
+    const char *name = without_system(event_name);
 
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
         for (const struct vg_adapter *a = families[f]; a->names[0]; a++) {
@@ -47,26 +57,41 @@ find_adapter(const char *event_name)
     return NULL;
 }
 
+bool
+vg_adapter_has_field(const struct vg_adapter *adapter, const char *name)
+{
+    for (const struct vg_adapter_field *f = adapter->fields; f->names[0]; f++) {
+        for (size_t i = 0; i < sizeof(f->names) / sizeof(f->names[0]) && f->names[i]; i++) {
+            if (strcmp(f->names[i], name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static int
 find_field(const struct vg_field_reader *reader, void *event_class,
-           const struct vg_adapter_field *field)
+           const struct vg_adapter_field *field, const struct vg_alias *alias)
 {
     int handle = -1;
 
     for (size_t i = 0; handle < 0 && i < sizeof(field->names) / sizeof(field->names[0]); i++) {
         if (!field->names[i])
             break;
-        handle = reader->find(event_class, VG_SCOPE_PAYLOAD, field->names[i]);
+        const char *other = vg_alias_field(alias, field->names[i]);
+        handle = reader->find(event_class, VG_SCOPE_PAYLOAD, other ? other : field->names[i]);
     }
     return handle;
 }
 
 void
-vg_binding_init(struct vg_binding *binding, const char *event_name,
+vg_binding_init(struct vg_binding *binding, const char *event_name, const vg_aliases *aliases,
                 const struct vg_field_reader *reader, void *event_class)
 {
+    const struct vg_alias *alias = vg_aliases_find(aliases, without_system(event_name));
+
     binding->reader = reader;
-    binding->adapter = find_adapter(event_name);
+    binding->adapter = vg_adapter_find(alias ? vg_alias_event(alias) : event_name);
     binding->is_perf_record =
         strncmp(event_name, "perf_", 5) == 0 || strncmp(event_name, "PERF_RECORD_", 12) == 0;
     for (size_t i = 0; i < VG_SLOT_MAX; i++)
@@ -79,7 +104,7 @@ vg_binding_init(struct vg_binding *binding, const char *event_name,
     if (!binding->adapter)
         return;
     for (const struct vg_adapter_field *f = binding->adapter->fields; f->names[0]; f++) {
-        binding->handle[f->slot] = find_field(reader, event_class, f);
+        binding->handle[f->slot] = find_field(reader, event_class, f, alias);
         if (f->required && binding->handle[f->slot] < 0) {
             binding->adapter = NULL;
             return;
@@ -88,11 +113,13 @@ vg_binding_init(struct vg_binding *binding, const char *event_name,
 }
 
 void
-vg_adapt_env_init(struct vg_adapt_env *env, const char *release)
+vg_adapt_env_init(struct vg_adapt_env *env, const char *release, vg_names *names)
 {
-    env->shows_exits = false;
-    env->state_max_bit = vg_state_max_bit(release);
-    env->state_shift = vg_state_may_be_shifted(release) ? VG_SHIFT_UNKNOWN : VG_SHIFT_NONE;
+    *env = (struct vg_adapt_env){
+        .names = names,
+        .state_max_bit = vg_state_max_bit(release),
+        .state_shift = vg_state_may_be_shifted(release) ? VG_SHIFT_UNKNOWN : VG_SHIFT_NONE,
+    };
 }
 
 bool

@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "model/event.h"
+#include "model/names.h"
+#include "trace/alias.h"
 
 enum vg_field_scope {
     VG_SCOPE_PAYLOAD,
@@ -49,6 +51,22 @@ enum vg_slot {
     VG_SLOT_KIND,
     VG_SLOT_REASON,
     VG_SLOT_ISA,
+    VG_SLOT_DEVICE, /* a number or a name, as all of these but ids */
+    VG_SLOT_ENGINE, /* its name, or "class:instance" */
+    VG_SLOT_ENGINE_CLASS,
+    VG_SLOT_ENGINE_INSTANCE,
+    VG_SLOT_RING, /* number or name of an engine */
+    VG_SLOT_TIMELINE,
+    VG_SLOT_VGPU,
+    VG_SLOT_WORKLOAD,
+    VG_SLOT_JOB,
+    VG_SLOT_FENCE, /* address, or "context:seqno" */
+    VG_SLOT_FENCE_CONTEXT,
+    VG_SLOT_SEQNO,
+    VG_SLOT_GLOBAL_SEQNO,
+    VG_SLOT_STATUS,
+    VG_SLOT_OBJECT,
+    VG_SLOT_SIZE,
     VG_SLOT_CONTEXT_TID,
     VG_SLOT_CONTEXT_PID,
     VG_SLOT_CONTEXT_COMM,
@@ -73,10 +91,40 @@ struct vg_adapter {
     enum vg_event_type type;
     const struct vg_adapter_field *fields; /* ends with an entry whose names[0] is NULL */
     vg_adapt_fn *read;
+    uint8_t gpu_op;    /* of VG_EVENT_GPU: enum vg_gpu_op */
+    uint8_t gpu_flags; /* and enum vg_gpu_flag */
 };
 
 /* Whether prev_state is one bit too high (vg_state_may_be_shifted()). */
 enum vg_state_shift { VG_SHIFT_UNKNOWN, VG_SHIFT_NONE, VG_SHIFT_ONE_BIT };
+
+/* Names of devices and engines that records tell by small numbers, so that they are made once; 0:
+ * not yet. */
+#define VG_GPU_NUMBERS_MAX 16
+struct vg_gpu_numbers {
+    uint16_t cards[VG_GPU_NUMBERS_MAX];
+    uint16_t rings[VG_GPU_NUMBERS_MAX];
+    uint16_t engines[VG_GPU_NUMBERS_MAX][VG_GPU_NUMBERS_MAX]; /* by class and instance */
+};
+
+/* Old kernels record the name of a ring by its address, which only some recorders turn into text. A
+ * record of amdgpu has the name, and is followed by the scheduler's of the same job by the same
+ * thread, or has the address as well. */
+#define VG_RINGS_MAX       64
+#define VG_RINGS_ASKED_MAX 16
+
+struct vg_ring_names {
+    struct {
+        uint64_t address;
+        uint16_t name; /* of names */
+    } known[VG_RINGS_MAX];
+    struct {
+        int32_t tid;
+        uint64_t job;
+        uint16_t name;
+    } asked[VG_RINGS_ASKED_MAX]; /* jobs that amdgpu told last */
+    uint32_t n_known, n_asked;
+};
 
 /* What holds for a whole recording; one for all streams of it, as reading adds what the records
  * give away. */
@@ -84,10 +132,14 @@ struct vg_adapt_env {
     int64_t state_max_bit; /* vg_state_max_bit() of the recorded kernel */
     enum vg_state_shift state_shift;
     bool shows_exits; /* as X or Z, which tells that trace-cmd's x is no exit */
+    vg_names *names;  /* of GPUs and engines; borrowed */
+    struct vg_gpu_numbers gpu_numbers;
+    struct vg_ring_names rings;
+    bool xe_tells; /* of its jobs, which the DRM scheduler tells once more */
 };
 
 /* release: `uname -r` of the recorded kernel, NULL if unknown. */
-void vg_adapt_env_init(struct vg_adapt_env *env, const char *release);
+void vg_adapt_env_init(struct vg_adapt_env *env, const char *release, vg_names *names);
 
 /* One event class, bound. */
 struct vg_binding {
@@ -97,9 +149,14 @@ struct vg_binding {
     int handle[VG_SLOT_MAX]; /* -1: absent */
 };
 
-/* Looks the event name up in all families and its fields in the class. */
-void vg_binding_init(struct vg_binding *binding, const char *event_name,
+/* Looks the event name up in all families and its fields in the class. aliases: other names; may be
+ * NULL. */
+void vg_binding_init(struct vg_binding *binding, const char *event_name, const vg_aliases *aliases,
                      const struct vg_field_reader *reader, void *event_class);
+
+/* The adapter of an event, "system:" before it or not; NULL: there is none. */
+const struct vg_adapter *vg_adapter_find(const char *event_name);
+bool vg_adapter_has_field(const struct vg_adapter *adapter, const char *name);
 
 /* event->ts_ns, cpu and stream are the caller's; everything else is set here. Returns NULL, or the
  * reason why this record must not be used. */
@@ -118,5 +175,10 @@ bool vg_binding_tid(const struct vg_binding *binding, enum vg_slot slot, const v
 /* The families: arrays that end with an entry whose names[0] is NULL. */
 extern const struct vg_adapter vg_adapt_sched[];
 extern const struct vg_adapter vg_adapt_kvm[];
+extern const struct vg_adapter vg_adapt_gvt[];
+extern const struct vg_adapter vg_adapt_i915[];
+extern const struct vg_adapter vg_adapt_drm[];
+extern const struct vg_adapter vg_adapt_amdgpu[];
+extern const struct vg_adapter vg_adapt_xe[];
 
 #endif

@@ -9,6 +9,10 @@
 
 #define EVENT_CLASS_IDS_MAX 65536
 
+/* Entries of the environment that name VMs. */
+#define VM_PREFIX      "vm_"
+#define VM_UUID_SUFFIX "_uuid"
+
 /* LTTng before 2.11 may write an event a little after the time at which its packet ends. */
 #define AFTER_PACKET_END_NS   INT64_C(10000000)
 #define LTTNG_EXACT_END_MAJOR 2
@@ -120,12 +124,32 @@ trace_has_event(const bt_trace_class *trace_class, const char *name)
 }
 
 void
-ctf_decoder_init_env(const bt_stream *stream, struct vg_adapt_env *env)
+ctf_decoder_init_env(const bt_stream *stream, vg_names *names, struct vg_adapt_env *env)
 {
     const bt_trace *trace = bt_stream_borrow_trace_const(stream);
     const char *release = env_string(trace, "kernel_release");
 
-    vg_adapt_env_init(env, release ? release : env_string(trace, "release"));
+    vg_adapt_env_init(env, release ? release : env_string(trace, "release"), names);
+}
+
+void
+ctf_decoder_read_vms(const bt_stream *stream, vg_recording *recording, const char *file)
+{
+    const bt_trace *trace = bt_stream_borrow_trace_const(stream);
+    uint64_t n = bt_trace_get_environment_entry_count(trace);
+
+    for (uint64_t i = 0; i < n; i++) {
+        const char *key;
+        const bt_value *value;
+        guint64 pid;
+        bt_trace_borrow_environment_entry_by_index_const(trace, i, &key, &value);
+        if (!g_str_has_prefix(key, VM_PREFIX) || !bt_value_is_string(value) ||
+            !g_ascii_string_to_unsigned(key + strlen(VM_PREFIX), 10, 0, INT32_MAX, &pid, NULL))
+            continue;
+        g_autofree char *uuid_key = g_strconcat(key, VM_UUID_SUFFIX, NULL);
+        vg_recording_add_vm(recording, file, (int32_t)pid, bt_value_string_get(value),
+                            env_string(trace, uuid_key));
+    }
 }
 
 void
@@ -194,7 +218,7 @@ ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_cla
     const char *name = bt_event_class_get_name(event_class);
     if (!binding)
         binding = g_new0(struct vg_binding, 1);
-    vg_binding_init(binding, name ? name : "", &ctf_field_reader, &c);
+    vg_binding_init(binding, name ? name : "", decoder->aliases, &ctf_field_reader, &c);
     g_ptr_array_index(decoder->bindings, id) = binding;
     return binding;
 }

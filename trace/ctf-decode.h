@@ -12,6 +12,7 @@
 
 #include "trace/adapter.h"
 #include "trace/ctf-packet.h"
+#include "trace/recording.h"
 
 struct ctf_clock {
     bool has_uuid;
@@ -32,7 +33,8 @@ struct ctf_decoder {
     bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
     bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
     int64_t after_end_ns; /* how much later than the end of its packet an event may be */
-    GPtrArray *bindings;  /* struct vg_binding by event class id */
+    const vg_aliases *aliases; /* of the recording, or NULL */
+    GPtrArray *bindings;       /* struct vg_binding by event class id */
 };
 
 void ctf_decoder_init(struct ctf_decoder *decoder);
@@ -42,7 +44,10 @@ void ctf_decoder_clear(struct ctf_decoder *decoder);
 void ctf_decoder_describe(struct ctf_decoder *decoder, const bt_stream *stream, const char *key);
 
 /* What holds for all streams of a trace. */
-void ctf_decoder_init_env(const bt_stream *stream, struct vg_adapt_env *env);
+void ctf_decoder_init_env(const bt_stream *stream, vg_names *names, struct vg_adapt_env *env);
+
+/* Names of VMs in the environment: vm_PID, vm_PID_uuid. file is where problems lie. */
+void ctf_decoder_read_vms(const bt_stream *stream, vg_recording *recording, const char *file);
 
 /* The event classes of another graph come next. */
 void ctf_decoder_forget_classes(struct ctf_decoder *decoder);

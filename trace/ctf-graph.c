@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+#define NO_PLUGIN "cannot load babeltrace2's CTF plug-in (package libbabeltrace2-0)"
+
 struct ctf_graph {
     int refs;
     bt_graph *graph;
@@ -24,6 +26,8 @@ struct ctf_graph {
 static const bt_plugin *ctf_plugin;
 static const bt_component_class_source *fs_class;
 static const bt_component_class_source *live_class;
+static const bt_component_class_sink *sink_class;
+static pthread_once_t plugin_loaded = PTHREAD_ONCE_INIT;
 
 static void
 load_plugin(void)
@@ -33,6 +37,7 @@ load_plugin(void)
         return;
     fs_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "fs");
     live_class = bt_plugin_borrow_source_component_class_by_name_const(ctf_plugin, "lttng-live");
+    sink_class = bt_plugin_borrow_sink_component_class_by_name_const(ctf_plugin, "fs");
 }
 
 /* babeltrace2's messages name its objects by their addresses ("msg-it-addr=0x5586..."), which say
@@ -51,9 +56,9 @@ without_addresses(const char *message)
     return text;
 }
 
-/* Takes babeltrace2's chain of causes; the first one is where the trouble was noticed. */
-static int
-take_bt_error(GError **err, const char *what)
+/* The first of babeltrace2's causes is where the trouble was noticed. */
+int
+ctf_take_error(GError **err, const char *what)
 {
     const bt_error *error = bt_current_thread_take_error();
 
@@ -159,8 +164,8 @@ add_source(struct ctf_graph *graph, const struct source *from, const bt_componen
                                       ret) == BT_GRAPH_ADD_COMPONENT_STATUS_OK)
         status = 0;
     else
-        take_bt_error(err, from->missing_action ? "babeltrace2 refuses the URL"
-                                                : "babeltrace2 refuses the trace");
+        ctf_take_error(err, from->missing_action ? "babeltrace2 refuses the URL"
+                                                 : "babeltrace2 refuses the trace");
     bt_value_put_ref(params);
     return status;
 }
@@ -168,18 +173,18 @@ add_source(struct ctf_graph *graph, const struct source *from, const bt_componen
 static int
 add_sink(struct ctf_graph *graph, const bt_component_sink **ret, GError **err)
 {
-    bt_component_class_sink *sink_class = bt_component_class_sink_create("vgpud", sink_consume);
+    bt_component_class_sink *class = bt_component_class_sink_create("vgpud", sink_consume);
     int status = -1;
 
-    if (sink_class && bt_component_class_sink_set_initialize_method(sink_class, sink_init) == 0 &&
-        bt_component_class_sink_set_graph_is_configured_method(sink_class, sink_configured) == 0 &&
+    if (class && bt_component_class_sink_set_initialize_method(class, sink_init) == 0 &&
+        bt_component_class_sink_set_graph_is_configured_method(class, sink_configured) == 0 &&
         bt_graph_add_sink_component_with_initialize_method_data(
-            graph->graph, sink_class, "sink", NULL, graph, BT_LOGGING_LEVEL_NONE, ret) ==
+            graph->graph, class, "sink", NULL, graph, BT_LOGGING_LEVEL_NONE, ret) ==
             BT_GRAPH_ADD_COMPONENT_STATUS_OK)
         status = 0;
     else
-        take_bt_error(err, "cannot add a sink to the babeltrace2 graph");
-    bt_component_class_sink_put_ref(sink_class);
+        ctf_take_error(err, "cannot add a sink to the babeltrace2 graph");
+    bt_component_class_sink_put_ref(class);
     return status;
 }
 
@@ -192,7 +197,7 @@ connect_ports(struct ctf_graph *graph, const bt_component_source *source,
             bt_component_source_borrow_output_port_by_index_const(source, i);
         const bt_port_input *in = bt_component_sink_borrow_input_port_by_index_const(sink, i);
         if (bt_graph_connect_ports(graph->graph, out, in, NULL) != BT_GRAPH_CONNECT_PORTS_STATUS_OK)
-            return take_bt_error(err, "cannot connect a stream");
+            return ctf_take_error(err, "cannot connect a stream");
     }
     return 0;
 }
@@ -206,10 +211,10 @@ build(struct ctf_graph *graph, const struct source *from, bt_interrupter *interr
     bt_current_thread_clear_error();
     graph->graph = bt_graph_create(0);
     if (!graph->graph)
-        return take_bt_error(err, "cannot create a babeltrace2 graph");
+        return ctf_take_error(err, "cannot create a babeltrace2 graph");
     if (interrupter &&
         bt_graph_add_interrupter(graph->graph, interrupter) != BT_GRAPH_ADD_INTERRUPTER_STATUS_OK)
-        return take_bt_error(err, "cannot make a babeltrace2 graph interruptible");
+        return ctf_take_error(err, "cannot make a babeltrace2 graph interruptible");
     if (add_source(graph, from, &source, err) < 0)
         return -1;
     graph->n_streams = (unsigned int)bt_component_source_get_output_port_count(source);
@@ -225,7 +230,7 @@ static struct ctf_graph *
 open_source(const struct source *from, bt_interrupter *interrupter, GError **err)
 {
     if (!from->class) {
-        take_bt_error(err, "cannot load babeltrace2's CTF plug-in (package libbabeltrace2-0)");
+        ctf_take_error(err, NO_PLUGIN);
         return NULL;
     }
     struct ctf_graph *graph = g_new0(struct ctf_graph, 1);
@@ -236,8 +241,6 @@ open_source(const struct source *from, bt_interrupter *interrupter, GError **err
     }
     return graph;
 }
-
-static pthread_once_t plugin_loaded = PTHREAD_ONCE_INIT;
 
 struct ctf_graph *
 ctf_graph_open(const char *dir, GError **err)
@@ -253,6 +256,15 @@ ctf_graph_open_live(const char *url, bt_interrupter *interrupter, GError **err)
     pthread_once(&plugin_loaded, load_plugin);
     const struct source from = {.class = live_class, .input = url, .missing_action = "end"};
     return open_source(&from, interrupter, err);
+}
+
+const bt_component_class_sink *
+ctf_sink_class(GError **err)
+{
+    pthread_once(&plugin_loaded, load_plugin);
+    if (!sink_class)
+        ctf_take_error(err, NO_PLUGIN);
+    return sink_class;
 }
 
 struct ctf_graph *
@@ -294,6 +306,6 @@ ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
     if (bt_graph_run_once(graph->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
         graph->outcome = CTF_PULL_FAILED;
     if (graph->outcome == CTF_PULL_FAILED)
-        take_bt_error(err, "cannot decode");
+        ctf_take_error(err, "cannot decode");
     return graph->outcome;
 }

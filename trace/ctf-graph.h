@@ -44,4 +44,12 @@ unsigned int ctf_graph_streams(const struct ctf_graph *graph);
 enum ctf_pull ctf_graph_pull(struct ctf_graph *graph, unsigned int stream, ctf_message_fn *fn,
                              void *data, GError **err);
 
+/* For who builds graphs of another kind: sink.ctf.fs, which lives as long as the program; NULL and
+ * *err if there is no plug-in. */
+const bt_component_class_sink *ctf_sink_class(GError **err);
+
+/* Takes babeltrace2's error of this thread, if there is one, as the cause of `what`; returns -1.
+ * Wherever a call of babeltrace2 has failed, nothing else may be asked of it before. */
+int ctf_take_error(GError **err, const char *what);
+
 #endif

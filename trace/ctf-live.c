@@ -186,13 +186,14 @@ on_stream_beginning(struct ctf_live *live, const bt_stream *bt)
     struct live_stream *stream = g_new0(struct live_stream, 1);
 
     ctf_decoder_init(&stream->decoder);
+    stream->decoder.aliases = live->base.aliases;
     ctf_decoder_describe(&stream->decoder, bt, path_of(live));
     stream->index = live->n_streams++;
     stream->cpu = VG_NONE;
     stream->last_ns = live->latest_ns;
     g_hash_table_insert(live->streams, (void *)bt, stream);
     if (!live->env_known)
-        ctf_decoder_init_env(bt, &live->env);
+        ctf_decoder_init_env(bt, live->base.names, &live->env);
     live->env_known = true;
     if (!live->base.hostname)
         live->base.hostname = g_strdup(stream->decoder.hostname);
@@ -524,7 +525,7 @@ vg_ctf_live_open(const struct vg_ctf_live_options *options, GError **err)
 {
     struct ctf_live *live = g_new0(struct ctf_live, 1);
 
-    vg_recording_init(&live->base, &live_ops, options->url);
+    vg_recording_init(&live->base, &live_ops, options->url, NULL, options->aliases);
     live->boot_id = without_dashes(options->boot_id);
     live->epoch_at_clock_ns = options->epoch_at_clock_ns;
     live->base.clock_offset_ns = options->epoch_at_clock_ns;

@@ -18,6 +18,7 @@ struct vg_ctf_live_options {
     const char *url;           /* net://RELAY[:PORT]/host/HOST/SESSION */
     const char *boot_id;       /* of this machine, a UUID; copied */
     int64_t epoch_at_clock_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC of this machine */
+    vg_aliases *aliases;       /* other names of events, or NULL */
 };
 
 /* The first vg_recording_next() connects, and fails where nobody answers; a session that is not

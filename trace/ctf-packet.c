@@ -29,6 +29,9 @@ static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 /* babeltrace2 aborts where clock value plus offset pass 2^63. */
 #define CLOCK_LIMIT ((uint64_t)VG_TIME_MAX)
 
+/* In a comment at the head of the metadata that babeltrace2 writes. */
+#define SINK_MARK "Babeltrace `sink.ctf.fs`"
+
 #define PACKETS_TO_LEARN_FROM 64
 #define SEARCH_CHUNK          (1 << 20)
 #define METADATA_MAX          (64 << 20)
@@ -124,7 +127,7 @@ is_sane(const struct ctf_layout *layout, const struct ctf_head *head)
 {
     if (layout->has_sizes && head->packet_size == 0)
         return false;
-    if (layout->content_before &&
+    if (layout->content_at != CTF_UNKNOWN_AT &&
         (head->content_size == 0 || head->content_size > head->packet_size))
         return false;
     return !head->has_times || times_fit(head->begin, head->end);
@@ -136,12 +139,12 @@ ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int6
 {
     if (!read_bytes(layout, file, offset, ret))
         return false;
-    int at = layout->size_at;
-    ret->packet_size = size_from(ret, at);
-    ret->content_size = layout->content_before ? size_from(ret, at - 8) : 0;
-    ret->has_times = layout->times_before && (size_t)at <= ret->length;
-    ret->begin = ret->has_times ? read_u64(ret, at - 24) : 0;
-    ret->end = ret->has_times ? read_u64(ret, at - 16) : 0;
+    int times_at = layout->times_at;
+    ret->packet_size = size_from(ret, layout->size_at);
+    ret->content_size = size_from(ret, layout->content_at);
+    ret->has_times = times_at != CTF_UNKNOWN_AT && (size_t)times_at + 16 <= ret->length;
+    ret->begin = ret->has_times ? read_u64(ret, times_at) : 0;
+    ret->end = ret->has_times ? read_u64(ret, times_at + 8) : 0;
     ret->sane = is_sane(layout, ret);
     return true;
 }
@@ -216,9 +219,21 @@ assume_usual_layout(struct ctf_layout *layout, bool has_instance_id)
 {
     const int header = CTF_MAGIC_SIZE + CTF_UUID_SIZE + 4 + (has_instance_id ? 8 : 0);
 
+    layout->times_at = header;
+    layout->content_at = header + 16;
     layout->size_at = header + 24;
-    layout->content_before = true;
-    layout->times_before = true;
+}
+
+/* sink.ctf.fs of babeltrace2, whoever recorded what it writes: magic, UUID, stream id and stream
+ * instance id, 8 bytes each; then packet size, content size, and the times if there are any. */
+static void
+assume_sink_layout(struct ctf_layout *layout, bool has_times)
+{
+    const int header = CTF_MAGIC_SIZE + CTF_UUID_SIZE + 8 + 8;
+
+    layout->size_at = header;
+    layout->content_at = header + 8;
+    layout->times_at = has_times ? header + 16 : CTF_UNKNOWN_AT;
 }
 
 /* The metadata may be packetised, but its text is readable in the bytes all the same, save where a
@@ -236,6 +251,11 @@ learn_from_metadata(struct ctf_layout *layout, const char *dir)
         return false;
     layout->has_sizes = contains(text, length, "packet_size");
     learn_uuids(layout, text, length);
+    if (layout->has_sizes && contains(text, length, SINK_MARK)) {
+        assume_sink_layout(layout, contains(text, length, "timestamp_begin;") &&
+                                       contains(text, length, "timestamp_end;"));
+        return true;
+    }
     if (layout->has_sizes)
         assume_usual_layout(layout, contains(text, length, "stream_instance_id"));
     return contains(text, length, "\"lttng-") || contains(text, length, "\"perf\"");
@@ -290,9 +310,11 @@ learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
         }
         if (chain.packets > 0 && chain.packets >= best) {
             best = chain.packets;
+            bool has_content = chain.contents * 2 >= chain.packets;
+            bool has_times = chain.times > 0 && chain.times * 2 >= chain.packets;
             layout->size_at = at;
-            layout->content_before = chain.contents * 2 >= chain.packets;
-            layout->times_before = chain.times > 0 && chain.times * 2 >= chain.packets;
+            layout->content_at = has_content ? at - 8 : CTF_UNKNOWN_AT;
+            layout->times_at = has_times ? at - 24 : CTF_UNKNOWN_AT;
         }
     }
 }
@@ -300,7 +322,11 @@ learn_size_at(struct ctf_layout *layout, const GPtrArray *paths)
 void
 ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *paths)
 {
-    *layout = (struct ctf_layout){.size_at = CTF_UNKNOWN_AT};
+    *layout = (struct ctf_layout){
+        .size_at = CTF_UNKNOWN_AT,
+        .content_at = CTF_UNKNOWN_AT,
+        .times_at = CTF_UNKNOWN_AT,
+    };
     if (!learn_from_metadata(layout, dir) && layout->has_sizes)
         learn_size_at(layout, paths);
 }

@@ -3,7 +3,7 @@
  * Where the packets of a CTF stream file begin and how long they say they are. Decoding is
  * babeltrace2's; this only knows what all tracers do alike: a packet begins with CTF's magic number
  * and the trace's UUID, and somewhere in its head stands its size, which leads to the next packet.
- * Where exactly is known for LTTng and perf, and learnt from the files for others.
+ * Where exactly is known for LTTng, perf and babeltrace2, and learnt from the files for others.
  * One thread at a time.
  */
 #ifndef VG_TRACE_CTF_PACKET_H
@@ -28,10 +28,10 @@ struct ctf_layout {
     uint8_t uuids[CTF_UUIDS_MAX][CTF_UUID_SIZE]; /* named in the metadata; none: magic only */
     unsigned int n_uuids;
     bool has_sizes; /* the metadata knows of packet sizes; else a file is one packet */
-    int size_at;    /* where in a packet its size in bits stands, or CTF_UNKNOWN_AT */
-    /* As LTTng and perf write it: begin, end, content size, packet size side by side. */
-    bool content_before; /* the size of the content stands right before that of the packet */
-    bool times_before;   /* the times stand right before the size of the content */
+    /* Where in a packet they stand, each 8 bytes, or CTF_UNKNOWN_AT. */
+    int size_at;    /* of the packet, in bits */
+    int content_at; /* size of the content, in bits */
+    int times_at;   /* begin, then end */
 };
 
 /* A stream file, open. */

@@ -479,12 +479,12 @@ stream_free(void *data)
 }
 
 static struct ctf_recording *
-open_trace(const char *dir)
+open_trace(const char *dir, vg_names *names, vg_aliases *aliases)
 {
     struct ctf_recording *recording = g_new0(struct ctf_recording, 1);
     struct ctf_trace *trace = g_new0(struct ctf_trace, 1);
 
-    vg_recording_init(&recording->base, &ctf_ops, dir);
+    vg_recording_init(&recording->base, &ctf_ops, dir, names, aliases);
     recording->traces = g_ptr_array_new_with_free_func(trace_free);
     recording->streams = g_ptr_array_new_with_free_func(stream_free);
     trace->dir = g_strdup(dir);
@@ -535,6 +535,16 @@ move_problems(struct ctf_recording *to, struct ctf_recording *from)
     g_ptr_array_set_size(from->base.problems.list, 0);
 }
 
+static void
+add_vms(struct ctf_recording *to, const struct ctf_recording *from)
+{
+    for (unsigned int i = 0; i < from->base.vms->len; i++) {
+        const struct vg_recorded_vm *vm = &g_array_index(from->base.vms, struct vg_recorded_vm, i);
+        vg_recording_add_vm(&to->base, from->base.name, vm->pid, vm->name,
+                            vm->uuid[0] ? vm->uuid : NULL);
+    }
+}
+
 /* from shares to's clock: its streams join. from is freed. */
 static void
 absorb(struct ctf_recording *to, struct ctf_recording *from)
@@ -555,6 +565,7 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     to->base.backwards += from->base.backwards;
     to->bytes += from->bytes;
     move_problems(to, from);
+    add_vms(to, from);
     vg_recording_free(&from->base);
 }
 
@@ -589,12 +600,11 @@ fingerprint(const struct ctf_trace *trace)
     return g_strdup(g_checksum_get_string(checksum));
 }
 
-/* Opens one directory: into a recording of its clock, or aside if it has none. */
+/* One directory, opened: into a recording of its clock, or aside if it has none. */
 static void
-open_one(const char *dir, GPtrArray *recordings, unsigned int first, GHashTable *copies,
-         GPtrArray *aside)
+open_one(struct ctf_recording *recording, const char *dir, GPtrArray *recordings,
+         unsigned int first, GHashTable *copies, GPtrArray *aside)
 {
-    struct ctf_recording *recording = open_trace(dir);
     const struct ctf_trace *trace = g_ptr_array_index(recording->traces, 0);
     g_autofree char *print = fingerprint(trace);
     const char *original = trace->paths->len > 0 ? g_hash_table_lookup(copies, print) : NULL;
@@ -618,14 +628,19 @@ open_one(const char *dir, GPtrArray *recordings, unsigned int first, GHashTable 
 }
 
 int
-vg_ctf_open(const struct vg_ctf_tree *tree, GPtrArray *recordings, GError **err)
+vg_ctf_open(const struct vg_ctf_tree *tree, vg_aliases *aliases, GPtrArray *recordings,
+            GError **err)
 {
     unsigned int first = recordings->len;
     g_autoptr(GHashTable) copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     g_autoptr(GPtrArray) aside = g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
+    /* One table: streams are merged when events were read already. */
+    g_autoptr(vg_names) names = vg_names_new();
 
-    for (unsigned int i = 0; i < tree->dirs->len; i++)
-        open_one(g_ptr_array_index(tree->dirs, i), recordings, first, copies, aside);
+    for (unsigned int i = 0; i < tree->dirs->len; i++) {
+        const char *dir = g_ptr_array_index(tree->dirs, i);
+        open_one(open_trace(dir, names, aliases), dir, recordings, first, copies, aside);
+    }
     if (recordings->len == first && aside->len > 0) {
         const struct ctf_recording *recording = g_ptr_array_index(aside, 0);
         const GPtrArray *problems = recording->base.problems.list;

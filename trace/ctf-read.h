@@ -28,6 +28,7 @@ int vg_ctf_tree_add(struct vg_ctf_tree *tree, const char *path, GError **err);
 /* Opens the traces found and appends one recording for each clock. What cannot be read, and a trace
  * that is a copy of another one, is a problem of the first recording; if nothing can be read, that
  * is an error. */
-int vg_ctf_open(const struct vg_ctf_tree *tree, GPtrArray *recordings, GError **err);
+int vg_ctf_open(const struct vg_ctf_tree *tree, vg_aliases *aliases, GPtrArray *recordings,
+                GError **err);
 
 #endif

@@ -45,14 +45,18 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
 {
     if (stream->decoder.described)
         return;
+    stream->decoder.aliases = stream->recording->aliases;
     ctf_decoder_describe(&stream->decoder, bt, stream->trace->dir);
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, path_of(stream), 0,
                              "the stream has no clock, its events cannot be placed in time");
-    if (!stream->trace->env_known)
-        ctf_decoder_init_env(bt, &stream->trace->env);
+    if (stream->trace->env_known)
+        return;
     stream->trace->env_known = true;
+    ctf_decoder_init_env(bt, stream->recording->names, &stream->trace->env);
+    g_autofree char *metadata = g_build_filename(stream->trace->dir, "metadata", NULL);
+    ctf_decoder_read_vms(bt, stream->recording, metadata);
 }
 
 /* ---- the queue ---- */

@@ -15,6 +15,7 @@
 /* Fields of stat after the name. */
 enum {
     FIELD_STATE = 3,
+    FIELD_FLAGS = 9,
     FIELD_UTIME = 14,
     FIELD_STIME = 15,
     FIELD_THREADS = 20,
@@ -22,6 +23,9 @@ enum {
     FIELD_CPU = 39,
     FIELD_GUEST = 43,
 };
+
+/* Of the kernel's include/linux/sched.h; proc(5) shows the flags as they are. */
+#define PF_KTHREAD 0x00200000
 
 /* The number at *at, which is moved behind it. */
 static bool
@@ -63,6 +67,9 @@ static void
 set_field(struct vg_proc_stat *stat, int field, uint64_t value)
 {
     switch (field) {
+    case FIELD_FLAGS:
+        stat->is_kernel = value & PF_KTHREAD;
+        break;
     case FIELD_UTIME:
     case FIELD_STIME:
         stat->cpu_ticks += value;

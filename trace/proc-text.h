@@ -23,6 +23,7 @@
 struct vg_proc_stat {
     char comm[VG_COMM_LEN];
     char state;           /* 3: 'R', 'S', 'Z', ... */
+    bool is_kernel;       /* 9, PF_KTHREAD: a thread of the kernel itself */
     uint64_t cpu_ticks;   /* 14 utime + 15 stime */
     uint64_t threads;     /* 20 */
     uint64_t start_ticks; /* 22 */

@@ -39,13 +39,17 @@ vg_trace_problem_free(void *data)
 }
 
 void
-vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, const char *name)
+vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, const char *name,
+                  vg_names *names, vg_aliases *aliases)
 {
     recording->ops = ops;
     recording->name = g_strdup(name);
     recording->passed_ns = INT64_MIN;
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
+    recording->vms = g_array_new(FALSE, TRUE, sizeof(struct vg_recorded_vm));
     recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    recording->names = names ? vg_names_ref(names) : vg_names_new();
+    recording->aliases = vg_aliases_ref(aliases);
 }
 
 void
@@ -53,7 +57,10 @@ vg_recording_clear(vg_recording *recording)
 {
     g_clear_pointer(&recording->name, g_free);
     g_clear_pointer(&recording->hostname, g_free);
+    g_clear_pointer(&recording->names, vg_names_unref);
+    g_clear_pointer(&recording->aliases, vg_aliases_unref);
     g_clear_pointer(&recording->problems.list, g_ptr_array_unref);
+    g_clear_pointer(&recording->vms, g_array_unref);
     g_clear_pointer(&recording->held, g_array_unref);
 }
 
@@ -71,6 +78,65 @@ vg_recording_problem(vg_recording *recording, const char *file, int64_t offset, 
     va_end(args);
     struct vg_trace_problem *problem = vg_trace_problem_new(file, offset, what);
     g_ptr_array_add(recording->problems.list, problem);
+}
+
+static const struct vg_recorded_vm *
+find_vm(const vg_recording *recording, int32_t pid)
+{
+    for (unsigned int i = 0; i < recording->vms->len; i++) {
+        const struct vg_recorded_vm *vm = &g_array_index(recording->vms, struct vg_recorded_vm, i);
+        if (vm->pid == pid)
+            return vm;
+    }
+    return NULL;
+}
+
+void
+vg_recording_add_vm(vg_recording *recording, const char *file, int32_t pid, const char *name,
+                    const char *uuid)
+{
+    g_autoptr(vg_topology) unused = vg_topology_new();
+    g_autoptr(GError) error = NULL;
+    const struct vg_recorded_vm *known = find_vm(recording, pid);
+    struct vg_recorded_vm vm = {.pid = pid};
+
+    if (!g_utf8_validate(name, -1, NULL)) {
+        vg_recording_problem(recording, file, VG_NONE, "the name of VM %d is not UTF-8", pid);
+        return;
+    }
+    if (vg_topology_name_vm(unused, pid, name, uuid, &error) < 0) {
+        vg_recording_problem(recording, file, VG_NONE, "a VM is left without its name: %s",
+                             error->message);
+        return;
+    }
+    if (known) {
+        if (strcmp(known->name, name) != 0 ||
+            g_ascii_strcasecmp(known->uuid, uuid ? uuid : "") != 0)
+            vg_recording_problem(recording, file, VG_NONE,
+                                 "process %d is VM '%s' here, but was '%s', which it stays", pid,
+                                 name, known->name);
+        return;
+    }
+    if (recording->vms->len == VG_RECORDING_VMS_MAX) {
+        vg_recording_problem(recording, file, VG_NONE,
+                             "more than %d VMs have names; '%s' is left without",
+                             VG_RECORDING_VMS_MAX, name);
+        return;
+    }
+    g_strlcpy(vm.name, name, sizeof(vm.name));
+    g_strlcpy(vm.uuid, uuid ? uuid : "", sizeof(vm.uuid));
+    g_array_append_val(recording->vms, vm);
+}
+
+void
+vg_recording_name_vms(const vg_recording *recording, vg_topology *topology)
+{
+    for (unsigned int i = 0; i < recording->vms->len; i++) {
+        const struct vg_recorded_vm *vm = &g_array_index(recording->vms, struct vg_recorded_vm, i);
+        /* What they are was checked: it can only be there already. */
+        (void)!vg_topology_name_vm(topology, vm->pid, vm->name, vm->uuid[0] ? vm->uuid : NULL,
+                                   NULL);
+    }
 }
 
 /* Reads up to the first event that has a time, which those before it take over. */
@@ -115,6 +181,7 @@ vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **
     if (ret_event->ts_ns == VG_TIME_UNKNOWN)
         ret_event->ts_ns = recording->last_ns;
     recording->last_ns = ret_event->ts_ns;
+    recording->has_gpu |= ret_event->type == VG_EVENT_GPU;
     return 1;
 }
 
@@ -145,7 +212,8 @@ vg_recording_free(vg_recording *recording)
 
 /* Trace text is opened at once, directories are gathered: their traces may share a clock. */
 static int
-open_path(const char *path, GPtrArray *recordings, struct vg_ctf_tree *tree, GError **err)
+open_path(const char *path, vg_aliases *aliases, GPtrArray *recordings, struct vg_ctf_tree *tree,
+          GError **err)
 {
     struct stat st;
 
@@ -155,7 +223,7 @@ open_path(const char *path, GPtrArray *recordings, struct vg_ctf_tree *tree, GEr
         return vg_error_errno(err, errno, "cannot open trace '%s'", path);
     if (S_ISDIR(st.st_mode))
         return vg_ctf_tree_add(tree, path, err);
-    vg_recording *text = vg_text_open(path, err);
+    vg_recording *text = vg_text_open(path, aliases, err);
     if (!text)
         return -1;
     g_ptr_array_add(recordings, text);
@@ -163,7 +231,7 @@ open_path(const char *path, GPtrArray *recordings, struct vg_ctf_tree *tree, GEr
 }
 
 GPtrArray *
-vg_recordings_open(const char *const *paths, size_t n_paths, GError **err)
+vg_recordings_open(const char *const *paths, size_t n_paths, vg_aliases *aliases, GError **err)
 {
     g_autoptr(GPtrArray) recordings =
         g_ptr_array_new_with_free_func((GDestroyNotify)vg_recording_free);
@@ -172,9 +240,9 @@ vg_recordings_open(const char *const *paths, size_t n_paths, GError **err)
 
     vg_ctf_tree_init(&tree);
     for (size_t i = 0; status == 0 && i < n_paths; i++)
-        status = open_path(paths[i], recordings, &tree, err);
+        status = open_path(paths[i], aliases, recordings, &tree, err);
     if (status == 0)
-        status = vg_ctf_open(&tree, recordings, err);
+        status = vg_ctf_open(&tree, aliases, recordings, err);
     vg_ctf_tree_clear(&tree);
     if (status < 0)
         return NULL;

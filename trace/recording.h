@@ -15,9 +15,15 @@
 #include <glib.h>
 
 #include "model/event.h"
+#include "model/names.h"
+#include "model/topology.h"
+#include "trace/alias.h"
 
 /* More problems than this per recording are counted, not kept. */
 #define VG_TRACE_PROBLEMS_MAX 200
+
+/* VMs that a recording names beyond these are left out, which is a problem. */
+#define VG_RECORDING_VMS_MAX 4096
 
 struct vg_trace_problem {
     char *file;
@@ -29,6 +35,13 @@ struct vg_trace_problem {
 struct vg_trace_problems {
     GPtrArray *list;  /* struct vg_trace_problem, owned */
     uint64_t dropped; /* beyond VG_TRACE_PROBLEMS_MAX */
+};
+
+/* A VM that a recording names itself. */
+struct vg_recorded_vm {
+    int32_t pid;
+    char name[VG_VM_NAME_MAX];
+    char uuid[VG_UUID_LEN]; /* as it is written there; empty: not told */
 };
 
 typedef struct vg_recording vg_recording;
@@ -54,12 +67,16 @@ struct vg_recording {
     int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
     bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
     bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
+    bool has_gpu;            /* GPU events were read so far */
+    vg_names *names;         /* of what its events name by number */
+    vg_aliases *aliases;     /* other names of events; NULL: none */
     uint64_t events;         /* records read so far, of interest or not */
     uint64_t rejected;       /* records with impossible values, not delivered */
     uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
     bool has_time;           /* an event that has a time of its own was read */
     int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
     int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
+    GArray *vms;             /* struct vg_recorded_vm, known since it was opened; each pid once */
     GArray *held;            /* struct vg_event: the first events, up to that one */
     unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;
@@ -68,23 +85,32 @@ struct vg_recording {
 /* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip); "-" is
  * standard input.
  * Text recordings come first, in the order of their paths, then CTF in the order found. A path that
- * does not exist, or where nothing is readable at all, is an error. */
-GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, GError **err);
+ * does not exist, or where nothing is readable at all, is an error. aliases may be NULL. */
+GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, vg_aliases *aliases,
+                              GError **err);
 
 /* Next event in time order; return values as in the ops. Events without a time of their own get
  * that of the event before, at the beginning that of the first one that has one. */
 int vg_recording_next(vg_recording *recording, struct vg_event *ret_event, GError **err);
 /* What the recording calls its host, NULL where that is nothing a host could be called. */
 const char *vg_recording_host(const vg_recording *recording);
+/* Names the VMs that the recording names, but for processes that have a name already. Call before
+ * the first event. */
+void vg_recording_name_vms(const vg_recording *recording, vg_topology *topology);
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);
 
 /* For the formats. A problem is freed with vg_trace_problem_free(). */
 struct vg_trace_problem *vg_trace_problem_new(const char *file, int64_t offset, const char *what);
 void vg_trace_problem_free(void *problem);
+/* names: the table that it shares with others, NULL: it has one of its own. aliases: or NULL. */
 void vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops,
-                       const char *name);
+                       const char *name, vg_names *names, vg_aliases *aliases);
 void vg_recording_clear(vg_recording *recording); /* undoes init; not the format's own parts */
+/* What cannot name a VM, and a second name for a process, are problems of the file. uuid may be
+ * NULL. */
+void vg_recording_add_vm(vg_recording *recording, const char *file, int32_t pid, const char *name,
+                         const char *uuid);
 void vg_recording_problem(vg_recording *recording, const char *file, int64_t offset,
                           const char *fmt, ...) G_GNUC_PRINTF(4, 5);
 

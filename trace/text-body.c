@@ -57,6 +57,10 @@ static const struct event_spellings event_table[] = {
     {{"sched_process_exec"}, {"filename={t:filename} pid={i:pid} old_pid={i:old_pid}"}},
     {{"task_newtask"},
      {"pid={i:pid} comm={t:comm} clone_flags={w:clone_flags} oom_score_adj={i:oom_score_adj}"}},
+    /* drivers/gpu/drm/i915/gvt/trace.h */
+    {{"render_mmio"},
+     {"VM{i:old_id} -> VM{i:new_id} {w:action} reg {w:reg}, old {w:old_val} new {w:new_val}"}},
+    {{"inject_msi"}, {"vgpu{i:id}:inject msi address {w:address} data {w:data}"}},
     {{"task_rename"},
      {"pid={i:pid} oldcomm={t:oldcomm} newcomm={t:newcomm} oom_score_adj={i:oom_score_adj}"}},
 };
@@ -291,11 +295,26 @@ pair_end(const char *p, const char *end)
     return end;
 }
 
+/* The value behind a key that ends with ':' itself, as "ring name:gfx". */
+static struct vg_text_span
+find_colon_pair(struct vg_text_span body, const char *key)
+{
+    size_t len = strlen(key);
+    const char *p = memmem(body.s, body.len, key, len);
+
+    if (!p || (p > body.s && !vg_text_is_blank(p[-1])))
+        return (struct vg_text_span){0};
+    return span_between(p + len, pair_end(p + len, body.s + body.len));
+}
+
 /* The value of the last "key=" in the body: a comm, which may look like one, comes first. */
 static struct vg_text_span
 find_pair(struct vg_text_span body, const char *key)
 {
     size_t len = strlen(key);
+
+    if (key[len - 1] == ':')
+        return find_colon_pair(body, key);
 
     for (const char *p = body.s + body.len; p > body.s;) {
         p = memrchr(body.s, '=', (size_t)(p - body.s));

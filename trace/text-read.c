@@ -184,17 +184,21 @@ is_event(struct vg_text_span name, const char *event)
 }
 
 static struct text_class *
-class_new(struct vg_text_span name, struct vg_text_span sample)
+class_new(struct vg_text_span name, struct vg_text_span sample, const vg_aliases *aliases)
 {
     struct text_class *class = g_new0(struct text_class, 1);
     char *copy = g_strndup(name.s ? name.s : "", name.len);
 
     class->name = (struct vg_text_span){copy, name.len};
-    vg_text_layout_init(&class->layout, without_system(class->name));
+    struct vg_text_span event = without_system(class->name);
+    const struct vg_alias *alias = vg_aliases_find(aliases, event.s);
+    if (alias)
+        event = (struct vg_text_span){vg_alias_event(alias), strlen(vg_alias_event(alias))};
+    vg_text_layout_init(&class->layout, event);
     class->is_wakeup = is_event(class->name, WAKEUP);
     class->is_waking = is_event(class->name, WAKING);
     class->sample = sample;
-    vg_binding_init(&class->binding, copy, &field_reader, class);
+    vg_binding_init(&class->binding, copy, aliases, &field_reader, class);
     class->sample = (struct vg_text_span){0};
     return class;
 }
@@ -220,7 +224,7 @@ class_of(struct text_recording *recording, const struct vg_text_line *line)
     if (g_hash_table_size(recording->classes) >= VG_TEXT_EVENT_NAMES_MAX ||
         memchr(line->event.s, '\0', line->event.len))
         return recording->other;
-    class = class_new(line->event, line->body);
+    class = class_new(line->event, line->body, recording->base.aliases);
     g_hash_table_insert(recording->classes, &class->name, class);
     return class;
 }
@@ -563,15 +567,15 @@ probe(struct text_recording *recording, GError **err)
 }
 
 static vg_recording *
-open_source(vg_text_source *source_take, const char *name, GError **err)
+open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, GError **err)
 {
     struct text_recording *recording = g_new0(struct text_recording, 1);
 
-    vg_recording_init(&recording->base, &text_ops, name);
+    vg_recording_init(&recording->base, &text_ops, name, NULL, aliases);
     recording->source = source_take;
     recording->classes = g_hash_table_new_full(span_hash, span_equal, NULL, class_free);
-    recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0});
-    vg_adapt_env_init(&recording->env, NULL);
+    recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0}, NULL);
+    vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     if (probe(recording, err) != 0) {
@@ -582,10 +586,10 @@ open_source(vg_text_source *source_take, const char *name, GError **err)
 }
 
 vg_recording *
-vg_text_open(const char *path, GError **err)
+vg_text_open(const char *path, vg_aliases *aliases, GError **err)
 {
     vg_text_source *source = vg_text_source_open(path, err);
-    return source ? open_source(source, path, err) : NULL;
+    return source ? open_source(source, path, aliases, err) : NULL;
 }
 
 vg_recording *
@@ -597,5 +601,5 @@ vg_text_open_memory(const char *name, const char *text, size_t size, GError **er
         vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", name);
         return NULL;
     }
-    return open_source(source, name, err);
+    return open_source(source, name, NULL, err);
 }

@@ -26,7 +26,7 @@
 
 /* NULL and *err if the file cannot be opened, holds no line of any known format, or was recorded
  * with a clock that does not count seconds. */
-vg_recording *vg_text_open(const char *path, GError **err);
+vg_recording *vg_text_open(const char *path, vg_aliases *aliases, GError **err);
 
 /* The same on memory (gzip, too), for tests and fuzzers; text is borrowed. */
 vg_recording *vg_text_open_memory(const char *name, const char *text, size_t size, GError **err);

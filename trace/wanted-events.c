@@ -5,35 +5,97 @@
 
 #include "base/error.h"
 
-#define SPELLINGS_MAX 2
+#define SPELLINGS_MAX 3
+
+enum wanted_part {
+    PART_ESSENTIAL,
+    PART_USEFUL,
+    PART_GPU,     /* requests: most hosts have the events of one driver, if any */
+    PART_WITH_GPU /* tells something only of requests that others tell of */
+};
 
 /* One of the spellings is enabled, the first that the tracer has. */
 struct wanted {
     const char *spellings[VG_DIALECT_MAX][SPELLINGS_MAX];
     const char *without; /* what a recording without it lacks; NULL: nothing that is worth a word */
-    bool essential;
+    enum wanted_part part;
 };
+
+/* Of one name but for the system; i915's requests had another one up to 4.16. */
+#define GPU(system, event)                                                                         \
+ {                                                                                                 \
+  {{system ":" event}, {event}}, NULL, PART_GPU                                                    \
+ }
+#define I915(event)                                                                                \
+ {                                                                                                 \
+  {{"i915:i915_request_" event, "i915:i915_gem_request_" event},                                   \
+   {"i915_request_" event, "i915_gem_request_" event}},                                            \
+      NULL, PART_GPU                                                                               \
+ }
 
 /* sched_waking comes for each wakeup that sched_wakeup tells, too, so that only one of them is
  * recorded: the later one, which knows the CPU. The life of processes tells threads from others
  * that get their ids later; LTTng's state dump and task_rename give names and processes. */
 static const struct wanted wanted[] = {
-    {{{"sched:sched_switch"}, {"sched_switch"}}, "who runs", true},
+    {{{"sched:sched_switch"}, {"sched_switch"}}, "who runs", PART_ESSENTIAL},
     {{{"sched:sched_wakeup", "sched:sched_waking"}, {"sched_wakeup", "sched_waking"}},
      "how long a thread that was woken waits",
-     false},
-    {{{"sched:sched_wakeup_new"}, {"sched_wakeup_new"}}, NULL, false},
+     PART_USEFUL},
+    {{{"sched:sched_wakeup_new"}, {"sched_wakeup_new"}}, NULL, PART_USEFUL},
     {{{"sched:sched_migrate_task"}, {"sched_migrate_task"}},
      "which CPU a thread waits for after it was moved",
-     false},
-    {{{"sched:sched_process_fork"}, {"sched_process_fork"}}, NULL, false},
-    {{{"sched:sched_process_exec"}, {"sched_process_exec"}}, NULL, false},
-    {{{"sched:sched_process_exit"}, {"sched_process_exit"}}, NULL, false},
-    {{{"sched:sched_process_free"}, {"sched_process_free"}}, NULL, false},
-    {{{"task:task_rename"}, {NULL}}, NULL, false},
-    {{{NULL}, {"lttng_statedump_process_state"}}, "the names of processes that sleep", false},
-    {{{"kvm:kvm_entry"}, {"kvm_x86_entry", "kvm_entry"}}, "time in the guest", false},
-    {{{"kvm:kvm_exit"}, {"kvm_x86_exit", "kvm_exit"}}, "exits of the guest", false},
+     PART_USEFUL},
+    {{{"sched:sched_process_fork"}, {"sched_process_fork"}}, NULL, PART_USEFUL},
+    {{{"sched:sched_process_exec"}, {"sched_process_exec"}}, NULL, PART_USEFUL},
+    {{{"sched:sched_process_exit"}, {"sched_process_exit"}}, NULL, PART_USEFUL},
+    {{{"sched:sched_process_free"}, {"sched_process_free"}}, NULL, PART_USEFUL},
+    {{{"task:task_rename"}, {NULL}}, NULL, PART_USEFUL},
+    {{{NULL}, {"lttng_statedump_process_state"}}, "the names of processes that sleep", PART_USEFUL},
+    {{{"kvm:kvm_entry"}, {"kvm_x86_entry", "kvm_entry"}}, "time in the guest", PART_USEFUL},
+    {{{"kvm:kvm_exit"}, {"kvm_x86_exit", "kvm_exit"}}, "exits of the guest", PART_USEFUL},
+
+    /* GPU requests. Up to four events for each; a switch of GVT-g's vGPUs is one for each of dozens
+     * of registers (render_mmio), and a command of a guest one (gvt_command): these are left out.
+     * xe's own events tell less than those of the DRM scheduler, which all kernels with xe have. */
+    {{{"gpu_scheduler:drm_sched_job_queue", "gpu_scheduler:drm_sched_job",
+       "gpu_sched:amd_sched_job"},
+      {"drm_sched_job_queue", "drm_sched_job", "amd_sched_job"}},
+     NULL,
+     PART_GPU},
+    {{{"gpu_scheduler:drm_sched_job_run", "gpu_scheduler:drm_run_job"},
+      {"drm_sched_job_run", "drm_run_job"}},
+     NULL,
+     PART_GPU},
+    {{{"gpu_scheduler:drm_sched_job_done", "gpu_scheduler:drm_sched_process_job",
+       "gpu_sched:amd_sched_process_job"},
+      {"drm_sched_job_done", "drm_sched_process_job", "amd_sched_process_job"}},
+     NULL,
+     PART_GPU},
+    GPU("amdgpu", "amdgpu_cs_ioctl"),
+    GPU("amdgpu", "amdgpu_sched_run_job"),
+    I915("queue"),
+    I915("add"),
+    I915("submit"),
+    I915("execute"),
+    I915("in"),
+    I915("out"),
+    I915("retire"),
+    {{{"i915:intel_engine_notify", "i915:i915_gem_request_notify"},
+      {"intel_engine_notify", "i915_gem_request_notify"}},
+     NULL,
+     PART_GPU},
+    GPU("gvt", "gvt_workload_queue"),
+    GPU("gvt", "gvt_workload_submit"),
+    GPU("gvt", "gvt_workload_complete"),
+    GPU("gvt", "gvt_sched_switch"),
+    {{{"gvt:inject_msi"}, {"inject_msi"}}, NULL, PART_WITH_GPU},
+    {{{"i915:i915_gem_object_create"}, {"i915_gem_object_create"}}, NULL, PART_WITH_GPU},
+    {{{"i915:i915_gem_object_destroy"}, {"i915_gem_object_destroy"}}, NULL, PART_WITH_GPU},
+    {{{"gpu_mem:gpu_mem_total"}, {"gpu_mem_total"}}, NULL, PART_WITH_GPU},
+    {{{"dma_fence:dma_fence_signaled", "fence:fence_signaled"},
+      {"dma_fence_signaled", "fence_signaled"}},
+     NULL,
+     PART_WITH_GPU},
 };
 
 int
@@ -45,16 +107,21 @@ vg_wanted_events_find(enum vg_event_dialect dialect, vg_has_event *has, const vo
         .missing = g_ptr_array_new_with_free_func(g_free),
     };
 
+    bool has_requests = false;
+
     for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++) {
         const char *const *spellings = wanted[i].spellings[dialect];
         const char *name = NULL;
+        if (wanted[i].part == PART_WITH_GPU && !has_requests)
+            continue;
         for (size_t j = 0; j < SPELLINGS_MAX && spellings[j] && !name; j++)
             name = has(data, spellings[j]) ? spellings[j] : NULL;
         if (name)
             g_ptr_array_add(found.names, (void *)name);
+        has_requests |= name && wanted[i].part == PART_GPU;
         if (name || !spellings[0] || !wanted[i].without)
             continue;
-        if (wanted[i].essential) {
+        if (wanted[i].part == PART_ESSENTIAL) {
             vg_wanted_events_clear(&found);
             return vg_error(err, VG_E_NOT_FOUND, "there is no tracepoint %s, which tells %s",
                             spellings[0], wanted[i].without);

@@ -5,13 +5,16 @@
 
 #include "base/error.h"
 #include "model/cpu-ledger.h"
+#include "model/gpu-ledger.h"
 
 /* How many events pass between two ticks. */
 #define EVENTS_PER_TICK 65536
 
 struct vg_window_reader {
     vg_recording *recording;
+    const vg_topology *topology;
     vg_cpu_ledger *ledger;
+    vg_gpu_ledger *gpu_ledger;
     struct vg_window_read_options options;
     bool begun;            /* the part has begun */
     bool beyond;           /* an event beyond its end was seen */
@@ -34,11 +37,16 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_window_reader *reader = g_new0(vg_window_reader, 1);
 
     reader->recording = recording;
+    reader->topology = topology;
     reader->options = *options;
     reader->ledger = vg_cpu_ledger_new(topology);
     vg_cpu_ledger_keep_tasks(reader->ledger, options->tasks);
     /* A grid goes on for days. */
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
+    reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
+    vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
+    vg_gpu_ledger_keep_requests(reader->gpu_ledger, options->gpu_requests);
+    vg_gpu_ledger_watch(reader->gpu_ledger, options->on_request, options->data);
     return reader;
 }
 
@@ -47,6 +55,7 @@ vg_window_reader_free(vg_window_reader *reader)
 {
     if (!reader)
         return;
+    vg_gpu_ledger_free(reader->gpu_ledger);
     vg_cpu_ledger_free(reader->ledger);
     g_free(reader);
 }
@@ -55,8 +64,25 @@ static void
 begin_part(vg_window_reader *reader, int64_t t_ns)
 {
     vg_cpu_ledger_begin(reader->ledger, t_ns);
+    vg_gpu_ledger_begin(reader->gpu_ledger, t_ns);
     reader->begun = true;
     reader->window_end = t_ns + reader->options.window_ns;
+    const struct vg_window_watch *watch = reader->options.watch;
+    if (!watch)
+        return;
+    if (watch->on_begin)
+        watch->on_begin(watch->data, reader, t_ns);
+    vg_cpu_ledger_watch(reader->ledger, watch->on_cpu, watch->data);
+    vg_gpu_ledger_watch_stages(reader->gpu_ledger, watch->on_gpu, watch->data);
+}
+
+static void
+tell_time(const vg_window_reader *reader, int64_t t_ns)
+{
+    const struct vg_window_watch *watch = reader->options.watch;
+
+    if (watch && watch->on_time && reader->begun)
+        watch->on_time(watch->data, t_ns);
 }
 
 /* A long silence before t is one window. */
@@ -104,7 +130,29 @@ place(vg_window_reader *reader, int64_t t_ns)
     if (!reader->begun && (!options->has_begin || t_ns > options->begin_ns))
         begin_part(reader, options->has_begin ? MAX(options->begin_ns, reader->first) : t_ns);
     skip_silence(reader, t_ns);
+    tell_time(reader, t_ns);
     return true;
+}
+
+static void
+tell_gpu_limits(vg_window_reader *reader)
+{
+    vg_recording *recording = reader->recording;
+    struct vg_gpu_ledger_stats stats;
+
+    vg_gpu_ledger_read_stats(reader->gpu_ledger, &stats);
+    if (stats.dropped > 0)
+        vg_recording_problem(recording, recording->name, VG_NONE,
+                             "of GPU requests, contexts and memory objects %" G_GUINT64_FORMAT
+                             " were dropped before they ended: no more than %d, %d and %d are kept",
+                             stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX,
+                             VG_GPU_OBJECTS_MAX);
+    if (stats.unattributed > 0)
+        vg_recording_problem(recording, recording->name, VG_NONE,
+                             "%" G_GUINT64_FORMAT
+                             " records of GPU requests are in no figure, or not in those of their "
+                             "user: no more than %d engines, and %d users of them, are told apart",
+                             stats.unattributed, VG_GPU_ENGINES_MAX, VG_GPU_USERS_MAX);
 }
 
 /* Nothing more will be read: how long is the part? */
@@ -126,13 +174,15 @@ end_part(vg_window_reader *reader, GError **err)
     if (!reader->begun)
         return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
                         recording->name, reader->last);
-    if (!recording->has_switch)
+    if (!recording->has_switch && !recording->has_gpu)
         vg_recording_problem(
             recording, recording->name, 0,
             "no sched_switch was found: who ran and who waited is not known; is it "
             "recorded, and is the trace of a form that vgpuctl(1) names?");
+    tell_gpu_limits(reader);
     reader->part_end = reader->beyond ? reader->options.end_ns : reader->last;
     skip_silence(reader, reader->part_end);
+    tell_time(reader, reader->part_end);
     return 0;
 }
 
@@ -169,7 +219,10 @@ feed_event(vg_window_reader *reader)
     const struct vg_event *event = &reader->event;
 
     vg_cpu_ledger_use_waking(reader->ledger, !reader->recording->has_wakeup);
-    vg_cpu_ledger_feed(reader->ledger, event);
+    /* Without switches the thread of a GPU event tells nothing of who had the CPU else. */
+    if (event->type != VG_EVENT_GPU || reader->recording->has_switch)
+        vg_cpu_ledger_feed(reader->ledger, event);
+    vg_gpu_ledger_feed(reader->gpu_ledger, event);
     reader->pending = false;
     reader->last = event->ts_ns;
     reader->events++;
@@ -183,6 +236,7 @@ static int
 close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
+    vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
     reader->window_end = t_ns + reader->options.window_ns;
     return 1;
 }
@@ -222,6 +276,19 @@ void
 vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
 {
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
+    vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
+}
+
+void
+vg_window_reader_peek(const vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
+{
+    vg_cpu_ledger_peek(reader->ledger, t_ns, ret);
+}
+
+const vg_topology *
+vg_window_reader_topology(const vg_window_reader *reader)
+{
+    return reader->topology;
 }
 
 int32_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A recording, window after window: reads its events, feeds the CPU ledger, and closes windows.
+ * A recording, window after window: reads its events, feeds the ledgers, and closes windows.
  * `vgpuctl analyze`, `vgpud --replay` and the reading of a live session are all this loop. Windows
  * begin at the beginning of the part that is looked at and are window_ns long, but for the last
  * one, which is cut, and for a silence of more than VG_SILENT_WINDOWS_MAX windows, which becomes
@@ -14,12 +14,29 @@
 
 #include <glib.h>
 
+#include "model/cpu-ledger.h"
+#include "model/gpu-ledger.h"
 #include "model/topology.h"
 #include "model/window.h"
 #include "trace/recording.h"
 
 /* A day of seconds. */
 #define VG_SILENT_WINDOWS_MAX 86400
+
+typedef struct vg_window_reader vg_window_reader;
+
+/* Sees the part as it is read, in more detail than windows have. Any may be NULL. */
+struct vg_window_watch {
+    /* The part begins; then on_cpu and on_gpu are told how everything is at its beginning. */
+    void (*on_begin)(void *data, const vg_window_reader *reader, int64_t begin_ns);
+    vg_cpu_change_fn *on_cpu;
+    vg_gpu_change_fn *on_gpu;
+    /* All that was before t_ns is read, and nothing after it yet; before each event, and at the
+     * end.
+     */
+    void (*on_time)(void *data, int64_t t_ns);
+    void *data;
+};
 
 struct vg_window_read_options {
     bool has_begin, has_end;
@@ -33,10 +50,12 @@ struct vg_window_read_options {
     /* Called now and then while events are read, also inside a long window; false ends the reading
      * as if the recording ended there. May be NULL. */
     bool (*tick)(void *data);
+    bool gpu_requests; /* windows have the GPU requests that ended in them */
+    /* Called for each GPU request that ends, also of before the part. May be NULL. */
+    vg_gpu_life_fn *on_request;
     void *data;
+    const struct vg_window_watch *watch; /* borrowed; or NULL */
 };
-
-typedef struct vg_window_reader vg_window_reader;
 
 /* recording and topology are borrowed; the topology may know VM names already. */
 vg_window_reader *vg_window_reader_new(vg_recording *recording, vg_topology *topology,
@@ -49,6 +68,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_window_reader, vg_window_reader_free)
  * in the part (neither of which is an error on a grid). */
 int vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* For on_time: as vg_cpu_ledger_peek(). The caller clears *ret. */
+void vg_window_reader_peek(const vg_window_reader *reader, int64_t t_ns, struct vg_window *ret);
+
+const vg_topology *vg_window_reader_topology(const vg_window_reader *reader);
 
 /* After the end: the whole part as one window, the number of CPUs that recorded anything, and how
  * many records (of interest or not) it has. */

@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import random
+import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -273,6 +275,63 @@ def test_vm_map_malformed(tmp_path, text):
     (tmp_path / "map").write_text(text, encoding="utf-8")
     result = analyze(tmp_path / "t", "--vm-map", tmp_path / "map")
     assert result.rc in (1, 2) and "map" in result.err and result.out == ""
+
+
+NAMED = (("vm_200", "web 1"), ("vm_200_uuid", "7C1F7A3E-5D0B-4C5E-9F6B-0D6F5D1F2A33"),
+         ("vm_220", "db"), ("vm_no", "x"))
+
+
+@pytest.mark.parametrize("style", ["lttng213", "perf"])
+def test_vms_that_the_trace_names(tmp_path, style):
+    dialect = Dialect(style=style, env=NAMED)
+    events = simulate(seed=seed(), events=2000)
+    write_trace(str(tmp_path / "t"), dialect, events)
+    truth = Oracle(seen_by(dialect, events), vm_map={200: "web 1", 220: "db"})
+    doc = analyze(tmp_path / "t").doc()
+    assert_matches(doc, truth.measure())
+    assert doc["trace"]["problems"] == []
+    assert {v["name"]: v["uuid"] for v in doc["vms"]}["web 1"] == NAMED[1][1].lower()
+
+
+def test_vm_map_goes_before_the_names_of_the_trace(tmp_path):
+    make(tmp_path, Dialect(env=NAMED), events=2000)
+    (tmp_path / "map").write_text("200 mine\n", encoding="utf-8")
+    doc = analyze(tmp_path / "t", "--vm-map", tmp_path / "map").doc()
+    by_pid = {v["pid"]: (v["name"], v["uuid"]) for v in doc["vms"]}
+    assert by_pid[200] == ("mine", None) and by_pid[220] == ("db", None)
+
+
+def test_names_of_the_trace_that_no_vm_can_have(tmp_path):
+    bad = (("vm_200", "self"), ("vm_0", "x"), ("vm_220", "x" * 256))
+    make(tmp_path, Dialect(env=bad), events=2000)
+    doc = analyze(tmp_path / "t").doc()
+    assert all(v["name"] == f"qemu-{v['pid']}" for v in doc["vms"])
+    assert len(doc["trace"]["problems"]) == 3
+    for problem in doc["trace"]["problems"]:
+        assert problem["file"].endswith("/metadata") and "without its name" in problem["what"]
+    check_identities(doc)
+
+
+def test_names_of_two_traces_of_one_clock(tmp_path):
+    two_traces(tmp_path, Dialect(env=(("vm_200", "web"), ("vm_220", "db"))),
+               Dialect(env=(("vm_200", "web"), ("vm_220", "other"))))
+    doc = analyze(tmp_path / "t").doc()
+    by_pid = {v["pid"]: v["name"] for v in doc["vms"]}
+    assert (by_pid[200], by_pid[220]) == ("web", "db")
+    assert ["'other'" in p["what"] for p in doc["trace"]["problems"]] == [True]
+
+
+@pytest.mark.skipif(not shutil.which("babeltrace2"), reason="there is no babeltrace2")
+@pytest.mark.parametrize("style", ["lttng213", "perf"])
+def test_what_babeltrace2_has_written(tmp_path, style):
+    """Whoever recorded it: the packets are babeltrace2's own."""
+    make(tmp_path, Dialect(style=style), events=4000)
+    subprocess.run(["babeltrace2", tmp_path / "t", "--component=sink.ctf.fs",
+                    f'--params=path="{tmp_path}/again",assume-single-trace=yes,quiet=yes'],
+                   check=True, timeout=60)
+    want, got = (analyze(tmp_path / name).doc() for name in ("t", "again"))
+    assert got["trace"]["problems"] == []
+    assert got["vms"] == want["vms"]
 
 
 def test_statedump_names_processes(tmp_path):

@@ -50,7 +50,11 @@ def test_methods(server):
 @pytest.mark.parametrize("url", [
     "/nothing", "/v1/", "/v1//", "//", "/v1/vms/", "/v1/vms//samples", "/v1/vms/a/b",
     "/v1/vms/nobody", "/v1/vms/nobody/samples", "/v1/plans/plan-0000000000000000", "/v1/plans/x",
-    "/V1/vms", "/v1/vms/alpha/samples/", "/v1/../v1/vms", "/v2", "/v1/preemptions?vm=nobody"])
+    "/V1/vms", "/v1/vms/alpha/samples/", "/v1/../v1/vms", "/v2", "/v1/preemptions?vm=nobody",
+    "/v1/vms/nobody/gpu", "/v1/vms/alpha/gpu/", "/v1/gpus/", "/v1/gpus/card0", "/v1/gpus/0000:41:00",
+    "/v1/gpus/gpu/%22x%22%20%c3%a4", "/v1/gpus/card0/requests", "/v1/gpus//requests",
+    "/v1/gpus/..", "/v1/gpus/%2e%2e%2fvms", "/v1/gpus/%250a", "/v1/gpus/" + "%c3%a4" * 255,
+    "/v1/gpus/0000:41:00.0/requests/", "/v1/gpus/0000:41:00.0/requests?vm=nobody"])
 def test_unknown_paths(server, url):
     answer = server.get(url)
     if url == "/v1/":
@@ -78,6 +82,18 @@ def test_unknown_paths(server, url):
                                  "/v1/vms?marker=MApuYW4KMQphYg",          # 0, nan, 1, ab
                                  "/v1/vms?marker=MAoweDEwCjEKYWI",         # 0, 0x10, 1, ab
                                  "/v1/vms?marker=MAoxCjMKYWI",             # 0, 1, 3, ab
+                                 "/v1/gpus/%00", "/v1/gpus/%ff/requests", "/v1/gpus/" + "a" * 256,
+                                 "/v1/gpus/card0/requests?since=1795200000.5",
+                                 "/v1/gpus/card0/requests?since=now", "/v1/gpus?limit=0",
+                                 "/v1/gpus/card0/requests?since=2&until=1",
+                                 "/v1/gpus/card0/requests?since=4611686018427387905",
+                                 "/v1/gpus/card0/requests?since=-53376d",
+                                 "/v1/gpus/card0/requests?since=-1s&until=-2s",
+                                 "/v1/gpus/card0/requests?since=1&since=1",
+                                 "/v1/gpus/card0/requests?limit=10001",
+                                 "/v1/gpus/card0/requests?vm=" + "%c3%a4" * 256,
+                                 "/v1/gpus/0000:41:00.0?since=1", "/v1/vms/alpha/gpu?limit=1",
+                                 "/v1/gpus?marker=YWJj",                   # abc
                                  "/v1/events?after=4611686018427387905",
                                  "/v1/events?after=99999999999999999999"])
 def test_refused_urls(server, url):
@@ -141,7 +157,9 @@ def test_request_ids(server):
 
 
 @pytest.mark.parametrize("url", ["/v1/vms", "/v1/vms?limit=5", "/v1/snapshot", "/v1/host",
-                                 "/v1/preemptions", "/v1/preemptions?vm=beta", "/v1/vms/alpha"])
+                                 "/v1/preemptions", "/v1/preemptions?vm=beta", "/v1/vms/alpha",
+                                 "/v1/vms/alpha/gpu", "/v1/gpus", "/v1/gpus?limit=1",
+                                 "/v1/gpus/0000:41:00.0", "/v1/gpus/0000:41:00.0/requests?limit=2"])
 def test_conditional(server, url):
     tag = server.get(url).headers["ETag"]
     assert re.fullmatch(r'"[0-9a-f-]{36}-[0-9]+(\.[0-9a-f]{8})?"', tag)
@@ -169,6 +187,114 @@ def test_pages_of_preemptions(start, vm):
         assert got == whole["items"], limit
     of_vms = server.get("/v1/vms?limit=1").json()["next"]
     problem(server.get("/v1/preemptions?marker=" + of_vms), 400, "invalid")
+
+
+GPU = "/v1/gpus/0000:41:00.0"
+ODD_GPU = "/v1/gpus/gpu%2F%22x%22%20%C3%A4"
+
+
+def test_gpus(server):
+    whole = server.get("/v1/gpus").json()
+    assert whole["next"] is None
+    known, odd = whole["items"]
+    assert (known["id"], odd["id"]) == ("0000:41:00.0", 'gpu/"x" \u00e4')
+    assert server.get(GPU).json() == known and server.get(ODD_GPU).json() == odd
+    assert known["inventory"]["mdevs"][0]["type"] == "i915-GVTg_V5_4" and not odd["inventory"]
+    assert known["source"] == "lttng"
+    assert [e["engine"] for e in known["engines"]] == ["rcs0"] and known["processes"] == []
+    alpha = {"id": "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000", "name": "alpha"}
+    assert [v["vm"] for v in known["vms"]] == [alpha] == [v["vm"] for v in known["newest"]["vms"]]
+    assert known["newest"]["vms"][0]["share"] == 0.3
+    assert odd["vms"] == [] and [p["comm"] for p in odd["processes"]] == ["Xorg"]
+    first = server.get("/v1/gpus?limit=1").json()
+    second = server.get("/v1/gpus?limit=1&marker=" + first["next"]).json()
+    assert first["items"] + second["items"] == whole["items"] and second["next"] is None
+    of_vms = server.get("/v1/vms?limit=1").json()["next"]
+    problem(server.get("/v1/gpus?marker=" + of_vms), 400, "invalid")
+
+
+def test_users_of_a_gpu_are_limited(start):
+    server = start("--vms", 600, "--gpu-vms", 300)
+    gpu = server.get(GPU).json()
+    assert (len(gpu["vms"]), gpu["vms_left_out"]) == (256, 44)
+    busy = [row["busy_ns"] for row in gpu["vms"]]
+    assert busy == sorted(busy, reverse=True)
+    assert {row["vm"]["name"] for row in gpu["newest"]["vms"]} == \
+           {row["vm"]["name"] for row in gpu["vms"]}
+
+
+def test_gpu_of_a_vm(server):
+    alpha = server.get("/v1/vms/alpha/gpu").json()
+    vm = server.get("/v1/vms/alpha").json()
+    assert alpha["vm"] == {"id": vm["id"], "name": "alpha"} and alpha["gpu_known"] is True
+    assert alpha["gpu"] == vm["gpu"] and alpha["newest"]["gpu"] == vm["newest"]["gpu"]
+    assert alpha["gpu_intensity"] == vm["gpu_intensity"] and alpha["gpu_active_ns"] > 0
+    assert [d["kind"] for d in alpha["devices"]] == ["mdev"]
+    beta = server.get("/v1/vms/beta/gpu").json()
+    assert (beta["gpu_known"], beta["gpu"], beta["devices"]) == (False, [], [])
+
+
+def key(request):
+    return request["seqno"]
+
+
+def test_requests_of_a_gpu(server):
+    answer = server.get(GPU + "/requests").json()
+    assert (answer["since_ns"], answer["until_ns"], answer["more"]) == (None, None, False)
+    assert (answer["oldest_ns"], answer["newest_ns"], answer["next_since"]) == (0, 10**9, 10**9)
+    assert answer["left_out"] == 2
+    items = answer["items"]
+    assert [i["seqno"] for i in items] == list(range(9))
+    assert [i["at_ns"] - i["end_ns"] for i in items] == [0, 1] * 4 + [0]
+    assert [i["vm"] and i["vm"]["name"] for i in items] == [None, "departed"] + ["alpha"] * 7
+    assert items[3]["context"] == 2**64 - 1
+    assert items[4]["queued_ns"] is None and items[0]["submitted_ns"] is None
+    assert [i["coalesced"] for i in items] == [n == 2 for n in range(9)]
+    assert server.get(ODD_GPU + "/requests").json()["items"][0]["seqno"] == 9
+    # A VM that is gone is known by what it was called.
+    for vm in ("departed", "5C9E2C3A-55AA-4C3E-9D54-2F1F6A3C9E02"):
+        assert [key(i) for i in server.get(GPU + "/requests?vm=" + vm).json()["items"]] == [1]
+    # One that is there may have none.
+    none = server.get(GPU + "/requests?vm=beta").json()
+    assert (none["items"], none["next_since"], none["more"]) == ([], 10**9, False)
+
+
+def pages(server, query="", since=None):
+    """All requests, page after page; the last answer."""
+    got, answer = [], None
+    while answer is None or answer["more"]:
+        after = f"&since={since}" if since is not None else ""
+        answer = server.get(f"{GPU}/requests?limit=2{query}{after}").json()
+        assert len(answer["items"]) <= 2
+        assert all(i["at_ns"] <= answer["next_since"] for i in answer["items"])
+        got += answer["items"]
+        since = answer["next_since"]
+    return got, answer
+
+
+def test_pages_of_requests(server):
+    for query, want in (("", range(9)), ("&vm=alpha", range(2, 9)), ("&until=200000000", range(3))):
+        got, _ = pages(server, query)
+        assert [key(i) for i in got] == list(want), query
+    _, last = pages(server, "&until=200000000")
+    assert last["next_since"] == 200000000
+    assert [key(i) for i in pages(server, "", last["next_since"])[0]] == list(range(3, 9))
+    halves = server.get(GPU + "/requests?since=-1s&until=500000000").json()["items"]
+    assert [key(i) for i in halves] == list(range(9))
+    assert server.get(GPU + "/requests?since=-0s").json()["items"] == []
+    far = server.get(GPU + "/requests?since=4611686018427387904").json()
+    assert (far["items"], far["next_since"], far["left_out"]) == ([], 2**62, 0)
+
+
+def test_requests_come_once_while_windows_are_closed(start):
+    server = start("--view-ms", 20)
+    got, since, begin = [], 0, time.monotonic()
+    while time.monotonic() - begin < 2:
+        answer = server.get(f"{GPU}/requests?limit=5&since={since}").json()
+        got += answer["items"]
+        since = answer["next_since"]
+    assert len(got) > 90
+    assert [key(i) for i in got] == [n for n in range(got[-1]["seqno"] + 1) if n % 10 != 9]
 
 
 def test_samples_of_a_vm_that_is_gone_by_its_name(server):
@@ -541,7 +667,7 @@ def test_end_while_a_client_is_half_way(start):
 
 def test_many_at_once(start):
     server = start("--view-ms", 2, "--event-ms", 2, "--connections", 100, "--vms", 20)
-    urls = ["/v1/vms", "/v1/snapshot", "/v1/preemptions", "/v1/vms/alpha", "/metrics", "/v1/host",
+    urls = ["/v1/gpus", GPU + "/requests", "/v1/vms/alpha/gpu", "/v1/vms", "/v1/snapshot", "/v1/preemptions", "/v1/vms/alpha", "/metrics", "/v1/host",
             "/v1/vms/alpha/samples?since=1795200000&until=1795200009", "/v1/events?after=0&wait=1"]
     failures = []
 
@@ -570,6 +696,11 @@ def test_metrics(server):
     assert f"\nvgpud_vm_run_seconds_total{{{labels}}} 0.6\n" in text
     assert f'\nvgpud_vm_lost_seconds_total{{{labels},aggressor="beta"}} 0.15\n' in text
     assert 'vm="gamma/\\"x\\" \u00e4"' in text
+    engine = 'device="0000:41:00.0",engine="rcs0"'
+    assert f"\nvgpud_vm_gpu_requests_total{{{labels},{engine}}} 120\n" in text
+    for percentile, value in (("50", "0.001"), ("95", "0.002"), ("99", "0.003")):
+        assert (f"\nvgpud_newest_window_vm_gpu_latency_seconds{{{labels},{engine},"
+                f'percentile="{percentile}"}} {value}\n') in text
     assert re.search(r'vgpud_http_requests_total\{route="/v1/vms",method="GET",code="200"\} \d', text)
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))

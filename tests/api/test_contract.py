@@ -13,12 +13,18 @@ from contract import Contract
 from unixhttp import ROOT, build_dir
 
 PLAN = {"dry_run": True}
+GPU = "0000:41:00.0"
 GOOD = [
     "/", "/v1", "/v1/", "/v1/openapi.json", "/v1/host", "/v1/vms", "/v1/vms?limit=1",
     "/v1/vms?sort=lost&limit=10000", "/v1/vms?sort=cpu&class=mixed", "/v1/vms?sort=gpu",
     "/v1/vms/alpha", "/v1/vms/beta", "/v1/vms/5C9E2C3A-0D8F-4F0A-9D64-1F3C1C7C0000",
     "/v1/vms/alpha/samples", "/v1/vms/alpha/samples?since=2026-11-20T18:40:00Z&until=1795200010",
     "/v1/vms/alpha/samples?since=1795200000&until=1795200100.5&step=10s&source=procfs",
+    "/v1/vms/alpha/gpu", "/v1/vms/beta/gpu", "/v1/gpus", "/v1/gpus?limit=1", "/v1/gpus?limit=10000",
+    "/v1/gpus/0000:41:00.0", "/v1/gpus/0000%3A41%3A00.0", "/v1/gpus/gpu%2F%22x%22%20%c3%a4",
+    "/v1/gpus/0000:41:00.0/requests", "/v1/gpus/gpu%2F%22x%22%20%c3%a4/requests?limit=1",
+    "/v1/gpus/0000:41:00.0/requests?since=0&until=4611686018427387904&limit=3&vm=alpha",
+    "/v1/gpus/0000:41:00.0/requests?since=-1s&until=-0s&vm=departed",
     "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
     "/v1/events?after=99999&wait=60", "/healthz", "/readyz",
@@ -62,6 +68,11 @@ def test_plan(server, contract):
     assert second.json()["next"] is None
 
 
+def one_of(path):
+    """The path, with something that there is."""
+    return path.replace("{id}", GPU if path.startswith("/v1/gpus/") else "alpha")
+
+
 def bad_values(schema):
     """(name, text) that the schema refuses as a parameter."""
     kind = schema.get("type")
@@ -75,7 +86,7 @@ def bad_values(schema):
     if "enum" in schema:
         yield from (("none of them", "nothing"), ("empty", ""), ("case", schema["enum"][0].upper()))
     if "pattern" in schema:
-        for text in ("", "nothing at all", "-", "1x", "'", "2026-11-20", "a,,b", "99999999999999s"):
+        for text in ("", "nothing at all", "-", "1x", "'", "2026-11-20", "a,,b", "99999999999999s", "9" * 20, "-1"):
             if not re.search(schema["pattern"], text):
                 yield f"pattern {text}", text
     if schema.get("minLength"):
@@ -89,7 +100,7 @@ def test_bad_parameters(server, contract):
     for path, method, operation in contract.operations():
         if method != "GET":
             continue
-        base = path.replace("{id}", "alpha")
+        base = one_of(path)
         for parameter in contract.parameters(operation, "query"):
             for name, text in bad_values(contract.deref(parameter["schema"])):
                 url = f"{base}?{parameter['name']}={quote(text)}"
@@ -113,7 +124,7 @@ def test_bounds_of_integers(server, contract):
             if method != "GET" or schema.get("type") != "integer" or parameter["name"] == "wait":
                 continue
             for number in (schema["minimum"], schema["maximum"]):
-                url = f"{path}?{parameter['name']}={number}"
+                url = f"{one_of(path)}?{parameter['name']}={number}"
                 answer = server.get(url)
                 assert answer.status == 200, (url, answer.body)
                 contract.check("GET", url, answer)

@@ -45,7 +45,7 @@ def demo_snapshot(tmp_path_factory):
 def test_help_lists_every_command_and_goes_to_stdout():
     out = run("--help").stdout
     for command in ("host", "vm", "preemptions", "top", "events", "plan", "record", "analyze",
-                    "snapshot", "placement", "explain", "version"):
+                    "snapshot", "placement", "simulate", "explain", "version"):
         assert command in out
         help_text = run(command, "--help").stdout
         assert help_text.startswith(f"Usage: vgpuctl {command}")

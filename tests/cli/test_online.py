@@ -24,6 +24,23 @@ def daemon(tmp_path_factory):
         yield running.replayed()
 
 
+SCENARIO = {"duration_ms": 1200, "engines": ["rcs0", "vcs0"], "vms": [
+    {"name": "a", "start_priority": False, "jobs": [
+        {"size_us": {"dist": "fixed", "value": 2000}, "depth": 2},
+        {"engine": "vcs0", "size_us": {"dist": "fixed", "value": 3000}}]},
+    {"name": "b", "start_priority": False, "jobs": [{"size_us": {"dist": "fixed", "value": 3000}}]}]}
+
+
+@pytest.fixture(scope="module")
+def gpu_daemon(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("gpu")
+    trace = directory / "trace"
+    subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace)],
+                   input=json.dumps(SCENARIO), capture_output=True, text=True, timeout=60, check=True)
+    with Daemon(directory, "--speed", "max", replay=trace) as running:
+        yield running.replayed()
+
+
 def run(daemon, *args, code=0, env=None):
     where = {"VGPUCTL_SOCKET": daemon.socket} if daemon else {}
     done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=60,
@@ -96,6 +113,73 @@ def test_preemptions(daemon):
     assert "vm-busy" in run(daemon, "preemptions").stdout
 
 
+def test_gpus(gpu_daemon):
+    items = gpu_daemon.get("/v1/gpus")["items"]
+    assert doc(gpu_daemon, "gpu", "list") == items
+    assert yaml.safe_load(run(gpu_daemon, "gpu", "list", "-o", "yaml").stdout) == items
+    row, = csv.DictReader(io.StringIO(run(gpu_daemon, "gpu", "list", "-o", "csv").stdout))
+    assert (row["id"], row["n_engines"], row["n_vms"], row["busiest"]) == ("card0", "2", "2", "rcs0")
+    assert row["inventory.product"] == row["numa_node"] == ""
+    assert "card0" in run(gpu_daemon, "gpu", "list").stdout
+    assert doc(gpu_daemon, "gpu", "show", "card0") == items[0]
+    text = run(gpu_daemon, "gpu", "show", "card0").stdout
+    assert "vcs0" in text and "VMs, in the newest window" in text and "that have it" not in text
+    assert "SUSPENDED" in run(gpu_daemon, "gpu", "show", "card0", "-o", "wide").stdout
+    assert "'card1'" in run(gpu_daemon, "gpu", "show", "card1", code=3).stderr
+    vm = run(gpu_daemon, "vm", "show", "a").stdout
+    assert "GPUs, since the start" in vm and "vcs0" in vm
+
+
+def test_no_gpu(daemon):
+    assert doc(daemon, "gpu", "list") == []
+    assert run(daemon, "gpu", "list").stdout == "vgpud knows no GPU\n"
+    assert "GPUs, since" not in run(daemon, "vm", "show", "vm-busy").stdout
+
+
+def test_requests_of_a_gpu(gpu_daemon):
+    whole = gpu_daemon.get("/v1/gpus/card0/requests?limit=10000")
+    assert doc(gpu_daemon, "gpu", "requests", "card0", "--limit", "20000") == whole
+    assert len(whole["items"]) > 300
+    rows = list(csv.DictReader(io.StringIO(run(gpu_daemon, "gpu", "requests", "card0", "--limit", "5",
+                                               "-o", "csv").stdout)))
+    assert [int(row["seqno"]) for row in rows] == [item["seqno"] for item in whole["items"][:5]]
+    for row in rows:
+        assert int(row["wait_ns"]) == int(row["run_ns"]) - int(row["queued_ns"])
+    first = doc(gpu_daemon, "gpu", "requests", "card0", "--limit", "7")
+    assert first["items"] == whole["items"][:7] and first["more"] is True
+    rest = doc(gpu_daemon, "gpu", "requests", "card0", "--since", str(first["next_since"]))
+    assert first["items"] + rest["items"] == whole["items"]
+    of_b = doc(gpu_daemon, "gpu", "requests", "card0", "--vm", "b", "--until", "600000000")["items"]
+    assert of_b and {item["vm"]["name"] for item in of_b} == {"b"}
+    late = doc(gpu_daemon, "gpu", "requests", "card0", "--since=-1s")["items"]
+    assert late == [item for item in whole["items"] if item["at_ns"] > 200000000]
+    text = run(gpu_daemon, "gpu", "requests", "card0", "--limit=3").stdout
+    assert text.count("\n") == 4 and "LATENCY ms" in text
+    none = run(gpu_daemon, "gpu", "requests", "card0", "--since=-0s").stdout
+    assert none == "vgpud has no requests of that time\n"
+
+
+def test_requests_that_cannot_be_asked_for(gpu_daemon):
+    for option in ("--limit=0", "--limit=x", "--limit=1000001"):
+        assert "--limit" in run(gpu_daemon, "gpu", "requests", "card0", option, code=2).stderr
+    for command in (["gpu", "list", "--since=1"], ["gpu", "show", "card0", "--limit=1"],
+                    ["gpu", "requests"], ["gpu", "show"], ["gpu"], ["gpu", "look"]):
+        run(gpu_daemon, *command, code=2)
+    for name, text in (("since", "yesterday"), ("until", "1.5"), ("vm", "")):
+        err = run(gpu_daemon, "gpu", "requests", "card0", f"--{name}={text}", code=1).stderr
+        assert name in err
+    run(gpu_daemon, "gpu", "requests", "card0", "--vm=nobody", code=3)
+    for gpu in ("..", "a/b", "card0/requests", "%", ""):
+        run(gpu_daemon, "gpu", "requests", gpu, code=3)
+
+
+def test_no_end_of_requests(tmp_path):
+    """What is no vgpud may say for ever that there are more."""
+    page = json.dumps({"items": [], "more": True, "next_since": 5, "left_out": 1})
+    done = ask_another(tmp_path, http_ok(page), "gpu", "requests", "x")
+    assert done.returncode in (1, 7) and done.stdout == "" and "more" in done.stderr
+
+
 def test_plans(daemon):
     plan = doc(daemon, "placement", "--dry-run")
     assert plan["verdict"] == "infeasible"
@@ -130,7 +214,8 @@ def test_events_after_the_first(daemon):
     assert "what=seen name=vm-busy" in text
 
 
-@pytest.mark.parametrize("command", [["vm", "list"], ["top"], ["preemptions"], ["host", "list"]])
+@pytest.mark.parametrize("command", [["vm", "list"], ["top"], ["preemptions"], ["host", "list"],
+                                     ["gpu", "list"]])
 def test_watch_looks_again(daemon, command):
     once = run(daemon, *command, "-n", "1", *([] if command == ["top"] else ["--watch=0.1"])).stdout
     thrice = run(daemon, *command, "--watch=0.1", "-n", "3").stdout
@@ -140,7 +225,7 @@ def test_watch_looks_again(daemon, command):
 ONLINE = [["vm", "list"], ["vm", "show", "a"], ["vm", "history", "a"], ["host", "show"],
           ["preemptions"], ["top"], ["events"], ["plan", "list"], ["plan", "show", "a"],
           ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"],
-          ["host", "list"]]
+          ["host", "list"], ["gpu", "list"], ["gpu", "show", "a"], ["gpu", "requests", "a"]]
 
 
 @pytest.mark.parametrize("command", ONLINE, ids=" ".join)
@@ -211,7 +296,8 @@ def test_whoever_else_listens_there_is_an_error(tmp_path, answer):
     assert done.returncode in (1, 7) and done.stdout == "" and done.stderr.startswith("vgpuctl: ")
 
 
-LISTS = ("items", "gpus", "parts", "vcpus", "lost_to", "hosts", "actions")
+LISTS = ("items", "gpus", "parts", "vcpus", "lost_to", "hosts", "actions", "gpu", "engines", "vms",
+         "processes", "assigned")
 ODD = ["{}", "[]", "7", json.dumps({name: 3 for name in LISTS}),
        json.dumps({name: [3] for name in LISTS})]
 

@@ -47,6 +47,8 @@ def routes(daemon):
             continue
         if path.startswith("/v1/plans/"):
             ids = [plan["id"] for plan in daemon.get("/v1/plans")["items"]]
+        elif path.startswith("/v1/gpus/"):
+            ids = [gpu["id"] for gpu in daemon.get("/v1/gpus")["items"]]
         else:
             ids = vms
         for key in [*ids[:1], "no-such-thing"] if "{" in path else [""]:

@@ -16,6 +16,9 @@ import urllib.parse
 
 import pytest
 import vgpuctl
+from ctfgen import Dialect, write_trace
+from hostsim import simulate
+from settings import seed
 from vgpud import (LTTNG, PERF, ROOT, VM_MAP, BusyVm, Daemon, Events, program, wait_for,
                    write_text_trace)
 
@@ -55,6 +58,19 @@ def test_replay_gives_the_figures_of_analyze(tmp_path, trace):
         assert host["measurement"]["end_ns"] == \
                want["trace"]["end_ns"] + want["trace"]["clock_offset_ns"] or \
                want["trace"]["clock_offset_ns"] == 0
+
+
+def test_replay_takes_the_names_that_the_trace_has(tmp_path):
+    """The VM map goes before them."""
+    dialect = Dialect(env=(("vm_200", "web"), ("vm_220", "db")))
+    write_trace(str(tmp_path / "t"), dialect, simulate(seed=seed(), events=2000))
+    (tmp_path / "map").write_text("220 mine\n", encoding="utf-8")
+    with replay_max(tmp_path, tmp_path / "t", "--vm-map", tmp_path / "map") as daemon:
+        daemon.replayed()
+        by_pid = {vm["pid"]: vm["name"]
+                  for vm in (daemon.get(f"/v1/vms/{v['name']}")
+                             for v in daemon.get("/v1/vms")["items"])}
+        assert by_pid[200] == "web" and by_pid[220] == "mine"
 
 
 def test_replay_gives_the_snapshot_of_vgpuctl(tmp_path):

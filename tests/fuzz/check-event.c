@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include "model/names.h"
+
 void
 require(bool promise)
 {
@@ -34,6 +36,17 @@ check_comm(const char *comm)
     require(len < VG_COMM_LEN);
     for (size_t i = len; i < VG_COMM_LEN; i++)
         require(comm[i] == '\0');
+}
+
+static void
+check_gpu(const struct vg_event *event)
+{
+    require(event->gpu.op < VG_GPU_OP_MAX && event->gpu.id_space < VG_GPU_ID_MAX);
+    require(event->gpu.vgpu == VG_NONE || event->gpu.vgpu > 0);
+    require(event->gpu.device < VG_NAMES_MAX && event->gpu.engine < VG_NAMES_MAX &&
+            event->gpu.comm < VG_NAMES_MAX);
+    require(event->gpu.id_space != VG_GPU_ID_PROCESS ||
+            (event->gpu.id > 0 && event->gpu.id <= VG_TID_LIMIT));
 }
 
 void
@@ -77,6 +90,9 @@ check_event(const struct vg_event *event)
         break;
     case VG_EVENT_LOST:
         require(event->lost.end_ns >= event->ts_ns);
+        break;
+    case VG_EVENT_GPU:
+        check_gpu(event);
         break;
     case VG_EVENT_OTHER:
     case VG_EVENT_TYPE_MAX:

@@ -12,6 +12,7 @@
 #include "api/parse.h"
 #include "api/route.h"
 #include "base/clock.h"
+#include "base/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -75,6 +76,18 @@ try_time(const char *text)
 }
 
 static void
+try_raw_time(const char *text)
+{
+    g_autoptr(GError) err = NULL;
+    int64_t ns = 0;
+
+    bool good = vg_parse_raw_time(text, VG_JSON_INT_MAX, &ns, &err) == 0;
+    check(good, err);
+    if (ns < -VG_JSON_INT_MAX || ns > VG_JSON_INT_MAX)
+        abort();
+}
+
+static void
 try_marker(const char *text)
 {
     g_autoptr(GError) err = NULL;
@@ -116,6 +129,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 2:
         try_time(text);
+        try_raw_time(text);
         break;
     case 3:
         try_marker(text);

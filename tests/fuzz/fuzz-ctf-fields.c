@@ -3,9 +3,8 @@
  * Any field values in any tracepoint: the adapters reject the record or make an event that keeps
  * its promises, and the ledger's identities hold whatever the events say.
  *
- * The input is a script: one byte picks the event, one which of its fields exist, one the CPU, then
- * for each existing field that is asked for, one byte picks a value from a table of nasty ones or
- * says how many bytes make it.
+ * The input is a script: of each event one byte is the time since the one before, one picks the
+ * event, one says which of its fields exist, one is the CPU; then come its fields.
  */
 #include "config.h"
 
@@ -13,6 +12,7 @@
 
 #include "model/cpu-ledger.h"
 #include "tests/fuzz/check-event.h"
+#include "tests/fuzz/field-script.h"
 #include "trace/adapter.h"
 
 static const char *const event_names[] = {
@@ -24,64 +24,6 @@ static const char *const event_names[] = {
 
 static const int64_t nasty[] = {0,    1,    -1,    2,    4194304,    4194305, INT64_MAX, INT64_MIN,
                                 8191, 8192, 0x100, 0x10, UINT32_MAX, 142,     140,       141};
-
-struct input {
-    const uint8_t *data;
-    size_t left;
-    uint8_t present; /* bits: which fields exist, by a hash of their names */
-};
-
-static uint8_t
-next_byte(struct input *input)
-{
-    if (input->left == 0)
-        return 0;
-    input->left--;
-    return *input->data++;
-}
-
-static int
-find(void *event_class, enum vg_field_scope scope, const char *name)
-{
-    const struct input *input = event_class;
-
-    if (!(input->present >> (g_str_hash(name) % 8) & 1))
-        return -1;
-    return scope == VG_SCOPE_CONTEXT ? 1 : 2;
-}
-
-static bool
-get_int(const void *record, int handle, int64_t *ret_value)
-{
-    struct input *input = *(struct input *const *)record;
-    uint8_t byte = next_byte(input);
-
-    (void)handle;
-    if (byte >= 0xf0)
-        return false;
-    *ret_value = byte < G_N_ELEMENTS(nasty) ? nasty[byte] : byte;
-    return true;
-}
-
-static bool
-get_str(const void *record, int handle, char *buf, size_t size)
-{
-    struct input *input = *(struct input *const *)record;
-    size_t length = next_byte(input) % 32;
-
-    (void)handle;
-    memset(buf, 0, size);
-    for (size_t i = 0; i < length; i++) {
-        uint8_t byte = next_byte(input);
-        if (i < size - 1 && byte != 0)
-            buf[i] = (char)byte;
-        else if (byte == 0)
-            break;
-    }
-    return true;
-}
-
-static const struct vg_field_reader reader = {find, get_int, get_str};
 
 static void
 check_figures(const struct vg_cpu_figures *f, int64_t duration_ns)
@@ -114,18 +56,18 @@ check_window(const struct vg_window *window)
 }
 
 static void
-feed_one(struct input *input, vg_cpu_ledger *ledger, int64_t ts_ns)
+feed_one(struct field_script *script, vg_names *names, vg_cpu_ledger *ledger, int64_t ts_ns)
 {
     struct vg_adapt_env env;
     struct vg_binding binding;
     struct vg_event event = {.ts_ns = ts_ns};
-    const char *name = event_names[next_byte(input) % G_N_ELEMENTS(event_names)];
+    const char *name = event_names[field_script_byte(script) % G_N_ELEMENTS(event_names)];
 
-    vg_adapt_env_init(&env, NULL);
-    input->present = next_byte(input);
-    event.cpu = (int16_t)(next_byte(input) % 4) - 1;
-    vg_binding_init(&binding, name, &reader, input);
-    if (vg_binding_read(&binding, &env, &input, &event))
+    vg_adapt_env_init(&env, NULL, names);
+    script->present = field_script_byte(script);
+    event.cpu = (int16_t)(field_script_byte(script) % 4) - 1;
+    vg_binding_init(&binding, name, NULL, &field_script_reader, script);
+    if (vg_binding_read(&binding, &env, &script, &event))
         return;
     check_event(&event);
     vg_cpu_ledger_feed(ledger, &event);
@@ -134,16 +76,18 @@ feed_one(struct input *input, vg_cpu_ledger *ledger, int64_t ts_ns)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct input input = {.data = data, .left = size};
+    g_autoptr(vg_names) names = vg_names_new();
+    struct field_script script = {
+        .data = data, .left = size, .numbers = nasty, .n_numbers = G_N_ELEMENTS(nasty)};
     g_autoptr(vg_topology) topology = vg_topology_new();
     g_autoptr(vg_cpu_ledger) ledger = vg_cpu_ledger_new(topology);
     struct vg_window window;
     int64_t now = 1000;
 
     vg_cpu_ledger_keep_tasks(ledger, true);
-    while (input.left > 0) {
-        now += next_byte(&input);
-        feed_one(&input, ledger, now);
+    while (script.left > 0) {
+        now += field_script_byte(&script);
+        feed_one(&script, names, ledger, now);
     }
     vg_cpu_ledger_read_period(ledger, now, true, &window);
     check_window(&window);

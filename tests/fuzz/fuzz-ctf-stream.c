@@ -51,7 +51,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(dir && g_file_test(absolute, G_FILE_TEST_EXISTS));
     require(symlink(absolute, link) == 0);
     require(g_file_set_contents(stream, (const char *)data, (gssize)size, NULL));
-    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, NULL);
+    g_autoptr(GPtrArray) recordings = vg_recordings_open(paths, 1, NULL, NULL);
     for (unsigned int i = 0; recordings && i < recordings->len; i++)
         read_all(g_ptr_array_index(recordings, i));
     g_unlink(stream);

@@ -47,6 +47,8 @@ class Dialect:
     stream_prefix: str = "channel0_"
     only: tuple = ()                 # event classes that exist; () = all that occur
     backwards: bool = False          # time stamps may run backwards: full headers only
+    env: tuple = ()                  # more entries of the environment: (name, string) each
+    extra: dict = field(default_factory=dict)   # more event classes: name -> (system, fields)
 
 
 @dataclass
@@ -146,11 +148,14 @@ def _classes(dialect):
     fields.update(_sched_fields(dialect.style))
     fields.update(_process_fields(dialect.style))
     fields.update(_kvm_fields(dialect.style))
+    fields.update({name: members for name, (_, members) in dialect.extra.items()})
     return fields
 
 
 def event_name(dialect, name):
     """The name under which this dialect records the generic event."""
+    if name in dialect.extra:
+        return f"{dialect.extra[name][0]}:{name}" if dialect.style == "perf" else name
     if dialect.style == "perf":
         system = {"kvm": "kvm", "sche": "sched"}.get(name.split("_")[0][:4], "timer")
         return f"{system}:{name}"
@@ -236,6 +241,7 @@ trace {{
 {instance}    }};
 }};
 """]
+    more = "".join(f'    {name} = "{text}";\n' for name, text in dialect.env)
     if dialect.style == "perf":
         out.append(f"""
 env {{
@@ -244,7 +250,7 @@ env {{
     release = "{dialect.kernel_release}";
     domain = "kernel";
     tracer_name = "perf";
-}};
+{more}}};
 """)
     else:
         minor = 5 if dialect.style == "lttng25" else 13
@@ -259,7 +265,7 @@ env {{
     tracer_major = 2;
     tracer_minor = {minor};
     tracer_patchlevel = 0;
-}};
+{more}}};
 """)
     clock_uuid = f'    uuid = "{dialect.clock_uuid}";\n' if dialect.clock_uuid else ""
     out.append(f"""

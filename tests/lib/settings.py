@@ -7,8 +7,10 @@ def seed():
     return int(os.environ.get("VG_TEST_SEED", "20261120"))
 
 
-def rounds(usual, all_of_them):
+def rounds(usual, all_of_them, quick=None):
     """How often a test with chance in it is to play."""
+    if quick is not None and os.environ.get("VG_TEST_QUICK"):
+        usual = quick
     return int(os.environ.get("VG_TEST_ROUNDS", all_of_them if full() else usual))
 
 

@@ -2,9 +2,10 @@
  *
  * The API with a made-up daemon behind it, for tests and benchmarks: three VMs (or N), samples that
  * follow from their time, plans in memory. Serves until SIGTERM.
- *     api-server --socket PATH [--mode OCTAL] [--vms N] [--event-ms N] [--view-ms N] [--job-ms N]
- *                [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
+ *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
+ *                [--job-ms N] [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
  *                [--not-ready] [--events N] [--list-routes]
+ * The first VM, or --gpu-vms of them, use a GPU.
  */
 #include "config.h"
 
@@ -29,7 +30,7 @@ struct options {
     const char *socket;
     const char *group;
     unsigned mode;
-    int64_t vms, event_ms, view_ms, job_ms, events;
+    int64_t vms, gpu_vms, event_ms, view_ms, job_ms, events;
     struct vg_api_limits limits;
     bool not_ready, list_routes;
 };
@@ -38,6 +39,7 @@ struct fake {
     struct options options;
     pthread_mutex_t lock;
     vg_view *view;
+    vg_gpu_log *gpu_log;
     GPtrArray *plans; /* struct vg_saved_plan, oldest first */
     uint64_t seq;
 };
@@ -74,9 +76,10 @@ vm_name(int64_t i, char buf[32])
 }
 
 static void
-add_sample(struct vg_window *window, int64_t i, int64_t n, int64_t scale)
+add_sample(struct vg_window *window, int64_t i, const struct options *options, int64_t scale)
 {
     struct vg_vm_sample sample;
+    int64_t n = options->vms;
     char name[32];
 
     vg_vm_sample_init(&sample);
@@ -109,21 +112,98 @@ add_sample(struct vg_window *window, int64_t i, int64_t n, int64_t scale)
         g_array_append_val(sample.lost_to, by_vm);
     g_array_append_val(sample.lost_to, by_self);
     g_array_append_val(sample.lost_to, by_kernel);
-    if (i == 0) {
+    if (i < options->gpu_vms) {
         struct vg_gpu_sample gpu = {.device = "0000:41:00.0",
                                     .engine = "rcs0",
                                     .requests = 120,
-                                    .busy_ns = 300 * scale,
+                                    .busy_ns = 300 * scale / (i + 1),
                                     .exec_ns = 320 * scale,
                                     .wait_ns = 90 * scale,
                                     .latency_p50_ns = 1000000,
                                     .latency_p95_ns = 2000000,
                                     .latency_p99_ns = 3000000,
+                                    .latency_max_ns = 4000000,
                                     .queue_len_avg = 0.5,
                                     .queue_len_max = 4};
         g_array_append_val(sample.gpus, gpu);
+        if (i == 0)
+            g_array_append_val(window->gpus, gpu);
     }
     g_array_append_val(window->vms, sample);
+}
+
+#define ODD_GPU "gpu/\"x\" \xc3\xa4"
+
+/* A GPU that only records know, and a process that is no VM. */
+static void
+add_odd_gpu(struct vg_window *window, int64_t scale)
+{
+    struct vg_gpu_process_sample process = {
+        .pid = 77,
+        .comm = "Xorg",
+        .gpu = {.device = ODD_GPU, .engine = "rcs0", .requests = 3, .busy_ns = 200 * scale}};
+
+    g_array_append_val(window->gpus, process.gpu);
+    g_array_append_val(window->gpu_processes, process);
+}
+
+/* Ten requests of a window, which the first VM, nobody, and a VM that is gone share. Always two
+ * end at once. */
+static void
+add_requests(struct vg_window *window)
+{
+    static const char *const devices[] = {"0000:41:00.0", ODD_GPU};
+    struct vg_vm_sample gone;
+    int64_t begin = window->begin_ns;
+
+    vg_vm_sample_init(&gone);
+    gone.id = UINT32_MAX / 2;
+    g_strlcpy(gone.name, "departed", sizeof(gone.name));
+    g_strlcpy(gone.uuid, DEPARTED, sizeof(gone.uuid));
+    g_array_append_val(window->vms, gone);
+    for (guint i = 0; i < G_N_ELEMENTS(devices); i++) {
+        struct vg_gpu_sample gpu = {.engine = "rcs0"};
+        g_strlcpy(gpu.device, devices[i], sizeof(gpu.device));
+        g_array_append_val(window->gpus, gpu);
+    }
+    for (int64_t i = 0; i < 10; i++) {
+        int64_t end = begin + (i / 2 + 1) * 100 * VG_NS_PER_MS;
+        const struct vg_gpu_request_sample request = {
+            .gpu = i == 9,
+            .vm = i == 0   ? VG_PROCESS_NO_ID
+                  : i == 1 ? gone.id
+                           : 0,
+            .pid = i == 0 ? 0 : 1000,
+            .coalesced = i == 2,
+            .context = i == 3 ? UINT64_MAX : 7,
+            .seqno = (uint64_t)(begin / VG_NS_PER_S * 10 + i),
+            .queued_ns = i == 4 ? VG_TIME_UNKNOWN : end - 50 * VG_NS_PER_MS,
+            .submitted_ns = VG_TIME_UNKNOWN,
+            .ready_ns = end - 40 * VG_NS_PER_MS,
+            .run_ns = end - 30 * VG_NS_PER_MS,
+            .end_ns = end,
+            .exec_ns = 30 * VG_NS_PER_MS,
+        };
+        g_array_append_val(window->gpu_requests, request);
+    }
+    window->gpu_requests_left_out = 2;
+}
+
+/* The log with the requests of one more window. */
+static vg_gpu_log *
+log_requests(vg_gpu_log *take_log, int64_t end_ns, const struct options *options)
+{
+    struct vg_window window;
+
+    vg_window_init(&window, false);
+    window.end_ns = end_ns;
+    window.begin_ns = end_ns - VG_NS_PER_S;
+    add_requests(&window);
+    if (options->vms > 0)
+        add_sample(&window, 0, options, 1);
+    vg_gpu_log *log = vg_gpu_log_add(take_log, &window);
+    vg_window_clear(&window);
+    return log;
 }
 
 static void
@@ -215,8 +295,11 @@ make_view(struct fake *fake)
     view->started_ns = BEGIN_NS;
     view->window_ns = VG_NS_PER_S;
     view->windows = view->seq;
-    view->provenance = (struct vg_provenance){
-        .source = "procfs", .series = "live", .confidence = 0.75, .cost_ns = 120000};
+    view->provenance = (struct vg_provenance){.source = "procfs",
+                                              .series = "live",
+                                              .gpu_source = "lttng",
+                                              .confidence = 0.75,
+                                              .cost_ns = 120000};
     vg_provenance_set_all(&view->provenance, "procfs", 0.75);
     vg_provenance_lacks(&view->provenance, VG_MEASURE_LOST_TO, "\"nobody\" knows");
     view->clock_offset_ns = BEGIN_NS;
@@ -229,11 +312,15 @@ make_view(struct fake *fake)
     view->totals.end_ns = (int64_t)view->seq * VG_NS_PER_S;
     view->newest.end_ns = view->totals.end_ns;
     view->newest.begin_ns = view->newest.end_ns - VG_NS_PER_S;
+    add_odd_gpu(&view->totals, 1000000 * (int64_t)view->seq);
+    add_odd_gpu(&view->newest, 1000000);
     for (int64_t i = 0; i < n; i++) {
         add_snapshot_vm(host, i, n);
-        add_sample(&view->totals, i, n, 1000000 * (int64_t)view->seq);
-        add_sample(&view->newest, i, n, 1000000);
+        add_sample(&view->totals, i, &fake->options, 1000000 * (int64_t)view->seq);
+        add_sample(&view->newest, i, &fake->options, 1000000);
     }
+    fake->gpu_log = log_requests(fake->gpu_log, view->newest.end_ns, &fake->options);
+    view->gpu_log = vg_gpu_log_ref(fake->gpu_log);
     if (vg_snapshot_seal(view->snapshot, NULL) < 0)
         vg_bug("the made-up snapshot is wrong");
     return view;
@@ -415,6 +502,7 @@ parse_options(int argc, char **argv, struct options *o)
         int64_t *value;
     } numbers[] = {
         {"--vms", &o->vms},
+        {"--gpu-vms", &o->gpu_vms},
         {"--event-ms", &o->event_ms},
         {"--view-ms", &o->view_ms},
         {"--job-ms", &o->job_ms},
@@ -501,6 +589,7 @@ main(int argc, char **argv)
 {
     struct fake fake = {.options = {.mode = 0660,
                                     .vms = 3,
+                                    .gpu_vms = 1,
                                     .limits = {.connections = 64,
                                                .streams = 4,
                                                .body_bytes = 1024,
@@ -547,6 +636,7 @@ main(int argc, char **argv)
         fprintf(stderr, "api-server: %s\n", err->message);
     }
     vg_view_unref(fake.view);
+    vg_gpu_log_unref(fake.gpu_log);
     g_ptr_array_unref(fake.plans);
     pthread_mutex_destroy(&fake.lock);
     return !err ? 0 : err->code == VG_E_CONFLICT ? 5 : 1;

@@ -370,7 +370,8 @@ play_lost(slow_history *h, int cpu, int64_t end_ns)
 static bool
 is_late(const slow_history *h, const struct vg_event *e)
 {
-    if (e->type != VG_EVENT_OTHER || e->cpu < 0 || occupant_of(h, e->cpu) == NOBODY)
+    if ((e->type != VG_EVENT_OTHER && e->type != VG_EVENT_GPU) || e->cpu < 0 ||
+        occupant_of(h, e->cpu) == NOBODY)
         return false;
     int who = occupant_of(h, e->cpu);
     return e->tid == h->leaver[e->cpu] && e->tid != (who == IDLE ? 0 : thread_at(h, who)->tid);

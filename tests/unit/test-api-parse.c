@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -285,6 +286,51 @@ test_durations(void **state)
 }
 
 static void
+test_raw_times(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } good[] = {
+        {"0", 0},         {"71000000000", 71 * S}, {"4611686018427387904", INT64_C(1) << 62},
+        {"-0s", 100 * S}, {"-10s", 90 * S},        {"-1h", -3500 * S},
+    };
+    static const char *const bad[] = {
+        "",
+        "now",
+        "-",
+        "-1",
+        "+1",
+        "1.5",
+        "0x1",
+        " 1",
+        "1 ",
+        "10s",
+        "1e9",
+        "-1.5s",
+        "-1x",
+        "--1s",
+        "4611686018427387905",
+        "99999999999999999999",
+        "-53376d",
+        "2026-11-20T10:00:00Z",
+    };
+    int64_t ns = 0;
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(good); i++) {
+        if (vg_parse_raw_time(good[i].text, 100 * S, &ns, NULL) < 0 || ns != good[i].ns)
+            fail_msg("'%s': %" PRId64, good[i].text, ns);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) err = NULL;
+        if (vg_parse_raw_time(bad[i], 100 * S, &ns, &err) == 0)
+            fail_msg("'%s' was accepted", bad[i]);
+        assert_true(g_error_matches(err, VG_ERROR, VG_E_INVALID));
+    }
+}
+
+static void
 test_etags(void **state)
 {
     (void)state;
@@ -390,12 +436,12 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percent),      cmocka_unit_test(test_query),
-        cmocka_unit_test(test_int),          cmocka_unit_test(test_times),
-        cmocka_unit_test(test_durations),    cmocka_unit_test(test_etags),
-        cmocka_unit_test(test_ids),          cmocka_unit_test(test_markers),
-        cmocka_unit_test(test_targets),      cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_plan_request),
+        cmocka_unit_test(test_percent),   cmocka_unit_test(test_query),
+        cmocka_unit_test(test_int),       cmocka_unit_test(test_times),
+        cmocka_unit_test(test_durations), cmocka_unit_test(test_raw_times),
+        cmocka_unit_test(test_etags),     cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_markers),   cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_lengths),   cmocka_unit_test(test_plan_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

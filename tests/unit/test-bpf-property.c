@@ -385,6 +385,7 @@ play_event(struct duel *d, const struct slow_item *item, size_t i)
     case VG_EVENT_PROCESS_FORK:
         set_thread(d->script, e->process.tid, item->serial);
         break;
+    case VG_EVENT_GPU:
     case VG_EVENT_OTHER:
     case VG_EVENT_PROCESS:
     case VG_EVENT_PROCESS_END:

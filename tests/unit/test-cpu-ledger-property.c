@@ -34,7 +34,16 @@ struct check {
     struct slow_cut from;
     struct slow_cut to;
     bool is_period;
+    GHashTable
+        *told; /* tid -> struct told, owned: what the observer heard since the period began */
     GString *failure; /* empty: all is well */
+};
+
+struct told {
+    const struct vg_thread *thread;
+    enum vg_cpu_doing doing;
+    int64_t since_ns;
+    struct vg_cpu_figures sum;
 };
 
 static struct slow_item *
@@ -92,7 +101,7 @@ expect_identity(struct check *c, const char *whose, int32_t id, const struct vg_
            (int64_t)(f->preemptions + f->blocks));
 }
 
-/* ---- tasks ---- */
+/* ---- what is told as it happens ---- */
 
 static void
 sum_tasks(const struct vg_window *got, int32_t tid, struct vg_cpu_figures *ret)
@@ -104,6 +113,92 @@ sum_tasks(const struct vg_window *got, int32_t tid, struct vg_cpu_figures *ret)
             vg_cpu_figures_add(ret, &task->cpu);
     }
 }
+
+static void
+add_told(struct told *told, int64_t t_ns)
+{
+    int64_t span_ns = t_ns - told->since_ns;
+
+    told->since_ns = t_ns;
+    if (told->doing == VG_CPU_RUNS || told->doing == VG_CPU_RUNS_GUEST)
+        told->sum.run_ns += span_ns;
+    if (told->doing == VG_CPU_RUNS_GUEST)
+        told->sum.guest_ns += span_ns;
+    if (told->doing == VG_CPU_WAITS_PREEMPTED)
+        told->sum.preempt_ns += span_ns;
+    if (told->doing == VG_CPU_WAITS_WOKEN)
+        told->sum.wake_wait_ns += span_ns;
+}
+
+static void
+hear(void *data, const struct vg_cpu_change *change)
+{
+    struct check *c = data;
+    int32_t tid = change->thread->tid;
+    struct told *told = g_hash_table_lookup(c->told, GINT_TO_POINTER(tid));
+
+    if (!told) {
+        told = g_new0(struct told, 1);
+        told->since_ns = change->t_ns;
+        g_hash_table_insert(c->told, GINT_TO_POINTER(tid), told);
+    }
+    expect(c, "told task", tid, "order", 1, change->t_ns >= told->since_ns);
+    expect(c, "told task", tid, "gone before another has its tid", 1,
+           !told->thread || told->thread == change->thread);
+    expect(c, "told task", tid, "a taker is known", 1, change->taken || !change->taker);
+    add_told(told, change->t_ns);
+    told->doing = change->doing;
+    told->thread = change->doing == VG_CPU_GONE ? NULL : change->thread;
+}
+
+/* What was told is what was measured, if the ledger still has it. */
+static void
+check_told(struct check *c, const struct vg_window *got)
+{
+    GHashTableIter iter;
+    void *key, *value;
+
+    g_hash_table_iter_init(&iter, c->told);
+    while (c->is_period && c->keep_tasks && g_hash_table_iter_next(&iter, &key, &value)) {
+        struct told *told = value;
+        struct vg_cpu_figures have;
+        sum_tasks(got, GPOINTER_TO_INT(key), &have);
+        add_told(told, got->end_ns);
+        expect(c, "told task", GPOINTER_TO_INT(key), "run_ns", have.run_ns, told->sum.run_ns);
+        expect(c, "told task", GPOINTER_TO_INT(key), "guest_ns", have.guest_ns, told->sum.guest_ns);
+        expect(c, "told task", GPOINTER_TO_INT(key), "preempt_ns", have.preempt_ns,
+               told->sum.preempt_ns);
+        expect(c, "told task", GPOINTER_TO_INT(key), "wake_wait_ns", have.wake_wait_ns,
+               told->sum.wake_wait_ns);
+    }
+}
+
+/* Looking in between gives the same figures, and changes none. */
+static void
+check_peek(struct check *c, const struct vg_cpu_ledger *ledger, const struct vg_window *got)
+{
+    struct vg_window peek;
+
+    if (!c->is_period)
+        return;
+    vg_cpu_ledger_peek(ledger, c->to.t_ns, &peek);
+    for (unsigned i = 0; i < peek.vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(peek.vms, struct vg_vm_sample, i);
+        const struct vg_vm_sample *same = vg_window_vm(got, vm->id);
+        expect(c, "peeked VM", vm->pid, "is there", 1, same != NULL || vm->cpu.observed_ns == 0);
+        if (!same)
+            continue;
+        expect(c, "peeked VM", vm->pid, "observed_ns", same->cpu.observed_ns, vm->cpu.observed_ns);
+        expect(c, "peeked VM", vm->pid, "run_ns", same->cpu.run_ns, vm->cpu.run_ns);
+        expect(c, "peeked VM", vm->pid, "preempt_ns", same->cpu.preempt_ns, vm->cpu.preempt_ns);
+        expect(c, "peeked VM", vm->pid, "wake_wait_ns", same->cpu.wake_wait_ns,
+               vm->cpu.wake_wait_ns);
+        expect(c, "peeked VM", vm->pid, "guest_ns", same->cpu.guest_ns, vm->cpu.guest_ns);
+    }
+    vg_window_clear(&peek);
+}
+
+/* ---- tasks ---- */
 
 static void
 check_tasks(struct check *c, const struct vg_window *got)
@@ -310,6 +405,8 @@ play(const struct slow_script *script, enum random_kind kind, bool keep_tasks)
     struct slow_cut period = window;
     struct check c = {.script = script, .history = history, .kind = kind, .keep_tasks = keep_tasks};
     c.failure = g_string_new(NULL);
+    c.told = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    vg_cpu_ledger_watch(ledger, hear, &c);
     vg_cpu_ledger_use_waking(ledger, script->use_waking);
     vg_cpu_ledger_keep_tasks(ledger, keep_tasks);
     for (size_t i = 0; i < script->items->len && c.failure->len == 0; i++) {
@@ -322,6 +419,8 @@ play(const struct slow_script *script, enum random_kind kind, bool keep_tasks)
         }
         if (item->op == SLOW_BEGIN) {
             vg_cpu_ledger_begin(ledger, item->t_ns);
+            g_hash_table_remove_all(c.told);
+            vg_cpu_ledger_watch(ledger, hear, &c);
             window = period = cut;
             continue;
         }
@@ -333,10 +432,13 @@ play(const struct slow_script *script, enum random_kind kind, bool keep_tasks)
         else
             vg_cpu_ledger_close_window(ledger, item->t_ns, true, &got);
         check_window(&c, &got);
+        check_told(&c, &got);
+        check_peek(&c, ledger, &got);
         vg_window_clear(&got);
         if (!c.is_period)
             window = cut;
     }
+    g_hash_table_unref(c.told);
     return g_string_free(c.failure, FALSE);
 }
 

@@ -535,12 +535,48 @@ test_plan(void **state)
     assert_int_equal(action->gain.lost_cpu_ns_per_s, S);
 }
 
+/* A plan must not take a VM whose CPU use nobody measures for one that needs none. */
+static void
+test_only_gpu_use_is_a_problem(void **state)
+{
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+    const struct vg_engine_part part = {.source = VG_SOURCE_LIVE};
+
+    (void)state;
+    for (int measured = 0; measured < 2; measured++) {
+        struct vg_window window;
+        window_init(&window, measured * S, (measured + 1) * S);
+        struct vg_vm_sample *vm = add_vm(&window, "a", 10, 0, 0);
+        vm->gpu_known = true;
+        vm->gpu_active_ns = 600 * MS;
+        if (!measured) {
+            vm->cpu = (struct vg_cpu_figures){0};
+            g_array_set_size(vm->vcpus, 0);
+        }
+        vg_engine_step(engine, &window, "host");
+        vg_window_clear(&window);
+        struct vg_snap_host *host = vg_record_new(&vg_snap_host_record);
+        host->name = g_strdup("host");
+        const struct vg_snap_host *hosts[] = {host};
+        g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 1, NULL);
+        vg_record_free(&vg_snap_host_record, host);
+        assert_non_null(snapshot);
+        const struct vg_snap_vm *a = vm_at(snapshot, 0);
+        assert_true(a->gpu_known);
+        if (measured)
+            assert_null(a->problem);
+        else
+            assert_string_equal(a->problem, "only its GPU use is measured");
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_rates, set_up),
         cmocka_unit_test_setup(test_gpu, set_up),
+        cmocka_unit_test_setup(test_only_gpu_use_is_a_problem, set_up),
         cmocka_unit_test_setup(test_profile, set_up),
         cmocka_unit_test_setup(test_identity, set_up),
         cmocka_unit_test_setup(test_forgets, set_up),

@@ -334,6 +334,218 @@ test_who_is_gone_is_forgotten_also_as_aggressor(void **state)
     vg_window_clear(&second);
 }
 
+/* A part that tells of GPUs only, of a VM of which run_ns is a lie. */
+static enum vg_gather_taken
+put_besides(vg_gather *gather, unsigned int source, int64_t end_ns, int32_t pid)
+{
+    const struct vg_provenance provenance = {.besides = true, .cost_ns = 1, .gpu_source = "nvml"};
+    struct vg_window window = window_of(end_ns, 3, "vm", "", pid, 7);
+    struct vg_vm_sample *vm = vm_at(&window, 0);
+    struct vg_gpu_sample gpu = {
+        .device = "0000:03:00.0", .engine = "render", .busy_ns = 9, .mem_bytes = 20};
+
+    g_array_append_val(window.gpus, gpu);
+    g_array_append_val(vm->gpus, gpu);
+    vm->gpu_known = true;
+    vm->gpu_active_ns = 9;
+    const struct vg_gpu_request_sample request = {.vm = vm->id, .end_ns = end_ns};
+    g_array_append_val(window.gpu_requests, request);
+    window.gpu_requests_left_out = 1;
+    return vg_gather_put(gather, source, &window, &provenance, 0);
+}
+
+static void
+test_gpu_use_completes_a_window(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+    struct vg_window window = window_of(S, 0, "vm", "", 100, 5);
+    /* A window of which nothing was seen, and the same engine twice. */
+    const struct vg_provenance lost = {.confidence = 0};
+    struct vg_gpu_sample traced = {.device = "0000:03:00.0", .engine = "render", .busy_ns = 8};
+
+    (void)state;
+    g_array_append_val(vm_at(&window, 0)->gpus, traced);
+    assert_int_equal(put_besides(gather, gpu, S, 100), VG_GATHER_TAKEN);
+    vg_gather_put(gather, cpu, &window, &lost, 0);
+    assert_true(vg_gather_next(gather, S, &gathered));
+    assert_int_equal(gathered.window.vms->len, 1);
+    const struct vg_vm_sample *vm = vm_at(&gathered.window, 0);
+    assert_false(gathered.provenance.besides);
+    assert_int_equal(vm->cpu.run_ns, 5);
+    assert_true(vm->gpu_known);
+    assert_int_equal(vm->gpu_active_ns, 9);
+    assert_int_equal(vm->gpus->len, 1);
+    const struct vg_gpu_sample *joined = &g_array_index(vm->gpus, struct vg_gpu_sample, 0);
+    assert_int_equal(joined->busy_ns, 8);
+    assert_int_equal(joined->mem_bytes, 20);
+    assert_int_equal(gathered.window.gpus->len, 1);
+    assert_string_equal(gathered.provenance.gpu_source, "nvml");
+    vg_window_clear(&gathered.window);
+    /* A VM that nobody else has seen yet would have a CPU use of zeros. */
+    put_besides(gather, gpu, 2 * S, 200);
+    put(gather, cpu, window_of(2 * S, 0, "vm", "", 100, 5), 1);
+    assert_true(vg_gather_next(gather, 2 * S, &gathered));
+    assert_int_equal(gathered.window.vms->len, 1);
+    assert_int_equal(vm_at(&gathered.window, 0)->pid, 100);
+    vg_window_clear(&gathered.window);
+}
+
+/* A window that was missed stays missed, also if GPU use is known of it. */
+static void
+test_gpu_use_makes_no_window_where_cpus_are_measured(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    struct vg_gather_stats stats;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+
+    (void)state;
+    put(gather, cpu, window_of(S, 0, "vm", "", 100, 5), 1);
+    put_besides(gather, gpu, S, 100);
+    assert_true(vg_gather_next(gather, S, &gathered));
+    vg_window_clear(&gathered.window);
+    put_besides(gather, gpu, 2 * S, 100);
+    assert_false(vg_gather_next(gather, 10 * S, &gathered));
+    assert_int_equal(put_besides(gather, gpu, 2 * S, 100), VG_GATHER_DUPLICATE);
+    /* The one after it says so, and one that only comes late is still taken. */
+    struct vg_window after = window_of(3 * S, 0, "vm", "", 100, 5);
+    const struct vg_provenance provenance = {.confidence = 1, .missed = 1};
+    put_besides(gather, gpu, 3 * S, 100);
+    vg_gather_put(gather, cpu, &after, &provenance, 0);
+    assert_true(vg_gather_next(gather, 3 * S, &gathered));
+    assert_int_equal(gathered.window.begin_ns, 2 * S);
+    assert_int_equal(gathered.provenance.missed, 1);
+    vg_window_clear(&gathered.window);
+    put_besides(gather, gpu, 4 * S, 100);
+    assert_false(vg_gather_next(gather, 10 * S, &gathered));
+    put(gather, cpu, window_of(4 * S, 0, "vm", "", 100, 5), 1);
+    assert_true(vg_gather_next(gather, 10 * S, &gathered));
+    vg_window_clear(&gathered.window);
+    vg_gather_read_stats(gather, &stats);
+    assert_int_equal(stats.windows, 3);
+    assert_int_equal(stats.late, 0);
+}
+
+/* Who measures CPUs was late and has one long window, of which GPU use has three pieces. */
+static void
+test_gpu_use_of_a_long_window(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+
+    (void)state;
+    put_besides(gather, gpu, S, 100);
+    assert_false(vg_gather_next(gather, 3 * S, &gathered));
+    for (int64_t end_ns = 2 * S; end_ns <= 4 * S; end_ns += S) {
+        put_besides(gather, gpu, end_ns, 100);
+        assert_false(vg_gather_next(gather, end_ns, &gathered));
+    }
+    struct vg_window window = window_of(4 * S, 0, "vm", "", 100, 5);
+    const struct vg_provenance provenance = {.confidence = 1};
+    window.begin_ns = S;
+    vg_gather_put(gather, cpu, &window, &provenance, 0);
+    assert_true(vg_gather_next(gather, 4 * S, &gathered));
+    assert_int_equal(gathered.window.begin_ns, S);
+    const struct vg_vm_sample *vm = vm_at(&gathered.window, 0);
+    assert_int_equal(vm->gpu_active_ns, 27);
+    assert_int_equal(vm->gpus->len, 1);
+    assert_int_equal(g_array_index(vm->gpus, struct vg_gpu_sample, 0).busy_ns, 27);
+    assert_int_equal(g_array_index(vm->gpus, struct vg_gpu_sample, 0).mem_bytes, 20);
+    assert_int_equal(vm->cpu.run_ns, 5);
+    assert_int_equal(gathered.window.gpu_requests->len, 3);
+    assert_int_equal(gathered.window.gpu_requests_left_out, 3);
+    for (guint i = 0; i < 3; i++) {
+        const struct vg_gpu_request_sample *request =
+            &g_array_index(gathered.window.gpu_requests, struct vg_gpu_request_sample, i);
+        assert_int_equal(request->vm, vm->id);
+        assert_int_equal(request->end_ns, (i + 2) * S);
+    }
+    vg_window_clear(&gathered.window);
+    /* They are not added again. */
+    put_besides(gather, gpu, 5 * S, 100);
+    put(gather, cpu, window_of(5 * S, 0, "vm", "", 100, 5), 1);
+    assert_true(vg_gather_next(gather, 5 * S, &gathered));
+    assert_int_equal(vm_at(&gathered.window, 0)->gpu_active_ns, 9);
+    vg_window_clear(&gathered.window);
+}
+
+static void
+test_gpu_use_alone(void **state)
+{
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_gathered gathered;
+    unsigned int cpu = vg_gather_add_source(gather), gpu = vg_gather_add_source(gather);
+    const struct vg_provenance provenance = {.besides = true};
+    struct vg_window empty;
+
+    (void)state;
+    vg_gather_set_alive(gather, cpu, false);
+    put_besides(gather, gpu, S, 100);
+    assert_true(vg_gather_next(gather, S, &gathered));
+    assert_true(gathered.provenance.besides);
+    assert_true(vm_at(&gathered.window, 0)->gpu_known);
+    vg_window_clear(&gathered.window);
+    /* Nothing is known of anything. */
+    vg_window_init(&empty, false);
+    empty.begin_ns = S;
+    empty.end_ns = 2 * S;
+    vg_gather_put(gather, gpu, &empty, &provenance, 0);
+    assert_false(vg_gather_next(gather, 10 * S, &gathered));
+}
+
+/* Requests of a part keep their VM and their engine, which are numbered anew. */
+static void
+test_gpu_requests(void **state)
+{
+    (void)state;
+    g_autoptr(vg_gather) gather = vg_gather_new(S);
+    struct vg_window windows[2];
+    struct vg_gathered gathered;
+    const struct vg_provenance trusted = {.confidence = 1}, less = {.confidence = 0.5};
+    static const char *const engines[] = {"bcs0", "rcs0"};
+
+    vg_gather_add_source(gather);
+    vg_gather_add_source(gather);
+    for (unsigned int i = 0; i < 2; i++) {
+        struct vg_vm_sample vm;
+        vg_window_init(&windows[i], false);
+        windows[i].end_ns = S;
+        vg_vm_sample_init(&vm);
+        vm.id = 7;
+        vm.pid = 100 + (int32_t)i;
+        g_array_append_val(windows[i].vms, vm);
+        struct vg_gpu_sample gpu = {.device = "card0"};
+        g_strlcpy(gpu.engine, engines[i], sizeof(gpu.engine));
+        g_array_append_val(windows[i].gpus, gpu);
+        const struct vg_gpu_request_sample request = {.gpu = 0, .vm = 7, .end_ns = 1 + (int64_t)i};
+        const struct vg_gpu_request_sample of_host = {.gpu = 0, .vm = VG_PROCESS_NO_ID};
+        g_array_append_val(windows[i].gpu_requests, request);
+        g_array_append_val(windows[i].gpu_requests, of_host);
+        windows[i].gpu_requests_left_out = 5;
+    }
+    vg_gather_put(gather, 0, &windows[0], &trusted, 0);
+    vg_gather_put(gather, 1, &windows[1], &less, 0);
+    assert_true(vg_gather_next(gather, 2 * S, &gathered));
+    const GArray *requests = gathered.window.gpu_requests;
+    assert_int_equal(requests->len, 4);
+    assert_int_equal(gathered.window.gpu_requests_left_out, 10);
+    for (guint i = 0; i < requests->len; i++) {
+        const struct vg_gpu_request_sample *request =
+            &g_array_index(requests, struct vg_gpu_request_sample, i);
+        const struct vg_gpu_sample *gpu =
+            &g_array_index(gathered.window.gpus, struct vg_gpu_sample, request->gpu);
+        assert_string_equal(gpu->engine, engines[i / 2]);
+        if (i % 2 == 1)
+            assert_int_equal(request->vm, VG_PROCESS_NO_ID);
+        else
+            assert_int_equal(vg_window_vm(&gathered.window, request->vm)->pid, 100 + i / 2);
+    }
+    vg_window_clear(&gathered.window);
+}
+
 int
 main(void)
 {
@@ -348,7 +560,12 @@ main(void)
         cmocka_unit_test(test_who_floods_does_not_wait_for_ever),
         cmocka_unit_test(test_ids_hold_and_are_not_given_twice),
         cmocka_unit_test(test_aggressors_keep_their_vm),
+        cmocka_unit_test(test_gpu_use_completes_a_window),
+        cmocka_unit_test(test_gpu_use_makes_no_window_where_cpus_are_measured),
+        cmocka_unit_test(test_gpu_use_of_a_long_window),
+        cmocka_unit_test(test_gpu_use_alone),
         cmocka_unit_test(test_windows_add_up),
+        cmocka_unit_test(test_gpu_requests),
         cmocka_unit_test(test_who_is_gone_is_forgotten_also_as_aggressor),
     };
 

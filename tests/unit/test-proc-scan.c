@@ -135,6 +135,10 @@ test_stat(void **state)
     assert_int_equal(stat.threads, 3);
     assert_int_equal(stat.start_ticks, 99);
     assert_int_equal(stat.cpu, VG_NONE);
+    assert_false(stat.is_kernel);
+    assert_true(vg_proc_parse_stat(
+        "9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 7", &stat));
+    assert_true(stat.is_kernel);
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
         assert_false(vg_proc_parse_stat(bad[i], &stat));
 }

@@ -366,19 +366,20 @@ test_samples(void **state)
         int cpu, tid;
         int exit_class; /* or VG_NONE */
         const char *comm;
+        uint64_t id, context; /* of a GPU's request; the id in text is hexadecimal */
     } want[] = {
-        {VG_EVENT_KVM_ENTRY, 2758596349023000, 30, 62567, VG_NONE, ""},
-        {VG_EVENT_KVM_EXIT, 2758596349036000, 30, 62567, VG_EXIT_PAGE_FAULT, ""},
-        {VG_EVENT_KVM_ENTRY, 83184290326000, 3, 24797, VG_NONE, "challenge"},
-        {VG_EVENT_KVM_EXIT, 83184290332000, 3, 24797, VG_EXIT_INTERRUPT, "challenge"},
-        {VG_EVENT_KVM_EXIT, 2925640967000, 23, 7289, VG_EXIT_INTERRUPT, "CPU 0/KVM"},
-        {VG_EVENT_KVM_EXIT, 95922997039000, 15, 18971, VG_NONE, "qemu-system-x86"},
-        {VG_EVENT_KVM_ENTRY, 1377662550637000, 39, 599500, VG_NONE, "fc_vcpu 1"},
-        {VG_EVENT_OTHER, 44895256000, 4, 1706, VG_NONE, NULL},
-        {VG_EVENT_OTHER, 44895322000, 1, 11, VG_NONE, NULL},
-        {VG_EVENT_OTHER, 44897117000, 9, 0, VG_NONE, NULL},
-        {VG_EVENT_OTHER, 5630695055000, 0, 204, VG_NONE, NULL},
-        {VG_EVENT_OTHER, 370958786000, 2, 383, VG_NONE, NULL},
+        {VG_EVENT_KVM_ENTRY, 2758596349023000, 30, 62567, VG_NONE, "", 0, 0},
+        {VG_EVENT_KVM_EXIT, 2758596349036000, 30, 62567, VG_EXIT_PAGE_FAULT, "", 0, 0},
+        {VG_EVENT_KVM_ENTRY, 83184290326000, 3, 24797, VG_NONE, "challenge", 0, 0},
+        {VG_EVENT_KVM_EXIT, 83184290332000, 3, 24797, VG_EXIT_INTERRUPT, "challenge", 0, 0},
+        {VG_EVENT_KVM_EXIT, 2925640967000, 23, 7289, VG_EXIT_INTERRUPT, "CPU 0/KVM", 0, 0},
+        {VG_EVENT_KVM_EXIT, 95922997039000, 15, 18971, VG_NONE, "qemu-system-x86", 0, 0},
+        {VG_EVENT_KVM_ENTRY, 1377662550637000, 39, 599500, VG_NONE, "fc_vcpu 1", 0, 0},
+        {VG_EVENT_GPU, 44895256000, 4, 1706, VG_NONE, NULL, 0x135, 0},
+        {VG_EVENT_GPU, 44895322000, 1, 11, VG_NONE, NULL, 0x135, 0},
+        {VG_EVENT_GPU, 44897117000, 9, 0, VG_NONE, NULL, 0, 0},
+        {VG_EVENT_GPU, 5630695055000, 0, 204, VG_NONE, NULL, 0, 29},
+        {VG_EVENT_GPU, 370958786000, 2, 383, VG_NONE, NULL, 0, 44},
     };
     g_autofree char *path = reading_data_path("samples.txt");
     g_autofree char *text = NULL;
@@ -391,6 +392,10 @@ test_samples(void **state)
         assert_head(&e, want[i].type, want[i].ts_ns, want[i].cpu, want[i].tid, VG_NONE);
         if (want[i].comm)
             assert_string_equal(e.kvm.comm, want[i].comm);
+        if (want[i].type == VG_EVENT_GPU) {
+            assert_int_equal(e.gpu.id, want[i].id);
+            assert_int_equal(e.gpu.context, want[i].context);
+        }
         if (want[i].exit_class != VG_NONE)
             assert_int_equal(e.kvm.exit_class, want[i].exit_class);
     }

@@ -17,7 +17,7 @@ read_data(struct reading *r, const char *name)
 {
     g_autofree char *path = reading_data_path(name);
     g_autoptr(GError) err = NULL;
-    vg_recording *recording = vg_text_open(path, &err);
+    vg_recording *recording = vg_text_open(path, NULL, &err);
 
     if (err)
         fail_msg("%s", err->message);
@@ -500,10 +500,10 @@ test_refused(void **state)
     reading_done(&r);
 
     g_autoptr(GError) err = NULL;
-    assert_null(vg_text_open("/no/such/file", &err));
+    assert_null(vg_text_open("/no/such/file", NULL, &err));
     assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
     g_clear_error(&err);
-    assert_null(vg_text_open("/", &err));
+    assert_null(vg_text_open("/", NULL, &err));
     assert_true(g_error_matches(err, VG_ERROR, VG_E_IO));
 }
 
@@ -542,7 +542,7 @@ test_gzip(void **state)
     assert_int_equal(write(fd, packed, size), size);
     assert_int_equal(write(fd, packed, size), size); /* a second member: concatenated files */
     close(fd);
-    reading_all(&r, vg_text_open(path, NULL));
+    reading_all(&r, vg_text_open(path, NULL, NULL));
     assert_int_equal(r.events->len, 18000);
     assert_int_equal(r.recording->backwards, 9000 - 1);
     assert_true(vg_recording_progress(r.recording) == 1.0);

@@ -127,6 +127,112 @@ test_nothing_without_switches(void **state)
     g_error_free(error);
 }
 
+/* What is recorded besides CPU events; all[] has these, too. */
+static void
+assert_gpu_names(enum vg_event_dialect dialect, const char *const *all, const char *const *expected)
+{
+    struct vg_wanted_events events;
+
+    assert_int_equal(vg_wanted_events_find(dialect, has, all, &events, NULL), 0);
+    assert_string_equal(events.names->pdata[0], all[0]);
+    g_ptr_array_remove_index(events.names, 0);
+    assert_names(events.names, expected);
+    vg_wanted_events_clear(&events);
+}
+
+static void
+test_gpu_events_of_a_recent_amdgpu(void **state)
+{
+    static const char *const all[] = {"sched:sched_switch",
+                                      "amdgpu:amdgpu_cs_ioctl",
+                                      "amdgpu:amdgpu_cs",
+                                      "amdgpu:amdgpu_sched_run_job",
+                                      "amdgpu:amdgpu_vm_flush",
+                                      "dma_fence:dma_fence_init",
+                                      "dma_fence:dma_fence_signaled",
+                                      "gpu_scheduler:drm_sched_job_queue",
+                                      "gpu_scheduler:drm_sched_job_run",
+                                      "gpu_scheduler:drm_sched_job_done",
+                                      "gpu_scheduler:drm_sched_job_add_dep",
+                                      NULL};
+    static const char *const expected[] = {"gpu_scheduler:drm_sched_job_queue",
+                                           "gpu_scheduler:drm_sched_job_run",
+                                           "gpu_scheduler:drm_sched_job_done",
+                                           "amdgpu:amdgpu_cs_ioctl",
+                                           "amdgpu:amdgpu_sched_run_job",
+                                           "dma_fence:dma_fence_signaled",
+                                           NULL};
+
+    (void)state;
+    assert_gpu_names(VG_DIALECT_KERNEL, all, expected);
+}
+
+static void
+test_gpu_events_of_old_kernels(void **state)
+{
+    static const char *const amd[] = {"sched:sched_switch", "gpu_sched:amd_sched_process_job",
+                                      "gpu_sched:amd_sched_job", "fence:fence_signaled", NULL};
+    static const char *const expected_amd[] = {
+        "gpu_sched:amd_sched_job", "gpu_sched:amd_sched_process_job", "fence:fence_signaled", NULL};
+    static const char *const gvt[] = {"sched_switch",
+                                      "gvt_command",
+                                      "gvt_workload_submit",
+                                      "gvt_workload_queue",
+                                      "i915_gem_request_in",
+                                      "i915_gem_request_out",
+                                      "i915_gem_request_add",
+                                      "intel_engine_notify",
+                                      "render_mmio",
+                                      "inject_msi",
+                                      NULL};
+    static const char *const expected_gvt[] = {"i915_gem_request_add", "i915_gem_request_in",
+                                               "i915_gem_request_out", "intel_engine_notify",
+                                               "gvt_workload_queue",   "gvt_workload_submit",
+                                               "inject_msi",           NULL};
+
+    (void)state;
+    assert_gpu_names(VG_DIALECT_KERNEL, amd, expected_amd);
+    assert_gpu_names(VG_DIALECT_LTTNG, gvt, expected_gvt);
+}
+
+static void
+test_gpu_events_of_i915_and_xe(void **state)
+{
+    static const char *const all[] = {
+        "sched:sched_switch",          "i915:i915_request_queue",
+        "i915:i915_request_add",       "i915:i915_request_retire",
+        "i915:i915_gem_object_create", "i915:i915_gem_object_destroy",
+        "xe:xe_sched_job_exec",        "xe:xe_sched_job_run",
+        "xe:xe_hw_fence_signal",       "gpu_scheduler:drm_sched_job",
+        "gpu_scheduler:drm_run_job",   "gpu_scheduler:drm_sched_process_job",
+        "gpu_mem:gpu_mem_total",       NULL};
+    static const char *const expected[] = {"gpu_scheduler:drm_sched_job",
+                                           "gpu_scheduler:drm_run_job",
+                                           "gpu_scheduler:drm_sched_process_job",
+                                           "i915:i915_request_queue",
+                                           "i915:i915_request_add",
+                                           "i915:i915_request_retire",
+                                           "i915:i915_gem_object_create",
+                                           "i915:i915_gem_object_destroy",
+                                           "gpu_mem:gpu_mem_total",
+                                           NULL};
+
+    (void)state;
+    assert_gpu_names(VG_DIALECT_KERNEL, all, expected);
+}
+
+/* Fences alone are of display drivers and the like. */
+static void
+test_no_fences_without_requests(void **state)
+{
+    static const char *const all[] = {"sched:sched_switch", "dma_fence:dma_fence_signaled",
+                                      "gpu_mem:gpu_mem_total", NULL};
+    static const char *const expected[] = {NULL};
+
+    (void)state;
+    assert_gpu_names(VG_DIALECT_KERNEL, all, expected);
+}
+
 int
 main(void)
 {
@@ -134,6 +240,10 @@ main(void)
         cmocka_unit_test(test_kernel_with_everything),
         cmocka_unit_test(test_lttng_names),
         cmocka_unit_test(test_nothing_without_switches),
+        cmocka_unit_test(test_gpu_events_of_a_recent_amdgpu),
+        cmocka_unit_test(test_gpu_events_of_old_kernels),
+        cmocka_unit_test(test_gpu_events_of_i915_and_xe),
+        cmocka_unit_test(test_no_fences_without_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ start(const struct vg_event *events, size_t n, bool fails)
     struct script *script = g_new0(struct script, 1);
     struct reading reading = {.topology = vg_topology_new(), .recording = &script->base};
 
-    vg_recording_init(&script->base, &script_ops, "script");
+    vg_recording_init(&script->base, &script_ops, "script", NULL, NULL);
     script->base.has_switch = true;
     script->events = events;
     script->n = n;

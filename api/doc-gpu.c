@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Documents about GPUs: who uses them, what one VM uses, and which requests they worked for. A GPU
+ * is what the inventory or whoever measures calls so; the two do not always agree on a name.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/doc.h"
+#include "api/parse.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "model/score.h"
+#include "model/window-json.h"
+
+/* VMs, and processes, that are told of one GPU and period: those that used it most. */
+#define USERS_MAX 256
+
+/* A VM on one engine. */
+struct use {
+    const struct vg_vm_sample *vm;
+    const struct vg_gpu_sample *gpu;
+};
+
+/* ---- which GPUs there are ---- */
+
+/* Recorders are not sworn to UTF-8, JSON is. */
+static char *
+id_of(const char *device)
+{
+    return g_utf8_make_valid(device, -1);
+}
+
+static bool
+is_of(const struct vg_gpu_sample *gpu, const char *id)
+{
+    if (strcmp(gpu->device, id) == 0)
+        return true;
+    if (g_utf8_validate(gpu->device, -1, NULL))
+        return false;
+    g_autofree char *own = id_of(gpu->device);
+    return strcmp(own, id) == 0;
+}
+
+static void
+add_id(GHashTable *ids, const char *device)
+{
+    if (device[0])
+        g_hash_table_add(ids, id_of(device));
+}
+
+static void
+add_ids(GHashTable *ids, const struct vg_window *window)
+{
+    for (guint i = 0; i < window->gpus->len; i++)
+        add_id(ids, g_array_index(window->gpus, struct vg_gpu_sample, i).device);
+    for (guint i = 0; i < window->gpu_processes->len; i++)
+        add_id(ids,
+               g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu.device);
+    for (guint i = 0; i < window->vms->len; i++) {
+        const GArray *gpus = g_array_index(window->vms, struct vg_vm_sample, i).gpus;
+        for (guint k = 0; k < gpus->len; k++)
+            add_id(ids, g_array_index(gpus, struct vg_gpu_sample, k).device);
+    }
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GPtrArray *
+vg_doc_gpu_ids(const vg_view *view)
+{
+    g_autoptr(GHashTable) set = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GPtrArray *ids = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    void *id;
+
+    for (guint i = 0; i < view->inventory->gpus->len; i++)
+        add_id(set, ((const struct vg_inv_gpu *)view->inventory->gpus->pdata[i])->device);
+    add_ids(set, &view->totals);
+    add_ids(set, &view->newest);
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &id, NULL)) {
+        g_hash_table_iter_steal(&iter);
+        g_ptr_array_add(ids, id);
+    }
+    g_ptr_array_sort(ids, compare_ids);
+    return ids;
+}
+
+/* ---- who uses one ---- */
+
+static int64_t
+length_of(const struct vg_window *window)
+{
+    return window->end_ns - window->begin_ns;
+}
+
+static json_object *
+vm_name_of(const vg_view *view, const struct vg_vm_sample *vm)
+{
+    const char *id = vm->uuid[0] ? vm->uuid : vm->name;
+    const struct vg_snap_vm *known = vg_view_find_vm(view, id);
+
+    return vg_doc_vm_name(known ? vg_view_vm_id(known) : id, known ? known->name : vm->name);
+}
+
+static int
+compare_uses(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+
+    if (x->gpu->busy_ns != y->gpu->busy_ns)
+        return x->gpu->busy_ns > y->gpu->busy_ns ? -1 : 1;
+    int by_name = strcmp(x->vm->name, y->vm->name);
+    return by_name != 0 ? by_name : strcmp(x->gpu->engine, y->gpu->engine);
+}
+
+static json_object *
+use_to_json(const vg_view *view, const struct use *use, int64_t duration_ns)
+{
+    const struct vg_gpu_sample *gpu = use->gpu;
+    json_object *object = json_object_new_object();
+
+    vg_json_add(object, "vm", vm_name_of(view, use->vm));
+    vg_json_add_string(object, "engine", gpu->engine);
+    vg_json_add_double(object, "share",
+                       duration_ns > 0 ? (double)gpu->busy_ns / (double)duration_ns : 0);
+    vg_json_add_int64(object, "busy_ns", gpu->busy_ns);
+    vg_json_add_int64(object, "exec_ns", gpu->exec_ns);
+    vg_json_add_int64(object, "wait_ns", gpu->wait_ns);
+    vg_json_add_int64(object, "requests", (int64_t)gpu->requests);
+    vg_json_add_int64(object, "mem_bytes", gpu->mem_bytes);
+    return object;
+}
+
+static void
+add_vms(json_object *object, const vg_view *view, const struct vg_window *window, const char *id)
+{
+    g_autoptr(GArray) uses = g_array_new(FALSE, FALSE, sizeof(struct use));
+    json_object *rows = json_object_new_array();
+
+    for (guint i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        for (guint k = 0; k < vm->gpus->len; k++) {
+            const struct use use = {vm, &g_array_index(vm->gpus, struct vg_gpu_sample, k)};
+            if (is_of(use.gpu, id))
+                g_array_append_val(uses, use);
+        }
+    }
+    g_array_sort(uses, compare_uses);
+    for (guint i = 0; i < MIN(uses->len, USERS_MAX); i++)
+        vg_json_append(rows,
+                       use_to_json(view, &g_array_index(uses, struct use, i), length_of(window)));
+    vg_json_add(object, "vms", rows);
+    vg_json_add_int64(object, "vms_left_out", MAX((int64_t)uses->len - USERS_MAX, 0));
+}
+
+static int
+compare_processes(const void *a, const void *b)
+{
+    const struct vg_gpu_process_sample *x = *(const struct vg_gpu_process_sample *const *)a;
+    const struct vg_gpu_process_sample *y = *(const struct vg_gpu_process_sample *const *)b;
+
+    if (x->gpu.busy_ns != y->gpu.busy_ns)
+        return x->gpu.busy_ns > y->gpu.busy_ns ? -1 : 1;
+    return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid)
+                            : strcmp(x->gpu.engine, y->gpu.engine);
+}
+
+static void
+add_processes(json_object *object, const struct vg_window *window, const char *id)
+{
+    g_autoptr(GPtrArray) processes = g_ptr_array_new();
+    json_object *rows = json_object_new_array();
+
+    for (guint i = 0; i < window->gpu_processes->len; i++) {
+        struct vg_gpu_process_sample *process =
+            &g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i);
+        if (is_of(&process->gpu, id))
+            g_ptr_array_add(processes, process);
+    }
+    g_ptr_array_sort(processes, compare_processes);
+    for (guint i = 0; i < MIN(processes->len, USERS_MAX); i++)
+        vg_json_append(rows, vg_gpu_process_to_json(processes->pdata[i], length_of(window)));
+    vg_json_add(object, "processes", rows);
+    vg_json_add_int64(object, "processes_left_out", MAX((int64_t)processes->len - USERS_MAX, 0));
+}
+
+static void
+add_use(json_object *object, const vg_view *view, const struct vg_window *window, const char *id)
+{
+    json_object *engines = json_object_new_array();
+
+    for (guint i = 0; i < window->gpus->len; i++) {
+        const struct vg_gpu_sample *gpu = &g_array_index(window->gpus, struct vg_gpu_sample, i);
+        if (is_of(gpu, id))
+            vg_json_append(engines, vg_gpu_to_json(gpu, length_of(window)));
+    }
+    vg_json_add(object, "engines", engines);
+    add_vms(object, view, window, id);
+    add_processes(object, window, id);
+}
+
+/* ---- one GPU, and all ---- */
+
+/* VMs that have been given the GPU or a part of it. */
+static json_object *
+assigned_to_json(const vg_view *view, const char *id)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < view->inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = view->inventory->vms->pdata[i];
+        for (guint k = 0; k < vm->devices->len; k++) {
+            const struct vg_inv_device *device = vm->devices->pdata[k];
+            if (g_strcmp0(device->parent, id) != 0 && g_strcmp0(device->address, id) != 0)
+                continue;
+            json_object *row = json_object_new_object();
+            vg_json_add(row, "vm", vg_doc_vm_name(vm->uuid ? vm->uuid : vm->name, vm->name));
+            vg_json_add_string(row, "kind", device->kind);
+            vg_json_add_string(row, "address", device->address);
+            vg_json_add_string(row, "mdev_type", device->mdev_type);
+            vg_json_append(array, row);
+        }
+    }
+    return array;
+}
+
+static json_object *
+inventory_to_json(const vg_view *view, const char *id)
+{
+    for (guint i = 0; i < view->inventory->gpus->len; i++) {
+        const struct vg_inv_gpu *gpu = view->inventory->gpus->pdata[i];
+        g_autofree char *own = id_of(gpu->device);
+        if (strcmp(own, id) == 0)
+            return vg_record_write(&vg_inv_gpu_record, gpu);
+    }
+    return NULL;
+}
+
+static bool
+has_begun(const struct vg_window *window)
+{
+    return window->end_ns > window->begin_ns;
+}
+
+static void
+add_period(json_object *object, const vg_view *view, const struct vg_window *window)
+{
+    vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
+    vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
+}
+
+static void
+add_source(json_object *object, const vg_view *view)
+{
+    const char *source = view->provenance.gpu_source;
+
+    vg_json_add_string(object, "source", source[0] ? source : NULL);
+}
+
+json_object *
+vg_doc_gpu(const vg_view *view, const char *id)
+{
+    json_object *object = json_object_new_object();
+    json_object *newest = NULL;
+
+    vg_json_add_string(object, "id", id);
+    vg_json_add(object, "inventory", inventory_to_json(view, id));
+    vg_json_add(object, "assigned", assigned_to_json(view, id));
+    add_source(object, view);
+    add_use(object, view, &view->totals, id);
+    if (has_begun(&view->newest)) {
+        newest = json_object_new_object();
+        add_period(newest, view, &view->newest);
+        add_use(newest, view, &view->newest, id);
+    }
+    vg_json_add(object, "newest", newest);
+    return object;
+}
+
+/* The id after which a page begins, "gpus\nID"; "" for the first. */
+static char *
+read_marker(const char *marker, GError **err)
+{
+    if (!marker)
+        return g_strdup("");
+    g_autofree char *text = vg_marker_read(marker, err);
+    if (!text)
+        return NULL;
+    if (g_str_has_prefix(text, "gpus\n"))
+        return g_strdup(text + strlen("gpus\n"));
+    vg_error(err, VG_E_INVALID, "marker: it is not of a list of GPUs");
+    return NULL;
+}
+
+json_object *
+vg_doc_gpus(const vg_view *view, size_t limit, const char *marker, GError **err)
+{
+    g_autofree char *after = read_marker(marker, err);
+    g_autofree char *next = NULL;
+    const char *last = NULL;
+
+    if (!after)
+        return NULL;
+    g_autoptr(GPtrArray) ids = vg_doc_gpu_ids(view);
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    for (guint i = 0; i < ids->len && !next; i++) {
+        const char *id = ids->pdata[i];
+        if (strcmp(id, after) <= 0)
+            continue;
+        if (json_object_array_length(items) < limit) {
+            vg_json_append(items, vg_doc_gpu(view, id));
+            last = id;
+        } else {
+            g_autofree char *text = g_strconcat("gpus\n", last, NULL);
+            next = vg_marker_new(text);
+        }
+    }
+    vg_json_add(object, "items", items);
+    vg_json_add_string(object, "next", next);
+    return object;
+}
+
+/* ---- one VM ---- */
+
+static json_object *
+newest_of_vm(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_window *window = &view->newest;
+    const struct vg_vm_sample *sample = vg_view_sample(window, vm);
+
+    if (!sample || !has_begun(window))
+        return NULL;
+    json_object *object = json_object_new_object();
+    add_period(object, view, window);
+    vg_json_add_bool(object, "gpu_known", sample->gpu_known);
+    vg_json_add_double(object, "gpu_intensity",
+                       vg_gpu_intensity(sample->gpu_active_ns, length_of(window)));
+    vg_json_add_int64(object, "gpu_active_ns", sample->gpu_active_ns);
+    vg_json_add(object, "gpu", vg_gpus_to_json(sample->gpus, length_of(window)));
+    return object;
+}
+
+static json_object *
+devices_of_vm(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_inv_vm *domain =
+        vg_inventory_find(view->inventory, vm->uuid, vm->pid, vm->name);
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; domain && i < domain->devices->len; i++) {
+        const struct vg_inv_device *device = domain->devices->pdata[i];
+        if (device->is_gpu)
+            vg_json_append(array, vg_record_write(&vg_inv_device_record, device));
+    }
+    return array;
+}
+
+json_object *
+vg_doc_vm_gpu(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
+    json_object *object = json_object_new_object();
+
+    vg_json_add(object, "vm", vg_doc_vm_name(vg_view_vm_id(vm), vm->name));
+    vg_json_add_bool(object, "gpu_known", vm->gpu_known);
+    vg_json_add_double(object, "gpu_intensity", vm->gpu_intensity);
+    add_source(object, view);
+    vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
+    vg_json_add(object, "gpu",
+                sample ? vg_gpus_to_json(sample->gpus, length_of(&view->totals))
+                       : json_object_new_array());
+    vg_json_add(object, "newest", newest_of_vm(view, vm));
+    vg_json_add(object, "devices", devices_of_vm(view, vm));
+    return object;
+}
+
+/* ---- requests ---- */
+
+static void
+add_raw_time(json_object *object, const char *name, int64_t ns, bool known)
+{
+    vg_json_add(object, name, known ? json_object_new_int64(ns) : NULL);
+}
+
+static json_object *
+request_to_json(const struct vg_gpu_log_entry *entry)
+{
+    const struct vg_gpu_request_sample *request = &entry->request->request;
+    const struct {
+        const char *name;
+        int64_t ns;
+    } times[] = {
+        {"queued_ns", request->queued_ns}, {"submitted_ns", request->submitted_ns},
+        {"ready_ns", request->ready_ns},   {"run_ns", request->run_ns},
+        {"end_ns", request->end_ns},
+    };
+    json_object *object = json_object_new_object();
+    json_object *vm = NULL;
+
+    if (request->vm != VG_PROCESS_NO_ID) {
+        const struct vg_gpu_log_vm *known =
+            &g_array_index(entry->chunk->vms, struct vg_gpu_log_vm, request->vm);
+        vm = vg_doc_vm_name(known->uuid[0] ? known->uuid : known->name, known->name);
+    }
+    vg_json_add(object, "vm", vm);
+    vg_json_add_int64(object, "pid", request->pid);
+    vg_json_add_string(
+        object, "engine",
+        g_array_index(entry->chunk->engines, struct vg_gpu_log_engine, request->gpu).engine);
+    /* Drivers choose these, and have 64 bits for them. */
+    vg_json_add(object, "context", json_object_new_uint64(request->context));
+    vg_json_add(object, "seqno", json_object_new_uint64(request->seqno));
+    for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
+        add_raw_time(object, times[i].name, times[i].ns, times[i].ns != VG_TIME_UNKNOWN);
+    vg_json_add_int64(object, "exec_ns", request->exec_ns);
+    vg_json_add_bool(object, "coalesced", request->coalesced);
+    vg_json_add_int64(object, "at_ns", entry->request->at_ns);
+    return object;
+}
+
+/* What the log calls the GPU; the id where that is none of the log's. The caller frees it. */
+static char *
+device_of(const vg_view *view, const char *id)
+{
+    for (guint i = 0; i < view->totals.gpus->len; i++) {
+        const struct vg_gpu_sample *gpu =
+            &g_array_index(view->totals.gpus, struct vg_gpu_sample, i);
+        if (is_of(gpu, id))
+            return g_strdup(gpu->device);
+    }
+    return g_strdup(id);
+}
+
+static json_object *
+page_to_json(const vg_view *view, const struct vg_gpu_log_query *query,
+             const struct vg_gpu_log_page *page)
+{
+    bool dropped = view->gpu_log && view->gpu_log->dropped_ns != VG_TIME_UNKNOWN;
+    bool begun = has_begun(&view->totals);
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+
+    vg_json_add_string(object, "gpu", query->device);
+    add_raw_time(object, "since_ns", query->since_ns, query->since_ns != INT64_MIN);
+    add_raw_time(object, "until_ns", query->until_ns, query->until_ns != INT64_MAX);
+    vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);
+    add_raw_time(object, "oldest_ns", dropped ? view->gpu_log->dropped_ns : view->totals.begin_ns,
+                 begun);
+    add_raw_time(object, "newest_ns", view->newest.end_ns, begun);
+    for (guint i = 0; i < page->entries->len; i++)
+        vg_json_append(items,
+                       request_to_json(&g_array_index(page->entries, struct vg_gpu_log_entry, i)));
+    vg_json_add(object, "items", items);
+    vg_json_add_bool(object, "more", page->more);
+    vg_json_add_int64(object, "next_since", MAX(page->next_ns, 0));
+    vg_json_add_int64(object, "left_out", (int64_t)page->left_out);
+    return object;
+}
+
+json_object *
+vg_doc_gpu_requests(const vg_view *view, const struct vg_gpu_log_query *query, GError **err)
+{
+    const struct vg_snap_vm *vm = query->vm ? vg_view_find_vm(view, query->vm) : NULL;
+    g_autofree char *device = device_of(view, query->device);
+    struct vg_gpu_log_query of_log = *query;
+    struct vg_gpu_log_page page;
+
+    if (query->vm && !vm && !vg_gpu_log_has_vm(view->gpu_log, query->vm)) {
+        vg_error(err, VG_E_NOT_FOUND, "vm: no VM '%s' is known", query->vm);
+        return NULL;
+    }
+    of_log.device = device;
+    vg_gpu_log_read(view->gpu_log, &of_log, view->newest.end_ns, &page);
+    json_object *object = page_to_json(view, query, &page);
+    vg_gpu_log_page_clear(&page);
+    return object;
+}

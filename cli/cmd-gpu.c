@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl gpu list|show|requests.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/figure-columns.h"
+#include "cli/online-args.h"
+
+enum { KEY_SINCE = 0x800, KEY_UNTIL, KEY_LIMIT, KEY_VM };
+
+#define LIMIT_DEFAULT 1000
+#define LIMIT_MAX     1000000
+#define PAGE_MAX      10000 /* that vgpud takes */
+
+struct gpu_args {
+    struct vg_online_args online;
+    const char *since;
+    const char *until;
+    const char *vm;
+    int64_t limit; /* 0: not given */
+};
+
+static const struct vg_column list_columns[] = {
+    {"GPU", "id", VG_CELL_TEXT, false},
+    {"VENDOR", "inventory.vendor", VG_CELL_TEXT, true},
+    {"PRODUCT", "inventory.product", VG_CELL_TEXT, false},
+    {"DRIVER", "inventory.driver", VG_CELL_TEXT, false},
+    {"NUMA NODE", "numa_node", VG_CELL_COUNT, true},
+    {"ENGINES", "n_engines", VG_CELL_COUNT, false},
+    {"BUSY %", "busy_share", VG_CELL_PERCENT, false},
+    {"BUSIEST", "busiest", VG_CELL_TEXT, true},
+    {"VMS", "n_vms", VG_CELL_COUNT, false},
+    {"PROCESSES", "n_processes", VG_CELL_COUNT, false},
+    {"MEASURED BY", "source", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column engine_columns[] = {
+    {"ENGINE", "engine", VG_CELL_TEXT, false},
+    VG_GPU_COLUMNS,
+};
+
+static const struct vg_column vm_columns[] = {
+    {"VM", "vm.name", VG_CELL_TEXT, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
+    {"ENGINE", "engine", VG_CELL_TEXT, false},      {"SHARE %", "share", VG_CELL_PERCENT, false},
+    {"BUSY s", "busy_ns", VG_CELL_SECONDS, false},  {"WAIT s", "wait_ns", VG_CELL_SECONDS, false},
+    {"REQUESTS", "requests", VG_CELL_COUNT, false}, {"MEMORY", "mem_bytes", VG_CELL_COUNT, true},
+};
+
+static const struct vg_column process_columns[] = {
+    {"PROCESS", "comm", VG_CELL_TEXT, false},
+    {"PID", "pid", VG_CELL_COUNT, false},
+    {"ENGINE", "engine", VG_CELL_TEXT, false},
+    VG_GPU_COLUMNS,
+};
+
+static const struct vg_column type_columns[] = {
+    {"VGPU TYPE", "type", VG_CELL_TEXT, false},
+    {"NAME", "name", VG_CELL_TEXT, false},
+    {"AVAILABLE", "available", VG_CELL_COUNT, false},
+};
+
+static const struct vg_column assigned_columns[] = {
+    {"GIVEN TO", "vm.name", VG_CELL_TEXT, false},
+    {"DEVICE", "kind", VG_CELL_TEXT, false},
+    {"ADDRESS", "address", VG_CELL_TEXT, false},
+    {"TYPE", "mdev_type", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column request_columns[] = {
+    {"END s", "end_ns", VG_CELL_SECONDS, false},
+    {"VM", "vm.name", VG_CELL_TEXT, false},
+    {"VM ID", "vm.id", VG_CELL_TEXT, true},
+    {"PID", "pid", VG_CELL_COUNT, false},
+    {"ENGINE", "engine", VG_CELL_TEXT, false},
+    {"CONTEXT", "context", VG_CELL_TEXT, false},
+    {"SEQNO", "seqno", VG_CELL_TEXT, false},
+    {"WAIT ms", "wait_ns", VG_CELL_MILLISECONDS, false},
+    {"EXEC ms", "exec_ns", VG_CELL_MILLISECONDS, false},
+    {"LATENCY ms", "latency_ns", VG_CELL_MILLISECONDS, false},
+    {"COALESCED", "coalesced", VG_CELL_TEXT, true},
+    {"QUEUED s", "queued_ns", VG_CELL_SECONDS, true},
+    {"SUBMITTED s", "submitted_ns", VG_CELL_SECONDS, true},
+    {"READY s", "ready_ns", VG_CELL_SECONDS, true},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, true},
+    {"MOMENT s", "at_ns", VG_CELL_SECONDS, true},
+};
+
+/* ---- list and show ---- */
+
+/* How many different values a member has in the rows. */
+static int64_t
+count_different(json_object *rows, const char *path)
+{
+    g_autoptr(GHashTable) values = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (size_t i = 0; i < vg_output_length(rows); i++) {
+        const char *value =
+            json_object_get_string(vg_output_member(json_object_array_get_idx(rows, i), path));
+        if (value)
+            g_hash_table_add(values, (char *)value);
+    }
+    return g_hash_table_size(values);
+}
+
+/* The engine that was busiest in the newest window; nothing where none is known. */
+static void
+add_busiest(json_object *row)
+{
+    json_object *engines = vg_output_member(row, "newest.engines");
+    json_object *busiest = NULL;
+    double most = -1;
+
+    for (size_t i = 0; i < vg_output_length(engines); i++) {
+        json_object *engine = json_object_array_get_idx(engines, i);
+        double share = json_object_get_double(vg_output_member(engine, "share"));
+        if (share > most) {
+            most = share;
+            busiest = engine;
+        }
+    }
+    vg_json_add(row, "busy_share", json_object_get(vg_output_member(busiest, "share")));
+    vg_json_add(row, "busiest", json_object_get(vg_output_member(busiest, "engine")));
+}
+
+/* What only tables show. */
+static void
+add_gpu_members(json_object *row)
+{
+    json_object *node = vg_output_member(row, "inventory.numa_node");
+
+    if (node && json_object_get_int64(node) >= 0)
+        vg_json_add(row, "numa_node", json_object_get(node));
+    vg_json_add_int64(row, "n_engines",
+                      (int64_t)vg_output_length(vg_output_member(row, "engines")));
+    vg_json_add_int64(row, "n_vms", count_different(vg_output_member(row, "vms"), "vm.id"));
+    vg_json_add_int64(row, "n_processes",
+                      count_different(vg_output_member(row, "processes"), "pid"));
+    add_busiest(row);
+}
+
+static json_object *
+list_rows(json_object *items)
+{
+    json_object *rows = vg_online_rows(items);
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        add_gpu_members(json_object_array_get_idx(rows, i));
+    return rows;
+}
+
+static int
+show_list(void *data, vg_client *client, GError **err)
+{
+    const struct gpu_args *args = data;
+    g_autoptr(json_object) items = NULL;
+
+    if (vg_client_list(client, "/v1/gpus", &items, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = list_rows(items);
+    const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
+                                   "vgpud knows no GPU"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+static int
+show_gpu(void *data, vg_client *client, GError **err)
+{
+    static const char *const lists[] = {"engines", "vms", "processes", "assigned", NULL};
+    const struct gpu_args *args = data;
+    g_autofree char *path = vg_client_path("/v1/gpus/", args->online.object, "");
+    g_autoptr(json_object) gpu = NULL;
+    g_autoptr(json_object) items = json_object_new_array();
+
+    if (vg_client_get(client, path, lists, &gpu, err) < 0)
+        return -1;
+    vg_json_append(items, json_object_get(gpu));
+    g_autoptr(json_object) rows = list_rows(items);
+    const struct vg_table tables[] = {
+        {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
+        {"Engines, since the start", vg_output_member(gpu, "engines"), engine_columns,
+         G_N_ELEMENTS(engine_columns), NULL},
+        {"Engines, in the newest window", vg_output_member(gpu, "newest.engines"), engine_columns,
+         G_N_ELEMENTS(engine_columns), NULL},
+        {"VMs, since the start", vg_output_member(gpu, "vms"), vm_columns, G_N_ELEMENTS(vm_columns),
+         NULL},
+        {"VMs, in the newest window", vg_output_member(gpu, "newest.vms"), vm_columns,
+         G_N_ELEMENTS(vm_columns), NULL},
+        {"Processes that are no VMs, since the start", vg_output_member(gpu, "processes"),
+         process_columns, G_N_ELEMENTS(process_columns), NULL},
+        {"VMs that have it", vg_output_member(gpu, "assigned"), assigned_columns,
+         G_N_ELEMENTS(assigned_columns), NULL},
+        {"vGPU types", vg_output_member(gpu, "inventory.mdev_types"), type_columns,
+         G_N_ELEMENTS(type_columns), NULL},
+    };
+    return vg_output_print(args->online.format, gpu, tables, G_N_ELEMENTS(tables), err);
+}
+
+/* ---- requests ---- */
+
+static int
+get_page(const struct gpu_args *args, vg_client *client, const char *since, int64_t limit,
+         json_object **ret, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autofree char *base = vg_client_path("/v1/gpus/", args->online.object, "/requests");
+    g_autoptr(GString) path = g_string_new(base);
+
+    g_string_append_printf(path, "?limit=%" PRId64, MIN(limit, PAGE_MAX));
+    vg_online_add_parameter(path, "since", since);
+    vg_online_add_parameter(path, "until", args->until);
+    vg_online_add_parameter(path, "vm", args->vm);
+    g_autoptr(json_object) page = NULL;
+    if (vg_client_get(client, path->str, lists, &page, err) < 0)
+        return -1;
+    if (json_object_get_boolean(vg_output_member(page, "more")) &&
+        vg_output_length(vg_output_member(page, "items")) == 0)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "the answer has no requests and says that there are more");
+    *ret = g_steal_pointer(&page);
+    return 0;
+}
+
+/* Appends a page to the document, which becomes as if it had been asked for at once. */
+static void
+join_page(json_object *document, json_object *page)
+{
+    static const char *const newer[] = {"newest_ns", "clock_offset_ns", "more", "next_since"};
+    json_object *items = vg_output_member(document, "items");
+    json_object *more = vg_output_member(page, "items");
+    int64_t left_out = json_object_get_int64(vg_output_member(document, "left_out")) +
+                       json_object_get_int64(vg_output_member(page, "left_out"));
+
+    for (size_t i = 0; i < json_object_array_length(more); i++)
+        vg_json_append(items, json_object_get(json_object_array_get_idx(more, i)));
+    for (size_t i = 0; i < G_N_ELEMENTS(newer); i++)
+        vg_json_add(document, newer[i], json_object_get(vg_output_member(page, newer[i])));
+    vg_json_add_int64(document, "left_out", left_out);
+}
+
+static int
+get_requests(const struct gpu_args *args, vg_client *client, json_object **ret, GError **err)
+{
+    int64_t limit = args->limit > 0 ? args->limit : LIMIT_DEFAULT;
+    g_autoptr(json_object) document = NULL;
+
+    if (get_page(args, client, args->since, limit, &document, err) < 0)
+        return -1;
+    while (json_object_get_boolean(vg_output_member(document, "more"))) {
+        int64_t n = (int64_t)vg_output_length(vg_output_member(document, "items"));
+        const char *since = json_object_get_string(vg_output_member(document, "next_since"));
+        g_autoptr(json_object) page = NULL;
+        if (n >= limit)
+            break;
+        if (get_page(args, client, since, limit - n, &page, err) < 0)
+            return -1;
+        join_page(document, page);
+    }
+    *ret = g_steal_pointer(&document);
+    return 0;
+}
+
+/* From one of its times to another; nothing where one is not known. */
+static void
+add_difference(json_object *row, const char *name, const char *from, const char *to)
+{
+    json_object *begin = vg_output_member(row, from);
+    json_object *end = vg_output_member(row, to);
+
+    if (begin && end)
+        vg_json_add_int64(row, name, json_object_get_int64(end) - json_object_get_int64(begin));
+}
+
+static int
+show_requests(void *data, vg_client *client, GError **err)
+{
+    const struct gpu_args *args = data;
+    g_autoptr(json_object) document = NULL;
+
+    if (get_requests(args, client, &document, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        add_difference(row, "wait_ns", "queued_ns", "run_ns");
+        add_difference(row, "latency_ns", "queued_ns", "end_ns");
+    }
+    const struct vg_table table = {NULL, rows, request_columns, G_N_ELEMENTS(request_columns),
+                                   "vgpud has no requests of that time"};
+    return vg_output_print(args->online.format, document, &table, 1, err);
+}
+
+/* ---- arguments ---- */
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct gpu_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case KEY_SINCE:
+        args->since = arg;
+        break;
+    case KEY_UNTIL:
+        args->until = arg;
+        break;
+    case KEY_VM:
+        args->vm = arg;
+        break;
+    case KEY_LIMIT:
+        if (!g_ascii_string_to_signed(arg, 10, 1, LIMIT_MAX, &args->limit, NULL))
+            vg_cli_usage(state, "--limit wants a number from 1 to %d, not '%s'", LIMIT_MAX, arg);
+        break;
+    case ARGP_KEY_END:
+        if (strcmp(args->online.verb->name, "requests") != 0 &&
+            (args->since || args->until || args->vm || args->limit > 0))
+            argp_error(state, "--since, --until, --limit and --vm belong to `gpu requests`");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+#define GPU_HINT "name the GPU; `vgpuctl gpu list` shows them"
+
+int
+vg_cmd_gpu(int argc, char **argv)
+{
+    static const struct vg_online_verb verbs[] = {
+        {"list", VG_OBJECT_NONE, NULL, show_list},
+        {"show", VG_OBJECT_REQUIRED, GPU_HINT, show_gpu},
+        {"requests", VG_OBJECT_REQUIRED, GPU_HINT, show_requests},
+    };
+    static const struct argp_option options[] = {
+        {"since", KEY_SINCE, "TIME", 0,
+         "requests: that ended after this, in ns of the raw clock, or -10s before the newest "
+         "(default: all that vgpud keeps)",
+         1},
+        {"until", KEY_UNTIL, "TIME", 0, "requests: and not after this", 1},
+        {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},
+        {"vm", KEY_VM, "VM", 0, "requests: only of this one", 1},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "list\nshow GPU\nrequests GPU",
+        .doc = "Shows the GPUs of the host that vgpud watches, who uses them, and the requests "
+               "that they worked for.",
+        .children = vg_online_children,
+    };
+    struct gpu_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return vg_online_run(&args.online, &args);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file of --config: the keys of policy, and what traces are read with.
+ */
+#include "config.h"
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cli/cli.h"
+#include "policy/policy-conf.h"
+
+/* What a file of --config may have. */
+struct file_config {
+    struct vg_policy_config policy;
+    char *alias;
+};
+
+static const struct vg_conf_key alias_key = {"tracepoints",
+                                             "alias",
+                                             VG_CONF_STRING,
+                                             offsetof(struct file_config, alias),
+                                             "",
+                                             0,
+                                             VG_ALIAS_TEXT_MAX,
+                                             NULL,
+                                             "Other names of GPU events in traces."};
+
+static int
+parse_config(const char *text, size_t size, struct vg_policy_config *ret, vg_aliases **ret_aliases,
+             GError **err)
+{
+    struct file_config config = {0};
+    g_autofree struct vg_conf_key *keys = g_new(struct vg_conf_key, vg_policy_n_keys + 1);
+    g_autoptr(vg_aliases) aliases = NULL;
+    GError *bad = NULL;
+
+    for (size_t i = 0; i < vg_policy_n_keys; i++) {
+        keys[i] = vg_policy_keys[i];
+        keys[i].offset += offsetof(struct file_config, policy);
+    }
+    keys[vg_policy_n_keys] = alias_key;
+    vg_conf_defaults(keys, vg_policy_n_keys + 1, &config);
+    int status = vg_conf_parse(keys, vg_policy_n_keys + 1, text, size, &config, err);
+    if (status == 0)
+        status = vg_policy_config_check(&config.policy, err);
+    if (status == 0)
+        aliases = vg_aliases_new(config.alias, &bad);
+    if (bad) {
+        g_propagate_prefixed_error(err, bad, "[tracepoints] alias: ");
+        status = -1;
+    }
+    vg_conf_clear(keys, vg_policy_n_keys + 1, &config);
+    if (status < 0)
+        return -1;
+    *ret = config.policy;
+    if (ret_aliases)
+        *ret_aliases = g_steal_pointer(&aliases);
+    return 0;
+}
+
+int
+vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **ret_aliases,
+                   GError **err)
+{
+    g_autofree char *text = NULL;
+    size_t size;
+
+    vg_policy_config_init(ret);
+    if (ret_aliases)
+        *ret_aliases = NULL;
+    if (!path)
+        return 0;
+    if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
+        return -1;
+    if (parse_config(text, size, ret, ret_aliases, err) < 0) {
+        g_prefix_error(err, "%s: ", path);
+        return -1;
+    }
+    return 0;
+}

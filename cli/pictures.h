@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pictures that an analysis can make on the way: a trace for the viewer of Perfetto, and the
+ * charts of cli/charts.h in two files. One thread at a time.
+ */
+#ifndef VG_CLI_PICTURES_H
+#define VG_CLI_PICTURES_H
+
+#include "cli/analysis.h"
+
+typedef struct vg_pictures vg_pictures;
+
+/* Whether there is a place for the files that are named, to know before the work is done. Either
+ * may be NULL. */
+int vg_pictures_check(const char *perfetto, const char *svg_prefix, GError **err);
+
+/* The recording is borrowed. */
+vg_pictures *vg_pictures_open(const char *perfetto, const char *svg_prefix,
+                              const vg_recording *recording, GError **err);
+void vg_pictures_free(vg_pictures *pictures);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_pictures, vg_pictures_free)
+
+/* For the analysis; borrowed. */
+const struct vg_window_watch *vg_pictures_watch(const vg_pictures *pictures);
+int vg_pictures_window(vg_pictures *pictures, const struct vg_window *window, GError **err);
+
+/* The analysis has been done: writes the files. Says on stderr what is not in them. */
+int vg_pictures_write(vg_pictures *pictures, const struct vg_analysis *analysis, const char *host,
+                      GError **err);
+
+#endif

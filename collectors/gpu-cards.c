@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/gpu-cards.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/names.h"
+
+/* Devices of one host. */
+#define CARDS_MAX 256
+
+struct card {
+    char minor[VG_NAME_SIZE];  /* "card0", or empty */
+    char kernel[VG_NAME_SIZE]; /* "0000:03:00.0", "1002000000.v3d" */
+    char driver[VG_NAME_SIZE]; /* or empty */
+    bool renders;
+};
+
+struct vg_gpu_cards {
+    char *drm;
+    GArray *cards; /* struct card */
+};
+
+static bool
+is_render_node(const char *name)
+{
+    return strncmp(name, "renderD", strlen("renderD")) == 0;
+}
+
+bool
+vg_gpu_cards_can_render(const char *drm)
+{
+    DIR *dir = opendir(drm);
+    bool found = false;
+
+    if (!dir)
+        return false;
+    for (const struct dirent *entry = readdir(dir); entry && !found; entry = readdir(dir))
+        found = is_render_node(entry->d_name);
+    closedir(dir);
+    return found;
+}
+
+vg_gpu_cards *
+vg_gpu_cards_new(const char *drm)
+{
+    vg_gpu_cards *cards = g_new0(vg_gpu_cards, 1);
+
+    cards->drm = g_strdup(drm);
+    cards->cards = g_array_new(FALSE, TRUE, sizeof(struct card));
+    return cards;
+}
+
+void
+vg_gpu_cards_free(vg_gpu_cards *cards)
+{
+    if (!cards)
+        return;
+    g_array_unref(cards->cards);
+    g_free(cards->drm);
+    g_free(cards);
+}
+
+/* ---- reading ---- */
+
+/* The last part of what drm/NAME/LINK points to; empty: nowhere. */
+static void
+read_link(const vg_gpu_cards *cards, const char *name, const char *link, char ret[VG_NAME_SIZE])
+{
+    char path[PATH_MAX], target[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s/%s", cards->drm, name, link);
+    ssize_t n = readlink(path, target, sizeof(target) - 1);
+    target[MAX(n, 0)] = '\0';
+    const char *slash = strrchr(target, '/');
+    g_strlcpy(ret, slash ? slash + 1 : target, VG_NAME_SIZE);
+}
+
+/* "card0", but not its connectors, "card0-HDMI-A-1". */
+static bool
+is_card(const char *name)
+{
+    const char *digits = name + strlen("card");
+
+    return strncmp(name, "card", strlen("card")) == 0 && *digits != '\0' &&
+           strspn(digits, "0123456789") == strlen(digits);
+}
+
+static struct card *
+need_card(vg_gpu_cards *cards, const char *kernel)
+{
+    for (unsigned i = 0; i < cards->cards->len; i++) {
+        struct card *card = &g_array_index(cards->cards, struct card, i);
+        if (strcmp(card->kernel, kernel) == 0)
+            return card;
+    }
+    if (cards->cards->len == CARDS_MAX)
+        return NULL;
+    g_array_set_size(cards->cards, cards->cards->len + 1);
+    struct card *card = &g_array_index(cards->cards, struct card, cards->cards->len - 1);
+    g_strlcpy(card->kernel, kernel, sizeof(card->kernel));
+    return card;
+}
+
+static void
+read_node(vg_gpu_cards *cards, const char *name)
+{
+    char kernel[VG_NAME_SIZE];
+
+    if (!is_card(name) && !is_render_node(name))
+        return;
+    read_link(cards, name, "device", kernel);
+    struct card *card = kernel[0] ? need_card(cards, kernel) : NULL;
+    if (!card)
+        return;
+    read_link(cards, name, "device/driver", card->driver);
+    if (is_card(name))
+        g_strlcpy(card->minor, name, sizeof(card->minor));
+    else
+        card->renders = true;
+}
+
+void
+vg_gpu_cards_read(vg_gpu_cards *cards)
+{
+    DIR *dir = opendir(cards->drm);
+
+    g_array_set_size(cards->cards, 0);
+    if (!dir)
+        return;
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        read_node(cards, entry->d_name);
+    closedir(dir);
+}
+
+/* ---- asking ---- */
+
+/* "0000:03:00.0" */
+static bool
+is_pci(const char *name)
+{
+    unsigned domain, bus, slot, function;
+    int n = 0;
+
+    return sscanf(name, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &n) == 4 &&
+           name[n] == '\0';
+}
+
+static const char *
+common_name(const struct card *card)
+{
+    return is_pci(card->kernel) || !card->driver[0] ? card->kernel : card->driver;
+}
+
+static bool
+is_told_so(const struct card *card, const char *told)
+{
+    return strcmp(card->minor, told) == 0 || g_ascii_strcasecmp(card->kernel, told) == 0;
+}
+
+/* The one that works for clients with this driver, or with any if it is empty; NULL: there are
+ * none, or several. */
+static const struct card *
+only_one(const vg_gpu_cards *cards, const char *driver)
+{
+    const struct card *found = NULL;
+
+    for (unsigned i = 0; i < cards->cards->len; i++) {
+        const struct card *card = &g_array_index(cards->cards, struct card, i);
+        if (!card->renders || (driver[0] && strcmp(card->driver, driver) != 0))
+            continue;
+        if (found)
+            return NULL;
+        found = card;
+    }
+    return found;
+}
+
+const char *
+vg_gpu_cards_device(const vg_gpu_cards *cards, const char *told)
+{
+    for (unsigned i = 0; told[0] && i < cards->cards->len; i++) {
+        const struct card *card = &g_array_index(cards->cards, struct card, i);
+        if (is_told_so(card, told))
+            return common_name(card);
+    }
+    const struct card *only = only_one(cards, told);
+    return only ? common_name(only) : NULL;
+}
+
+const char *
+vg_gpu_cards_driver(const vg_gpu_cards *cards, const char *device)
+{
+    for (unsigned i = 0; i < cards->cards->len; i++) {
+        const struct card *card = &g_array_index(cards->cards, struct card, i);
+        if (strcmp(common_name(card), device) == 0)
+            return card->driver[0] ? card->driver : NULL;
+    }
+    return NULL;
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads what DRM drivers tell of the files that QEMU has open on their devices: for each client,
+ * which several descriptors may share, how long its engines have worked, as counters. A window is
+ * the difference of two readings; a client counts from its first reading on.
+ *
+ * What is a DRM file is known by the name that its descriptor links to, and by what fdinfo says: no
+ * file is looked at, for that of a disk may be on a server that does not answer. CAP_SYS_PTRACE is
+ * enough to read fdinfo of others; the links take CAP_DAC_READ_SEARCH, too, and are done without.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collectors/fdinfo-text.h"
+#include "collectors/gpu-cards.h"
+#include "collectors/gpu-source.h"
+#include "collectors/gpu-window.h"
+#include "trace/proc-scan.h"
+#include "trace/proc-text.h"
+
+#define NAME "fdinfo"
+
+/* Descriptors above this are left out; those of a process that has more. */
+#define FD_LIMIT    65536
+#define DRM_FDS_MAX 1024
+/* In the place of a listing: the descriptor is one of the DRM files. */
+#define IS_DRM UINT32_MAX
+/* Descriptors of a VM without a client are listed this often; of one with, in each window. */
+#define RELIST_NS (2 * VG_NS_PER_S)
+/* A number may have become another file since it was seen; everything is looked at again. */
+#define RECHECK_NS (10 * VG_NS_PER_S)
+/* Without links that means to read all of fdinfo. */
+#define RECHECK_SLOW_NS (60 * VG_NS_PER_S)
+/* Files between two beats of the heart. */
+#define READS_PER_BEAT 256
+
+struct client_key {
+    char device[sizeof(((struct vg_fdinfo *)NULL)->device)];
+    uint64_t id;
+};
+
+struct engine {
+    char name[sizeof(((struct vg_fdinfo_engine *)NULL)->name)];
+    uint64_t busy_ns; /* the most that was told */
+    uint64_t cycles;
+    uint64_t total_cycles;
+};
+
+struct client {
+    struct client_key key; /* first */
+    uint64_t generation;   /* of the last reading */
+    int64_t read_ns;
+    int64_t memory_bytes;
+    unsigned n_engines;
+    struct engine engines[VG_FDINFO_ENGINES_MAX];
+};
+
+struct drm_fd {
+    int32_t fd;
+    bool listed;
+    bool known; /* key says whose it is */
+    struct client_key key;
+};
+
+struct process {
+    int64_t list_ns; /* next time */
+    int64_t recheck_ns;
+    uint64_t generation;
+    uint32_t listing;
+    GArray *seen; /* uint32_t by fd: the listing in which it was last no DRM file, or IS_DRM */
+    GArray *drm;  /* struct drm_fd */
+    bool denied;
+    bool no_links;
+    bool had_client;
+};
+
+struct source {
+    struct vg_gpu_source base; /* first */
+    char *proc;
+    char *drm;
+    GHashTable *processes; /* id of the VM -> struct process */
+    GHashTable *clients;   /* struct client_key -> struct client */
+    uint64_t generation;
+    unsigned reads;
+    unsigned with_clients; /* VMs */
+    bool has_driver;
+    bool denied;
+};
+
+/* One reading of one VM. */
+struct round {
+    struct source *source;
+    const struct vg_proc_vm *vm;
+    struct process *process;
+    struct vg_window *window;
+    vg_thread *self;
+    int64_t now_ns;
+};
+
+static unsigned
+hash_key(const void *data)
+{
+    const struct client_key *key = data;
+
+    return g_str_hash(key->device) ^ (unsigned)key->id;
+}
+
+static gboolean
+equal_keys(const void *a, const void *b)
+{
+    const struct client_key *x = a, *y = b;
+
+    return x->id == y->id && strcmp(x->device, y->device) == 0;
+}
+
+static void
+process_free(void *data)
+{
+    struct process *process = data;
+
+    g_array_unref(process->seen);
+    g_array_unref(process->drm);
+    g_free(process);
+}
+
+/* ---- which descriptors are DRM files ---- */
+
+static int32_t
+fd_of(const char *name)
+{
+    int32_t fd = 0;
+
+    if (*name == '\0')
+        return -1;
+    for (; g_ascii_isdigit(*name) && fd < FD_LIMIT; name++)
+        fd = fd * 10 + (*name - '0');
+    return *name == '\0' && fd < FD_LIMIT ? fd : -1;
+}
+
+/* Is it called as a DRM device is? In whatever directory: QEMU may have a /dev of its own. */
+static bool
+is_drm_name(const char *target)
+{
+    const char *base = strrchr(target, '/');
+
+    return base && (strncmp(base, "/renderD", 8) == 0 || strncmp(base, "/card", 5) == 0);
+}
+
+static bool
+may_be_drm(const struct round *round, int32_t fd)
+{
+    const char *proc = round->source->proc;
+    char path[PATH_MAX], text[VG_FDINFO_TEXT_MAX];
+    struct vg_fdinfo info;
+
+    snprintf(path, sizeof(path), "%s/%d/fd/%d", proc, round->vm->pid, fd);
+    ssize_t n = readlink(path, text, sizeof(text) - 1);
+    if (n >= 0) {
+        text[n] = '\0';
+        return is_drm_name(text);
+    }
+    if (errno != EACCES && errno != EPERM)
+        return false;
+    round->process->no_links = true;
+    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", proc, round->vm->pid, fd);
+    return vg_proc_read(path, text, sizeof(text)) > 0 && vg_fdinfo_parse(text, &info);
+}
+
+static struct drm_fd *
+find_drm(const struct process *process, int32_t fd)
+{
+    for (unsigned i = 0; i < process->drm->len; i++) {
+        struct drm_fd *drm = &g_array_index(process->drm, struct drm_fd, i);
+        if (drm->fd == fd)
+            return drm;
+    }
+    return NULL;
+}
+
+static void
+set_seen(struct process *process, int32_t fd, uint32_t value)
+{
+    if ((unsigned)fd >= process->seen->len)
+        g_array_set_size(process->seen, (unsigned)fd + 1);
+    g_array_index(process->seen, uint32_t, fd) = value;
+}
+
+static void
+list_one(const struct round *round, const char *name)
+{
+    struct process *process = round->process;
+    int32_t fd = fd_of(name);
+
+    if (fd < 0)
+        return;
+    uint32_t seen =
+        (unsigned)fd < process->seen->len ? g_array_index(process->seen, uint32_t, fd) : 0;
+    struct drm_fd *known = seen == IS_DRM ? find_drm(process, fd) : NULL;
+    if (known) {
+        known->listed = true;
+    } else if (seen == process->listing - 1 || process->drm->len == DRM_FDS_MAX ||
+               !may_be_drm(round, fd)) {
+        set_seen(process, fd, process->listing);
+    } else {
+        struct drm_fd fresh = {.fd = fd, .listed = true};
+        g_array_append_val(process->drm, fresh);
+        set_seen(process, fd, IS_DRM);
+    }
+}
+
+static void
+list_fds(const struct round *round)
+{
+    struct process *process = round->process;
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%d/fdinfo", round->source->proc, round->vm->pid);
+    DIR *dir = opendir(path);
+    process->denied = !dir && (errno == EACCES || errno == EPERM);
+    process->list_ns = round->now_ns + RELIST_NS;
+    if (!dir)
+        return;
+    if (round->now_ns >= process->recheck_ns) {
+        process->recheck_ns = round->now_ns + (process->no_links ? RECHECK_SLOW_NS : RECHECK_NS);
+        process->listing++;
+        g_array_set_size(process->drm, 0);
+    }
+    process->listing++;
+    for (unsigned i = 0; i < process->drm->len; i++)
+        g_array_index(process->drm, struct drm_fd, i).listed = false;
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        list_one(round, entry->d_name);
+    closedir(dir);
+    for (unsigned i = process->drm->len; i > 0; i--) {
+        if (!g_array_index(process->drm, struct drm_fd, i - 1).listed)
+            g_array_remove_index(process->drm, i - 1);
+    }
+}
+
+/* ---- clients ---- */
+
+/* What a counter has grown by. It may fall back, and then catches up. */
+static uint64_t
+advance(uint64_t *most, uint64_t now)
+{
+    uint64_t more = now > *most ? now - *most : 0;
+
+    *most = MAX(*most, now);
+    return more;
+}
+
+/* What the engine worked since the last reading, of all that it stands for. */
+static int64_t
+work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_ns)
+{
+    double limit_ns = (double)span_ns * (double)now->capacity;
+    double work_ns;
+
+    if (now->has_busy) {
+        work_ns = (double)advance(&engine->busy_ns, now->busy_ns);
+    } else {
+        uint64_t cycles = advance(&engine->cycles, now->cycles);
+        uint64_t total = advance(&engine->total_cycles, now->total_cycles);
+        work_ns = total > 0 ? (double)cycles / (double)total * (double)span_ns : 0;
+    }
+    return (int64_t)MIN(work_ns, limit_ns);
+}
+
+/* One that appears while its client is known has not worked before: amdgpu tells only of engines
+ * that have. Cycles, which run also without work, begin with the first reading. NULL: there are too
+ * many. */
+static struct engine *
+need_engine(struct client *client, const struct vg_fdinfo_engine *now)
+{
+    for (unsigned i = 0; i < client->n_engines; i++) {
+        if (strcmp(client->engines[i].name, now->name) == 0)
+            return &client->engines[i];
+    }
+    if (client->n_engines == VG_FDINFO_ENGINES_MAX)
+        return NULL;
+    struct engine *engine = &client->engines[client->n_engines++];
+    *engine = (struct engine){.busy_ns = client->read_ns == 0 ? now->busy_ns : 0,
+                              .cycles = now->cycles,
+                              .total_cycles = now->total_cycles};
+    g_strlcpy(engine->name, now->name, sizeof(engine->name));
+    return engine;
+}
+
+static void
+add_work(const struct round *round, const char *device, const struct vg_fdinfo_engine *now,
+         int64_t work_ns)
+{
+    struct vg_gpu_sample more = {.busy_ns = work_ns / (int64_t)MIN(now->capacity, INT32_MAX),
+                                 .exec_ns = work_ns};
+    struct vg_vm_sample *vm = vg_gpu_window_vm(round->window, round->vm);
+
+    g_strlcpy(more.device, device, sizeof(more.device));
+    g_strlcpy(more.engine, now->name, sizeof(more.engine));
+    vg_gpu_window_add(vm->gpus, &more);
+    vg_gpu_window_add(round->window->gpus, &more);
+}
+
+static void
+add_memory(GArray *gpus, const struct vg_fdinfo *info, int64_t more_peak_bytes)
+{
+    int64_t bytes = 0, peak_bytes = 0;
+
+    vg_gpu_window_get_memory(gpus, info->device, &bytes, &peak_bytes);
+    vg_gpu_window_set_memory(gpus, info->device, bytes + info->memory_bytes,
+                             peak_bytes + more_peak_bytes);
+}
+
+static void
+update_client(const struct round *round, struct client *client, const struct vg_fdinfo *info)
+{
+    int64_t span_ns = client->read_ns > 0 ? round->now_ns - client->read_ns : 0;
+    int64_t peak_bytes = MAX(client->memory_bytes, info->memory_bytes);
+
+    for (unsigned i = 0; i < info->n_engines; i++) {
+        const struct vg_fdinfo_engine *now = &info->engines[i];
+        struct engine *engine = need_engine(client, now);
+        if (engine)
+            add_work(round, info->device, now, work_of(engine, now, span_ns));
+    }
+    if (info->n_engines > 0) {
+        struct vg_vm_sample *vm = vg_gpu_window_vm(round->window, round->vm);
+        add_memory(vm->gpus, info, peak_bytes);
+        add_memory(round->window->gpus, info, peak_bytes);
+        round->process->had_client = true;
+    }
+    client->read_ns = round->now_ns;
+    client->memory_bytes = info->memory_bytes;
+    client->generation = round->source->generation;
+}
+
+static struct client *
+need_client(struct source *source, const struct client_key *key)
+{
+    struct client *client = g_hash_table_lookup(source->clients, key);
+
+    if (!client) {
+        client = g_new0(struct client, 1);
+        client->key = *key;
+        g_hash_table_insert(source->clients, &client->key, client);
+    }
+    return client;
+}
+
+static bool
+is_read(const struct source *source, const struct client_key *key)
+{
+    const struct client *client = g_hash_table_lookup(source->clients, key);
+
+    return client && client->generation == source->generation;
+}
+
+/* false: it is no DRM file, or not any more, or none that can be told from others. */
+static bool
+read_fd(const struct round *round, struct drm_fd *drm)
+{
+    struct source *source = round->source;
+    char path[PATH_MAX], text[VG_FDINFO_TEXT_MAX];
+    struct vg_fdinfo info;
+
+    /* A copy of one that has been read. */
+    if (drm->known && is_read(source, &drm->key))
+        return true;
+    snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->vm->pid, drm->fd);
+    if (++source->reads % READS_PER_BEAT == 0)
+        vg_thread_beat(round->self);
+    if (vg_proc_read(path, text, sizeof(text)) <= 0 || !vg_fdinfo_parse(text, &info) ||
+        !info.has_client)
+        return false;
+    drm->known = true;
+    drm->key = (struct client_key){.id = info.client};
+    g_strlcpy(drm->key.device, info.device, sizeof(drm->key.device));
+    if (!is_read(source, &drm->key))
+        update_client(round, need_client(source, &drm->key), &info);
+    return true;
+}
+
+/* ---- the source ---- */
+
+static struct process *
+need_process(struct source *source, uint32_t id)
+{
+    void *key = GUINT_TO_POINTER(id);
+    struct process *process = g_hash_table_lookup(source->processes, key);
+
+    if (!process) {
+        process = g_new0(struct process, 1);
+        process->seen = g_array_new(FALSE, TRUE, sizeof(uint32_t));
+        process->drm = g_array_new(FALSE, TRUE, sizeof(struct drm_fd));
+        process->listing = 1;
+        g_hash_table_insert(source->processes, key, process);
+    }
+    process->generation = source->generation;
+    return process;
+}
+
+static void
+read_vm(const struct round *round)
+{
+    struct process *process = round->process;
+
+    if (process->drm->len > 0 || round->now_ns >= process->list_ns)
+        list_fds(round);
+    for (unsigned i = 0; i < process->drm->len;) {
+        struct drm_fd *drm = &g_array_index(process->drm, struct drm_fd, i);
+        if (read_fd(round, drm)) {
+            i++;
+            continue;
+        }
+        set_seen(process, drm->fd, process->listing);
+        g_array_remove_index_fast(process->drm, i);
+    }
+    /* Of one that has closed its files it is known that it does nothing. */
+    if (process->had_client && !process->denied) {
+        vg_gpu_window_vm(round->window, round->vm);
+        round->source->with_clients++;
+    }
+    round->source->denied = round->source->denied || process->denied;
+}
+
+static void
+forget_gone(struct source *source)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, source->clients);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((struct client *)value)->generation != source->generation)
+            g_hash_table_iter_remove(&iter);
+    }
+    g_hash_table_iter_init(&iter, source->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (((struct process *)value)->generation != source->generation)
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void
+read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
+            struct vg_window *window)
+{
+    struct source *source = (struct source *)base;
+
+    source->generation++;
+    source->with_clients = 0;
+    source->denied = false;
+    for (unsigned i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *vm = vms->pdata[i];
+        const struct round round = {.source = source,
+                                    .vm = vm,
+                                    .process = need_process(source, vm->id),
+                                    .window = window,
+                                    .self = self,
+                                    .now_ns = now_ns};
+        read_vm(&round);
+    }
+    forget_gone(source);
+}
+
+static bool
+ready(vg_gpu_source *base, int64_t now_ns)
+{
+    struct source *source = (struct source *)base;
+
+    (void)now_ns;
+    source->has_driver = vg_gpu_cards_can_render(source->drm);
+    return source->has_driver;
+}
+
+static bool
+describe(const vg_gpu_source *base, GString *text)
+{
+    const struct source *source = (const struct source *)base;
+
+    if (!source->has_driver)
+        g_string_append(text, "no DRM driver has a render node here");
+    else if (source->denied)
+        g_string_append(text, "the open files of VMs may not be looked at, which takes "
+                              "CAP_SYS_PTRACE, see vgpud(8)");
+    else if (source->with_clients == 0)
+        g_string_append(text, "no VM has opened a DRM device");
+    else
+        g_string_append_printf(text, "%u VM%s with DRM clients", source->with_clients,
+                               source->with_clients == 1 ? "" : "s");
+    return source->has_driver && source->denied;
+}
+
+static void
+close_source(vg_gpu_source *base)
+{
+    struct source *source = (struct source *)base;
+
+    g_hash_table_remove_all(source->clients);
+    g_hash_table_remove_all(source->processes);
+}
+
+static void
+free_source(vg_gpu_source *base)
+{
+    struct source *source = (struct source *)base;
+
+    g_hash_table_unref(source->clients);
+    g_hash_table_unref(source->processes);
+    g_free(source->proc);
+    g_free(source->drm);
+    g_free(source);
+}
+
+static const struct vg_gpu_source_ops ops = {
+    .name = NAME,
+    .ready = ready,
+    .read = read_source,
+    .describe = describe,
+    .close = close_source,
+    .free = free_source,
+};
+
+vg_gpu_source *
+vg_gpu_fdinfo_new(const char *proc, const char *drm)
+{
+    struct source *source = g_new0(struct source, 1);
+
+    source->base.ops = &ops;
+    source->proc = g_strdup(proc);
+    source->drm = g_strdup(drm);
+    source->clients = g_hash_table_new_full(hash_key, equal_keys, NULL, g_free);
+    source->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+    return &source->base;
+}

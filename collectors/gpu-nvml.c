@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What NVIDIA's library tells: of the GPUs, of processes that are VMs, and of vGPUs. The library is
+ * called on the collector's thread only; where it hangs, that thread does, which its heartbeat
+ * shows. Where it fails it is shut down and tried again after a while that grows each time.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/gpu-source.h"
+#include "collectors/nvml-device.h"
+#include "collectors/nvml.h"
+
+#define NAME "nvml"
+
+/* After a failure, the first time; then twice as long, up to so much as often. */
+#define RETRY_NS  (30 * VG_NS_PER_S)
+#define RETRY_MAX 32
+/* GPUs of a host; NVML has told of 16 at most. */
+#define DEVICES_MAX 64
+
+struct source {
+    struct vg_gpu_source base; /* first */
+    char *proc;
+    char *library;
+    int64_t first_retry_ns;
+    int64_t backoff_ns;
+    int64_t retry_ns;
+    struct vg_nvml nvml;
+    bool loaded;
+    bool initialised;
+    GPtrArray *devices; /* vg_nvml_device */
+    char *problem;      /* why there is nothing to see, or less than there is; or NULL */
+    bool less;          /* there should be more */
+};
+
+static void
+free_device(void *device)
+{
+    vg_nvml_device_free(device);
+}
+
+static void
+shut_down(struct source *source)
+{
+    g_ptr_array_set_size(source->devices, 0);
+    if (source->initialised)
+        (void)source->nvml.shutdown();
+    source->initialised = false;
+}
+
+/* ---- beginning ---- */
+
+static int
+find_devices(struct source *source, GError **err)
+{
+    unsigned n = 0;
+    int code = source->nvml.get_count(&n);
+
+    if (code != VG_NVML_SUCCESS)
+        return vg_error(err, VG_E_EXTERNAL, "its GPUs cannot be counted: NVML says %s",
+                        vg_nvml_says(&source->nvml, code));
+    for (unsigned i = 0; i < MIN(n, DEVICES_MAX); i++) {
+        g_autoptr(GError) bad = NULL;
+        vg_nvml_device *device = vg_nvml_device_new(&source->nvml, i, source->proc, &bad);
+        if (device) {
+            g_ptr_array_add(source->devices, device);
+            continue;
+        }
+        g_free(source->problem);
+        source->problem = g_strdup(bad->message);
+        source->less = true;
+    }
+    return 0;
+}
+
+static int
+start(struct source *source, GError **err)
+{
+    if (!source->loaded && vg_nvml_load(source->library, &source->nvml, err) < 0)
+        return -1;
+    source->loaded = true;
+    int code = source->nvml.init();
+    if (code == VG_NVML_DRIVER_NOT_LOADED || code == VG_NVML_NO_PERMISSION)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "it cannot be started: NVML says %s; is the driver loaded, and may vgpud "
+                        "see /dev/nvidia*, see vgpud(8)?",
+                        vg_nvml_says(&source->nvml, code));
+    if (code != VG_NVML_SUCCESS)
+        return vg_error(err, VG_E_EXTERNAL, "it cannot be started: NVML says %s",
+                        vg_nvml_says(&source->nvml, code));
+    source->initialised = true;
+    return find_devices(source, err);
+}
+
+static void
+try_to_start(struct source *source, int64_t now_ns)
+{
+    g_autoptr(GError) err = NULL;
+
+    shut_down(source);
+    g_clear_pointer(&source->problem, g_free);
+    source->less = false;
+    source->backoff_ns =
+        CLAMP(source->backoff_ns * 2, source->first_retry_ns, source->first_retry_ns * RETRY_MAX);
+    source->retry_ns = now_ns + source->backoff_ns;
+    if (start(source, &err) == 0)
+        return;
+    shut_down(source);
+    source->problem = g_strdup(err->message);
+    /* Most hosts do not have it. */
+    source->less = !g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND);
+}
+
+/* Is there a device that does not answer, or not any more? */
+static bool
+has_lost(const struct source *source)
+{
+    if (source->initialised && source->problem)
+        return true;
+    for (unsigned i = 0; i < source->devices->len; i++) {
+        if (vg_nvml_device_is_lost(source->devices->pdata[i]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the source ---- */
+
+static bool
+ready(vg_gpu_source *base, int64_t now_ns)
+{
+    struct source *source = (struct source *)base;
+
+    if ((!source->initialised || has_lost(source)) && now_ns >= source->retry_ns)
+        try_to_start(source, now_ns);
+    /* One that has worked for longer than it was left alone is as good as new. */
+    if (source->initialised && !has_lost(source) && now_ns >= source->retry_ns)
+        source->backoff_ns = 0;
+    return source->devices->len > 0;
+}
+
+static void
+sample(vg_gpu_source *base, int64_t now_ns)
+{
+    const struct source *source = (const struct source *)base;
+
+    for (unsigned i = 0; i < source->devices->len; i++)
+        vg_nvml_device_sample(source->devices->pdata[i], now_ns);
+}
+
+static void
+read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
+            struct vg_window *window)
+{
+    const struct source *source = (const struct source *)base;
+
+    for (unsigned i = 0; i < source->devices->len; i++) {
+        vg_nvml_device_read(source->devices->pdata[i], vms, now_ns, window);
+        vg_thread_beat(self);
+    }
+}
+
+static bool
+describe(const vg_gpu_source *base, GString *text)
+{
+    const struct source *source = (const struct source *)base;
+    bool less = source->less;
+
+    if (source->problem)
+        g_string_append(text, source->problem);
+    else if (source->devices->len == 0)
+        g_string_append(text, "no GPU of NVIDIA's");
+    for (unsigned i = 0; i < source->devices->len; i++) {
+        if (i > 0 || source->problem)
+            g_string_append(text, ", ");
+        less = vg_nvml_device_describe(source->devices->pdata[i], text) || less;
+    }
+    return less;
+}
+
+static void
+close_source(vg_gpu_source *base)
+{
+    shut_down((struct source *)base);
+}
+
+static void
+free_source(vg_gpu_source *base)
+{
+    struct source *source = (struct source *)base;
+
+    g_ptr_array_unref(source->devices);
+    g_free(source->problem);
+    g_free(source->library);
+    g_free(source->proc);
+    g_free(source);
+}
+
+static const struct vg_gpu_source_ops ops = {
+    .name = NAME,
+    .ready = ready,
+    .sample = sample,
+    .read = read_source,
+    .describe = describe,
+    .close = close_source,
+    .free = free_source,
+};
+
+vg_gpu_source *
+vg_gpu_nvml_new(const char *proc, const char *library, int64_t retry_ns)
+{
+    struct source *source = g_new0(struct source, 1);
+
+    source->base.ops = &ops;
+    source->proc = g_strdup(proc);
+    source->library = g_strdup(library);
+    source->first_retry_ns = retry_ns > 0 ? retry_ns : RETRY_NS;
+    source->devices = g_ptr_array_new_with_free_func(free_device);
+    return &source->base;
+}

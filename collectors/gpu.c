@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/gpu.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "collectors/gpu-window.h"
+#include "trace/proc-scan.h"
+
+/* Between two beats of the heart. */
+#define BEAT_NS VG_NS_PER_S
+/* Sources are sampled because of their descriptors this often at most. */
+#define DRAIN_NS VG_NS_PER_MS
+
+struct gpu {
+    struct vg_collector base; /* first */
+    int64_t window_ns;
+    int64_t sample_ns;
+    vg_proc_scan *scan;
+    vg_gpu_source *sources[VG_GPU_SOURCES_MAX];
+    bool ready[VG_GPU_SOURCES_MAX];
+    unsigned n_sources;
+    int wake_fd;
+    int64_t sampled_ns; /* all of them */
+    int64_t drained_ns;
+    int64_t cpu_ns; /* of the thread, at the end of the last window */
+    uint64_t missed;
+    struct vg_told_state told;
+};
+
+/* ---- what it says ---- */
+
+static void
+tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
+{
+    g_autoptr(GString) text = g_string_new(trouble);
+    bool less = trouble != NULL;
+
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        const vg_gpu_source *source = gpu->sources[i];
+        if (text->len > 0)
+            g_string_append(text, "; ");
+        g_string_append_printf(text, "%s: ", source->ops->name);
+        less = source->ops->describe(source, text) || less;
+    }
+    vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name,
+                         less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
+}
+
+/* It is trusted less than whoever measures CPUs, as it does not. */
+static void
+describe(struct gpu *gpu, struct vg_provenance *provenance)
+{
+    const char *name = gpu->base.ops->name;
+    int64_t cpu_ns = vg_clock_thread_cpu_ns();
+
+    g_strlcpy(provenance->source, name, sizeof(provenance->source));
+    g_strlcpy(provenance->series, "live", sizeof(provenance->series));
+    provenance->confidence = 0;
+    provenance->besides = true;
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        if (!gpu->ready[i])
+            continue;
+        if (provenance->gpu_source[0])
+            g_strlcat(provenance->gpu_source, ", ", sizeof(provenance->gpu_source));
+        g_strlcat(provenance->gpu_source, gpu->sources[i]->ops->name,
+                  sizeof(provenance->gpu_source));
+    }
+    for (unsigned i = 0; i < VG_MEASURE_MAX; i++)
+        vg_provenance_lacks(provenance, i, "nothing measures the CPUs of this host");
+    provenance->missed = gpu->missed;
+    provenance->cost_ns = cpu_ns - gpu->cpu_ns;
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        if (gpu->ready[i] && gpu->sources[i]->ops->spent_ns)
+            provenance->cost_ns += gpu->sources[i]->ops->spent_ns(gpu->sources[i]);
+    }
+    gpu->cpu_ns = cpu_ns;
+}
+
+/* ---- a window ---- */
+
+static void
+sample(struct gpu *gpu, vg_thread *self)
+{
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        if (gpu->ready[i] && gpu->sources[i]->ops->sample)
+            gpu->sources[i]->ops->sample(gpu->sources[i], vg_clock_monotonic_ns());
+        vg_thread_beat(self);
+    }
+    gpu->sampled_ns = vg_clock_monotonic_ns();
+}
+
+/* Who may see something now? false: nobody. */
+static bool
+ask_who_is_ready(struct gpu *gpu, vg_thread *self)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        gpu->ready[i] = gpu->sources[i]->ops->ready(gpu->sources[i], vg_clock_monotonic_ns());
+        any = any || gpu->ready[i];
+        vg_thread_beat(self);
+    }
+    return any;
+}
+
+/* begin_ns 0: nothing was read at the begin of this window. */
+static void
+close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink, int64_t begin_ns,
+             int64_t end_ns)
+{
+    g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, gpu->base.ops->name);
+    g_autoptr(GError) err = NULL;
+
+    vg_window_init(&report->window, false);
+    report->window.begin_ns = begin_ns;
+    report->window.end_ns = end_ns;
+    bool seen = ask_who_is_ready(gpu, self) &&
+                vg_proc_scan_update(gpu->scan, vg_clock_monotonic_ns(), &err) == 0;
+    sample(gpu, self);
+    for (unsigned i = 0; seen && i < gpu->n_sources; i++) {
+        if (gpu->ready[i])
+            gpu->sources[i]->ops->read(gpu->sources[i], vg_proc_scan_vms(gpu->scan), self,
+                                       vg_clock_monotonic_ns(), &report->window);
+        vg_thread_beat(self);
+    }
+    vg_gpu_window_finish(&report->window);
+    tell_health(gpu, sink, err ? err->message : NULL);
+    describe(gpu, &report->provenance);
+    report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
+    if (begin_ns > 0) {
+        gpu->missed = 0;
+        sink->put(sink->data, g_steal_pointer(&report));
+    }
+}
+
+/* ---- the thread ---- */
+
+static bool
+wants_samples(const struct gpu *gpu)
+{
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        if (gpu->ready[i] && gpu->sources[i]->ops->sample)
+            return true;
+    }
+    return false;
+}
+
+static int
+fd_of(const struct gpu *gpu, unsigned i)
+{
+    const vg_gpu_source *source = gpu->sources[i];
+
+    return gpu->ready[i] && source->ops->fd ? source->ops->fd(source) : -1;
+}
+
+/* Sleeps until then, or until something happens that cannot wait. */
+static void
+wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
+{
+    bool may_drain = now_ns >= gpu->drained_ns + DRAIN_NS;
+    struct pollfd fds[VG_GPU_SOURCES_MAX + 1] = {{.fd = gpu->wake_fd, .events = POLLIN}};
+
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        int fd = fd_of(gpu, i);
+        fds[i + 1] = (struct pollfd){.fd = may_drain ? fd : -1, .events = POLLIN};
+        if (fd >= 0 && !may_drain)
+            until_ns = MIN(until_ns, gpu->drained_ns + DRAIN_NS);
+    }
+    struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
+                               .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
+    if (ppoll(fds, gpu->n_sources + 1, &timeout, NULL) <= 0)
+        return;
+    for (unsigned i = 0; i < gpu->n_sources; i++) {
+        if (!fds[i + 1].revents)
+            continue;
+        gpu->sources[i]->ops->sample(gpu->sources[i], vg_clock_monotonic_ns());
+        gpu->drained_ns = vg_clock_monotonic_ns();
+    }
+}
+
+/* Waits until the window ends. false: the thread is to stop. */
+static bool
+wait_for_end(struct gpu *gpu, vg_thread *self, int64_t end_ns)
+{
+    bool samples = wants_samples(gpu);
+    int64_t now_ns;
+
+    gpu->sampled_ns = vg_clock_monotonic_ns();
+    while (!vg_thread_stopping(self) && (now_ns = vg_clock_monotonic_ns()) < end_ns) {
+        int64_t sample_at = gpu->sampled_ns + gpu->sample_ns;
+        /* The last one of the window is at its end. */
+        if (!samples || sample_at >= end_ns)
+            sample_at = INT64_MAX;
+        vg_thread_beat(self);
+        if (now_ns >= sample_at)
+            sample(gpu, self);
+        else
+            wait_a_while(gpu, now_ns, MIN(MIN(end_ns, sample_at), now_ns + BEAT_NS));
+    }
+    return !vg_thread_stopping(self);
+}
+
+static void
+run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+{
+    struct gpu *gpu = (struct gpu *)collector;
+    int64_t begin_ns = 0; /* 0: nothing has been read yet */
+    int64_t end_ns = vg_clock_monotonic_ns() / gpu->window_ns * gpu->window_ns + gpu->window_ns;
+
+    vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
+                         "looking for GPUs");
+    while (wait_for_end(gpu, self, end_ns)) {
+        /* Who slept too long, or waited for a library, has no window that fits those of others. */
+        int64_t late = (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns;
+        if (late > 0 && begin_ns > 0) {
+            gpu->missed += (uint64_t)late + 1;
+            begin_ns = 0;
+        }
+        end_ns += late * gpu->window_ns;
+        close_window(gpu, self, sink, begin_ns, end_ns);
+        begin_ns = end_ns;
+        end_ns += gpu->window_ns;
+    }
+    for (unsigned i = 0; i < gpu->n_sources; i++)
+        gpu->sources[i]->ops->close(gpu->sources[i]);
+}
+
+static void
+wake(vg_collector *collector)
+{
+    const struct gpu *gpu = (const struct gpu *)collector;
+    uint64_t one = 1;
+
+    while (write(gpu->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+static void
+free_gpu(vg_collector *collector)
+{
+    struct gpu *gpu = (struct gpu *)collector;
+
+    for (unsigned i = 0; i < gpu->n_sources; i++)
+        vg_gpu_source_free(gpu->sources[i]);
+    vg_proc_scan_free(gpu->scan);
+    g_free(gpu->told.text);
+    if (gpu->wake_fd >= 0)
+        close(gpu->wake_fd);
+    g_free(gpu);
+}
+
+static const struct vg_collector_ops gpu_ops = {
+    .name = "gpu",
+    .measures_windows = true,
+    .run = run,
+    .wake = wake,
+    .free = free_gpu,
+};
+
+vg_collector *
+vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sources,
+           unsigned n_sources)
+{
+    struct gpu *gpu = g_new0(struct gpu, 1);
+
+    if (n_sources > VG_GPU_SOURCES_MAX)
+        vg_bug("%u sources of GPU use", n_sources);
+    gpu->base.ops = &gpu_ops;
+    gpu->window_ns = options->window_ns;
+    gpu->sample_ns = options->sample_ns;
+    gpu->scan = vg_proc_scan_new(options->proc);
+    for (unsigned i = 0; i < n_sources; i++)
+        gpu->sources[i] = take_sources[i];
+    gpu->n_sources = n_sources;
+    gpu->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return &gpu->base;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tells how the VMs of this host use its GPUs, every window: from what several sources
+ * (collectors/gpu-source.h) see, each of which may have nothing to see here. Tells nothing of CPUs:
+ * its windows complete those of others (struct vg_provenance, besides).
+ *
+ * Windows end at multiples of window_ns of CLOCK_MONOTONIC, as those of collectors/live.h. There is
+ * one also when there is nothing to tell, so that nobody waits for it.
+ */
+#ifndef VG_COLLECTORS_GPU_H
+#define VG_COLLECTORS_GPU_H
+
+#include "collectors/collector.h"
+#include "collectors/gpu-source.h"
+
+#define VG_GPU_SOURCES_MAX 4
+
+struct vg_gpu_options {
+    const char *proc; /* "/proc" but in tests */
+    int64_t window_ns;
+    int64_t sample_ns; /* between two samples of what is no counter */
+};
+
+/* Takes the sources, in the order in which they are asked. */
+vg_collector *vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sources,
+                         unsigned n_sources);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of the GPU ledger share.
+ */
+#ifndef VG_MODEL_GPU_LEDGER_PRIVATE_H
+#define VG_MODEL_GPU_LEDGER_PRIVATE_H
+
+#include "model/gpu-ledger.h"
+#include "model/gpu-meter.h"
+#include "model/gpu-requests.h"
+
+struct gpu_engine {
+    uint16_t device;  /* VG_NAME_NONE: not told yet */
+    bool device_weak; /* it is only the name of the driver */
+    uint16_t name;
+    uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
+    struct gpu_meter meter;
+    int64_t last_end_ns; /* of a request; VG_TIME_UNKNOWN: none yet */
+    uint32_t workload;   /* request of a vGPU that ran here last; may be over */
+};
+
+/* A VM or a process. */
+struct gpu_owner {
+    uint32_t process; /* id in the topology */
+    char comm[VG_COMM_LEN];
+    uint32_t open;     /* its requests that wait or run, on all engines */
+    int64_t active_ns; /* with any of them, since the period began, up to last_ns */
+    int64_t told_active_ns;
+    int64_t last_ns;
+};
+
+/* An owner on an engine. */
+struct gpu_user {
+    uint32_t owner;
+    uint32_t engine;
+    struct gpu_meter meter;
+    struct gpu_list open;
+};
+
+/* What an owner has of a device as a whole. */
+struct gpu_vgpu {
+    uint16_t device;
+    int32_t number; /* of the vGPU */
+    uint32_t owner;
+    bool bound;       /* to a process that was seen; else to one that stands for the vGPU */
+    uint32_t waiting; /* its requests, on all engines */
+    uint64_t slices, told_slices;
+    int64_t suspended_ns, told_suspended_ns;
+    int64_t last_ns;
+};
+
+struct gpu_device {
+    bool has_switches;
+    uint32_t current;      /* of vgpus, or GPU_NO_INDEX: none of those we know */
+    uint32_t last_context; /* whose vGPU is not known and that had a request done last */
+    uint64_t last_number;  /* of that context */
+};
+
+struct gpu_holding {
+    uint32_t owner;
+    uint16_t device;
+    int64_t bytes;
+    int64_t peak;
+};
+
+struct vg_gpu_ledger {
+    vg_topology *topology;
+    const vg_names *names;
+    int64_t now;
+    bool begun;
+    bool windows_only;
+    int64_t period_begin, window_begin;
+    struct gpu_requests requests;
+    GPtrArray *engines;                      /* struct gpu_engine, owned */
+    GPtrArray *owners;                       /* struct gpu_owner; NULL: forgotten */
+    uint32_t n_owners;                       /* that are there */
+    GPtrArray *users;                        /* struct gpu_user; NULL: forgotten */
+    GPtrArray *vgpus;                        /* struct gpu_vgpu; NULL: forgotten */
+    GHashTable *by_process;                  /* process id -> index of owner + 1 */
+    GHashTable *by_user;                     /* owner and engine -> index of user + 1 */
+    GHashTable *objects;                     /* struct gpu_object, owned: memory */
+    GArray *holdings;                        /* struct gpu_holding */
+    struct gpu_device devices[VG_NAMES_MAX]; /* by name */
+    GArray *ended; /* struct vg_gpu_life: in the open window; NULL: nobody wants them */
+    uint64_t ended_left_out;
+    uint64_t n_ended;     /* in the open window */
+    uint64_t ended_every; /* of so many one is kept */
+    vg_gpu_life_fn *watch;
+    void *watch_data;
+    vg_gpu_change_fn *watch_stages;
+    void *watch_stages_data;
+    uint64_t discontinuities_told;
+    struct vg_gpu_ledger_stats stats;
+};
+
+static inline bool
+gpu_ledger_has_all_owners(const struct vg_gpu_ledger *ledger)
+{
+    return ledger->n_owners >= VG_GPU_OWNERS_MAX;
+}
+
+static inline struct gpu_engine *
+gpu_engine_at(const struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    return g_ptr_array_index(ledger->engines, index);
+}
+
+static inline struct gpu_owner *
+gpu_owner_at(const struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    return g_ptr_array_index(ledger->owners, index);
+}
+
+static inline struct gpu_user *
+gpu_user_at(const struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    return g_ptr_array_index(ledger->users, index);
+}
+
+static inline struct gpu_vgpu *
+gpu_vgpu_at(const struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    return g_ptr_array_index(ledger->vgpus, index);
+}
+
+/* ---- model/gpu-owner.c: who is who ---- */
+
+/* The engine of a record, made if it is new and there is room; GPU_NO_INDEX: none. */
+uint32_t gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                           bool may_make);
+
+/* The owner of what the event's thread makes, or GPU_NO_INDEX. */
+uint32_t gpu_ledger_recorder(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+
+/* The vGPU of the event (its number is > 0), whose owner is found, too; NULL: no room. */
+struct gpu_vgpu *gpu_ledger_vgpu(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+struct gpu_vgpu *gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16_t device,
+                                      int32_t number);
+
+/* An owner on an engine, made if it is new; GPU_NO_INDEX: no owner, or no room. */
+uint32_t gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine);
+
+/* Time passes for them. */
+void gpu_owner_advance(struct gpu_owner *owner, int64_t now_ns);
+void gpu_vgpu_advance(const struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, int64_t now_ns);
+
+/* The other events: the GPU changes hands, memory comes and goes. */
+void gpu_ledger_switch(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+void gpu_ledger_memory(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+
+/* After a window: owners and users whose process is gone. */
+void gpu_ledger_forget(struct vg_gpu_ledger *ledger);
+
+void gpu_ledger_init_owners(struct vg_gpu_ledger *ledger);
+void gpu_ledger_clear_owners(struct vg_gpu_ledger *ledger);
+uint64_t gpu_ledger_owner_bytes(const struct vg_gpu_ledger *ledger);
+
+/* ---- model/gpu-find.c: which request a record is of ---- */
+
+/* The request of a record, whose engine is given (or GPU_NO_INDEX). What the record shows to be
+ * over is ended. GPU_NO_INDEX: none that is known. */
+uint32_t gpu_ledger_find(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                         uint32_t engine);
+
+/* The engine that the record's context is of; GPU_NO_INDEX: none, or that is only a guess. */
+uint32_t gpu_context_engine(const struct vg_event *event, uint32_t engine);
+
+/* The device, if it is more than the name of a driver. */
+uint16_t gpu_sure_device(const struct vg_event *event);
+
+/* enum gpu_queued_by of a record, or 0. */
+uint8_t gpu_queued_by(const struct vg_event *event);
+
+/* The end of a request was missed: what is told now shows that it is over. */
+void gpu_ledger_end_missed(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* ---- model/gpu-life.c: what happens to a request, now ---- */
+
+static inline bool
+gpu_is_waiting(const struct gpu_request *request)
+{
+    return request->state <= GPU_STATE_READY;
+}
+
+/* A request enters the meters as it is, or leaves them. */
+void gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+
+void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request,
+                        enum gpu_state state);
+
+/* Tells the observer of stages that the request has this one since then. */
+void gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                         enum vg_gpu_stage stage, int64_t t_ns);
+
+/* The same of the stage that it counts as having now. */
+void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+
+/* It must not have an id yet, which is found by the vGPU. */
+void gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, struct gpu_request *request, int32_t vgpu);
+
+/* The request counts for this user, or from now on for nobody. The first user that it has gets what
+ * it has waited and run so far. */
+void gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user);
+
+/* Its engine was a guess; what it has waited so far was for this one. */
+void gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engine);
+
+/* It is done, and so are those before it in its context. */
+void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* The driver forgets it: if its end is known, nothing more will be told. */
+void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* It will never run. */
+void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* A request of which nothing more will be told. */
+void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* It was none: nothing of it counts. */
+void gpu_life_undo(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* One that is in no meter any more. */
+void gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index);
+
+struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
+                                 const struct gpu_request *request, int64_t end_ns);
+
+#endif

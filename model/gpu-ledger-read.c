@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The half of the GPU ledger that is read: figures of a window or of the period.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "model/gpu-ledger-private.h"
+
+/* A VM or process on an engine, summed up. */
+struct build {
+    struct vg_process *process;
+    const char *comm;
+    struct vg_gpu_sample sample;
+    struct vg_histogram latency;
+};
+
+struct reading {
+    struct vg_gpu_ledger *ledger;
+    struct vg_window *window;
+    bool period;
+    int64_t length_ns;
+    GPtrArray *builds; /* struct build */
+};
+
+static void
+build_free(void *data)
+{
+    struct build *build = data;
+
+    vg_histogram_clear(&build->latency);
+    g_free(build);
+}
+
+static void
+name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine *engine,
+            struct vg_gpu_sample *sample)
+{
+    const char *device = engine->device == VG_NAME_NONE
+                             ? VG_GPU_DEVICE_UNTOLD
+                             : vg_names_text(ledger->names, engine->device);
+
+    g_strlcpy(sample->device, device, sizeof(sample->device));
+    g_strlcpy(sample->engine, vg_names_text(ledger->names, engine->name), sizeof(sample->engine));
+}
+
+static struct vg_process *
+process_of(const struct vg_gpu_ledger *ledger, const struct gpu_owner *owner)
+{
+    struct vg_process *process = vg_topology_process_at(ledger->topology, owner->process);
+
+    return process ? vg_process_resolve(process) : NULL;
+}
+
+static struct build *
+need_build(struct reading *reading, struct vg_process *process, const struct gpu_owner *owner,
+           const struct gpu_engine *engine)
+{
+    struct vg_gpu_sample names = {0};
+
+    name_sample(reading->ledger, engine, &names);
+    for (guint i = 0; i < reading->builds->len; i++) {
+        struct build *build = g_ptr_array_index(reading->builds, i);
+        if (build->process == process && strcmp(build->sample.device, names.device) == 0 &&
+            strcmp(build->sample.engine, names.engine) == 0)
+            return build;
+    }
+    struct build *build = g_new0(struct build, 1);
+    build->process = process;
+    build->comm = owner->comm;
+    build->sample = names;
+    g_ptr_array_add(reading->builds, build);
+    return build;
+}
+
+static bool
+is_idle(const struct vg_gpu_sample *sample)
+{
+    return sample->requests == 0 && sample->partial == 0 && sample->exec_ns == 0 &&
+           sample->wait_ns == 0;
+}
+
+static void
+add_users(struct reading *reading)
+{
+    struct vg_gpu_ledger *ledger = reading->ledger;
+
+    for (guint i = 0; i < ledger->users->len; i++) {
+        struct gpu_user *user = gpu_user_at(ledger, i);
+        if (!user)
+            continue;
+        const struct gpu_owner *owner = gpu_owner_at(ledger, user->owner);
+        struct vg_process *process = process_of(ledger, owner);
+        if (!process)
+            continue;
+        struct build *build =
+            need_build(reading, process, owner, gpu_engine_at(ledger, user->engine));
+        gpu_meter_read(&user->meter, reading->period, reading->length_ns, &build->sample,
+                       &build->latency);
+    }
+}
+
+/* What is told of a device as a whole goes to each of its engines. */
+static void
+add_memory(const struct reading *reading, struct build *build)
+{
+    const struct vg_gpu_ledger *ledger = reading->ledger;
+
+    for (guint i = 0; i < ledger->holdings->len; i++) {
+        const struct gpu_holding *holding = &g_array_index(ledger->holdings, struct gpu_holding, i);
+        if (holding->owner == GPU_NO_INDEX ||
+            (holding->device != VG_NAME_NONE &&
+             strcmp(vg_names_text(ledger->names, holding->device), build->sample.device) != 0) ||
+            process_of(ledger, gpu_owner_at(ledger, holding->owner)) != build->process)
+            continue;
+        build->sample.mem_bytes = vg_time_sum(build->sample.mem_bytes, holding->bytes);
+        build->sample.mem_peak_bytes = vg_time_sum(build->sample.mem_peak_bytes, holding->peak);
+    }
+}
+
+static void
+add_slices(const struct reading *reading, struct build *build)
+{
+    const struct vg_gpu_ledger *ledger = reading->ledger;
+
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        const struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
+        if (!vgpu ||
+            strcmp(vg_names_text(ledger->names, vgpu->device), build->sample.device) != 0 ||
+            process_of(ledger, gpu_owner_at(ledger, vgpu->owner)) != build->process)
+            continue;
+        build->sample.slices += vgpu->slices - (reading->period ? 0 : vgpu->told_slices);
+        build->sample.suspended_ns =
+            vg_time_sum(build->sample.suspended_ns,
+                        vgpu->suspended_ns - (reading->period ? 0 : vgpu->told_suspended_ns));
+    }
+}
+
+/* ---- into the window ---- */
+
+static struct vg_vm_sample *
+need_vm(struct vg_window *window, const struct vg_process *process)
+{
+    struct vg_vm_sample *known = vg_window_find_vm(window, process->id);
+    struct vg_vm_sample vm;
+
+    if (known)
+        return known;
+    vg_vm_sample_init(&vm);
+    vm.id = process->id;
+    vm.pid = process->pid;
+    vg_process_vm_name(process, vm.name);
+    memcpy(vm.uuid, process->uuid, sizeof(vm.uuid));
+    g_array_append_val(window->vms, vm);
+    return &g_array_index(window->vms, struct vg_vm_sample, window->vms->len - 1);
+}
+
+static void
+add_to_process(const struct reading *reading, const struct build *build)
+{
+    struct vg_gpu_process_sample process = {
+        .pid = build->process->pid,
+        .gpu = build->sample,
+    };
+
+    g_strlcpy(process.comm, build->comm, sizeof(process.comm));
+    g_array_append_val(reading->window->gpu_processes, process);
+}
+
+static void
+hand_out(struct reading *reading)
+{
+    for (guint i = 0; i < reading->builds->len; i++) {
+        struct build *build = g_ptr_array_index(reading->builds, i);
+        if (is_idle(&build->sample))
+            continue;
+        gpu_meter_finish_sample(&build->sample, &build->latency, reading->length_ns);
+        add_memory(reading, build);
+        add_slices(reading, build);
+        if (build->process->is_vm)
+            g_array_append_val(need_vm(reading->window, build->process)->gpus, build->sample);
+        else
+            add_to_process(reading, build);
+    }
+}
+
+static void
+add_activity(struct reading *reading)
+{
+    const struct vg_gpu_ledger *ledger = reading->ledger;
+
+    for (guint i = 0; i < ledger->owners->len; i++) {
+        const struct gpu_owner *owner = gpu_owner_at(ledger, i);
+        struct vg_process *process = owner ? process_of(ledger, owner) : NULL;
+        if (!process || !process->is_vm)
+            continue;
+        struct vg_vm_sample *vm = need_vm(reading->window, process);
+        vm->gpu_active_ns = vg_time_sum(
+            vm->gpu_active_ns, owner->active_ns - (reading->period ? 0 : owner->told_active_ns));
+        vm->gpu_active_ns = MIN(vm->gpu_active_ns, reading->length_ns);
+    }
+}
+
+static void
+add_engines(struct reading *reading)
+{
+    const struct vg_gpu_ledger *ledger = reading->ledger;
+
+    for (guint i = 0; i < ledger->engines->len; i++) {
+        const struct gpu_engine *engine = gpu_engine_at(ledger, i);
+        struct vg_gpu_sample sample = {0};
+        struct vg_histogram latency = {0};
+        name_sample(ledger, engine, &sample);
+        gpu_meter_read(&engine->meter, reading->period, reading->length_ns, &sample, &latency);
+        gpu_meter_finish_sample(&sample, &latency, reading->length_ns);
+        vg_histogram_clear(&latency);
+        g_array_append_val(reading->window->gpus, sample);
+    }
+}
+
+/* Which of the window's gpus an engine is. */
+static uint32_t
+row_of(const struct vg_gpu_ledger *ledger, const struct vg_window *window,
+       const struct vg_gpu_life *life)
+{
+    const struct gpu_engine engine = {.device = life->device, .name = life->engine};
+    struct vg_gpu_sample names = {0};
+    guint i = 0;
+
+    name_sample(ledger, &engine, &names);
+    while (i + 1 < window->gpus->len) {
+        const struct vg_gpu_sample *gpu = &g_array_index(window->gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, names.device) == 0 && strcmp(gpu->engine, names.engine) == 0)
+            break;
+        i++;
+    }
+    return i;
+}
+
+static void
+add_requests(const struct vg_gpu_ledger *ledger, struct vg_window *window)
+{
+    for (guint i = 0; i < ledger->ended->len; i++) {
+        const struct vg_gpu_life *life = &g_array_index(ledger->ended, struct vg_gpu_life, i);
+        struct vg_process *process = vg_topology_process_at(ledger->topology, life->process);
+        process = process ? vg_process_resolve(process) : NULL;
+        const struct vg_gpu_request_sample request = {
+            .gpu = row_of(ledger, window, life),
+            .vm = process && process->is_vm ? process->id : VG_PROCESS_NO_ID,
+            .pid = process ? process->pid : 0,
+            .coalesced = life->coalesced,
+            .context = life->context,
+            .seqno = life->seqno,
+            .queued_ns = life->queued_ns,
+            .submitted_ns = life->submitted_ns,
+            .ready_ns = life->ready_ns,
+            .run_ns = life->run_ns,
+            .end_ns = life->end_ns,
+            .exec_ns = life->exec_ns,
+        };
+        g_array_append_val(window->gpu_requests, request);
+    }
+    window->gpu_requests_left_out = ledger->ended_left_out;
+}
+
+static int
+compare_engines(const void *a, const void *b)
+{
+    const struct vg_gpu_sample *x = a, *y = b;
+    int by_device = strcmp(x->device, y->device);
+
+    return by_device != 0 ? by_device : strcmp(x->engine, y->engine);
+}
+
+static int
+compare_processes(const void *a, const void *b)
+{
+    const struct vg_gpu_process_sample *x = a, *y = b;
+    int by_engine = compare_engines(&x->gpu, &y->gpu);
+
+    if (by_engine != 0)
+        return by_engine;
+    if (x->gpu.busy_ns != y->gpu.busy_ns)
+        return x->gpu.busy_ns < y->gpu.busy_ns ? 1 : -1;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void
+sort(struct vg_window *window)
+{
+    g_array_sort(window->gpus, compare_engines);
+    g_array_sort(window->gpu_processes, compare_processes);
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        vm->gpu_known = true;
+        g_array_sort(vm->gpus, compare_engines);
+    }
+    vg_window_sort_vms(window);
+}
+
+static void
+advance_all(struct vg_gpu_ledger *ledger, int64_t t_ns)
+{
+    ledger->now = MAX(ledger->now, t_ns);
+    for (guint i = 0; i < ledger->engines->len; i++)
+        gpu_meter_advance(&gpu_engine_at(ledger, i)->meter, ledger->now);
+    for (guint i = 0; i < ledger->users->len; i++) {
+        if (gpu_user_at(ledger, i))
+            gpu_meter_advance(&gpu_user_at(ledger, i)->meter, ledger->now);
+    }
+    for (guint i = 0; i < ledger->owners->len; i++) {
+        if (gpu_owner_at(ledger, i))
+            gpu_owner_advance(gpu_owner_at(ledger, i), ledger->now);
+    }
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        if (gpu_vgpu_at(ledger, i))
+            gpu_vgpu_advance(ledger, gpu_vgpu_at(ledger, i), ledger->now);
+    }
+}
+
+static void
+read_window(struct vg_gpu_ledger *ledger, bool period, struct vg_window *window)
+{
+    struct reading reading = {
+        .ledger = ledger,
+        .window = window,
+        .period = period,
+        .length_ns = ledger->now - (period ? ledger->period_begin : ledger->window_begin),
+        .builds = g_ptr_array_new_with_free_func(build_free),
+    };
+
+    window->discontinuities +=
+        ledger->stats.discontinuities - (period ? 0 : ledger->discontinuities_told);
+    add_users(&reading);
+    hand_out(&reading);
+    add_activity(&reading);
+    add_engines(&reading);
+    sort(window);
+    if (ledger->ended && !period)
+        add_requests(ledger, window);
+    g_ptr_array_unref(reading.builds);
+}
+
+void
+vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window *window)
+{
+    if (ledger->stats.events == 0)
+        return;
+    advance_all(ledger, t_ns);
+    read_window(ledger, true, window);
+}
+
+/* ---- periods and windows ---- */
+
+void
+vg_gpu_ledger_begin(vg_gpu_ledger *ledger, int64_t t_ns)
+{
+    advance_all(ledger, t_ns);
+    ledger->begun = true;
+    ledger->period_begin = ledger->window_begin = ledger->now;
+    ledger->stats.discontinuities = ledger->discontinuities_told = 0;
+    for (guint i = 0; i < ledger->engines->len; i++)
+        gpu_meter_begin(&gpu_engine_at(ledger, i)->meter);
+    for (guint i = 0; i < ledger->users->len; i++) {
+        if (gpu_user_at(ledger, i))
+            gpu_meter_begin(&gpu_user_at(ledger, i)->meter);
+    }
+    for (guint i = 0; i < ledger->owners->len; i++) {
+        struct gpu_owner *owner = gpu_owner_at(ledger, i);
+        if (owner)
+            owner->active_ns = owner->told_active_ns = 0;
+    }
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
+        if (!vgpu)
+            continue;
+        vgpu->slices = vgpu->told_slices = 0;
+        vgpu->suspended_ns = vgpu->told_suspended_ns = 0;
+    }
+}
+
+static void
+begin_window(struct vg_gpu_ledger *ledger)
+{
+    int64_t length_ns = ledger->now - ledger->window_begin;
+
+    for (guint i = 0; i < ledger->engines->len; i++)
+        gpu_meter_close_window(&gpu_engine_at(ledger, i)->meter, length_ns);
+    for (guint i = 0; i < ledger->users->len; i++) {
+        if (gpu_user_at(ledger, i))
+            gpu_meter_close_window(&gpu_user_at(ledger, i)->meter, length_ns);
+    }
+    for (guint i = 0; i < ledger->owners->len; i++) {
+        struct gpu_owner *owner = gpu_owner_at(ledger, i);
+        if (owner)
+            owner->told_active_ns = owner->active_ns;
+    }
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
+        if (!vgpu)
+            continue;
+        vgpu->told_slices = vgpu->slices;
+        vgpu->told_suspended_ns = vgpu->suspended_ns;
+    }
+    if (ledger->ended)
+        g_array_set_size(ledger->ended, 0);
+    ledger->ended_left_out = 0;
+    ledger->n_ended = 0;
+    ledger->ended_every = 1;
+    ledger->discontinuities_told = ledger->stats.discontinuities;
+    ledger->window_begin = ledger->now;
+}
+
+void
+vg_gpu_ledger_close_window(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window *window)
+{
+    if (ledger->stats.events > 0) {
+        advance_all(ledger, t_ns);
+        read_window(ledger, false, window);
+        if (ledger->windows_only)
+            gpu_ledger_forget(ledger);
+    }
+    ledger->now = MAX(ledger->now, t_ns);
+    begin_window(ledger);
+}
+
+/* ---- what is open, what it costs ---- */
+
+void
+vg_gpu_ledger_open_requests(const vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data)
+{
+    uint32_t index = ledger->requests.age.first;
+
+    for (; index != GPU_NO_INDEX;
+         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_AGE].next) {
+        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        bool passed = request->state == GPU_STATE_PASSED;
+        const struct vg_gpu_life life =
+            gpu_life_tell(ledger, request, passed ? request->state_ns : VG_TIME_UNKNOWN);
+        fn(data, &life);
+    }
+}
+
+void
+vg_gpu_ledger_watch_stages(vg_gpu_ledger *ledger, vg_gpu_change_fn *fn, void *data)
+{
+    uint32_t index = ledger->requests.age.first;
+
+    ledger->watch_stages = fn;
+    ledger->watch_stages_data = data;
+    for (; index != GPU_NO_INDEX;
+         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_AGE].next)
+        gpu_life_tell_now(ledger, gpu_request_at(&ledger->requests, index));
+}
+
+void
+vg_gpu_ledger_read_stats(const vg_gpu_ledger *ledger, struct vg_gpu_ledger_stats *ret)
+{
+    const struct gpu_requests *all = &ledger->requests;
+
+    *ret = ledger->stats;
+    ret->open = all->open;
+    ret->contexts = all->n_contexts;
+    ret->bytes = sizeof(*ledger) + all->requests_room * sizeof(struct gpu_request) +
+                 all->contexts_room * sizeof(struct gpu_context) +
+                 ((uint64_t)all->request_mask + all->context_mask + 2) * sizeof(uint32_t) +
+                 gpu_ledger_owner_bytes(ledger);
+}

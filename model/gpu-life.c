@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a request, and what is counted of it. It is counted in at most two meters: of its
+ * engine, and of its user on that engine; gpu_life_count_in() and _out() are the only places where
+ * it enters and leaves them.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "model/gpu-ledger-private.h"
+
+/* ---- meters ---- */
+
+/* The wait that a request in a waiting state is taken to be in, until an event shows which. */
+static enum gpu_wait
+wait_of(const struct gpu_request *request)
+{
+    return (enum gpu_wait)request->state;
+}
+
+/* The wait that ends when a request gets into this state. */
+static enum gpu_wait
+wait_before(enum gpu_state state)
+{
+    switch (state) {
+    case GPU_STATE_SUBMITTED:
+        return GPU_WAIT_VGPU;
+    case GPU_STATE_READY:
+        return GPU_WAIT_DEPENDENCY;
+    case GPU_STATE_QUEUED:
+    case GPU_STATE_RUNNING:
+    case GPU_STATE_MERGED:
+    case GPU_STATE_PASSED:
+        break;
+    }
+    return GPU_WAIT_DRIVER;
+}
+
+/* Its meters; the second one is NULL without a user. */
+static void
+meters_of(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+          struct gpu_meter *ret[2])
+{
+    ret[0] = &gpu_engine_at(ledger, request->engine)->meter;
+    ret[1] = request->user == GPU_NO_INDEX ? NULL : &gpu_user_at(ledger, request->user)->meter;
+}
+
+/* Since when the meter has counted the request in its state, as far as the period goes. */
+static int64_t
+counted_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int which)
+{
+    int64_t since_ns = MAX(request->state_ns, ledger->period_begin);
+
+    return which == 0 ? since_ns : MAX(since_ns, request->user_ns);
+}
+
+static void
+count_vgpu(struct vg_gpu_ledger *ledger, const struct gpu_request *request, bool more)
+{
+    if (request->vgpu == VG_NONE || !gpu_is_waiting(request))
+        return;
+    struct gpu_vgpu *vgpu = gpu_ledger_find_vgpu(ledger, request->device, request->vgpu);
+    if (!vgpu)
+        return;
+    gpu_vgpu_advance(ledger, vgpu, ledger->now);
+    if (more)
+        vgpu->waiting++;
+    else if (vgpu->waiting > 0)
+        vgpu->waiting--;
+}
+
+static enum vg_gpu_stage
+stage_of(const struct gpu_request *request)
+{
+    switch ((enum gpu_state)request->state) {
+    case GPU_STATE_QUEUED:
+        return VG_GPU_STAGE_QUEUED;
+    case GPU_STATE_SUBMITTED:
+        return VG_GPU_STAGE_SUBMITTED;
+    case GPU_STATE_READY:
+        return VG_GPU_STAGE_READY;
+    case GPU_STATE_RUNNING:
+        return VG_GPU_STAGE_RUNNING;
+    case GPU_STATE_MERGED:
+    case GPU_STATE_PASSED:
+        break;
+    }
+    return VG_GPU_STAGE_NONE;
+}
+
+static void
+tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+           enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight)
+{
+    if (!ledger->watch_stages)
+        return;
+    const struct vg_gpu_life life = gpu_life_tell(ledger, request, VG_TIME_UNKNOWN);
+    struct vg_gpu_change change = {
+        .request = (uint32_t)(request - ledger->requests.requests),
+        .stage = stage,
+        .t_ns = t_ns,
+        .in_hindsight = in_hindsight,
+        .device = life.device,
+        .engine = life.engine,
+        .process = life.process,
+        .vgpu = life.vgpu,
+        .context = life.context,
+        .seqno = life.seqno,
+    };
+    if (request->user != GPU_NO_INDEX)
+        memcpy(change.comm, gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner)->comm,
+               sizeof(change.comm));
+    ledger->watch_stages(ledger->watch_stages_data, &change);
+}
+
+void
+gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                    enum vg_gpu_stage stage, int64_t t_ns)
+{
+    tell_stage(ledger, request, stage, t_ns, false);
+}
+
+void
+gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    tell_stage(ledger, request, stage_of(request), ledger->now, false);
+}
+
+void
+gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    struct gpu_meter *meters[2];
+
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2; i++) {
+        if (meters[i] && gpu_is_waiting(request))
+            gpu_meter_wait(meters[i], wait_of(request), ledger->now);
+        else if (meters[i] && request->state == GPU_STATE_RUNNING)
+            gpu_meter_run(meters[i], ledger->now);
+    }
+    count_vgpu(ledger, request, true);
+}
+
+void
+gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    struct gpu_meter *meters[2];
+
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2; i++) {
+        if (meters[i] && gpu_is_waiting(request))
+            gpu_meter_wait_over(meters[i], wait_of(request), ledger->now);
+        else if (meters[i] && request->state == GPU_STATE_RUNNING)
+            gpu_meter_run_over(meters[i], ledger->now);
+    }
+    count_vgpu(ledger, request, false);
+}
+
+/* What it has waited in its state, up to then, is the wait that ends with the next one. */
+static void
+name_wait(struct vg_gpu_ledger *ledger, const struct gpu_request *request, enum gpu_state next,
+          int64_t until_ns)
+{
+    struct gpu_meter *meters[2];
+
+    if (!gpu_is_waiting(request) || wait_before(next) == wait_of(request))
+        return;
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2; i++) {
+        int64_t ns = until_ns - counted_since(ledger, request, i);
+        if (meters[i] && ns > 0)
+            gpu_meter_recount_wait(meters[i], wait_of(request), wait_before(next), ns);
+    }
+}
+
+void
+gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, struct gpu_request *request, int32_t vgpu)
+{
+    count_vgpu(ledger, request, false);
+    request->vgpu = vgpu;
+    count_vgpu(ledger, request, true);
+}
+
+void
+gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, enum gpu_state state)
+{
+    gpu_life_count_out(ledger, request);
+    name_wait(ledger, request, state, ledger->now);
+    if (request->state == GPU_STATE_RUNNING)
+        request->exec_ns += ledger->now - request->state_ns;
+    request->state = (uint8_t)state;
+    request->state_ns = ledger->now;
+    if (state == GPU_STATE_SUBMITTED)
+        request->submitted_ns = ledger->now;
+    else if (state == GPU_STATE_READY && request->ready_ns == VG_TIME_UNKNOWN)
+        request->ready_ns = ledger->now;
+    else if (state == GPU_STATE_RUNNING && request->run_ns == VG_TIME_UNKNOWN)
+        request->run_ns = ledger->now;
+    gpu_life_count_in(ledger, request);
+    gpu_life_tell_now(ledger, request);
+}
+
+/* ---- users ---- */
+
+static void
+open_for(struct vg_gpu_ledger *ledger, const struct gpu_request *request, uint32_t more)
+{
+    if (request->user == GPU_NO_INDEX)
+        return;
+    struct gpu_owner *owner = gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner);
+    gpu_owner_advance(owner, ledger->now);
+    owner->open += more;
+}
+
+static void
+leave_user(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->user == GPU_NO_INDEX)
+        return;
+    if (request->state != GPU_STATE_PASSED)
+        open_for(ledger, request, UINT32_MAX);
+    gpu_list_remove(&ledger->requests, &gpu_user_at(ledger, request->user)->open, GPU_LIST_USER,
+                    index);
+    request->user = GPU_NO_INDEX;
+}
+
+/* What the request, which waits for the first time or runs, has waited since since_ns. */
+static void
+waits_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int64_t since_ns,
+            int64_t ret_ns[GPU_WAIT_MAX])
+{
+    const int64_t began_ns[] = {request->queued_ns, request->submitted_ns, request->ready_ns};
+    int64_t stage_ns = VG_TIME_UNKNOWN;
+
+    memset(ret_ns, 0, GPU_WAIT_MAX * sizeof(*ret_ns));
+    for (int stage = 0; stage <= GPU_STATE_READY; stage++) {
+        if (began_ns[stage] == VG_TIME_UNKNOWN || began_ns[stage] < stage_ns)
+            continue;
+        int64_t ns = began_ns[stage] - MAX(stage_ns, since_ns);
+        if (stage_ns != VG_TIME_UNKNOWN && ns > 0)
+            ret_ns[wait_before((enum gpu_state)stage)] += ns;
+        stage_ns = began_ns[stage];
+    }
+    bool waits = gpu_is_waiting(request);
+    int64_t until_ns = waits ? ledger->now : request->run_ns;
+    if (stage_ns != VG_TIME_UNKNOWN && until_ns > MAX(stage_ns, since_ns))
+        ret_ns[waits ? wait_of(request) : GPU_WAIT_DRIVER] += until_ns - MAX(stage_ns, since_ns);
+}
+
+/* Only now it is known whose the request is: what it has waited and run so far was for this user,
+ * who does not count it yet. */
+static void
+credit(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    struct gpu_meter *meter = &gpu_user_at(ledger, request->user)->meter;
+    int64_t waits_ns[GPU_WAIT_MAX];
+
+    gpu_meter_advance(meter, ledger->now);
+    waits_since(ledger, request, ledger->period_begin, waits_ns);
+    for (int i = 0; i < GPU_WAIT_MAX; i++)
+        gpu_meter_add_wait(meter, (enum gpu_wait)i, waits_ns[i]);
+    if (request->state == GPU_STATE_RUNNING)
+        gpu_meter_ran(meter, MAX(request->run_ns, ledger->period_begin), ledger->now, GPU_WAIT_MAX);
+}
+
+/* Has it had no user yet, and is it in its first wait or run? */
+static bool
+can_be_credited(const struct gpu_request *request)
+{
+    if (request->user_ns != 0)
+        return false;
+    return gpu_is_waiting(request) ? request->run_ns == VG_TIME_UNKNOWN
+                                   : request->state == GPU_STATE_RUNNING && request->exec_ns == 0;
+}
+
+/* The request counts for this user, or from now on for nobody. */
+void
+gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->user == user || request->state == GPU_STATE_PASSED)
+        return;
+    bool late = user != GPU_NO_INDEX && can_be_credited(request);
+    gpu_life_count_out(ledger, request);
+    leave_user(ledger, index);
+    request->user = user;
+    request->user_ns = late ? VG_TIME_UNKNOWN : ledger->now;
+    if (user != GPU_NO_INDEX) {
+        gpu_list_append(&ledger->requests, &gpu_user_at(ledger, user)->open, GPU_LIST_USER, index);
+        open_for(ledger, request, 1);
+    }
+    gpu_life_count_in(ledger, request);
+    if (!late) {
+        gpu_life_tell_now(ledger, request);
+        return;
+    }
+    credit(ledger, request);
+    tell_stage(ledger, request, stage_of(request), MAX(request->state_ns, ledger->period_begin),
+               true);
+}
+
+/* It has not run, and no wait of it is behind another one that was cut off. */
+static bool
+has_waited_once(const struct gpu_request *request)
+{
+    if (request->exec_ns != 0)
+        return false;
+    return request->state == GPU_STATE_MERGED ||
+           (gpu_is_waiting(request) && request->run_ns == VG_TIME_UNKNOWN);
+}
+
+void
+gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engine)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_meter *from[2], *to[2];
+    uint32_t user = request->user;
+    int64_t user_ns = request->user_ns;
+    const int64_t since_ns[] = {ledger->period_begin, MAX(ledger->period_begin, user_ns)};
+
+    if (request->state == GPU_STATE_PASSED)
+        return;
+    meters_of(ledger, request, from);
+    gpu_life_set_user(ledger, index, GPU_NO_INDEX);
+    gpu_life_count_out(ledger, request);
+    gpu_request_set_engine(&ledger->requests, index, engine);
+    gpu_life_count_in(ledger, request);
+    gpu_life_tell_now(ledger, request);
+    if (user != GPU_NO_INDEX)
+        gpu_life_set_user(ledger, index,
+                          gpu_ledger_user(ledger, gpu_user_at(ledger, user)->owner, engine));
+    meters_of(ledger, request, to);
+    if (!has_waited_once(request))
+        return;
+    tell_stage(ledger, request, stage_of(request), ledger->now, true);
+    for (int i = 0; i < 2; i++) {
+        int64_t waits_ns[GPU_WAIT_MAX];
+        waits_since(ledger, request, since_ns[i], waits_ns);
+        for (int k = 0; k < GPU_WAIT_MAX && from[i] && to[i]; k++) {
+            gpu_meter_add_wait(from[i], (enum gpu_wait)k, -waits_ns[k]);
+            gpu_meter_add_wait(to[i], (enum gpu_wait)k, waits_ns[k]);
+        }
+    }
+    if (to[1])
+        request->user_ns = user_ns;
+}
+
+/* ---- the end ---- */
+
+struct vg_gpu_life
+gpu_life_tell(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int64_t end_ns)
+{
+    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
+    struct vg_gpu_life life = {
+        .device = engine->device,
+        .engine = engine->name,
+        .process = VG_PROCESS_NO_ID,
+        .vgpu = request->vgpu,
+        .seqno = request->seqno,
+        .queued_ns = request->queued_ns,
+        .submitted_ns = request->submitted_ns,
+        .ready_ns = request->ready_ns,
+        .run_ns = request->run_ns,
+        .end_ns = end_ns,
+        .exec_ns = request->exec_ns,
+        .coalesced = request->state == GPU_STATE_MERGED,
+    };
+
+    if (request->context != GPU_NO_INDEX)
+        life.context = gpu_context_at(&ledger->requests, request->context)->number;
+    if (request->user != GPU_NO_INDEX)
+        life.process = gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner)->process;
+    return life;
+}
+
+/* Forgets a request, whatever it was doing. */
+void
+gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    gpu_life_tell_stage(ledger, gpu_request_at(&ledger->requests, index), VG_GPU_STAGE_OVER,
+                        ledger->now);
+    leave_user(ledger, index);
+    gpu_request_free(&ledger->requests, index);
+}
+
+void
+gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    gpu_life_count_out(ledger, gpu_request_at(&ledger->requests, index));
+    gpu_life_forget(ledger, index);
+    ledger->stats.dropped++;
+}
+
+static int64_t
+latency_of(const struct gpu_request *request, int64_t end_ns)
+{
+    return end_ns - request->queued_ns;
+}
+
+static void
+record_end(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    struct gpu_meter *meters[2];
+    bool known = request->queued_ns != VG_TIME_UNKNOWN;
+
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2 && meters[i]; i++) {
+        meters[i]->total.requests++;
+        meters[i]->total.coalesced += request->state == GPU_STATE_MERGED;
+        meters[i]->window_partial += !known || request->queued_ns < ledger->window_begin;
+        if (known && request->queued_ns >= ledger->period_begin)
+            vg_histogram_add(&meters[i]->window_latency, latency_of(request, ledger->now));
+        else
+            meters[i]->total.partial++;
+    }
+}
+
+/* It is done and nobody saw it begin: it ran since it could. */
+static void
+assume_run(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
+    int64_t since_ns = MAX(request->state_ns, engine->last_end_ns);
+    struct gpu_meter *meters[2];
+
+    meters_of(ledger, request, meters);
+    name_wait(ledger, request, GPU_STATE_RUNNING, since_ns);
+    for (int i = 0; i < 2; i++) {
+        if (meters[i])
+            gpu_meter_ran(meters[i], MAX(since_ns, counted_since(ledger, request, i)), ledger->now,
+                          wait_of(request));
+    }
+    request->run_ns = since_ns;
+    request->exec_ns += ledger->now - since_ns;
+    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
+                        MAX(since_ns, counted_since(ledger, request, 1)));
+}
+
+/* The request is done now: its figures are complete, but it is still there. */
+static void
+complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    gpu_life_count_out(ledger, request);
+    if (request->state == GPU_STATE_RUNNING)
+        request->exec_ns += ledger->now - request->state_ns;
+    else if (gpu_is_waiting(request))
+        assume_run(ledger, request);
+    record_end(ledger, request);
+    gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
+}
+
+/* Where there is no room for all requests of a window, every second one goes, then every second of
+ * those that are left: what is kept is from all of the window. */
+static void
+keep(struct vg_gpu_ledger *ledger, const struct vg_gpu_life *life)
+{
+    GArray *ended = ledger->ended;
+
+    if (ledger->n_ended++ % ledger->ended_every != 0) {
+        ledger->ended_left_out++;
+        return;
+    }
+    if (ended->len == VG_WINDOW_GPU_REQUESTS_MAX) {
+        for (guint i = 0; 2 * i < ended->len; i++)
+            g_array_index(ended, struct vg_gpu_life, i) =
+                g_array_index(ended, struct vg_gpu_life, 2 * i);
+        ledger->ended_left_out += ended->len / 2;
+        g_array_set_size(ended, ended->len / 2);
+        ledger->ended_every *= 2;
+    }
+    g_array_append_vals(ended, life, 1);
+}
+
+static void
+tell_and_forget(struct vg_gpu_ledger *ledger, uint32_t index, int64_t end_ns)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (ledger->watch || ledger->ended) {
+        const struct vg_gpu_life life = gpu_life_tell(ledger, request, end_ns);
+        if (ledger->watch)
+            ledger->watch(ledger->watch_data, &life);
+        if (ledger->ended)
+            keep(ledger, &life);
+    }
+    gpu_life_forget(ledger, index);
+}
+
+/* A request whose end is taken from that of a later one: it may still tell when it was. */
+static void
+pass(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    complete(ledger, request);
+    open_for(ledger, request, UINT32_MAX);
+    request->state = GPU_STATE_PASSED;
+    request->state_ns = ledger->now;
+    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_NONE, ledger->now);
+}
+
+/* Fences of a context are done in order: all before this one are. What was not seen running by
+ * itself ran with it, if it was. */
+static void
+pass_earlier(struct vg_gpu_ledger *ledger, const struct gpu_context *context,
+             const struct gpu_request *done)
+{
+    uint32_t index = context->open.first, next;
+
+    for (; index != GPU_NO_INDEX; index = next) {
+        struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        next = request->lists[GPU_LIST_CONTEXT].next;
+        if (!gpu_seqno_is_before(request->seqno, done->seqno))
+            break;
+        if (request->state == GPU_STATE_PASSED) {
+            tell_and_forget(ledger, index, request->state_ns);
+            continue;
+        }
+        if (request->state == GPU_STATE_RUNNING) {
+            pass(ledger, index);
+            continue;
+        }
+        if (gpu_is_waiting(request) && done->state == GPU_STATE_RUNNING)
+            gpu_life_set_state(ledger, request, GPU_STATE_MERGED);
+        complete(ledger, request);
+        tell_and_forget(ledger, index, ledger->now);
+    }
+}
+
+static void
+note_done(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    if (request->context == GPU_NO_INDEX)
+        return;
+    struct gpu_context *context = gpu_context_at(&ledger->requests, request->context);
+    if (!context->any_done || gpu_seqno_is_before(context->last_done, request->seqno))
+        context->last_done = request->seqno;
+    context->any_done = true;
+    pass_earlier(ledger, context, request);
+}
+
+/* Its own end comes after that of a later request of its context. */
+static void
+end_passed(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_meter *meters[2];
+
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2 && meters[i]; i++) {
+        gpu_meter_ran(meters[i], MAX(request->state_ns, ledger->period_begin), ledger->now,
+                      GPU_WAIT_MAX);
+        if (request->state_ns < ledger->window_begin || request->queued_ns < ledger->period_begin)
+            continue;
+        vg_histogram_remove(&meters[i]->window_latency, latency_of(request, request->state_ns));
+        vg_histogram_add(&meters[i]->window_latency, latency_of(request, ledger->now));
+    }
+    request->exec_ns += ledger->now - request->state_ns;
+    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
+                        MAX(request->state_ns, ledger->period_begin));
+    tell_and_forget(ledger, index, ledger->now);
+}
+
+/* Mainline GVT-g does not tell the device of its interrupts. */
+static void
+note_last_context(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    const uint16_t devices[] = {request->device, VG_NAME_NONE};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(devices); i++) {
+        struct gpu_device *device = &ledger->devices[devices[i]];
+        device->last_context = request->context;
+        device->last_number = gpu_context_at(&ledger->requests, request->context)->number;
+    }
+}
+
+void
+gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->state == GPU_STATE_PASSED) {
+        end_passed(ledger, index);
+        return;
+    }
+    note_done(ledger, request);
+    complete(ledger, request);
+    if (request->context != GPU_NO_INDEX && request->user == GPU_NO_INDEX)
+        note_last_context(ledger, request);
+    tell_and_forget(ledger, index, ledger->now);
+}
+
+void
+gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->state == GPU_STATE_PASSED)
+        tell_and_forget(ledger, index, request->state_ns);
+    else
+        gpu_life_finish(ledger, index);
+}
+
+void
+gpu_life_undo(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_meter *meters[2];
+    int64_t waits_ns[GPU_WAIT_MAX];
+
+    meters_of(ledger, request, meters);
+    gpu_life_count_out(ledger, request);
+    for (int i = 0; i < 2 && meters[i] && has_waited_once(request); i++) {
+        waits_since(ledger, request,
+                    i == 0 ? ledger->period_begin : MAX(ledger->period_begin, request->user_ns),
+                    waits_ns);
+        for (int k = 0; k < GPU_WAIT_MAX; k++)
+            gpu_meter_add_wait(meters[i], (enum gpu_wait)k, -waits_ns[k]);
+    }
+    tell_stage(ledger, request, VG_GPU_STAGE_OVER, ledger->now, has_waited_once(request));
+    gpu_life_forget(ledger, index);
+}
+
+/* It will never run. */
+void
+gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    gpu_life_count_out(ledger, gpu_request_at(&ledger->requests, index));
+    gpu_life_forget(ledger, index);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The open requests of all GPUs, found by any of the ids that records give them, and the contexts
+ * (timelines of fences) that they belong to. Both have a limit: one more drops the oldest. Requests
+ * and contexts are named by index; an index is good until its owner is freed. Private to the GPU
+ * ledger.
+ */
+#ifndef VG_MODEL_GPU_REQUESTS_H
+#define VG_MODEL_GPU_REQUESTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/event.h"
+
+#define GPU_NO_INDEX UINT32_MAX
+
+enum gpu_state {
+    GPU_STATE_QUEUED,
+    GPU_STATE_SUBMITTED,
+    GPU_STATE_READY,
+    GPU_STATE_RUNNING,
+    GPU_STATE_MERGED, /* runs as part of a later request of its context */
+    GPU_STATE_PASSED  /* done, because a later request of its context is; its own end may follow */
+};
+
+/* By what a request can be found. */
+enum gpu_key { GPU_KEY_SEQNO, GPU_KEY_ID, GPU_KEY_GLOBAL, GPU_KEY_FENCE, GPU_KEY_MAX };
+
+/* Jobs of the DRM scheduler are told by it and by their driver. */
+enum gpu_queued_by { GPU_QUEUED_BY_SCHEDULER = 1, GPU_QUEUED_BY_DRIVER = 2 };
+
+struct gpu_list {
+    uint32_t first, last; /* request, or GPU_NO_INDEX */
+};
+
+struct gpu_link {
+    uint32_t prev, next;
+};
+
+/* Lists that a request is in, in the order of coming; that of its context by seqno. */
+enum gpu_list_kind { GPU_LIST_AGE, GPU_LIST_CONTEXT, GPU_LIST_USER, GPU_LIST_MAX };
+
+struct gpu_request {
+    uint64_t seqno;
+    uint64_t id;
+    uint64_t global;      /* 0: none */
+    uint64_t fence;       /* 0: none */
+    int64_t queued_ns;    /* VG_TIME_UNKNOWN: its beginning was not seen */
+    int64_t submitted_ns; /* these: VG_TIME_UNKNOWN until it happens, or if nobody told */
+    int64_t ready_ns;
+    int64_t run_ns;   /* when it first ran */
+    int64_t state_ns; /* since when it is in its state; PASSED: its end */
+    int64_t exec_ns;  /* of runs that are over */
+    int64_t user_ns;  /* since when its user counts it; VG_TIME_UNKNOWN: always; 0: has none yet */
+    uint32_t context; /* or GPU_NO_INDEX */
+    uint32_t engine;  /* of the ledger's engines */
+    uint32_t user;    /* of the ledger's users, or GPU_NO_INDEX: the host itself, or not known */
+    int32_t vgpu;
+    uint16_t device;
+    uint8_t state;     /* enum gpu_state */
+    uint8_t id_space;  /* of id; VG_GPU_ID_NONE: none */
+    uint8_t queued_by; /* enum gpu_queued_by: who told so */
+    bool engine_weak;
+    bool in_use;
+    struct gpu_link lists[GPU_LIST_MAX];
+    uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
+};
+
+struct gpu_context {
+    uint64_t number;
+    uint64_t last_done; /* highest seqno that is done */
+    bool any_done;
+    bool in_use;
+    bool of_gvt;     /* a thread of GVT-g submits its requests: it is a vGPU's */
+    uint32_t engine; /* of the ledger's engines, or GPU_NO_INDEX: of none, or not told */
+    uint32_t owner;  /* of the ledger's owners, or GPU_NO_INDEX */
+    int32_t vgpu;
+    uint16_t device; /* or VG_NAME_NONE */
+    struct gpu_list open;
+    uint32_t prev, next; /* by last use */
+    uint32_t chain;      /* next context in the same cell of the index */
+};
+
+struct gpu_requests {
+    struct gpu_request *requests;
+    uint32_t n_requests, requests_room, requests_max, free_request, open;
+    struct gpu_context *contexts;
+    uint32_t n_contexts, contexts_room, contexts_max, free_context;
+    uint32_t newest_context, oldest_context;
+    uint32_t *request_cells, *context_cells;
+    uint32_t request_mask, context_mask;
+    struct gpu_list age;
+};
+
+void gpu_requests_init(struct gpu_requests *all, uint32_t requests_max, uint32_t contexts_max);
+void gpu_requests_clear(struct gpu_requests *all);
+
+static inline struct gpu_request *
+gpu_request_at(const struct gpu_requests *all, uint32_t index)
+{
+    return &all->requests[index];
+}
+
+static inline struct gpu_context *
+gpu_context_at(const struct gpu_requests *all, uint32_t index)
+{
+    return &all->contexts[index];
+}
+
+/* A new request, in the list of age and in no other. There must be room: is_full() says so. */
+uint32_t gpu_request_new(struct gpu_requests *all);
+bool gpu_requests_is_full(const struct gpu_requests *all);
+/* Leaves all lists but the user's, which is the caller's, and the index. */
+void gpu_request_free(struct gpu_requests *all, uint32_t index);
+
+/* Seqnos of old kernels have 32 bits and begin anew. */
+bool gpu_seqno_is_before(uint64_t a, uint64_t b);
+
+/* Gives the request a key; it must not have one of this kind. */
+void gpu_request_set_seqno(struct gpu_requests *all, uint32_t index, uint32_t context,
+                           uint64_t seqno);
+void gpu_request_set_id(struct gpu_requests *all, uint32_t index, uint8_t id_space, uint64_t id);
+void gpu_request_set_global(struct gpu_requests *all, uint32_t index, uint64_t global);
+void gpu_request_set_fence(struct gpu_requests *all, uint32_t index, uint64_t fence);
+/* Changes its engine, in whose scope some keys are. */
+void gpu_request_set_engine(struct gpu_requests *all, uint32_t index, uint32_t engine);
+/* Takes the key away again. */
+void gpu_request_drop_key(struct gpu_requests *all, uint32_t index, enum gpu_key key);
+
+/* The request, or GPU_NO_INDEX. Of several the newest. */
+uint32_t gpu_requests_by_seqno(const struct gpu_requests *all, uint32_t context, uint64_t seqno);
+uint32_t gpu_requests_by_workload(const struct gpu_requests *all, uint16_t device, int32_t vgpu,
+                                  uint64_t id);
+uint32_t gpu_requests_by_job(const struct gpu_requests *all, uint32_t engine, uint64_t id);
+uint32_t gpu_requests_by_global(const struct gpu_requests *all, uint32_t engine, uint64_t global);
+uint32_t gpu_requests_by_fence(const struct gpu_requests *all, uint64_t fence);
+
+void gpu_list_append(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
+                     uint32_t index);
+void gpu_list_remove(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
+                     uint32_t index);
+
+/* The same by the number of its context, of any device and engine if they are not given
+ * (VG_NAME_NONE, GPU_NO_INDEX). */
+uint32_t gpu_requests_by_number(struct gpu_requests *all, uint64_t number, uint16_t device,
+                                uint32_t engine, uint64_t seqno);
+
+/* The context of this number, likewise; GPU_NO_INDEX: none. Marks it as used. */
+uint32_t gpu_context_find(struct gpu_requests *all, uint64_t number, uint16_t device,
+                          uint32_t engine);
+/* A new one; there must be room. */
+uint32_t gpu_context_new(struct gpu_requests *all, uint64_t number, uint16_t device,
+                         uint32_t engine);
+bool gpu_contexts_are_full(const struct gpu_requests *all);
+/* It must have no open requests. */
+void gpu_context_free(struct gpu_requests *all, uint32_t index);
+
+#endif

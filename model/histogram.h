@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How often which duration occurred, in buckets whose width grows with the value: below 64 every
+ * value has its own, above there are 64 for each power of two, so that what is read out is off by
+ * at most 1/128 (0.8 %). Histograms of the same kind of thing may be added. Memory is taken for
+ * powers of two that occur: 256 bytes each. One thread at a time.
+ *
+ * The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with 64 sub-buckets.
+ */
+#ifndef VG_MODEL_HISTOGRAM_H
+#define VG_MODEL_HISTOGRAM_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#define VG_HISTOGRAM_SUB_BITS 6
+#define VG_HISTOGRAM_SUBS     (1 << VG_HISTOGRAM_SUB_BITS)
+#define VG_HISTOGRAM_OCTAVES  (64 - VG_HISTOGRAM_SUB_BITS)
+
+/* A zeroed one is empty. */
+struct vg_histogram {
+    uint32_t *octaves[VG_HISTOGRAM_OCTAVES]; /* of VG_HISTOGRAM_SUBS counts, which stop at their
+                                              * largest; NULL: all zero */
+    uint64_t count;
+    __int128 sum; /* exact */
+    int64_t min;  /* exact; 0 if empty */
+    int64_t max;
+};
+
+/* value below 0 counts as 0. */
+void vg_histogram_add(struct vg_histogram *histogram, int64_t value);
+
+/* Takes back one value that was added; min and max stay. */
+void vg_histogram_remove(struct vg_histogram *histogram, int64_t value);
+
+/* sum += more */
+void vg_histogram_merge(struct vg_histogram *sum, const struct vg_histogram *more);
+
+/* The value that part (0..1) of all values do not exceed: of the values in order the one at
+ * ceil(part * count), at least the first. 0 if empty. */
+int64_t vg_histogram_quantile(const struct vg_histogram *histogram, double part);
+
+/* Rounded; 0 if empty. */
+int64_t vg_histogram_mean(const struct vg_histogram *histogram);
+
+/* Empty again; keeps the memory, which vg_histogram_clear() gives back. */
+void vg_histogram_reset(struct vg_histogram *histogram);
+void vg_histogram_clear(struct vg_histogram *histogram);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Would another mode of the GPU's scheduler be better for its VMs? Each mode that the platform
+ * offers is simulated on the same requests as the present one; what that wins and costs decides.
+ * Nothing better is a normal outcome. Pure; one thread at a time.
+ *
+ * How modes can be changed (sources in vgpud-policy(7)):
+ * gvt-g: not at run time. The weight is of the mdev type (16 / n of type _n), so that a vGPU must
+ *     be made anew. Two variants that nobody has merged are simulated for comparison: without
+ *     carrying over, and with work conserved.
+ * nvidia-vgpu: policy and timeslice of a GPU, as long as it has no vGPU.
+ * xe-sriov, i915-sriov: the execution quantum of each VF, at any time; 0 is without end.
+ * amd-gim: the timeslice of each VF, at any time.
+ * unknown: nothing is offered, all modes are simulated for comparison.
+ */
+#ifndef VG_POLICY_GPUMODE_H
+#define VG_POLICY_GPUMODE_H
+
+#include "policy/gpusched.h"
+#include "policy/gpustream.h"
+#include "policy/policy-conf.h"
+
+enum vg_gpumode_platform {
+    VG_GPUMODE_UNKNOWN,
+    VG_GPUMODE_GVT_G,
+    VG_GPUMODE_NVIDIA_VGPU,
+    VG_GPUMODE_XE_SRIOV,
+    VG_GPUMODE_I915_SRIOV,
+    VG_GPUMODE_AMD_GIM,
+    VG_GPUMODE_PLATFORM_MAX
+};
+
+/* What it takes to change the mode. */
+enum vg_gpumode_price {
+    VG_GPUMODE_LIVE,
+    VG_GPUMODE_NEEDS_EMPTY_GPU,
+    VG_GPUMODE_NEEDS_RECREATE,
+    VG_GPUMODE_NOT_OFFERED, /* simulated for comparison */
+    VG_GPUMODE_PRICE_MAX
+};
+
+extern const char *const vg_gpumode_platform_names[]; /* NULL at the end, as below */
+extern const char *const vg_gpumode_price_names[];
+
+/* VG_E_INVALID, naming the platforms that there are. */
+int vg_gpumode_platform_from_name(const char *name, enum vg_gpumode_platform *ret,
+                                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The one whose modes this is one of. */
+enum vg_gpumode_platform vg_gpumode_platform_of(enum vg_gpusched_mode mode);
+
+/* Sets mode, timeslice, quanta and preemption to what the platform does when nobody has changed
+ * anything. */
+void vg_gpumode_set_default(struct vg_gpusched_scenario *scenario,
+                            enum vg_gpumode_platform platform);
+
+/* Of a VM; what the mode does not use is left alone. */
+struct vg_gpumode_vm {
+    uint32_t weight;
+    int64_t quantum_ns;               /* as in struct vg_gpusched_vm */
+    struct vg_gpustream_figures then; /* 0 if the simulation failed */
+};
+
+struct vg_gpumode_candidate {
+    enum vg_gpusched_mode mode;
+    int64_t timeslice_ns;
+    enum vg_gpumode_price price;
+    GArray *vms; /* struct vg_gpumode_vm, as in the scenario */
+    int64_t gain_wait_ns_per_s;
+    /* The VM whose p95 latency rises most, or falls least, as a part of what it is. */
+    uint32_t worst_vm;
+    int64_t worst_p95_change_ns;
+    bool proposed;
+    char *reason; /* why it is, or is not */
+};
+
+struct vg_gpumode_advice {
+    enum vg_gpumode_platform platform;
+    const struct vg_gpusched_scenario *scenario; /* borrowed: the present mode, the VMs */
+    GArray *measured;                            /* struct vg_gpustream_figures, for each VM */
+    GArray *simulated;                           /* the same, of the present mode */
+    /* The largest part by which a VM's requests per second or mean latency are simulated wrong; NaN
+     * if no VM has enough requests. */
+    double error;
+    GPtrArray *candidates; /* struct vg_gpumode_candidate, in order of modes and parameters */
+    char *why;             /* in a sentence: what is proposed, or why nothing is */
+};
+
+/* The scenario is in the present mode, and outlives the advice. measured has a struct
+ * vg_gpustream_figures for each VM; NULL: the scenario is all there is, and what is simulated is
+ * what is. VG_E_INVALID: the scenario cannot be simulated in its present mode. */
+struct vg_gpumode_advice *vg_gpumode_advise(const struct vg_gpusched_scenario *scenario,
+                                            enum vg_gpumode_platform platform,
+                                            const GArray *measured,
+                                            const struct vg_gpumode_config *config, GError **err);
+void vg_gpumode_advice_free(struct vg_gpumode_advice *advice);
+
+typedef struct vg_gpumode_advice vg_gpumode_advice;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_gpumode_advice, vg_gpumode_advice_free)
+
+#endif

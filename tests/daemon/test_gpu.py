@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpud reads how this host's GPUs are used, from a made-up library of NVIDIA's (fake-nvml.c says what
+it can be told), and from the real one where there is a GPU."""
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from vgpud import BusyVm, Daemon, wait_for
+from vgpuctl import ROOT
+
+FAKE = os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "tests", "tools",
+                    "fake-nvml.so")
+GPU = "0000:c1:00.0"
+LIBRARY = "libnvidia-ml.so.1"
+
+
+class Gpu:
+    """What the library is told; the file is exchanged, never half written."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(str(directory), "nvml")
+        self.tell("")
+
+    def tell(self, *lines):
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        os.rename(self.path + ".new", self.path)
+
+    def daemon(self, directory, more="", **keys):
+        config = f"[daemon]\nwindow=200ms\nthread_limit=5s\n[gpu]\nnvml_library={FAKE}\nsample=40ms\n"
+        return Daemon(directory, config=config + more, env={"VG_FAKE_NVML": self.path}, **keys)
+
+
+@pytest.fixture(name="gpu")
+def gpu_fixture(tmp_path):
+    if not os.path.exists(FAKE):
+        pytest.skip(f"{FAKE} is not built")
+    return Gpu(tmp_path)
+
+
+def reason(daemon):
+    return daemon.part("collector:gpu")["reason"] or ""
+
+
+def vm_of(daemon, vm):
+    for known in daemon.get("/v1/vms")["items"]:
+        if known["uuid"] == vm.uuid:
+            return daemon.get(f"/v1/vms/{known['id']}")
+    return None
+
+
+def newest_gpu(daemon, vm, engine="sm"):
+    """The figures of an engine in the newest window, or None."""
+    known = vm_of(daemon, vm)
+    if not known or not known["newest"]:
+        return None
+    return next((gpu for gpu in known["newest"]["gpu"] if gpu["engine"] == engine), None)
+
+
+def metrics(daemon):
+    return daemon.request("GET", "/metrics")[2].decode().splitlines()
+
+
+def metric(lines, name, **labels):
+    for line in lines:
+        if line.startswith(name + "{") and all(f'{key}="{value}"' in line
+                                               for key, value in labels.items()):
+            return float(line.rsplit(" ", 1)[1])
+    return None
+
+
+def test_vgpus_are_told_of_their_vms(gpu, tmp_path):
+    with BusyVm(name="alpha") as alpha, BusyVm(name="beta") as beta, BusyVm(name="gamma") as gamma:
+        gpu.tell("gpu 0:C1:0 NVIDIA L40", "rates 65 10", "memory 3000 46068",
+                 f"vgpu 1 {alpha.uuid} - 40 0 5 0 1024", f"vgpu 2 {beta.uuid} - 25 0 0 0 512")
+        with gpu.daemon(tmp_path) as daemon:
+            wait_for(lambda: (newest_gpu(daemon, alpha) or {}).get("busy_ns"))
+            wait_for(lambda: (newest_gpu(daemon, beta) or {}).get("busy_ns"))
+            used = newest_gpu(daemon, alpha)
+            assert used["device"] == GPU and 0.38 <= used["share"] <= 0.4
+            assert 0.04 <= newest_gpu(daemon, alpha, "enc")["share"] <= 0.05
+            assert 0.23 <= newest_gpu(daemon, beta)["share"] <= 0.25
+            wait_for(lambda: vm_of(daemon, alpha)["gpu_known"])
+            # CPU figures are those of whoever measures CPUs.
+            wait_for(lambda: vm_of(daemon, alpha)["run_ns"] > 0)
+            assert vm_of(daemon, alpha)["problem"] is None
+            measurement = daemon.get("/v1/host")["measurement"]
+            assert measurement["source"] != "gpu" and measurement["confidence"] > 0
+            assert not vm_of(daemon, gamma)["gpu_known"]
+            name, labels = "vgpud_gpu_busy_seconds_total", {"device": GPU, "engine": "sm"}
+            busy = metric(metrics(daemon), name, **labels)
+            wait_for(lambda: metric(metrics(daemon), name, **labels) > busy + 0.2)
+            assert metric(metrics(daemon), "vgpud_vm_gpu_busy_seconds_total", engine="sm") > 0
+            wait_for(lambda: daemon.get(f"/v1/gpus/{GPU}")["source"] == "nvml")
+            known = daemon.get(f"/v1/gpus/{GPU}")
+            assert known["inventory"] is None
+            assert {"sm", "enc"} <= {engine["engine"] for engine in known["engines"]}
+            assert {row["vm"]["id"] for row in known["vms"]} >= {alpha.uuid, beta.uuid}
+            # Polled counters know no requests.
+            assert daemon.get(f"/v1/gpus/{GPU}/requests")["items"] == []
+            assert {g["engine"] for g in daemon.get(f"/v1/vms/{alpha.uuid}/gpu")["gpu"]} >= {"sm", "enc"}
+            part = daemon.part("collector:gpu")
+            assert part["ready"] and part["state"] == "ok"
+            assert f"nvml: {GPU} (NVIDIA L40): 2 vGPUs, scheduled best effort" in part["reason"]
+            daemon.stop()
+
+
+def test_only_gpu_use_is_known(gpu, tmp_path):
+    """Nothing measures CPUs: there are windows all the same, and no plan takes zeros for figures."""
+    with BusyVm() as vm:
+        gpu.tell("gpu 0:C1:0 X", "rates 50 0", f"vgpu 1 {vm.uuid} - 50 0 0 0 9")
+        with gpu.daemon(tmp_path, "[live]\nuse=no\n") as daemon:
+            wait_for(lambda: (newest_gpu(daemon, vm) or {}).get("busy_ns"))
+            known = vm_of(daemon, vm)
+            assert known["gpu_known"] and known["problem"] == "only its GPU use is measured"
+            measurement = daemon.get("/v1/host")["measurement"]
+            assert measurement["source"] == "gpu" and measurement["confidence"] == 0
+            assert all(measured["source"] is None for measured in measurement["measures"].values())
+            daemon.stop()
+
+
+def test_no_gpu(gpu, tmp_path):
+    """Costs nothing, says so once, and leaves windows as they are."""
+    with BusyVm() as vm, gpu.daemon(tmp_path, "nvml_library=libnot-there.so.1\n") as daemon:
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > 3)
+        wait_for(lambda: vm_of(daemon, vm))
+        part = daemon.part("collector:gpu")
+        assert part["state"] == "ok" and "libnot-there.so.1" in part["reason"]
+        assert not vm_of(daemon, vm)["gpu_known"] and vm_of(daemon, vm)["gpu"] == []
+        assert daemon.log().count("name=gpu") == 2, daemon.log()
+        daemon.stop()
+
+
+def with_a_card(script):
+    """What puts a daemon where /sys shows a GPU, and script has been run; or skips."""
+    card = ("mount -t tmpfs none /sys/class && mkdir -p /sys/class/drm/renderD128 && "
+            f"{script} && exec \"$@\"")
+    prefix = ("unshare", "-m", "sh", "-c", card, "sh")
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not allowed")
+    return prefix
+
+
+@pytest.mark.parametrize("script,state,words", [
+    ("mount -t tmpfs none /sys/kernel", "degraded", "mount -t tracefs none /sys/kernel/tracing"),
+    ("mount -t tmpfs none /sys/kernel && mkdir -p /sys/kernel/tracing/events", "ok",
+     "no GPU driver that is loaded here has tracepoints of requests"),
+])
+def test_tracepoints(gpu, tmp_path, script, state, words):
+    """A driver is there: why there are no requests is told, and the rest goes on."""
+    with BusyVm() as vm:
+        gpu.tell("gpu 0:C1:0 X", "rates 50 0", f"vgpu 1 {vm.uuid} - 50 0 0 0 9")
+        with gpu.daemon(tmp_path, prefix=with_a_card(script)) as daemon:
+            wait_for(lambda: daemon.part("collector:gpu")["state"] == state)
+            assert "tracepoints: " in reason(daemon) and words in reason(daemon)
+            wait_for(lambda: (newest_gpu(daemon, vm) or {}).get("busy_ns"))
+            daemon.stop()
+
+
+def test_tracepoints_are_off(gpu, tmp_path):
+    prefix = with_a_card("mount -t tmpfs none /sys/kernel")
+    with gpu.daemon(tmp_path, "tracepoints=no\n", prefix=prefix) as daemon:
+        wait_for(lambda: daemon.part("collector:gpu")["state"] == "ok")
+        assert "tracepoints" not in reason(daemon)
+        daemon.stop()
+
+
+def test_nothing_is_asked_for(gpu, tmp_path):
+    with gpu.daemon(tmp_path, "enable=no\n") as daemon:
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > 1)
+        assert daemon.part("collector:gpu")["state"] is None
+        daemon.stop()
+
+
+def test_no_windows_of_nothing(gpu, tmp_path):
+    """Neither CPUs nor GPUs are to be seen."""
+    with gpu.daemon(tmp_path, "[live]\nuse=no\n") as daemon:
+        wait_for(lambda: daemon.part("collector:gpu")["state"] == "ok")
+        time.sleep(1)
+        assert daemon.get("/v1/host")["measurement"]["windows"] == 0
+        daemon.stop()
+
+
+def test_library_fails(gpu, tmp_path):
+    gpu.tell("error 9")
+    with gpu.daemon(tmp_path) as daemon:
+        part = wait_for(lambda: daemon.part("collector:gpu")["state"] == "degraded" and
+                        daemon.part("collector:gpu"))
+        assert part["ready"] and "NVML says Driver Not Loaded" in part["reason"]
+        daemon.stop()
+
+
+def test_library_hangs(gpu, tmp_path):
+    with BusyVm() as vm:
+        gpu.tell("gpu 0:C1:0 X", "rates 50 0", f"vgpu 1 {vm.uuid} - 50 0 0 0 9")
+        with gpu.daemon(tmp_path) as daemon:
+            wait_for(lambda: (newest_gpu(daemon, vm) or {}).get("busy_ns"))
+            gpu.tell("gpu 0:C1:0 X", "rates 50 0", "hang 3600")
+            wait_for(lambda: daemon.part("collector:gpu")["state"] == "failed")
+            assert "no sign of life" in reason(daemon)
+            assert daemon.part("collector:live")["ready"]
+            before = daemon.get("/v1/host")["measurement"]["windows"]
+            wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > before + 5)
+            assert not vm_of(daemon, vm)["newest"]["gpu_known"]
+            assert "thread does not end" in daemon.stop()
+
+
+def start_load():
+    """Something that keeps a GPU busy, or None."""
+    code = ("import torch\na = torch.rand(8192, 8192, device='cuda')\nprint('on', flush=True)\n"
+            "while True: b = a @ a; torch.cuda.synchronize()")
+    load = subprocess.Popen([shutil.which("python3") or sys.executable, "-c", code],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if load.stdout.readline().strip() == "on":
+        return load
+    load.wait()
+    return None
+
+
+def smi():
+    """Utilization in per cent of each GPU by its address."""
+    out = subprocess.run(["nvidia-smi", "--format=csv,noheader,nounits",
+                          "--query-gpu=pci.bus_id,utilization.gpu"],
+                         capture_output=True, text=True, check=True).stdout
+    rows = [[word.strip() for word in line.split(",")] for line in out.splitlines()]
+    return {bus.lower()[-12:]: float(use) for bus, use in rows}
+
+
+def busy_until(daemon, device):
+    """How long a GPU was busy, and until when, of one view."""
+    lines = metrics(daemon)
+    end = next((float(line.split()[1]) for line in lines
+                if line.startswith("vgpud_newest_window_end_timestamp_seconds ")), 0)
+    return metric(lines, "vgpud_gpu_busy_seconds_total", device=device, engine="sm"), end
+
+
+@pytest.mark.quiet
+def test_real_gpu(tmp_path):
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        pytest.skip(f"no NVML here: {error}")
+    if not shutil.which("nvidia-smi"):
+        pytest.skip("no nvidia-smi here")
+    load = start_load()
+    try:
+        with Daemon(tmp_path) as daemon:
+            wait_for(lambda: daemon.part("collector:gpu")["state"] in ("ok", "degraded"))
+            if "nvml: 0" not in reason(daemon):
+                pytest.skip(f"NVML shows no GPU here: {reason(daemon)}")
+            for device in smi():
+                wait_for(lambda device=device: busy_until(daemon, device)[0] is not None)
+                told, (busy, begin) = [], busy_until(daemon, device)
+                while len(told) < 50:
+                    told.append(smi()[device])
+                    time.sleep(0.2)
+                more, end = busy_until(daemon, device)
+                share = (more - busy) / (end - begin)
+                assert abs(share * 100 - sum(told) / len(told)) <= 2, (device, share, told)
+            daemon.stop()
+    finally:
+        if load:
+            load.kill()
+            load.wait()

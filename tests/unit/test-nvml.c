@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What NVIDIA's library tells, with a library that is made up (tests/tools/fake-nvml.c): per cent
+ * become time, processes and vGPUs become VMs, and what fails or hangs is told.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "collectors/gpu-source.h"
+#include "collectors/gpu-window.h"
+#include "collectors/gpu.h"
+#include "collectors/nvml-log.h"
+#include "tests/unit/collector-run.h"
+#include "tests/unit/fake-proc.h"
+#include "tests/unit/idle-thread.h"
+#include "trace/proc-scan.h"
+
+#define S        VG_NS_PER_S
+#define MS       VG_NS_PER_MS
+#define MIB      (INT64_C(1) << 20)
+#define RETRY_NS (10 * S)
+#define GPU      "0000:c1:00.0"
+#define UUID_A   "b0c6e1d4-77a2-4a5e-8d3c-000000000001"
+#define MDEV_B   "c75ee1d4-77a2-4a5e-8d3c-0000000000bb"
+
+struct host {
+    char *script; /* path */
+    const char *proc;
+    vg_gpu_source *source;
+    struct vg_proc_vm a, b;
+    GPtrArray *vms;
+    int64_t now_ns;
+    struct vg_window window; /* the newest */
+    GString *said;
+};
+
+static char *
+library(void)
+{
+    return g_build_filename(g_getenv("VG_BUILDDIR") ? g_getenv("VG_BUILDDIR") : ".", "tests",
+                            "tools", "fake-nvml.so", NULL);
+}
+
+/* What the library answers from now on. */
+static void
+script(const struct host *h, const char *text)
+{
+    g_autoptr(GError) err = NULL;
+
+    /* By another file of the same name: nobody reads half of it. */
+    if (!g_file_set_contents(h->script, text, -1, &err))
+        fail_msg("%s", err->message);
+}
+
+static void
+begin(struct host *h, const char *proc, const char *text)
+{
+    g_autofree char *path = library();
+
+    *h = (struct host){.proc = proc,
+                       .now_ns = 1000 * S,
+                       .a = {.id = 0, .pid = 100, .name = "alpha", .uuid = UUID_A},
+                       .b = {.id = 1, .pid = 200, .name = "beta"},
+                       .said = g_string_new(NULL)};
+    h->script = g_build_filename(proc, "nvml", NULL);
+    g_setenv("VG_FAKE_NVML", h->script, TRUE);
+    script(h, text);
+    h->source = vg_gpu_nvml_new(proc, path, RETRY_NS);
+    h->vms = g_ptr_array_new();
+    g_ptr_array_add(h->vms, &h->a);
+    g_ptr_array_add(h->vms, &h->b);
+    vg_window_init(&h->window, false);
+}
+
+static void
+end(struct host *h)
+{
+    h->source->ops->close(h->source);
+    vg_gpu_source_free(h->source);
+    g_ptr_array_unref(h->vms);
+    vg_window_clear(&h->window);
+    g_string_free(h->said, TRUE);
+    g_free(h->script);
+}
+
+/* What it says of itself; is it less than it should be? */
+static bool
+says(struct host *h)
+{
+    g_string_truncate(h->said, 0);
+    return h->source->ops->describe(h->source, h->said);
+}
+
+static void
+sample_after(struct host *h, int64_t ns)
+{
+    h->now_ns += ns;
+    h->source->ops->sample(h->source, h->now_ns);
+}
+
+/* Reads a window of so many seconds that has been sampled up to now. */
+static void
+read_window(struct host *h, int64_t seconds)
+{
+    vg_window_clear(&h->window);
+    vg_window_init(&h->window, false);
+    h->window.begin_ns = h->now_ns - seconds * S;
+    h->window.end_ns = h->now_ns;
+    h->source->ops->read(h->source, h->vms, idle_thread, h->now_ns, &h->window);
+    vg_gpu_window_finish(&h->window);
+}
+
+/* One window later, with five samples in it. */
+static void
+next(struct host *h)
+{
+    assert_true(h->source->ops->ready(h->source, h->now_ns));
+    for (unsigned i = 0; i < 5; i++)
+        sample_after(h, 200 * MS);
+    read_window(h, 1);
+}
+
+static const struct vg_gpu_sample *
+find_engine(const GArray *gpus, const char *device, const char *engine)
+{
+    static const struct vg_gpu_sample none;
+
+    for (unsigned i = 0; i < gpus->len; i++) {
+        const struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
+        if (strcmp(gpu->device, device) == 0 && strcmp(gpu->engine, engine) == 0)
+            return gpu;
+    }
+    fail_msg("nothing is told of %s %s", device, engine);
+    return &none;
+}
+
+static const struct vg_vm_sample *
+vm_of(struct host *h, const struct vg_proc_vm *vm)
+{
+    static const struct vg_vm_sample none;
+    const struct vg_vm_sample *sample = vg_window_find_vm(&h->window, vm->id);
+
+    if (!sample || !sample->gpu_known)
+        fail_msg("the use of %s is not known", vm->name);
+    return sample ? sample : &none;
+}
+
+/* ---- the GPU ---- */
+
+static void
+test_use_is_averaged(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "gpu 0:C1:0 NVIDIA L40\nrates 90 20\nsamples 4 0\nmemory 500 46068\n");
+    assert_true(h.source->ops->ready(h.source, h.now_ns));
+    sample_after(&h, 0);
+    read_window(&h, 1);
+    /* Nothing has passed yet. */
+    assert_int_equal(h.window.gpus->len, 0);
+    sample_after(&h, 250 * MS);
+    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 30 10\nsamples 8 0\nmemory 900 46068\n");
+    sample_after(&h, 250 * MS);
+    sample_after(&h, 250 * MS);
+    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 10 0\nsamples 8 0\nmemory 600 46068\n");
+    sample_after(&h, 250 * MS);
+    read_window(&h, 1);
+    assert_int_equal(h.window.gpus->len, 4);
+    /* A quarter of a second each: 90 %, twice 30 %, 10 %. */
+    const struct vg_gpu_sample *sm = find_engine(h.window.gpus, GPU, "sm");
+    assert_int_equal(sm->busy_ns, 400 * MS);
+    assert_int_equal(sm->exec_ns, 400 * MS);
+    assert_int_equal(sm->mem_bytes, 600 * MIB);
+    assert_int_equal(sm->mem_peak_bytes, 900 * MIB);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "enc")->busy_ns, 70 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "dec")->busy_ns, 0);
+    assert_int_equal(h.window.vms->len, 0);
+    assert_false(says(&h));
+    assert_string_equal(h.said->str, GPU " (NVIDIA L40): no vGPU instances");
+    next(&h);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 100 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->mem_peak_bytes, 600 * MIB);
+    end(&h);
+}
+
+static void
+test_no_utilization(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates -3\nsamples -3\nvgpus -3\ngpu 1:2:3 Y\nrates 50 0\n");
+    next(&h);
+    next(&h);
+    assert_true(says(&h));
+    assert_string_equal(h.said->str,
+                        GPU " (X): no utilization: NVML says Not Supported: no vGPU instances: "
+                            "NVML says Not Supported, 0001:02:03.0 (Y): no vGPU instances");
+    /* The other one is not the worse for it. */
+    assert_int_equal(find_engine(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
+    end(&h);
+}
+
+/* ---- processes ---- */
+
+static void
+test_processes_are_vms(void **state)
+{
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 X\nrates 80 0\nprocess 100 40 10 5 0 256\nprocess 200 0 0 0 0 64\n"
+          "process 7777 40 0 0 0 999\n");
+    next(&h);
+    next(&h);
+    next(&h);
+    assert_int_equal(h.window.vms->len, 2);
+    const struct vg_vm_sample *a = vm_of(&h, &h.a);
+    assert_int_equal(find_engine(a->gpus, GPU, "sm")->busy_ns, 400 * MS);
+    assert_int_equal(find_engine(a->gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(find_engine(a->gpus, GPU, "enc")->busy_ns, 50 * MS);
+    assert_int_equal(find_engine(a->gpus, GPU, "sm")->mem_bytes, 256 * MIB);
+    assert_int_equal(a->gpu_active_ns, 400 * MS);
+    assert_string_equal(a->uuid, UUID_A);
+    /* The library leaves out who does nothing. */
+    assert_int_equal(find_engine(vm_of(&h, &h.b)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_false(says(&h));
+    assert_string_equal(h.said->str, GPU " (X): 2 VM processes: no vGPU instances");
+    /* Nobody does anything: the library has nothing to say, and after a while that means so. */
+    script(&h, "gpu 0:C1:0 X\nrates 0 0\nprocess 100 0 0 0 0 256\n");
+    for (unsigned i = 0; i < 4; i++)
+        next(&h);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_null(vg_window_find_vm(&h.window, h.b.id));
+    end(&h);
+}
+
+/* ---- vGPUs ---- */
+
+static void
+put_cmdline(const struct host *h, int pid, const char *device)
+{
+    g_autofree char *text =
+        g_strdup_printf("qemu%c-device%c{\"driver\":\"vfio-pci\",\"id\":\"hostdev0\","
+                        "\"sysfsdev\":\"/sys/bus/mdev/devices/%s\"}",
+                        '\n', '\n', device);
+
+    fake_proc_process(h->proc, pid, "qemu", 9, 1, text, strlen(text));
+}
+
+static void
+test_vgpus_are_vms(void **state)
+{
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 NVIDIA L40\nrates 75 0\nscheduler 2\n"
+          /* By the UUID of the VM; by that of the mdev; of nobody. */
+          "vgpu 11 B0C6E1D4-77A2-4A5E-8D3C-000000000001 - 40 10 2 0 1024\n"
+          "vgpu 12 - " MDEV_B " 25 0 0 0 512\n"
+          "vgpu 13 4711 c75ee1d4-77a2-4a5e-8d3c-00000000dead 10 0 0 0 1\n"
+          /* A second one of the first VM. */
+          "vgpu 14 " UUID_A " - 10 0 0 0 128\n");
+    put_cmdline(&h, 100, "c75ee1d4-77a2-4a5e-8d3c-0000000000aa");
+    put_cmdline(&h, 200, MDEV_B);
+    next(&h);
+    assert_int_equal(h.window.vms->len, 0);
+    next(&h);
+    assert_int_equal(h.window.vms->len, 2);
+    const struct vg_gpu_sample *a = find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm");
+    assert_int_equal(a->busy_ns, 500 * MS);
+    assert_int_equal(a->mem_bytes, 1152 * MIB);
+    assert_int_equal(a->mem_peak_bytes, 1152 * MIB);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "enc")->busy_ns, 20 * MS);
+    const struct vg_gpu_sample *b = find_engine(vm_of(&h, &h.b)->gpus, GPU, "sm");
+    assert_int_equal(b->busy_ns, 250 * MS);
+    assert_int_equal(b->mem_bytes, 512 * MIB);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 750 * MS);
+    assert_true(says(&h));
+    assert_string_equal(
+        h.said->str,
+        GPU " (NVIDIA L40): 4 vGPUs, scheduled equal share (could be best effort, fixed share), 1 "
+            "of no VM that is known, turns told of the GPU only, for its log does not name vGPUs");
+    /* One goes, one changes hands. */
+    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 75 0\nvgpu 12 " UUID_A " - 25 0 0 0 512\n");
+    next(&h);
+    next(&h);
+    assert_int_equal(h.window.vms->len, 1);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 250 * MS);
+    assert_false(says(&h));
+    end(&h);
+}
+
+static void
+test_vgpus_without_utilization(void **state)
+{
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 X\nrates 75 0\nvgpu-use -3\nlog-api 0\nvgpu 11 " UUID_A " - 40 0 0 0 9\n");
+    next(&h);
+    next(&h);
+    next(&h);
+    assert_int_equal(h.window.vms->len, 0);
+    assert_true(says(&h));
+    assert_string_equal(
+        h.said->str,
+        GPU " (X): 1 vGPU, scheduled best effort (could be equal share, fixed share), no scheduler "
+            "log: NVML says Not Supported, no utilization of vGPUs: NVML says Not Supported");
+    end(&h);
+}
+
+/* ---- the scheduler's log ---- */
+
+static struct vg_nvml_log_entry
+entry_of(unsigned runlist, unsigned long long time, unsigned long long total,
+         unsigned long long run)
+{
+    return (struct vg_nvml_log_entry){
+        .runlist = runlist, .time = time, .run_total = total, .run = run};
+}
+
+static void
+test_log_meter(void **state)
+{
+    g_autofree struct vg_nvml_log_meter *meter = g_new0(struct vg_nvml_log_meter, 1);
+    struct vg_nvml_log_entry log[VG_NVML_LOG_MAX];
+
+    (void)state;
+    log[0] = entry_of(1, 100, 1000, 10);
+    log[1] = entry_of(2, 110, 500, 10);
+    vg_nvml_log_meter_feed(meter, log, 2);
+    assert_int_equal(meter->slices, 0);
+    assert_int_equal(meter->run_ns, 0);
+    /* The same again, two new ones of which one is at the same time as an old one of another run
+     * list, and one of a run list that is new. */
+    log[2] = entry_of(1, 110, 1007, 7);
+    log[3] = entry_of(2, 130, 505, 5);
+    log[4] = entry_of(9, 140, 3, 3);
+    vg_nvml_log_meter_feed(meter, log, 5);
+    assert_int_equal(meter->slices, 3);
+    assert_int_equal(meter->run_ns, 15);
+    vg_nvml_log_meter_feed(meter, log, 5);
+    assert_int_equal(meter->slices, 3);
+    /* All are new, so some were lost: what ran in them is in the total. */
+    for (unsigned i = 0; i < VG_NVML_LOG_MAX; i++)
+        log[i] = entry_of(1, 1000 + i, 5007 + i, 1);
+    vg_nvml_log_meter_feed(meter, log, VG_NVML_LOG_MAX);
+    assert_int_equal(meter->slices, 3 + VG_NVML_LOG_MAX);
+    assert_int_equal(meter->run_ns, 15 + 4000 + VG_NVML_LOG_MAX - 1);
+    /* More run lists than there is room for are counted all the same. */
+    *meter = (struct vg_nvml_log_meter){.started = true};
+    for (unsigned i = 0; i < 2 * VG_NVML_RUNLISTS_MAX; i++) {
+        log[0] = entry_of(i, 10 + i, 1, 1);
+        vg_nvml_log_meter_feed(meter, log, 1);
+    }
+    assert_int_equal(meter->slices, 2 * VG_NVML_RUNLISTS_MAX);
+    assert_int_equal(meter->n_runlists, VG_NVML_RUNLISTS_MAX);
+}
+
+static void
+check_log(const char *proc, const char *api, const char *second_vgpu)
+{
+    g_autofree char *before =
+        g_strdup_printf("gpu 0:C1:0 X\nrates 75 0\n%svgpu 11 " UUID_A " - 40 0 0 0 9\n%s"
+                        "log 1 1000 5000000 2000000\n",
+                        api, second_vgpu);
+    g_autofree char *after =
+        g_strdup_printf("%slog 1 2000 9000000 4000000\nlog 2 3000 1000000 1000000\n", before);
+    struct host h;
+
+    begin(&h, proc, before);
+    next(&h);
+    next(&h);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->slices, 0);
+    script(&h, after);
+    next(&h);
+    const struct vg_gpu_sample *gpu = find_engine(h.window.gpus, GPU, "sm");
+    assert_int_equal(gpu->slices, 2);
+    assert_int_equal(gpu->exec_ns, 5 * MS);
+    assert_int_equal(gpu->busy_ns, 750 * MS);
+    /* Whose they are is known where there is one vGPU. */
+    const struct vg_gpu_sample *a = find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm");
+    assert_int_equal(a->slices, second_vgpu[0] ? 0 : 2);
+    assert_int_equal(a->exec_ns, second_vgpu[0] ? 400 * MS : 5 * MS);
+    next(&h);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->slices, 0);
+    end(&h);
+}
+
+static void
+test_log(void **state)
+{
+    check_log(*state, "", "");
+    check_log(*state, "log-api 1\n", "");
+    check_log(*state, "", "vgpu 12 - " MDEV_B " 25 0 0 0 512\n");
+}
+
+/* ---- what fails ---- */
+
+static void
+test_no_library(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "");
+    vg_gpu_source_free(h.source);
+    h.source = vg_gpu_nvml_new(h.proc, "libnot-there.so.1", 0);
+    assert_false(h.source->ops->ready(h.source, h.now_ns));
+    /* Most hosts have none. */
+    assert_false(says(&h));
+    assert_non_null(strstr(h.said->str, "libnot-there.so.1"));
+    vg_gpu_source_free(h.source);
+    h.source = vg_gpu_nvml_new(h.proc, "libm.so.6", 0);
+    assert_false(h.source->ops->ready(h.source, h.now_ns));
+    assert_true(says(&h));
+    assert_string_equal(
+        h.said->str, "libm.so.6 has no nvmlInit_v2: it is not NVML, or older than that of driver "
+                     "410");
+    end(&h);
+}
+
+static void
+test_no_gpu(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "");
+    assert_false(h.source->ops->ready(h.source, h.now_ns));
+    assert_false(says(&h));
+    assert_string_equal(h.said->str, "no GPU of NVIDIA's");
+    end(&h);
+}
+
+static void
+test_driver_comes_later(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "error 9\n");
+    assert_false(h.source->ops->ready(h.source, h.now_ns));
+    assert_true(says(&h));
+    assert_string_equal(h.said->str,
+                        "it cannot be started: NVML says Driver Not Loaded; is the driver loaded, "
+                        "and may vgpud see /dev/nvidia*, see vgpud(8)?");
+    script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
+    /* Not at once. */
+    h.now_ns += RETRY_NS - 1;
+    assert_false(h.source->ops->ready(h.source, h.now_ns));
+    h.now_ns += 1;
+    assert_true(h.source->ops->ready(h.source, h.now_ns));
+    assert_false(says(&h));
+    end(&h);
+}
+
+static void
+test_gpu_is_lost(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\ngpu 0:2:0 Y\nrates 20 0\n");
+    next(&h);
+    next(&h);
+    script(&h, "gpu 0:C1:0 X\nrates -15\ngpu 0:2:0 Y\nrates 20 0\n");
+    next(&h);
+    assert_true(says(&h));
+    assert_string_equal(h.said->str, GPU " (X): lost: NVML says GPU is lost, 0000:02:00.0 (Y): no "
+                                         "vGPU instances");
+    assert_int_equal(h.window.gpus->len, 4);
+    assert_int_equal(find_engine(h.window.gpus, "0000:02:00.0", "sm")->busy_ns, 200 * MS);
+    script(&h, "gpu 0:C1:0 X\nrates 50 0\ngpu 0:2:0 Y\nrates 20 0\n");
+    for (unsigned i = 0; i < 14; i++)
+        next(&h);
+    assert_false(says(&h));
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
+    end(&h);
+}
+
+/* The library is called by one thread, at least five times a second, and let go of in the end. */
+static void
+test_collector(void **state)
+{
+    struct host h;
+    g_autofree char *path = library();
+    vg_gpu_source *sources[1];
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\n");
+    sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
+    const struct vg_gpu_options options = {
+        .proc = h.proc, .window_ns = 100 * MS, .sample_ns = 20 * MS};
+    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
+    g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
+    assert_string_equal(ok->text, "nvml: " GPU " (X): no vGPU instances");
+    int64_t busy_ns = 0;
+    for (unsigned i = 0; busy_ns == 0 && i < 20; i++) {
+        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
+        if (report->window.gpus->len > 0)
+            busy_ns = find_engine(report->window.gpus, GPU, "sm")->busy_ns;
+    }
+    /* Half of the window, whose samples are as late as the machine makes them. */
+    assert_in_range(busy_ns, 20 * MS, 100 * MS);
+    collector_run_stop(run);
+    end(&h);
+}
+
+/* The thread hangs with the library, which its heart shows, and no window of another length is made
+ * of it. */
+static void
+test_library_hangs(void **state)
+{
+    struct host h;
+    g_autofree char *path = library();
+    vg_gpu_source *sources[1];
+    uint64_t missed = 0;
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\n");
+    sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
+    const struct vg_gpu_options options = {
+        .proc = h.proc, .window_ns = 50 * MS, .sample_ns = 10 * MS};
+    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
+    vg_report_free(collector_run_wait(run, VG_REPORT_WINDOW));
+    script(&h, "gpu 0:C1:0 X\nrates 50 0\nhang 1.2\n");
+    for (unsigned ms = 0; vg_thread_silence_ns(collector_run_thread(run)) < 800 * MS; ms++) {
+        assert_true(ms < 30000);
+        g_usleep(1000);
+    }
+    script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
+    for (unsigned i = 0; missed == 0 && i < 200; i++) {
+        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
+        assert_int_equal(report->window.end_ns - report->window.begin_ns, 50 * MS);
+        missed = report->provenance.missed;
+    }
+    assert_in_range(missed, 10, 1000);
+    collector_run_stop(run);
+    end(&h);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_proc_setup, fake_proc_teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_use_is_averaged),
+        TEST(test_no_utilization),
+        TEST(test_processes_are_vms),
+        TEST(test_vgpus_are_vms),
+        TEST(test_vgpus_without_utilization),
+        TEST(test_log_meter),
+        TEST(test_log),
+        TEST(test_no_library),
+        TEST(test_no_gpu),
+        TEST(test_driver_comes_later),
+        TEST(test_gpu_is_lost),
+        TEST(test_collector),
+        TEST(test_library_hangs),
+    };
+
+    return cmocka_run_group_tests_name("nvml", tests, idle_thread_start, idle_thread_stop);
+}

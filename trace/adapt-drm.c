@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all drivers of DRM share: the GPU scheduler (`amd_sched_job` up to kernel 4.15,
+ * `drm_sched_job`, `drm_run_job` and `drm_sched_process_job` up to 6.16, `drm_sched_job_queue`,
+ * `_run` and `_done` since), fences, and the memory of processes. A job is known by its number on
+ * its ring and by the address of its fence, or by context and seqno of that fence.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/adapt-gpu.h"
+
+/* Above the numbers that a scheduler gives its jobs. */
+#define XE_QUEUE_SHIFT 44
+
+/* The number of a queue of xe's GuC. Each has a scheduler of its own, called by the class of its
+ * engine and that number: "rcs5". -1: another ring. */
+static long
+xe_queue(const char *ring, size_t *ret_class_len)
+{
+    static const char *const classes[] = {"rcs", "bcs", "vcs", "vecs", "ccs", "gsccs"};
+
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+        size_t len = strlen(classes[i]);
+        const char *digits = ring + len;
+        if (strncmp(ring, classes[i], len) != 0 || !*digits || strlen(digits) > 6 ||
+            digits[strspn(digits, "0123456789")])
+            continue;
+        *ret_class_len = len;
+        return strtol(digits, NULL, 10);
+    }
+    return -1;
+}
+
+/* Jobs of xe: the engine is the class. False: xe itself tells of them. */
+static bool
+read_xe_queue(struct vg_adapt_env *env, struct vg_event *event)
+{
+    char class[VG_NAME_SIZE] = {0};
+    size_t len;
+    const char *ring = vg_names_text(env->names, event->gpu.engine);
+    long queue = xe_queue(ring, &len);
+
+    if (queue < 0)
+        return true;
+    if (env->xe_tells)
+        return false;
+    memcpy(class, ring, len);
+    event->gpu.engine = vg_names_id(env->names, class);
+    if (event->gpu.id_space == VG_GPU_ID_JOB)
+        event->gpu.id ^= (uint64_t)(queue + 1) << XE_QUEUE_SHIFT;
+    return true;
+}
+
+/* The last that amdgpu told of this thread may be the same job, with the name of the ring. */
+static void
+learn_ring(struct vg_adapt_env *env, uint64_t address, struct vg_event *event)
+{
+    struct vg_ring_names *rings = &env->rings;
+
+    for (size_t i = 0; address && event->gpu.id && i < VG_RINGS_ASKED_MAX; i++) {
+        if (rings->asked[i].tid != event->tid || rings->asked[i].job == 0)
+            continue;
+        if (rings->asked[i].job == event->gpu.id) {
+            vg_gpu_learn_ring(env, address, rings->asked[i].name);
+            event->gpu.engine = rings->asked[i].name;
+        }
+        rings->asked[i].job = 0;
+    }
+}
+
+static const char *
+read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+         struct vg_event *event)
+{
+    vg_gpu_event_init(binding, env, record, event);
+    vg_gpu_read_device(binding, env, record, event);
+    uint64_t address = 0;
+    vg_gpu_read_engine_name(binding, env, VG_SLOT_RING, record, event, &address);
+    vg_gpu_read_seqno(binding, record, event);
+    if (event->gpu.context == 0)
+        vg_gpu_read_fence(binding, record, event);
+    event->gpu.id = vg_gpu_read_address(binding, VG_SLOT_JOB, record);
+    if (event->gpu.id != 0)
+        event->gpu.id_space = VG_GPU_ID_JOB;
+    if (event->gpu.op == VG_GPU_QUEUED)
+        learn_ring(env, address, event);
+    /* The oldest form (4.2 to 4.4) has nothing by which its end could be known. */
+    if (!read_xe_queue(env, event) ||
+        (event->gpu.id == 0 && event->gpu.context == 0 && event->gpu.fence == 0))
+        event->type = VG_EVENT_OTHER;
+    return NULL;
+}
+
+/* Fences of the scheduler have its name; others are of the driver, and their timeline may be an
+ * engine. */
+static const char *
+read_fence(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+           struct vg_event *event)
+{
+    char driver[VG_NAME_SIZE];
+
+    vg_gpu_event_init(binding, env, record, event);
+    vg_gpu_read_seqno(binding, record, event);
+    if (!vg_binding_str(binding, VG_SLOT_DEVICE, record, driver, sizeof(driver)))
+        return NULL;
+    if (strcmp(driver, "drm_sched") == 0 || strcmp(driver, "amd_sched") == 0) {
+        event->gpu.flags |= VG_GPU_OF_SCHEDULER;
+        return NULL;
+    }
+    event->gpu.device = vg_names_spare_id(env->names, driver);
+    char timeline[VG_NAME_SIZE];
+    if (vg_binding_str(binding, VG_SLOT_TIMELINE, record, timeline, sizeof(timeline)))
+        event->gpu.engine = vg_names_spare_id(env->names, timeline);
+    return NULL;
+}
+
+static const char *
+read_total(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+           struct vg_event *event)
+{
+    int64_t size;
+
+    vg_gpu_event_init(binding, env, record, event);
+    /* The process may be another one than that which records; 0 is the total of all. gpu_id is the
+     * driver's own count and no DRM node. */
+    int32_t process;
+    if (!vg_binding_tid(binding, VG_SLOT_TID, record, &process) || process == 0) {
+        event->type = VG_EVENT_OTHER;
+        return NULL;
+    }
+    event->gpu.id = (uint64_t)process;
+    event->gpu.id_space = VG_GPU_ID_PROCESS;
+    if (vg_binding_int(binding, VG_SLOT_SIZE, record, &size) && size > 0)
+        event->gpu.fence = (uint64_t)size;
+    return NULL;
+}
+
+static const struct vg_adapter_field job_fields[] = {
+    {VG_SLOT_RING, true, {"name", "ring"}},
+    {VG_SLOT_DEVICE, false, {"dev"}},
+    {VG_SLOT_JOB, false, {"id", "sched_job", "sched job"}},
+    {VG_SLOT_FENCE, false, {"fence"}},
+    {VG_SLOT_FENCE_CONTEXT, false, {"fence_context"}},
+    {VG_SLOT_SEQNO, false, {"fence_seqno"}},
+    {.names = {NULL}},
+};
+
+static const struct vg_adapter_field done_fields[] = {
+    {VG_SLOT_FENCE, false, {"fence"}},
+    {VG_SLOT_FENCE_CONTEXT, false, {"fence_context"}},
+    {VG_SLOT_SEQNO, false, {"fence_seqno"}},
+    {.names = {NULL}},
+};
+
+static const struct vg_adapter_field fence_fields[] = {
+    {VG_SLOT_DEVICE, false, {"driver"}},
+    {VG_SLOT_TIMELINE, false, {"timeline"}},
+    {VG_SLOT_FENCE_CONTEXT, true, {"context"}},
+    {VG_SLOT_SEQNO, true, {"seqno"}},
+    {.names = {NULL}},
+};
+
+static const struct vg_adapter_field total_fields[] = {
+    {VG_SLOT_TID, true, {"pid"}},
+    {VG_SLOT_SIZE, true, {"size"}},
+    {.names = {NULL}},
+};
+
+const struct vg_adapter vg_adapt_drm[] = {
+    {{"drm_sched_job_queue", "drm_sched_job", "amd_sched_job"},
+     VG_EVENT_GPU,
+     job_fields,
+     read_job,
+     VG_GPU_QUEUED,
+     0},
+    {{"drm_sched_job_run", "drm_run_job"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_RUNNING, 0},
+    {{"drm_sched_job_done", "drm_sched_process_job", "amd_sched_process_job"},
+     VG_EVENT_GPU,
+     done_fields,
+     read_job,
+     VG_GPU_DONE,
+     0},
+    {{"dma_fence_signaled", "fence_signaled"},
+     VG_EVENT_GPU,
+     fence_fields,
+     read_fence,
+     VG_GPU_DONE,
+     VG_GPU_OF_FENCE},
+    {{"gpu_mem_total"}, VG_EVENT_GPU, total_fields, read_total, VG_GPU_MEMORY_TOTAL, 0},
+    {.names = {NULL}},
+};
