@@ -280,6 +280,8 @@ parse_group(const struct vg_conf_key *keys, size_t n_keys, GKeyFile *file, const
         if (bad || !text)
             return vg_error(err, VG_E_INVALID, "[%s] %s: %s", group, names[i],
                             bad ? bad->message : "no value");
+        /* A key that is written twice is in the list twice, each time with its last value. */
+        g_clear_pointer(&values[at].string, g_free);
         if (parse_value(&keys[at], g_strchomp(text), &values[at], err) < 0)
             return -1;
         values[at].set = true;

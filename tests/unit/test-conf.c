@@ -80,6 +80,11 @@ test_values(void **state)
     /* An empty text changes nothing. */
     assert_int_equal(parse("", &sample, NULL), 0);
     assert_int_equal(sample.count, -5);
+
+    /* What is written last counts, and nothing leaks. */
+    assert_int_equal(
+        parse("[b]\nlabel=one\nlabel=two\n[a]\ncount=1\n[b]\nlabel=three\n", &sample, NULL), 0);
+    assert_string_equal(sample.label, "three");
     vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
 }
 
