@@ -36,6 +36,7 @@ static const struct vg_column list_columns[] = {
     {"ENGINES", "n_engines", VG_CELL_COUNT, false},
     {"BUSY %", "busy_share", VG_CELL_PERCENT, false},
     {"BUSIEST", "busiest", VG_CELL_TEXT, true},
+    {"MEM MiB", "mem_bytes", VG_CELL_MIB, false},
     {"VMS", "n_vms", VG_CELL_COUNT, false},
     {"PROCESSES", "n_processes", VG_CELL_COUNT, false},
     {"MEASURED BY", "source", VG_CELL_TEXT, false},
@@ -50,7 +51,7 @@ static const struct vg_column vm_columns[] = {
     {"VM", "vm.name", VG_CELL_TEXT, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
     {"ENGINE", "engine", VG_CELL_TEXT, false},      {"SHARE %", "share", VG_CELL_PERCENT, false},
     {"BUSY s", "busy_ns", VG_CELL_SECONDS, false},  {"WAIT s", "wait_ns", VG_CELL_SECONDS, false},
-    {"REQUESTS", "requests", VG_CELL_COUNT, false}, {"MEMORY", "mem_bytes", VG_CELL_COUNT, true},
+    {"REQUESTS", "requests", VG_CELL_COUNT, false}, {"MEM MiB", "mem_bytes", VG_CELL_MIB, false},
 };
 
 static const struct vg_column process_columns[] = {
@@ -109,7 +110,8 @@ count_different(json_object *rows, const char *path)
     return g_hash_table_size(values);
 }
 
-/* The engine that was busiest in the newest window; nothing where none is known. */
+/* The engine that was busiest in the newest window, and the memory in use, which each engine has of
+ * its GPU; nothing where none is known. */
 static void
 add_busiest(json_object *row)
 {
@@ -127,6 +129,7 @@ add_busiest(json_object *row)
     }
     vg_json_add(row, "busy_share", json_object_get(vg_output_member(busiest, "share")));
     vg_json_add(row, "busiest", json_object_get(vg_output_member(busiest, "engine")));
+    vg_json_add(row, "mem_bytes", json_object_get(vg_output_member(busiest, "mem_bytes")));
 }
 
 /* What only tables show. */

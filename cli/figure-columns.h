@@ -39,7 +39,7 @@
     {"QUEUE MAX", "queue_len_max", VG_CELL_COUNT, true},                                           \
     {"PARTIAL", "partial", VG_CELL_COUNT, true},                                                   \
     {"COALESCED", "coalesced", VG_CELL_COUNT, true},                                               \
-    {"MEMORY", "mem_bytes", VG_CELL_COUNT, true},                                                  \
+    {"MEM MiB", "mem_bytes", VG_CELL_MIB, true},                                                   \
     {"SLICES", "slices", VG_CELL_COUNT, true},                                                     \
     {"SUSPENDED s", "suspended_ns", VG_CELL_SECONDS, true}
 

@@ -88,6 +88,8 @@ cell_text(json_object *value, enum vg_cell cell)
         return g_strdup_printf("%.1f", json_object_get_double(value) * 100);
     case VG_CELL_SHARE:
         return g_strdup_printf("%.2f", json_object_get_double(value));
+    case VG_CELL_MIB:
+        return g_strdup_printf("%.0f", (double)json_object_get_int64(value) / (1 << 20));
     case VG_CELL_TEXT:
     case VG_CELL_COUNT:
     case VG_CELL_LIST:

@@ -29,6 +29,7 @@ enum vg_cell {
     VG_CELL_MILLISECONDS, /* of nanoseconds: "0.301" */
     VG_CELL_PERCENT,      /* of a share: "43.6" */
     VG_CELL_SHARE,        /* of a share or a rate: "0.44" */
+    VG_CELL_MIB,          /* of bytes: "1536" */
     VG_CELL_LIST          /* of an array of scalars: "0,1" */
 };
 

@@ -153,6 +153,20 @@ compare_gpus(const void *a, const void *b)
     return by_device ? by_device : strcmp(x->engine, y->engine);
 }
 
+/* By device, engine, most busy first. */
+static int
+compare_processes(const void *a, const void *b)
+{
+    const struct vg_gpu_process_sample *x = a, *y = b;
+    int by_engine = compare_gpus(&x->gpu, &y->gpu);
+
+    if (by_engine)
+        return by_engine;
+    if (x->gpu.busy_ns != y->gpu.busy_ns)
+        return x->gpu.busy_ns < y->gpu.busy_ns ? 1 : -1;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
 /* The busiest engine's time. */
 static int64_t
 finish_gpus(GArray *gpus, int64_t window_ns)
@@ -194,5 +208,11 @@ vg_gpu_window_finish(struct vg_window *window)
         vm->gpu_active_ns = CLAMP(vm->gpu_active_ns, most_ns, MAX(window_ns, most_ns));
     }
     finish_window_gpus(window, window_ns);
+    for (unsigned i = 0; i < window->gpu_processes->len; i++) {
+        struct vg_gpu_sample *gpu =
+            &g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu;
+        gpu->busy_ns = CLAMP(gpu->busy_ns, 0, window_ns);
+    }
+    g_array_sort(window->gpu_processes, compare_processes);
     vg_window_sort_vms(window);
 }

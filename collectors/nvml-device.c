@@ -9,10 +9,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/gpu-window.h"
+#include "collectors/nvml-process.h"
 #include "collectors/nvml-vgpu.h"
 
-/* Processes that use a device at once; more are left out. */
-#define PROCESSES_MAX 1024
 /* Samples that the library keeps of one engine; it has 100 to 120. */
 #define SAMPLES_MAX 256
 /* What was not heard again for so long does nothing now: products sample every 1/6 to 1 s. */
@@ -27,11 +26,6 @@ static const enum vg_nvml_sampling samplings[VG_NVML_ENGINE_MAX] = {
     [VG_NVML_ENC] = VG_NVML_SAMPLING_ENC,
     [VG_NVML_DEC] = VG_NVML_SAMPLING_DEC};
 
-struct process {
-    struct vg_nvml_use use;
-    bool present; /* in the list that is being made */
-};
-
 struct vg_nvml_device {
     const struct vg_nvml *nvml;
     vg_nvml_handle handle;
@@ -41,11 +35,10 @@ struct vg_nvml_device {
     int64_t sampled_ns;
     struct vg_nvml_use use;
     struct vg_nvml_lack no_rates;
+    struct vg_nvml_lack no_codec[VG_NVML_ENGINE_MAX]; /* of the encoder and the decoder */
     struct vg_nvml_lack no_samples[VG_NVML_ENGINE_MAX];
     unsigned long long sample_time[VG_NVML_ENGINE_MAX]; /* of the newest one */
-    GHashTable *processes;                              /* pid -> struct process, of VMs */
-    struct vg_nvml_lack no_process_use;
-    unsigned long long process_time;
+    vg_nvml_processes *processes;
     vg_nvml_vgpus *vgpus;
 };
 
@@ -158,19 +151,53 @@ hear_rates(vg_nvml_device *device, int64_t now_ns)
 {
     struct vg_nvml_rates rates = {0};
 
-    if (!device->no_rates.lacks) {
-        int code = VG_NVML_CALL(device->nvml, get_rates, device->handle, &rates);
-        if (hear(device, code, &device->no_rates) == VG_NVML_YES) {
-            set_percent(device, VG_NVML_SM, MIN(rates.gpu, 100), now_ns);
-            set_percent(device, VG_NVML_MEM_BW, MIN(rates.memory, 100), now_ns);
-        }
+    if (device->no_rates.lacks || device->lost_code)
+        return;
+    int code = VG_NVML_CALL(device->nvml, get_rates, device->handle, &rates);
+    if (hear(device, code, &device->no_rates) != VG_NVML_YES)
+        return;
+    set_percent(device, VG_NVML_SM, MIN(rates.gpu, 100), now_ns);
+    set_percent(device, VG_NVML_MEM_BW, MIN(rates.memory, 100), now_ns);
+}
+
+static void
+hear_codec(vg_nvml_device *device, enum vg_nvml_engine engine,
+           int (*get)(vg_nvml_handle, unsigned *, unsigned *), int64_t now_ns)
+{
+    struct vg_nvml_lack *lack = &device->no_codec[engine];
+    unsigned percent = 0, period = 0;
+
+    if (lack->lacks || device->lost_code)
+        return;
+    int code = get ? get(device->handle, &percent, &period) : VG_NVML_FUNCTION_NOT_FOUND;
+    if (hear(device, code, lack) == VG_NVML_YES)
+        set_percent(device, engine, MIN(percent, 100), now_ns);
+}
+
+/* The buffer of samples is the last resort: the driver takes 3 ms of CPU time to hand one out,
+ * where the other answers take 0.1 ms. */
+static void
+hear_engines(vg_nvml_device *device, int64_t now_ns)
+{
+    hear_rates(device, now_ns);
+    hear_codec(device, VG_NVML_ENC, device->nvml->get_encoder_use, now_ns);
+    hear_codec(device, VG_NVML_DEC, device->nvml->get_decoder_use, now_ns);
+    for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++) {
+        bool is_codec = i == VG_NVML_ENC || i == VG_NVML_DEC;
+        if (is_codec ? device->no_codec[i].lacks : device->no_rates.lacks)
+            hear_samples(device, (enum vg_nvml_engine)i, now_ns);
     }
-    if (device->no_rates.lacks) {
-        hear_samples(device, VG_NVML_SM, now_ns);
-        hear_samples(device, VG_NVML_MEM_BW, now_ns);
+}
+
+/* Is nothing at work in it, as far as is known? */
+static bool
+is_idle(const vg_nvml_device *device)
+{
+    for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++) {
+        if (device->use.percent[i] > 0)
+            return false;
     }
-    hear_samples(device, VG_NVML_ENC, now_ns);
-    hear_samples(device, VG_NVML_DEC, now_ns);
+    return device->use.percent[VG_NVML_SM] >= 0;
 }
 
 /* The newer function leaves out what the driver keeps for itself. */
@@ -190,125 +217,6 @@ hear_memory(vg_nvml_device *device)
     device->use.peak_bytes = MAX(device->use.peak_bytes, device->use.memory_bytes);
 }
 
-/* ---- processes ---- */
-
-/* Puts down what is told of a VM's process. */
-static void
-take_process_use(vg_nvml_device *device, const struct vg_nvml_process_use *told,
-                 unsigned long long after)
-{
-    struct process *process = g_hash_table_lookup(device->processes, GUINT_TO_POINTER(told->pid));
-
-    /* Some drivers hand out old ones, and such as were never filled in. */
-    if (!process || told->time <= after || told->sm > 100)
-        return;
-    process->use.percent[VG_NVML_SM] = told->sm;
-    process->use.percent[VG_NVML_MEM_BW] = MIN(told->memory, 100);
-    process->use.percent[VG_NVML_ENC] = MIN(told->enc, 100);
-    process->use.percent[VG_NVML_DEC] = MIN(told->dec, 100);
-    device->process_time = MAX(device->process_time, told->time);
-}
-
-/* Processes that did nothing lately are not told of, and of none where all did nothing. */
-static void
-hear_processes(vg_nvml_device *device, int64_t now_ns)
-{
-    g_autofree struct vg_nvml_process_use *uses = g_new0(struct vg_nvml_process_use, PROCESSES_MAX);
-    const unsigned long long after = device->process_time;
-    unsigned n = PROCESSES_MAX;
-    GHashTableIter iter;
-    void *value;
-
-    int code = VG_NVML_CALL(device->nvml, get_process_use, device->handle, uses, &n, after);
-    enum vg_nvml_answer answer = hear(device, code, &device->no_process_use);
-    if (answer != VG_NVML_YES && answer != VG_NVML_NOTHING)
-        return;
-    g_hash_table_iter_init(&iter, device->processes);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct vg_nvml_use *use = &((struct process *)value)->use;
-        if (answer == VG_NVML_NOTHING && use->percent[VG_NVML_SM] >= 0)
-            continue;
-        for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++)
-            use->percent[i] = 0;
-        use->heard_ns = now_ns;
-    }
-    for (unsigned i = 0; answer == VG_NVML_YES && i < MIN(n, PROCESSES_MAX); i++)
-        take_process_use(device, &uses[i], after);
-}
-
-static void
-advance_processes(const vg_nvml_device *device, int64_t now_ns, int64_t span_ns)
-{
-    GHashTableIter iter;
-    void *value;
-
-    g_hash_table_iter_init(&iter, device->processes);
-    while (g_hash_table_iter_next(&iter, NULL, &value))
-        vg_nvml_use_advance(&((struct process *)value)->use, now_ns, span_ns);
-}
-
-static const struct vg_proc_vm *
-find_vm(const GPtrArray *vms, unsigned pid)
-{
-    for (unsigned i = 0; i < vms->len; i++) {
-        const struct vg_proc_vm *vm = vms->pdata[i];
-        if ((unsigned)vm->pid == pid)
-            return vm;
-    }
-    return NULL;
-}
-
-static void
-list_processes(vg_nvml_device *device, const GPtrArray *vms,
-               int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
-{
-    g_autofree struct vg_nvml_process *list = g_new0(struct vg_nvml_process, PROCESSES_MAX);
-    unsigned n = PROCESSES_MAX;
-
-    if (!get || get(device->handle, &n, list) != VG_NVML_SUCCESS)
-        return;
-    for (unsigned i = 0; i < MIN(n, PROCESSES_MAX); i++) {
-        void *key = GUINT_TO_POINTER(list[i].pid);
-        struct process *process = g_hash_table_lookup(device->processes, key);
-        if (!find_vm(vms, list[i].pid))
-            continue;
-        if (!process) {
-            process = g_new0(struct process, 1);
-            vg_nvml_use_init(&process->use);
-            g_hash_table_insert(device->processes, key, process);
-        }
-        /* One that computes and draws is in both lists, each with all of its memory. */
-        if (list[i].memory != VG_NVML_NOT_AVAILABLE)
-            process->use.memory_bytes = (int64_t)MIN(list[i].memory, INT64_MAX);
-        process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
-        process->present = true;
-    }
-}
-
-static void
-read_processes(vg_nvml_device *device, const GPtrArray *vms, struct vg_window *window)
-{
-    GHashTableIter iter;
-    void *key, *value;
-
-    g_hash_table_iter_init(&iter, device->processes);
-    while (g_hash_table_iter_next(&iter, &key, &value)) {
-        struct process *process = value;
-        const struct vg_proc_vm *vm = find_vm(vms, GPOINTER_TO_UINT(key));
-        process->present = false;
-        if (vm && process->use.known)
-            vg_nvml_use_take(&process->use, device->address, window->end_ns - window->begin_ns,
-                             vg_gpu_window_vm(window, vm)->gpus);
-    }
-    list_processes(device, vms, device->nvml->get_compute_processes);
-    list_processes(device, vms, device->nvml->get_graphics_processes);
-    g_hash_table_iter_init(&iter, device->processes);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (!((struct process *)value)->present)
-            g_hash_table_iter_remove(&iter);
-    }
-}
-
 /* ---- all of it ---- */
 
 void
@@ -319,13 +227,12 @@ vg_nvml_device_sample(vg_nvml_device *device, int64_t now_ns)
     if (device->lost_code)
         return;
     device->sampled_ns = now_ns;
-    hear_rates(device, now_ns);
+    hear_engines(device, now_ns);
     hear_memory(device);
     vg_nvml_use_advance(&device->use, now_ns, span_ns);
-    if (g_hash_table_size(device->processes) > 0 && !device->no_process_use.lacks &&
-        !device->lost_code)
-        hear_processes(device, now_ns);
-    advance_processes(device, now_ns, span_ns);
+    if (!device->lost_code)
+        device->lost_code =
+            vg_nvml_processes_sample(device->processes, is_idle(device), now_ns, span_ns);
     if (!device->lost_code)
         device->lost_code = vg_nvml_vgpus_sample(device->vgpus, now_ns, span_ns);
 }
@@ -338,7 +245,7 @@ vg_nvml_device_read(vg_nvml_device *device, const GPtrArray *vms, int64_t now_ns
 
     if (device->lost_code)
         return;
-    read_processes(device, vms, window);
+    vg_nvml_processes_read(device->processes, vms, window);
     device->lost_code = vg_nvml_vgpus_read(device->vgpus, vms, now_ns, window, &turns);
     if (!vg_nvml_use_take(&device->use, device->address, window->end_ns - window->begin_ns,
                           window->gpus))
@@ -379,13 +286,7 @@ vg_nvml_device_describe(const vg_nvml_device *device, GString *text)
     if (has_no_use(device))
         g_string_append_printf(text, ": no utilization: NVML says %s",
                                vg_nvml_says(nvml, device->no_rates.code));
-    if (g_hash_table_size(device->processes) > 0) {
-        g_string_append_printf(text, ": %u VM process%s", g_hash_table_size(device->processes),
-                               g_hash_table_size(device->processes) == 1 ? "" : "es");
-        if (device->no_process_use.lacks)
-            g_string_append_printf(text, ", but no utilization of processes: NVML says %s",
-                                   vg_nvml_says(nvml, device->no_process_use.code));
-    }
+    vg_nvml_processes_describe(device->processes, text);
     bool less = vg_nvml_vgpus_describe(device->vgpus, text);
     return less || has_no_use(device);
 }
@@ -411,7 +312,7 @@ vg_nvml_device_new(const struct vg_nvml *nvml, unsigned index, const char *proc,
     if (VG_NVML_CALL(nvml, get_name, handle, device->name, sizeof(device->name)) != VG_NVML_SUCCESS)
         g_strlcpy(device->name, "no name", sizeof(device->name));
     vg_nvml_use_init(&device->use);
-    device->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    device->processes = vg_nvml_processes_new(nvml, handle, device->address, proc);
     device->vgpus = vg_nvml_vgpus_new(nvml, handle, device->address, proc);
     return device;
 }
@@ -421,7 +322,7 @@ vg_nvml_device_free(vg_nvml_device *device)
 {
     if (!device)
         return;
-    g_hash_table_unref(device->processes);
+    vg_nvml_processes_free(device->processes);
     vg_nvml_vgpus_free(device->vgpus);
     g_free(device);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One GPU as NVML shows it: how much it is used, and by which processes that are VMs. The library
- * tells per cent of the recent past; sampled several times a window, they are made into time. A
- * process is only looked at if it is a VM's: a GPU that is passed through to a VM has no process on
- * the host, and is not NVML's at all then. One thread, the one that calls the library.
+ * One GPU as NVML shows it: how much it is used, by which processes and vGPUs. The library tells
+ * per cent of the recent past; sampled several times a window, they are made into time. A GPU that
+ * is passed through to a VM is not NVML's at all then. One thread, the one that calls the library.
  */
 #ifndef VG_COLLECTORS_NVML_DEVICE_H
 #define VG_COLLECTORS_NVML_DEVICE_H
@@ -62,7 +61,7 @@ bool vg_nvml_device_is_lost(const vg_nvml_device *device);
 /* As struct vg_gpu_source_ops has it. */
 bool vg_nvml_device_describe(const vg_nvml_device *device, GString *text);
 
-/* ---- for collectors/nvml-vgpu.c ---- */
+/* ---- for collectors/nvml-process.c, nvml-vgpu.c ---- */
 
 /* Nothing is used, and nothing is known. */
 void vg_nvml_use_init(struct vg_nvml_use *use);

@@ -39,6 +39,8 @@ static const struct symbol symbols[] = {
     {AT(error_string), "nvmlErrorString", NULL, false},
     {AT(get_name), "nvmlDeviceGetName", NULL, false},
     {AT(get_rates), "nvmlDeviceGetUtilizationRates", NULL, false},
+    {AT(get_encoder_use), "nvmlDeviceGetEncoderUtilization", NULL, false},
+    {AT(get_decoder_use), "nvmlDeviceGetDecoderUtilization", NULL, false},
     {AT(get_samples), "nvmlDeviceGetSamples", NULL, false},
     {AT(get_memory), "nvmlDeviceGetMemoryInfo", NULL, false},
     {AT(get_memory_v2), "nvmlDeviceGetMemoryInfo_v2", NULL, false},

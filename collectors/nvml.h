@@ -197,6 +197,9 @@ struct vg_nvml {
     const char *(*error_string)(int code);
     int (*get_name)(vg_nvml_handle device, char *name, unsigned size);
     int (*get_rates)(vg_nvml_handle device, struct vg_nvml_rates *rates);
+    /* Per cent, and the microseconds that it is the mean of. */
+    int (*get_encoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
+    int (*get_decoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
     int (*get_samples)(vg_nvml_handle device, int sampling, unsigned long long last_time,
                        int *value_type, unsigned *count, struct vg_nvml_sample *samples);
     int (*get_memory)(vg_nvml_handle device, struct vg_nvml_memory *memory);

@@ -6,7 +6,8 @@
  *     error INIT                    nvmlInit_v2() answers with this number
  *     gpu DOMAIN:BUS:SLOT NAME...   one more GPU; what follows is about it
  *     rates GPU MEMORY              per cent; "rates -3" answers with error 3, as all of these do
- *     samples ENC DEC               likewise, from the library's buffer
+ *     codecs ENC DEC                likewise
+ *     only-samples                  all four come from the library's buffer alone
  *     memory USED TOTAL             MiB
  *     process PID SM MEM ENC DEC MIB
  *     vgpus -3                      what nvmlDeviceGetActiveVgpus() answers
@@ -53,7 +54,8 @@ struct vg_nvml_opaque {
     unsigned domain, bus, slot;
     char name[64];
     int rates[2];
-    int samples[2];
+    int codecs[2];
+    bool only_samples;
     unsigned long long used_mib, total_mib;
     unsigned n_processes;
     struct process processes[PROCESSES_MAX];
@@ -81,13 +83,15 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
     struct vg_nvml_log_entry *entry = &gpu->log[gpu->n_log];
 
     if (sscanf(line, "rates %d %d", &gpu->rates[0], &gpu->rates[1]) > 0 ||
-        sscanf(line, "samples %d %d", &gpu->samples[0], &gpu->samples[1]) > 0 ||
+        sscanf(line, "codecs %d %d", &gpu->codecs[0], &gpu->codecs[1]) > 0 ||
         sscanf(line, "memory %llu %llu", &gpu->used_mib, &gpu->total_mib) > 0 ||
         sscanf(line, "vgpus %d", &gpu->vgpus_error) > 0 ||
         sscanf(line, "vgpu-use %d", &gpu->vgpu_use_error) > 0 ||
         sscanf(line, "scheduler %u", &gpu->policy) > 0 ||
         sscanf(line, "log-api %u", &gpu->log_api) > 0 || sscanf(line, "hang %lf", &gpu->hang_s) > 0)
         return;
+    if (strncmp(line, "only-samples", strlen("only-samples")) == 0)
+        gpu->only_samples = true;
     if (gpu->n_processes < PROCESSES_MAX &&
         sscanf(line, "process %u %u %u %u %u %llu", &process->pid, &process->percent[0],
                &process->percent[1], &process->percent[2], &process->percent[3],
@@ -106,7 +110,7 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
 static void
 read_line(const char *line)
 {
-    struct vg_nvml_opaque gpu = {.samples = {0, 0}, .policy = 1, .log_api = 2};
+    struct vg_nvml_opaque gpu = {.policy = 1, .log_api = 2};
 
     if (sscanf(line, "error %d", &init_error) > 0 || sscanf(line, "calls %255s", calls) > 0)
         return;
@@ -244,11 +248,41 @@ nvmlDeviceGetUtilizationRates(vg_nvml_handle device, struct vg_nvml_rates *rates
         pause.tv_nsec = (long)((device->hang_s - (double)pause.tv_sec) * 1e9);
         nanosleep(&pause, NULL);
     }
+    if (device->only_samples)
+        return VG_NVML_NOT_SUPPORTED;
     if (is_error(device->rates[0]))
         return -device->rates[0];
     *rates = (struct vg_nvml_rates){.gpu = (unsigned)device->rates[0],
                                     .memory = (unsigned)device->rates[1]};
     return VG_NVML_SUCCESS;
+}
+
+static int
+tell_codec(const struct vg_nvml_opaque *device, int which, unsigned *percent, unsigned *period)
+{
+    if (device->only_samples)
+        return VG_NVML_NOT_SUPPORTED;
+    if (is_error(device->codecs[0]))
+        return -device->codecs[0];
+    *percent = (unsigned)device->codecs[which];
+    *period = 100000;
+    return VG_NVML_SUCCESS;
+}
+
+int nvmlDeviceGetEncoderUtilization(vg_nvml_handle device, unsigned *percent, unsigned *period);
+int
+nvmlDeviceGetEncoderUtilization(vg_nvml_handle device, unsigned *percent, unsigned *period)
+{
+    BEGIN();
+    return tell_codec(device, 0, percent, period);
+}
+
+int nvmlDeviceGetDecoderUtilization(vg_nvml_handle device, unsigned *percent, unsigned *period);
+int
+nvmlDeviceGetDecoderUtilization(vg_nvml_handle device, unsigned *percent, unsigned *period)
+{
+    BEGIN();
+    return tell_codec(device, 1, percent, period);
 }
 
 /* Two samples that are new each time, and an old one. */
@@ -259,7 +293,7 @@ nvmlDeviceGetSamples(vg_nvml_handle device, int sampling, unsigned long long las
                      int *value_type, unsigned *count, struct vg_nvml_sample *samples)
 {
     BEGIN();
-    const int *told = sampling < VG_NVML_SAMPLING_ENC ? device->rates : device->samples;
+    const int *told = sampling < VG_NVML_SAMPLING_ENC ? device->rates : device->codecs;
     int percent = told[(sampling - 1) % 2];
     if (is_error(told[0]))
         return -told[0];

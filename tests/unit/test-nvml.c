@@ -144,6 +144,13 @@ find_engine(const GArray *gpus, const char *device, const char *engine)
     return &none;
 }
 
+static const struct vg_gpu_process_sample *
+process_at(const struct host *h, unsigned i)
+{
+    assert_true(i < h->window.gpu_processes->len);
+    return &g_array_index(h->window.gpu_processes, struct vg_gpu_process_sample, i);
+}
+
 static const struct vg_vm_sample *
 vm_of(struct host *h, const struct vg_proc_vm *vm)
 {
@@ -162,17 +169,17 @@ test_use_is_averaged(void **state)
 {
     struct host h;
 
-    begin(&h, *state, "gpu 0:C1:0 NVIDIA L40\nrates 90 20\nsamples 4 0\nmemory 500 46068\n");
+    begin(&h, *state, "gpu 0:C1:0 NVIDIA L40\nrates 90 20\ncodecs 4 0\nmemory 500 46068\n");
     assert_true(h.source->ops->ready(h.source, h.now_ns));
     sample_after(&h, 0);
     read_window(&h, 1);
     /* Nothing has passed yet. */
     assert_int_equal(h.window.gpus->len, 0);
     sample_after(&h, 250 * MS);
-    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 30 10\nsamples 8 0\nmemory 900 46068\n");
+    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 30 10\ncodecs 8 0\nmemory 900 46068\n");
     sample_after(&h, 250 * MS);
     sample_after(&h, 250 * MS);
-    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 10 0\nsamples 8 0\nmemory 600 46068\n");
+    script(&h, "gpu 0:C1:0 NVIDIA L40\nrates 10 0\ncodecs 8 0\nmemory 600 46068\n");
     sample_after(&h, 250 * MS);
     read_window(&h, 1);
     assert_int_equal(h.window.gpus->len, 4);
@@ -199,7 +206,7 @@ test_no_utilization(void **state)
 {
     struct host h;
 
-    begin(&h, *state, "gpu 0:C1:0 X\nrates -3\nsamples -3\nvgpus -3\ngpu 1:2:3 Y\nrates 50 0\n");
+    begin(&h, *state, "gpu 0:C1:0 X\nrates -3\ncodecs -3\nvgpus -3\ngpu 1:2:3 Y\nrates 50 0\n");
     next(&h);
     next(&h);
     assert_true(says(&h));
@@ -208,6 +215,66 @@ test_no_utilization(void **state)
                             "NVML says Not Supported, 0001:02:03.0 (Y): no vGPU instances");
     /* The other one is not the worse for it. */
     assert_int_equal(find_engine(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
+    end(&h);
+}
+
+/* Drivers and products without the cheap answers have samples. */
+static void
+test_only_samples(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "gpu 0:C1:0 X\nonly-samples\nrates 30 10\ncodecs 8 4\n");
+    next(&h);
+    next(&h);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 300 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "enc")->busy_ns, 80 * MS);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "dec")->busy_ns, 40 * MS);
+    assert_false(says(&h));
+    end(&h);
+}
+
+static unsigned
+count_calls(const char *path, const char *function)
+{
+    g_autofree char *text = NULL;
+    unsigned n = 0;
+
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    for (const char *at = text; (at = strstr(at, function)); at++)
+        n++;
+    return n;
+}
+
+/* What costs the driver much is not asked for where other answers have it. */
+static void
+test_costly_questions(void **state)
+{
+    struct host h;
+    g_autofree char *calls = g_build_filename(*state, "calls", NULL);
+    g_autofree char *text =
+        g_strdup_printf("calls %s\ngpu 0:C1:0 X\nrates 0 0\nprocess 100 0 0 0 0 256\n", calls);
+
+    begin(&h, *state, text);
+    for (unsigned i = 0; i < 3; i++)
+        next(&h);
+    /* Idle: the process does nothing either, and has its memory. */
+    assert_int_equal(count_calls(calls, "nvmlDeviceGetSamples"), 0);
+    assert_int_equal(count_calls(calls, "nvmlDeviceGetProcessUtilization"), 0);
+    assert_int_equal(count_calls(calls, "nvmlDeviceGetUtilizationRates"), 15);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->mem_bytes, 256 * MIB);
+    g_autofree char *busy =
+        g_strdup_printf("calls %s\ngpu 0:C1:0 X\nrates 20 0\nprocess 100 20 0 0 0 256\n", calls);
+    script(&h, busy);
+    next(&h);
+    assert_int_equal(count_calls(calls, "nvmlDeviceGetProcessUtilization"), 5);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 200 * MS);
+    /* Idle again, and at once. */
+    script(&h, text);
+    next(&h);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
     end(&h);
 }
 
@@ -235,13 +302,58 @@ test_processes_are_vms(void **state)
     /* The library leaves out who does nothing. */
     assert_int_equal(find_engine(vm_of(&h, &h.b)->gpus, GPU, "sm")->busy_ns, 0);
     assert_false(says(&h));
-    assert_string_equal(h.said->str, GPU " (X): 2 VM processes: no vGPU instances");
+    assert_string_equal(h.said->str, GPU " (X): 3 processes, 2 of VMs: no vGPU instances");
+    /* One of the host's own, which /proc does not show. */
+    assert_int_equal(h.window.gpu_processes->len, 1);
+    assert_string_equal(process_at(&h, 0)->comm, "");
+    assert_int_equal(process_at(&h, 0)->pid, 7777);
+    assert_int_equal(process_at(&h, 0)->gpu.busy_ns, 400 * MS);
     /* Nobody does anything: the library has nothing to say, and after a while that means so. */
     script(&h, "gpu 0:C1:0 X\nrates 0 0\nprocess 100 0 0 0 0 256\n");
     for (unsigned i = 0; i < 4; i++)
         next(&h);
     assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
     assert_null(vg_window_find_vm(&h.window, h.b.id));
+    end(&h);
+}
+
+/* Programs of the host itself, most busy first; one that is idle still has its memory. */
+static void
+test_processes_of_the_host(void **state)
+{
+    static const char line[] = "train\0--all";
+    struct host h;
+
+    begin(&h, *state,
+          "gpu 0:C1:0 X\nrates 90 0\nprocess 8001 10 5 0 0 100\nprocess 8002 70 30 0 2 4000\n"
+          "process 8003 0 0 0 0 30\nprocess 0 5 0 0 0 1\nprocess 4294967295 5 0 0 0 1\n");
+    fake_proc_process(h.proc, 8002, "train", 9, 1, line, sizeof(line));
+    for (unsigned i = 0; i < 3; i++)
+        next(&h);
+    assert_int_equal(h.window.vms->len, 0);
+    /* dec and mem-bw of 8002, mem-bw of 8001; sm of all three. */
+    assert_int_equal(h.window.gpu_processes->len, 6);
+    assert_string_equal(process_at(&h, 0)->gpu.engine, "dec");
+    assert_string_equal(process_at(&h, 1)->gpu.engine, "mem-bw");
+    assert_int_equal(process_at(&h, 1)->pid, 8002);
+    assert_int_equal(process_at(&h, 2)->pid, 8001);
+    const struct vg_gpu_process_sample *train = process_at(&h, 3);
+    assert_int_equal(train->pid, 8002);
+    assert_string_equal(train->comm, "train");
+    assert_string_equal(train->gpu.device, GPU);
+    assert_string_equal(train->gpu.engine, "sm");
+    assert_int_equal(train->gpu.busy_ns, 700 * MS);
+    assert_int_equal(train->gpu.mem_bytes, 4000 * MIB);
+    assert_int_equal(process_at(&h, 4)->pid, 8001);
+    assert_int_equal(process_at(&h, 5)->pid, 8003);
+    assert_int_equal(process_at(&h, 5)->gpu.busy_ns, 0);
+    assert_int_equal(process_at(&h, 5)->gpu.mem_bytes, 30 * MIB);
+    assert_false(says(&h));
+    assert_string_equal(h.said->str, GPU " (X): 3 processes, 0 of VMs: no vGPU instances");
+    script(&h, "gpu 0:C1:0 X\nrates 0 0\n");
+    next(&h);
+    next(&h);
+    assert_int_equal(h.window.gpu_processes->len, 0);
     end(&h);
 }
 
@@ -551,19 +663,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_use_is_averaged),
-        TEST(test_no_utilization),
-        TEST(test_processes_are_vms),
-        TEST(test_vgpus_are_vms),
-        TEST(test_vgpus_without_utilization),
-        TEST(test_log_meter),
-        TEST(test_log),
-        TEST(test_no_library),
-        TEST(test_no_gpu),
-        TEST(test_driver_comes_later),
-        TEST(test_gpu_is_lost),
-        TEST(test_collector),
-        TEST(test_library_hangs),
+        TEST(test_use_is_averaged),    TEST(test_no_utilization),
+        TEST(test_only_samples),       TEST(test_costly_questions),
+        TEST(test_processes_are_vms),  TEST(test_processes_of_the_host),
+        TEST(test_vgpus_are_vms),      TEST(test_vgpus_without_utilization),
+        TEST(test_log_meter),          TEST(test_log),
+        TEST(test_no_library),         TEST(test_no_gpu),
+        TEST(test_driver_comes_later), TEST(test_gpu_is_lost),
+        TEST(test_collector),          TEST(test_library_hangs),
     };
 
     return cmocka_run_group_tests_name("nvml", tests, idle_thread_start, idle_thread_stop);

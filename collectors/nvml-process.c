@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/nvml-process.h"
+
+#include <stdio.h>
+
+#include "collectors/gpu-window.h"
+#include "collectors/nvml-device.h"
+#include "trace/proc-text.h"
+
+/* Processes that use a device at once; more are left out. */
+#define PROCESSES_MAX 1024
+
+struct process {
+    struct vg_nvml_use use;
+    char comm[VG_COMM_LEN]; /* when it was first seen */
+    bool of_vm;             /* when the list was made */
+    bool present;           /* in the list that is being made */
+};
+
+struct vg_nvml_processes {
+    const struct vg_nvml *nvml;
+    vg_nvml_handle handle;
+    const char *address;
+    char *proc;
+    GHashTable *list; /* pid -> struct process, owned */
+    struct vg_nvml_lack no_use;
+    unsigned long long newest; /* what was told of uses, by the library's clock */
+};
+
+vg_nvml_processes *
+vg_nvml_processes_new(const struct vg_nvml *nvml, vg_nvml_handle handle, const char *address,
+                      const char *proc)
+{
+    vg_nvml_processes *processes = g_new0(vg_nvml_processes, 1);
+
+    processes->nvml = nvml;
+    processes->handle = handle;
+    processes->address = address;
+    processes->proc = g_strdup(proc);
+    processes->list = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return processes;
+}
+
+void
+vg_nvml_processes_free(vg_nvml_processes *processes)
+{
+    if (!processes)
+        return;
+    g_hash_table_unref(processes->list);
+    g_free(processes->proc);
+    g_free(processes);
+}
+
+/* ---- what they use ---- */
+
+static void
+take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
+         unsigned long long after)
+{
+    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
+
+    /* Some drivers hand out old ones, and such as were never filled in. */
+    if (!process || told->time <= after || told->sm > 100)
+        return;
+    process->use.percent[VG_NVML_SM] = told->sm;
+    process->use.percent[VG_NVML_MEM_BW] = MIN(told->memory, 100);
+    process->use.percent[VG_NVML_ENC] = MIN(told->enc, 100);
+    process->use.percent[VG_NVML_DEC] = MIN(told->dec, 100);
+    processes->newest = MAX(processes->newest, told->time);
+}
+
+/* None of them does anything from now on; or only those of which nothing was told so far. */
+static void
+set_idle(const vg_nvml_processes *processes, bool only_new, int64_t now_ns)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct vg_nvml_use *use = &((struct process *)value)->use;
+        if (only_new && use->percent[VG_NVML_SM] >= 0)
+            continue;
+        for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++)
+            use->percent[i] = 0;
+        use->heard_ns = now_ns;
+    }
+}
+
+/* Processes that did nothing lately are not told of, and of none where all did nothing. */
+static int
+hear(vg_nvml_processes *processes, int64_t now_ns)
+{
+    g_autofree struct vg_nvml_process_use *uses = g_new0(struct vg_nvml_process_use, PROCESSES_MAX);
+    const unsigned long long after = processes->newest;
+    unsigned n = PROCESSES_MAX;
+
+    int code = VG_NVML_CALL(processes->nvml, get_process_use, processes->handle, uses, &n, after);
+    enum vg_nvml_answer answer = vg_nvml_answer_of(code);
+    if (answer == VG_NVML_NEVER)
+        processes->no_use = (struct vg_nvml_lack){.lacks = true, .code = code};
+    if (answer != VG_NVML_YES && answer != VG_NVML_NOTHING)
+        return answer == VG_NVML_LOST ? code : 0;
+    set_idle(processes, answer == VG_NVML_NOTHING, now_ns);
+    for (unsigned i = 0; answer == VG_NVML_YES && i < MIN(n, PROCESSES_MAX); i++)
+        take_use(processes, &uses[i], after);
+    return 0;
+}
+
+int
+vg_nvml_processes_sample(vg_nvml_processes *processes, bool idle, int64_t now_ns, int64_t span_ns)
+{
+    GHashTableIter iter;
+    void *value;
+    int lost = 0;
+
+    if (g_hash_table_size(processes->list) > 0 && !processes->no_use.lacks) {
+        if (idle)
+            set_idle(processes, false, now_ns);
+        else
+            lost = hear(processes, now_ns);
+    }
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        vg_nvml_use_advance(&((struct process *)value)->use, now_ns, span_ns);
+    return lost;
+}
+
+/* ---- which there are ---- */
+
+static const struct vg_proc_vm *
+find_vm(const GPtrArray *vms, unsigned pid)
+{
+    for (unsigned i = 0; i < vms->len; i++) {
+        const struct vg_proc_vm *vm = vms->pdata[i];
+        if ((unsigned)vm->pid == pid)
+            return vm;
+    }
+    return NULL;
+}
+
+static struct process *
+new_process(const vg_nvml_processes *processes, unsigned pid)
+{
+    struct process *process = g_new0(struct process, 1);
+    g_autofree char *path = g_strdup_printf("%s/%u/task/%u/comm", processes->proc, pid, pid);
+
+    vg_nvml_use_init(&process->use);
+    /* It may be gone already, or be a container's whose /proc is another. */
+    if (vg_proc_read(path, process->comm, sizeof(process->comm)) < 0)
+        process->comm[0] = '\0';
+    g_strchomp(process->comm);
+    g_hash_table_insert(processes->list, GUINT_TO_POINTER(pid), process);
+    return process;
+}
+
+static void
+list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
+               int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
+{
+    g_autofree struct vg_nvml_process *told = g_new0(struct vg_nvml_process, PROCESSES_MAX);
+    unsigned n = PROCESSES_MAX;
+
+    if (!get || get(processes->handle, &n, told) != VG_NVML_SUCCESS)
+        return;
+    for (unsigned i = 0; i < MIN(n, PROCESSES_MAX); i++) {
+        unsigned pid = told[i].pid;
+        /* One of another PID namespace has none here. */
+        if (pid == 0 || pid > INT32_MAX)
+            continue;
+        struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(pid));
+        if (!process)
+            process = new_process(processes, pid);
+        /* One that computes and draws is in both lists, each with all of its memory. */
+        if (told[i].memory != VG_NVML_NOT_AVAILABLE)
+            process->use.memory_bytes = (int64_t)MIN(told[i].memory, INT64_MAX);
+        process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
+        process->of_vm = find_vm(vms, pid) != NULL;
+        process->present = true;
+    }
+}
+
+/* One of the host's own: what it used, and, with the first engine, what memory it has. */
+static void
+tell_process(const vg_nvml_processes *processes, unsigned pid, struct process *process,
+             struct vg_window *window)
+{
+    g_autoptr(GArray) gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample));
+
+    vg_nvml_use_take(&process->use, processes->address, window->end_ns - window->begin_ns, gpus);
+    for (unsigned i = 0; i < gpus->len; i++) {
+        struct vg_gpu_process_sample sample = {.pid = (int32_t)pid,
+                                               .gpu = g_array_index(gpus, struct vg_gpu_sample, i)};
+        g_strlcpy(sample.comm, process->comm, sizeof(sample.comm));
+        if (i == 0 || sample.gpu.busy_ns > 0)
+            g_array_append_val(window->gpu_processes, sample);
+    }
+}
+
+void
+vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms, struct vg_window *window)
+{
+    int64_t window_ns = window->end_ns - window->begin_ns;
+    GHashTableIter iter;
+    void *key, *value;
+
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        struct process *process = value;
+        const struct vg_proc_vm *vm = find_vm(vms, GPOINTER_TO_UINT(key));
+        process->present = false;
+        if (!process->use.known)
+            continue;
+        if (vm)
+            vg_nvml_use_take(&process->use, processes->address, window_ns,
+                             vg_gpu_window_vm(window, vm)->gpus);
+        else
+            tell_process(processes, GPOINTER_TO_UINT(key), process, window);
+    }
+    list_processes(processes, vms, processes->nvml->get_compute_processes);
+    list_processes(processes, vms, processes->nvml->get_graphics_processes);
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        if (!((struct process *)value)->present)
+            g_hash_table_iter_remove(&iter);
+    }
+}
+
+void
+vg_nvml_processes_describe(const vg_nvml_processes *processes, GString *text)
+{
+    unsigned n = g_hash_table_size(processes->list), n_vms = 0;
+    GHashTableIter iter;
+    void *value;
+
+    if (n == 0)
+        return;
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        n_vms += ((const struct process *)value)->of_vm;
+    g_string_append_printf(text, ": %u process%s, %u of VMs", n, n == 1 ? "" : "es", n_vms);
+    if (processes->no_use.lacks)
+        g_string_append_printf(text, ", but no utilization of processes: NVML says %s",
+                               vg_nvml_says(processes->nvml, processes->no_use.code));
+}
