@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 import sys
 
 import pytest
@@ -13,6 +14,8 @@ from settings import full, seed  # noqa: E402
 def pytest_configure(config):
     config.addinivalue_line("markers", "quiet: holds figures against the kernel's own, and wants the "
                                        "machine for itself: nothing else runs beside it")
+    # A shell's background job ignores it, and so would all programs that are tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config):
