@@ -8,6 +8,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
+from settings import few
 from vgpud import Daemon, program, wait_for
 
 SCENARIO = {
@@ -163,10 +164,11 @@ def is_instrumented():
 
 
 def test_memory_does_not_grow_with_requests(tmp_path):
-    """A million of them; the newest are kept."""
+    """A million of them; the newest are kept. Under a sanitizer memory says nothing."""
+    seconds = 7 if few() else 26
     engines = ["rcs0", "vcs0"]
     jobs = [{"engine": e, "size_us": {"dist": "fixed", "value": 50}, "depth": 2} for e in engines]
-    trace = simulate(tmp_path, {"duration_ms": 26000, "mode": "weighted", "engines": engines,
+    trace = simulate(tmp_path, {"duration_ms": seconds * 1000, "mode": "weighted", "engines": engines,
                                 "vms": [{"name": "a", "jobs": jobs}]})
     with replay(tmp_path, trace, "100ms") as daemon:
         def rss(requests):
@@ -180,13 +182,13 @@ def test_memory_does_not_grow_with_requests(tmp_path):
                 return done >= requests and float(metrics["process_resident_memory_bytes"])
             return wait_for(look, 300, 0.1)
         early = rss(2 * REQUESTS_MAX)
-        late = rss(1000000)
+        late = rss((seconds - 1) * 40000)
         if not is_instrumented():
             assert late - early < 8 << 20 and late < 64 << 20, (early, late)
         wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"], 300)
         requests, last = pages(daemon, 10000)
         assert REQUESTS_MAX - 4096 < len(requests) <= REQUESTS_MAX
-        assert last["left_out"] == 0 and requests[-1]["end_ns"] == 26 * 10**9
-        assert requests[0]["at_ns"] > last["oldest_ns"] > 24 * 10**9
+        assert last["left_out"] == 0 and requests[-1]["end_ns"] == seconds * 10**9
+        assert requests[0]["at_ns"] > last["oldest_ns"] > (seconds - 2) * 10**9
         assert len({identity(r) for r in requests}) == len(requests)
     shutil.rmtree(trace)

@@ -14,5 +14,10 @@ def rounds(usual, all_of_them, quick=None):
     return int(os.environ.get("VG_TEST_ROUNDS", all_of_them if full() else usual))
 
 
+def few():
+    """Is a part of the cases enough: a quick run, or one under a sanitizer, beside a whole one?"""
+    return bool(os.environ.get("VG_TEST_QUICK") or os.environ.get("VG_TEST_ROUNDS"))
+
+
 def full():
     return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
