@@ -18,6 +18,7 @@
 #include <glib.h>
 
 #include "model/gpu-ledger.h"
+#include "tests/unit/sanitizer.h"
 
 #define MS INT64_C(1000000)
 
@@ -1110,11 +1111,11 @@ test_found_out_late(void **state)
 
 /* ---- hostile streams ---- */
 
-/* Under valgrind, which takes thirty times as long, fewer are enough. */
+/* Under valgrind, which takes thirty times as long, and under a sanitizer fewer are enough. */
 static int
 scaled(int n)
 {
-    return g_getenv("VG_TEST_ROUNDS") ? n / 20 : n;
+    return g_getenv("VG_TEST_ROUNDS") ? n / 20 : UNDER_SANITIZER ? n / 5 : n;
 }
 
 /* Ids at random, hardly ever an end: what is kept stays below the limit, what is not is counted. */
