@@ -367,7 +367,7 @@ def test_a_repair_that_has_no_room_is_told(tmp_path):
     assert "/no/such/dir" in done.stderr
 
 
-def read_terminal(args, seconds=20):
+def read_terminal(args, seconds=vgpuctl.TIMEOUT_S):
     """What the program writes to a terminal on stderr."""
     leader, follower = pty.openpty()
     child = subprocess.Popen([vgpuctl.program(), *map(str, args)], stdout=subprocess.DEVNULL,
