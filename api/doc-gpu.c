@@ -188,7 +188,9 @@ add_processes(json_object *object, const struct vg_window *window, const char *i
     for (guint i = 0; i < MIN(processes->len, USERS_MAX); i++)
         vg_json_append(rows, vg_gpu_process_to_json(processes->pdata[i], length_of(window)));
     vg_json_add(object, "processes", rows);
-    vg_json_add_int64(object, "processes_left_out", MAX((int64_t)processes->len - USERS_MAX, 0));
+    vg_json_add_int64(object, "processes_left_out",
+                      MAX((int64_t)processes->len - USERS_MAX, 0) +
+                          (int64_t)MIN(window->gpu_processes_left_out, INT64_MAX / 2));
 }
 
 static void

@@ -270,7 +270,7 @@ work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_
         uint64_t total = advance(&engine->total_cycles, now->total_cycles);
         work_ns = total > 0 ? (double)cycles / (double)total * (double)span_ns : 0;
     }
-    return (int64_t)MIN(work_ns, limit_ns);
+    return (int64_t)MIN(MIN(work_ns, limit_ns), (double)VG_TIME_MAX);
 }
 
 /* One that appears while its client is known has not worked before: amdgpu tells only of engines

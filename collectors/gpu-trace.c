@@ -462,7 +462,6 @@ hand_over(struct source *s, struct vg_window *own, struct vg_window *window)
             vg_gpu_window_row(window, &g_array_index(own->gpus, struct vg_gpu_sample, request.gpu));
         g_array_append_val(window->gpu_requests, request);
     }
-    window->gpu_requests_left_out += own->gpu_requests_left_out;
 }
 
 /* The end of a request may be among what was lost; then it would be open for ever. */

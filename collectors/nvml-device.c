@@ -37,7 +37,8 @@ struct vg_nvml_device {
     struct vg_nvml_lack no_rates;
     struct vg_nvml_lack no_codec[VG_NVML_ENGINE_MAX]; /* of the encoder and the decoder */
     struct vg_nvml_lack no_samples[VG_NVML_ENGINE_MAX];
-    unsigned long long sample_time[VG_NVML_ENGINE_MAX]; /* of the newest one */
+    struct vg_nvml_news sample_news[VG_NVML_ENGINE_MAX];
+    unsigned long long last_sample[VG_NVML_ENGINE_MAX]; /* its time */
     vg_nvml_processes *processes;
     vg_nvml_vgpus *vgpus;
 };
@@ -66,6 +67,26 @@ vg_nvml_use_advance(struct vg_nvml_use *use, int64_t now_ns, int64_t span_ns)
         use->known = use->known || span_ns > 0;
     }
     use->span_ns += span_ns;
+}
+
+unsigned long long
+vg_nvml_news_after(struct vg_nvml_news *news, int64_t now_ns)
+{
+    if (now_ns - news->heard_ns > STALE_NS)
+        news->newest = 0;
+    return news->newest;
+}
+
+bool
+vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after, unsigned long long time,
+                    unsigned long long *last, int64_t now_ns)
+{
+    if (time <= after || time == *last)
+        return false;
+    *last = time;
+    news->newest = MAX(news->newest, time);
+    news->heard_ns = now_ns;
+    return true;
 }
 
 bool
@@ -100,6 +121,9 @@ hear(vg_nvml_device *device, int code, struct vg_nvml_lack *lack)
 {
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
 
+    /* Of what every GPU tells an unknown error is the GPU's. */
+    if (answer == VG_NVML_FAILED && lack == &device->no_rates)
+        answer = VG_NVML_LOST;
     if (answer == VG_NVML_NEVER)
         *lack = (struct vg_nvml_lack){.lacks = true, .code = code};
     else if (answer == VG_NVML_LOST)
@@ -114,36 +138,49 @@ set_percent(vg_nvml_device *device, enum vg_nvml_engine engine, double percent, 
     device->use.heard_ns = now_ns;
 }
 
+static unsigned long long
+newest_time(const struct vg_nvml_sample *samples, unsigned n)
+{
+    unsigned long long newest = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        newest = MAX(newest, samples[i].time);
+    return newest;
+}
+
 /* The mean of the samples that are new. */
 static void
 hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
 {
+    struct vg_nvml_news *news = &device->sample_news[engine];
     struct vg_nvml_sample samples[SAMPLES_MAX];
     unsigned n = SAMPLES_MAX, n_new = 0;
-    const unsigned long long after = device->sample_time[engine];
     double sum = 0, last = -1;
     int value_type = VG_NVML_VALUE_UINT;
 
     if (device->no_samples[engine].lacks || device->lost_code)
         return;
+    const unsigned long long after = vg_nvml_news_after(news, now_ns);
     int code = VG_NVML_CALL(device->nvml, get_samples, device->handle, samplings[engine], after,
                             &value_type, &n, samples);
     if (hear(device, code, &device->no_samples[engine]) != VG_NVML_YES)
         return;
-    for (unsigned i = 0; i < MIN(n, SAMPLES_MAX); i++) {
+    n = MIN(n, SAMPLES_MAX);
+    const unsigned long long newest = newest_time(samples, n);
+    if (!vg_nvml_news_is_new(news, after, newest, &device->last_sample[engine], now_ns))
+        return;
+    for (unsigned i = 0; i < n; i++) {
         double percent = vg_nvml_percent(value_type, &samples[i].value);
         if (samples[i].time <= after || percent < 0)
             continue;
-        if (samples[i].time >= device->sample_time[engine]) {
-            device->sample_time[engine] = samples[i].time;
+        if (samples[i].time == newest)
             last = percent;
-        }
         sum += percent;
         n_new++;
     }
     /* The first time it is the past that is told. */
     if (n_new > 0)
-        set_percent(device, engine, after == 0 ? last : sum / n_new, now_ns);
+        set_percent(device, engine, after == 0 ? MAX(last, 0) : sum / n_new, now_ns);
 }
 
 static void
@@ -211,7 +248,7 @@ hear_memory(vg_nvml_device *device)
     memory.used = newer.used;
     if (code != VG_NVML_SUCCESS)
         code = VG_NVML_CALL(device->nvml, get_memory, device->handle, &memory);
-    if (code != VG_NVML_SUCCESS)
+    if (code != VG_NVML_SUCCESS || memory.used == VG_NVML_NOT_AVAILABLE)
         return;
     device->use.memory_bytes = (int64_t)MIN(memory.used, INT64_MAX);
     device->use.peak_bytes = MAX(device->use.peak_bytes, device->use.memory_bytes);

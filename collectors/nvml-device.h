@@ -40,6 +40,13 @@ struct vg_nvml_lack {
     int code;
 };
 
+/* Times of samples, by the library's clock, which may be set back, and may once be nonsense: the
+ * newest is forgotten where nothing new comes for some time. */
+struct vg_nvml_news {
+    unsigned long long newest;
+    int64_t heard_ns;
+};
+
 typedef struct vg_nvml_device vg_nvml_device;
 
 /* nvml is borrowed. NULL and *err: it cannot be talked to. */
@@ -69,6 +76,14 @@ void vg_nvml_use_init(struct vg_nvml_use *use);
 /* The time up to now passed with what was heard last. Of what is not heard of any more for some
  * time it is nothing. */
 void vg_nvml_use_advance(struct vg_nvml_use *use, int64_t now_ns, int64_t span_ns);
+
+/* What the library is to be asked after. */
+unsigned long long vg_nvml_news_after(struct vg_nvml_news *news, int64_t now_ns);
+
+/* Is a sample of this time new? *last is the time of the one before, of the same user; the same one
+ * is often told again. */
+bool vg_nvml_news_is_new(struct vg_nvml_news *news, unsigned long long after,
+                         unsigned long long time, unsigned long long *last, int64_t now_ns);
 
 /* Appends the mean as time of a window of this length, which the samples fit into by and large, and
  * begins anew. false: nothing was told. */

@@ -3,6 +3,10 @@
 
 #include "collectors/nvml-log.h"
 
+#include <limits.h>
+
+#include "model/event.h"
+
 /* What one log says of one run list beyond what is known. */
 struct news {
     uint64_t slices;
@@ -32,7 +36,7 @@ collect(const struct vg_nvml_log_entry *entries, unsigned n_entries, unsigned id
         if (entry->runlist != id || entry->time <= after)
             continue;
         news.slices++;
-        news.run += entry->run;
+        news.run += MIN(entry->run, ULLONG_MAX - news.run);
         if (entry->time > news.time) {
             news.time = entry->time;
             news.run_total = entry->run_total;
@@ -51,7 +55,7 @@ count(struct vg_nvml_log_meter *meter, const struct vg_nvml_runlist *known, cons
     if (overrun && known && news->run_total > known->run_total)
         run = MAX(run, news->run_total - known->run_total);
     meter->slices += news->slices;
-    meter->run_ns += (int64_t)MIN(run, INT64_MAX / 2);
+    meter->run_ns = vg_time_sum(meter->run_ns, (int64_t)MIN(run, INT64_MAX));
 }
 
 static void

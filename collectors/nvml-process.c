@@ -9,14 +9,17 @@
 #include "collectors/nvml-device.h"
 #include "trace/proc-text.h"
 
-/* Processes that use a device at once; more are left out. */
-#define PROCESSES_MAX 1024
+/* Processes that use a device at once; more are left out. The library tells all or none. */
+#define PROCESSES_MAX        1024
+#define PROCESSES_LISTED_MAX 65536
 
 struct process {
     struct vg_nvml_use use;
-    char comm[VG_COMM_LEN]; /* when it was first seen */
-    bool of_vm;             /* when the list was made */
-    bool present;           /* in the list that is being made */
+    char comm[VG_COMM_LEN];  /* when it was first seen */
+    bool of_vm;              /* when the list was made */
+    bool told;               /* in the answer that is being read */
+    unsigned long long time; /* of the newest sample */
+    bool present;            /* in the list that is being made */
 };
 
 struct vg_nvml_processes {
@@ -26,7 +29,7 @@ struct vg_nvml_processes {
     char *proc;
     GHashTable *list; /* pid -> struct process, owned */
     struct vg_nvml_lack no_use;
-    unsigned long long newest; /* what was told of uses, by the library's clock */
+    struct vg_nvml_news news;
 };
 
 vg_nvml_processes *
@@ -57,36 +60,56 @@ vg_nvml_processes_free(vg_nvml_processes *processes)
 
 static void
 take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
-         unsigned long long after)
+         unsigned long long after, int64_t now_ns)
 {
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
 
-    /* Some drivers hand out old ones, and such as were never filled in. */
-    if (!process || told->time <= after || told->sm > 100)
+    /* Some drivers hand out such as were never filled in. */
+    if (!process || told->sm > 100)
         return;
-    process->use.percent[VG_NVML_SM] = told->sm;
-    process->use.percent[VG_NVML_MEM_BW] = MIN(told->memory, 100);
-    process->use.percent[VG_NVML_ENC] = MIN(told->enc, 100);
-    process->use.percent[VG_NVML_DEC] = MIN(told->dec, 100);
-    processes->newest = MAX(processes->newest, told->time);
+    if (vg_nvml_news_is_new(&processes->news, after, told->time, &process->time, now_ns)) {
+        process->use.percent[VG_NVML_SM] = told->sm;
+        process->use.percent[VG_NVML_MEM_BW] = MIN(told->memory, 100);
+        process->use.percent[VG_NVML_ENC] = MIN(told->enc, 100);
+        process->use.percent[VG_NVML_DEC] = MIN(told->dec, 100);
+        process->use.heard_ns = now_ns;
+        process->told = true;
+    } else if (told->time == process->time) {
+        /* The driver samples less often than it is asked. */
+        process->told = true;
+    }
 }
 
-/* None of them does anything from now on; or only those of which nothing was told so far. */
+enum which { ALL, NEVER_HEARD, NOT_TOLD };
+
+/* These processes do nothing from now on. */
 static void
-set_idle(const vg_nvml_processes *processes, bool only_new, int64_t now_ns)
+set_idle(const vg_nvml_processes *processes, enum which which, int64_t now_ns)
 {
     GHashTableIter iter;
     void *value;
 
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        struct vg_nvml_use *use = &((struct process *)value)->use;
-        if (only_new && use->percent[VG_NVML_SM] >= 0)
+        struct process *process = value;
+        if ((which == NEVER_HEARD && process->use.percent[VG_NVML_SM] >= 0) ||
+            (which == NOT_TOLD && process->told))
             continue;
         for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++)
-            use->percent[i] = 0;
-        use->heard_ns = now_ns;
+            process->use.percent[i] = 0;
+        process->use.heard_ns = now_ns;
     }
+}
+
+static void
+begin_answer(const vg_nvml_processes *processes)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, processes->list);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        ((struct process *)value)->told = false;
 }
 
 /* Processes that did nothing lately are not told of, and of none where all did nothing. */
@@ -94,19 +117,22 @@ static int
 hear(vg_nvml_processes *processes, int64_t now_ns)
 {
     g_autofree struct vg_nvml_process_use *uses = g_new0(struct vg_nvml_process_use, PROCESSES_MAX);
-    const unsigned long long after = processes->newest;
+    const unsigned long long after = vg_nvml_news_after(&processes->news, now_ns);
     unsigned n = PROCESSES_MAX;
 
     int code = VG_NVML_CALL(processes->nvml, get_process_use, processes->handle, uses, &n, after);
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
     if (answer == VG_NVML_NEVER)
         processes->no_use = (struct vg_nvml_lack){.lacks = true, .code = code};
-    if (answer != VG_NVML_YES && answer != VG_NVML_NOTHING)
-        return answer == VG_NVML_LOST ? code : 0;
-    set_idle(processes, answer == VG_NVML_NOTHING, now_ns);
-    for (unsigned i = 0; answer == VG_NVML_YES && i < MIN(n, PROCESSES_MAX); i++)
-        take_use(processes, &uses[i], after);
-    return 0;
+    if (answer == VG_NVML_NOTHING)
+        set_idle(processes, NEVER_HEARD, now_ns);
+    if (answer == VG_NVML_YES) {
+        begin_answer(processes);
+        for (unsigned i = 0; i < MIN(n, PROCESSES_MAX); i++)
+            take_use(processes, &uses[i], after, now_ns);
+        set_idle(processes, NOT_TOLD, now_ns);
+    }
+    return answer == VG_NVML_LOST ? code : 0;
 }
 
 int
@@ -118,7 +144,7 @@ vg_nvml_processes_sample(vg_nvml_processes *processes, bool idle, int64_t now_ns
 
     if (g_hash_table_size(processes->list) > 0 && !processes->no_use.lacks) {
         if (idle)
-            set_idle(processes, false, now_ns);
+            set_idle(processes, ALL, now_ns);
         else
             lost = hear(processes, now_ns);
     }
@@ -157,29 +183,48 @@ new_process(const vg_nvml_processes *processes, unsigned pid)
 }
 
 static void
+take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
+            const struct vg_nvml_process *told)
+{
+    /* One of another PID namespace has none here. */
+    if (told->pid == 0 || told->pid > INT32_MAX)
+        return;
+    struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
+    if (!process)
+        process = new_process(processes, told->pid);
+    /* One that computes and draws is in both lists, each with all of its memory. */
+    if (told->memory != VG_NVML_NOT_AVAILABLE)
+        process->use.memory_bytes = (int64_t)MIN(told->memory, INT64_MAX);
+    process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
+    process->of_vm = find_vm(vms, told->pid) != NULL;
+    process->present = true;
+}
+
+/* false: the library does not say which there are. */
+static bool
 list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
                int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
 {
-    g_autofree struct vg_nvml_process *told = g_new0(struct vg_nvml_process, PROCESSES_MAX);
-    unsigned n = PROCESSES_MAX;
+    unsigned room = PROCESSES_MAX, n = room;
+    g_autofree struct vg_nvml_process *told = g_new0(struct vg_nvml_process, room);
 
-    if (!get || get(processes->handle, &n, told) != VG_NVML_SUCCESS)
-        return;
-    for (unsigned i = 0; i < MIN(n, PROCESSES_MAX); i++) {
-        unsigned pid = told[i].pid;
-        /* One of another PID namespace has none here. */
-        if (pid == 0 || pid > INT32_MAX)
-            continue;
-        struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(pid));
-        if (!process)
-            process = new_process(processes, pid);
-        /* One that computes and draws is in both lists, each with all of its memory. */
-        if (told[i].memory != VG_NVML_NOT_AVAILABLE)
-            process->use.memory_bytes = (int64_t)MIN(told[i].memory, INT64_MAX);
-        process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
-        process->of_vm = find_vm(vms, pid) != NULL;
-        process->present = true;
+    if (!get)
+        return true;
+    int code = get(processes->handle, &n, told);
+    if (code == VG_NVML_INSUFFICIENT_SIZE) {
+        /* n is how many there are; some more may come meanwhile. */
+        room = MIN(n, PROCESSES_LISTED_MAX - PROCESSES_MAX) + PROCESSES_MAX;
+        n = room;
+        g_free(told);
+        told = g_new0(struct vg_nvml_process, room);
+        code = get(processes->handle, &n, told);
     }
+    if (code != VG_NVML_SUCCESS)
+        return vg_nvml_answer_of(code) == VG_NVML_NEVER;
+    for (unsigned i = 0; i < MIN(n, room) && g_hash_table_size(processes->list) < PROCESSES_MAX;
+         i++)
+        take_listed(processes, vms, &told[i]);
+    return true;
 }
 
 /* One of the host's own: what it used, and, with the first engine, what memory it has. */
@@ -219,8 +264,10 @@ vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms, struc
         else
             tell_process(processes, GPOINTER_TO_UINT(key), process, window);
     }
-    list_processes(processes, vms, processes->nvml->get_compute_processes);
-    list_processes(processes, vms, processes->nvml->get_graphics_processes);
+    bool complete = list_processes(processes, vms, processes->nvml->get_compute_processes);
+    complete = list_processes(processes, vms, processes->nvml->get_graphics_processes) && complete;
+    if (!complete)
+        return;
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         if (!((struct process *)value)->present)

@@ -23,7 +23,8 @@ struct vgpu {
     bool found;           /* id is that of its VM */
     uint32_t id;
     int64_t retry_ns;
-    bool present; /* in the list that is being made */
+    bool present;            /* in the list that is being made */
+    unsigned long long time; /* of the newest sample */
 };
 
 struct vg_nvml_vgpus {
@@ -34,7 +35,7 @@ struct vg_nvml_vgpus {
     GArray *list; /* struct vgpu */
     struct vg_nvml_lack no_list;
     struct vg_nvml_lack no_use;
-    unsigned long long use_time; /* of the newest sample */
+    struct vg_nvml_news news;
     struct vg_nvml_lack no_log_v2;
     struct vg_nvml_lack no_log;
     struct vg_nvml_log_meter log;
@@ -91,7 +92,8 @@ hear(int code, struct vg_nvml_lack *lack)
 /* ---- sampling ---- */
 
 static void
-take_use(vg_nvml_vgpus *vgpus, int value_type, const struct vg_nvml_vgpu_use *told, int64_t now_ns)
+take_use(vg_nvml_vgpus *vgpus, int value_type, const struct vg_nvml_vgpu_use *told,
+         unsigned long long after, int64_t now_ns)
 {
     const union vg_nvml_value *const values[VG_NVML_ENGINE_MAX] = {[VG_NVML_SM] = &told->sm,
                                                                    [VG_NVML_MEM_BW] = &told->memory,
@@ -99,7 +101,7 @@ take_use(vg_nvml_vgpus *vgpus, int value_type, const struct vg_nvml_vgpu_use *to
                                                                    [VG_NVML_DEC] = &told->dec};
     struct vgpu *vgpu = find_vgpu(vgpus, told->instance);
 
-    if (!vgpu)
+    if (!vgpu || !vg_nvml_news_is_new(&vgpus->news, after, told->time, &vgpu->time, now_ns))
         return;
     for (unsigned i = 0; i < VG_NVML_ENGINE_MAX; i++) {
         double percent = vg_nvml_percent(value_type, values[i]);
@@ -113,7 +115,7 @@ static int
 hear_use(vg_nvml_vgpus *vgpus, int64_t now_ns)
 {
     struct vg_nvml_vgpu_use uses[VGPUS_MAX];
-    const unsigned long long after = vgpus->use_time;
+    const unsigned long long after = vg_nvml_news_after(&vgpus->news, now_ns);
     unsigned n = VGPUS_MAX;
     int value_type = VG_NVML_VALUE_UINT;
 
@@ -122,12 +124,8 @@ hear_use(vg_nvml_vgpus *vgpus, int64_t now_ns)
     int code = VG_NVML_CALL(vgpus->nvml, get_vgpu_use, vgpus->handle, after, &value_type, &n, uses);
     if (code != VG_NVML_SUCCESS)
         return hear(code, &vgpus->no_use);
-    for (unsigned i = 0; i < MIN(n, VGPUS_MAX); i++) {
-        if (uses[i].time <= after)
-            continue;
-        take_use(vgpus, value_type, &uses[i], now_ns);
-        vgpus->use_time = MAX(vgpus->use_time, uses[i].time);
-    }
+    for (unsigned i = 0; i < MIN(n, VGPUS_MAX); i++)
+        take_use(vgpus, value_type, &uses[i], after, now_ns);
     return 0;
 }
 
@@ -189,7 +187,8 @@ hear_memory(const vg_nvml_vgpus *vgpus, struct vgpu *vgpu)
 {
     unsigned long long used = 0;
 
-    if (VG_NVML_CALL(vgpus->nvml, get_vgpu_memory, vgpu->instance, &used) != VG_NVML_SUCCESS)
+    if (VG_NVML_CALL(vgpus->nvml, get_vgpu_memory, vgpu->instance, &used) != VG_NVML_SUCCESS ||
+        used == VG_NVML_NOT_AVAILABLE)
         return;
     vgpu->use.memory_bytes = (int64_t)MIN(used, INT64_MAX);
     vgpu->use.peak_bytes = MAX(vgpu->use.peak_bytes, vgpu->use.memory_bytes);
@@ -386,8 +385,8 @@ vg_nvml_vgpus_read(vg_nvml_vgpus *vgpus, const GPtrArray *vms, int64_t now_ns,
         gpus = vg_gpu_window_vm(window, vm)->gpus;
         int64_t bytes = 0, peak_bytes = 0;
         vg_gpu_window_get_memory(gpus, vgpus->address, &bytes, &peak_bytes);
-        bytes += vgpu->use.memory_bytes;
-        peak_bytes += vgpu->use.peak_bytes;
+        bytes = vg_time_sum(bytes, vgpu->use.memory_bytes);
+        peak_bytes = vg_time_sum(peak_bytes, vgpu->use.peak_bytes);
         vg_nvml_use_take(&vgpu->use, vgpus->address, window->end_ns - window->begin_ns, gpus);
         vg_gpu_window_set_memory(gpus, vgpus->address, bytes, peak_bytes);
     }

@@ -67,8 +67,14 @@ vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err)
     void *object = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     struct vg_nvml found = {0};
 
-    if (!object)
-        return vg_error(err, VG_E_NOT_FOUND, "%s", dlerror());
+    if (!object) {
+        /* In this form only the library itself is missing, nothing that it needs. */
+        g_autofree char *missing =
+            g_strdup_printf("%s: cannot open shared object file: No such file", library);
+        const char *why = dlerror();
+        return vg_error(err, g_str_has_prefix(why, missing) ? VG_E_NOT_FOUND : VG_E_EXTERNAL, "%s",
+                        why);
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(symbols); i++) {
         void *function = dlsym(object, symbols[i].name);
         if (!function && symbols[i].older)
@@ -89,10 +95,6 @@ vg_nvml_answer_of(int code)
     switch (code) {
     case VG_NVML_SUCCESS:
         return VG_NVML_YES;
-    case VG_NVML_NOT_FOUND:
-    case VG_NVML_NO_DATA:
-    case VG_NVML_INSUFFICIENT_SIZE:
-        return VG_NVML_NOTHING;
     case VG_NVML_INVALID_ARGUMENT:
     case VG_NVML_NOT_SUPPORTED:
     case VG_NVML_NO_PERMISSION:
@@ -100,8 +102,17 @@ vg_nvml_answer_of(int code)
     case VG_NVML_VERSION_MISMATCH:
     case VG_NVML_DEPRECATED:
         return VG_NVML_NEVER;
-    default:
+    case VG_NVML_NOT_FOUND:
+    case VG_NVML_NO_DATA:
+    case VG_NVML_INSUFFICIENT_SIZE:
+        return VG_NVML_NOTHING;
+    case VG_NVML_UNINITIALIZED:
+    case VG_NVML_DRIVER_NOT_LOADED:
+    case VG_NVML_GPU_IS_LOST:
+    case VG_NVML_RESET_REQUIRED:
         return VG_NVML_LOST;
+    default:
+        return VG_NVML_FAILED;
     }
 }
 

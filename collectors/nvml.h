@@ -15,6 +15,7 @@
 /* What its functions return; there are more. */
 enum vg_nvml_return {
     VG_NVML_SUCCESS = 0,
+    VG_NVML_UNINITIALIZED = 1,
     VG_NVML_INVALID_ARGUMENT = 2,
     VG_NVML_NOT_SUPPORTED = 3,
     VG_NVML_NO_PERMISSION = 4,
@@ -22,6 +23,8 @@ enum vg_nvml_return {
     VG_NVML_INSUFFICIENT_SIZE = 7,
     VG_NVML_DRIVER_NOT_LOADED = 9,
     VG_NVML_FUNCTION_NOT_FOUND = 13,
+    VG_NVML_GPU_IS_LOST = 15,
+    VG_NVML_RESET_REQUIRED = 16,
     VG_NVML_NO_DATA = 21,
     VG_NVML_VERSION_MISMATCH = 25,
     VG_NVML_DEPRECATED = 26
@@ -231,6 +234,7 @@ struct vg_nvml {
 enum vg_nvml_answer {
     VG_NVML_YES,
     VG_NVML_NOTHING, /* there is nothing now */
+    VG_NVML_FAILED,  /* this time, for a reason that says nothing of the device */
     VG_NVML_NEVER,   /* this device, driver or user cannot have it */
     VG_NVML_LOST     /* the device is not to be talked to any more */
 };

@@ -258,8 +258,10 @@ rename_vms(vg_gather *gather, struct part *part)
     for (guint i = 0; i < part->window.gpu_requests->len; i++) {
         struct vg_gpu_request_sample *request =
             &g_array_index(part->window.gpu_requests, struct vg_gpu_request_sample, i);
-        if (request->vm != VG_PROCESS_NO_ID)
-            request->vm = GPOINTER_TO_UINT(g_hash_table_lookup(ids, GUINT_TO_POINTER(request->vm)));
+        void *id;
+        request->vm = g_hash_table_lookup_extended(ids, GUINT_TO_POINTER(request->vm), NULL, &id)
+                          ? GPOINTER_TO_UINT(id)
+                          : VG_PROCESS_NO_ID;
     }
     for (guint i = 0; i < vms->len; i++) {
         GArray *lost_to = g_array_index(vms, struct vg_vm_sample, i).lost_to;
@@ -318,7 +320,6 @@ join_requests(struct vg_window *lead, const struct vg_window *other)
                                  &g_array_index(lead->gpus, struct vg_gpu_sample, 0));
         g_array_append_val(lead->gpu_requests, request);
     }
-    lead->gpu_requests_left_out += other->gpu_requests_left_out;
 }
 
 /* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. One

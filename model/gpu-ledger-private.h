@@ -63,6 +63,13 @@ struct gpu_holding {
     int64_t peak;
 };
 
+/* A request that is kept for the window. */
+struct gpu_ended {
+    struct vg_gpu_life life;
+    uint64_t number;   /* how many of the window ended before it */
+    uint32_t left_out; /* those between the one before and this one */
+};
+
 struct vg_gpu_ledger {
     vg_topology *topology;
     const vg_names *names;
@@ -81,10 +88,10 @@ struct vg_gpu_ledger {
     GHashTable *objects;                     /* struct gpu_object, owned: memory */
     GArray *holdings;                        /* struct gpu_holding */
     struct gpu_device devices[VG_NAMES_MAX]; /* by name */
-    GArray *ended; /* struct vg_gpu_life: in the open window; NULL: nobody wants them */
-    uint64_t ended_left_out;
-    uint64_t n_ended;     /* in the open window */
-    uint64_t ended_every; /* of so many one is kept */
+    GArray *ended;           /* struct gpu_ended: in the open window; NULL: nobody wants them */
+    uint32_t ended_left_out; /* after the last of these */
+    uint64_t n_ended;        /* in the open window */
+    uint64_t ended_every;    /* of so many one is kept, by and large; a power of 2 */
     vg_gpu_life_fn *watch;
     void *watch_data;
     vg_gpu_change_fn *watch_stages;

@@ -242,7 +242,8 @@ static void
 add_requests(const struct vg_gpu_ledger *ledger, struct vg_window *window)
 {
     for (guint i = 0; i < ledger->ended->len; i++) {
-        const struct vg_gpu_life *life = &g_array_index(ledger->ended, struct vg_gpu_life, i);
+        const struct gpu_ended *one = &g_array_index(ledger->ended, struct gpu_ended, i);
+        const struct vg_gpu_life *life = &one->life;
         struct vg_process *process = vg_topology_process_at(ledger->topology, life->process);
         process = process ? vg_process_resolve(process) : NULL;
         const struct vg_gpu_request_sample request = {
@@ -250,6 +251,7 @@ add_requests(const struct vg_gpu_ledger *ledger, struct vg_window *window)
             .vm = process && process->is_vm ? process->id : VG_PROCESS_NO_ID,
             .pid = process ? process->pid : 0,
             .coalesced = life->coalesced,
+            .left_out = one->left_out,
             .context = life->context,
             .seqno = life->seqno,
             .queued_ns = life->queued_ns,
@@ -261,7 +263,10 @@ add_requests(const struct vg_gpu_ledger *ledger, struct vg_window *window)
         };
         g_array_append_val(window->gpu_requests, request);
     }
-    window->gpu_requests_left_out = ledger->ended_left_out;
+    if (ledger->ended_left_out > 0)
+        g_array_index(window->gpu_requests, struct vg_gpu_request_sample,
+                      window->gpu_requests->len - 1)
+            .left_out += ledger->ended_left_out;
 }
 
 static int

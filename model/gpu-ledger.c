@@ -56,7 +56,7 @@ vg_gpu_ledger_keep_requests(vg_gpu_ledger *ledger, bool keep)
     g_clear_pointer(&ledger->ended, g_array_unref);
     ledger->ended_every = 1;
     if (keep)
-        ledger->ended = g_array_new(FALSE, FALSE, sizeof(struct vg_gpu_life));
+        ledger->ended = g_array_new(FALSE, FALSE, sizeof(struct gpu_ended));
 }
 
 void

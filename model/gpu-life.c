@@ -453,26 +453,65 @@ complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
 }
 
-/* Where there is no room for all requests of a window, every second one goes, then every second of
- * those that are left: what is kept is from all of the window. */
+/* Is the request of this number one of those that are kept? By chance, as VMs that take turns would
+ * each have every second one; the same each time (the mixer of splitmix64). The first always is. */
+static bool
+is_kept(const struct vg_gpu_ledger *ledger, uint64_t number)
+{
+    uint64_t mixed = number;
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    mixed ^= mixed >> 31;
+    return (mixed & (ledger->ended_every - 1)) == 0;
+}
+
+static uint32_t
+add_left_out(uint32_t a, uint32_t b)
+{
+    return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+/* About half of those that were kept go. */
+static void
+thin_out(struct vg_gpu_ledger *ledger)
+{
+    GArray *ended = ledger->ended;
+    uint32_t left_out = 0;
+    guint n = 0;
+
+    ledger->ended_every *= 2;
+    for (guint i = 0; i < ended->len; i++) {
+        struct gpu_ended *one = &g_array_index(ended, struct gpu_ended, i);
+        left_out = add_left_out(left_out, one->left_out);
+        if (!is_kept(ledger, one->number)) {
+            left_out = add_left_out(left_out, 1);
+            continue;
+        }
+        one->left_out = left_out;
+        left_out = 0;
+        g_array_index(ended, struct gpu_ended, n++) = *one;
+    }
+    g_array_set_size(ended, n);
+    ledger->ended_left_out = add_left_out(ledger->ended_left_out, left_out);
+}
+
+/* Where there is no room for all requests of a window, those that are kept are from all of it. */
 static void
 keep(struct vg_gpu_ledger *ledger, const struct vg_gpu_life *life)
 {
-    GArray *ended = ledger->ended;
+    const uint64_t number = ledger->n_ended++;
 
-    if (ledger->n_ended++ % ledger->ended_every != 0) {
-        ledger->ended_left_out++;
+    while (is_kept(ledger, number) && ledger->ended->len == VG_WINDOW_GPU_REQUESTS_MAX)
+        thin_out(ledger);
+    if (!is_kept(ledger, number)) {
+        ledger->ended_left_out = add_left_out(ledger->ended_left_out, 1);
         return;
     }
-    if (ended->len == VG_WINDOW_GPU_REQUESTS_MAX) {
-        for (guint i = 0; 2 * i < ended->len; i++)
-            g_array_index(ended, struct vg_gpu_life, i) =
-                g_array_index(ended, struct vg_gpu_life, 2 * i);
-        ledger->ended_left_out += ended->len / 2;
-        g_array_set_size(ended, ended->len / 2);
-        ledger->ended_every *= 2;
-    }
-    g_array_append_vals(ended, life, 1);
+    const struct gpu_ended one = {
+        .life = *life, .number = number, .left_out = ledger->ended_left_out};
+    ledger->ended_left_out = 0;
+    g_array_append_val(ledger->ended, one);
 }
 
 static void

@@ -175,8 +175,6 @@ add_requests(struct vg_gpu_log_chunk *chunk, const struct vg_window *window, con
         request->vm = vm ? vm_of(chunk, vm) : VG_PROCESS_NO_ID;
         g_array_append_val(chunk->requests, one);
     }
-    chunk->end_ns = window->end_ns;
-    chunk->left_out = window->gpu_requests_left_out;
 }
 
 /* ---- logs ---- */
@@ -198,16 +196,15 @@ log_copy(const vg_gpu_log *from)
     return log;
 }
 
-/* The chunk that the window's requests go to: a new one, or a copy of the newest, which is taken
- * out of the log. What had no room is told of one window only. */
+/* The chunk that a window's n requests go to: a new one, or a copy of the newest, which is taken
+ * out of the log. */
 static struct vg_gpu_log_chunk *
-open_chunk(vg_gpu_log *log, const struct vg_window *window, guint n)
+open_chunk(vg_gpu_log *log, guint n)
 {
     guint n_chunks = log->chunks->len;
     const struct vg_gpu_log_chunk *newest = n_chunks > 0 ? log->chunks->pdata[n_chunks - 1] : NULL;
 
-    if (!newest || newest->left_out > 0 || window->gpu_requests_left_out > 0 ||
-        newest->requests->len + n > VG_GPU_LOG_CHUNK_MAX)
+    if (!newest || newest->requests->len + n > VG_GPU_LOG_CHUNK_MAX)
         return chunk_new();
     struct vg_gpu_log_chunk *chunk = chunk_copy(newest);
     log->n_requests -= newest->requests->len;
@@ -224,8 +221,6 @@ drop_oldest(vg_gpu_log *log)
         const struct vg_gpu_log_chunk *chunk = log->chunks->pdata[n++];
         log->n_requests -= chunk->requests->len;
         log->dropped_ns = MAX(log->dropped_ns, last_moment(chunk));
-        if (chunk->left_out > 0)
-            log->dropped_ns = MAX(log->dropped_ns, chunk->end_ns);
     }
     if (n > 0)
         g_ptr_array_remove_range(log->chunks, 0, n);
@@ -248,7 +243,7 @@ vg_gpu_log_add(vg_gpu_log *take_log, const struct vg_window *window)
         log->dropped_ns = g_array_index(requests, struct vg_gpu_log_request, n - 1).at_ns;
         g_array_remove_range(requests, 0, n);
     }
-    struct vg_gpu_log_chunk *chunk = open_chunk(log, window, requests->len);
+    struct vg_gpu_log_chunk *chunk = open_chunk(log, requests->len);
     add_requests(chunk, window, requests);
     g_ptr_array_add(log->chunks, chunk);
     log->n_requests += chunk->requests->len;
@@ -336,7 +331,6 @@ read_chunk(const struct vg_gpu_log_chunk *chunk, const struct vg_gpu_log_query *
     wanted_clear(&wanted);
 }
 
-/* What is left out of a window are the last ones of it. */
 static uint64_t
 count_left_out(const vg_gpu_log *log, int64_t since_ns, int64_t next_ns)
 {
@@ -344,8 +338,12 @@ count_left_out(const vg_gpu_log *log, int64_t since_ns, int64_t next_ns)
 
     for (guint i = 0; log && i < log->chunks->len; i++) {
         const struct vg_gpu_log_chunk *chunk = log->chunks->pdata[i];
-        if (since_ns < chunk->end_ns && next_ns > last_moment(chunk))
-            n += chunk->left_out;
+        if (last_moment(chunk) <= since_ns || request_at(chunk, 0)->at_ns > next_ns)
+            continue;
+        for (guint k = 0; k < chunk->requests->len; k++) {
+            const struct vg_gpu_log_request *one = request_at(chunk, k);
+            n += one->at_ns > since_ns && one->at_ns <= next_ns ? one->request.left_out : 0;
+        }
     }
     return n;
 }

@@ -47,12 +47,10 @@ struct vg_gpu_log_request {
 
 /* Of one window, or of several with few. */
 struct vg_gpu_log_chunk {
-    int refs;          /* atomic */
-    int64_t end_ns;    /* of its newest window */
-    uint64_t left_out; /* requests that the window had no room for, after the last of these */
-    GArray *engines;   /* struct vg_gpu_log_engine */
-    GArray *vms;       /* struct vg_gpu_log_vm */
-    GArray *requests;  /* struct vg_gpu_log_request; never empty */
+    int refs;         /* atomic */
+    GArray *engines;  /* struct vg_gpu_log_engine */
+    GArray *vms;      /* struct vg_gpu_log_vm */
+    GArray *requests; /* struct vg_gpu_log_request; never empty */
 };
 
 struct vg_gpu_log {
@@ -88,7 +86,9 @@ struct vg_gpu_log_page {
     GArray *entries;   /* struct vg_gpu_log_entry, oldest first; point into the log */
     bool more;         /* the limit cut it */
     int64_t next_ns;   /* the since_ns of the next page */
-    uint64_t left_out; /* of any GPU: ended between since_ns and next_ns, and there was no room */
+    uint64_t left_out; /* of any GPU: there was no room for them in a window, and the next one that
+                        * was kept, or else the last one of the window, has its moment between
+                        * since_ns and next_ns */
 };
 
 /* newest_ns: up to where everything has been added that there will be. */

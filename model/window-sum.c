@@ -105,20 +105,45 @@ add_gpu(GArray *gpus, const struct vg_gpu_sample *more, int64_t sum_ns, int64_t 
     g_array_append_vals(gpus, more, 1);
 }
 
+/* The row that was not told of for longest, of these the least busy one. */
+static guint
+least_wanted(const GArray *processes)
+{
+    const struct vg_gpu_process_sample *rows =
+        &g_array_index(processes, struct vg_gpu_process_sample, 0);
+    guint least = 0;
+
+    for (guint i = 1; i < processes->len; i++) {
+        if (rows[i].seen_ns < rows[least].seen_ns ||
+            (rows[i].seen_ns == rows[least].seen_ns &&
+             rows[i].gpu.busy_ns < rows[least].gpu.busy_ns))
+            least = i;
+    }
+    return least;
+}
+
 static void
-add_gpu_process(GArray *processes, const struct vg_gpu_process_sample *more, int64_t sum_ns,
+add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more, int64_t sum_ns,
                 int64_t more_ns)
 {
+    GArray *processes = sum->gpu_processes;
+    struct vg_gpu_process_sample fresh = *more;
+
+    fresh.seen_ns = sum->end_ns;
     for (guint i = 0; i < processes->len; i++) {
         struct vg_gpu_process_sample *process =
             &g_array_index(processes, struct vg_gpu_process_sample, i);
         if (process->pid == more->pid && is_same_engine(&process->gpu, &more->gpu)) {
             add_to_gpu(&process->gpu, &more->gpu, sum_ns, more_ns);
+            process->seen_ns = sum->end_ns;
             return;
         }
     }
-    if (processes->len < VG_WINDOW_GPU_PROCESSES_MAX)
-        g_array_append_vals(processes, more, 1);
+    if (processes->len >= VG_WINDOW_GPU_PROCESSES_MAX) {
+        g_array_remove_index_fast(processes, least_wanted(processes));
+        sum->gpu_processes_left_out++;
+    }
+    g_array_append_val(processes, fresh);
 }
 
 static int
@@ -180,8 +205,7 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(sum->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
     for (guint i = 0; i < more->gpu_processes->len; i++)
-        add_gpu_process(sum->gpu_processes,
-                        &g_array_index(more->gpu_processes, struct vg_gpu_process_sample, i),
+        add_gpu_process(sum, &g_array_index(more->gpu_processes, struct vg_gpu_process_sample, i),
                         sum_ns, more_ns);
 }
 
@@ -235,5 +259,5 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
     g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
-    to->gpu_requests_left_out = from->gpu_requests_left_out;
+    to->gpu_processes_left_out = from->gpu_processes_left_out;
 }

@@ -70,11 +70,13 @@ struct vg_gpu_sample {
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
 };
 
-/* Use of one engine by one process that is no VM. A sum of windows has at most this many. */
+/* Use of one engine by one process that is no VM. A sum of windows has at most this many: those
+ * that were there last. */
 #define VG_WINDOW_GPU_PROCESSES_MAX 1024
 struct vg_gpu_process_sample {
     int32_t pid; /* that of its thread, where records do not tell processes */
     char comm[VG_COMM_LEN];
+    int64_t seen_ns; /* in a sum: the end of the newest window that has it */
     struct vg_gpu_sample gpu;
 };
 
@@ -94,15 +96,18 @@ struct vg_vm_sample {
                                 * the period began, not the window: a set that grows */
 };
 
-/* A request that ended in the window, as far as it is kept: at most so many of a window; of more
- * every second, fourth, ... one. Times that nobody told are VG_TIME_UNKNOWN. */
+/* A request that ended in the window, as far as it is kept: at most so many of a window; of more a
+ * half, a fourth, ... by chance, so that each VM keeps its part. Times that nobody told are
+ * VG_TIME_UNKNOWN. */
 #define VG_WINDOW_GPU_REQUESTS_MAX 4096
 struct vg_gpu_request_sample {
     uint32_t gpu; /* index into the window's gpus: device and engine */
     uint32_t vm;  /* id, or VG_PROCESS_NO_ID: of no VM */
     int32_t pid;  /* of its process; 0: the host's own, or not known */
     bool coalesced;
-    uint64_t context; /* 0: not known */
+    uint32_t left_out; /* that ended between the one before and this one and are not kept; with the
+                        * last one of a window, those after it, too */
+    uint64_t context;  /* 0: not known */
     uint64_t seqno;
     int64_t queued_ns;
     int64_t submitted_ns;
@@ -136,9 +141,9 @@ struct vg_window {
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
     GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, most busy first */
+    uint64_t gpu_processes_left_out; /* in a sum: rows that others took the place of */
     GArray
         *gpu_requests; /* struct vg_gpu_request_sample, by end; empty where nobody asked for them */
-    uint64_t gpu_requests_left_out; /* there was no room for them */
     struct vg_host_sample host;
 };
 

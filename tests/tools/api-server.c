@@ -183,10 +183,10 @@ add_requests(struct vg_window *window)
             .run_ns = end - 30 * VG_NS_PER_MS,
             .end_ns = end,
             .exec_ns = 30 * VG_NS_PER_MS,
+            .left_out = i == 9 ? 2 : 0,
         };
         g_array_append_val(window->gpu_requests, request);
     }
-    window->gpu_requests_left_out = 2;
 }
 
 /* The log with the requests of one more window. */

@@ -348,9 +348,8 @@ put_besides(vg_gather *gather, unsigned int source, int64_t end_ns, int32_t pid)
     g_array_append_val(vm->gpus, gpu);
     vm->gpu_known = true;
     vm->gpu_active_ns = 9;
-    const struct vg_gpu_request_sample request = {.vm = vm->id, .end_ns = end_ns};
+    const struct vg_gpu_request_sample request = {.vm = vm->id, .end_ns = end_ns, .left_out = 1};
     g_array_append_val(window.gpu_requests, request);
-    window.gpu_requests_left_out = 1;
     return vg_gather_put(gather, source, &window, &provenance, 0);
 }
 
@@ -456,10 +455,10 @@ test_gpu_use_of_a_long_window(void **state)
     assert_int_equal(g_array_index(vm->gpus, struct vg_gpu_sample, 0).mem_bytes, 20);
     assert_int_equal(vm->cpu.run_ns, 5);
     assert_int_equal(gathered.window.gpu_requests->len, 3);
-    assert_int_equal(gathered.window.gpu_requests_left_out, 3);
     for (guint i = 0; i < 3; i++) {
         const struct vg_gpu_request_sample *request =
             &g_array_index(gathered.window.gpu_requests, struct vg_gpu_request_sample, i);
+        assert_int_equal(request->left_out, 1);
         assert_int_equal(request->vm, vm->id);
         assert_int_equal(request->end_ns, (i + 2) * S);
     }
@@ -523,25 +522,25 @@ test_gpu_requests(void **state)
         const struct vg_gpu_request_sample request = {.gpu = 0, .vm = 7, .end_ns = 1 + (int64_t)i};
         const struct vg_gpu_request_sample of_host = {.gpu = 0, .vm = VG_PROCESS_NO_ID};
         g_array_append_val(windows[i].gpu_requests, request);
+        const struct vg_gpu_request_sample of_nobody = {.gpu = 0, .vm = 99};
         g_array_append_val(windows[i].gpu_requests, of_host);
-        windows[i].gpu_requests_left_out = 5;
+        g_array_append_val(windows[i].gpu_requests, of_nobody);
     }
     vg_gather_put(gather, 0, &windows[0], &trusted, 0);
     vg_gather_put(gather, 1, &windows[1], &less, 0);
     assert_true(vg_gather_next(gather, 2 * S, &gathered));
     const GArray *requests = gathered.window.gpu_requests;
-    assert_int_equal(requests->len, 4);
-    assert_int_equal(gathered.window.gpu_requests_left_out, 10);
+    assert_int_equal(requests->len, 6);
     for (guint i = 0; i < requests->len; i++) {
         const struct vg_gpu_request_sample *request =
             &g_array_index(requests, struct vg_gpu_request_sample, i);
         const struct vg_gpu_sample *gpu =
             &g_array_index(gathered.window.gpus, struct vg_gpu_sample, request->gpu);
-        assert_string_equal(gpu->engine, engines[i / 2]);
-        if (i % 2 == 1)
+        assert_string_equal(gpu->engine, engines[i / 3]);
+        if (i % 3 > 0)
             assert_int_equal(request->vm, VG_PROCESS_NO_ID);
         else
-            assert_int_equal(vg_window_vm(&gathered.window, request->vm)->pid, 100 + i / 2);
+            assert_int_equal(vg_window_vm(&gathered.window, request->vm)->pid, 100 + i / 3);
     }
     vg_window_clear(&gathered.window);
 }

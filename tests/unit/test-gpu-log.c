@@ -258,14 +258,14 @@ test_left_out(void **state)
     (void)state;
     add(&window, 0, 7, 10);
     add(&window, 0, 7, 20);
-    window.gpu_requests_left_out = 3;
+    g_array_index(window.gpu_requests, struct vg_gpu_request_sample, 0).left_out = 3;
+    g_array_index(window.gpu_requests, struct vg_gpu_request_sample, 1).left_out = 4;
     g_autoptr(vg_gpu_log) log = put(NULL, window);
     window = window_at(2 * S);
     add(&window, 0, 7, S + 10);
     log = put(g_steal_pointer(&log), window);
-    assert_int_equal(log->chunks->len, 2);
     /* Each page tells of its own part of the time. */
-    const uint64_t want[] = {0, 0, 3};
+    const uint64_t want[] = {3, 4, 0, 0};
     query.limit = 1;
     for (guint i = 0; i < G_N_ELEMENTS(want); i++) {
         vg_gpu_log_read(log, &query, 2 * S, &page);
@@ -274,14 +274,19 @@ test_left_out(void **state)
         vg_gpu_log_page_clear(&page);
     }
     query = everything;
-    query.until_ns = 20;
-    vg_gpu_log_read(log, &query, 2 * S, &page);
-    assert_int_equal(page.left_out, 0);
-    assert_int_equal(page.next_ns, 20);
-    vg_gpu_log_page_clear(&page);
-    query.until_ns = 21;
+    query.until_ns = 19;
     vg_gpu_log_read(log, &query, 2 * S, &page);
     assert_int_equal(page.left_out, 3);
+    assert_int_equal(page.next_ns, 19);
+    vg_gpu_log_page_clear(&page);
+    query.until_ns = 20;
+    vg_gpu_log_read(log, &query, 2 * S, &page);
+    assert_int_equal(page.left_out, 7);
+    vg_gpu_log_page_clear(&page);
+    query = everything;
+    query.since_ns = 15;
+    vg_gpu_log_read(log, &query, 2 * S, &page);
+    assert_int_equal(page.left_out, 4);
     vg_gpu_log_page_clear(&page);
 }
 
