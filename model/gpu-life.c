@@ -270,7 +270,7 @@ credit(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 static bool
 can_be_credited(const struct gpu_request *request)
 {
-    if (request->user_ns != 0)
+    if (request->user_ns != 0 || request->ran_elsewhere)
         return false;
     return gpu_is_waiting(request) ? request->run_ns == VG_TIME_UNKNOWN
                                    : request->state == GPU_STATE_RUNNING && request->exec_ns == 0;
@@ -324,6 +324,7 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
 
     if (request->state == GPU_STATE_PASSED)
         return;
+    request->ran_elsewhere = request->ran_elsewhere || request->state == GPU_STATE_RUNNING;
     meters_of(ledger, request, from);
     gpu_life_set_user(ledger, index, GPU_NO_INDEX);
     gpu_life_count_out(ledger, request);

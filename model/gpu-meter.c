@@ -48,12 +48,21 @@ gpu_meter_wait_over(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
     meter->waiting[wait]--;
 }
 
+static void
+remember_gap(struct gpu_meter *meter, int64_t begin_ns, int64_t end_ns)
+{
+    if (begin_ns >= end_ns)
+        return;
+    meter->gaps[meter->next_gap] = (struct gpu_gap){begin_ns, end_ns};
+    meter->next_gap = (meter->next_gap + 1) % GPU_METER_GAPS;
+}
+
 void
 gpu_meter_run(struct gpu_meter *meter, int64_t now_ns)
 {
     gpu_meter_advance(meter, now_ns);
     if (meter->running++ == 0)
-        meter->busy_since_ns = now_ns;
+        remember_gap(meter, meter->idle_since_ns, now_ns);
 }
 
 void
@@ -91,14 +100,20 @@ gpu_meter_ran(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, enum gp
     gpu_meter_grow(meter, &meter->total.exec_ns, 1, now_ns - since_ns, VG_TIME_MAX);
     if (waited < GPU_WAIT_MAX)
         gpu_meter_add_wait(meter, waited, since_ns - now_ns);
-    /* Of this time only what lies in the last gap was not busy yet. */
-    int64_t gap_end = meter->running > 0 ? meter->busy_since_ns : now_ns;
-    int64_t gap_begin = MAX(meter->idle_since_ns, since_ns);
-    meter->total.busy_ns += MAX(gap_end - gap_begin, 0);
-    if (meter->running == 0)
-        meter->idle_since_ns = now_ns;
-    else
-        meter->busy_since_ns = MIN(meter->busy_since_ns, gap_begin);
+    /* Of this time only what lies in gaps was not busy yet. */
+    for (uint32_t i = 0; i < GPU_METER_GAPS; i++) {
+        struct gpu_gap *gap = &meter->gaps[i];
+        int64_t begin_ns = MAX(gap->begin_ns, since_ns);
+        if (begin_ns >= gap->end_ns)
+            continue;
+        meter->total.busy_ns += gap->end_ns - begin_ns;
+        gap->end_ns = begin_ns;
+    }
+    if (meter->running > 0)
+        return;
+    meter->total.busy_ns += now_ns - MAX(meter->idle_since_ns, since_ns);
+    remember_gap(meter, meter->idle_since_ns, since_ns);
+    meter->idle_since_ns = now_ns;
 }
 
 void

@@ -34,6 +34,14 @@ struct gpu_totals {
     int64_t wait_ns[GPU_WAIT_MAX];
 };
 
+/* A time in which nothing ran. */
+struct gpu_gap {
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+/* The newest gaps that are remembered; what ran in an older one is not found busy. */
+#define GPU_METER_GAPS 8
+
 struct gpu_meter {
     struct gpu_totals total; /* since the period began, up to last_ns */
     struct gpu_totals told;  /* of these, in closed windows */
@@ -44,9 +52,10 @@ struct gpu_meter {
     uint32_t window_queue_max;
     bool stopped; /* a sum has: what is taken from it again may be more than it has */
     int64_t last_ns;
-    int64_t busy_since_ns;       /* while running > 0 */
-    int64_t idle_since_ns;       /* when running was last > 0 before that; INT64_MIN: never */
-    struct vg_histogram latency; /* of closed windows */
+    int64_t idle_since_ns; /* while running is 0; INT64_MIN: always */
+    struct gpu_gap gaps[GPU_METER_GAPS];
+    uint32_t next_gap;                  /* the oldest one, which the next takes the place of */
+    struct vg_histogram latency;        /* of closed windows */
     struct vg_histogram window_latency; /* of the open one */
 };
 

@@ -64,6 +64,7 @@ struct gpu_request {
     uint8_t id_space;  /* of id; VG_GPU_ID_NONE: none */
     uint8_t queued_by; /* enum gpu_queued_by: who told so */
     bool engine_weak;
+    bool ran_elsewhere; /* it ran on what turned out to be not its engine */
     bool in_use;
     struct gpu_link lists[GPU_LIST_MAX];
     uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
