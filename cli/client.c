@@ -351,11 +351,15 @@ vg_client_list(vg_client *client, const char *path, json_object **ret, GError **
         int more = vg_json_member(&root, "next", VG_JSON_OPTIONAL, &next, err);
         if (more < 0)
             return -1;
-        g_clear_pointer(&page, g_free);
+        g_autofree char *before = g_steal_pointer(&page);
         if (more == 1) {
             g_autofree char *marker =
                 g_uri_escape_string(json_object_get_string(next.value), NULL, FALSE);
             page = g_strdup_printf("%s%cmarker=%s", path, strchr(path, '?') ? '&' : '?', marker);
+            if (strcmp(page, before) == 0)
+                return vg_error(err, VG_E_EXTERNAL,
+                                "the answer says to go on where it began, with marker '%s'",
+                                marker);
         }
     }
     *ret = g_steal_pointer(&all);

@@ -237,8 +237,11 @@ join_page(json_object *document, json_object *page)
     static const char *const newer[] = {"newest_ns", "clock_offset_ns", "more", "next_since"};
     json_object *items = vg_output_member(document, "items");
     json_object *more = vg_output_member(page, "items");
-    int64_t left_out = json_object_get_int64(vg_output_member(document, "left_out")) +
-                       json_object_get_int64(vg_output_member(page, "left_out"));
+    int64_t left_out = json_object_get_int64(vg_output_member(document, "left_out"));
+
+    if (__builtin_add_overflow(left_out, json_object_get_int64(vg_output_member(page, "left_out")),
+                               &left_out))
+        left_out = INT64_MAX;
 
     for (size_t i = 0; i < json_object_array_length(more); i++)
         vg_json_append(items, json_object_get(json_object_array_get_idx(more, i)));
@@ -276,8 +279,11 @@ add_difference(json_object *row, const char *name, const char *from, const char 
     json_object *begin = vg_output_member(row, from);
     json_object *end = vg_output_member(row, to);
 
-    if (begin && end)
-        vg_json_add_int64(row, name, json_object_get_int64(end) - json_object_get_int64(begin));
+    int64_t ns;
+
+    if (begin && end &&
+        !__builtin_sub_overflow(json_object_get_int64(end), json_object_get_int64(begin), &ns))
+        vg_json_add_int64(row, name, ns);
 }
 
 static int

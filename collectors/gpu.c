@@ -29,8 +29,9 @@ struct gpu {
     int wake_fd;
     int64_t sampled_ns; /* all of them */
     int64_t drained_ns;
-    int64_t cpu_ns; /* of the thread, at the end of the last window */
-    uint64_t missed;
+    int64_t cpu_ns;  /* of the thread, at the end of the last window */
+    uint64_t missed; /* windows, since the last that was told */
+    bool is_late;    /* this window ended before it could be read, and so did the one before */
     struct vg_told_state told;
 };
 
@@ -40,7 +41,10 @@ static void
 tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
 {
     g_autoptr(GString) text = g_string_new(trouble);
-    bool less = trouble != NULL;
+    bool less = trouble != NULL || gpu->is_late;
+
+    if (gpu->is_late)
+        g_string_append(text, "windows are missed, as reading takes longer than a window");
 
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         const vg_gpu_source *source = gpu->sources[i];
@@ -219,7 +223,8 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
     while (wait_for_end(gpu, self, end_ns)) {
         /* Who slept too long, or waited for a library, has no window that fits those of others. */
         int64_t late = (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns;
-        if (late > 0 && begin_ns > 0) {
+        gpu->is_late = late > 0 && gpu->missed > 0;
+        if (late > 0) {
             gpu->missed += (uint64_t)late + 1;
             begin_ns = 0;
         }

@@ -33,6 +33,7 @@ struct gpu_owner {
 struct gpu_user {
     uint32_t owner;
     uint32_t engine;
+    int64_t turn_ns; /* for which a workload of it ran last before it was taken off; 0: never yet */
     struct gpu_meter meter;
     struct gpu_list open;
 };
@@ -196,6 +197,10 @@ void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *
 void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request,
                         enum gpu_state state);
 
+/* A workload that runs is said to begin to: that it was taken off was missed. Turns of a user are
+ * alike, so that it is taken to have run for as long as before. */
+void gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+
 /* Tells the observer of stages that the request has this one since then. */
 void gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                          enum vg_gpu_stage stage, int64_t t_ns);
@@ -219,7 +224,8 @@ void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
 /* The driver forgets it: if its end is known, nothing more will be told. */
 void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It will never run. */
+/* It will never run; and neither will workloads of the same user that are in the queue before it:
+ * that was missed. */
 void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
 
 /* A request of which nothing more will be told. */

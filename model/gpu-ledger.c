@@ -339,8 +339,20 @@ run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
     take_off_workload_before(ledger, index);
     if (gpu_is_waiting(request))
         gpu_life_set_state(ledger, request, GPU_STATE_RUNNING);
+    else if (request->state == GPU_STATE_RUNNING && request->id_space == VG_GPU_ID_WORKLOAD)
+        gpu_life_run_again(ledger, request);
     if (event->gpu.flags & VG_GPU_COALESCES)
         merge_earlier(ledger, request);
+}
+
+static void
+take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    if (request->state != GPU_STATE_RUNNING)
+        return;
+    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD)
+        gpu_user_at(ledger, request->user)->turn_ns = ledger->now - request->state_ns;
+    gpu_life_set_state(ledger, request, GPU_STATE_READY);
 }
 
 static void
@@ -361,8 +373,7 @@ apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event
         run(ledger, index, event);
         break;
     case VG_GPU_OFF:
-        if (request->state == GPU_STATE_RUNNING)
-            gpu_life_set_state(ledger, request, GPU_STATE_READY);
+        take_off(ledger, request);
         /* The engine counts it anew when it runs again. */
         gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
         break;

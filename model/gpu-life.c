@@ -201,6 +201,32 @@ gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, en
     gpu_life_tell_now(ledger, request);
 }
 
+void
+gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    int64_t turn_ns =
+        request->user == GPU_NO_INDEX ? 0 : gpu_user_at(ledger, request->user)->turn_ns;
+    int64_t over_ns = request->state_ns + turn_ns;
+    struct gpu_meter *meters[2];
+
+    /* A request that was never taken off has no turns: it is told twice. */
+    if (turn_ns == 0 || over_ns >= ledger->now)
+        return;
+    ledger->stats.discontinuities++;
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2; i++) {
+        if (meters[i])
+            gpu_meter_ran_less(meters[i], MAX(over_ns, counted_since(ledger, request, i)),
+                               ledger->now, GPU_WAIT_DRIVER);
+    }
+    int64_t told_ns = MAX(over_ns, counted_since(ledger, request, 1));
+    request->exec_ns += turn_ns;
+    request->state_ns = ledger->now;
+    if (told_ns < ledger->now)
+        gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_READY, told_ns);
+    gpu_life_tell_now(ledger, request);
+}
+
 /* ---- users ---- */
 
 static void
@@ -665,10 +691,30 @@ gpu_life_undo(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_forget(ledger, index);
 }
 
-/* It will never run. */
-void
-gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index)
+static void
+cancel_one(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     gpu_life_count_out(ledger, gpu_request_at(&ledger->requests, index));
     gpu_life_forget(ledger, index);
+}
+
+void
+gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    uint32_t other = GPU_NO_INDEX;
+
+    if (request->id_space == VG_GPU_ID_WORKLOAD && request->user != GPU_NO_INDEX)
+        other = gpu_user_at(ledger, request->user)->open.first;
+    while (other != GPU_NO_INDEX && other != index) {
+        const struct gpu_request *before = gpu_request_at(&ledger->requests, other);
+        uint32_t next = before->lists[GPU_LIST_USER].next;
+        if (before->id_space == VG_GPU_ID_WORKLOAD && before->state == GPU_STATE_QUEUED &&
+            before->queued_ns <= request->queued_ns) {
+            ledger->stats.discontinuities++;
+            cancel_one(ledger, other);
+        }
+        other = next;
+    }
+    cancel_one(ledger, index);
 }

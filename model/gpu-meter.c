@@ -117,6 +117,20 @@ gpu_meter_ran(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, enum gp
 }
 
 void
+gpu_meter_ran_less(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, enum gpu_wait waited)
+{
+    gpu_meter_advance(meter, now_ns);
+    int64_t ns = MIN(now_ns - since_ns, meter->total.exec_ns);
+    if (ns <= 0)
+        return;
+    meter->total.exec_ns -= ns;
+    gpu_meter_add_wait(meter, waited, ns);
+    /* While others ran, too, it was busy all the same. */
+    if (meter->running == 1)
+        meter->total.busy_ns -= MIN(ns, meter->total.busy_ns);
+}
+
+void
 gpu_meter_begin(struct gpu_meter *meter)
 {
     meter->total = (struct gpu_totals){0};

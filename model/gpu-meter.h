@@ -108,6 +108,10 @@ void gpu_meter_add_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t ns)
  * counted as waiting (else GPU_WAIT_MAX). */
 void gpu_meter_ran(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, enum gpu_wait waited);
 
+/* A request that is counted as running has not run since then, but waited so. */
+void gpu_meter_ran_less(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns,
+                        enum gpu_wait waited);
+
 /* A period, or the next window, begins at the time up to which the meter was advanced; the window
  * that ends is of that length. */
 void gpu_meter_begin(struct gpu_meter *meter);

@@ -116,16 +116,33 @@ has_turns(const vg_gpusched *sim, const struct turns *turns, int place)
            (sim->vms[place].state == VG_SIM_STARTED || sim->vms[place].state == VG_SIM_STOPPING);
 }
 
-/* The next place whose turn is not eaten up by what it owes; -1: nobody has turns. Owing at most
- * what a request takes, everybody is clear after VG_GPUSCHED_TIME_MAX / turn rounds. */
+/* The rounds in which everybody only pays off what they owe. */
+static void
+skip_rounds(const vg_gpusched *sim, const struct turns *turns, struct table *table)
+{
+    int64_t rounds = INT64_MAX;
+
+    for (int place = 0; place <= (int)sim->n_vms; place++) {
+        if (has_turns(sim, turns, place))
+            rounds = MIN(rounds, -table->credit_ns[place] / turns->turn_ns[place]);
+    }
+    for (int place = 0; place <= (int)sim->n_vms; place++) {
+        if (has_turns(sim, turns, place))
+            table->credit_ns[place] += rounds * turns->turn_ns[place];
+    }
+}
+
+/* The next place whose turn is not eaten up by what it owes; -1: nobody has turns. */
 static int
 next_place(vg_gpusched *sim, const struct turns *turns, struct table *table)
 {
     int places = (int)sim->n_vms + 1;
-    int passed_by = 0;
+    int passed_by = 0, steps = 0;
 
     for (int place = (table->place + 1) % places; passed_by < places;
          place = (place + 1) % places) {
+        if (steps++ == places)
+            skip_rounds(sim, turns, table);
         if (!has_turns(sim, turns, place)) {
             passed_by++;
             continue;

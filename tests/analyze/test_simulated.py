@@ -214,6 +214,28 @@ def test_lost_ends_of_turns(tmp_path, mode):
                             "vms": [load(j, name=f"vm{i}") for i, j in enumerate(jobs)]})
 
 
+@pytest.mark.parametrize("mode,one,others", [
+    ("equal-share", {}, [{}] * 9),
+    ("fixed-share", {"share": 0.1}, [{"share": 0.5, "jobs": [closed(100)]}]),
+], ids=["equal-share", "fixed-share"])
+def test_lost_ends_of_turns_of_one_that_is_alone(tmp_path, mode, one, others):
+    """Turns with long pauses, in which nobody else's start shows that one is over."""
+    vms = [{"name": "a", "jobs": [closed(5000)], **one}]
+    vms += [{"name": f"idle{i}", **other} for i, other in enumerate(others)]
+    check_losses(tmp_path, {"seed": settings.seed(), "duration_ms": 20000, "mode": mode,
+                            "params": {"timeslice_us": 1000, "preemptible": True}, "vms": vms})
+
+
+@pytest.mark.parametrize("jobs", [
+    closed(1000, 256), {"size_us": {"dist": "fixed", "value": 1000}, "loop": "open",
+                        "interarrival_us": {"dist": "fixed", "value": 300}}], ids=["closed", "open"])
+def test_lost_cancellations(tmp_path, jobs):
+    """A VM that stops drops what waits: who is not told of would wait to the end."""
+    check_losses(tmp_path, {"seed": settings.seed(), "duration_ms": 10000, "mode": "best-effort",
+                            "vms": [{"name": "a", "stop_ms": 1500, "jobs": [jobs]},
+                                    load(closed(1000), name="b")]})
+
+
 def check_losses(tmp_path, scenario):
     truth, trace = simulate(tmp_path, scenario, "--lose", str(LOST_PERCENT))
     doc = vgpuctl.analyze(trace).doc()

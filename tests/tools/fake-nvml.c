@@ -17,6 +17,7 @@
  *     log RUNLIST TIME TOTAL RUN    one more entry, ns
  *     log-api 1 | 2 | 0             which version of the log there is; default 2
  *     hang SECONDS                  nvmlDeviceGetUtilizationRates() takes so long
+ *     time US                       of all samples, since the epoch; default: now
  *     calls FILE                    every call of a function is a line there
  */
 #include "config.h"
@@ -74,6 +75,7 @@ static struct vg_nvml_opaque gpus[GPUS_MAX];
 static unsigned n_gpus;
 static int init_error;
 static char calls[256];
+static unsigned long long sample_us; /* 0: now */
 
 static void
 read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
@@ -112,7 +114,8 @@ read_line(const char *line)
 {
     struct vg_nvml_opaque gpu = {.policy = 1, .log_api = 2};
 
-    if (sscanf(line, "error %d", &init_error) > 0 || sscanf(line, "calls %255s", calls) > 0)
+    if (sscanf(line, "error %d", &init_error) > 0 || sscanf(line, "time %llu", &sample_us) > 0 ||
+        sscanf(line, "calls %255s", calls) > 0)
         return;
     if (n_gpus < GPUS_MAX &&
         sscanf(line, "gpu %x:%x:%x %63[^\n]", &gpu.domain, &gpu.bus, &gpu.slot, gpu.name) == 4)
@@ -132,6 +135,7 @@ read_script(const char *function)
     n_gpus = 0;
     init_error = 0;
     calls[0] = '\0';
+    sample_us = 0;
     while (file && fgets(line, sizeof(line), file))
         read_line(line);
     if (file)
@@ -158,6 +162,8 @@ now_us(void)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
+    if (sample_us > 0)
+        return sample_us;
     return (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000;
 }
 

@@ -456,6 +456,46 @@ test_taken_off_and_back(void **state)
     assert_int_equal(gpu.latency_max_ns, 9 * MS);
 }
 
+/* Turns of one request: that a turn ended is missed, which the next one shows. */
+static void
+test_end_of_a_turn_missed(void **state)
+{
+    struct host *host = *state;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    gvt(host, 0, VG_GPU_SUBMITTED, 1, 0xa, 21, 1);
+    for (int64_t at = 0; at < 40 * MS; at += 10 * MS) {
+        i915(host, at, VG_GPU_RUNNING, 21, 1);
+        if (at != 20 * MS)
+            i915(host, at + 2 * MS, VG_GPU_OFF, 21, 1);
+    }
+    i915(host, 40 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 41 * MS, VG_GPU_DONE, 21, 1);
+    struct vg_gpu_sample gpu = rcs0_after(host, 50 * MS);
+    assert_int_equal(gpu.exec_ns, 9 * MS);
+    assert_int_equal(gpu.busy_ns, 9 * MS);
+    assert_int_equal(gpu.wait_ns, 32 * MS);
+    assert_int_equal(gpu.requests, 1);
+    assert_int_equal(stats_of(host).discontinuities, 1);
+}
+
+/* One whose end is told last ran beside the others, through two pauses of theirs. */
+static void
+test_busy_in_several_gaps(void **state)
+{
+    struct host *host = *state;
+
+    i915_by(host, 1 * MS, VG_GPU_RUNNING, 102, 1, 77);
+    i915_by(host, 2 * MS, VG_GPU_RUNNING, 102, 2, 77);
+    i915_by(host, 5 * MS, VG_GPU_DONE, 102, 2, 77);
+    i915_by(host, 7 * MS, VG_GPU_RUNNING, 104, 1, 77);
+    i915_by(host, 9 * MS, VG_GPU_DONE, 104, 1, 77);
+    i915_by(host, 12 * MS, VG_GPU_DONE, 102, 1, 77);
+    struct vg_gpu_sample gpu = rcs0_after(host, 20 * MS);
+    assert_int_equal(gpu.exec_ns, 16 * MS);
+    assert_int_equal(gpu.busy_ns, 11 * MS);
+}
+
 static void
 test_coalesced(void **state)
 {
@@ -735,6 +775,28 @@ test_cancelled(void **state)
 }
 
 /* The vGPU that nobody's thread was seen to use is a VM named after it. */
+/* A vGPU's queue is dropped from its front: who is before one that is dropped was, too. */
+static void
+test_cancellations_missed(void **state)
+{
+    struct host *host = *state;
+
+    for (uint64_t id = 1; id <= 4; id++)
+        gvt(host, 0, VG_GPU_QUEUED, 1, id, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 2, 1, 0, 0);
+    struct vg_event event = record(host, 10 * MS, VG_GPU_DONE);
+    event.gpu.vgpu = 1;
+    event.gpu.id = 3;
+    event.gpu.id_space = VG_GPU_ID_WORKLOAD;
+    event.gpu.flags = VG_GPU_FAILED;
+    vg_gpu_ledger_feed(host->ledger, &event);
+    struct vg_gpu_sample gpu = rcs0_after(host, 20 * MS);
+    /* The fourth, and that of the other vGPU, wait on. */
+    assert_int_equal(gpu.wait_ns, (3 * 10 + 2 * 20) * MS);
+    assert_int_equal(stats_of(host).open, 2);
+    assert_int_equal(stats_of(host).discontinuities, 2);
+}
+
 static void
 test_vgpu_of_nobody(void **state)
 {
@@ -1416,6 +1478,8 @@ main(void)
         CASE(test_stages_that_are_not_told),
         CASE(test_engine_without_start_events),
         CASE(test_taken_off_and_back),
+        CASE(test_end_of_a_turn_missed),
+        CASE(test_busy_in_several_gaps),
         CASE(test_coalesced),
         CASE(test_ends_out_of_order),
         CASE(test_end_missed),
@@ -1429,6 +1493,7 @@ main(void)
         CASE(test_workload_without_end),
         CASE(test_end_of_a_turn_lost),
         CASE(test_cancelled),
+        CASE(test_cancellations_missed),
         CASE(test_vgpu_of_nobody),
         CASE(test_slices),
         CASE(test_processes),

@@ -598,6 +598,75 @@ test_gpu_is_lost(void **state)
     end(&h);
 }
 
+/* An unknown error of something optional says nothing of the device. */
+static void
+test_one_function_fails(void **state)
+{
+    struct host h;
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\ncodecs -999\n");
+    next(&h);
+    next(&h);
+    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
+    assert_false(says(&h));
+    script(&h, "gpu 0:C1:0 X\nrates -999\n");
+    next(&h);
+    assert_true(says(&h));
+    end(&h);
+}
+
+/* Samples of a process by the library's clock: one that is told again, and a clock that is set
+ * back. */
+static void
+test_clock_of_samples(void **state)
+{
+    static const char line[] = "gpu 0:C1:0 X\nrates 60 0\nprocess 100 60 0 0 0 1\n";
+    struct host h;
+
+    begin(&h, *state, line);
+    g_autofree char *at_5000 = g_strdup_printf("%stime 5000000000\n", line);
+    g_autofree char *at_5001 = g_strdup_printf("%stime 5001000000\n", line);
+    g_autofree char *at_4000 = g_strdup_printf("%stime 4000000000\n", line);
+    script(&h, at_5000);
+    next(&h);
+    next(&h);
+    script(&h, at_5001);
+    next(&h);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 600 * MS);
+    /* Two seconds are taken for a pause, then it is seen; told for two more, it is a pause again.
+     */
+    script(&h, at_4000);
+    for (unsigned i = 0; i < 3; i++)
+        next(&h);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 600 * MS);
+    next(&h);
+    next(&h);
+    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    end(&h);
+}
+
+/* A library that takes longer than a window makes windows late, which is told. */
+static void
+test_library_is_slow(void **state)
+{
+    struct host h;
+    g_autofree char *path = library();
+    vg_gpu_source *sources[1];
+
+    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\nhang 0.25\n");
+    sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
+    const struct vg_gpu_options options = {
+        .proc = h.proc, .window_ns = 100 * MS, .sample_ns = 20 * MS};
+    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
+    g_autoptr(vg_report) less = collector_run_state(run, VG_COLLECTOR_DEGRADED);
+    assert_non_null(strstr(less->text, "windows are missed"));
+    script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
+    g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
+    assert_string_equal(ok->text, "nvml: " GPU " (X): no vGPU instances");
+    collector_run_stop(run);
+    end(&h);
+}
+
 /* The library is called by one thread, at least five times a second, and let go of in the end. */
 static void
 test_collector(void **state)
@@ -670,7 +739,9 @@ main(void)
         TEST(test_log_meter),          TEST(test_log),
         TEST(test_no_library),         TEST(test_no_gpu),
         TEST(test_driver_comes_later), TEST(test_gpu_is_lost),
-        TEST(test_collector),          TEST(test_library_hangs),
+        TEST(test_one_function_fails), TEST(test_clock_of_samples),
+        TEST(test_library_is_slow),    TEST(test_collector),
+        TEST(test_library_hangs),
     };
 
     return cmocka_run_group_tests_name("nvml", tests, idle_thread_start, idle_thread_stop);
