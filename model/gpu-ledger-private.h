@@ -64,6 +64,9 @@ struct gpu_holding {
     int64_t peak;
 };
 
+/* A power of 2. */
+#define GPU_HINTS 64
+
 /* A request that is kept for the window. */
 struct gpu_ended {
     struct vg_gpu_life life;
@@ -79,11 +82,14 @@ struct vg_gpu_ledger {
     bool windows_only;
     int64_t period_begin, window_begin;
     struct gpu_requests requests;
-    GPtrArray *engines;                      /* struct gpu_engine, owned */
-    GPtrArray *owners;                       /* struct gpu_owner; NULL: forgotten */
-    uint32_t n_owners;                       /* that are there */
-    GPtrArray *users;                        /* struct gpu_user; NULL: forgotten */
-    GPtrArray *vgpus;                        /* struct gpu_vgpu; NULL: forgotten */
+    GPtrArray *engines; /* struct gpu_engine, owned */
+    GPtrArray *owners;  /* struct gpu_owner; NULL: forgotten */
+    uint32_t n_owners;  /* that are there */
+    GPtrArray *users;   /* struct gpu_user; NULL: forgotten */
+    GPtrArray *vgpus;   /* struct gpu_vgpu; NULL: forgotten */
+    /* Where they were last found: by device and number, by device and name. Only hints. */
+    uint32_t vgpu_hints[GPU_HINTS];
+    uint32_t engine_hints[GPU_HINTS];
     GHashTable *by_process;                  /* process id -> index of owner + 1 */
     GHashTable *by_user;                     /* owner and engine -> index of user + 1 */
     GHashTable *objects;                     /* struct gpu_object, owned: memory */

@@ -143,6 +143,12 @@ make_engine(struct vg_gpu_ledger *ledger, uint16_t name)
     return ledger->engines->len - 1;
 }
 
+static bool
+is_engine(const struct gpu_engine *engine, uint16_t device, uint16_t name)
+{
+    return engine->name == name && engine->device == device && !engine->device_weak;
+}
+
 /* A record that does not name the device, or only its driver, means the engine of that name,
  * whatever its device; an engine without one gets that of the first record that names it. */
 uint32_t
@@ -156,12 +162,17 @@ gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, bo
 
     if (name == VG_NAME_NONE)
         return GPU_NO_INDEX;
+    uint32_t *hint = &ledger->engine_hints[(name + device * 31U) % GPU_HINTS];
+    if (*hint < ledger->engines->len && is_engine(gpu_engine_at(ledger, *hint), device, name))
+        return *hint;
     for (guint i = 0; i < ledger->engines->len; i++) {
         engine = gpu_engine_at(ledger, i);
         if (engine->name != name)
             continue;
-        if (engine->device == device && !engine->device_weak)
+        if (is_engine(engine, device, name)) {
+            *hint = i;
             return i;
+        }
         if (index == GPU_NO_INDEX &&
             (weak || engine->device == VG_NAME_NONE || engine->device_weak))
             index = i;
@@ -242,12 +253,27 @@ gpu_vgpu_advance(const struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, int6
     vgpu->last_ns = now_ns;
 }
 
+static unsigned
+vgpu_hint(uint16_t device, int32_t number)
+{
+    return ((unsigned)number + device * 31U) % GPU_HINTS;
+}
+
+static bool
+is_vgpu(const struct gpu_vgpu *vgpu, uint16_t device, int32_t number)
+{
+    return vgpu && vgpu->number == number && vgpu->device == device;
+}
+
 static uint32_t
 vgpu_index(const struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
 {
+    uint32_t hint = ledger->vgpu_hints[vgpu_hint(device, number)];
+
+    if (hint < ledger->vgpus->len && is_vgpu(gpu_vgpu_at(ledger, hint), device, number))
+        return hint;
     for (guint i = 0; i < ledger->vgpus->len; i++) {
-        const struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
-        if (vgpu && vgpu->number == number && vgpu->device == device)
+        if (is_vgpu(gpu_vgpu_at(ledger, i), device, number))
             return i;
     }
     return GPU_NO_INDEX;
@@ -312,10 +338,13 @@ bind_vgpu(struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, const struct vg_e
 struct gpu_vgpu *
 gpu_ledger_vgpu(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
-    struct gpu_vgpu *vgpu = gpu_ledger_find_vgpu(ledger, event->gpu.device, event->gpu.vgpu);
+    uint32_t index = vgpu_index(ledger, event->gpu.device, event->gpu.vgpu);
+    struct gpu_vgpu *vgpu = index == GPU_NO_INDEX
+                                ? make_vgpu(ledger, event->gpu.device, event->gpu.vgpu)
+                                : gpu_vgpu_at(ledger, index);
 
-    if (!vgpu)
-        vgpu = make_vgpu(ledger, event->gpu.device, event->gpu.vgpu);
+    if (index != GPU_NO_INDEX)
+        ledger->vgpu_hints[vgpu_hint(event->gpu.device, event->gpu.vgpu)] = index;
     if (vgpu)
         bind_vgpu(ledger, vgpu, event);
     return vgpu;
