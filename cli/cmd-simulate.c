@@ -311,8 +311,15 @@ static json_object *
 simulate_to_trace(const struct simulate_args *args, const struct vg_gpusched_scenario *scenario,
                   GError **err)
 {
+    g_autofree char *name = g_path_get_basename(args->trace_out);
     g_autofree char *truth = truth_path(args->trace_out);
 
+    /* The truth would lie inside of the trace. */
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        vg_error(err, VG_E_INVALID, "--trace-out: '%s' is not the name of a directory",
+                 args->trace_out);
+        return NULL;
+    }
     if (vg_cli_check_place(truth, err) < 0)
         return NULL;
     g_autoptr(vg_gpusched_result) result =

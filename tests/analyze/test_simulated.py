@@ -263,6 +263,13 @@ def run(*args, code, stdin="{}"):
 ONE = json.dumps({"duration_ms": 50, "vms": [load(closed(300), name="a")]})
 
 
+def test_a_place_without_a_name(tmp_path):
+    for place in (".", "..", "./", f"{tmp_path}/.", f"{tmp_path}/./"):
+        said = run("-", "--trace-out", place, code=1, stdin=ONE)
+        assert "is not the name of a directory" in said
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_place_that_is_taken(tmp_path):
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace" / "notes").write_text("mine")
