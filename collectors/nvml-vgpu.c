@@ -330,8 +330,12 @@ list_vgpus(vg_nvml_vgpus *vgpus)
     if (vgpus->no_list.lacks)
         return 0;
     int code = VG_NVML_CALL(vgpus->nvml, get_vgpus, vgpus->handle, &n, instances);
-    if (code != VG_NVML_SUCCESS)
-        return hear(code, &vgpus->no_list);
+    if (code != VG_NVML_SUCCESS) {
+        int lost = hear(code, &vgpus->no_list);
+        if (vgpus->no_list.lacks)
+            g_array_set_size(vgpus->list, 0);
+        return lost;
+    }
     for (unsigned i = 0; i < vgpus->list->len; i++)
         g_array_index(vgpus->list, struct vgpu, i).present = false;
     for (unsigned i = 0; i < MIN(n, VGPUS_MAX); i++) {
