@@ -113,7 +113,7 @@ def differences(doc, truth):
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_scenarios(tmp_path, part):
-    rounds = settings.rounds(200, 1000, quick=40)
+    rounds = settings.rounds(200, 1000, quick=24)
     for i in range(part, rounds, 4):
         seed = settings.seed() + i
         scenario = random_scenario(random.Random(seed))
