@@ -190,6 +190,8 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
     if (told->pid == 0 || told->pid > INT32_MAX)
         return;
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
+    if (!process && g_hash_table_size(processes->list) >= PROCESSES_MAX)
+        return;
     if (!process)
         process = new_process(processes, told->pid);
     /* One that computes and draws is in both lists, each with all of its memory. */
@@ -221,8 +223,7 @@ list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
     }
     if (code != VG_NVML_SUCCESS)
         return vg_nvml_answer_of(code) == VG_NVML_NEVER;
-    for (unsigned i = 0; i < MIN(n, room) && g_hash_table_size(processes->list) < PROCESSES_MAX;
-         i++)
+    for (unsigned i = 0; i < MIN(n, room); i++)
         take_listed(processes, vms, &told[i]);
     return true;
 }
