@@ -10,10 +10,9 @@
  *     only-samples                  all four come from the library's buffer alone
  *     memory USED TOTAL             MiB
  *     process PID SM MEM ENC DEC MIB
- *     vgpus -3                      what nvmlDeviceGetActiveVgpus() answers
- *     vgpu INSTANCE VM_ID MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or -
- *     vgpu-use -3
- *     scheduler POLICY
+ *     crowd PID N                   before those, N more that do nothing, of these and the next
+ * pids vgpus -3                      what nvmlDeviceGetActiveVgpus() answers vgpu INSTANCE VM_ID
+ * MDEV_UUID SM MEM ENC DEC MIB     VM_ID: a UUID, or a number; or - vgpu-use -3 scheduler POLICY
  *     log RUNLIST TIME TOTAL RUN    one more entry, ns
  *     log-api 1 | 2 | 0             which version of the log there is; default 2
  *     hang SECONDS                  nvmlDeviceGetUtilizationRates() takes so long
@@ -60,6 +59,7 @@ struct vg_nvml_opaque {
     unsigned long long used_mib, total_mib;
     unsigned n_processes;
     struct process processes[PROCESSES_MAX];
+    unsigned crowd_pid, n_crowd;
     int vgpus_error;
     int vgpu_use_error;
     unsigned n_vgpus;
@@ -90,7 +90,9 @@ read_gpu_line(struct vg_nvml_opaque *gpu, const char *line)
         sscanf(line, "vgpus %d", &gpu->vgpus_error) > 0 ||
         sscanf(line, "vgpu-use %d", &gpu->vgpu_use_error) > 0 ||
         sscanf(line, "scheduler %u", &gpu->policy) > 0 ||
-        sscanf(line, "log-api %u", &gpu->log_api) > 0 || sscanf(line, "hang %lf", &gpu->hang_s) > 0)
+        sscanf(line, "log-api %u", &gpu->log_api) > 0 ||
+        sscanf(line, "hang %lf", &gpu->hang_s) > 0 ||
+        sscanf(line, "crowd %u %u", &gpu->crowd_pid, &gpu->n_crowd) > 0)
         return;
     if (strncmp(line, "only-samples", strlen("only-samples")) == 0)
         gpu->only_samples = true;
@@ -335,9 +337,12 @@ nvmlDeviceGetComputeRunningProcesses_v3(vg_nvml_handle device, unsigned *count,
                                         struct vg_nvml_process *processes)
 {
     BEGIN();
-    if (*count < device->n_processes)
+    const unsigned room = *count;
+    *count = device->n_crowd + device->n_processes;
+    if (room < *count)
         return VG_NVML_INSUFFICIENT_SIZE;
-    *count = device->n_processes;
+    for (unsigned i = 0; i < device->n_crowd; i++)
+        *processes++ = (struct vg_nvml_process){.pid = device->crowd_pid + i};
     for (unsigned i = 0; i < device->n_processes; i++)
         processes[i] = (struct vg_nvml_process){.pid = device->processes[i].pid,
                                                 .memory = device->processes[i].mib << 20,

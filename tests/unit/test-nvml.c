@@ -357,6 +357,26 @@ test_processes_of_the_host(void **state)
     end(&h);
 }
 
+/* More than are looked at: those that are known stay, and so does a VM among them. */
+static void
+test_a_crowd_of_processes(void **state)
+{
+    static const char alone[] = "gpu 0:C1:0 X\nrates 90 0\nprocess 100 40 0 0 0 256\n";
+    struct host h;
+    g_autofree char *crowd = g_strdup_printf("%scrowd 10000 2000\n", alone);
+
+    begin(&h, *state, alone);
+    next(&h);
+    script(&h, crowd);
+    for (unsigned i = 0; i < 5; i++) {
+        next(&h);
+        assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 400 * MS);
+        if (i > 0)
+            assert_int_equal(h.window.gpu_processes->len, 1023);
+    }
+    end(&h);
+}
+
 /* ---- vGPUs ---- */
 
 static void
@@ -732,15 +752,25 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_use_is_averaged),    TEST(test_no_utilization),
-        TEST(test_only_samples),       TEST(test_costly_questions),
-        TEST(test_processes_are_vms),  TEST(test_processes_of_the_host),
-        TEST(test_vgpus_are_vms),      TEST(test_vgpus_without_utilization),
-        TEST(test_log_meter),          TEST(test_log),
-        TEST(test_no_library),         TEST(test_no_gpu),
-        TEST(test_driver_comes_later), TEST(test_gpu_is_lost),
-        TEST(test_one_function_fails), TEST(test_clock_of_samples),
-        TEST(test_library_is_slow),    TEST(test_collector),
+        TEST(test_use_is_averaged),
+        TEST(test_no_utilization),
+        TEST(test_only_samples),
+        TEST(test_costly_questions),
+        TEST(test_processes_are_vms),
+        TEST(test_processes_of_the_host),
+        TEST(test_a_crowd_of_processes),
+        TEST(test_vgpus_are_vms),
+        TEST(test_vgpus_without_utilization),
+        TEST(test_log_meter),
+        TEST(test_log),
+        TEST(test_no_library),
+        TEST(test_no_gpu),
+        TEST(test_driver_comes_later),
+        TEST(test_gpu_is_lost),
+        TEST(test_one_function_fails),
+        TEST(test_clock_of_samples),
+        TEST(test_library_is_slow),
+        TEST(test_collector),
         TEST(test_library_hangs),
     };
 
