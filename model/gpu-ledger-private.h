@@ -42,6 +42,7 @@ struct gpu_user {
 struct gpu_vgpu {
     uint16_t device;
     int32_t number; /* of the vGPU */
+    int64_t key;    /* of these two, in by_vgpu */
     uint32_t owner;
     bool bound;       /* to a process that was seen; else to one that stands for the vGPU */
     uint32_t waiting; /* its requests, on all engines */
@@ -65,7 +66,7 @@ struct gpu_holding {
 };
 
 /* A power of 2. */
-#define GPU_HINTS 64
+#define GPU_HINTS 128
 
 /* A request that is kept for the window. */
 struct gpu_ended {
@@ -84,14 +85,17 @@ struct vg_gpu_ledger {
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */
     GPtrArray *owners;  /* struct gpu_owner; NULL: forgotten */
-    uint32_t n_owners;  /* that are there */
     GPtrArray *users;   /* struct gpu_user; NULL: forgotten */
     GPtrArray *vgpus;   /* struct gpu_vgpu; NULL: forgotten */
-    /* Where they were last found: by device and number, by device and name. Only hints. */
+    /* Where they were last found: by device and number, device and name, process, owner and engine.
+     * Only hints. */
     uint32_t vgpu_hints[GPU_HINTS];
     uint32_t engine_hints[GPU_HINTS];
+    uint32_t owner_hints[GPU_HINTS];
+    uint32_t user_hints[GPU_HINTS];
     GHashTable *by_process;                  /* process id -> index of owner + 1 */
     GHashTable *by_user;                     /* owner and engine -> index of user + 1 */
+    GHashTable *by_vgpu;                     /* key of vGPU, its own -> index of vGPU + 1 */
     GHashTable *objects;                     /* struct gpu_object, owned: memory */
     GArray *holdings;                        /* struct gpu_holding */
     struct gpu_device devices[VG_NAMES_MAX]; /* by name */
@@ -110,7 +114,7 @@ struct vg_gpu_ledger {
 static inline bool
 gpu_ledger_has_all_owners(const struct vg_gpu_ledger *ledger)
 {
-    return ledger->n_owners >= VG_GPU_OWNERS_MAX;
+    return g_hash_table_size(ledger->by_process) >= VG_GPU_OWNERS_MAX;
 }
 
 static inline struct gpu_engine *
@@ -196,7 +200,7 @@ gpu_is_waiting(const struct gpu_request *request)
     return request->state <= GPU_STATE_READY;
 }
 
-/* A request enters the meters as it is, or leaves them. */
+/* A request enters its meters and the count of its vGPU as it is, or leaves them. */
 void gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 

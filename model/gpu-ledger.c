@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of requests. A request is counted in at most two meters: of its engine, and of its user
- * on that engine. gpu_life_count_in() and gpu_life_count_out() are the only places where it enters
- * and leaves them.
+ * What a record does to its request, which is found or made for it. What is counted of requests is
+ * in model/gpu-life.c.
  */
 #include "config.h"
 
@@ -526,16 +525,9 @@ take_request(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 /* ---- feeding ---- */
 
 /* A thread that names itself tells the topology who it is, as long as there is room for owners. */
-static void
+static G_NO_INLINE void
 learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
-    char comm[VG_COMM_LEN] = {0};
-
-    /* Later in its life a request is told of by whoever was interrupted. */
-    bool by_its_maker = event->gpu.op <= VG_GPU_SUBMITTED || event->gpu.op >= VG_GPU_MEMORY_MADE;
-
-    if (event->tid <= 0 || !by_its_maker)
-        return;
     struct vg_thread *thread = vg_topology_find(ledger->topology, event->tid);
     if (!thread && gpu_ledger_has_all_owners(ledger)) {
         ledger->stats.unattributed++;
@@ -544,8 +536,19 @@ learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
     if (!thread)
         thread = vg_topology_thread(ledger->topology, event->tid);
     vg_topology_set_process(ledger->topology, thread, event->pid);
+    if (event->gpu.comm == VG_NAME_NONE)
+        return;
+    char comm[VG_COMM_LEN] = {0};
     g_strlcpy(comm, vg_names_text(ledger->names, event->gpu.comm), sizeof(comm));
     vg_topology_set_comm(ledger->topology, thread, comm);
+}
+
+/* Later in its life a request is told of by whoever was interrupted. */
+static bool
+is_by_its_maker(const struct vg_event *event)
+{
+    return event->tid > 0 &&
+           (event->gpu.op <= VG_GPU_SUBMITTED || event->gpu.op >= VG_GPU_MEMORY_MADE);
 }
 
 void
@@ -559,7 +562,8 @@ vg_gpu_ledger_feed(vg_gpu_ledger *ledger, const struct vg_event *event)
         ledger->stats.discontinuities++;
     ledger->now = MAX(ledger->now, event->ts_ns);
     ledger->stats.events++;
-    learn_thread(ledger, event);
+    if (is_by_its_maker(event))
+        learn_thread(ledger, event);
     if (event->gpu.op == VG_GPU_SWITCH || event->gpu.op == VG_GPU_INTERRUPT)
         gpu_ledger_switch(ledger, event);
     else if (event->gpu.op >= VG_GPU_MEMORY_MADE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The life of a request, and what is counted of it. It is counted in at most two meters: of its
- * engine, and of its user on that engine; gpu_life_count_in() and _out() are the only places where
+ * engine, and of its user on that engine; enter_meter() and leave_meter() are the only places where
  * it enters and leaves them.
  */
 #include "config.h"
@@ -44,6 +44,40 @@ meters_of(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
 {
     ret[0] = &gpu_engine_at(ledger, request->engine)->meter;
     ret[1] = request->user == GPU_NO_INDEX ? NULL : &gpu_user_at(ledger, request->user)->meter;
+}
+
+static void
+enter_meter(struct gpu_meter *meter, const struct gpu_request *request, int64_t now_ns)
+{
+    if (gpu_is_waiting(request))
+        gpu_meter_wait(meter, wait_of(request), now_ns);
+    else if (request->state == GPU_STATE_RUNNING)
+        gpu_meter_run(meter, now_ns);
+}
+
+static void
+leave_meter(struct gpu_meter *meter, const struct gpu_request *request, int64_t now_ns)
+{
+    if (gpu_is_waiting(request))
+        gpu_meter_wait_over(meter, wait_of(request), now_ns);
+    else if (request->state == GPU_STATE_RUNNING)
+        gpu_meter_run_over(meter, now_ns);
+}
+
+static void
+enter_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    enter_meter(&gpu_engine_at(ledger, request->engine)->meter, request, ledger->now);
+    if (request->user != GPU_NO_INDEX)
+        enter_meter(&gpu_user_at(ledger, request->user)->meter, request, ledger->now);
+}
+
+static void
+leave_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    leave_meter(&gpu_engine_at(ledger, request->engine)->meter, request, ledger->now);
+    if (request->user != GPU_NO_INDEX)
+        leave_meter(&gpu_user_at(ledger, request->user)->meter, request, ledger->now);
 }
 
 /* Since when the meter has counted the request in its state, as far as the period goes. */
@@ -89,12 +123,11 @@ stage_of(const struct gpu_request *request)
     return VG_GPU_STAGE_NONE;
 }
 
+/* As tell_stage(), to an observer that is there. */
 static void
-tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-           enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight)
+tell_observer(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+              enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight)
 {
-    if (!ledger->watch_stages)
-        return;
     const struct vg_gpu_life life = gpu_life_tell(ledger, request, VG_TIME_UNKNOWN);
     struct vg_gpu_change change = {
         .request = (uint32_t)(request - ledger->requests.requests),
@@ -114,6 +147,14 @@ tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request
     ledger->watch_stages(ledger->watch_stages_data, &change);
 }
 
+static void
+tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+           enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight)
+{
+    if (ledger->watch_stages)
+        tell_observer(ledger, request, stage, t_ns, in_hindsight);
+}
+
 void
 gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                     enum vg_gpu_stage stage, int64_t t_ns)
@@ -130,48 +171,38 @@ gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *
 void
 gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
-    struct gpu_meter *meters[2];
-
-    meters_of(ledger, request, meters);
-    for (int i = 0; i < 2; i++) {
-        if (meters[i] && gpu_is_waiting(request))
-            gpu_meter_wait(meters[i], wait_of(request), ledger->now);
-        else if (meters[i] && request->state == GPU_STATE_RUNNING)
-            gpu_meter_run(meters[i], ledger->now);
-    }
+    enter_meters(ledger, request);
     count_vgpu(ledger, request, true);
 }
 
 void
 gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
-    struct gpu_meter *meters[2];
-
-    meters_of(ledger, request, meters);
-    for (int i = 0; i < 2; i++) {
-        if (meters[i] && gpu_is_waiting(request))
-            gpu_meter_wait_over(meters[i], wait_of(request), ledger->now);
-        else if (meters[i] && request->state == GPU_STATE_RUNNING)
-            gpu_meter_run_over(meters[i], ledger->now);
-    }
+    leave_meters(ledger, request);
     count_vgpu(ledger, request, false);
 }
 
-/* What it has waited in its state, up to then, is the wait that ends with the next one. */
-static void
-name_wait(struct vg_gpu_ledger *ledger, const struct gpu_request *request, enum gpu_state next,
-          int64_t until_ns)
+static G_NO_INLINE void
+recount_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+             enum gpu_state next, int64_t until_ns)
 {
     struct gpu_meter *meters[2];
 
-    if (!gpu_is_waiting(request) || wait_before(next) == wait_of(request))
-        return;
     meters_of(ledger, request, meters);
     for (int i = 0; i < 2; i++) {
         int64_t ns = until_ns - counted_since(ledger, request, i);
         if (meters[i] && ns > 0)
             gpu_meter_recount_wait(meters[i], wait_of(request), wait_before(next), ns);
     }
+}
+
+/* What it has waited in its state, up to then, is the wait that ends with the next one. */
+static void
+name_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+          enum gpu_state next, int64_t until_ns)
+{
+    if (gpu_is_waiting(request) && wait_before(next) != wait_of(request))
+        recount_wait(ledger, request, next, until_ns);
 }
 
 void
@@ -185,8 +216,12 @@ gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, struct gpu_request *request, int
 void
 gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, enum gpu_state state)
 {
-    gpu_life_count_out(ledger, request);
+    const bool waited = gpu_is_waiting(request);
+
+    leave_meters(ledger, request);
     name_wait(ledger, request, state, ledger->now);
+    if (waited && state > GPU_STATE_READY)
+        count_vgpu(ledger, request, false);
     if (request->state == GPU_STATE_RUNNING)
         request->exec_ns += ledger->now - request->state_ns;
     request->state = (uint8_t)state;
@@ -197,7 +232,9 @@ gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, en
         request->ready_ns = ledger->now;
     else if (state == GPU_STATE_RUNNING && request->run_ns == VG_TIME_UNKNOWN)
         request->run_ns = ledger->now;
-    gpu_life_count_in(ledger, request);
+    enter_meters(ledger, request);
+    if (!waited)
+        count_vgpu(ledger, request, true);
     gpu_life_tell_now(ledger, request);
 }
 
@@ -311,15 +348,16 @@ gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
     if (request->user == user || request->state == GPU_STATE_PASSED)
         return;
     bool late = user != GPU_NO_INDEX && can_be_credited(request);
-    gpu_life_count_out(ledger, request);
+    if (request->user != GPU_NO_INDEX)
+        leave_meter(&gpu_user_at(ledger, request->user)->meter, request, ledger->now);
     leave_user(ledger, index);
     request->user = user;
     request->user_ns = late ? VG_TIME_UNKNOWN : ledger->now;
     if (user != GPU_NO_INDEX) {
         gpu_list_append(&ledger->requests, &gpu_user_at(ledger, user)->open, GPU_LIST_USER, index);
         open_for(ledger, request, 1);
+        enter_meter(&gpu_user_at(ledger, user)->meter, request, ledger->now);
     }
-    gpu_life_count_in(ledger, request);
     if (!late) {
         gpu_life_tell_now(ledger, request);
         return;

@@ -21,33 +21,6 @@ gpu_meter_clear(struct gpu_meter *meter)
     vg_histogram_clear(&meter->window_latency);
 }
 
-static uint32_t
-queue_length(const struct gpu_meter *meter)
-{
-    uint32_t length = 0;
-
-    for (int i = 0; i < GPU_WAIT_MAX; i++)
-        length += meter->waiting[i];
-    return length;
-}
-
-void
-gpu_meter_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
-{
-    gpu_meter_advance(meter, now_ns);
-    meter->waiting[wait]++;
-    uint32_t length = queue_length(meter);
-    meter->queue_max = MAX(meter->queue_max, length);
-    meter->window_queue_max = MAX(meter->window_queue_max, length);
-}
-
-void
-gpu_meter_wait_over(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
-{
-    gpu_meter_advance(meter, now_ns);
-    meter->waiting[wait]--;
-}
-
 static void
 remember_gap(struct gpu_meter *meter, int64_t begin_ns, int64_t end_ns)
 {
@@ -137,7 +110,7 @@ gpu_meter_begin(struct gpu_meter *meter)
     meter->told = (struct gpu_totals){0};
     meter->stopped = false;
     meter->window_partial = 0;
-    meter->queue_max = meter->window_queue_max = queue_length(meter);
+    meter->queue_max = meter->window_queue_max = gpu_meter_queue_length(meter);
     vg_histogram_clear(&meter->latency);
     vg_histogram_clear(&meter->window_latency);
 }
@@ -180,7 +153,7 @@ gpu_meter_close_window(struct gpu_meter *meter, int64_t length_ns)
     for (int i = 0; i < GPU_WAIT_MAX; i++)
         told->wait_ns[i] += window.wait_ns[i];
     meter->window_partial = 0;
-    meter->window_queue_max = queue_length(meter);
+    meter->window_queue_max = gpu_meter_queue_length(meter);
     vg_histogram_merge(&meter->latency, &meter->window_latency);
     vg_histogram_reset(&meter->window_latency);
 }
@@ -198,7 +171,7 @@ gpu_meter_read(const struct gpu_meter *meter, bool period, int64_t length_ns,
     struct gpu_totals totals = period ? meter->total : window_of(meter, length_ns);
 
     sum->requests += totals.requests;
-    sum->partial += totals.partial + meter->running + queue_length(meter);
+    sum->partial += totals.partial + meter->running + gpu_meter_queue_length(meter);
     sum->coalesced += totals.coalesced;
     sum->busy_ns = MIN(vg_time_sum(sum->busy_ns, totals.busy_ns), length_ns);
     sum->exec_ns = vg_time_sum(sum->exec_ns, totals.exec_ns);

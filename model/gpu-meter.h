@@ -85,15 +85,45 @@ gpu_meter_advance(struct gpu_meter *meter, int64_t now_ns)
     meter->last_ns = now_ns;
     if (dt == 0)
         return;
-    gpu_meter_grow(meter, &meter->total.exec_ns, meter->running, dt, VG_TIME_MAX);
-    meter->total.busy_ns += meter->running > 0 ? dt : 0;
+    if (meter->running > 0) {
+        gpu_meter_grow(meter, &meter->total.exec_ns, meter->running, dt, VG_TIME_MAX);
+        meter->total.busy_ns += dt;
+    }
+    for (int i = 0; i < GPU_WAIT_MAX; i++) {
+        if (meter->waiting[i] > 0)
+            gpu_meter_grow(meter, &meter->total.wait_ns[i], meter->waiting[i], dt,
+                           GPU_METER_WAIT_MAX);
+    }
+}
+
+static inline uint32_t
+gpu_meter_queue_length(const struct gpu_meter *meter)
+{
+    uint32_t length = 0;
+
     for (int i = 0; i < GPU_WAIT_MAX; i++)
-        gpu_meter_grow(meter, &meter->total.wait_ns[i], meter->waiting[i], dt, GPU_METER_WAIT_MAX);
+        length += meter->waiting[i];
+    return length;
 }
 
 /* One request more or less, from now on. */
-void gpu_meter_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns);
-void gpu_meter_wait_over(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns);
+static inline void
+gpu_meter_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
+{
+    gpu_meter_advance(meter, now_ns);
+    meter->waiting[wait]++;
+    uint32_t length = gpu_meter_queue_length(meter);
+    meter->queue_max = MAX(meter->queue_max, length);
+    meter->window_queue_max = MAX(meter->window_queue_max, length);
+}
+
+static inline void
+gpu_meter_wait_over(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
+{
+    gpu_meter_advance(meter, now_ns);
+    meter->waiting[wait]--;
+}
+
 void gpu_meter_run(struct gpu_meter *meter, int64_t now_ns);
 void gpu_meter_run_over(struct gpu_meter *meter, int64_t now_ns);
 

@@ -58,6 +58,7 @@ gpu_ledger_init_owners(struct vg_gpu_ledger *ledger)
     ledger->vgpus = g_ptr_array_new_with_free_func(g_free);
     ledger->by_process = g_hash_table_new(NULL, NULL);
     ledger->by_user = g_hash_table_new(NULL, NULL);
+    ledger->by_vgpu = g_hash_table_new(g_int64_hash, g_int64_equal);
     ledger->objects = g_hash_table_new_full(object_hash, object_equal, g_free, NULL);
     ledger->holdings = g_array_new(FALSE, TRUE, sizeof(struct gpu_holding));
     for (size_t i = 0; i < G_N_ELEMENTS(ledger->devices); i++)
@@ -74,6 +75,7 @@ gpu_ledger_clear_owners(struct vg_gpu_ledger *ledger)
     g_ptr_array_unref(ledger->vgpus);
     g_hash_table_unref(ledger->by_process);
     g_hash_table_unref(ledger->by_user);
+    g_hash_table_unref(ledger->by_vgpu);
     g_hash_table_unref(ledger->objects);
     g_array_unref(ledger->holdings);
 }
@@ -113,16 +115,19 @@ gpu_ledger_owner_bytes(const struct vg_gpu_ledger *ledger)
     return bytes;
 }
 
-/* Where something new goes: the first free place, or one more; GPU_NO_INDEX: there is no room. */
+/* Where something new goes: the first free place, or one more; GPU_NO_INDEX: there is no room.
+ * by_key has an entry for each place that is taken. */
 static uint32_t
-free_slot(GPtrArray *array, guint max)
+free_slot(GPtrArray *array, GHashTable *by_key, guint max)
 {
-    for (guint i = 0; i < array->len; i++) {
+    guint taken = g_hash_table_size(by_key);
+
+    if (taken >= max)
+        return GPU_NO_INDEX;
+    for (guint i = 0; taken < array->len; i++) {
         if (!g_ptr_array_index(array, i))
             return i;
     }
-    if (array->len >= max)
-        return GPU_NO_INDEX;
     g_ptr_array_add(array, NULL);
     return array->len - 1;
 }
@@ -151,20 +156,17 @@ is_engine(const struct gpu_engine *engine, uint16_t device, uint16_t name)
 
 /* A record that does not name the device, or only its driver, means the engine of that name,
  * whatever its device; an engine without one gets that of the first record that names it. */
-uint32_t
-gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, bool may_make)
+static G_NO_INLINE uint32_t
+find_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint16_t device,
+            bool may_make, uint32_t *hint)
 {
     uint16_t name = event->gpu.engine;
-    uint16_t device = event->gpu.flags & VG_GPU_OF_FENCE ? VG_NAME_NONE : event->gpu.device;
     bool weak = device == VG_NAME_NONE || event->gpu.flags & VG_GPU_DEVICE_WEAK;
     struct gpu_engine *engine;
     uint32_t index = GPU_NO_INDEX;
 
     if (name == VG_NAME_NONE)
         return GPU_NO_INDEX;
-    uint32_t *hint = &ledger->engine_hints[(name + device * 31U) % GPU_HINTS];
-    if (*hint < ledger->engines->len && is_engine(gpu_engine_at(ledger, *hint), device, name))
-        return *hint;
     for (guint i = 0; i < ledger->engines->len; i++) {
         engine = gpu_engine_at(ledger, i);
         if (engine->name != name)
@@ -189,6 +191,18 @@ gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, bo
     return index;
 }
 
+uint32_t
+gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, bool may_make)
+{
+    uint16_t name = event->gpu.engine;
+    uint16_t device = event->gpu.flags & VG_GPU_OF_FENCE ? VG_NAME_NONE : event->gpu.device;
+    uint32_t *hint = &ledger->engine_hints[(name + device * 31U) % GPU_HINTS];
+
+    if (*hint < ledger->engines->len && is_engine(gpu_engine_at(ledger, *hint), device, name))
+        return *hint;
+    return find_engine(ledger, event, device, may_make, hint);
+}
+
 /* ---- owners ---- */
 
 void
@@ -198,21 +212,29 @@ gpu_owner_advance(struct gpu_owner *owner, int64_t now_ns)
     owner->last_ns = now_ns;
 }
 
+static bool
+is_owner(const struct gpu_owner *owner, uint32_t process)
+{
+    return owner && owner->process == process;
+}
+
 static uint32_t
 need_owner(struct vg_gpu_ledger *ledger, struct vg_process *process, const char *comm)
 {
     uint32_t id = vg_topology_process_id(ledger->topology, process);
+    uint32_t *hint = &ledger->owner_hints[id % GPU_HINTS];
+
+    if (*hint < ledger->owners->len && is_owner(gpu_owner_at(ledger, *hint), id))
+        return *hint;
     uint32_t known =
         GPOINTER_TO_UINT(g_hash_table_lookup(ledger->by_process, GUINT_TO_POINTER(id)));
-
     if (known > 0)
-        return known - 1;
-    uint32_t index = free_slot(ledger->owners, VG_GPU_OWNERS_MAX);
+        return *hint = known - 1;
+    uint32_t index = free_slot(ledger->owners, ledger->by_process, VG_GPU_OWNERS_MAX);
     if (index == GPU_NO_INDEX) {
         ledger->stats.unattributed++;
         return index;
     }
-    ledger->n_owners++;
     struct gpu_owner *owner = g_new0(struct gpu_owner, 1);
     owner->process = id;
     g_strlcpy(owner->comm, comm, sizeof(owner->comm));
@@ -265,6 +287,12 @@ is_vgpu(const struct gpu_vgpu *vgpu, uint16_t device, int32_t number)
     return vgpu && vgpu->number == number && vgpu->device == device;
 }
 
+static int64_t
+vgpu_key(uint16_t device, int32_t number)
+{
+    return (int64_t)device << 32 | (uint32_t)number;
+}
+
 static uint32_t
 vgpu_index(const struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
 {
@@ -272,11 +300,9 @@ vgpu_index(const struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
 
     if (hint < ledger->vgpus->len && is_vgpu(gpu_vgpu_at(ledger, hint), device, number))
         return hint;
-    for (guint i = 0; i < ledger->vgpus->len; i++) {
-        if (is_vgpu(gpu_vgpu_at(ledger, i), device, number))
-            return i;
-    }
-    return GPU_NO_INDEX;
+    const int64_t key = vgpu_key(device, number);
+    uint32_t known = GPOINTER_TO_UINT(g_hash_table_lookup(ledger->by_vgpu, &key));
+    return known > 0 ? known - 1 : GPU_NO_INDEX;
 }
 
 struct gpu_vgpu *
@@ -293,7 +319,11 @@ make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
 {
     char name[VG_VM_NAME_MAX];
 
-    uint32_t index = free_slot(ledger->vgpus, VG_GPU_VGPUS_MAX);
+    if (gpu_ledger_has_all_owners(ledger)) {
+        ledger->stats.unattributed++;
+        return NULL;
+    }
+    uint32_t index = free_slot(ledger->vgpus, ledger->by_vgpu, VG_GPU_VGPUS_MAX);
     if (index == GPU_NO_INDEX)
         return NULL;
     g_snprintf(name, sizeof(name), "vgpu-%d", number);
@@ -304,14 +334,14 @@ make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
                        number);
     }
     uint32_t owner = need_owner(ledger, vg_topology_add_vm(ledger->topology, name), "");
-    if (owner == GPU_NO_INDEX)
-        return NULL;
     struct gpu_vgpu *vgpu = g_new0(struct gpu_vgpu, 1);
     vgpu->device = device;
     vgpu->number = number;
     vgpu->owner = owner;
+    vgpu->key = vgpu_key(device, number);
     vgpu->last_ns = ledger->now;
     g_ptr_array_index(ledger->vgpus, index) = vgpu;
+    g_hash_table_insert(ledger->by_vgpu, &vgpu->key, GUINT_TO_POINTER(index + 1));
     return vgpu;
 }
 
@@ -319,9 +349,10 @@ make_vgpu(struct vg_gpu_ledger *ledger, uint16_t device, int32_t number)
 static void
 bind_vgpu(struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, const struct vg_event *event)
 {
+    if (vgpu->bound || event->gpu.op != VG_GPU_QUEUED)
+        return;
     const struct vg_thread *thread = recording_thread(ledger, event);
-
-    if (vgpu->bound || event->gpu.op != VG_GPU_QUEUED || !thread)
+    if (!thread)
         return;
     struct vg_process *process = vg_thread_process(thread);
     struct vg_process *stand_in =
@@ -358,16 +389,25 @@ user_key(uint32_t owner, uint32_t engine)
     return GSIZE_TO_POINTER((size_t)owner * VG_GPU_ENGINES_MAX + engine);
 }
 
+static bool
+is_user(const struct gpu_user *user, uint32_t owner, uint32_t engine)
+{
+    return user && user->owner == owner && user->engine == engine;
+}
+
 uint32_t
 gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine)
 {
     if (owner == GPU_NO_INDEX)
         return GPU_NO_INDEX;
+    uint32_t *hint = &ledger->user_hints[(owner * 4 + engine) % GPU_HINTS];
+    if (*hint < ledger->users->len && is_user(gpu_user_at(ledger, *hint), owner, engine))
+        return *hint;
     uint32_t known =
         GPOINTER_TO_UINT(g_hash_table_lookup(ledger->by_user, user_key(owner, engine)));
     if (known > 0)
-        return known - 1;
-    uint32_t index = free_slot(ledger->users, VG_GPU_USERS_MAX);
+        return *hint = known - 1;
+    uint32_t index = free_slot(ledger->users, ledger->by_user, VG_GPU_USERS_MAX);
     if (index == GPU_NO_INDEX) {
         ledger->stats.unattributed++;
         return index;
@@ -571,6 +611,7 @@ forget_vgpus(struct vg_gpu_ledger *ledger, uint32_t owner)
             continue;
         if (ledger->devices[vgpu->device].current == i)
             ledger->devices[vgpu->device].current = GPU_NO_INDEX;
+        g_hash_table_remove(ledger->by_vgpu, &vgpu->key);
         g_free(vgpu);
         g_ptr_array_index(ledger->vgpus, i) = NULL;
     }
@@ -594,7 +635,6 @@ forget_owner(struct vg_gpu_ledger *ledger, uint32_t index)
             *holding = (struct gpu_holding){.owner = GPU_NO_INDEX};
     }
     g_hash_table_remove(ledger->by_process, GUINT_TO_POINTER(owner->process));
-    ledger->n_owners--;
     g_free(owner);
     g_ptr_array_index(ledger->owners, index) = NULL;
 }

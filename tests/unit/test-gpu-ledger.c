@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 #include <glib.h>
+#include <malloc.h>
 
 #include "model/gpu-ledger.h"
 #include "tests/unit/sanitizer.h"
@@ -1227,6 +1228,15 @@ scaled(int n)
     return g_getenv("VG_TEST_ROUNDS") ? n / 20 : UNDER_SANITIZER ? n / 5 : n;
 }
 
+/* All that this process has; 0 where something else counts memory. */
+static size_t
+memory_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
 /* Ids at random, hardly ever an end: what is kept stays below the limit, what is not is counted. */
 static void
 test_memory_is_limited(void **state)
@@ -1235,6 +1245,7 @@ test_memory_is_limited(void **state)
     struct host *host = *state;
     GRand *random = g_rand_new_with_seed(11);
     struct vg_window window;
+    size_t before = memory_in_use();
 
     for (int i = 0; i < scaled(EVENTS); i++) {
         struct vg_event event = record(host, i, (enum vg_gpu_op)g_rand_int_range(random, 0, 12));
@@ -1257,6 +1268,8 @@ test_memory_is_limited(void **state)
     }
     struct vg_gpu_ledger_stats stats = stats_of(host);
     assert_true(stats.bytes < VG_GPU_LEDGER_BYTES_MAX);
+    /* With what the topology keeps of the threads. */
+    assert_true(memory_in_use() < before + VG_GPU_LEDGER_BYTES_MAX);
     assert_true(stats.open <= VG_GPU_OPEN_REQUESTS_MAX);
     assert_true(stats.dropped > 0 || g_getenv("VG_TEST_ROUNDS"));
     assert_true(stats.unattributed > 0);
