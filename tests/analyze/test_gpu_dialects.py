@@ -150,7 +150,7 @@ def all_streams(n):
 @pytest.mark.parametrize("number", range(20 if full() else 1))
 def test_cut_and_lossy_streams(tmp_path, number):
     """Jobs that are under way at the begin and the end; starts and ends that were lost."""
-    every = 4 if few() else 1
+    every = 8 if few() else 1
     n = seed() + number
     print(f"VG_TEST_SEED={n}")
     rng = random.Random(n)

@@ -15,7 +15,7 @@ import perfetto
 import vgpuctl
 from ctfgen import Dialect, Ev, write_trace
 from hostsim import simulate
-from settings import rounds, seed
+from settings import few, rounds, seed
 
 DEMO = os.path.join(vgpuctl.ROOT, "data", "demo", "inner-host-3vms")
 VM_MAP = os.path.join(vgpuctl.ROOT, "data", "demo", "vm-map.txt")
@@ -193,7 +193,7 @@ def test_generated(tmp_path, dialect, spec):
     assert sum(v["run_ns"] for v in doc["vms"]) > 0
     middle = (doc["trace"]["begin_ns"] + doc["trace"]["end_ns"]) // 2
     for part in (["--begin", middle], ["--end", middle],
-                 ["--begin", middle - 3_000_000, "--end", middle + 3_000_000]):
+                 ["--begin", middle - 3_000_000, "--end", middle + 3_000_000])[2 * few():]:
         check(*analyze(tmp_path, tmp_path / "t", *part))
 
 
