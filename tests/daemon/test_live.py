@@ -481,9 +481,10 @@ def test_a_program_is_detached_by_somebody(daemon):
         assert len(samples) > 100
         for sample in samples[1:]:
             check_sums(sample)
-            # /proc counts run time in ticks; its first window after gdb may be a short one.
-            assert sample["observed_ns"] > 0, sample
+            # /proc counts run time in ticks; its first window after gdb may be a short one, and
+            # loading the programs again takes a while of which nothing is known.
             assert sample["run_ns"] > 0 or sample["observed_ns"] < 0.05e9, sample
+        assert sum(sample["run_ns"] == 0 for sample in samples[1:]) <= 3
         gaps = [b["begin_ns"] - a["end_ns"] for a, b in zip(samples, samples[1:])]
         assert sum(gap > 0.1e9 for gap in gaps) <= 1 and max(gaps) < 2e9, gaps
 

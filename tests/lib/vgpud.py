@@ -144,19 +144,23 @@ class Events:
 
 
 class BusyVm:
-    """A process that looks like a QEMU with one vCPU, which is busy. Each has a UUID of its own:
-    vgpud sees all of this machine, also those of another test. uuid "": it has none."""
+    """A process that looks like a QEMU with one vCPU, which is busy and never sleeps: its other
+    thread does not ask for Python's lock. Each has a UUID of its own: vgpud sees all of this
+    machine, also those of another test. uuid "": it has none. It ends with the thread that made
+    it."""
     CODE = """
-import ctypes, os, threading, time
-parent = os.getppid()
+import ctypes, os, signal, sys, threading
+libc = ctypes.CDLL(None)
+libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit()
 def vcpu():
-    ctypes.CDLL(None).prctl(15, b"CPU 0/KVM", 0, 0, 0)
+    libc.prctl(15, b"CPU 0/KVM", 0, 0, 0)
     print(threading.get_native_id(), flush=True)
-    while os.getppid() == parent:
+    while True:
         pass
 threading.Thread(target=vcpu, daemon=True).start()
-while os.getppid() == parent:
-    time.sleep(0.1)
+signal.pause()
 """
 
     def __init__(self, known_uuid=None, name="alpha"):
@@ -165,7 +169,8 @@ while os.getppid() == parent:
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", "-c", self.CODE, "-name", f"guest={self.name},debug-threads=on",
+            ["/usr/bin/python3", "-c", self.CODE, str(os.getpid()), "-name",
+             f"guest={self.name},debug-threads=on",
              *(["-uuid", self.uuid] if self.uuid else [])], stdout=subprocess.PIPE, text=True)
         self.tid = int(self.process.stdout.readline())
         return self
