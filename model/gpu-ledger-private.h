@@ -33,7 +33,14 @@ struct gpu_owner {
 struct gpu_user {
     uint32_t owner;
     uint32_t engine;
-    int64_t turn_ns; /* for which a workload of it ran last before it was taken off; 0: never yet */
+    /* Runs of its workloads that ended with them being taken off: how many, and their time. */
+    uint64_t turns;
+    int64_t turns_ns;
+    /* The workload that was submitted last: when it was queued, VG_TIME_UNKNOWN: there was none,
+     * and how long it waited. */
+    int64_t queued_ns;
+    int64_t wait_ns;
+    uint64_t dropped; /* workloads that are in its queue and not among those that are known */
     struct gpu_meter meter;
     struct gpu_list open;
 };
@@ -207,15 +214,22 @@ void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *
 void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request,
                         enum gpu_state state);
 
-/* A workload that runs is said to begin to: that it was taken off was missed. Turns of a user are
- * alike, so that it is taken to have run for as long as before. */
+/* Workloads that take turns. Where a record of one is missed, it is taken to have run for as long
+ * as those of its user do on average, but not while it cannot have.
+ *
+ * It runs and is said to begin to; it runs and another does now; it is taken off and was not said
+ * to run; it is. */
 void gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+void gpu_life_run_out(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+void gpu_life_take_off_waiting(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+void gpu_life_take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request);
 
 /* Tells the observer of stages that the request has this one since then. */
 void gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                          enum vg_gpu_stage stage, int64_t t_ns);
 
-/* The same of the stage that it counts as having now. */
+/* The same of the stage that it began with, and of the one that it counts as having now. */
+void gpu_life_tell_begin(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 
 /* It must not have an id yet, which is found by the vGPU. */

@@ -249,8 +249,40 @@ adopt_workload(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint3
     return GPU_NO_INDEX;
 }
 
+/* When a workload was queued that is submitted now, if that was missed; VG_TIME_UNKNOWN: it was
+ * dropped, or may have been queued before the first record. A vGPU's workloads are submitted in the
+ * order in which they were queued, and wait about as long as the one before. */
+static int64_t
+missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t user_index)
+{
+    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD ||
+        user_index == GPU_NO_INDEX)
+        return VG_TIME_UNKNOWN;
+    struct gpu_user *user = gpu_user_at(ledger, user_index);
+    if (user->dropped > 0) {
+        /* What it has waited until it was dropped is counted. */
+        user->dropped--;
+        return VG_TIME_UNKNOWN;
+    }
+    if (user->queued_ns == VG_TIME_UNKNOWN)
+        return VG_TIME_UNKNOWN;
+    int64_t latest_ns = ledger->now;
+    uint32_t index = user->open.first;
+    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
+        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        if (request->id_space == VG_GPU_ID_WORKLOAD && request->state == GPU_STATE_QUEUED) {
+            latest_ns = MAX(request->queued_ns, user->queued_ns);
+            break;
+        }
+        index = request->lists[GPU_LIST_USER].next;
+    }
+    return CLAMP(ledger->now - user->wait_ns, user->queued_ns, latest_ns);
+}
+
+/* queued_ns: if it is known to have been queued before, and VG_TIME_UNKNOWN otherwise. */
 static uint32_t
-make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine,
+             int64_t queued_ns)
 {
     if (gpu_requests_is_full(&ledger->requests))
         gpu_life_drop(ledger, ledger->requests.age.first);
@@ -264,9 +296,16 @@ make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
     request->engine_weak = event->gpu.flags & (VG_GPU_ENGINE_WEAK | VG_GPU_DEVICE_WEAK);
     request->state = (uint8_t)MIN(event->gpu.op, VG_GPU_RUNNING);
     request->state_ns = ledger->now;
+    if (queued_ns != VG_TIME_UNKNOWN) {
+        ledger->stats.discontinuities++;
+        request->state = GPU_STATE_QUEUED;
+        request->state_ns = queued_ns;
+        gpu_meter_add_wait(&gpu_engine_at(ledger, engine)->meter, GPU_WAIT_VGPU,
+                           ledger->now - MAX(queued_ns, ledger->period_begin));
+    }
     switch (request->state) {
     case GPU_STATE_QUEUED:
-        request->queued_ns = ledger->now;
+        request->queued_ns = request->state_ns;
         break;
     case GPU_STATE_SUBMITTED:
         /* Nobody may tell of queues before the driver's. */
@@ -322,10 +361,8 @@ take_off_workload_before(struct vg_gpu_ledger *ledger, uint32_t index)
         return;
     const struct gpu_request *other = gpu_request_at(&ledger->requests, before);
     if (other->in_use && other->state == GPU_STATE_RUNNING && other->engine == request->engine &&
-        other->id_space == VG_GPU_ID_WORKLOAD) {
-        ledger->stats.discontinuities++;
-        gpu_life_set_state(ledger, gpu_request_at(&ledger->requests, before), GPU_STATE_READY);
-    }
+        other->id_space == VG_GPU_ID_WORKLOAD)
+        gpu_life_run_out(ledger, gpu_request_at(&ledger->requests, before));
 }
 
 static void
@@ -345,13 +382,15 @@ run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 }
 
 static void
-take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+submit(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
-    if (request->state != GPU_STATE_RUNNING)
-        return;
-    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD)
-        gpu_user_at(ledger, request->user)->turn_ns = ledger->now - request->state_ns;
-    gpu_life_set_state(ledger, request, GPU_STATE_READY);
+    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
+        struct gpu_user *user = gpu_user_at(ledger, request->user);
+        user->queued_ns = request->queued_ns;
+        user->wait_ns = ledger->now - request->queued_ns;
+        user->dropped = 0;
+    }
+    gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
 }
 
 static void
@@ -362,7 +401,7 @@ apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event
     switch ((enum vg_gpu_op)event->gpu.op) {
     case VG_GPU_SUBMITTED:
         if (request->state < GPU_STATE_SUBMITTED)
-            gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
+            submit(ledger, request);
         break;
     case VG_GPU_READY:
         if (request->state < GPU_STATE_READY)
@@ -372,7 +411,10 @@ apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event
         run(ledger, index, event);
         break;
     case VG_GPU_OFF:
-        take_off(ledger, request);
+        if (request->state == GPU_STATE_RUNNING)
+            gpu_life_take_off(ledger, request);
+        else
+            gpu_life_take_off_waiting(ledger, request);
         /* The engine counts it anew when it runs again. */
         gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
         break;
@@ -432,7 +474,7 @@ ran_from_the_beginning(struct vg_gpu_ledger *ledger, const struct vg_event *even
     if (event->gpu.op != VG_GPU_DONE || event->gpu.context == 0 || engine == GPU_NO_INDEX ||
         gpu_engine_at(ledger, engine)->last_end_ns != VG_TIME_UNKNOWN)
         return;
-    uint32_t index = make_request(ledger, event, engine);
+    uint32_t index = make_request(ledger, event, engine, VG_TIME_UNKNOWN);
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     request->run_ns = request->state_ns = ledger->period_begin;
     gpu_meter_ran(&gpu_engine_at(ledger, engine)->meter, ledger->period_begin, ledger->now,
@@ -458,9 +500,9 @@ begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t 
         return;
     }
     uint32_t owner = owner_of(ledger, event);
-    index = make_request(ledger, event, engine);
-    gpu_life_tell_now(ledger, gpu_request_at(&ledger->requests, index));
     uint32_t user = gpu_ledger_user(ledger, owner, engine);
+    index = make_request(ledger, event, engine, missed_queue(ledger, event, user));
+    gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, index));
     if (user != GPU_NO_INDEX)
         gpu_life_set_user(ledger, index, user);
     take_keys(ledger, index, event, owner);

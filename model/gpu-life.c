@@ -163,6 +163,13 @@ gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request
 }
 
 void
+gpu_life_tell_begin(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    tell_stage(ledger, request, stage_of(request), MAX(request->state_ns, ledger->period_begin),
+               false);
+}
+
+void
 gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
     tell_stage(ledger, request, stage_of(request), ledger->now, false);
@@ -238,18 +245,29 @@ gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, en
     gpu_life_tell_now(ledger, request);
 }
 
-void
-gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+/* ---- turns ---- */
+
+/* How long a turn of the workload is; 0: it has none, or none is known. */
+static int64_t
+turn_of(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
-    int64_t turn_ns =
-        request->user == GPU_NO_INDEX ? 0 : gpu_user_at(ledger, request->user)->turn_ns;
-    int64_t over_ns = request->state_ns + turn_ns;
+    if (request->user == GPU_NO_INDEX || request->id_space != VG_GPU_ID_WORKLOAD)
+        return 0;
+    const struct gpu_user *user = gpu_user_at(ledger, request->user);
+    return user->turns > 0 ? user->turns_ns / (int64_t)user->turns : 0;
+}
+
+/* A workload that is counted as running has been taken off meanwhile, which was missed. false: it
+ * may have run until now. */
+static bool
+cut_turn(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    int64_t turn_ns = turn_of(ledger, request);
+    int64_t over_ns = vg_time_sum(request->state_ns, turn_ns);
     struct gpu_meter *meters[2];
 
-    /* A request that was never taken off has no turns: it is told twice. */
     if (turn_ns == 0 || over_ns >= ledger->now)
-        return;
-    ledger->stats.discontinuities++;
+        return false;
     meters_of(ledger, request, meters);
     for (int i = 0; i < 2; i++) {
         if (meters[i])
@@ -261,7 +279,84 @@ gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request)
     request->state_ns = ledger->now;
     if (told_ns < ledger->now)
         gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_READY, told_ns);
+    return true;
+}
+
+/* A request that was never taken off has no turns: it is told twice. */
+void
+gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    if (!cut_turn(ledger, request))
+        return;
+    ledger->stats.discontinuities++;
     gpu_life_tell_now(ledger, request);
+}
+
+void
+gpu_life_run_out(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    ledger->stats.discontinuities++;
+    cut_turn(ledger, request);
+    gpu_life_set_state(ledger, request, GPU_STATE_READY);
+}
+
+/* A request that is in no meter and is counted as waiting has run since then. */
+static void
+ran_since(struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t since_ns)
+{
+    struct gpu_meter *meters[2];
+
+    meters_of(ledger, request, meters);
+    name_wait(ledger, request, GPU_STATE_RUNNING, since_ns);
+    for (int i = 0; i < 2; i++) {
+        if (meters[i])
+            gpu_meter_ran(meters[i], MAX(since_ns, counted_since(ledger, request, i)), ledger->now,
+                          wait_of(request));
+    }
+    if (request->run_ns == VG_TIME_UNKNOWN)
+        request->run_ns = since_ns;
+    request->exec_ns += ledger->now - since_ns;
+    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
+                        MAX(since_ns, counted_since(ledger, request, 1)));
+}
+
+/* It is done or taken off now, and nobody saw it begin: it ran since it could, or for a turn. */
+static int64_t
+ran_at_most_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    int64_t since_ns = MAX(request->state_ns, gpu_engine_at(ledger, request->engine)->last_end_ns);
+    int64_t turn_ns = turn_of(ledger, request);
+
+    return turn_ns > 0 && request->exec_ns > 0 ? MAX(since_ns, ledger->now - turn_ns) : since_ns;
+}
+
+void
+gpu_life_take_off_waiting(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    if (!gpu_is_waiting(request) || turn_of(ledger, request) == 0)
+        return;
+    ledger->stats.discontinuities++;
+    gpu_life_count_out(ledger, request);
+    ran_since(ledger, request, ran_at_most_since(ledger, request));
+    request->state = GPU_STATE_READY;
+    request->state_ns = ledger->now;
+    gpu_life_count_in(ledger, request);
+    gpu_life_tell_now(ledger, request);
+}
+
+void
+gpu_life_take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
+{
+    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
+        struct gpu_user *user = gpu_user_at(ledger, request->user);
+        int64_t turn_ns = ledger->now - request->state_ns;
+        user->turns++;
+        if (__builtin_add_overflow(user->turns_ns, turn_ns, &user->turns_ns)) {
+            user->turns = 1;
+            user->turns_ns = turn_ns;
+        }
+    }
+    gpu_life_set_state(ledger, request, GPU_STATE_READY);
 }
 
 /* ---- users ---- */
@@ -455,7 +550,12 @@ gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index)
 void
 gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index)
 {
-    gpu_life_count_out(ledger, gpu_request_at(&ledger->requests, index));
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    gpu_life_count_out(ledger, request);
+    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD &&
+        request->state == GPU_STATE_QUEUED)
+        gpu_user_at(ledger, request->user)->dropped++;
     gpu_life_forget(ledger, index);
     ledger->stats.dropped++;
 }
@@ -484,27 +584,6 @@ record_end(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
     }
 }
 
-/* It is done and nobody saw it begin: it ran since it could. */
-static void
-assume_run(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
-    int64_t since_ns = MAX(request->state_ns, engine->last_end_ns);
-    struct gpu_meter *meters[2];
-
-    meters_of(ledger, request, meters);
-    name_wait(ledger, request, GPU_STATE_RUNNING, since_ns);
-    for (int i = 0; i < 2; i++) {
-        if (meters[i])
-            gpu_meter_ran(meters[i], MAX(since_ns, counted_since(ledger, request, i)), ledger->now,
-                          wait_of(request));
-    }
-    request->run_ns = since_ns;
-    request->exec_ns += ledger->now - since_ns;
-    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
-                        MAX(since_ns, counted_since(ledger, request, 1)));
-}
-
 /* The request is done now: its figures are complete, but it is still there. */
 static void
 complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
@@ -513,7 +592,7 @@ complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
     if (request->state == GPU_STATE_RUNNING)
         request->exec_ns += ledger->now - request->state_ns;
     else if (gpu_is_waiting(request))
-        assume_run(ledger, request);
+        ran_since(ledger, request, ran_at_most_since(ledger, request));
     record_end(ledger, request);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
 }

@@ -416,6 +416,7 @@ gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine)
     user->owner = owner;
     user->engine = engine;
     user->open = (struct gpu_list){GPU_NO_INDEX, GPU_NO_INDEX};
+    user->queued_ns = VG_TIME_UNKNOWN;
     gpu_meter_init(&user->meter, ledger->now);
     g_ptr_array_index(ledger->users, index) = user;
     g_hash_table_insert(ledger->by_user, user_key(owner, engine), GUINT_TO_POINTER(index + 1));

@@ -755,6 +755,105 @@ test_end_of_a_turn_lost(void **state)
     vg_window_clear(&window);
 }
 
+/* Turns with pauses, in which records were lost: another's turn shows that one is over, and the end
+ * of one that it was; each was as long as the others. */
+static void
+test_turns_lost(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    for (int32_t vgpu = 1; vgpu <= 2; vgpu++) {
+        gvt(host, 0, VG_GPU_QUEUED, vgpu, 0xa, 0, 0);
+        gvt(host, 0, VG_GPU_SUBMITTED, vgpu, 0xa, 20 + (uint64_t)vgpu, 1);
+    }
+    for (int turn = 0; turn < 8; turn++) {
+        uint64_t context = 21 + (uint64_t)(turn % 2);
+        if (turn != 5 && turn != 6)
+            i915(host, turn * 10 * MS, VG_GPU_RUNNING, context, 1);
+        if (turn != 2)
+            i915(host, (turn * 10 + 2) * MS, turn < 6 ? VG_GPU_OFF : VG_GPU_DONE, context, 1);
+    }
+    read_period(host, 100 * MS, &window);
+    const struct vg_gpu_sample *one = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    const struct vg_gpu_sample *two = engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0");
+    assert_int_equal(one->requests, 1);
+    assert_int_equal(one->exec_ns, 8 * MS);
+    assert_int_equal(one->wait_ns, 54 * MS);
+    assert_int_equal(two->requests, 1);
+    assert_int_equal(two->exec_ns, 8 * MS);
+    assert_int_equal(two->wait_ns, 64 * MS);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->busy_ns, 16 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 2);
+    vg_window_clear(&window);
+}
+
+static void
+run_workload(struct host *host, int64_t ts_ns, int32_t vgpu, uint64_t workload, int64_t exec_ns)
+{
+    uint64_t context = 20 + (uint64_t)vgpu;
+
+    gvt(host, ts_ns, VG_GPU_SUBMITTED, vgpu, workload, context, workload);
+    i915(host, ts_ns, VG_GPU_RUNNING, context, workload);
+    i915(host, ts_ns + exec_ns, VG_GPU_DONE, context, workload);
+    gvt(host, ts_ns + exec_ns, VG_GPU_DONE, vgpu, workload, 0, 0);
+}
+
+/* A workload that nobody queued has waited as long as the one before it, but was queued after it,
+ * and before the next one. */
+static void
+test_queue_missed(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    run_workload(host, 0, 2, 1, 1 * MS); /* queued before the recording, perhaps */
+    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 1, 0, 0);
+    gvt(host, 4 * MS, VG_GPU_QUEUED, 1, 3, 0, 0);
+    run_workload(host, 6 * MS, 1, 1, 1 * MS);
+    run_workload(host, 7 * MS, 1, 2, 2 * MS); /* 5 ms */
+    run_workload(host, 9 * MS, 1, 3, 1 * MS);
+    gvt(host, 11 * MS, VG_GPU_QUEUED, 1, 5, 0, 0);
+    run_workload(host, 21 * MS, 1, 4, 1 * MS); /* not 5, but 10 ms */
+    run_workload(host, 22 * MS, 1, 5, 1 * MS);
+    run_workload(host, 23 * MS, 1, 6, 1 * MS); /* 11 ms: 12 would be with the one before */
+    run_workload(host, 24 * MS, 2, 2, 1 * MS);
+    read_period(host, 30 * MS, &window);
+    const struct vg_gpu_sample *one = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(one->requests, 6);
+    assert_int_equal(one->partial, 0);
+    assert_int_equal(one->exec_ns, 7 * MS);
+    assert_int_equal(one->wait_ns, (5 + 5 + 5 + 10 + 11 + 11) * MS);
+    const struct vg_gpu_sample *all = engine_of(window.gpus, "rcs0");
+    assert_int_equal(all->requests, 8);
+    assert_int_equal(all->partial, 2);
+    assert_int_equal(all->wait_ns, one->wait_ns);
+    assert_int_equal(all->busy_ns, 9 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 3);
+    vg_window_clear(&window);
+}
+
+/* What was dropped for want of room has waited until then, and is not to be counted again. */
+static void
+test_queue_dropped(void **state)
+{
+    struct host *host = *state;
+    const uint64_t more = 2;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
+    run_workload(host, 1 * MS, 1, 1, 1 * MS);
+    for (uint64_t i = 2; i < 2 + VG_GPU_OPEN_REQUESTS_MAX + more; i++)
+        gvt(host, 2 * MS, VG_GPU_QUEUED, 1, i, 0, 0);
+    assert_int_equal(stats_of(host).dropped, more);
+    for (uint64_t i = 2; i < 2 + more; i++)
+        run_workload(host, 10 * MS + (int64_t)i * MS, 1, i, 0);
+    struct vg_gpu_sample gpu = rcs0_after(host, 22 * MS);
+    assert_int_equal(gpu.requests, 1 + more);
+    /* One made room for the first of them, 10 ms later; the others wait. */
+    assert_int_equal(gpu.wait_ns, 1 * MS + 10 * MS + (VG_GPU_OPEN_REQUESTS_MAX - 1) * 20 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 0);
+}
+
 /* A workload that is thrown away with its vGPU has waited, and was never done. */
 static void
 test_cancelled(void **state)
@@ -1505,6 +1604,9 @@ main(void)
         CASE(test_submission_lost),
         CASE(test_workload_without_end),
         CASE(test_end_of_a_turn_lost),
+        CASE(test_turns_lost),
+        CASE(test_queue_missed),
+        CASE(test_queue_dropped),
         CASE(test_cancelled),
         CASE(test_cancellations_missed),
         CASE(test_vgpu_of_nobody),
