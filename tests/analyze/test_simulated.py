@@ -2,6 +2,7 @@
 """Traces that the simulator of GPU schedulers writes, and what it knows of them: the analysis must
 find the truth again, which the simulator computes from its requests and not from the trace."""
 import json
+import math
 import os
 import random
 import shutil
@@ -262,7 +263,9 @@ def check_losses(tmp_path, scenario):
     truth, trace = simulate(tmp_path, scenario, "--lose", str(LOST_PERCENT))
     doc = vgpuctl.analyze(trace).doc()
     whole = doc["trace"]["lost"] + doc["trace"]["events"]
-    assert doc["trace"]["lost"] == pytest.approx(whole * LOST_PERCENT / 100, rel=0.2)
+    lost = whole * LOST_PERCENT / 100
+    # Each is lost by chance: five standard deviations.
+    assert abs(doc["trace"]["lost"] - lost) < 5 * math.sqrt(lost)
     got, want = users(doc), users(truth)
     assert sorted(got) == sorted(want)
     for name, engines in want.items():
