@@ -130,6 +130,51 @@ unite(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t other)
         gpu_life_set_state(ledger, request, from.state);
 }
 
+static void
+set_keys(struct gpu_requests *all, uint32_t index, const struct gpu_request *from)
+{
+    gpu_request_drop_key(all, index, GPU_KEY_SEQNO);
+    gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
+    gpu_request_drop_key(all, index, GPU_KEY_FENCE);
+    if (from->context != GPU_NO_INDEX)
+        gpu_request_set_seqno(all, index, from->context, from->seqno);
+    if (from->global != 0)
+        gpu_request_set_global(all, index, from->global);
+    if (from->fence != 0)
+        gpu_request_set_fence(all, index, from->fence);
+}
+
+static void
+set_waiting_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->state == state)
+        return;
+    gpu_life_set_state(ledger, request, state);
+    if (state < GPU_STATE_READY)
+        request->ready_ns = VG_TIME_UNKNOWN;
+    if (state < GPU_STATE_SUBMITTED)
+        request->submitted_ns = VG_TIME_UNKNOWN;
+}
+
+/* What the driver said was taken to be of the workload that was first in the queue of its vGPU, and
+ * GVT-g now says that it is of another one: they change places. */
+static void
+change_places(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t first)
+{
+    struct gpu_requests *all = &ledger->requests;
+    const struct gpu_request a = *gpu_request_at(all, workload), b = *gpu_request_at(all, first);
+
+    if (b.id_space != VG_GPU_ID_WORKLOAD || a.vgpu != b.vgpu || a.engine != b.engine ||
+        !gpu_is_waiting(&a) || !gpu_is_waiting(&b))
+        return;
+    set_keys(all, workload, &b);
+    set_keys(all, first, &a);
+    set_waiting_state(ledger, workload, (enum gpu_state)b.state);
+    set_waiting_state(ledger, first, (enum gpu_state)a.state);
+}
+
 /* A job that is queued again under the id of one that is open: that one is over. */
 static uint32_t
 is_new_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t by_id)
@@ -170,8 +215,11 @@ gpu_ledger_find(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
     by_id = is_new_life(ledger, event, by_id);
     uint32_t by_seqno = find_by_seqno(ledger, event, engine);
 
-    if (by_id != GPU_NO_INDEX && by_seqno != GPU_NO_INDEX && by_id != by_seqno &&
-        gpu_request_at(&ledger->requests, by_seqno)->id_space == VG_GPU_ID_NONE)
-        unite(ledger, by_id, by_seqno);
+    if (by_id != GPU_NO_INDEX && by_seqno != GPU_NO_INDEX && by_id != by_seqno) {
+        if (gpu_request_at(&ledger->requests, by_seqno)->id_space == VG_GPU_ID_NONE)
+            unite(ledger, by_id, by_seqno);
+        else if (event->gpu.id_space == VG_GPU_ID_WORKLOAD)
+            change_places(ledger, by_id, by_seqno);
+    }
     return find_by_fence(ledger, event, engine, by_id != GPU_NO_INDEX ? by_id : by_seqno);
 }

@@ -799,6 +799,39 @@ run_workload(struct host *host, int64_t ts_ns, int32_t vgpu, uint64_t workload, 
     gvt(host, ts_ns + exec_ns, VG_GPU_DONE, vgpu, workload, 0, 0);
 }
 
+/* The driver's record was taken to be of the first in the queue, until GVT-g said of which it is.
+ */
+static void
+test_submission_out_of_order(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    run_workload(host, 0, 1, 1, 1 * MS); /* its context is 21, and its seqno 1 */
+    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    i915(host, 2 * MS, VG_GPU_SUBMITTED, 21, 3);
+    gvt(host, 2 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
+    i915(host, 3 * MS, VG_GPU_SUBMITTED, 21, 2);
+    gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 2);
+    i915(host, 3 * MS, VG_GPU_RUNNING, 21, 2);
+    i915(host, 5 * MS, VG_GPU_DONE, 21, 2);
+    gvt(host, 5 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    i915(host, 5 * MS, VG_GPU_RUNNING, 21, 3);
+    i915(host, 9 * MS, VG_GPU_DONE, 21, 3);
+    gvt(host, 9 * MS, VG_GPU_DONE, 1, 0xb, 0, 0);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 3);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->busy_ns, 7 * MS);
+    assert_int_equal(vm->vgpu_queue_ns, (1 + 3) * MS);
+    assert_int_equal(vm->wait_ns, (4 + 3) * MS);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->requests, 3);
+    vg_window_clear(&window);
+}
+
 /* A workload that nobody queued has waited as long as the one before it, but was queued after it,
  * and before the next one. */
 static void
@@ -1602,6 +1635,7 @@ main(void)
         CASE(test_vgpus_with_equal_seqnos),
         CASE(test_submission_told_after_the_driver),
         CASE(test_submission_lost),
+        CASE(test_submission_out_of_order),
         CASE(test_workload_without_end),
         CASE(test_end_of_a_turn_lost),
         CASE(test_turns_lost),
