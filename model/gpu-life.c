@@ -494,8 +494,13 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
         gpu_life_set_user(ledger, index,
                           gpu_ledger_user(ledger, gpu_user_at(ledger, user)->owner, engine));
     meters_of(ledger, request, to);
-    if (!has_waited_once(request))
+    if (!has_waited_once(request)) {
+        /* What was before stays where it was counted. */
+        if (request->state == GPU_STATE_RUNNING)
+            request->exec_ns += ledger->now - request->state_ns;
+        request->state_ns = ledger->now;
         return;
+    }
     tell_stage(ledger, request, stage_of(request), ledger->now, true);
     for (int i = 0; i < 2; i++) {
         int64_t waits_ns[GPU_WAIT_MAX];
