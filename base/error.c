@@ -8,7 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-G_DEFINE_QUARK(vg - error - quark, vg_error)
+#include <stdatomic.h>
+
+/* As by G_DEFINE_QUARK(), whose variable two threads may write at once. */
+GQuark
+vg_error_quark(void)
+{
+    static _Atomic GQuark known;
+    GQuark quark = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (quark == 0) {
+        quark = g_quark_from_static_string("vg-error-quark");
+        atomic_store_explicit(&known, quark, memory_order_relaxed);
+    }
+    return quark;
+}
 
 static enum vg_error_code
 code_from_errno(int errnum)
