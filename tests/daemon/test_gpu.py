@@ -113,16 +113,18 @@ def test_a_program_of_the_host_is_told(gpu, tmp_path):
                  f"process {vm.process.pid} 30 0 0 0 200")
         with gpu.daemon(tmp_path) as daemon:
             wait_for(lambda: (newest_gpu(daemon, vm) or {}).get("busy_ns"))
+            # The window in which the first samples came may have begun before them.
             known = wait_for(lambda: next(
                 (known for known in [daemon.get(f"/v1/gpus/{GPU}")]
-                 if (known["newest"] or {"processes": []})["processes"]), None))
+                 if any(process["share"] >= 0.5
+                        for process in (known["newest"] or {"processes": []})["processes"])), None))
             assert [row["vm"]["id"] for row in known["newest"]["vms"] if row["engine"] == "sm"] == \
                 [vm.uuid]
             process, = known["newest"]["processes"]
             assert process["pid"] == own and process["engine"] == "sm"
             with open("/proc/self/comm", encoding="utf-8") as file:
                 assert process["comm"] == file.read().rstrip("\n")
-            assert 0.5 <= process["share"] <= 0.55 and process["mem_bytes"] == 300 << 20
+            assert process["share"] <= 0.55 and process["mem_bytes"] == 300 << 20
             assert "2 processes, 1 of VMs" in reason(daemon)
             daemon.stop()
 
