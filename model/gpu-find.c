@@ -144,17 +144,16 @@ set_keys(struct gpu_requests *all, uint32_t index, const struct gpu_request *fro
         gpu_request_set_fence(all, index, from->fence);
 }
 
+/* To what the other one has: submitted now, or not submitted after all. */
 static void
-set_waiting_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state)
+swap_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
     if (request->state == state)
         return;
     gpu_life_set_state(ledger, request, state);
-    if (state < GPU_STATE_READY)
-        request->ready_ns = VG_TIME_UNKNOWN;
-    if (state < GPU_STATE_SUBMITTED)
+    if (state == GPU_STATE_QUEUED)
         request->submitted_ns = VG_TIME_UNKNOWN;
 }
 
@@ -166,13 +165,16 @@ change_places(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t first)
     struct gpu_requests *all = &ledger->requests;
     const struct gpu_request a = *gpu_request_at(all, workload), b = *gpu_request_at(all, first);
 
-    if (b.id_space != VG_GPU_ID_WORKLOAD || a.vgpu != b.vgpu || a.engine != b.engine ||
-        !gpu_is_waiting(&a) || !gpu_is_waiting(&b))
+    if (b.id_space != VG_GPU_ID_WORKLOAD || a.vgpu != b.vgpu || a.engine != b.engine)
+        return;
+    /* Only of what was seen in a queue it is taken that it was submitted. */
+    if (a.queued_ns == VG_TIME_UNKNOWN || b.queued_ns == VG_TIME_UNKNOWN ||
+        a.state > GPU_STATE_SUBMITTED || b.state > GPU_STATE_SUBMITTED)
         return;
     set_keys(all, workload, &b);
     set_keys(all, first, &a);
-    set_waiting_state(ledger, workload, (enum gpu_state)b.state);
-    set_waiting_state(ledger, first, (enum gpu_state)a.state);
+    swap_state(ledger, workload, (enum gpu_state)b.state);
+    swap_state(ledger, first, (enum gpu_state)a.state);
 }
 
 /* A job that is queued again under the id of one that is open: that one is over. */

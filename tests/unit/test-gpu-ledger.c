@@ -812,10 +812,10 @@ test_submission_out_of_order(void **state)
     run_workload(host, 0, 1, 1, 1 * MS); /* its context is 21, and its seqno 1 */
     gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
     i915(host, 2 * MS, VG_GPU_SUBMITTED, 21, 3);
-    gvt(host, 2 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
-    i915(host, 3 * MS, VG_GPU_SUBMITTED, 21, 2);
-    gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 2);
-    i915(host, 3 * MS, VG_GPU_RUNNING, 21, 2);
+    gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
+    i915(host, 4 * MS, VG_GPU_SUBMITTED, 21, 2);
+    gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 2);
+    i915(host, 4 * MS, VG_GPU_RUNNING, 21, 2);
     i915(host, 5 * MS, VG_GPU_DONE, 21, 2);
     gvt(host, 5 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
     i915(host, 5 * MS, VG_GPU_RUNNING, 21, 3);
@@ -825,9 +825,9 @@ test_submission_out_of_order(void **state)
     const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
     assert_int_equal(vm->requests, 3);
     assert_int_equal(vm->partial, 0);
-    assert_int_equal(vm->busy_ns, 7 * MS);
-    assert_int_equal(vm->vgpu_queue_ns, (1 + 3) * MS);
-    assert_int_equal(vm->wait_ns, (4 + 3) * MS);
+    assert_int_equal(vm->busy_ns, 6 * MS);
+    assert_int_equal(vm->vgpu_queue_ns, (4 + 2) * MS);
+    assert_int_equal(vm->wait_ns, (4 + 4) * MS);
     assert_int_equal(engine_of(window.gpus, "rcs0")->requests, 3);
     vg_window_clear(&window);
 }
