@@ -130,51 +130,63 @@ unite(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t other)
         gpu_life_set_state(ledger, request, from.state);
 }
 
-static void
-set_keys(struct gpu_requests *all, uint32_t index, const struct gpu_request *from)
+/* When it was first known to be out of the queue of its vGPU. */
+static int64_t
+left_queue_ns(const struct gpu_request *request)
 {
-    gpu_request_drop_key(all, index, GPU_KEY_SEQNO);
-    gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
-    gpu_request_drop_key(all, index, GPU_KEY_FENCE);
-    if (from->context != GPU_NO_INDEX)
-        gpu_request_set_seqno(all, index, from->context, from->seqno);
-    if (from->global != 0)
-        gpu_request_set_global(all, index, from->global);
-    if (from->fence != 0)
-        gpu_request_set_fence(all, index, from->fence);
+    if (request->state == GPU_STATE_QUEUED)
+        return VG_TIME_MAX;
+    if (request->submitted_ns != VG_TIME_UNKNOWN)
+        return request->submitted_ns;
+    return request->ready_ns != VG_TIME_UNKNOWN ? request->ready_ns : request->run_ns;
 }
 
-/* To what the other one has: submitted now, or not submitted after all. */
+static bool
+are_of_one_queue(const struct gpu_request *a, const struct gpu_request *b)
+{
+    return a->id_space == VG_GPU_ID_WORKLOAD && b->id_space == VG_GPU_ID_WORKLOAD &&
+           a->device == b->device && a->vgpu == b->vgpu && a->engine == b->engine &&
+           a->user == b->user && a->user_ns == b->user_ns;
+}
+
+static bool
+is_known_workload(const struct gpu_request *request)
+{
+    return request->queued_ns != VG_TIME_UNKNOWN && request->state <= GPU_STATE_RUNNING;
+}
+
 static void
-swap_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state)
+take_name(struct vg_gpu_ledger *ledger, uint32_t index, const struct gpu_request *from)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_submission *last = &gpu_user_at(ledger, request->user)->last;
 
-    if (request->state == state)
-        return;
-    gpu_life_set_state(ledger, request, state);
-    if (state == GPU_STATE_QUEUED)
-        request->submitted_ns = VG_TIME_UNKNOWN;
+    if (request->state != GPU_STATE_QUEUED && last->queued_ns == request->queued_ns) {
+        last->wait_ns += last->queued_ns - from->queued_ns;
+        last->queued_ns = from->queued_ns;
+    }
+    request->queued_ns = from->queued_ns;
+    if (request->state == GPU_STATE_QUEUED)
+        request->state_ns = request->queued_ns;
+    gpu_request_set_id(&ledger->requests, index, from->id_space, from->id);
 }
 
-/* What the driver said was taken to be of the workload that was first in the queue of its vGPU, and
- * GVT-g now says that it is of another one: they change places. */
-static void
-change_places(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t first)
+bool
+gpu_ledger_exchange(struct vg_gpu_ledger *ledger, uint32_t adopted, uint32_t other)
 {
     struct gpu_requests *all = &ledger->requests;
-    const struct gpu_request a = *gpu_request_at(all, workload), b = *gpu_request_at(all, first);
+    const struct gpu_request a = *gpu_request_at(all, adopted), b = *gpu_request_at(all, other);
 
-    if (b.id_space != VG_GPU_ID_WORKLOAD || a.vgpu != b.vgpu || a.engine != b.engine)
-        return;
-    /* Only of what was seen in a queue it is taken that it was submitted. */
-    if (a.queued_ns == VG_TIME_UNKNOWN || b.queued_ns == VG_TIME_UNKNOWN ||
-        a.state > GPU_STATE_SUBMITTED || b.state > GPU_STATE_SUBMITTED)
-        return;
-    set_keys(all, workload, &b);
-    set_keys(all, first, &a);
-    swap_state(ledger, workload, (enum gpu_state)b.state);
-    swap_state(ledger, first, (enum gpu_state)a.state);
+    if (!a.adopted || a.user == GPU_NO_INDEX || !are_of_one_queue(&a, &b) ||
+        !is_known_workload(&a) || !is_known_workload(&b) || left_queue_ns(&a) < b.queued_ns ||
+        left_queue_ns(&b) < a.queued_ns)
+        return false;
+    gpu_request_drop_key(all, adopted, GPU_KEY_ID);
+    gpu_request_drop_key(all, other, GPU_KEY_ID);
+    take_name(ledger, adopted, &b);
+    take_name(ledger, other, &a);
+    gpu_request_at(all, adopted)->adopted = false;
+    return true;
 }
 
 /* A job that is queued again under the id of one that is open: that one is over. */
@@ -220,8 +232,8 @@ gpu_ledger_find(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
     if (by_id != GPU_NO_INDEX && by_seqno != GPU_NO_INDEX && by_id != by_seqno) {
         if (gpu_request_at(&ledger->requests, by_seqno)->id_space == VG_GPU_ID_NONE)
             unite(ledger, by_id, by_seqno);
-        else if (event->gpu.id_space == VG_GPU_ID_WORKLOAD)
-            change_places(ledger, by_id, by_seqno);
+        else if (gpu_ledger_exchange(ledger, by_seqno, by_id))
+            by_id = by_seqno;
     }
     return find_by_fence(ledger, event, engine, by_id != GPU_NO_INDEX ? by_id : by_seqno);
 }

@@ -16,6 +16,7 @@ struct gpu_engine {
     uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
     struct gpu_meter meter;
     int64_t last_end_ns; /* of a request; VG_TIME_UNKNOWN: none yet */
+    int64_t last_off_ns; /* when a workload was taken off; VG_TIME_UNKNOWN: none yet */
     uint32_t workload;   /* request of a vGPU that ran here last; may be over */
 };
 
@@ -29,6 +30,13 @@ struct gpu_owner {
     int64_t last_ns;
 };
 
+/* That of a workload that was known to be in the queue of its vGPU. */
+struct gpu_submission {
+    int32_t vgpu;
+    int64_t queued_ns; /* VG_TIME_UNKNOWN: there was none */
+    int64_t wait_ns;
+};
+
 /* An owner on an engine. */
 struct gpu_user {
     uint32_t owner;
@@ -36,10 +44,7 @@ struct gpu_user {
     /* Runs of its workloads that ended with them being taken off: how many, and their time. */
     uint64_t turns;
     int64_t turns_ns;
-    /* The workload that was submitted last: when it was queued, VG_TIME_UNKNOWN: there was none,
-     * and how long it waited. */
-    int64_t queued_ns;
-    int64_t wait_ns;
+    struct gpu_submission last, before; /* of its workloads: the last one, and the one before */
     uint64_t dropped; /* workloads that are in its queue and not among those that are known */
     struct gpu_meter meter;
     struct gpu_list open;
@@ -199,6 +204,11 @@ uint8_t gpu_queued_by(const struct vg_event *event);
 /* The end of a request was missed: what is told now shows that it is over. */
 void gpu_ledger_end_missed(struct vg_gpu_ledger *ledger, uint32_t index);
 
+/* What the driver said was taken to be of the workload that was first in the queue of its vGPU; now
+ * GVT-g says that it was of the other one, which is taken for the first one from now on. Both have
+ * waited as long together as before. false: that cannot be, and nothing was done. */
+bool gpu_ledger_exchange(struct vg_gpu_ledger *ledger, uint32_t adopted, uint32_t other);
+
 /* ---- model/gpu-life.c: what happens to a request, now ---- */
 
 static inline bool
@@ -213,6 +223,10 @@ void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *
 
 void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request,
                         enum gpu_state state);
+
+/* It has been submitted, and was taken to be queued at that time: it was queued before. */
+void gpu_life_queued_before(struct vg_gpu_ledger *ledger, struct gpu_request *request,
+                            int64_t queued_ns);
 
 /* Workloads that take turns. Where a record of one is missed, it is taken to have run for as long
  * as those of its user do on average, but not while it cannot have.

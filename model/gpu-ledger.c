@@ -110,9 +110,9 @@ need_context(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
 
 /* Records may come a little late: this one is of a request that is over. */
 static bool
-is_stale(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+is_of_the_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
-    if (event->gpu.context == 0 || event->gpu.op < VG_GPU_READY)
+    if (event->gpu.context == 0)
         return false;
     uint32_t index = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
                                       gpu_context_engine(event, engine));
@@ -249,14 +249,38 @@ adopt_workload(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint3
     return GPU_NO_INDEX;
 }
 
-/* When a workload was queued that is submitted now, if that was missed; VG_TIME_UNKNOWN: it was
- * dropped, or may have been queued before the first record. A vGPU's workloads are submitted in the
- * order in which they were queued, and wait about as long as the one before. */
+/* When the next workload in the user's queue was queued, at the latest now. */
 static int64_t
-missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t user_index)
+next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user)
+{
+    uint32_t index = user->open.first;
+
+    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
+        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        if (request->id_space == VG_GPU_ID_WORKLOAD && request->state == GPU_STATE_QUEUED)
+            return request->queued_ns;
+        index = request->lists[GPU_LIST_USER].next;
+    }
+    return ledger->now;
+}
+
+/* A vGPU's workloads are submitted in the order in which they were queued, and wait about as long
+ * as the one before. */
+static int64_t
+queued_after(const struct gpu_submission *before, int64_t submitted_ns, int64_t next_ns)
+{
+    return CLAMP(submitted_ns - before->wait_ns, before->queued_ns,
+                 MAX(next_ns, before->queued_ns));
+}
+
+/* When a workload was queued that is submitted now, if that was missed; VG_TIME_UNKNOWN: it was
+ * dropped, or may have been queued before the first record. */
+static int64_t
+missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t user_index,
+             uint32_t engine)
 {
     if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD ||
-        user_index == GPU_NO_INDEX)
+        user_index == GPU_NO_INDEX || is_of_the_past(ledger, event, engine))
         return VG_TIME_UNKNOWN;
     struct gpu_user *user = gpu_user_at(ledger, user_index);
     if (user->dropped > 0) {
@@ -264,19 +288,9 @@ missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
         user->dropped--;
         return VG_TIME_UNKNOWN;
     }
-    if (user->queued_ns == VG_TIME_UNKNOWN)
+    if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
         return VG_TIME_UNKNOWN;
-    int64_t latest_ns = ledger->now;
-    uint32_t index = user->open.first;
-    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
-        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        if (request->id_space == VG_GPU_ID_WORKLOAD && request->state == GPU_STATE_QUEUED) {
-            latest_ns = MAX(request->queued_ns, user->queued_ns);
-            break;
-        }
-        index = request->lists[GPU_LIST_USER].next;
-    }
-    return CLAMP(ledger->now - user->wait_ns, user->queued_ns, latest_ns);
+    return queued_after(&user->last, ledger->now, next_queued_ns(ledger, user));
 }
 
 /* queued_ns: if it is known to have been queued before, and VG_TIME_UNKNOWN otherwise. */
@@ -382,12 +396,22 @@ run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 }
 
 static void
+note_submission(struct gpu_user *user, int32_t vgpu, int64_t queued_ns, int64_t now_ns)
+{
+    user->before = user->last;
+    user->last = (struct gpu_submission){
+        .vgpu = vgpu,
+        .queued_ns = queued_ns,
+        .wait_ns = now_ns - queued_ns,
+    };
+}
+
+static void
 submit(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
     if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
         struct gpu_user *user = gpu_user_at(ledger, request->user);
-        user->queued_ns = request->queued_ns;
-        user->wait_ns = ledger->now - request->queued_ns;
+        note_submission(user, request->vgpu, request->queued_ns, ledger->now);
         user->dropped = 0;
     }
     gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
@@ -491,22 +515,95 @@ begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t 
         ledger->stats.unattributed++;
         return;
     }
-    if (is_stale(ledger, event, engine))
+    /* A context may begin anew. */
+    if (event->gpu.op >= VG_GPU_READY && is_of_the_past(ledger, event, engine))
         return;
     uint32_t index = adopt_workload(ledger, event, engine);
     if (index != GPU_NO_INDEX) {
+        gpu_request_at(&ledger->requests, index)->adopted = true;
         take_keys(ledger, index, event, GPU_NO_INDEX);
         apply(ledger, index, event);
         return;
     }
     uint32_t owner = owner_of(ledger, event);
     uint32_t user = gpu_ledger_user(ledger, owner, engine);
-    index = make_request(ledger, event, engine, missed_queue(ledger, event, user));
+    index = make_request(ledger, event, engine, missed_queue(ledger, event, user, engine));
     gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, index));
     if (user != GPU_NO_INDEX)
         gpu_life_set_user(ledger, index, user);
     take_keys(ledger, index, event, owner);
     apply(ledger, index, event);
+}
+
+/* The driver has told that the workload is submitted, and nobody that it was queued. */
+static void
+name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns ||
+        request->run_ns != VG_TIME_UNKNOWN)
+        return;
+    uint32_t user_index = gpu_ledger_user(ledger, owner_of(ledger, event), request->engine);
+    if (user_index == GPU_NO_INDEX ||
+        (request->user != GPU_NO_INDEX && request->user != user_index))
+        return;
+    struct gpu_user *user = gpu_user_at(ledger, user_index);
+    if (user->dropped > 0) {
+        user->dropped--;
+        return;
+    }
+    if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
+        return;
+    int64_t next_ns = MIN(next_queued_ns(ledger, user), request->submitted_ns);
+    int64_t queued_ns =
+        MIN(queued_after(&user->last, request->submitted_ns, next_ns), request->submitted_ns);
+    gpu_life_queued_before(ledger, request, queued_ns);
+    note_submission(user, event->gpu.vgpu, queued_ns, request->submitted_ns);
+}
+
+/* The workload, whose queueing was missed, was taken for the one after it in the queue. */
+static void
+add_missed_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    const struct gpu_request adopted = *gpu_request_at(&ledger->requests, index);
+
+    if (adopted.vgpu != event->gpu.vgpu || adopted.device != event->gpu.device ||
+        adopted.state > GPU_STATE_RUNNING || adopted.user == GPU_NO_INDEX ||
+        adopted.user_ns != VG_TIME_UNKNOWN)
+        return;
+    const struct gpu_user *user = gpu_user_at(ledger, adopted.user);
+    if (adopted.submitted_ns == VG_TIME_UNKNOWN || adopted.queued_ns == VG_TIME_UNKNOWN ||
+        adopted.queued_ns != user->last.queued_ns || user->dropped > 0 ||
+        gpu_requests_is_full(&ledger->requests))
+        return;
+    const struct gpu_submission *before = &user->before;
+    int64_t queued_ns = adopted.queued_ns;
+    if (before->queued_ns != VG_TIME_UNKNOWN && before->vgpu == adopted.vgpu)
+        queued_ns = MIN(queued_after(before, adopted.submitted_ns, queued_ns), queued_ns);
+    uint32_t missed = make_request(ledger, event, adopted.engine, queued_ns);
+    gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, missed));
+    gpu_life_set_user(ledger, missed, adopted.user);
+    gpu_request_set_id(&ledger->requests, missed, VG_GPU_ID_WORKLOAD, event->gpu.id);
+    gpu_ledger_exchange(ledger, index, missed);
+}
+
+/* GVT-g says which workload it is that the driver has told of. */
+static void
+learn_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD)
+        return;
+    if (request->id_space == VG_GPU_ID_NONE)
+        name_workload(ledger, index, event);
+    else if (request->id_space != VG_GPU_ID_WORKLOAD || !request->adopted)
+        return;
+    else if (request->id == event->gpu.id)
+        request->adopted = false;
+    else
+        add_missed_workload(ledger, index, event);
 }
 
 /* What a further record of a request says of whose it is, and by what it can be found. */
@@ -558,6 +655,7 @@ take_request(struct vg_gpu_ledger *ledger, const struct vg_event *event)
         ran_from_the_beginning(ledger, event);
     } else if (index != GPU_NO_INDEX) {
         correct_engine(ledger, index, event, engine);
+        learn_workload(ledger, index, event);
         gpu_request_at(&ledger->requests, index)->queued_by |= gpu_queued_by(event);
         learn_user(ledger, index, event);
         apply(ledger, index, event);

@@ -322,12 +322,23 @@ ran_since(struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t sin
 
 /* It is done or taken off now, and nobody saw it begin: it ran since it could, or for a turn. */
 static int64_t
-ran_at_most_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+ran_at_most_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                  bool for_a_turn)
 {
-    int64_t since_ns = MAX(request->state_ns, gpu_engine_at(ledger, request->engine)->last_end_ns);
+    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
+    int64_t since_ns = MAX(request->state_ns, engine->last_end_ns);
     int64_t turn_ns = turn_of(ledger, request);
 
-    return turn_ns > 0 && request->exec_ns > 0 ? MAX(since_ns, ledger->now - turn_ns) : since_ns;
+    if (request->id_space == VG_GPU_ID_WORKLOAD)
+        since_ns = MAX(since_ns, engine->last_off_ns);
+    return for_a_turn && turn_ns > 0 ? MAX(since_ns, ledger->now - turn_ns) : since_ns;
+}
+
+static void
+note_take_off(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    if (request->id_space == VG_GPU_ID_WORKLOAD)
+        gpu_engine_at(ledger, request->engine)->last_off_ns = ledger->now;
 }
 
 void
@@ -337,25 +348,37 @@ gpu_life_take_off_waiting(struct vg_gpu_ledger *ledger, struct gpu_request *requ
         return;
     ledger->stats.discontinuities++;
     gpu_life_count_out(ledger, request);
-    ran_since(ledger, request, ran_at_most_since(ledger, request));
+    ran_since(ledger, request, ran_at_most_since(ledger, request, true));
+    note_take_off(ledger, request);
     request->state = GPU_STATE_READY;
     request->state_ns = ledger->now;
     gpu_life_count_in(ledger, request);
     gpu_life_tell_now(ledger, request);
 }
 
+/* So many turns make up the mean; older ones count for less. */
+#define TURNS_MAX 256
+
+static void
+count_turn(struct gpu_user *user, int64_t turn_ns)
+{
+    if (user->turns >= TURNS_MAX) {
+        user->turns /= 2;
+        user->turns_ns /= 2;
+    }
+    user->turns++;
+    if (__builtin_add_overflow(user->turns_ns, turn_ns, &user->turns_ns)) {
+        user->turns = 1;
+        user->turns_ns = turn_ns;
+    }
+}
+
 void
 gpu_life_take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
-    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
-        struct gpu_user *user = gpu_user_at(ledger, request->user);
-        int64_t turn_ns = ledger->now - request->state_ns;
-        user->turns++;
-        if (__builtin_add_overflow(user->turns_ns, turn_ns, &user->turns_ns)) {
-            user->turns = 1;
-            user->turns_ns = turn_ns;
-        }
-    }
+    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD)
+        count_turn(gpu_user_at(ledger, request->user), ledger->now - request->state_ns);
+    note_take_off(ledger, request);
     gpu_life_set_state(ledger, request, GPU_STATE_READY);
 }
 
@@ -514,6 +537,30 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
         request->user_ns = user_ns;
 }
 
+void
+gpu_life_queued_before(struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t queued_ns)
+{
+    struct gpu_meter *meters[2];
+
+    ledger->stats.discontinuities++;
+    meters_of(ledger, request, meters);
+    for (int i = 0; i < 2; i++) {
+        int64_t since_ns =
+            i == 0 ? ledger->period_begin : MAX(ledger->period_begin, request->user_ns);
+        int64_t ns = request->queued_ns - MAX(queued_ns, since_ns);
+        if (meters[i] && ns > 0)
+            gpu_meter_add_wait(meters[i], GPU_WAIT_VGPU, ns);
+    }
+    request->queued_ns = queued_ns;
+    /* To the observer its life begins anew. */
+    int64_t since_ns = MAX(ledger->period_begin, request->user_ns);
+    tell_stage(ledger, request, VG_GPU_STAGE_OVER, MAX(request->submitted_ns, since_ns), true);
+    tell_stage(ledger, request, VG_GPU_STAGE_QUEUED, MAX(queued_ns, since_ns), false);
+    tell_stage(ledger, request, VG_GPU_STAGE_SUBMITTED, MAX(request->submitted_ns, since_ns),
+               false);
+    gpu_life_tell_begin(ledger, request);
+}
+
 /* ---- the end ---- */
 
 struct vg_gpu_life
@@ -597,7 +644,7 @@ complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
     if (request->state == GPU_STATE_RUNNING)
         request->exec_ns += ledger->now - request->state_ns;
     else if (gpu_is_waiting(request))
-        ran_since(ledger, request, ran_at_most_since(ledger, request));
+        ran_since(ledger, request, ran_at_most_since(ledger, request, request->exec_ns > 0));
     record_end(ledger, request);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
 }
@@ -831,9 +878,10 @@ gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index)
     while (other != GPU_NO_INDEX && other != index) {
         const struct gpu_request *before = gpu_request_at(&ledger->requests, other);
         uint32_t next = before->lists[GPU_LIST_USER].next;
-        if (before->id_space == VG_GPU_ID_WORKLOAD && before->state == GPU_STATE_QUEUED &&
-            before->queued_ns <= request->queued_ns) {
+        if (before->id_space == VG_GPU_ID_WORKLOAD && before->vgpu == request->vgpu &&
+            before->state == GPU_STATE_QUEUED && before->queued_ns <= request->queued_ns) {
             ledger->stats.discontinuities++;
+            gpu_user_at(ledger, request->user)->dropped++;
             cancel_one(ledger, other);
         }
         other = next;

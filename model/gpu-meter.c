@@ -11,7 +11,12 @@
 void
 gpu_meter_init(struct gpu_meter *meter, int64_t now_ns)
 {
-    *meter = (struct gpu_meter){.last_ns = now_ns, .idle_since_ns = INT64_MIN};
+    *meter = (struct gpu_meter){
+        .last_ns = now_ns,
+        .idle_since_ns = INT64_MIN,
+        .shared_since_ns = INT64_MIN,
+        .shared_until_ns = INT64_MIN,
+    };
 }
 
 void
@@ -34,16 +39,22 @@ void
 gpu_meter_run(struct gpu_meter *meter, int64_t now_ns)
 {
     gpu_meter_advance(meter, now_ns);
-    if (meter->running++ == 0)
+    meter->running++;
+    if (meter->running == 1)
         remember_gap(meter, meter->idle_since_ns, now_ns);
+    else if (meter->running == 2)
+        meter->shared_since_ns = now_ns;
 }
 
 void
 gpu_meter_run_over(struct gpu_meter *meter, int64_t now_ns)
 {
     gpu_meter_advance(meter, now_ns);
-    if (--meter->running == 0)
+    meter->running--;
+    if (meter->running == 0)
         meter->idle_since_ns = now_ns;
+    else if (meter->running == 1)
+        meter->shared_until_ns = now_ns;
 }
 
 void
@@ -98,9 +109,14 @@ gpu_meter_ran_less(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, en
         return;
     meter->total.exec_ns -= ns;
     gpu_meter_add_wait(meter, waited, ns);
-    /* While others ran, too, it was busy all the same. */
-    if (meter->running == 1)
-        meter->total.busy_ns -= MIN(ns, meter->total.busy_ns);
+    /* While others ran, too, it was busy all the same; what is known of that is the last time. */
+    int64_t alone_until_ns = meter->running > 1 ? meter->shared_since_ns : now_ns;
+    int64_t alone_since_ns = MAX(since_ns, meter->shared_until_ns);
+    if (alone_since_ns < alone_until_ns) {
+        meter->total.busy_ns -= MIN(alone_until_ns - alone_since_ns, meter->total.busy_ns);
+        remember_gap(meter, alone_since_ns, alone_until_ns);
+    }
+    meter->total.busy_ns = MIN(meter->total.busy_ns, meter->total.exec_ns);
 }
 
 void

@@ -53,6 +53,8 @@ struct gpu_meter {
     bool stopped; /* a sum has: what is taken from it again may be more than it has */
     int64_t last_ns;
     int64_t idle_since_ns; /* while running is 0; INT64_MIN: always */
+    /* The last time that more than one ran began then, and was over then if it is. */
+    int64_t shared_since_ns, shared_until_ns;
     struct gpu_gap gaps[GPU_METER_GAPS];
     uint32_t next_gap;                  /* the oldest one, which the next takes the place of */
     struct vg_histogram latency;        /* of closed windows */

@@ -63,9 +63,10 @@ struct gpu_request {
     uint8_t state;     /* enum gpu_state */
     uint8_t id_space;  /* of id; VG_GPU_ID_NONE: none */
     uint8_t queued_by; /* enum gpu_queued_by: who told so */
-    bool engine_weak;
-    bool ran_elsewhere; /* it ran on what turned out to be not its engine */
-    bool in_use;
+    bool engine_weak : 1;
+    bool ran_elsewhere : 1; /* it ran on what turned out to be not its engine */
+    bool adopted : 1;       /* its context and seqno are a guess: gpu_ledger_exchange() */
+    bool in_use : 1;
     struct gpu_link lists[GPU_LIST_MAX];
     uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
 };

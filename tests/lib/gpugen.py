@@ -388,6 +388,23 @@ def jobs(seed, n=200, n_processes=3, rings=2, depth=2, kernel=0.1):
     return out
 
 
+def closed_loop(rng, n, depth):
+    """Jobs of one process on one ring: a new one is queued when one is done."""
+    process, = processes(1)
+    out, now = [], 10_000_000
+    queued = [now + i * 1000 for i in range(depth)]
+    for i in range(n):
+        queue = queued.pop(0)
+        ready = max(now, queue) + 20_000
+        run = ready + 10_000
+        done = run + rng.choice((300, 600, 1500)) * 1000
+        out.append(Job(process, 0, queue, ready, run, done, i, 0, i + 1))
+        now = done
+        queued.append(done + 5000)
+    give_addresses(out)
+    return out
+
+
 def give_addresses(all_jobs):
     """As a slab cache does: what was freed last is used first."""
     free, busy, fresh = [], [], 0xFFFF888112340000

@@ -826,7 +826,7 @@ test_submission_out_of_order(void **state)
     assert_int_equal(vm->requests, 3);
     assert_int_equal(vm->partial, 0);
     assert_int_equal(vm->busy_ns, 6 * MS);
-    assert_int_equal(vm->vgpu_queue_ns, (4 + 2) * MS);
+    assert_int_equal(vm->vgpu_queue_ns, (4 + 1) * MS);
     assert_int_equal(vm->wait_ns, (4 + 4) * MS);
     assert_int_equal(engine_of(window.gpus, "rcs0")->requests, 3);
     vg_window_clear(&window);
@@ -885,6 +885,181 @@ test_queue_dropped(void **state)
     /* One made room for the first of them, 10 ms later; the others wait. */
     assert_int_equal(gpu.wait_ns, 1 * MS + 10 * MS + (VG_GPU_OPEN_REQUESTS_MAX - 1) * 20 * MS);
     assert_int_equal(stats_of(host).discontinuities, 0);
+}
+
+/* The driver's records come before GVT-g's, and that of a queueing was lost: the workload was taken
+ * for the next one in the queue, which waits on. The next one must not be taken for the one after.
+ */
+static void
+test_queue_missed_and_told_after_the_driver(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+    int64_t now = 0;
+
+    for (uint64_t i = 1; i <= 3; i++)
+        gvt(host, 0, VG_GPU_QUEUED, 1, i, 0, 0);
+    for (uint64_t i = 1; i <= 10; i++) {
+        i915(host, now, VG_GPU_SUBMITTED, 21, i);
+        gvt(host, now, VG_GPU_SUBMITTED, 1, i, 21, i);
+        i915(host, now, VG_GPU_RUNNING, 21, i);
+        now += 5 * MS;
+        i915(host, now, VG_GPU_DONE, 21, i);
+        gvt(host, now, VG_GPU_DONE, 1, i, 0, 0);
+        if (i != 1 && i <= 7)
+            gvt(host, now, VG_GPU_QUEUED, 1, i + 3, 0, 0);
+    }
+    read_period(host, now, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 10);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->exec_ns, 50 * MS);
+    assert_int_equal(vm->wait_ns, 85 * MS);
+    assert_int_equal(vm->vgpu_queue_ns, 85 * MS);
+    assert_int_equal(vm->latency_max_ns, 15 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 1);
+    vg_window_clear(&window);
+}
+
+/* As out of order, but it ran already when GVT-g told which one it is. */
+static void
+test_workload_told_after_it_ran(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    run_workload(host, 0, 1, 1, 1 * MS);
+    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    i915(host, 2 * MS, VG_GPU_SUBMITTED, 21, 3);
+    i915(host, 2 * MS, VG_GPU_RUNNING, 21, 3);
+    gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
+    i915(host, 4 * MS, VG_GPU_DONE, 21, 3);
+    gvt(host, 4 * MS, VG_GPU_DONE, 1, 0xb, 0, 0);
+    i915(host, 4 * MS, VG_GPU_SUBMITTED, 21, 4);
+    gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 4);
+    i915(host, 4 * MS, VG_GPU_RUNNING, 21, 4);
+    i915(host, 6 * MS, VG_GPU_DONE, 21, 4);
+    gvt(host, 6 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 3);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->exec_ns, 5 * MS);
+    assert_int_equal(vm->busy_ns, 5 * MS);
+    assert_int_equal(vm->wait_ns, (1 + 4) * MS);
+    assert_int_equal(vm->latency_max_ns, 6 * MS);
+    vg_window_clear(&window);
+}
+
+/* Two vGPUs whose turns are of 1 ms: in the end, at 2 ms, the first one may run. */
+static void
+take_turns(struct host *host)
+{
+    for (int32_t vgpu = 1; vgpu <= 2; vgpu++) {
+        uint64_t context = 20 + (uint64_t)vgpu;
+        gvt(host, 0, VG_GPU_QUEUED, vgpu, 0xa, 0, 0);
+        gvt(host, 0, VG_GPU_SUBMITTED, vgpu, 0xa, context, 1);
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        i915(host, turn * MS, VG_GPU_RUNNING, 21 + (uint64_t)turn, 1);
+        i915(host, (turn + 1) * MS, VG_GPU_OFF, 21 + (uint64_t)turn, 1);
+    }
+}
+
+/* The end of a turn was lost, and the host's own request ran meanwhile, from then to then: the
+ * engine was busy with that, and with nothing else. */
+static void
+check_turn_beside_host(struct host *host, int64_t host_ns, int64_t host_end_ns)
+{
+    struct vg_window window;
+
+    take_turns(host);
+    i915_by(host, 2 * MS, VG_GPU_SUBMITTED, 30, 1, 7000);
+    i915(host, 2 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, host_ns, VG_GPU_RUNNING, 30, 1);
+    if (host_end_ns < 100 * MS)
+        i915(host, host_end_ns, VG_GPU_DONE, 30, 1);
+    i915(host, 100 * MS, VG_GPU_RUNNING, 22, 1);
+    i915(host, 101 * MS, VG_GPU_DONE, 22, 1);
+    if (host_end_ns >= 100 * MS)
+        i915(host, host_end_ns, VG_GPU_DONE, 30, 1);
+    read_period(host, 110 * MS, &window);
+    const struct vg_gpu_sample *gpu = engine_of(window.gpus, "rcs0");
+    int64_t shared_ns = MAX(MIN(host_end_ns, 101 * MS) - 100 * MS, 0);
+    assert_int_equal(gpu->exec_ns, 4 * MS + host_end_ns - host_ns);
+    assert_int_equal(gpu->busy_ns, gpu->exec_ns - shared_ns);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0")->exec_ns, 2 * MS);
+    vg_window_clear(&window);
+}
+
+static void
+test_end_of_a_turn_lost_beside_the_host(void **state)
+{
+    check_turn_beside_host(*state, 90 * MS, 101 * MS);
+}
+
+static void
+test_end_of_a_turn_lost_before_the_host(void **state)
+{
+    check_turn_beside_host(*state, 3 * MS, 99 * MS);
+}
+
+/* The begin of a workload's first turn was lost: it cannot have run while others did. */
+static void
+test_first_turn_lost(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    take_turns(host);
+    i915(host, 2 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 3 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    gvt(host, 3 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 2);
+    i915(host, 3 * MS, VG_GPU_RUNNING, 22, 1);
+    i915(host, 50 * MS, VG_GPU_OFF, 22, 1);
+    i915(host, 51 * MS, VG_GPU_OFF, 21, 2);
+    i915(host, 51 * MS, VG_GPU_RUNNING, 22, 1);
+    i915(host, 60 * MS, VG_GPU_DONE, 22, 1);
+    i915(host, 60 * MS, VG_GPU_RUNNING, 21, 2);
+    i915(host, 61 * MS, VG_GPU_DONE, 21, 2);
+    read_period(host, 61 * MS, &window);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0")->exec_ns, 4 * MS);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->exec_ns, 61 * MS);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->busy_ns, 61 * MS);
+    vg_window_clear(&window);
+}
+
+/* A cancellation says nothing of another vGPU of the same VM. */
+static void
+test_cancelled_beside_another_vgpu(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+    struct vg_event other = record(host, 2 * MS, VG_GPU_QUEUED);
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
+    run_workload(host, 1 * MS, 1, 1, 1 * MS);
+    gvt(host, 2 * MS, VG_GPU_QUEUED, 1, 2, 0, 0);
+    other.gpu.vgpu = 2;
+    other.gpu.id = 9;
+    other.gpu.id_space = VG_GPU_ID_WORKLOAD;
+    other.tid = other.pid = 1000;
+    vg_gpu_ledger_feed(host->ledger, &other);
+    other.ts_ns = 12 * MS;
+    other.gpu.op = VG_GPU_DONE;
+    other.gpu.flags = VG_GPU_FAILED;
+    vg_gpu_ledger_feed(host->ledger, &other);
+    run_workload(host, 22 * MS, 1, 2, 1 * MS);
+    read_period(host, 30 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 2);
+    assert_int_equal(vm->wait_ns, (1 + 20 + 10) * MS);
+    assert_int_equal(stats_of(host).discontinuities, 0);
+    vg_window_clear(&window);
 }
 
 /* A workload that is thrown away with its vGPU has waited, and was never done. */
@@ -1641,6 +1816,12 @@ main(void)
         CASE(test_turns_lost),
         CASE(test_queue_missed),
         CASE(test_queue_dropped),
+        CASE(test_queue_missed_and_told_after_the_driver),
+        CASE(test_workload_told_after_it_ran),
+        CASE(test_end_of_a_turn_lost_beside_the_host),
+        CASE(test_end_of_a_turn_lost_before_the_host),
+        CASE(test_first_turn_lost),
+        CASE(test_cancelled_beside_another_vgpu),
         CASE(test_cancelled),
         CASE(test_cancellations_missed),
         CASE(test_vgpu_of_nobody),
