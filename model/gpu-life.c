@@ -24,11 +24,11 @@ static enum gpu_wait
 wait_before(enum gpu_state state)
 {
     switch (state) {
-    case GPU_STATE_QUEUED: /* it was not submitted after all */
     case GPU_STATE_SUBMITTED:
         return GPU_WAIT_VGPU;
     case GPU_STATE_READY:
         return GPU_WAIT_DEPENDENCY;
+    case GPU_STATE_QUEUED:
     case GPU_STATE_RUNNING:
     case GPU_STATE_MERGED:
     case GPU_STATE_PASSED:

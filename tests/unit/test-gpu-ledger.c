@@ -799,6 +799,24 @@ run_workload(struct host *host, int64_t ts_ns, int32_t vgpu, uint64_t workload, 
     gvt(host, ts_ns + exec_ns, VG_GPU_DONE, vgpu, workload, 0, 0);
 }
 
+/* One workload of vGPU 1 runs until 1 ms: its context is 21, and its seqno 1. 0xa waits since 0 and
+ * 0xb since then. */
+static void
+queue_two(struct host *host)
+{
+    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    run_workload(host, 0, 1, 1, 1 * MS);
+    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+}
+
+static void
+end_workload(struct host *host, int64_t ts_ns, uint64_t workload, uint64_t seqno)
+{
+    i915(host, ts_ns, VG_GPU_DONE, 21, seqno);
+    gvt(host, ts_ns, VG_GPU_DONE, 1, workload, 0, 0);
+}
+
 /* The driver's record was taken to be of the first in the queue, until GVT-g said of which it is.
  */
 static void
@@ -807,20 +825,15 @@ test_submission_out_of_order(void **state)
     struct host *host = *state;
     struct vg_window window;
 
-    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
-    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
-    run_workload(host, 0, 1, 1, 1 * MS); /* its context is 21, and its seqno 1 */
-    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    queue_two(host);
     i915(host, 2 * MS, VG_GPU_SUBMITTED, 21, 3);
     gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
     i915(host, 4 * MS, VG_GPU_SUBMITTED, 21, 2);
     gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 2);
     i915(host, 4 * MS, VG_GPU_RUNNING, 21, 2);
-    i915(host, 5 * MS, VG_GPU_DONE, 21, 2);
-    gvt(host, 5 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    end_workload(host, 5 * MS, 0xa, 2);
     i915(host, 5 * MS, VG_GPU_RUNNING, 21, 3);
-    i915(host, 9 * MS, VG_GPU_DONE, 21, 3);
-    gvt(host, 9 * MS, VG_GPU_DONE, 1, 0xb, 0, 0);
+    end_workload(host, 9 * MS, 0xb, 3);
     read_period(host, 10 * MS, &window);
     const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
     assert_int_equal(vm->requests, 3);
@@ -928,20 +941,15 @@ test_workload_told_after_it_ran(void **state)
     struct host *host = *state;
     struct vg_window window;
 
-    gvt(host, 0, VG_GPU_QUEUED, 1, 1, 0, 0);
-    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
-    run_workload(host, 0, 1, 1, 1 * MS);
-    gvt(host, 1 * MS, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    queue_two(host);
     i915(host, 2 * MS, VG_GPU_SUBMITTED, 21, 3);
     i915(host, 2 * MS, VG_GPU_RUNNING, 21, 3);
     gvt(host, 3 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 3);
-    i915(host, 4 * MS, VG_GPU_DONE, 21, 3);
-    gvt(host, 4 * MS, VG_GPU_DONE, 1, 0xb, 0, 0);
+    end_workload(host, 4 * MS, 0xb, 3);
     i915(host, 4 * MS, VG_GPU_SUBMITTED, 21, 4);
     gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 4);
     i915(host, 4 * MS, VG_GPU_RUNNING, 21, 4);
-    i915(host, 6 * MS, VG_GPU_DONE, 21, 4);
-    gvt(host, 6 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    end_workload(host, 6 * MS, 0xa, 4);
     read_period(host, 10 * MS, &window);
     const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
     assert_int_equal(vm->requests, 3);
