@@ -3,8 +3,9 @@
 
 #include "cli/gpu-slices.h"
 
-/* Parts of a request that are kept until it has run; more than a request can have in good order. */
-#define PARTS_MAX 16
+/* Parts of a request that are kept until it has run and it is known whose it is. In good order a
+ * request that is never taken off has fewer. */
+#define PARTS_MAX 32
 
 /* A stage that is over. */
 struct part {
@@ -159,7 +160,8 @@ end_stage(vg_gpu_slices *slices, struct request *request, int64_t end_ns)
     if (!request->parts)
         request->parts = g_array_sized_new(FALSE, FALSE, sizeof(struct part), 4);
     g_array_append_val(request->parts, part);
-    if (now->stage == VG_GPU_STAGE_RUNNING || request->parts->len >= PARTS_MAX)
+    bool is_known = now->process != VG_PROCESS_NO_ID;
+    if ((now->stage == VG_GPU_STAGE_RUNNING && is_known) || request->parts->len >= PARTS_MAX)
         hand_out(slices, request);
 }
 

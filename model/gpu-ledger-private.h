@@ -8,6 +8,7 @@
 #include "model/gpu-ledger.h"
 #include "model/gpu-meter.h"
 #include "model/gpu-requests.h"
+#include "model/gpu-spread.h"
 
 struct gpu_engine {
     uint16_t device;  /* VG_NAME_NONE: not told yet */
@@ -15,9 +16,11 @@ struct gpu_engine {
     uint16_t name;
     uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
     struct gpu_meter meter;
-    int64_t last_end_ns; /* of a request; VG_TIME_UNKNOWN: none yet */
-    int64_t last_off_ns; /* when a workload was taken off; VG_TIME_UNKNOWN: none yet */
-    uint32_t workload;   /* request of a vGPU that ran here last; may be over */
+    int64_t last_end_ns;      /* of a request; VG_TIME_UNKNOWN: none yet */
+    int64_t last_off_ns;      /* when a workload was taken off; VG_TIME_UNKNOWN: none yet */
+    uint32_t workload;        /* request of a vGPU that ran here last; may be over */
+    struct gpu_spread pauses; /* from when a workload was taken off until the next one ran */
+    uint32_t held; /* request that is done and that GVT-g may name yet, or GPU_NO_INDEX */
 };
 
 /* A VM or a process. */
@@ -41,9 +44,11 @@ struct gpu_submission {
 struct gpu_user {
     uint32_t owner;
     uint32_t engine;
-    /* Runs of its workloads that ended with them being taken off: how many, and their time. */
-    uint64_t turns;
-    int64_t turns_ns;
+    /* Of its workloads: their runs that ended with them being taken off, and those after which they
+     * were done; and how long after they could have begun to run they did. */
+    struct gpu_spread turns, last_runs, begins;
+    struct gpu_spread lone_waits; /* in the queue, of those submitted when none was on the engine */
+    int64_t last_end_ns;          /* of a request; VG_TIME_UNKNOWN: none yet */
     struct gpu_submission last, before; /* of its workloads: the last one, and the one before */
     uint64_t dropped; /* workloads that are in its queue and not among those that are known */
     struct gpu_meter meter;
@@ -93,6 +98,7 @@ struct vg_gpu_ledger {
     int64_t now;
     bool begun;
     bool windows_only;
+    bool has_workloads; /* GVT-g tells of them */
     int64_t period_begin, window_begin;
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */
@@ -217,6 +223,26 @@ gpu_is_waiting(const struct gpu_request *request)
     return request->state <= GPU_STATE_READY;
 }
 
+/* The wait that a request in a waiting state is taken to be in, until an event shows which. */
+static inline enum gpu_wait
+gpu_wait_of(const struct gpu_request *request)
+{
+    return (enum gpu_wait)request->state;
+}
+
+/* Its meters: of its engine, and of its user there; the second one is NULL without a user. */
+void gpu_life_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                     struct gpu_meter *ret[2]);
+
+/* Since when that meter (0 or 1) has counted the request in its state, as far as the period goes.
+ */
+int64_t gpu_life_counted_since(const struct vg_gpu_ledger *ledger,
+                               const struct gpu_request *request, int which);
+
+/* What it has waited in its state, up to then, is the wait that ends with the next one. */
+void gpu_life_name_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                        enum gpu_state next, int64_t until_ns);
+
 /* A request enters its meters and the count of its vGPU as it is, or leaves them. */
 void gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
@@ -227,16 +253,6 @@ void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *reques
 /* It has been submitted, and was taken to be queued at that time: it was queued before. */
 void gpu_life_queued_before(struct vg_gpu_ledger *ledger, struct gpu_request *request,
                             int64_t queued_ns);
-
-/* Workloads that take turns. Where a record of one is missed, it is taken to have run for as long
- * as those of its user do on average, but not while it cannot have.
- *
- * It runs and is said to begin to; it runs and another does now; it is taken off and was not said
- * to run; it is. */
-void gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-void gpu_life_run_out(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-void gpu_life_take_off_waiting(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-void gpu_life_take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request);
 
 /* Tells the observer of stages that the request has this one since then. */
 void gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
@@ -266,7 +282,7 @@ void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
  * that was missed. */
 void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* A request of which nothing more will be told. */
+/* A request of which nothing more will be told; if it is not done, that is counted. */
 void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
 
 /* It was none: nothing of it counts. */
@@ -277,5 +293,31 @@ void gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index);
 
 struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
                                  const struct gpu_request *request, int64_t end_ns);
+
+/* ---- model/gpu-missed.c: what records would have told that are missed ---- */
+
+/* Workloads of vGPUs. That it was queued: of a user's workloads one was submitted then, and the
+ * next one in the queue was queued at next_ns; of the one before it that is known. Returns when it
+ * was queued, about. */
+int64_t gpu_missed_queued_ns(const struct gpu_user *user, const struct gpu_submission *before,
+                             int64_t submitted_ns, int64_t next_ns);
+/* When the first of those in the queue was queued; now if there is none. */
+int64_t gpu_missed_next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user);
+void gpu_missed_learn_submission(struct gpu_user *user, int32_t vgpu, int64_t queued_ns,
+                                 int64_t now_ns);
+
+/* Its end is missed, as it runs and another one begins to; or it runs and begins to, again. */
+void gpu_missed_off(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+void gpu_missed_off_and_on(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+
+/* Its begin is missed, as it waits and is taken off; or as it is done, and in no meter any more:
+ * any request. */
+void gpu_missed_begin_of_turn(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+void gpu_missed_begin(struct vg_gpu_ledger *ledger, struct gpu_request *request);
+
+/* A request that waits begins to run; one that runs is taken off, or done. */
+void gpu_missed_learn_begin(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+void gpu_missed_learn_off(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+void gpu_missed_learn_last_run(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
 
 #endif

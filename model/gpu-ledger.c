@@ -122,6 +122,47 @@ is_of_the_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint3
     return context->any_done && !gpu_seqno_is_before(context->last_done, event->gpu.seqno);
 }
 
+/* ---- workloads of vGPUs ---- */
+
+/* The oldest workload of the vGPU among the user's of which nobody has told that it was submitted:
+ * GVT-g takes them in order. */
+static uint32_t
+next_workload(const struct vg_gpu_ledger *ledger, uint32_t user, int32_t vgpu)
+{
+    uint32_t index = user == GPU_NO_INDEX ? user : gpu_user_at(ledger, user)->open.first;
+
+    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
+        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        if (request->id_space == VG_GPU_ID_WORKLOAD && request->vgpu == vgpu &&
+            request->context == GPU_NO_INDEX)
+            return index;
+        index = request->lists[GPU_LIST_USER].next;
+    }
+    return GPU_NO_INDEX;
+}
+
+/* The request's user was not known so far, as it was not told to be which workload. */
+static void
+become_workload(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    uint32_t other = next_workload(ledger, request->user, vgpu);
+
+    if (other == GPU_NO_INDEX || request->id_space != VG_GPU_ID_NONE ||
+        request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns ||
+        request->user_ns != VG_TIME_UNKNOWN)
+        return;
+    const struct gpu_request workload = *gpu_request_at(&ledger->requests, other);
+    if (workload.state != GPU_STATE_QUEUED || workload.queued_ns > request->submitted_ns ||
+        workload.device != request->device || workload.engine != request->engine)
+        return;
+    gpu_life_undo(ledger, other);
+    gpu_life_set_vgpu(ledger, request, workload.vgpu);
+    gpu_request_set_id(&ledger->requests, index, workload.id_space, workload.id);
+    gpu_life_queued_before(ledger, request, workload.queued_ns);
+    request->adopted = true;
+}
+
 /* ---- who it is for ---- */
 
 static bool
@@ -165,6 +206,7 @@ guess_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t context_index)
     context->vgpu = vgpu->number;
     context->owner = vgpu->owner;
     gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, vgpu->owner, request->engine));
+    become_workload(ledger, index, vgpu->number);
 }
 
 /* Who the record says that the request is for: its vGPU, or the thread that makes it. */
@@ -200,8 +242,11 @@ take_keys(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *e
         learn_context(ledger, context, event, owner);
         if (context->engine == GPU_NO_INDEX)
             context->engine = gpu_context_engine(event, engine);
-        if (request->user == GPU_NO_INDEX && context->owner != GPU_NO_INDEX)
+        if (request->user == GPU_NO_INDEX && context->owner != GPU_NO_INDEX) {
             gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, context->owner, engine));
+            if (context->vgpu != VG_NONE && event->gpu.id_space != VG_GPU_ID_WORKLOAD)
+                become_workload(ledger, index, context->vgpu);
+        }
         if (request->vgpu == VG_NONE && request->id_space == VG_GPU_ID_NONE)
             gpu_life_set_vgpu(ledger, request, context->vgpu);
     }
@@ -221,56 +266,20 @@ take_keys(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *e
     }
 }
 
-/* The oldest workload in the vGPU's queue whose submission nobody told: GVT-g takes them in order.
- */
+/* The workload that a request of the context must be that begins without being told to be one. */
 static uint32_t
 adopt_workload(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
-    struct gpu_requests *all = &ledger->requests;
-
     if (event->gpu.context == 0 || event->gpu.id_space == VG_GPU_ID_WORKLOAD)
         return GPU_NO_INDEX;
-    uint32_t found = gpu_context_find(all, event->gpu.context, gpu_sure_device(event),
+    uint32_t found = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
                                       gpu_context_engine(event, engine));
     if (found == GPU_NO_INDEX)
         return GPU_NO_INDEX;
-    const struct gpu_context *context = gpu_context_at(all, found);
+    const struct gpu_context *context = gpu_context_at(&ledger->requests, found);
     if (context->vgpu == VG_NONE || context->owner == GPU_NO_INDEX)
         return GPU_NO_INDEX;
-    uint32_t user = gpu_ledger_user(ledger, context->owner, engine);
-    uint32_t index = user == GPU_NO_INDEX ? user : gpu_user_at(ledger, user)->open.first;
-    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
-        const struct gpu_request *request = gpu_request_at(all, index);
-        if (request->id_space == VG_GPU_ID_WORKLOAD && request->vgpu == context->vgpu &&
-            request->context == GPU_NO_INDEX)
-            return index;
-        index = request->lists[GPU_LIST_USER].next;
-    }
-    return GPU_NO_INDEX;
-}
-
-/* When the next workload in the user's queue was queued, at the latest now. */
-static int64_t
-next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user)
-{
-    uint32_t index = user->open.first;
-
-    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
-        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        if (request->id_space == VG_GPU_ID_WORKLOAD && request->state == GPU_STATE_QUEUED)
-            return request->queued_ns;
-        index = request->lists[GPU_LIST_USER].next;
-    }
-    return ledger->now;
-}
-
-/* A vGPU's workloads are submitted in the order in which they were queued, and wait about as long
- * as the one before. */
-static int64_t
-queued_after(const struct gpu_submission *before, int64_t submitted_ns, int64_t next_ns)
-{
-    return CLAMP(submitted_ns - before->wait_ns, before->queued_ns,
-                 MAX(next_ns, before->queued_ns));
+    return next_workload(ledger, gpu_ledger_user(ledger, context->owner, engine), context->vgpu);
 }
 
 /* When a workload was queued that is submitted now, if that was missed; VG_TIME_UNKNOWN: it was
@@ -290,7 +299,8 @@ missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
     }
     if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
         return VG_TIME_UNKNOWN;
-    return queued_after(&user->last, ledger->now, next_queued_ns(ledger, user));
+    return gpu_missed_queued_ns(user, &user->last, ledger->now,
+                                gpu_missed_next_queued_ns(ledger, user));
 }
 
 /* queued_ns: if it is known to have been queued before, and VG_TIME_UNKNOWN otherwise. */
@@ -308,6 +318,7 @@ make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
     request->vgpu = event->gpu.vgpu;
     request->queued_by = gpu_queued_by(event);
     request->engine_weak = event->gpu.flags & (VG_GPU_ENGINE_WEAK | VG_GPU_DEVICE_WEAK);
+    ledger->has_workloads |= event->gpu.id_space == VG_GPU_ID_WORKLOAD;
     request->state = (uint8_t)MIN(event->gpu.op, VG_GPU_RUNNING);
     request->state_ns = ledger->now;
     if (queued_ns != VG_TIME_UNKNOWN) {
@@ -360,23 +371,25 @@ merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest)
 }
 
 /* An engine has one workload of vGPUs at a time: the one before was taken off, whatever was told.
- * Whether it was done, later records of its context say. */
-static void
+ * Whether it was done, later records of its context say. Returns whether that was missed. */
+static bool
 take_off_workload_before(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
 
     if (request->id_space != VG_GPU_ID_WORKLOAD)
-        return;
+        return false;
     uint32_t before = engine->workload;
     engine->workload = index;
     if (before == GPU_NO_INDEX || before == index)
-        return;
+        return false;
     const struct gpu_request *other = gpu_request_at(&ledger->requests, before);
-    if (other->in_use && other->state == GPU_STATE_RUNNING && other->engine == request->engine &&
-        other->id_space == VG_GPU_ID_WORKLOAD)
-        gpu_life_run_out(ledger, gpu_request_at(&ledger->requests, before));
+    if (!other->in_use || other->state != GPU_STATE_RUNNING || other->engine != request->engine ||
+        other->id_space != VG_GPU_ID_WORKLOAD)
+        return false;
+    gpu_missed_off(ledger, gpu_request_at(&ledger->requests, before));
+    return true;
 }
 
 static void
@@ -386,24 +399,16 @@ run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 
     if (request->context != GPU_NO_INDEX)
         guess_vgpu(ledger, index, request->context);
-    take_off_workload_before(ledger, index);
-    if (gpu_is_waiting(request))
+    bool missed = take_off_workload_before(ledger, index);
+    if (gpu_is_waiting(request)) {
+        if (!missed)
+            gpu_missed_learn_begin(ledger, request);
         gpu_life_set_state(ledger, request, GPU_STATE_RUNNING);
-    else if (request->state == GPU_STATE_RUNNING && request->id_space == VG_GPU_ID_WORKLOAD)
-        gpu_life_run_again(ledger, request);
+    } else if (request->state == GPU_STATE_RUNNING && request->id_space == VG_GPU_ID_WORKLOAD) {
+        gpu_missed_off_and_on(ledger, request);
+    }
     if (event->gpu.flags & VG_GPU_COALESCES)
         merge_earlier(ledger, request);
-}
-
-static void
-note_submission(struct gpu_user *user, int32_t vgpu, int64_t queued_ns, int64_t now_ns)
-{
-    user->before = user->last;
-    user->last = (struct gpu_submission){
-        .vgpu = vgpu,
-        .queued_ns = queued_ns,
-        .wait_ns = now_ns - queued_ns,
-    };
 }
 
 static void
@@ -411,7 +416,7 @@ submit(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
     if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
         struct gpu_user *user = gpu_user_at(ledger, request->user);
-        note_submission(user, request->vgpu, request->queued_ns, ledger->now);
+        gpu_missed_learn_submission(user, request->vgpu, request->queued_ns, ledger->now);
         user->dropped = 0;
     }
     gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
@@ -435,10 +440,12 @@ apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event
         run(ledger, index, event);
         break;
     case VG_GPU_OFF:
-        if (request->state == GPU_STATE_RUNNING)
-            gpu_life_take_off(ledger, request);
-        else
-            gpu_life_take_off_waiting(ledger, request);
+        if (request->state == GPU_STATE_RUNNING) {
+            gpu_missed_learn_off(ledger, request);
+            gpu_life_set_state(ledger, request, GPU_STATE_READY);
+        } else {
+            gpu_missed_begin_of_turn(ledger, request);
+        }
         /* The engine counts it anew when it runs again. */
         gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
         break;
@@ -555,11 +562,10 @@ name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_even
     }
     if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
         return;
-    int64_t next_ns = MIN(next_queued_ns(ledger, user), request->submitted_ns);
-    int64_t queued_ns =
-        MIN(queued_after(&user->last, request->submitted_ns, next_ns), request->submitted_ns);
+    int64_t next_ns = MIN(gpu_missed_next_queued_ns(ledger, user), request->submitted_ns);
+    int64_t queued_ns = gpu_missed_queued_ns(user, &user->last, request->submitted_ns, next_ns);
     gpu_life_queued_before(ledger, request, queued_ns);
-    note_submission(user, event->gpu.vgpu, queued_ns, request->submitted_ns);
+    gpu_missed_learn_submission(user, event->gpu.vgpu, queued_ns, request->submitted_ns);
 }
 
 /* The workload, whose queueing was missed, was taken for the one after it in the queue. */
@@ -580,7 +586,7 @@ add_missed_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct v
     const struct gpu_submission *before = &user->before;
     int64_t queued_ns = adopted.queued_ns;
     if (before->queued_ns != VG_TIME_UNKNOWN && before->vgpu == adopted.vgpu)
-        queued_ns = MIN(queued_after(before, adopted.submitted_ns, queued_ns), queued_ns);
+        queued_ns = gpu_missed_queued_ns(user, before, adopted.submitted_ns, queued_ns);
     uint32_t missed = make_request(ledger, event, adopted.engine, queued_ns);
     gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, missed));
     gpu_life_set_user(ledger, missed, adopted.user);

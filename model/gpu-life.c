@@ -12,13 +12,6 @@
 
 /* ---- meters ---- */
 
-/* The wait that a request in a waiting state is taken to be in, until an event shows which. */
-static enum gpu_wait
-wait_of(const struct gpu_request *request)
-{
-    return (enum gpu_wait)request->state;
-}
-
 /* The wait that ends when a request gets into this state. */
 static enum gpu_wait
 wait_before(enum gpu_state state)
@@ -37,10 +30,9 @@ wait_before(enum gpu_state state)
     return GPU_WAIT_DRIVER;
 }
 
-/* Its meters; the second one is NULL without a user. */
-static void
-meters_of(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-          struct gpu_meter *ret[2])
+void
+gpu_life_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                struct gpu_meter *ret[2])
 {
     ret[0] = &gpu_engine_at(ledger, request->engine)->meter;
     ret[1] = request->user == GPU_NO_INDEX ? NULL : &gpu_user_at(ledger, request->user)->meter;
@@ -50,7 +42,7 @@ static void
 enter_meter(struct gpu_meter *meter, const struct gpu_request *request, int64_t now_ns)
 {
     if (gpu_is_waiting(request))
-        gpu_meter_wait(meter, wait_of(request), now_ns);
+        gpu_meter_wait(meter, gpu_wait_of(request), now_ns);
     else if (request->state == GPU_STATE_RUNNING)
         gpu_meter_run(meter, now_ns);
 }
@@ -59,7 +51,7 @@ static void
 leave_meter(struct gpu_meter *meter, const struct gpu_request *request, int64_t now_ns)
 {
     if (gpu_is_waiting(request))
-        gpu_meter_wait_over(meter, wait_of(request), now_ns);
+        gpu_meter_wait_over(meter, gpu_wait_of(request), now_ns);
     else if (request->state == GPU_STATE_RUNNING)
         gpu_meter_run_over(meter, now_ns);
 }
@@ -80,9 +72,9 @@ leave_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *reque
         leave_meter(&gpu_user_at(ledger, request->user)->meter, request, ledger->now);
 }
 
-/* Since when the meter has counted the request in its state, as far as the period goes. */
-static int64_t
-counted_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int which)
+int64_t
+gpu_life_counted_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                       int which)
 {
     int64_t since_ns = MAX(request->state_ns, ledger->period_begin);
 
@@ -195,20 +187,19 @@ recount_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *reque
 {
     struct gpu_meter *meters[2];
 
-    meters_of(ledger, request, meters);
+    gpu_life_meters(ledger, request, meters);
     for (int i = 0; i < 2; i++) {
-        int64_t ns = until_ns - counted_since(ledger, request, i);
+        int64_t ns = until_ns - gpu_life_counted_since(ledger, request, i);
         if (meters[i] && ns > 0)
-            gpu_meter_recount_wait(meters[i], wait_of(request), wait_before(next), ns);
+            gpu_meter_recount_wait(meters[i], gpu_wait_of(request), wait_before(next), ns);
     }
 }
 
-/* What it has waited in its state, up to then, is the wait that ends with the next one. */
-static void
-name_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-          enum gpu_state next, int64_t until_ns)
+void
+gpu_life_name_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                   enum gpu_state next, int64_t until_ns)
 {
-    if (gpu_is_waiting(request) && wait_before(next) != wait_of(request))
+    if (gpu_is_waiting(request) && wait_before(next) != gpu_wait_of(request))
         recount_wait(ledger, request, next, until_ns);
 }
 
@@ -226,7 +217,7 @@ gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, en
     const bool waited = gpu_is_waiting(request);
 
     leave_meters(ledger, request);
-    name_wait(ledger, request, state, ledger->now);
+    gpu_life_name_wait(ledger, request, state, ledger->now);
     if (waited && state > GPU_STATE_READY)
         count_vgpu(ledger, request, false);
     if (request->state == GPU_STATE_RUNNING)
@@ -243,143 +234,6 @@ gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request, en
     if (!waited)
         count_vgpu(ledger, request, true);
     gpu_life_tell_now(ledger, request);
-}
-
-/* ---- turns ---- */
-
-/* How long a turn of the workload is; 0: it has none, or none is known. */
-static int64_t
-turn_of(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
-{
-    if (request->user == GPU_NO_INDEX || request->id_space != VG_GPU_ID_WORKLOAD)
-        return 0;
-    const struct gpu_user *user = gpu_user_at(ledger, request->user);
-    return user->turns > 0 ? user->turns_ns / (int64_t)user->turns : 0;
-}
-
-/* A workload that is counted as running has been taken off meanwhile, which was missed. false: it
- * may have run until now. */
-static bool
-cut_turn(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    int64_t turn_ns = turn_of(ledger, request);
-    int64_t over_ns = vg_time_sum(request->state_ns, turn_ns);
-    struct gpu_meter *meters[2];
-
-    if (turn_ns == 0 || over_ns >= ledger->now)
-        return false;
-    meters_of(ledger, request, meters);
-    for (int i = 0; i < 2; i++) {
-        if (meters[i])
-            gpu_meter_ran_less(meters[i], MAX(over_ns, counted_since(ledger, request, i)),
-                               ledger->now, GPU_WAIT_DRIVER);
-    }
-    int64_t told_ns = MAX(over_ns, counted_since(ledger, request, 1));
-    request->exec_ns += turn_ns;
-    request->state_ns = ledger->now;
-    if (told_ns < ledger->now)
-        gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_READY, told_ns);
-    return true;
-}
-
-/* A request that was never taken off has no turns: it is told twice. */
-void
-gpu_life_run_again(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    if (!cut_turn(ledger, request))
-        return;
-    ledger->stats.discontinuities++;
-    gpu_life_tell_now(ledger, request);
-}
-
-void
-gpu_life_run_out(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    ledger->stats.discontinuities++;
-    cut_turn(ledger, request);
-    gpu_life_set_state(ledger, request, GPU_STATE_READY);
-}
-
-/* A request that is in no meter and is counted as waiting has run since then. */
-static void
-ran_since(struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t since_ns)
-{
-    struct gpu_meter *meters[2];
-
-    meters_of(ledger, request, meters);
-    name_wait(ledger, request, GPU_STATE_RUNNING, since_ns);
-    for (int i = 0; i < 2; i++) {
-        if (meters[i])
-            gpu_meter_ran(meters[i], MAX(since_ns, counted_since(ledger, request, i)), ledger->now,
-                          wait_of(request));
-    }
-    if (request->run_ns == VG_TIME_UNKNOWN)
-        request->run_ns = since_ns;
-    request->exec_ns += ledger->now - since_ns;
-    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
-                        MAX(since_ns, counted_since(ledger, request, 1)));
-}
-
-/* It is done or taken off now, and nobody saw it begin: it ran since it could, or for a turn. */
-static int64_t
-ran_at_most_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                  bool for_a_turn)
-{
-    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
-    int64_t since_ns = MAX(request->state_ns, engine->last_end_ns);
-    int64_t turn_ns = turn_of(ledger, request);
-
-    if (request->id_space == VG_GPU_ID_WORKLOAD)
-        since_ns = MAX(since_ns, engine->last_off_ns);
-    return for_a_turn && turn_ns > 0 ? MAX(since_ns, ledger->now - turn_ns) : since_ns;
-}
-
-static void
-note_take_off(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
-{
-    if (request->id_space == VG_GPU_ID_WORKLOAD)
-        gpu_engine_at(ledger, request->engine)->last_off_ns = ledger->now;
-}
-
-void
-gpu_life_take_off_waiting(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    if (!gpu_is_waiting(request) || turn_of(ledger, request) == 0)
-        return;
-    ledger->stats.discontinuities++;
-    gpu_life_count_out(ledger, request);
-    ran_since(ledger, request, ran_at_most_since(ledger, request, true));
-    note_take_off(ledger, request);
-    request->state = GPU_STATE_READY;
-    request->state_ns = ledger->now;
-    gpu_life_count_in(ledger, request);
-    gpu_life_tell_now(ledger, request);
-}
-
-/* So many turns make up the mean; older ones count for less. */
-#define TURNS_MAX 256
-
-static void
-count_turn(struct gpu_user *user, int64_t turn_ns)
-{
-    if (user->turns >= TURNS_MAX) {
-        user->turns /= 2;
-        user->turns_ns /= 2;
-    }
-    user->turns++;
-    if (__builtin_add_overflow(user->turns_ns, turn_ns, &user->turns_ns)) {
-        user->turns = 1;
-        user->turns_ns = turn_ns;
-    }
-}
-
-void
-gpu_life_take_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD)
-        count_turn(gpu_user_at(ledger, request->user), ledger->now - request->state_ns);
-    note_take_off(ledger, request);
-    gpu_life_set_state(ledger, request, GPU_STATE_READY);
 }
 
 /* ---- users ---- */
@@ -418,7 +272,8 @@ waits_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *reques
 
     memset(ret_ns, 0, GPU_WAIT_MAX * sizeof(*ret_ns));
     for (int stage = 0; stage <= GPU_STATE_READY; stage++) {
-        if (began_ns[stage] == VG_TIME_UNKNOWN || began_ns[stage] < stage_ns)
+        if (began_ns[stage] == VG_TIME_UNKNOWN || began_ns[stage] < stage_ns ||
+            (request->run_ns != VG_TIME_UNKNOWN && began_ns[stage] > request->run_ns))
             continue;
         int64_t ns = began_ns[stage] - MAX(stage_ns, since_ns);
         if (stage_ns != VG_TIME_UNKNOWN && ns > 0)
@@ -428,7 +283,8 @@ waits_since(const struct vg_gpu_ledger *ledger, const struct gpu_request *reques
     bool waits = gpu_is_waiting(request);
     int64_t until_ns = waits ? ledger->now : request->run_ns;
     if (stage_ns != VG_TIME_UNKNOWN && until_ns > MAX(stage_ns, since_ns))
-        ret_ns[waits ? wait_of(request) : GPU_WAIT_DRIVER] += until_ns - MAX(stage_ns, since_ns);
+        ret_ns[waits ? gpu_wait_of(request) : GPU_WAIT_DRIVER] +=
+            until_ns - MAX(stage_ns, since_ns);
 }
 
 /* Only now it is known whose the request is: what it has waited and run so far was for this user,
@@ -507,7 +363,7 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
     if (request->state == GPU_STATE_PASSED)
         return;
     request->ran_elsewhere = request->ran_elsewhere || request->state == GPU_STATE_RUNNING;
-    meters_of(ledger, request, from);
+    gpu_life_meters(ledger, request, from);
     gpu_life_set_user(ledger, index, GPU_NO_INDEX);
     gpu_life_count_out(ledger, request);
     gpu_request_set_engine(&ledger->requests, index, engine);
@@ -516,7 +372,7 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
     if (user != GPU_NO_INDEX)
         gpu_life_set_user(ledger, index,
                           gpu_ledger_user(ledger, gpu_user_at(ledger, user)->owner, engine));
-    meters_of(ledger, request, to);
+    gpu_life_meters(ledger, request, to);
     if (!has_waited_once(request)) {
         /* What was before stays where it was counted. */
         if (request->state == GPU_STATE_RUNNING)
@@ -543,7 +399,7 @@ gpu_life_queued_before(struct vg_gpu_ledger *ledger, struct gpu_request *request
     struct gpu_meter *meters[2];
 
     ledger->stats.discontinuities++;
-    meters_of(ledger, request, meters);
+    gpu_life_meters(ledger, request, meters);
     for (int i = 0; i < 2; i++) {
         int64_t since_ns =
             i == 0 ? ledger->period_begin : MAX(ledger->period_begin, request->user_ns);
@@ -593,8 +449,12 @@ gpu_life_tell(const struct vg_gpu_ledger *ledger, const struct gpu_request *requ
 void
 gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index)
 {
-    gpu_life_tell_stage(ledger, gpu_request_at(&ledger->requests, index), VG_GPU_STAGE_OVER,
-                        ledger->now);
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
+
+    if (engine->held == index)
+        engine->held = GPU_NO_INDEX;
+    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_OVER, ledger->now);
     leave_user(ledger, index);
     gpu_request_free(&ledger->requests, index);
 }
@@ -604,6 +464,10 @@ gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
+    if (request->state == GPU_STATE_PASSED) {
+        gpu_life_retire(ledger, index);
+        return;
+    }
     gpu_life_count_out(ledger, request);
     if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD &&
         request->state == GPU_STATE_QUEUED)
@@ -619,34 +483,39 @@ latency_of(const struct gpu_request *request, int64_t end_ns)
 }
 
 static void
-record_end(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+record_end(const struct vg_gpu_ledger *ledger, struct gpu_meter *meter,
+           const struct gpu_request *request, int64_t end_ns)
 {
-    struct gpu_meter *meters[2];
     bool known = request->queued_ns != VG_TIME_UNKNOWN;
 
-    meters_of(ledger, request, meters);
-    for (int i = 0; i < 2 && meters[i]; i++) {
-        meters[i]->total.requests++;
-        meters[i]->total.coalesced += request->state == GPU_STATE_MERGED;
-        meters[i]->window_partial += !known || request->queued_ns < ledger->window_begin;
-        if (known && request->queued_ns >= ledger->period_begin)
-            vg_histogram_add(&meters[i]->window_latency, latency_of(request, ledger->now));
-        else
-            meters[i]->total.partial++;
-    }
+    meter->total.requests++;
+    meter->total.coalesced += request->state == GPU_STATE_MERGED;
+    meter->window_partial += !known || request->queued_ns < ledger->window_begin;
+    if (known && request->queued_ns >= ledger->period_begin)
+        vg_histogram_add(&meter->window_latency, latency_of(request, end_ns));
+    else
+        meter->total.partial++;
 }
 
 /* The request is done now: its figures are complete, but it is still there. */
 static void
 complete(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
+    struct gpu_meter *meters[2];
+
     gpu_life_count_out(ledger, request);
-    if (request->state == GPU_STATE_RUNNING)
+    if (request->state == GPU_STATE_RUNNING) {
         request->exec_ns += ledger->now - request->state_ns;
-    else if (gpu_is_waiting(request))
-        ran_since(ledger, request, ran_at_most_since(ledger, request, request->exec_ns > 0));
-    record_end(ledger, request);
+        gpu_missed_learn_last_run(ledger, request);
+    } else if (gpu_is_waiting(request)) {
+        gpu_missed_begin(ledger, request);
+    }
+    gpu_life_meters(ledger, request, meters);
+    for (int i = 0; i < 2 && meters[i]; i++)
+        record_end(ledger, meters[i], request, ledger->now);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
+    if (request->user != GPU_NO_INDEX)
+        gpu_user_at(ledger, request->user)->last_end_ns = ledger->now;
 }
 
 /* Is the request of this number one of those that are kept? By chance, as VMs that take turns would
@@ -778,6 +647,20 @@ note_done(struct vg_gpu_ledger *ledger, const struct gpu_request *request)
     pass_earlier(ledger, context, request);
 }
 
+/* Is the latency of a request that has passed in the window that is open? */
+static bool
+has_latency(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    return request->state_ns >= ledger->window_begin && request->queued_ns >= ledger->period_begin;
+}
+
+static void
+change_latency(struct gpu_meter *meter, int64_t from_ns, int64_t to_ns)
+{
+    vg_histogram_remove(&meter->window_latency, from_ns);
+    vg_histogram_add(&meter->window_latency, to_ns);
+}
+
 /* Its own end comes after that of a later request of its context. */
 static void
 end_passed(struct vg_gpu_ledger *ledger, uint32_t index)
@@ -785,14 +668,13 @@ end_passed(struct vg_gpu_ledger *ledger, uint32_t index)
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     struct gpu_meter *meters[2];
 
-    meters_of(ledger, request, meters);
+    gpu_life_meters(ledger, request, meters);
     for (int i = 0; i < 2 && meters[i]; i++) {
         gpu_meter_ran(meters[i], MAX(request->state_ns, ledger->period_begin), ledger->now,
                       GPU_WAIT_MAX);
-        if (request->state_ns < ledger->window_begin || request->queued_ns < ledger->period_begin)
-            continue;
-        vg_histogram_remove(&meters[i]->window_latency, latency_of(request, request->state_ns));
-        vg_histogram_add(&meters[i]->window_latency, latency_of(request, ledger->now));
+        if (has_latency(ledger, request))
+            change_latency(meters[i], latency_of(request, request->state_ns),
+                           latency_of(request, ledger->now));
     }
     request->exec_ns += ledger->now - request->state_ns;
     gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING,
@@ -813,16 +695,126 @@ note_last_context(struct vg_gpu_ledger *ledger, const struct gpu_request *reques
     }
 }
 
+/* ---- requests of which GVT-g says too late whose they are ---- */
+
+/* It is done, the driver told of it as submitted by GVT-g, and GVT-g did not say for which vGPU. */
+static bool
+is_to_be_named(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    if (!ledger->has_workloads || request->context == GPU_NO_INDEX ||
+        request->user != GPU_NO_INDEX || request->id_space != VG_GPU_ID_NONE ||
+        request->state == GPU_STATE_MERGED || request->queued_ns == VG_TIME_UNKNOWN ||
+        request->queued_ns != request->submitted_ns)
+        return false;
+    const struct gpu_context *context = gpu_context_at(&ledger->requests, request->context);
+    return context->of_gvt && context->vgpu == VG_NONE;
+}
+
+static void
+hold(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    pass(ledger, index);
+    gpu_engine_at(ledger, gpu_request_at(&ledger->requests, index)->engine)->held = index;
+}
+
+static void
+let_go_of_held(struct vg_gpu_ledger *ledger, uint32_t engine)
+{
+    uint32_t held = gpu_engine_at(ledger, engine)->held;
+
+    if (held != GPU_NO_INDEX)
+        tell_and_forget(ledger, held, gpu_request_at(&ledger->requests, held)->state_ns);
+}
+
+/* The workload is done, and as far as is known it is still in the queue: is it the request that its
+ * engine was done with last? */
+static bool
+is_held(const struct vg_gpu_ledger *ledger, const struct gpu_request *workload)
+{
+    const struct gpu_engine *engine = gpu_engine_at(ledger, workload->engine);
+
+    if (engine->held == GPU_NO_INDEX || workload->state != GPU_STATE_QUEUED ||
+        workload->id_space != VG_GPU_ID_WORKLOAD || workload->user == GPU_NO_INDEX ||
+        workload->user_ns != VG_TIME_UNKNOWN)
+        return false;
+    const struct gpu_request *held = gpu_request_at(&ledger->requests, engine->held);
+    return held->device == workload->device && held->state_ns == engine->last_end_ns &&
+           workload->queued_ns >= ledger->period_begin &&
+           workload->queued_ns <= held->submitted_ns && held->run_ns >= held->submitted_ns &&
+           gpu_context_at(&ledger->requests, held->context)->vgpu == VG_NONE;
+}
+
+/* What the held request has waited and run, which its engine has counted, counts for its user. */
+static void
+credit_held(struct vg_gpu_ledger *ledger, const struct gpu_request *held)
+{
+    struct gpu_meter *meter = &gpu_user_at(ledger, held->user)->meter;
+    int64_t waits_ns[GPU_WAIT_MAX];
+
+    gpu_meter_advance(meter, ledger->now);
+    waits_since(ledger, held, ledger->period_begin, waits_ns);
+    waits_ns[GPU_WAIT_DRIVER] += MAX(held->state_ns - held->run_ns - held->exec_ns, 0);
+    for (int i = 0; i < GPU_WAIT_MAX; i++)
+        gpu_meter_add_wait(meter, (enum gpu_wait)i, waits_ns[i]);
+    gpu_meter_ran(meter, ledger->now - held->exec_ns, ledger->now, GPU_WAIT_MAX);
+}
+
+/* The workload has waited until the held request was submitted, and then was that one. */
+static void
+name_held(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *workload = gpu_request_at(&ledger->requests, index);
+    uint32_t held_index = gpu_engine_at(ledger, workload->engine)->held;
+    struct gpu_request *held = gpu_request_at(&ledger->requests, held_index);
+    struct gpu_context *context = gpu_context_at(&ledger->requests, held->context);
+    struct gpu_meter *meters[2];
+
+    ledger->stats.discontinuities++;
+    gpu_life_count_out(ledger, workload);
+    gpu_life_meters(ledger, workload, meters);
+    for (int i = 0; i < 2; i++)
+        gpu_meter_add_wait(meters[i], GPU_WAIT_VGPU, held->submitted_ns - ledger->now);
+    context->vgpu = held->vgpu = workload->vgpu;
+    context->owner = gpu_user_at(ledger, workload->user)->owner;
+    held->user = workload->user;
+    held->user_ns = VG_TIME_UNKNOWN;
+    gpu_list_append(&ledger->requests, &gpu_user_at(ledger, held->user)->open, GPU_LIST_USER,
+                    held_index);
+    credit_held(ledger, held);
+    if (has_latency(ledger, held))
+        change_latency(meters[0], latency_of(held, held->state_ns),
+                       held->state_ns - workload->queued_ns);
+    held->queued_ns = workload->queued_ns;
+    record_end(ledger, meters[1], held, held->state_ns);
+    gpu_user_at(ledger, held->user)->last_end_ns = held->state_ns;
+    gpu_life_tell_stage(ledger, workload, VG_GPU_STAGE_OVER, held->submitted_ns);
+    gpu_life_forget(ledger, index);
+    tell_stage(ledger, held, VG_GPU_STAGE_NONE, held->state_ns, true);
+    tell_and_forget(ledger, held_index, held->state_ns);
+}
+
 void
 gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
+    if (gpu_engine_at(ledger, request->engine)->held == index)
+        return;
     if (request->state == GPU_STATE_PASSED) {
         end_passed(ledger, index);
         return;
     }
+    if (is_held(ledger, request)) {
+        name_held(ledger, index);
+        return;
+    }
+    let_go_of_held(ledger, request->engine);
     note_done(ledger, request);
+    if (is_to_be_named(ledger, request)) {
+        hold(ledger, index);
+        note_last_context(ledger, request);
+        return;
+    }
     complete(ledger, request);
     if (request->context != GPU_NO_INDEX && request->user == GPU_NO_INDEX)
         note_last_context(ledger, request);
@@ -847,7 +839,7 @@ gpu_life_undo(struct vg_gpu_ledger *ledger, uint32_t index)
     struct gpu_meter *meters[2];
     int64_t waits_ns[GPU_WAIT_MAX];
 
-    meters_of(ledger, request, meters);
+    gpu_life_meters(ledger, request, meters);
     gpu_life_count_out(ledger, request);
     for (int i = 0; i < 2 && meters[i] && has_waited_once(request); i++) {
         waits_since(ledger, request,

@@ -142,7 +142,7 @@ make_engine(struct vg_gpu_ledger *ledger, uint16_t name)
     struct gpu_engine *engine = g_new0(struct gpu_engine, 1);
     engine->name = name;
     engine->last_end_ns = engine->last_off_ns = VG_TIME_UNKNOWN;
-    engine->workload = GPU_NO_INDEX;
+    engine->workload = engine->held = GPU_NO_INDEX;
     gpu_meter_init(&engine->meter, ledger->now);
     g_ptr_array_add(ledger->engines, engine);
     return ledger->engines->len - 1;
@@ -416,7 +416,7 @@ gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine)
     user->owner = owner;
     user->engine = engine;
     user->open = (struct gpu_list){GPU_NO_INDEX, GPU_NO_INDEX};
-    user->last.queued_ns = user->before.queued_ns = VG_TIME_UNKNOWN;
+    user->last.queued_ns = user->before.queued_ns = user->last_end_ns = VG_TIME_UNKNOWN;
     gpu_meter_init(&user->meter, ledger->now);
     g_ptr_array_index(ledger->users, index) = user;
     g_hash_table_insert(ledger->by_user, user_key(owner, engine), GUINT_TO_POINTER(index + 1));

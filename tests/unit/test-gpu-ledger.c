@@ -310,6 +310,19 @@ gvt(struct host *host, int64_t ts_ns, enum vg_gpu_op op, int32_t vgpu, uint64_t 
     vg_gpu_ledger_feed(host->ledger, &event);
 }
 
+/* The driver's record by a thread of GVT-g, which does not say for which vGPU. */
+static void
+i915_by_gvt(struct host *host, int64_t ts_ns, enum vg_gpu_op op, uint64_t context, uint64_t seqno)
+{
+    struct vg_event event = record(host, ts_ns, op);
+
+    event.tid = event.pid = 77;
+    event.gpu.comm = vg_names_id(host->names, "gvt:rcs0");
+    event.gpu.context = context;
+    event.gpu.seqno = seqno;
+    vg_gpu_ledger_feed(host->ledger, &event);
+}
+
 static void
 switch_to(struct host *host, int64_t ts_ns, int32_t vgpu)
 {
@@ -876,6 +889,183 @@ test_queue_missed(void **state)
     assert_int_equal(all->wait_ns, one->wait_ns);
     assert_int_equal(all->busy_ns, 9 * MS);
     assert_int_equal(stats_of(host).discontinuities, 3);
+    vg_window_clear(&window);
+}
+
+/* Of a workload that was submitted as the first of its context that was lost: only as it is done it
+ * comes out whose it was, and whose the context is, so that of the next ones. */
+static void
+test_first_submissions_lost(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 2, 0xa, 0, 0);
+    i915_by_gvt(host, 2 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 3 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 4 * MS, VG_GPU_OFF, 21, 1);
+    i915(host, 6 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 9 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 9 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    i915_by_gvt(host, 9 * MS, VG_GPU_SUBMITTED, 21, 2);
+    i915(host, 10 * MS, VG_GPU_RUNNING, 21, 2);
+    i915(host, 12 * MS, VG_GPU_DONE, 21, 2);
+    gvt(host, 12 * MS, VG_GPU_DONE, 1, 0xb, 0, 0);
+    read_period(host, 20 * MS, &window);
+    const struct vg_gpu_sample *one = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(one->requests, 2);
+    assert_int_equal(one->partial, 0);
+    assert_int_equal(one->exec_ns, 6 * MS);
+    assert_int_equal(one->busy_ns, 6 * MS);
+    assert_int_equal(one->vgpu_queue_ns, 2 * MS + 9 * MS);
+    assert_int_equal(one->driver_queue_ns, 3 * MS + 1 * MS);
+    assert_int_equal(one->latency_max_ns, 12 * MS);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0")->requests, 0);
+    const struct vg_gpu_sample *all = engine_of(window.gpus, "rcs0");
+    assert_int_equal(all->requests, 2);
+    assert_int_equal(all->exec_ns, 6 * MS);
+    assert_int_equal(all->busy_ns, 6 * MS);
+    assert_int_equal(all->wait_ns, one->wait_ns + 20 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 1);
+    vg_window_clear(&window);
+}
+
+/* What the driver told of nobody's and what GVT-g says is done are two things where another one was
+ * done between them, or the workload was queued only after that one had begun. */
+static void
+test_done_is_not_nobodys(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    i915_by_gvt(host, 1 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 1 * MS, VG_GPU_RUNNING, 21, 1);
+    gvt(host, 2 * MS, VG_GPU_QUEUED, 2, 0xa, 0, 0);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 3 * MS, VG_GPU_DONE, 2, 0xa, 0, 0);
+    i915_by(host, 3 * MS, VG_GPU_QUEUED, 30, 1, 5);
+    i915(host, 3 * MS, VG_GPU_RUNNING, 30, 1);
+    i915(host, 4 * MS, VG_GPU_DONE, 30, 1);
+    gvt(host, 4 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    read_period(host, 10 * MS, &window);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0")->exec_ns, 0);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0")->exec_ns, 0);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->exec_ns, 3 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 0);
+    vg_window_clear(&window);
+}
+
+/* The same, and who has the GPU when it runs tells whose it is. */
+static void
+test_submission_lost_beside_switches(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    switch_to(host, 1 * MS, 1);
+    i915_by_gvt(host, 2 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 3 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 5 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 5 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 1);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->vgpu_queue_ns, 2 * MS);
+    assert_int_equal(vm->driver_queue_ns, 1 * MS);
+    assert_int_equal(vm->exec_ns, 2 * MS);
+    assert_int_equal(vm->latency_max_ns, 5 * MS);
+    const struct vg_gpu_sample *all = engine_of(window.gpus, "rcs0");
+    assert_int_equal(all->requests, 1);
+    assert_int_equal(all->wait_ns, vm->wait_ns);
+    vg_window_clear(&window);
+}
+
+/* Turns of 1 to 110 ms that follow each other at once: the one whose end was lost took all the time
+ * until the next one. */
+static void
+test_end_of_a_long_turn_lost(void **state)
+{
+    const int64_t turns_ns[] = {1 * MS, 4 * MS,   9 * MS, 2 * MS, 30 * MS,
+                                3 * MS, 110 * MS, 5 * MS, 1 * MS, 1 * MS};
+    struct host *host = *state;
+    struct vg_window window;
+    int64_t now = 0, exec_ns[2] = {0};
+
+    for (int32_t vgpu = 1; vgpu <= 2; vgpu++) {
+        gvt(host, 0, VG_GPU_QUEUED, vgpu, 0xa, 0, 0);
+        gvt(host, 0, VG_GPU_SUBMITTED, vgpu, 0xa, 20 + (uint64_t)vgpu, 1);
+    }
+    for (int turn = 0; turn < 20; turn++) {
+        int64_t turn_ns = turns_ns[turn / 2];
+        uint64_t context = 21 + (uint64_t)(turn % 2);
+        i915(host, now, VG_GPU_RUNNING, context, 1);
+        now += turn_ns;
+        exec_ns[turn % 2] += turn_ns;
+        if (turn != 12)
+            i915(host, now, turn < 18 ? VG_GPU_OFF : VG_GPU_DONE, context, 1);
+    }
+    read_period(host, now, &window);
+    const struct vg_gpu_sample *one = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(one->exec_ns, exec_ns[0]);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0")->exec_ns, exec_ns[1]);
+    assert_int_equal(stats_of(host).discontinuities, 1);
+    vg_window_clear(&window);
+}
+
+/* The engine takes 1 ms to change over, also where nobody said that it had. */
+static void
+test_begin_lost_after_a_change_over(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+    int64_t now = 0;
+
+    for (uint64_t i = 1; i <= 10; i++) {
+        gvt(host, 0, VG_GPU_QUEUED, 1, i, 0, 0);
+        gvt(host, now, VG_GPU_SUBMITTED, 1, i, 21, i);
+        now += 1 * MS;
+        if (i != 7)
+            i915(host, now, VG_GPU_RUNNING, 21, i);
+        now += (int64_t)i * MS;
+        i915(host, now, VG_GPU_DONE, 21, i);
+        gvt(host, now, VG_GPU_DONE, 1, i, 0, 0);
+    }
+    read_period(host, now, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 10);
+    assert_int_equal(vm->exec_ns, 55 * MS);
+    assert_int_equal(vm->driver_queue_ns, 10 * MS);
+    vg_window_clear(&window);
+}
+
+/* It was submitted when no other one had just made room for it: so it has waited as long as others
+ * in that case, and not as long as the one before. */
+static void
+test_queue_of_a_lone_workload_missed(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+    int64_t now = 0;
+
+    for (uint64_t i = 1; i <= 12; i += 2) {
+        if (i != 11)
+            gvt(host, now, VG_GPU_QUEUED, 1, i, 0, 0);
+        gvt(host, now, VG_GPU_QUEUED, 1, i + 1, 0, 0);
+        run_workload(host, now, 1, i, 5 * MS);
+        run_workload(host, now + 5 * MS, 1, i + 1, 1 * MS);
+        now += 20 * MS;
+    }
+    read_period(host, now, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 12);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->wait_ns, 6 * 5 * MS);
+    assert_int_equal(stats_of(host).discontinuities, 1);
     vg_window_clear(&window);
 }
 
@@ -1493,12 +1683,7 @@ test_vgpu_by_switches(void **state)
 
     for (uint64_t i = 1; i <= 3; i++) {
         int64_t t = (int64_t)i * 10 * MS;
-        struct vg_event event = record(host, t, VG_GPU_SUBMITTED);
-        event.tid = event.pid = 77;
-        event.gpu.comm = vg_names_id(host->names, "gvt:rcs0");
-        event.gpu.context = 50;
-        event.gpu.seqno = i;
-        vg_gpu_ledger_feed(host->ledger, &event);
+        i915_by_gvt(host, t, VG_GPU_SUBMITTED, 50, i);
         switch_to(host, t + MS, 2);
         i915(host, t + 2 * MS, VG_GPU_RUNNING, 50, i);
         i915(host, t + 5 * MS, VG_GPU_DONE, 50, i);
@@ -1515,14 +1700,9 @@ static void
 test_found_out_late(void **state)
 {
     struct host *host = *state;
-    struct vg_event event = record(host, 10 * MS, VG_GPU_SUBMITTED);
     struct vg_window window;
 
-    event.tid = event.pid = 77;
-    event.gpu.comm = vg_names_id(host->names, "gvt:rcs0");
-    event.gpu.context = 50;
-    event.gpu.seqno = 1;
-    vg_gpu_ledger_feed(host->ledger, &event);
+    i915_by_gvt(host, 10 * MS, VG_GPU_SUBMITTED, 50, 1);
     i915(host, 12 * MS, VG_GPU_READY, 50, 1);
     switch_to(host, 13 * MS, 2);
     i915(host, 15 * MS, VG_GPU_RUNNING, 50, 1);
@@ -1823,6 +2003,12 @@ main(void)
         CASE(test_end_of_a_turn_lost),
         CASE(test_turns_lost),
         CASE(test_queue_missed),
+        CASE(test_first_submissions_lost),
+        CASE(test_done_is_not_nobodys),
+        CASE(test_submission_lost_beside_switches),
+        CASE(test_end_of_a_long_turn_lost),
+        CASE(test_begin_lost_after_a_change_over),
+        CASE(test_queue_of_a_lone_workload_missed),
         CASE(test_queue_dropped),
         CASE(test_queue_missed_and_told_after_the_driver),
         CASE(test_workload_told_after_it_ran),
