@@ -108,18 +108,40 @@ need_context(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
                            gpu_context_engine(event, engine));
 }
 
+/* The record's context, if any request of it is done; else NULL. */
+static const struct gpu_context *
+context_with_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    if (event->gpu.context == 0)
+        return NULL;
+    uint32_t index = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
+                                      gpu_context_engine(event, engine));
+    if (index == GPU_NO_INDEX)
+        return NULL;
+    const struct gpu_context *context = gpu_context_at(&ledger->requests, index);
+    return context->any_done ? context : NULL;
+}
+
 /* Records may come a little late: this one is of a request that is over. */
 static bool
 is_of_the_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
-    if (event->gpu.context == 0)
+    const struct gpu_context *context = context_with_past(ledger, event, engine);
+
+    return context && !gpu_seqno_is_before(context->last_done, event->gpu.seqno);
+}
+
+/* A context may begin anew; but GVT-g may say what was submitted after the driver has said that it
+ * is done. */
+static bool
+comes_too_late(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    if (event->gpu.op >= VG_GPU_READY)
+        return is_of_the_past(ledger, event, engine);
+    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD)
         return false;
-    uint32_t index = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
-                                      gpu_context_engine(event, engine));
-    if (index == GPU_NO_INDEX)
-        return false;
-    const struct gpu_context *context = gpu_context_at(&ledger->requests, index);
-    return context->any_done && !gpu_seqno_is_before(context->last_done, event->gpu.seqno);
+    const struct gpu_context *context = context_with_past(ledger, event, engine);
+    return context && context->last_done == event->gpu.seqno;
 }
 
 /* ---- workloads of vGPUs ---- */
@@ -522,8 +544,7 @@ begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t 
         ledger->stats.unattributed++;
         return;
     }
-    /* A context may begin anew. */
-    if (event->gpu.op >= VG_GPU_READY && is_of_the_past(ledger, event, engine))
+    if (comes_too_late(ledger, event, engine))
         return;
     uint32_t index = adopt_workload(ledger, event, engine);
     if (index != GPU_NO_INDEX) {

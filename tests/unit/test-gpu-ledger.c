@@ -689,6 +689,31 @@ test_submission_told_after_the_driver(void **state)
     vg_window_clear(&window);
 }
 
+/* GVT-g says so only after the driver told that it is done. */
+static void
+test_submission_told_after_the_end(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xb, 0, 0);
+    gvt(host, 0, VG_GPU_SUBMITTED, 1, 0xa, 21, 1);
+    i915(host, 0, VG_GPU_RUNNING, 21, 1);
+    i915(host, 1 * MS, VG_GPU_DONE, 21, 1);
+    i915(host, 1 * MS, VG_GPU_SUBMITTED, 21, 2);
+    i915(host, 2 * MS, VG_GPU_RUNNING, 21, 2);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 2);
+    gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xb, 21, 2);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 2);
+    assert_int_equal(vm->partial, 0);
+    assert_int_equal(vm->wait_ns, 2 * MS);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->wait_ns, 2 * MS);
+    vg_window_clear(&window);
+}
+
 /* A submission that was lost: the context is the vGPU's, and GVT-g takes workloads in order. */
 static void
 test_submission_lost(void **state)
@@ -1997,6 +2022,7 @@ main(void)
         CASE(test_clipped),
         CASE(test_vgpus_with_equal_seqnos),
         CASE(test_submission_told_after_the_driver),
+        CASE(test_submission_told_after_the_end),
         CASE(test_submission_lost),
         CASE(test_submission_out_of_order),
         CASE(test_workload_without_end),
