@@ -230,10 +230,15 @@ gpu_ledger_find(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
     uint32_t by_seqno = find_by_seqno(ledger, event, engine);
 
     if (by_id != GPU_NO_INDEX && by_seqno != GPU_NO_INDEX && by_id != by_seqno) {
-        if (gpu_request_at(&ledger->requests, by_seqno)->id_space == VG_GPU_ID_NONE)
+        const struct gpu_request *other = gpu_request_at(&ledger->requests, by_seqno);
+        if (other->state == GPU_STATE_PASSED) {
+            if (gpu_life_name_held(ledger, by_id, by_seqno))
+                return GPU_NO_INDEX;
+        } else if (other->id_space == VG_GPU_ID_NONE) {
             unite(ledger, by_id, by_seqno);
-        else if (gpu_ledger_exchange(ledger, by_seqno, by_id))
+        } else if (gpu_ledger_exchange(ledger, by_seqno, by_id)) {
             by_id = by_seqno;
+        }
     }
     return find_by_fence(ledger, event, engine, by_id != GPU_NO_INDEX ? by_id : by_seqno);
 }

@@ -275,6 +275,14 @@ void gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t 
 /* It is done, and so are those before it in its context. */
 void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
 
+/* A request that is done and nobody's is kept as it may be a workload of which GVT-g says only
+ * after that that it was submitted, or done; gpu_life_finish() looks for that. This is for when it
+ * says that it is that one: false if it cannot be. Else both are over. */
+bool gpu_life_name_held(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t held);
+
+/* Does not wait for that any more. */
+void gpu_life_let_go(struct vg_gpu_ledger *ledger);
+
 /* The driver forgets it: if its end is known, nothing more will be told. */
 void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
 
@@ -299,12 +307,13 @@ struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
 /* Workloads of vGPUs. That it was queued: of a user's workloads one was submitted then, and the
  * next one in the queue was queued at next_ns; of the one before it that is known. Returns when it
  * was queued, about. */
-int64_t gpu_missed_queued_ns(const struct gpu_user *user, const struct gpu_submission *before,
-                             int64_t submitted_ns, int64_t next_ns);
+int64_t gpu_missed_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user,
+                             const struct gpu_submission *before, int64_t submitted_ns,
+                             int64_t next_ns);
 /* When the first of those in the queue was queued; now if there is none. */
 int64_t gpu_missed_next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user);
-void gpu_missed_learn_submission(struct gpu_user *user, int32_t vgpu, int64_t queued_ns,
-                                 int64_t now_ns);
+void gpu_missed_learn_submission(const struct vg_gpu_ledger *ledger, struct gpu_user *user,
+                                 int32_t vgpu, int64_t queued_ns, int64_t now_ns);
 
 /* Its end is missed, as it runs and another one begins to; or it runs and begins to, again. */
 void gpu_missed_off(struct vg_gpu_ledger *ledger, struct gpu_request *request);

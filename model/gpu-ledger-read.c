@@ -353,6 +353,7 @@ vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window 
     if (ledger->stats.events == 0)
         return;
     advance_all(ledger, t_ns);
+    gpu_life_let_go(ledger);
     read_window(ledger, true, window);
 }
 
@@ -422,6 +423,7 @@ vg_gpu_ledger_close_window(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window
 {
     if (ledger->stats.events > 0) {
         advance_all(ledger, t_ns);
+        gpu_life_let_go(ledger);
         read_window(ledger, false, window);
         if (ledger->windows_only)
             gpu_ledger_forget(ledger);

@@ -172,7 +172,8 @@ become_workload(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu)
 
     if (other == GPU_NO_INDEX || request->id_space != VG_GPU_ID_NONE ||
         request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns ||
-        request->user_ns != VG_TIME_UNKNOWN)
+        request->user_ns != VG_TIME_UNKNOWN || request->run_ns != VG_TIME_UNKNOWN ||
+        !gpu_is_waiting(request))
         return;
     const struct gpu_request workload = *gpu_request_at(&ledger->requests, other);
     if (workload.state != GPU_STATE_QUEUED || workload.queued_ns > request->submitted_ns ||
@@ -211,6 +212,20 @@ learn_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
         context->of_gvt = true;
 }
 
+static bool
+only_that_vgpu_has_work(struct vg_gpu_ledger *ledger, const struct gpu_vgpu *vgpu, uint32_t engine)
+{
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        const struct gpu_vgpu *other = gpu_vgpu_at(ledger, i);
+        if (!other || other == vgpu || other->waiting == 0)
+            continue;
+        uint32_t user = gpu_ledger_user(ledger, other->owner, engine);
+        if (next_workload(ledger, user, other->number) != GPU_NO_INDEX)
+            return false;
+    }
+    return true;
+}
+
 /* A context of GVT-g whose vGPU nobody told belongs to the one that has the GPU when it runs. */
 static void
 guess_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t context_index)
@@ -228,7 +243,8 @@ guess_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t context_index)
     context->vgpu = vgpu->number;
     context->owner = vgpu->owner;
     gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, vgpu->owner, request->engine));
-    become_workload(ledger, index, vgpu->number);
+    if (only_that_vgpu_has_work(ledger, vgpu, request->engine))
+        become_workload(ledger, index, vgpu->number);
 }
 
 /* Who the record says that the request is for: its vGPU, or the thread that makes it. */
@@ -321,7 +337,7 @@ missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
     }
     if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
         return VG_TIME_UNKNOWN;
-    return gpu_missed_queued_ns(user, &user->last, ledger->now,
+    return gpu_missed_queued_ns(ledger, user, &user->last, ledger->now,
                                 gpu_missed_next_queued_ns(ledger, user));
 }
 
@@ -438,7 +454,7 @@ submit(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
     if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
         struct gpu_user *user = gpu_user_at(ledger, request->user);
-        gpu_missed_learn_submission(user, request->vgpu, request->queued_ns, ledger->now);
+        gpu_missed_learn_submission(ledger, user, request->vgpu, request->queued_ns, ledger->now);
         user->dropped = 0;
     }
     gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
@@ -584,9 +600,10 @@ name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_even
     if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
         return;
     int64_t next_ns = MIN(gpu_missed_next_queued_ns(ledger, user), request->submitted_ns);
-    int64_t queued_ns = gpu_missed_queued_ns(user, &user->last, request->submitted_ns, next_ns);
+    int64_t queued_ns =
+        gpu_missed_queued_ns(ledger, user, &user->last, request->submitted_ns, next_ns);
     gpu_life_queued_before(ledger, request, queued_ns);
-    gpu_missed_learn_submission(user, event->gpu.vgpu, queued_ns, request->submitted_ns);
+    gpu_missed_learn_submission(ledger, user, event->gpu.vgpu, queued_ns, request->submitted_ns);
 }
 
 /* The workload, whose queueing was missed, was taken for the one after it in the queue. */
@@ -607,7 +624,7 @@ add_missed_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct v
     const struct gpu_submission *before = &user->before;
     int64_t queued_ns = adopted.queued_ns;
     if (before->queued_ns != VG_TIME_UNKNOWN && before->vgpu == adopted.vgpu)
-        queued_ns = gpu_missed_queued_ns(user, before, adopted.submitted_ns, queued_ns);
+        queued_ns = gpu_missed_queued_ns(ledger, user, before, adopted.submitted_ns, queued_ns);
     uint32_t missed = make_request(ledger, event, adopted.engine, queued_ns);
     gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, missed));
     gpu_life_set_user(ledger, missed, adopted.user);

@@ -83,7 +83,8 @@ struct vg_gpu_life {
     bool coalesced;
 };
 
-/* Called for each request that ends, in the order of their ends, from within the feed. */
+/* Called for each request that ends, from within the feed, or when a window or period is read; in
+ * the order of their ends, but for those whose end or owner is found out late. */
 typedef void vg_gpu_life_fn(void *data, const struct vg_gpu_life *life);
 void vg_gpu_ledger_watch(vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data);
 

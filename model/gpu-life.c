@@ -726,8 +726,15 @@ let_go_of_held(struct vg_gpu_ledger *ledger, uint32_t engine)
         tell_and_forget(ledger, held, gpu_request_at(&ledger->requests, held)->state_ns);
 }
 
-/* The workload is done, and as far as is known it is still in the queue: is it the request that its
- * engine was done with last? */
+void
+gpu_life_let_go(struct vg_gpu_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->engines->len; i++)
+        let_go_of_held(ledger, i);
+}
+
+/* The workload is still in the queue as far as is known: can it be the request that its engine was
+ * done with last? */
 static bool
 is_held(const struct vg_gpu_ledger *ledger, const struct gpu_request *workload)
 {
@@ -791,6 +798,17 @@ name_held(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_forget(ledger, index);
     tell_stage(ledger, held, VG_GPU_STAGE_NONE, held->state_ns, true);
     tell_and_forget(ledger, held_index, held->state_ns);
+}
+
+bool
+gpu_life_name_held(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t held)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, workload);
+
+    if (gpu_engine_at(ledger, request->engine)->held != held || !is_held(ledger, request))
+        return false;
+    name_held(ledger, workload);
+    return true;
 }
 
 void

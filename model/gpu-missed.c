@@ -34,29 +34,39 @@ gpu_missed_next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_u
     return ledger->now;
 }
 
-/* Nothing of the user's was done just when this was submitted, and made room for it. */
+/* GVT-g submits the next workload in the queue so long after the engine was done with one, or
+ * earlier: a thread is to wake up and to copy what the engine is to do. */
+#define SUBMIT_LAG_NS 100000
+
+/* Nothing of the user's was done when this was submitted and made room for it, and nobody else had
+ * the engine since then. */
 static bool
-is_lone(const struct gpu_user *user, int64_t submitted_ns)
+is_lone(const struct vg_gpu_ledger *ledger, const struct gpu_user *user, int64_t submitted_ns)
 {
-    return user->last_end_ns < submitted_ns;
+    const struct gpu_engine *engine = gpu_engine_at(ledger, user->engine);
+
+    return user->last_end_ns != VG_TIME_UNKNOWN &&
+           submitted_ns - user->last_end_ns > SUBMIT_LAG_NS &&
+           engine->last_end_ns <= user->last_end_ns && engine->last_off_ns <= user->last_end_ns;
 }
 
 /* Workloads wait about as long as the one before; if there was none, as long as such ones do. */
 int64_t
-gpu_missed_queued_ns(const struct gpu_user *user, const struct gpu_submission *before,
-                     int64_t submitted_ns, int64_t next_ns)
+gpu_missed_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user,
+                     const struct gpu_submission *before, int64_t submitted_ns, int64_t next_ns)
 {
     int64_t wait_ns = before->wait_ns;
 
-    if (is_lone(user, submitted_ns) && user->lone_waits.n >= GPU_SPREAD_MIN)
+    if (is_lone(ledger, user, submitted_ns) && user->lone_waits.n >= GPU_SPREAD_MIN)
         wait_ns = gpu_spread_mean(&user->lone_waits);
     return MIN(MAX(submitted_ns - wait_ns, before->queued_ns), next_ns);
 }
 
 void
-gpu_missed_learn_submission(struct gpu_user *user, int32_t vgpu, int64_t queued_ns, int64_t now_ns)
+gpu_missed_learn_submission(const struct vg_gpu_ledger *ledger, struct gpu_user *user, int32_t vgpu,
+                            int64_t queued_ns, int64_t now_ns)
 {
-    if (is_lone(user, now_ns))
+    if (is_lone(ledger, user, now_ns))
         gpu_spread_add(&user->lone_waits, now_ns - queued_ns);
     user->before = user->last;
     user->last = (struct gpu_submission){
@@ -116,11 +126,12 @@ gpu_missed_off(struct vg_gpu_ledger *ledger, struct gpu_request *request)
     int64_t turn_ns = turn_of(ledger, request);
 
     ledger->stats.discontinuities++;
-    if (turn_ns > 0)
+    if (turn_ns > 0) {
         turn_ns = gpu_spread_first_part(most_ns, &gpu_user_at(ledger, request->user)->turns,
                                         &gpu_engine_at(ledger, request->engine)->pauses, turn_ns);
-    if (turn_ns > 0 && turn_ns < most_ns)
-        cut_turn(ledger, request, turn_ns);
+        if (turn_ns < most_ns)
+            cut_turn(ledger, request, turn_ns);
+    }
     gpu_life_set_state(ledger, request, GPU_STATE_READY);
 }
 

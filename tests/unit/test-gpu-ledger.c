@@ -714,6 +714,51 @@ test_submission_told_after_the_end(void **state)
     vg_window_clear(&window);
 }
 
+/* The same, but whose the context is only that record says, after the end. */
+static void
+test_first_submission_told_after_the_end(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    i915_by_gvt(host, 1 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 1 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 4 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 1);
+    gvt(host, 4 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 1);
+    assert_int_equal(vm->exec_ns, 2 * MS);
+    assert_int_equal(vm->wait_ns, 1 * MS);
+    const struct vg_gpu_sample *all = engine_of(window.gpus, "rcs0");
+    assert_int_equal(all->requests, 1);
+    assert_int_equal(all->exec_ns, 2 * MS);
+    assert_int_equal(all->wait_ns, 1 * MS);
+    vg_window_clear(&window);
+}
+
+/* What is kept because GVT-g may say whose it was is told all the same, in its window. */
+static void
+test_request_that_nobody_claims(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    vg_gpu_ledger_keep_requests(host->ledger, true);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    i915_by_gvt(host, 1 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 1 * MS, VG_GPU_RUNNING, 21, 1);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 1);
+    vg_window_init(&window, false);
+    vg_gpu_ledger_close_window(host->ledger, 10 * MS, &window);
+    assert_int_equal(window.gpu_requests->len, 1);
+    assert_int_equal(engine_of(window.gpus, "rcs0")->requests, 1);
+    assert_int_equal(stats_of(host).open, 1);
+    vg_window_clear(&window);
+}
+
 /* A submission that was lost: the context is the vGPU's, and GVT-g takes workloads in order. */
 static void
 test_submission_lost(void **state)
@@ -1039,6 +1084,81 @@ test_end_of_a_long_turn_lost(void **state)
     assert_int_equal(one->exec_ns, exec_ns[0]);
     assert_int_equal(engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0")->exec_ns, exec_ns[1]);
     assert_int_equal(stats_of(host).discontinuities, 1);
+    vg_window_clear(&window);
+}
+
+/* GVT-g takes a moment to submit the next one: it is not a lone one for that. */
+static void
+test_queue_missed_and_submitted_with_a_lag(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    for (uint64_t i = 1; i <= 6; i++)
+        gvt(host, 0, VG_GPU_QUEUED, 1, i, 0, 0);
+    for (uint64_t i = 1; i <= 7; i++)
+        run_workload(host, (int64_t)(i - 1) * (MS + 10000), 1, i, 1 * MS);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *vm = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(vm->requests, 7);
+    assert_int_equal(vm->wait_ns, (0 + 1 + 2 + 3 + 4 + 5 + 5) * (MS + 10000));
+    vg_window_clear(&window);
+}
+
+/* A switch was lost, and the driver's record comes before GVT-g's: the guess is wrong, and does not
+ * take the work of the other vGPU. */
+static void
+test_switch_lost(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+
+    switch_to(host, 0, 2);
+    gvt(host, 0, VG_GPU_QUEUED, 1, 0xa, 0, 0);
+    gvt(host, 0, VG_GPU_QUEUED, 2, 0xb, 0, 0);
+    i915_by_gvt(host, 1 * MS, VG_GPU_SUBMITTED, 21, 1);
+    i915(host, 1 * MS, VG_GPU_RUNNING, 21, 1);
+    gvt(host, 1 * MS, VG_GPU_SUBMITTED, 1, 0xa, 21, 1);
+    i915(host, 3 * MS, VG_GPU_DONE, 21, 1);
+    gvt(host, 3 * MS, VG_GPU_DONE, 1, 0xa, 0, 0);
+    gvt(host, 4 * MS, VG_GPU_SUBMITTED, 2, 0xb, 22, 1);
+    i915(host, 4 * MS, VG_GPU_RUNNING, 22, 1);
+    i915(host, 6 * MS, VG_GPU_DONE, 22, 1);
+    gvt(host, 6 * MS, VG_GPU_DONE, 2, 0xb, 0, 0);
+    read_period(host, 10 * MS, &window);
+    const struct vg_gpu_sample *all = engine_of(window.gpus, "rcs0");
+    assert_int_equal(all->requests, 2);
+    assert_int_equal(all->exec_ns, 4 * MS);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0")->exec_ns, 2 * MS);
+    assert_int_equal(engine_of(vm_of(&window, "qemu-2000")->gpus, "rcs0")->exec_ns, 2 * MS);
+    vg_window_clear(&window);
+}
+
+/* Turns that vary less than the pauses, and a pause that is shorter than all before: the turn whose
+ * end was lost took no time, rather than all of it. */
+static void
+test_end_of_a_turn_before_a_short_pause_lost(void **state)
+{
+    struct host *host = *state;
+    struct vg_window window;
+    int64_t now = 0;
+
+    for (int32_t vgpu = 1; vgpu <= 2; vgpu++) {
+        gvt(host, 0, VG_GPU_QUEUED, vgpu, 0xa, 0, 0);
+        gvt(host, 0, VG_GPU_SUBMITTED, vgpu, 0xa, 20 + (uint64_t)vgpu, 1);
+    }
+    for (int turn = 0; turn < 12; turn++) {
+        i915(host, now, VG_GPU_RUNNING, 21 + (uint64_t)(turn % 2), 1);
+        now += turn / 2 % 2 == 0 ? MS / 2 : 7 * MS / 2;
+        i915(host, now, VG_GPU_OFF, 21 + (uint64_t)(turn % 2), 1);
+        now += 5 * MS;
+    }
+    i915(host, now, VG_GPU_RUNNING, 21, 1);
+    i915(host, now + 49 * MS / 10, VG_GPU_RUNNING, 22, 1);
+    i915(host, now + 6 * MS, VG_GPU_OFF, 22, 1);
+    read_period(host, now + 6 * MS, &window);
+    const struct vg_gpu_sample *one = engine_of(vm_of(&window, "qemu-1000")->gpus, "rcs0");
+    assert_int_equal(one->exec_ns, 12 * MS);
     vg_window_clear(&window);
 }
 
@@ -2023,6 +2143,8 @@ main(void)
         CASE(test_vgpus_with_equal_seqnos),
         CASE(test_submission_told_after_the_driver),
         CASE(test_submission_told_after_the_end),
+        CASE(test_first_submission_told_after_the_end),
+        CASE(test_request_that_nobody_claims),
         CASE(test_submission_lost),
         CASE(test_submission_out_of_order),
         CASE(test_workload_without_end),
@@ -2033,6 +2155,9 @@ main(void)
         CASE(test_done_is_not_nobodys),
         CASE(test_submission_lost_beside_switches),
         CASE(test_end_of_a_long_turn_lost),
+        CASE(test_queue_missed_and_submitted_with_a_lag),
+        CASE(test_switch_lost),
+        CASE(test_end_of_a_turn_before_a_short_pause_lost),
         CASE(test_begin_lost_after_a_change_over),
         CASE(test_queue_of_a_lone_workload_missed),
         CASE(test_queue_dropped),
