@@ -12,8 +12,9 @@ from settings import full, seed  # noqa: E402
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "quiet: holds figures against the kernel's own, and wants the "
-                                       "machine for itself: nothing else runs beside it")
+    config.addinivalue_line("markers", "smoke: a good call of a command or route, for a quick look")
+    config.addinivalue_line("markers", "host: measures this machine, and wants it for itself: nothing "
+                                       "else runs beside it")
     # A shell's background job ignores it, and so would all programs that are tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_report_header(config):
-    return f"vgpuctl: {vgpuctl.program()}, seed {seed()}, full {int(full())}"
+    return f"vgpuctl: {vgpuctl.program()}, VG_TEST_SEED={seed()}, full {int(full())}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -115,7 +115,7 @@ def differences(doc, truth):
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_scenarios(tmp_path, part):
-    rounds = settings.rounds(200, 1000, quick=24)
+    rounds = 400 if settings.full() else 24
     for i in range(part, rounds, 4):
         seed = settings.seed() + i
         scenario = random_scenario(random.Random(seed))
@@ -136,6 +136,7 @@ def closed(us, depth=2, engine="rcs0"):
     return {"engine": engine, "size_us": {"dist": "fixed", "value": us}, "depth": depth}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("generation", ["new", "old"])
 def test_equal_seqnos(tmp_path, generation):
     """Every vGPU counts its requests from 1, so seqno alone says nothing."""
@@ -243,7 +244,7 @@ def test_lost_records_of_random_scenarios(tmp_path):
     """What is made up for lost records is right by and large: it errs to both sides, and by little.
     What a VM waited in few long waits may be lost with one record."""
     errors = {key: [] for key in EXACT[2:5]}
-    for i in range(settings.rounds(60, 300, quick=24)):
+    for i in range(300 if settings.full() else 24):
         scenario = random_scenario(random.Random(settings.seed() + i))
         truth, trace = simulate(tmp_path, scenario, "--lose", str(LOST_PERCENT))
         got, want = users(vgpuctl.analyze(trace).doc()), users(truth)

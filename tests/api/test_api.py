@@ -686,6 +686,7 @@ def test_many_at_once(start):
     assert not failures
 
 
+@pytest.mark.smoke
 def test_metrics(server):
     promtool = shutil.which("promtool")
     server.get("/v1/vms")

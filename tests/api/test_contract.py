@@ -36,6 +36,7 @@ def contract(server):
     return Contract(server.get("/v1/openapi.json").json())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("url", GOOD)
 def test_good(server, contract, url):
     answer = server.get(url)
@@ -46,6 +47,7 @@ def test_good(server, contract, url):
     assert head.type == answer.type
 
 
+@pytest.mark.smoke
 def test_plan(server, contract):
     made = server.post("/v1/plans", PLAN)
     assert made.status == 201
@@ -147,6 +149,7 @@ def test_bad_body(server, contract, body):
     contract.check("POST", "/v1/plans", answer)
 
 
+@pytest.mark.smoke
 def test_routes_are_those_of_the_contract(contract):
     program = os.path.join(build_dir(), "tests", "tools", "api-server")
     lines = subprocess.run([program, "--list-routes"], stdout=subprocess.PIPE, check=True,

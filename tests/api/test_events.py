@@ -28,6 +28,7 @@ def test_from_now(start):
     stream.close()
 
 
+@pytest.mark.smoke
 def test_order_and_resume(start):
     server = start("--events", 10)
     stream = server.stream(last(4))

@@ -42,6 +42,7 @@ def demo_snapshot(tmp_path_factory):
 
 # ---- the program as a whole ----
 
+@pytest.mark.smoke
 def test_help_lists_every_command_and_goes_to_stdout():
     out = run("--help").stdout
     for command in ("host", "vm", "preemptions", "top", "events", "plan", "record", "analyze",
@@ -58,6 +59,7 @@ def test_no_command_and_unknown_command_are_usage_errors():
     assert "analyse" in done.stderr and "--help" in done.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("args", [["version"], ["--version"]])
 def test_version(args):
     assert re.fullmatch(r"vgpuctl \d+\.\d+\.\d+\n", run(*args).stdout)
@@ -134,6 +136,7 @@ def test_full_disk_is_an_error():
 
 # ---- analyze ----
 
+@pytest.mark.smoke
 def test_formats_agree():
     doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "json").stdout)
     assert yaml.safe_load(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "yaml").stdout) == doc
@@ -406,6 +409,7 @@ def test_progress_is_drawn_on_a_terminal_only(tmp_path):
 
 # ---- snapshot, placement, explain ----
 
+@pytest.mark.smoke
 def test_snapshot_tells_what_analyze_tells(demo_snapshot, tmp_path):
     snapshot = json.loads(demo_snapshot.read_text())
     doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "--host", "demo-host", "-o", "json",
@@ -422,6 +426,7 @@ def test_snapshot_tells_what_analyze_tells(demo_snapshot, tmp_path):
         assert known["preemptions_per_s"] == pytest.approx(vm["preemptions"] / seconds, rel=1e-3)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("rule", ["complement", "paper-threshold"])
 def test_the_demo_has_a_plan(demo_snapshot, rule):
     plan = json.loads(run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST,
@@ -498,6 +503,7 @@ def test_hosts_in_commands_are_names_only(demo_snapshot, tmp_path, host, escaped
     assert virsh[virsh.index("-c") + 1] == "qemu+ssh://demo-host/system"
 
 
+@pytest.mark.smoke
 def test_explain_judges_every_host(demo_snapshot):
     doc = json.loads(run("placement", "--explain", "vm-busy", "--state", demo_snapshot, "--state",
                          GPU_HOST, "-o", "json").stdout)
@@ -532,6 +538,7 @@ def test_config_changes_the_plan_and_is_dumped(demo_snapshot, tmp_path):
     assert "no_such_key" in run("placement", "--dump-config", "--config", config, code=1).stderr
 
 
+@pytest.mark.smoke
 def test_words_are_explained():
     words = json.loads(run("explain", "-o", "json").stdout)
     named = {w["word"] for w in words}

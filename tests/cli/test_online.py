@@ -54,6 +54,7 @@ def doc(daemon, *args):
     return json.loads(run(daemon, *args, "-o", "json").stdout)
 
 
+@pytest.mark.smoke
 def test_vm_list_is_that_of_the_api_in_every_format(daemon):
     items = daemon.get("/v1/vms")["items"]
     assert [vm["name"] for vm in items] == ["vm-busy", "vm-duty", "vm-idle"]
@@ -76,6 +77,7 @@ def test_vm_list_sorts_and_filters(daemon):
     assert run(daemon, "vm", "list", "--class", "gpu").stdout == "no VM is of this class\n"
 
 
+@pytest.mark.smoke
 def test_vm_show_by_name_and_uuid(daemon):
     by_name, by_uuid = doc(daemon, "vm", "show", "vm-busy"), doc(daemon, "vm", "show", UUID.upper())
     assert by_name == by_uuid
@@ -85,6 +87,7 @@ def test_vm_show_by_name_and_uuid(daemon):
     assert "142" in table and "Who took its CPU time" in table and "vm-duty" in table
 
 
+@pytest.mark.smoke
 def test_vm_history(daemon):
     rows = doc(daemon, "vm", "history", "vm-busy", "--step", "raw")["items"]
     assert len(rows) == 7
@@ -96,6 +99,7 @@ def test_vm_history(daemon):
                                       "--step", "1h").stdout
 
 
+@pytest.mark.smoke
 def test_host(daemon):
     host = doc(daemon, "host", "show")
     assert host["name"] == "demo-host" and host["vms"] == 3
@@ -106,6 +110,7 @@ def test_host(daemon):
     assert "collector:replay" in text and "collector:libvirt" in text
 
 
+@pytest.mark.smoke
 def test_preemptions(daemon):
     items = doc(daemon, "preemptions")
     assert items == daemon.get("/v1/preemptions")["items"]
@@ -113,6 +118,7 @@ def test_preemptions(daemon):
     assert "vm-busy" in run(daemon, "preemptions").stdout
 
 
+@pytest.mark.smoke
 def test_gpus(gpu_daemon):
     items = gpu_daemon.get("/v1/gpus")["items"]
     assert doc(gpu_daemon, "gpu", "list") == items
@@ -136,6 +142,7 @@ def test_no_gpu(daemon):
     assert "GPUs, since" not in run(daemon, "vm", "show", "vm-busy").stdout
 
 
+@pytest.mark.smoke
 def test_requests_of_a_gpu(gpu_daemon):
     whole = gpu_daemon.get("/v1/gpus/card0/requests?limit=10000")
     assert doc(gpu_daemon, "gpu", "requests", "card0", "--limit", "20000") == whole
@@ -180,6 +187,7 @@ def test_no_end_of_requests(tmp_path):
     assert done.returncode in (1, 7) and done.stdout == "" and "more" in done.stderr
 
 
+@pytest.mark.smoke
 def test_plans(daemon):
     plan = doc(daemon, "placement", "--dry-run")
     assert plan["verdict"] == "infeasible"
@@ -192,6 +200,7 @@ def test_plans(daemon):
     assert run(daemon, "plan", "show", "plan-0000000000000000", code=3).stderr
 
 
+@pytest.mark.smoke
 def test_snapshot_and_explain(daemon, tmp_path):
     snapshot = json.loads(run(daemon, "snapshot").stdout)
     assert snapshot["hosts"][0]["vms"][0]["memory_bytes"] == 80 * 2**20
@@ -206,6 +215,7 @@ def test_snapshot_and_explain(daemon, tmp_path):
     assert "'nobody'" in run(daemon, "explain", "nobody", code=3).stderr
 
 
+@pytest.mark.smoke
 def test_events_after_the_first(daemon):
     boot = daemon.get("/v1/host")["daemon"]["boot_id"]
     lines = run(daemon, "events", "--after", f"{boot}-0", "-n", "3", "-o", "json").stdout

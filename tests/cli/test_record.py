@@ -166,7 +166,7 @@ def vms_fixture(request, root):
     vms.close()
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_figures_are_those_of_schedstat(way, vms, tmp_path):
     out, _ = record(3, "-O", tmp_path / "r", "--with", way, "-o", "json")
     answer = json.loads(out)
@@ -216,6 +216,7 @@ def test_answer_says_what_to_do_next(root, tmp_path):
     assert "vm-map.txt" in os.listdir(directory) and "perf.data" not in os.listdir(directory)
 
 
+@pytest.mark.smoke
 def test_default_directory_is_new_and_named_after_the_time(root, tmp_path):
     answer = json.loads(record(1, "--with", "tracefs", "-o", "json", cwd=tmp_path)[0])
     [name] = os.listdir(tmp_path)
@@ -224,7 +225,7 @@ def test_default_directory_is_new_and_named_after_the_time(root, tmp_path):
     assert sorted(os.listdir(tmp_path / name)) == ["trace.txt", "vm-map.txt"]
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_no_vm_is_told(root, tmp_path):
     running = subprocess.run(["pgrep", "-f", "^qemu"], capture_output=True, check=False)
     if running.returncode == 0:

@@ -46,6 +46,7 @@ PAIR = {"duration_ms": 2000, "vms": [vm("a", job(300), weight=2), vm("b", job(30
 
 # ---- the command ----
 
+@pytest.mark.smoke
 def test_document():
     doc = simulate(PAIR)
     assert set(doc) == {"vms", "gpus", "mode", "generation", "seed", "duration_ns"}
@@ -68,6 +69,7 @@ def test_a_file_and_standard_input_are_the_same(tmp_path):
     assert run(path).stdout == run("-", stdin=json.dumps(PAIR)).stdout
 
 
+@pytest.mark.smoke
 def test_table_has_a_row_for_each_vm_and_engine():
     lines = run("-", stdin=json.dumps(PAIR)).stdout.splitlines()
     assert lines[0].split()[:3] == ["VM", "ENGINE", "SHARE"]

@@ -47,6 +47,7 @@ def per_s(value):
     return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
+@pytest.mark.smoke
 def test_figures_are_those_of_the_api(daemon):
     measurement = daemon.get("/v1/host")["measurement"]
     period_ns = measurement["end_ns"] - measurement["begin_ns"]

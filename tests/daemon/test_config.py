@@ -209,6 +209,7 @@ def test_last_of_two_lines_and_of_two_groups_counts(conf):
 
 # ---- what is good ----
 
+@pytest.mark.smoke
 def test_dump_is_accepted_and_dumps_the_same(tmp_path):
     first = run("--dump-config", "-c", "/dev/null").stdout
     (tmp_path / "vgpud.conf").write_text(first)

@@ -39,6 +39,7 @@ def replay_max(directory, trace, *args, **kwargs):
 
 # ---- replay ----
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("trace", [LTTNG, PERF], ids=["lttng", "perf"])
 def test_replay_gives_the_figures_of_analyze(tmp_path, trace):
     want = analyze(trace, "--vm-map", VM_MAP)
@@ -73,6 +74,7 @@ def test_replay_takes_the_names_that_the_trace_has(tmp_path):
         assert by_pid[200] == "web" and by_pid[220] == "mine"
 
 
+@pytest.mark.smoke
 def test_replay_gives_the_snapshot_of_vgpuctl(tmp_path):
     done = subprocess.run([vgpuctl.program(), "snapshot", LTTNG, "--vm-map", VM_MAP],
                           capture_output=True, text=True, timeout=60, check=True)

@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
-from settings import few
+from settings import full
 from vgpud import Daemon, program, wait_for
 
 SCENARIO = {
@@ -169,7 +169,7 @@ def is_instrumented():
 
 def test_memory_does_not_grow_with_requests(tmp_path):
     """A million of them; the newest are kept. Under a sanitizer memory says nothing."""
-    seconds = 7 if few() else 26
+    seconds = 26 if full() else 7
     engines = ["rcs0", "vcs0"]
     jobs = [{"engine": e, "size_us": {"dist": "fixed", "value": 50}, "depth": 2} for e in engines]
     trace = simulate(tmp_path, {"duration_ms": seconds * 1000, "mode": "weighted", "engines": engines,

@@ -134,7 +134,7 @@ def check_sums(figures):
 
 # ---- threads that come and go ----
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
     with Daemon(tmp_path, config="[daemon]\nwindow=2s\n") as daemon:
         wait_windows(daemon, 0)
@@ -213,7 +213,7 @@ def test_tids_come_back(daemon):
         assert vm_of(daemon, "other") is None
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_a_thousand_vcpus(tmp_path):
     with Daemon(tmp_path, config="[live]\nbudget=0\n") as daemon:
         threads = [f"sleep CPU {i}/KVM" for i in range(250)]
@@ -298,7 +298,7 @@ def storm(daemon, processes, batches, cpu):
     wait_windows(daemon, 4)
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_many_short_lived_threads(daemon):
     if not shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"):
         pytest.skip("bpftool is not installed")
@@ -382,7 +382,7 @@ def check_alike(live, traced, seconds_ns):
         assert abs(a - b) < 0.02 * seconds_ns, (who, live, traced)
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 @pytest.mark.parametrize("way", ["tracefs", "perf"])
 def test_figures_are_those_of_a_recording(tmp_path, way):
     if way == "perf" and not shutil.which("perf"):
@@ -424,7 +424,7 @@ def test_figures_are_those_of_a_recording(tmp_path, way):
     assert not [name for name in samples if name.startswith("bench-")]
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_figures_are_those_of_schedstat(daemon):
     """Of a whole life, on a CPU that is idle in between."""
     with Load(1, 40, False) as load:
