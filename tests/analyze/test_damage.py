@@ -13,10 +13,10 @@ import pytest
 
 import damage
 import oracle
-from settings import full, seed
+from settings import HANG_S, full, seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
-from vgpuctl import ROOT, TIMEOUT_S, analyze, check_identities, differences, program
+from vgpuctl import ROOT, analyze, check_identities, differences, program
 
 MADE = {
     "lttng213-le": Dialect(style="lttng213", order="le", packet_bytes=4096, packetised=True),
@@ -68,7 +68,7 @@ def copy_with(scene, target, case):
 
 def run(target):
     done = subprocess.run([program(), "analyze", target, "--tasks", "-o", "json"],
-                          capture_output=True, timeout=TIMEOUT_S)
+                          capture_output=True, timeout=HANG_S)
     err = done.stderr.decode("utf-8", "backslashreplace")
     assert done.returncode in (0, 1), f"exit code {done.returncode}\n{err[-2000:]}"
     assert "Sanitizer" not in err and "runtime error" not in err, err[-3000:]
@@ -124,7 +124,7 @@ def judge_all(scene, cases, tmp_path):
             judge(scene, case, target)
             return None
         except subprocess.TimeoutExpired:
-            return f"{case.label}: still running after {TIMEOUT_S} s"
+            return f"{case.label}: still running after {HANG_S} s"
         except (AssertionError, ValueError, KeyError) as e:
             return f"{case.label}: {str(e)[:600]}"
         finally:
@@ -248,7 +248,7 @@ def test_metadata_spoilt(scene, tmp_path):
         try:
             code, out, err = run(target)
         except subprocess.TimeoutExpired:
-            pytest.fail(f"{scene.victim.name}: still running after {TIMEOUT_S} s with metadata of "
+            pytest.fail(f"{scene.victim.name}: still running after {HANG_S} s with metadata of "
                         f"{len(text)} of {len(data)} bytes")
         if code == 0:
             doc = json.loads(out)

@@ -15,7 +15,7 @@ import perfetto
 import vgpuctl
 from ctfgen import Dialect, Ev, write_trace
 from hostsim import simulate
-from settings import full, sample, seed
+from settings import HANG_S, full, sample, seed
 
 DEMO = os.path.join(vgpuctl.ROOT, "data", "demo", "inner-host-3vms")
 VM_MAP = os.path.join(vgpuctl.ROOT, "data", "demo", "vm-map.txt")
@@ -313,7 +313,7 @@ def test_simulated(tmp_path, mode):
                         {"name": "idle"}]}
     (tmp_path / "s.json").write_text(json.dumps(scenario))
     subprocess.run([vgpuctl.program(), "simulate", tmp_path / "s.json", "--trace-out",
-                    tmp_path / "t"], check=True, capture_output=True, timeout=vgpuctl.TIMEOUT_S)
+                    tmp_path / "t"], check=True, capture_output=True, timeout=HANG_S)
     doc, trace = analyze(tmp_path, tmp_path / "t")
     check(doc, trace)
     assert len(trace.flows) > 100

@@ -71,7 +71,7 @@ def simulate(tmp_path, scenario, *options):
     shutil.rmtree(trace, ignore_errors=True)
     done = subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace), "-o",
                            "json", *options], input=json.dumps(scenario), capture_output=True,
-                          text=True, timeout=vgpuctl.TIMEOUT_S)
+                          text=True, timeout=settings.HANG_S)
     assert done.returncode == 0, done.stderr
     truth = json.loads((tmp_path / "trace.truth.json").read_text())
     assert truth == json.loads(done.stdout)
@@ -281,7 +281,7 @@ def check_losses(tmp_path, scenario):
 
 def run(*args, code, stdin="{}"):
     done = subprocess.run([vgpuctl.program(), "simulate", *map(str, args)], input=stdin,
-                          capture_output=True, text=True, timeout=vgpuctl.TIMEOUT_S)
+                          capture_output=True, text=True, timeout=settings.HANG_S)
     assert done.returncode == code, done.stderr
     return done.stderr
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from settings import seed
+from settings import HANG_S, seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from oracle import Oracle
@@ -219,6 +219,6 @@ def test_a_signal_leaves_nothing_behind(tmp_path):
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(delay)
         child.send_signal((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[number % 3])
-        child.wait(20)
+        child.wait(HANG_S)
         # ThreadSanitizer has a file of its own there while it starts.
         assert [n for n in os.listdir(place) if not n.startswith("tsan.")] == [], delay

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from contract import Contract
+from settings import HANG_S
 from unixhttp import ROOT, build_dir
 
 PLAN = {"dry_run": True}
@@ -186,12 +187,12 @@ def test_lint(tmp_path):
     if not npx:
         pytest.skip("npx is not installed")
     there = subprocess.run([npx, "--yes", "@redocly/cli", "--version"], cwd=tmp_path,
-                           capture_output=True, timeout=300, check=False)
+                           capture_output=True, timeout=HANG_S, check=False)
     if there.returncode != 0:
         pytest.skip("npx cannot get @redocly/cli")
     done = subprocess.run(
         [npx, "--yes", "@redocly/cli", "lint", "--format", "json",
          os.path.join(ROOT, "schema", "api", "openapi.yaml")],
-        cwd=tmp_path, capture_output=True, timeout=300, check=False)
+        cwd=tmp_path, capture_output=True, timeout=HANG_S, check=False)
     report = json.loads(done.stdout)
     assert report["problems"] == [], json.dumps(report["problems"], indent=1)[:4000]

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 import vgpuctl
+from settings import HANG_S
 
 DEMO = os.path.join(vgpuctl.ROOT, "data", "demo")
 LTTNG = os.path.join(DEMO, "inner-host-3vms", "lttng-kernel")
@@ -28,7 +29,7 @@ GPU_HOST = os.path.join(DEMO, "gpu-host.snapshot.json")
 
 def run(*args, code=0, stdin=None, env=None):
     done = subprocess.run([vgpuctl.program(), *map(str, args)], input=stdin, capture_output=True,
-                          text=True, timeout=30, env={**os.environ, **(env or {})})
+                          text=True, timeout=HANG_S, env={**os.environ, **(env or {})})
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 
@@ -130,7 +131,7 @@ def test_wrong_metadata_leads_to_the_line(tmp_path):
 def test_full_disk_is_an_error():
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([vgpuctl.program(), "analyze", LTTNG, "-o", "json"], stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=30)
+                              stderr=subprocess.PIPE, text=True, timeout=HANG_S)
     assert done.returncode == 1 and "No space left" in done.stderr
 
 
@@ -300,7 +301,7 @@ def test_snapshot_option_does_not_replace_devices_or_links(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     reader = subprocess.Popen(["cat", tmp_path / "fifo"], stdout=subprocess.PIPE, text=True)
     run("analyze", LTTNG, "--snapshot", tmp_path / "fifo")
-    assert json.loads(reader.communicate(timeout=20)[0])["schema"] == "vgpud.snapshot"
+    assert json.loads(reader.communicate(timeout=HANG_S)[0])["schema"] == "vgpud.snapshot"
     (tmp_path / "real").write_text("old")
     os.chmod(tmp_path / "real", 0o600)
     os.symlink("real", tmp_path / "link")
@@ -370,7 +371,7 @@ def test_a_repair_that_has_no_room_is_told(tmp_path):
     assert "/no/such/dir" in done.stderr
 
 
-def read_terminal(args, seconds=vgpuctl.TIMEOUT_S):
+def read_terminal(args, seconds=HANG_S):
     """What the program writes to a terminal on stderr."""
     leader, follower = pty.openpty()
     child = subprocess.Popen([vgpuctl.program(), *map(str, args)], stdout=subprocess.DEVNULL,
@@ -561,7 +562,7 @@ def test_trace_text_from_standard_input(tmp_path):
                                 "b-2 [000] d... 1.5: sched_switch: b:2 [120] S ==> a:1 [120]\n")
     with open(tmp_path / "t", encoding="ascii") as text:
         done = subprocess.run([vgpuctl.program(), "analyze", "-", "--tasks", "-o", "json"],
-                              stdin=text, stdout=subprocess.PIPE, check=True, timeout=20)
+                              stdin=text, stdout=subprocess.PIPE, check=True, timeout=HANG_S)
     assert [t["run_ns"] for t in json.loads(done.stdout)["tasks"]] == [0, 500_000_000]
     assert [t["pid"] for t in json.loads(done.stdout)["tasks"]] == [None, None]
 

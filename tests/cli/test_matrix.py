@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 import vgpuctl
+from settings import HANG_S
 from terminal import Terminal
-from vgpud import LTTNG, VM_MAP, Daemon
+from vgpud import LTTNG, VM_MAP, Daemon, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def daemon(tmp_path_factory):
 
 def run(daemon, *args, code=0):
     done = subprocess.run([vgpuctl.program(), "preemptions", "--socket", daemon.socket, *args],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == code, (done.returncode, done.stderr)
     return done
 
@@ -93,6 +94,4 @@ def test_a_terminal_gets_what_fits(daemon):
         assert not [line for line in lines if len(line) > 44]
         terminal.set_size(30, 120)
         terminal.wait(lambda screen: complete(screen) and "others" not in screen.text())
-        first = terminal.screen.text()
-        terminal.watch(0.5)
-        assert terminal.screen.text() == first
+        wait_for(lambda: terminal.is_still(0.5) and complete(terminal.screen))

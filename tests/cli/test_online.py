@@ -11,6 +11,7 @@ import threading
 import pytest
 import vgpuctl
 import yaml
+from settings import HANG_S
 from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 
 NODE = os.path.join(ROOT, "data", "demo", "node.xml")
@@ -36,14 +37,14 @@ def gpu_daemon(tmp_path_factory):
     directory = tmp_path_factory.mktemp("gpu")
     trace = directory / "trace"
     subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace)],
-                   input=json.dumps(SCENARIO), capture_output=True, text=True, timeout=60, check=True)
+                   input=json.dumps(SCENARIO), capture_output=True, text=True, timeout=HANG_S, check=True)
     with Daemon(directory, "--speed", "max", replay=trace) as running:
         yield running.replayed()
 
 
 def run(daemon, *args, code=0, env=None):
     where = {"VGPUCTL_SOCKET": daemon.socket} if daemon else {}
-    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=HANG_S,
                           env={**os.environ, **where, **(env or {})})
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     assert code == 0 or done.stdout == ""
@@ -257,7 +258,7 @@ def test_no_permission_says_who_has_it(daemon):
     os.chmod(daemon.socket, 0o600)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                            vgpuctl.program(), "vm", "list", "--socket", daemon.socket],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=HANG_S)
     os.chmod(daemon.socket, 0o660)
     assert done.returncode == 7 and "group" in done.stderr and daemon.socket in done.stderr
 
@@ -294,7 +295,7 @@ def ask_another(tmp_path, answer, *command):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         done = subprocess.run([vgpuctl.program(), *command, "--socket", path],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=HANG_S)
         thread.join(10)
     os.unlink(path)
     return done

@@ -14,11 +14,11 @@ import time
 import pytest
 
 import vgpuctl
+from settings import HANG_S
 
 BUILD = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
 FAKE_VMS = os.path.join(BUILD, "tests", "tools", "fake-vms")
 INSTANCES = "/sys/kernel/tracing/instances"
-TIMEOUT_S = 60
 # Of the recorded seconds. schedstat tells of a wait when it ends, and of a run at a tick.
 TOLERANCE = 0.04
 
@@ -70,13 +70,13 @@ def start(*args, **options):
 
 def record(*args, code=0, **options):
     with start(*args, **options) as process:
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code, (process.returncode, err, out)
     return out, err
 
 
 def wait_until(condition, what):
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < end, what
         time.sleep(0.01)
@@ -211,7 +211,7 @@ def test_answer_says_what_to_do_next(root, tmp_path):
     command = out.rstrip().splitlines()[-1].strip()
     assert command.startswith("vgpuctl analyze ")
     done = subprocess.run(command.replace("vgpuctl", vgpuctl.program(), 1), shell=True, text=True,
-                          capture_output=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, timeout=HANG_S, check=False)
     assert done.returncode == 0 and "SECONDS" in done.stdout, done.stderr
     assert "vm-map.txt" in os.listdir(directory) and "perf.data" not in os.listdir(directory)
 
@@ -242,11 +242,11 @@ def test_signal_ends_the_recording_early(way, number, tmp_path):
         wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")
         time.sleep(0.5)
         process.send_signal(number)
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, err
     answer = json.loads(out)
     assert answer["interrupted"] and "interrupted" in err and "are kept" in err
-    assert 0.2e9 < answer["recorded_ns"] < 20e9
+    assert 0 < answer["recorded_ns"] < 60e9
     doc = vgpuctl.analyze(answer["trace"], "--vm-map", answer["vm_map"]).doc()
     assert doc["trace"]["events"] == answer["events"] > 0
     assert left_of(process, tmp_path / "r") == []
@@ -279,7 +279,7 @@ def test_second_signal_gives_up_what_is_not_converted(perf, tmp_path):
     with start(1, "-O", tmp_path / "r", "--with", "perf", env=env) as process:
         wait_until(mark.exists, "the conversion")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=TIMEOUT_S)
+        _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1 and "interrupted during `perf data convert`" in err, err
     assert not (tmp_path / "r").exists()
     assert left_of(process, tmp_path / "r") == []
@@ -289,7 +289,7 @@ def test_nothing_runs_on_after_a_kill(way, tmp_path):
     with start(60, "-O", tmp_path / "r", "--with", way) as process:
         wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")
         process.kill()
-        process.communicate(timeout=TIMEOUT_S)
+        process.communicate(timeout=HANG_S)
     wait_until(lambda: all(x.startswith("vgpuctl-") for x in left_of(process, tmp_path / "r")),
                "the end of perf")
     # The next one cleans up what nobody can before.
@@ -319,7 +319,7 @@ def test_perf_that_dies_in_the_middle(perf, tmp_path):
         wait_until(lambda: recording_has_begun("perf", process, tmp_path / "r"), "a recording")
         time.sleep(0.5)
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        _, err = process.communicate(timeout=TIMEOUT_S)
+        _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1 and "'perf' failed (Killed)" in err
     assert not (tmp_path / "r").exists()
 
@@ -358,7 +358,7 @@ def test_reason_of_lttng(root, tmp_path):
     """
     done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", vgpuctl.program(), "record",
                            "1", "--with", "lttng", "-O", str(tmp_path / "r"), "-o", "json"],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, text=True, timeout=HANG_S, check=False)
     assert "vgpuctl-record" not in done.stdout.split("}")[-1], "a session is left"
     if done.returncode == 0:
         assert (tmp_path / "r" / "kernel" / "metadata").exists()
@@ -375,7 +375,7 @@ def test_lttng_without_its_daemon(root, tmp_path):
     done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"',
                            "sh", vgpuctl.program(), "record", "1", "--with", "lttng", "-O",
                            str(tmp_path / "r")],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 1
     assert "No session daemon is available; start it" in done.stderr
 
@@ -387,7 +387,7 @@ def test_without_root_it_says_so(root):
         program = shutil.copy(vgpuctl.program(), directory)
         for way, said in (("tracefs", "run as root"), ("perf", "run as root"), ("lttng", "root")):
             done = subprocess.run([program, "record", "1", "--with", way, "-O", directory + "/r"],
-                                  capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                                  capture_output=True, text=True, timeout=HANG_S, check=False,
                                   user=65534, group=65534, extra_groups=[])
             assert done.returncode == 1 and said in done.stderr, (way, done)
             assert not os.path.exists(directory + "/r")
@@ -455,7 +455,7 @@ def on_small_disk(mib, script, *args):
         mount = f"mount -t tmpfs -o size={mib}m none {directory} || exit 99\ncd {directory}\n"
         return subprocess.run(["unshare", "-m", "sh", "-c", mount + script, "sh",
                                vgpuctl.program(), *args],
-                              capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                              capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def test_no_room_to_begin_with(root):
@@ -471,7 +471,7 @@ def test_disk_that_fills_up(perf, with_):
         "$@"; code=$?
         kill $load
         ls -A
-        exit $code""", "record", "50", "-O", "r", "--with", with_)
+        exit $code""", "record", "600", "-O", "r", "--with", with_)
     assert done.returncode == 1, done
     assert "no room for a recording" in done.stderr, done.stderr
     assert done.stdout == ""

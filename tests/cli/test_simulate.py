@@ -10,6 +10,7 @@ import yaml
 
 import gvtsim
 import vgpuctl
+from settings import HANG_S
 
 MODES = ["gvtg", "no-carry", "work-conserving", "weighted", "best-effort", "equal-share",
          "fixed-share", "quantum"]
@@ -20,7 +21,7 @@ FIGURES = {"device", "engine", "requests", "partial", "dropped", "busy_ns", "exe
 
 def run(*args, code=0, stdin=None):
     done = subprocess.run([vgpuctl.program(), "simulate", *map(str, args)], input=stdin,
-                          capture_output=True, text=True, timeout=vgpuctl.TIMEOUT_S)
+                          capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 

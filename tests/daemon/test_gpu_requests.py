@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
-from settings import full
+from settings import HANG_S, full
 from vgpud import Daemon, program, wait_for
 
 SCENARIO = {
@@ -27,7 +27,7 @@ SUMS = ("requests", "busy_ns", "exec_ns", "wait_ns")
 def simulate(tmp_path, scenario):
     trace = tmp_path / "trace"
     subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace)],
-                   input=json.dumps(scenario), capture_output=True, text=True, timeout=120,
+                   input=json.dumps(scenario), capture_output=True, text=True, timeout=HANG_S,
                    check=True)
     return trace
 

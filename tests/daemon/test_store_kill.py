@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import vgpuctl
-from settings import full, seed
+from settings import HANG_S, full, seed
 from vgpud import wait_for
 
 DAY_NS = 86400 * 10**9
@@ -95,7 +95,7 @@ def test_kill(tmp_path):
 
     # One more goes on and ends well: the sums are those of the windows, whatever was killed.
     done = subprocess.run([writer(), directory, str(first), "130"], stderr=subprocess.PIPE,
-                          timeout=vgpuctl.TIMEOUT_S)
+                          timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     ends.update(committed(done.stderr.decode()))
     check(directory, ends)

@@ -6,11 +6,11 @@ import shutil
 import subprocess
 
 import pytest
+from settings import HANG_S
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")))
 LAB = os.path.join(ROOT, "tests", "lab", "lab.sh")
-PATIENCE_S = 30
 # libvirt and what it uses are not built with ThreadSanitizer, which so sees their locks but not their
 # atomic counters: here, where libvirt talks to a libvirtd, races within libraries are none of ours.
 TSAN = {"TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"}
@@ -21,7 +21,7 @@ ENV = {**os.environ, **TSAN, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": 
 
 def lab(*args, check=True):
     done = subprocess.run(["bash", LAB, *args], env=ENV, text=True, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=180)
+                          capture_output=True, timeout=HANG_S)
     if check:
         assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
     return done

@@ -5,11 +5,11 @@ import os
 import re
 import signal
 import subprocess
-import time
 import uuid
 
-from unixhttp import Connection, Stream
-from vgpuctl import ROOT, TIMEOUT_S
+from settings import HANG_S
+from unixhttp import Connection, Stream, wait_for
+from vgpuctl import ROOT
 
 BUNDLED = os.path.join(ROOT, "data", "demo", "inner-host-3vms")
 LTTNG = os.path.join(BUNDLED, "lttng-kernel")
@@ -22,17 +22,6 @@ def program():
     if "VGPUD" in os.environ:
         return os.environ["VGPUD"]
     return os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "vgpud")
-
-
-def wait_for(what, timeout=TIMEOUT_S, pause=0.01):
-    """What a function returns, as soon as that is something."""
-    until = time.monotonic() + timeout
-    while True:
-        result = what()
-        if result:
-            return result
-        assert time.monotonic() < until, f"still waiting for {getattr(what, '__name__', what)}"
-        time.sleep(pause)
 
 
 class Daemon:
@@ -87,7 +76,7 @@ class Daemon:
         except OSError:
             return False
 
-    def request(self, method, path, body=None, headers=None, timeout=TIMEOUT_S):
+    def request(self, method, path, body=None, headers=None, timeout=HANG_S):
         """Status, headers, body."""
         connection = Connection(self.socket, timeout)
         try:
@@ -119,7 +108,7 @@ class Daemon:
 
     def stop(self, signum=signal.SIGTERM, code=0):
         self.process.send_signal(signum)
-        assert self.process.wait(TIMEOUT_S) == code, self.tail()
+        assert self.process.wait(HANG_S) == code, self.tail()
         return self.log()
 
     def kill(self):
