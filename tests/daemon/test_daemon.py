@@ -679,7 +679,8 @@ def test_a_vm_cannot_take_the_name_of_something_else(tmp_path):
         assert set(ids.values()) <= set(paged)
         # Nobody adds to what is known and stored of the victim: it has one vCPU. What is looked at
         # late has more time in one window, and less in the next one.
-        assert [v["tid"] for v in daemon.get(f"/v1/vms/{victim.uuid}")["vcpus"]] == [victim.tid]
+        # Its vCPUs are told once a window has figures of them.
+        wait_for(lambda: [v["tid"] for v in daemon.get(f"/v1/vms/{victim.uuid}")["vcpus"]] == [victim.tid])
         rows = wait_for(lambda: (r := daemon.get(
             f"/v1/vms/{victim.uuid}/samples?since=-1h&step=raw")["items"]) and len(r) > 4 and r)
         assert statistics.median(row["observed_ns"] / (row["end_ns"] - row["begin_ns"])
