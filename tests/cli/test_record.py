@@ -14,7 +14,7 @@ import time
 import pytest
 
 import vgpuctl
-from settings import HANG_S
+from settings import HANG_S, sample
 
 BUILD = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
 FAKE_VMS = os.path.join(BUILD, "tests", "tools", "fake-vms")
@@ -236,7 +236,8 @@ def test_no_vm_is_told(root, tmp_path):
 
 # ---- signals ----
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", sample("signals of record", [signal.SIGINT, signal.SIGTERM,
+                                                                signal.SIGHUP], 1))
 def test_signal_ends_the_recording_early(way, number, tmp_path):
     with start(60, "-O", tmp_path / "r", "--with", way, "-o", "json") as process:
         wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")

@@ -11,10 +11,10 @@ import subprocess
 import time
 
 import pytest
-from settings import HANG_S, seed
+from settings import HANG_S, sample, seed
 from vgpud import BusyVm, Daemon, Events, wait_for
 
-CONFIG = "[daemon]\nwindow=200ms\nlog_level=debug\n[api]\nwrites_per_min=100000\n"
+CONFIG = "[daemon]\nwindow=100ms\nlog_level=debug\n[api]\nwrites_per_min=100000\n"
 
 
 class Disk:
@@ -277,7 +277,7 @@ def aside(state, name):
     return sorted(f for f in os.listdir(state) if re.fullmatch(name + r"\.corrupt-\d+", f))
 
 
-@pytest.mark.parametrize("name", ["ts", "ts1m", "ts1h", "state"])
+@pytest.mark.parametrize("name", sample("spoilt files", ["ts", "ts1m", "ts1h", "state"], 2))
 def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
     print(f"seed {seed()}")
     with live(tmp_path) as daemon:

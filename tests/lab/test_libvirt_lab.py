@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collectors in a host with a real libvirtd and a real QEMU (tests/lab/lab.sh)."""
 import json
-import os
 import queue
 import subprocess
 import threading
 import time
 
 import pytest
-from labhost import BUILD, ENV, LAB, a_host, inside, lab, vcpu_threads
+from labhost import DUMP, ENV, LAB, inside, lab, set_instances, vcpu_threads
 from settings import HANG_S
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
-DUMP = os.path.join(BUILD, "tests", "tools", "collector-dump")
-
-
-@pytest.fixture(scope="module")
-def host():
-    yield from a_host(DUMP)
 
 
 class Dump:
@@ -105,11 +98,10 @@ def test_inventory(host):
             types = [(t["type"], t["name"], t["available"]) for t in gpu["mdev_types"]]
             assert types == [("nvidia-230", "GRID T4-1Q", 16), ("nvidia-231", "GRID T4-2Q", 8)]
 
-        # No event tells of this: the next poll does.
-        inside("echo 3 > /sys/class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-230/"
-               "available_instances")
-        dump.inventory("the new number of instances",
-                       lambda i: i["gpus"][1]["mdev_types"][0]["available"] == 3)
+        for n in (3, 16):
+            set_instances(n)
+            dump.inventory("the new number of instances",
+                           lambda i, n=n: i["gpus"][1]["mdev_types"][0]["available"] == n)
 
 
 def test_daemon_dies_and_comes_back(host):
