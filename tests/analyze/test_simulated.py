@@ -115,7 +115,7 @@ def differences(doc, truth):
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_scenarios(tmp_path, part):
-    rounds = 400 if settings.full() else 24
+    rounds = 200 if settings.full() else 24
     for i in range(part, rounds, 4):
         seed = settings.seed() + i
         scenario = random_scenario(random.Random(seed))

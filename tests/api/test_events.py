@@ -88,7 +88,7 @@ def test_heartbeat(start):
     stream = server.stream()
     assert stream.next() == {"": "connected"}
     assert stream.next() == {"": "alive"}
-    # Nothing is done meanwhile.
+    # In which nothing is done.
     assert time.monotonic() - begin > 14
     stream.close()
 

@@ -184,12 +184,12 @@ def test_memory_does_not_grow_with_requests(tmp_path):
                 done = sum(float(n) for key, n in metrics.items()
                            if key.startswith("vgpud_vm_gpu_requests_total{"))
                 return done >= requests and float(metrics["process_resident_memory_bytes"])
-            return wait_for(look, 300, 0.1)
+            return wait_for(look, pause=0.1)
         early = rss(2 * REQUESTS_MAX)
         late = rss((seconds - 1) * 40000)
         if not is_instrumented():
             assert late - early < 8 << 20 and late < 64 << 20, (early, late)
-        wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"], 300)
+        wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"])
         requests, last = pages(daemon, 10000)
         assert REQUESTS_MAX - 4096 < len(requests) <= REQUESTS_MAX
         assert last["left_out"] == 0 and requests[-1]["end_ns"] == seconds * 10**9

@@ -17,7 +17,7 @@ def full():
     return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
 
 
-def rng(name):
+def random_of(name):
     """Chance of its own for whatever is called so."""
     return random.Random(f"{seed()}/{name}")
 
@@ -27,4 +27,4 @@ def sample(name, cases, n):
     cases = list(cases)
     if full() or n >= len(cases):
         return cases
-    return [cases[i] for i in sorted(rng(name).sample(range(len(cases)), n))]
+    return [cases[i] for i in sorted(random_of(name).sample(range(len(cases)), n))]
