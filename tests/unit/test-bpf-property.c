@@ -8,7 +8,6 @@
  * else waits there; that is told as host:unknown until the next switch there. In scripts in which
  * that happens nobody gets more than from the ledger. Every other script is without migrations on
  * record, so that threads just turn up somewhere else.
- * VG_TEST_SEED=N plays the round with that seed first; VG_TEST_ROUNDS=N sets their number.
  */
 #include "config.h"
 
@@ -27,11 +26,10 @@
 #include "collectors/bpf-record.h"
 #include "model/cpu-ledger.h"
 #include "tests/unit/bpf-memory.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/fake-map.h"
 #include "tests/unit/random-script.h"
 #include "tests/unit/slow-ledger.h"
-
-#define DEFAULT_ROUNDS 1500
 
 struct vcpu {
     int32_t tid;
@@ -552,8 +550,10 @@ play_round(enum random_kind kind, uint64_t seed)
         leave_out_migrations(&script);
     duel_init(&d, &script, kind);
     play(&d);
-    if (d.failure->len > 0)
-        fail_msg("VG_TEST_SEED=%" PRIu64 ": %s", seed, d.failure->str);
+    if (d.failure->len > 0) {
+        chance_print(seed);
+        fail_msg("%s", d.failure->str);
+    }
     bool exact = d.complete && !d.vague;
     duel_clear(&d);
     random_script_clear(&script);
@@ -563,17 +563,14 @@ play_round(enum random_kind kind, uint64_t seed)
 static void
 play_rounds(enum random_kind kind, bool expect_exact)
 {
-    const char *seed_text = getenv("VG_TEST_SEED");
-    const char *rounds_text = getenv("VG_TEST_ROUNDS");
-    uint64_t seed = seed_text ? strtoull(seed_text, NULL, 10) : (uint64_t)time(NULL) * 1000;
-    unsigned rounds = rounds_text ? (unsigned)strtoul(rounds_text, NULL, 10) : DEFAULT_ROUNDS;
+    uint64_t seed = chance_seed();
+    unsigned rounds = chance_rounds(400, 6000);
     unsigned exact = 0;
 
-    print_message("# VG_TEST_SEED=%" PRIu64 "\n", seed);
     for (unsigned i = 0; i < rounds; i++)
         exact += play_round(kind, seed + i);
     print_message("# %u of %u rounds exact\n", exact, rounds);
-    if (expect_exact && rounds >= 100)
+    if (expect_exact)
         assert_true(exact >= rounds / 2);
 }
 

@@ -488,27 +488,24 @@ test_numbers_are_used_again(void **state)
     end(&h);
 }
 
-/* 1000 descriptors, 300 of them DRM files of 100 clients. */
+/* 100 descriptors, 30 of them DRM files of 10 clients. */
 static void
 test_many_descriptors(void **state)
 {
     struct host h;
 
     begin(&h, *state);
-    for (int fd = 0; fd < 1000; fd++) {
-        if (fd < 300)
-            put_client(&h, PID, fd, (unsigned)fd % 100, 0);
+    for (int fd = 0; fd < 100; fd++) {
+        if (fd < 30)
+            put_client(&h, PID, fd, (unsigned)fd % 10, 0);
         else
             put_fd(&h, PID, fd, fd % 2 ? "socket:[1]" : "/images/disk", "pos: 0\n");
     }
     next(&h);
-    for (int fd = 0; fd < 300; fd++)
-        put_client(&h, PID, fd, (unsigned)fd % 100, 2 * MS);
-    int64_t before_ns = vg_clock_thread_cpu_ns();
+    for (int fd = 0; fd < 30; fd++)
+        put_client(&h, PID, fd, (unsigned)fd % 10, 2 * MS);
     next(&h);
-    int64_t cost_ns = vg_clock_thread_cpu_ns() - before_ns;
-    assert_int_equal(engine_of_vm(&h, "render")->busy_ns, 200 * MS);
-    print_message("# 1000 descriptors, 100 clients: %d us\n", (int)(cost_ns / 1000));
+    assert_int_equal(engine_of_vm(&h, "render")->busy_ns, 20 * MS);
     end(&h);
 }
 

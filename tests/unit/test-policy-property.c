@@ -22,11 +22,11 @@
 #include <glib.h>
 
 #include "policy/policy.h"
+#include "tests/unit/chance.h"
 
 #define S         INT64_C(1000000000)
 #define GIB       (INT64_C(1) << 30)
 #define WINDOWS   6
-#define ROUNDS    400
 #define VMS_MAX   64
 #define HOSTS_MAX 6
 #define GPUS_MAX  2 /* per host */
@@ -613,15 +613,15 @@ static void
 test_random_clusters(void **state)
 {
     (void)state;
-    const char *given = getenv("VG_SEED");
-    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : g_random_int();
+    uint64_t seed = chance_seed();
+    unsigned rounds = chance_rounds(150, 3000);
     size_t actions = 0;
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        print_message("# VG_SEED=%u\n", seed + i);
-        check_round(seed + i, &actions);
+    for (unsigned i = 0; i < rounds; i++) {
+        chance_print(seed + i); /* a failure is of the last one printed */
+        check_round((uint32_t)(seed + i), &actions);
     }
-    print_message("# %d clusters, %zu actions\n", ROUNDS, actions);
-    assert_true(actions > ROUNDS / 10);
+    print_message("# %u clusters, %zu actions\n", rounds, actions);
+    assert_true(actions > rounds / 10);
 }
 
 int

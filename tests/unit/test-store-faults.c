@@ -25,6 +25,7 @@
 #include "fault-vfs.h"
 #include "store-cases.h"
 #include "store/store-file.h"
+#include "tests/unit/chance.h"
 
 #define WINDOWS     6
 #define WINDOW_NS   (25 * S_NS) /* more than one minute, over midnight */
@@ -33,7 +34,7 @@
 #define PATIENCE_NS (20 * S_NS)
 
 /* Runs of a mode when not all are wanted. */
-#define RUNS 25
+#define RUNS 15
 
 /* Ends of the windows that were called committed. */
 static int64_t committed[4 * WINDOWS];
@@ -199,16 +200,15 @@ run(long n, enum fault_mode mode, bool on)
 static void
 run_all(enum fault_mode mode, bool on)
 {
-    const char *full = g_getenv("VG_TEST_FULL");
-
     assert_false(run(LONG_MAX, mode, on));
     char *directory = store_case_directory();
     fault_vfs_arm(0, mode, false);
     run_scenario(directory, true);
     long operations = fault_vfs_count();
     store_case_remove(directory);
-    long stride = full && *full && strcmp(full, "0") != 0 ? 1 : MAX(operations / RUNS, 1);
-    for (long n = 1; run(n, mode, on) && n < 4 * operations; n += stride)
+    long stride = chance_is_full() ? 1 : MAX(operations / RUNS, 1);
+    for (long n = 1 + (long)(chance_seed() % (uint64_t)stride);
+         run(n, mode, on) && n < 4 * operations; n += stride)
         continue;
 }
 
