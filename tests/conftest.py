@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import vgpuctl  # noqa: E402
-from settings import full, rng, seed  # noqa: E402
+from settings import full, random_of, seed  # noqa: E402
 
 
 def pytest_configure(config):
@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Groups whose tests run one after the other come first, so that nobody waits for them at the end."""
     if config.getoption("--tenth"):
-        chance = rng("tenth")
+        chance = random_of("tenth")
         drawn = [item for item in items if chance.random() < 0.1]
         config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
         items[:] = drawn
