@@ -468,9 +468,9 @@ def test_no_room_to_begin_with(root):
 @pytest.mark.parametrize("with_", ["perf", "tracefs"])
 def test_disk_that_fills_up(perf, with_):
     done = on_small_disk(68, """
-        taskset -c 0 perf bench sched pipe -l 100000000 > /dev/null 2>&1 & load=$!
+        setsid taskset -c 0 perf bench sched pipe -l 100000000 > /dev/null 2>&1 & load=$!
         "$@"; code=$?
-        kill $load
+        kill -- -$load  # perf has a child
         ls -A
         exit $code""", "record", "600", "-O", "r", "--with", with_)
     assert done.returncode == 1, done
