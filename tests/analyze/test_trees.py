@@ -146,7 +146,8 @@ def test_parts_of_a_rotated_session_are_one(tmp_path, silence):
 def test_a_cpu_without_a_file(tmp_path, style):
     """Threads that are woken there do not wait for ever. (Those that are pulled over there do: the
     CPU that pulls writes the record.)"""
-    write_trace(str(tmp_path / "t"), Dialect(style=style), simulate(seed=seed(), events=4000))
+    write_trace(str(tmp_path / "t"), Dialect(style=style),
+                simulate(seed=seed(), events=4000, pulls=False))
     whole = analyze(tmp_path / "t").doc()
     os.unlink(next(tmp_path / "t" / n for n in os.listdir(tmp_path / "t") if n.endswith("1")))
     doc = analyze(tmp_path / "t").doc()

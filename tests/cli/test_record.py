@@ -236,14 +236,21 @@ def test_no_vm_is_told(root, tmp_path):
 
 # ---- signals ----
 
+NOT_YET = "interrupted before the recording began"
+
+
 @pytest.mark.parametrize("number", sample("signals of record", [signal.SIGINT, signal.SIGTERM,
                                                                 signal.SIGHUP], 1))
 def test_signal_ends_the_recording_early(way, number, tmp_path):
-    with start(60, "-O", tmp_path / "r", "--with", way, "-o", "json") as process:
-        wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")
-        time.sleep(0.5)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=HANG_S)
+    err, pause_s = NOT_YET, 0.25
+    # What perf writes does not tell when it has begun.
+    while NOT_YET in err:
+        pause_s *= 2
+        with start(60, "-O", tmp_path / "r", "--with", way, "-o", "json") as process:
+            wait_until(lambda p=process: recording_has_begun(way, p, tmp_path / "r"), "a recording")
+            time.sleep(pause_s)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, err
     answer = json.loads(out)
     assert answer["interrupted"] and "interrupted" in err and "are kept" in err

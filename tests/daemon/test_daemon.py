@@ -178,7 +178,7 @@ def test_a_host_without_libvirt_is_ready_unless_it_must_have_it(tmp_path):
             wait_for(lambda: daemon.part("collector:libvirt")["state"] == "failed")
             wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > 0)
             wait_for(lambda: daemon.part("store")["ready"])
-            assert daemon.request("GET", "/readyz")[0] == status
+            wait_for(lambda: daemon.request("GET", "/readyz")[0] == status)
             reason = daemon.part("collector:libvirt")["reason"]
             assert "/no/such/socket" in reason, reason
             daemon.stop()
@@ -670,8 +670,8 @@ def test_a_vm_cannot_take_the_name_of_something_else(tmp_path):
         assert set(ids.values()) <= set(paged)
         # Nobody adds to what is known and stored of the victim: it has one vCPU. What is looked at
         # late has more time in one window, and less in the next one.
-        # Its vCPUs are told once a window has figures of them.
-        wait_for(lambda: [v["tid"] for v in daemon.get(f"/v1/vms/{victim.uuid}")["vcpus"]] == [victim.tid])
+        wait_for(lambda: [v["tid"] for v in daemon.get(f"/v1/vms/{victim.uuid}")["vcpus"]] ==
+                 [victim.tid])
         rows = wait_for(lambda: (r := daemon.get(
             f"/v1/vms/{victim.uuid}/samples?since=-1h&step=raw")["items"]) and len(r) > 4 and r)
         assert statistics.median(row["observed_ns"] / (row["end_ns"] - row["begin_ns"])

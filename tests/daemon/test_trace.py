@@ -118,10 +118,11 @@ def sessions(home):
         sessions.end()
 
 
-def traced(home, *args, config=TRACED, **more):
-    """A vgpud that looks for a session daemon in home."""
+def traced(home, *args, config=TRACED, patience_ms=-1, **more):
+    """A vgpud that looks for a session daemon in home, and waits for so long until one that is there
+    has told it what to record; -1: without end."""
     return Daemon(os.path.join(home, "vgpud"), *args, config=config, prefix=PREFIX,
-                  env={"LTTNG_HOME": home}, **more)
+                  env={"LTTNG_HOME": home, "LTTNG_UST_REGISTER_TIMEOUT": str(patience_ms)}, **more)
 
 
 def only(events, what):
@@ -299,7 +300,7 @@ def test_without_its_tracer_vgpud_says_so_and_goes_on(tmp_path, case):
 @pytest.mark.host
 def test_without_a_session_daemon_vgpud_does_not_wait(home):
     began = time.monotonic()
-    with traced(home) as daemon:
+    with traced(home, patience_ms=3000) as daemon:
         took = time.monotonic() - began
         assert daemon.part("trace:lttng")["state"] == "ok"
         # lttng-ust waits 3 s for one that is there.
@@ -328,7 +329,7 @@ def test_a_session_daemon_that_ends_or_hangs_does_not_disturb(home, sessions, si
 def test_a_session_daemon_that_hangs_at_the_start_costs_three_seconds(home, sessions):
     sessions.process.send_signal(signal.SIGSTOP)
     began = time.monotonic()
-    with traced(home) as daemon:
+    with traced(home, patience_ms=3000) as daemon:
         assert time.monotonic() - began >= 2.5
         goes_on(daemon)
         daemon.stop()

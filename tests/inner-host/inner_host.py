@@ -17,7 +17,7 @@ import pytest
 from vgpuctl import ROOT, analyze, program as vgpuctl_program
 from vgpud import Daemon, program, wait_for
 
-pytestmark = pytest.mark.xdist_group("inner-host")
+pytestmark = [pytest.mark.host, pytest.mark.xdist_group("inner-host")]
 
 SCRIPT = os.path.join(ROOT, "tests", "inner-host", "inner-host.sh")
 NS = 10**9

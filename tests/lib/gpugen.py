@@ -368,6 +368,9 @@ def jobs(seed, n=200, n_processes=3, rings=2, depth=2, kernel=0.1):
         if number and rng.random() < kernel:
             process = None
         clock[ring] += rng.choice((20, 50, 400, 3000)) * 1000 + rng.randrange(10) * 1000
+        # A thread submits one job after the other, which takes up to 3 us each.
+        while any(j.process == process and abs(j.queue - clock[ring]) < 4000 for j in out):
+            clock[ring] += 4000
         queue = clock[ring]
         before = last_done.setdefault(ring, [])
         ready = max([queue] + [j.ready + 5000 for j in out[-8:] if j.ring == ring]) + \
