@@ -177,9 +177,7 @@ wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
         if (fd >= 0 && !may_drain)
             until_ns = MIN(until_ns, gpu->drained_ns + DRAIN_NS);
     }
-    struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
-                               .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
-    if (ppoll(fds, gpu->n_sources + 1, &timeout, NULL) <= 0)
+    if (vg_clock_poll(fds, gpu->n_sources + 1, until_ns) <= 0)
         return;
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (!fds[i + 1].revents)

@@ -424,10 +424,8 @@ wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
             until_ns = MIN(until_ns, live->hints_ns + HINTS_NS);
         if (drain_at >= 0 && !may_drain)
             until_ns = MIN(until_ns, live->drained_ns + DRAIN_NS);
-        struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
-                                   .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
         vg_thread_beat(self);
-        if (ppoll(fds, 3, &timeout, NULL) <= 0)
+        if (vg_clock_poll(fds, 3, until_ns) <= 0)
             continue;
         if (fds[2].revents)
             drain(live);

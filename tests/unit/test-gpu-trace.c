@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -29,8 +28,6 @@
 #include "collectors/gpu-trace.h"
 #include "collectors/gpu-tracepoints.h"
 #include "collectors/gpu-window.h"
-#include "collectors/gpu.h"
-#include "tests/unit/collector-run.h"
 #include "tests/unit/fake-proc.h"
 #include "tests/unit/idle-thread.h"
 #include "trace/proc-scan.h"
@@ -1121,111 +1118,6 @@ test_which_tracepoints(void **state)
     end(&h);
 }
 
-/* ---- the collector ---- */
-
-/* A source whose memory fills up in the middle of a window. */
-struct filling {
-    struct vg_gpu_source base; /* first */
-    int fd;
-    int64_t drained_ns; /* atomic */
-};
-
-static bool
-always(vg_gpu_source *source, int64_t now_ns)
-{
-    (void)source;
-    (void)now_ns;
-    return true;
-}
-
-static void
-empty(vg_gpu_source *source, int64_t now_ns)
-{
-    struct filling *filling = (struct filling *)source;
-    uint64_t count;
-
-    if (read(filling->fd, &count, sizeof(count)) == sizeof(count))
-        __atomic_store_n(&filling->drained_ns, now_ns, __ATOMIC_SEQ_CST);
-}
-
-static int
-filling_fd(const vg_gpu_source *source)
-{
-    return ((const struct filling *)source)->fd;
-}
-
-static void
-read_nothing(vg_gpu_source *source, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
-             struct vg_window *window)
-{
-    (void)source;
-    (void)vms;
-    (void)self;
-    (void)now_ns;
-    (void)window;
-}
-
-static int64_t
-an_hour(const vg_gpu_source *source)
-{
-    (void)source;
-    return 3600 * S;
-}
-
-static bool
-say_nothing(const vg_gpu_source *source, GString *text)
-{
-    (void)source;
-    (void)text;
-    return false;
-}
-
-static void
-do_nothing(vg_gpu_source *source)
-{
-    (void)source;
-}
-
-static const struct vg_gpu_source_ops filling_ops = {
-    .name = "filling",
-    .ready = always,
-    .sample = empty,
-    .fd = filling_fd,
-    .read = read_nothing,
-    .spent_ns = an_hour,
-    .describe = say_nothing,
-    .close = do_nothing,
-    .free = do_nothing,
-};
-
-/* It is asked when its descriptor says so, long before the next sample. */
-static void
-test_collector_drains(void **state)
-{
-    struct filling filling = {.base.ops = &filling_ops,
-                              .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    vg_gpu_source *sources[] = {&filling.base};
-    const struct vg_gpu_options options = {.proc = *state, .window_ns = S, .sample_ns = 100 * S};
-    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
-    const uint64_t one = 1;
-    bool early = false;
-
-    for (unsigned i = 0; !early && i < 20; i++) {
-        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
-        int64_t end_ns = report->window.end_ns + S;
-        assert_true(report->provenance.cost_ns >= 3600 * S);
-        assert_int_equal(write(filling.fd, &one, sizeof(one)), sizeof(one));
-        for (int64_t drained_ns = 0; drained_ns < report->window.end_ns;) {
-            g_usleep(1000);
-            drained_ns = __atomic_load_n(&filling.drained_ns, __ATOMIC_SEQ_CST);
-            early = drained_ns < end_ns - S / 10;
-        }
-    }
-    assert_true(early);
-    collector_run_stop(run);
-    close(filling.fd);
-}
-
 /* ---- the kernel here ---- */
 
 /* Mounts a file system of the kernel where nobody else sees it. */
@@ -1364,7 +1256,6 @@ main(void)
         TEST(test_driver_is_loaded),
         TEST(test_no_permission),
         TEST(test_which_tracepoints),
-        TEST(test_collector_drains),
         TEST(test_fences_of_this_kernel),
         TEST(test_tracepoints_of_this_kernel),
     };

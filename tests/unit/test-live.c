@@ -17,12 +17,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "collector-run.h"
 #include "collectors/live.h"
-#include "fake-proc.h"
+#include "tests/unit/collector-run.h"
+#include "tests/unit/fake-clock.h"
+#include "tests/unit/fake-proc.h"
 #include "trace/proc-scan.h"
 
 #define WINDOW_NS (50 * VG_NS_PER_MS)
+#define HANGS_MS  100000
 
 struct fake {
     struct vg_cpu_source base; /* first */
@@ -149,7 +151,7 @@ start(struct ladder *l, double budget)
                                             .patience_ns = 10 * WINDOW_NS};
     vg_cpu_source *const sources[] = {&l->best.base, &l->last.base};
 
-    l->run = collector_run_start(vg_live_new(&options, sources, 2));
+    l->run = fake_clock_run(vg_live_new(&options, sources, 2));
 }
 
 /* The next window that this source measured; *ret_others: windows of others before it. */
@@ -184,7 +186,7 @@ test_best_first(void **state)
     assert_int_equal(others, 0);
     assert_int_equal(window->provenance.missed, 0);
     assert_string_equal(window->provenance.series, "live");
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
 }
 
 static void
@@ -213,7 +215,7 @@ test_falls_and_climbs(void **state)
     /* Up again nothing is missing. */
     assert_int_equal(back->provenance.missed, 0);
     assert_in_range(others, 1, 40);
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
 }
 
 static void
@@ -232,7 +234,7 @@ test_nothing_works(void **state)
     assert_string_equal(failed->text, "not by best: best is broken; not by last: last is broken");
     l.last.broken = false;
     vg_report_free(wait_for_source(&l, "last", &others));
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
 }
 
 static void
@@ -270,7 +272,7 @@ test_budget(void **state)
         if (next->provenance.level == 0)
             break;
     }
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
 }
 
 static int drain_fd = -1;
@@ -311,11 +313,12 @@ test_drains(void **state)
     assert_string_equal(first->provenance.source, "best");
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(write(drain_fd, &one, sizeof(one)), sizeof(one));
-        for (int ms = 0; l.best.drained < i && ms < 10000; ms++)
-            g_usleep(1000);
+        /* Now, or when it may again after the last time. */
+        while (l.best.drained < i)
+            fake_clock_step();
         assert_int_equal(l.best.drained, i);
     }
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
     close(drain_fd);
 }
 
@@ -341,16 +344,18 @@ test_name_that_comes_after_its_hint(void **state)
     fake.hint = (struct vg_cpu_hint){.pid = 10, .tid = 11, .comm = "CPU 0/KVM"};
     fake.ops.fd = fake_fd;
     fake.ops.hints = fake_hints;
-    struct collector_run *run = collector_run_start(vg_live_new(&options, sources, 1));
-    /* At the begin of a window. */
+    struct collector_run *run = fake_clock_run(vg_live_new(&options, sources, 1));
+    /* At the begin of a window, which does not end, as time stands still. */
     vg_report_free(collector_run_wait(run, VG_REPORT_WINDOW));
     assert_int_equal(write(fake.hint_fd, &one, sizeof(one)), sizeof(one));
-    for (int ms = 0; fake.watched == 0 && ms < 3500; ms++)
+    for (unsigned ms = 0; fake.watched == 0; ms++) {
+        assert_true(ms < HANGS_MS);
         g_usleep(1000);
+    }
     assert_int_equal(fake.watched, 1);
     /* Of two names of the other thread the second one counts. */
     assert_int_equal(fake.vcpus, 1);
-    collector_run_stop(run);
+    fake_clock_end(run);
     close(fake.hint_fd);
 }
 
@@ -378,7 +383,7 @@ test_budget_is_told(void **state)
     start(&l, 0.8);
     wait_for_text(&l, "by best; with less effort, to stay within the budget of 80 %");
     wait_for_text(&l, "by last; not by best: that costs more than the budget of 80 %");
-    collector_run_stop(l.run);
+    fake_clock_end(l.run);
 }
 
 int
