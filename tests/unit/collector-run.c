@@ -130,6 +130,20 @@ collector_run_state(struct collector_run *run, enum vg_collector_state state)
     }
 }
 
+void
+collector_run_await_beats(const vg_thread *thread, unsigned n)
+{
+    int64_t hangs_ns = vg_clock_monotonic_ns() + PATIENCE_NS;
+
+    for (int64_t before_ns = INT64_MAX; n > 0;) {
+        int64_t silence_ns = vg_thread_silence_ns(thread);
+        n -= silence_ns < before_ns;
+        before_ns = silence_ns;
+        assert_true(vg_clock_monotonic_ns() < hangs_ns);
+        g_usleep(1000);
+    }
+}
+
 const vg_thread *
 collector_run_thread(const struct collector_run *run)
 {

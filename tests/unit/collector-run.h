@@ -30,6 +30,9 @@ vg_report *collector_run_state(struct collector_run *run, enum vg_collector_stat
 /* The next report of any kind, or NULL if none comes in this time. */
 vg_report *collector_run_next(struct collector_run *run, int64_t timeout_ns);
 
+/* Waits until its heart has beaten that often. */
+void collector_run_await_beats(const vg_thread *thread, unsigned n);
+
 const vg_thread *collector_run_thread(const struct collector_run *run);
 
 #endif

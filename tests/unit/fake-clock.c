@@ -97,7 +97,7 @@ vg_clock_poll(struct pollfd *fds, unsigned n, int64_t until_ns)
     return ready;
 }
 
-static void
+void
 fake_clock_start(void)
 {
     /* Not before the real time, for which other threads may wait. */
@@ -147,6 +147,13 @@ fake_clock_pass(int64_t ns)
     pthread_mutex_unlock(&fake.lock);
 }
 
+void
+fake_clock_stop(void)
+{
+    fake.on = false;
+    close(fake.over_fd);
+}
+
 struct collector_run *
 fake_clock_run(vg_collector *take_collector)
 {
@@ -160,6 +167,5 @@ void
 fake_clock_end(struct collector_run *run)
 {
     collector_run_stop(run);
-    fake.on = false;
-    close(fake.over_fd);
+    fake_clock_stop();
 }

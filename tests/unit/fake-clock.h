@@ -18,6 +18,10 @@ void fake_clock_end(struct collector_run *run);
  * waits again. */
 void fake_clock_step(void);
 
+/* The same for a test without a collector. */
+void fake_clock_start(void);
+void fake_clock_stop(void);
+
 /* Time that passes while the collector does something else than wait; by any thread. */
 void fake_clock_pass(int64_t ns);
 

@@ -22,8 +22,7 @@
 #include "store-checks.h"
 #include "store/store-time.h"
 
-#define T0          MIDNIGHT_NS
-#define PATIENCE_NS (20 * S_NS)
+#define T0 MIDNIGHT_NS
 
 static void
 run_sql(const char *path, const char *sql)
@@ -39,7 +38,7 @@ run_sql(const char *path, const char *sql)
 static void
 wait_until_written(vg_store *store)
 {
-    int64_t until = vg_clock_monotonic_ns() + PATIENCE_NS;
+    int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
 
     while (!vg_store_flush(store, STORE_LONG_NS)) {
         assert_true(vg_clock_monotonic_ns() < until);
