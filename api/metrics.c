@@ -281,14 +281,14 @@ add_intensities(GString *out, const GArray *rows)
         value(out, "vgpud_vm_info", labels, 1);
     }
     family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
-           "How much the VM wants the CPU; absent where nobody knows.");
+           "How much the VM wants the CPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->sample)
             value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
     }
     family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
-           "How much the VM wants the GPU; absent where nobody knows.");
+           "How much the VM wants the GPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->vm->gpu_known)

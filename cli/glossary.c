@@ -33,10 +33,16 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"rejected", "Records with impossible values, left out."},
     {"backwards", "Records earlier than the one before in their stream, taken at its time."},
     {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM."},
-    {"cpu_intensity", "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
-                      "the time the VM wants its CPUs."},
+    {"cpu_intensity",
+     "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
+     "the time the VM wants its CPUs. vgpud tells it of the newest window, and as a "
+     "moving mean."},
     {"gpu_intensity", "Part of the time in which at least one GPU request of the VM waits or "
                       "runs, 0..1. Means something only where gpu_known is true."},
+    {"newest", "Figures of the newest window: the present. Beside it are sums since vgpud started, "
+               "and moving means."},
+    {"rates", "Cores used and waited for, and preemptions per second: of the newest window in "
+              "`newest`, else moving means, in which a window counts half after a minute."},
     {"gpu_known", "False where nothing recorded GPU requests."},
     {"class", "idle, cpu, gpu, mixed or alternating, from the two intensities; thresholds are in "
               "vgpud-policy(7)."},

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -12,6 +13,7 @@ import pytest
 import vgpuctl
 import yaml
 from settings import HANG_S
+from unixhttp import Server
 from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 
 NODE = os.path.join(ROOT, "data", "demo", "node.xml")
@@ -63,12 +65,50 @@ def test_vm_list_is_that_of_the_api_in_every_format(daemon):
     assert yaml.safe_load(run(daemon, "vm", "list", "-o", "yaml").stdout) == items
     rows = list(csv.DictReader(io.StringIO(run(daemon, "vm", "list", "-o", "csv").stdout)))
     assert [row["name"] for row in rows] == ["vm-busy", "vm-duty", "vm-idle"]
-    assert rows[0]["uuid"] == UUID and rows[0]["culprit"] == "vm-duty"
+    assert rows[0]["uuid"] == UUID and rows[0]["newest.culprit"] == "vm-duty"
     # A recording without GPU events says nothing about the GPU, not that it is idle.
     assert {row["gpu_intensity"] for row in rows} == {""} and float(rows[0]["cpu_intensity"]) > 0
     table = run(daemon, "vm", "list").stdout
     assert "LOST MOST TO" in table and "UUID" not in table
     assert UUID in run(daemon, "vm", "list", "-o", "wide").stdout
+
+
+def test_now_is_the_newest_window_and_means_are_called_means(tmp_path):
+    """A server whose newest window is worked out by hand from tests/tools/api-server.c: VM i ran
+    0.6 * (i + 1) cores and lost 0.25 * (i + 1); its means are others, in another order."""
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        rows = list(csv.DictReader(io.StringIO(
+            run(None, "vm", "list", "--sort", "lost", "-o", "csv", env=env).stdout)))
+        assert [row["name"][:5] for row in rows] == ["gamma", "beta", "alpha"]
+        assert [float(row["newest.rates.run_share"]) for row in rows] == [
+            pytest.approx(cores) for cores in (1.8, 1.2, 0.6)]
+        assert [float(row["newest.lost_share"]) for row in rows] == [
+            pytest.approx(cores) for cores in (0.75, 0.5, 0.25)]
+        assert [float(row["newest.rates.preemptions_per_s"]) for row in rows] == [1500, 1000, 500]
+        assert [float(row["newest.cpu_intensity"]) for row in rows] == [pytest.approx(0.85)] * 3
+        assert [row["newest.gpu_intensity"] for row in rows] == ["", "", "0.4"]
+        assert [float(row["rates.run_share"]) for row in rows] == [0.6] * 3
+        # Equally intensive now, so by name; by the mean it were the other way round.
+        assert [vm["name"][:5] for vm in json.loads(run(
+            None, "vm", "list", "--sort", "cpu", "-o", "json", env=env).stdout)] == [
+                "alpha", "beta", "gamma"]
+        table = run(None, "vm", "list", env=env).stdout.splitlines()
+        assert "MEAN" not in table[0]
+        assert re.split(r" {2,}", table[2])[0] == "beta" and " 1.20 " in table[2]
+        assert run(None, "vm", "list", "-o", "wide", env=env).stdout.count("MEAN") == 5
+        assert run(None, "top", "-n", "1", env=env).stdout.splitlines()[1].startswith("gamma")
+        # 0.15 cores of beta's time were gamma's, seven times; the mean is 0.15, too, for all.
+        pairs = json.loads(run(None, "preemptions", "beta", "-o", "json", env=env).stdout)
+        newest = {pair["aggressor"]: pair["newest"] for pair in pairs}
+        assert newest['gamma/"x" \u00e4'] == {"ns": 300000000, "count": 7,
+                                              "share": pytest.approx(0.3), "count_per_s": 7}
+        assert newest["host:kernel"]["share"] == pytest.approx(0.04)
+        matrix = run(None, "preemptions", "--matrix", env=env).stdout
+        assert re.search(r"(?m)^beta .* 300\.00 ", matrix), matrix
+    finally:
+        server.stop()
 
 
 def test_vm_list_sorts_and_filters(daemon):

@@ -219,12 +219,13 @@ add_snapshot_vm(struct vg_snap_host *host, int64_t i, int64_t n)
     vm->vcpus = 2;
     vm->memory_bytes = INT64_C(1) << 30;
     vm->vm_class = i == 0 ? VG_CLASS_MIXED : i % 2 ? VG_CLASS_CPU : VG_CLASS_IDLE;
-    vm->cpu_intensity = 1.0 / (double)(i + 1);
+    /* Means, whose order is not that of the newest window. */
+    vm->cpu_intensity = (double)(i + 1) / (double)n;
     vm->gpu_intensity = i == 0 ? 0.4 : 0;
     vm->gpu_known = i == 0;
     vm->guest_known = true;
     vm->run_share = 0.6;
-    vm->preempt_share = 0.01 * (double)i;
+    vm->preempt_share = 0.01 * (double)(n - i);
     vm->wake_wait_share = 0.05;
     vm->preemptions_per_s = 12.5;
     vm->profile.window_ns = VG_NS_PER_S;
