@@ -86,6 +86,8 @@ static const struct vg_conf_key own_keys[] = {
      "Whether /proc may be polled, which always works" AT_START "."},
     {"live", "budget", VG_CONF_DOUBLE, AT(live_budget), "1", 0, 100, NULL,
      "Per cent of a core that measuring may take; 0: no limit" AT_START "."},
+    {"live", "budget_per_cpu", VG_CONF_DOUBLE, AT(live_budget_per_cpu), "0.1", 0, 100, NULL,
+     "Per cent of each CPU that it may take, where that is more" AT_START "."},
 
     {"gpu", "enable", VG_CONF_BOOL, AT(gpu), "yes", 0, 0, NULL,
      "Whether the use of this host's GPUs is read, which a replay never does" AT_START "."},

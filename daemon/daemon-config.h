@@ -52,7 +52,8 @@ struct vg_daemon_config {
     bool live_bpf;
     bool live_perf;
     bool live_procfs;
-    double live_budget; /* per cent of a core */
+    double live_budget;         /* per cent of a core */
+    double live_budget_per_cpu; /* per cent of each CPU */
 
     bool gpu;
     bool gpu_fdinfo;

@@ -376,7 +376,10 @@ start_live(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
     const struct vg_live_options options = {
-        .proc = "/proc", .window_ns = config->window_ns, .budget = config->live_budget / 100};
+        .proc = "/proc",
+        .window_ns = config->window_ns,
+        .budget = vg_live_budget(config->live_budget, config->live_budget_per_cpu,
+                                 sysconf(_SC_NPROCESSORS_ONLN))};
     vg_cpu_source *sources[VG_LIVE_SOURCES_MAX];
     unsigned n = 0;
 
