@@ -101,6 +101,7 @@ host_to_json(const struct vg_host_sample *host)
     add_if_told(object, "steal_ns", host->steal_ns);
     add_if_told(object, "pressure_ns", host->pressure_ns);
     add_if_told(object, "runnable", host->runnable);
+    add_if_told(object, "own_ns", host->own_ns);
     return object;
 }
 

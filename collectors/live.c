@@ -74,6 +74,7 @@ struct live {
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
     struct vg_host_contention contention;
+    int64_t host_read_ns;
     struct vg_told_state told;
 };
 
@@ -354,6 +355,27 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     return false;
 }
 
+/* Of the whole host. It is read when the thread gets to it, which on a busy host is not when
+ * windows begin and end: what is read is cut to the window's length. The kernel counts in ticks, so
+ * less than the vCPUs' time is nothing. */
+static void
+live_read_host(struct live *live, struct vg_window *window)
+{
+    struct vg_host_sample *host = &window->host;
+    int64_t now_ns = vg_clock_monotonic_ns();
+    double span_ns = (double)MAX(now_ns - live->host_read_ns, 1);
+    double part = MIN((double)(window->end_ns - window->begin_ns) / span_ns, 1);
+    int64_t vcpus_ns = 0;
+
+    vg_host_contention_read(&live->contention, host);
+    live->host_read_ns = now_ns;
+    for (guint i = 0; i < window->vms->len; i++)
+        vcpus_ns =
+            vg_time_sum(vcpus_ns, g_array_index(window->vms, struct vg_vm_sample, i).cpu.run_ns);
+    if (host->own_ns >= 0)
+        host->own_ns = MAX((int64_t)((double)host->own_ns * part) - vcpus_ns, 0);
+}
+
 /* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
  * one. */
 static int64_t
@@ -377,7 +399,7 @@ close_window(struct live *live, vg_thread *self, const struct vg_report_sink *si
     report->provenance.level = live->thrift;
     report->provenance.missed = live->missed;
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    vg_host_contention_read(&live->contention, &report->window.host);
+    live_read_host(live, &report->window);
     if (filled) {
         keep_budget(live, report->provenance.cost_ns, end_ns - begin_ns, self);
         live->missed = 0;

@@ -131,6 +131,7 @@ struct vg_snap_host {
     int64_t begin_ns;               /* of this host's data, raw clock */
     int64_t end_ns;
     int64_t cpus;         /* CPUs that VMs may use */
+    double own_share;     /* cores that run what is no vCPU; 0: not known, or nothing */
     char *cpu_model;      /* NULL: unknown */
     int64_t memory_bytes; /* 0: unknown */
     int64_t memory_free_bytes;

@@ -36,7 +36,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .gpu_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_process_sample)),
         .gpu_requests = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_request_sample)),
-        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1},
+        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1, .own_ns = -1},
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }

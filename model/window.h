@@ -129,6 +129,8 @@ struct vg_host_sample {
     int64_t steal_ns;    /* CPU time that the host itself was kept from, being a VM; of all CPUs */
     int64_t pressure_ns; /* in which a thread of the VMs' slice waited for a CPU (PSI, "some") */
     int64_t runnable;    /* threads that ran or waited for a CPU when the window ended */
+    int64_t own_ns; /* CPU time of all that is no vCPU: the host's programs, its kernel, and what
+                     * else QEMU does for its VMs */
 };
 
 struct vg_window {

@@ -487,6 +487,8 @@ test_host_contention(void **state)
 
     assert_int_equal(vg_host_parse_steal(stat), 33);
     assert_int_equal(vg_host_parse_runnable(stat), 3);
+    assert_int_equal(vg_host_parse_busy(stat), 68 + 1 + 19 + 0 + 2);
+    assert_int_equal(vg_host_parse_busy("cpu 1 2 3\n"), -1);
     assert_int_equal(vg_host_parse_steal("cpu 1 2 3\n"), -1);
     assert_int_equal(vg_host_parse_steal(""), -1);
     assert_int_equal(vg_host_parse_runnable("procs_running x"), -1);
@@ -499,13 +501,15 @@ test_host_contention(void **state)
     write_text(proc, "stat", stat);
     write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1000\n");
     vg_host_contention_read(&contention, &host);
-    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == 2);
+    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == 2 &&
+                host.own_ns == -1);
     write_text(proc, "stat", "cpu 69 1 19 72 2 0 2 35 0 0\nprocs_running 1\n");
     write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1500\n");
     vg_host_contention_read(&contention, &host);
     assert_int_equal(host.steal_ns, 20 * VG_NS_PER_MS);
     assert_int_equal(host.pressure_ns, 500 * 1000);
     assert_int_equal(host.runnable, 0);
+    assert_int_equal(host.own_ns, 10 * VG_NS_PER_MS);
 }
 
 int
