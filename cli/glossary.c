@@ -27,7 +27,8 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"exits", "kvm_exit records by class: hlt, io, mmio, page-fault, interrupt, msr, cpuid, "
               "hypercall, preemption-timer, pause, other."},
     {"switches_out", "All switch-outs: preemptions + blocks."},
-    {"cpus", "CPUs that the VM's vCPUs ran on or waited for."},
+    {"cpus",
+     "CPUs that the VM's vCPUs may use now; of a recording, that they ran on or waited for."},
     {"lost", "Events that the recorder says it dropped."},
     {"problems", "What of the recording could not be read: file, offset, and why."},
     {"rejected", "Records with impossible values, left out."},

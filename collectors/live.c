@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/host-contention.h"
+#include "collectors/vcpu-affinity.h"
 #include "trace/proc-scan.h"
 
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
@@ -349,8 +350,10 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     g_strlcpy(report->provenance.source, source->ops->name, sizeof(report->provenance.source));
     g_strlcpy(report->provenance.series, live->base.ops->name, sizeof(report->provenance.series));
     if (source->ops->read(source, vg_proc_scan_vms(live->scan), self, &report->window,
-                          &report->provenance, &err) == 0)
+                          &report->provenance, &err) == 0) {
+        vg_vcpu_affinity_read(&report->window);
         return true;
+    }
     fall(live, live->at, err);
     return false;
 }

@@ -79,6 +79,15 @@ vg_window_add_cpu(GArray *cpus, int32_t cpu)
         g_array_insert_val(cpus, at, cpu);
 }
 
+void
+vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample)
+{
+    if (sample->cpus_allowed)
+        g_array_set_size(cpus, 0);
+    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
+        vg_window_add_cpu(cpus, g_array_index(sample->cpus, int32_t, i));
+}
+
 static int
 compare_numbers(int64_t a, int64_t b)
 {

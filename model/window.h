@@ -92,8 +92,10 @@ struct vg_vm_sample {
     GArray *vcpus;             /* struct vg_vcpu_sample, by index, then tid */
     GArray *lost_to;           /* struct vg_lost_to, most ns first */
     GArray *gpus;              /* struct vg_gpu_sample */
-    GArray *cpus;              /* int32_t, ascending: CPUs its vCPUs ran on or waited for since
+    GArray *cpus;              /* int32_t, ascending: CPUs that its vCPUs may use at the end of the
+                                * window, if cpus_allowed; else those they ran on or waited for since
                                 * the period began, not the window: a set that grows */
+    bool cpus_allowed;
 };
 
 /* A request that ended in the window, as far as it is kept: at most so many of a window; of more a
@@ -160,6 +162,9 @@ struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
 void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
 void vg_window_sort_lost_to(GArray *lost_to);
+
+/* The CPUs of a VM, known from older windows, after one more with this sample of it. */
+void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);
 
 /* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
 void vg_window_add_cpu(GArray *cpus, int32_t cpu);

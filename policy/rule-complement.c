@@ -344,7 +344,7 @@ add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
         if (lost - spread >= cluster->config->contention_threshold && lost - spread > TIE)
             vg_plan_add_note(plan,
                              "on host '%s' %.2f of the %.2f cores lost could be had without a "
-                             "migration: its VMs were seen on some of its %.0f CPUs only",
+                             "migration: its VMs use only some of its %.0f CPUs",
                              cluster->hosts[host].host->name, lost - spread, lost,
                              cluster->hosts[host].floating.capacity);
     }

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "collectors/host-contention.h"
 #include "collectors/live.h"
+#include "collectors/vcpu-affinity.h"
 #include "collectors/vcpu-meter.h"
 #include "tests/unit/collector-run.h"
 #include "tests/unit/fake-clock.h"
@@ -217,7 +218,7 @@ static void
 test_windows(void **state)
 {
     const char *proc = *state;
-    struct fake_task vcpu = {.start = 9, .run_ns = 1000, .timeslices = 1, .cpu = 3};
+    struct fake_task vcpu = {.start = 9, .run_ns = 1000, .timeslices = 1};
     int64_t run_ns = 0, wait_ns = 0, guest_ns = 0, last_end_ns = 0;
     uint64_t preemptions = 0, blocks = 0;
 
@@ -236,8 +237,7 @@ test_windows(void **state)
                               .timeslices = 4,
                               .guest_ticks = 20,
                               .voluntary = 5,
-                              .nonvoluntary = 7,
-                              .cpu = 1};
+                              .nonvoluntary = 7};
     make_vm(proc, 10, 2, vcpu);
     for (int i = 0; i < 14; i++) {
         g_autoptr(vg_report) report = next_window(run);
@@ -251,8 +251,6 @@ test_windows(void **state)
         blocks += vm->cpu.blocks;
         if (i == 13) {
             assert_true(vm->guest_known);
-            assert_int_equal(vm->cpus->len, 2);
-            assert_int_equal(g_array_index(vm->cpus, int32_t, 0), 1);
             assert_int_equal(vm->id, 0);
         }
     }
@@ -512,6 +510,41 @@ test_host_contention(void **state)
     assert_int_equal(host.own_ns, 10 * VG_NS_PER_MS);
 }
 
+/* A thread that is pinned, and set free again, is asked for; one that is gone changes nothing. */
+static void
+test_affinity(void **state)
+{
+    struct vg_vcpu_sample vcpu = {.tid = gettid()}, gone = {.tid = VG_TID_LIMIT};
+    struct vg_window window;
+    struct vg_vm_sample sample;
+    cpu_set_t before, one;
+    int first = 0;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!CPU_ISSET(first, &before))
+        first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    vg_window_init(&window, false);
+    vg_vm_sample_init(&sample);
+    g_array_append_val(sample.vcpus, vcpu);
+    g_array_append_val(sample.vcpus, gone);
+    g_array_append_val(window.vms, sample);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    vg_vcpu_affinity_read(&window);
+    assert_int_equal(sample.cpus->len, 1);
+    assert_int_equal(g_array_index(sample.cpus, int32_t, 0), first);
+    assert_true(g_array_index(window.vms, struct vg_vm_sample, 0).cpus_allowed);
+    assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+    vg_vcpu_affinity_read(&window);
+    assert_int_equal(sample.cpus->len, CPU_COUNT(&before));
+    g_array_index(sample.vcpus, struct vg_vcpu_sample, 0).tid = VG_TID_LIMIT;
+    vg_vcpu_affinity_read(&window);
+    assert_int_equal(sample.cpus->len, CPU_COUNT(&before));
+    vg_window_clear(&window);
+}
+
 int
 main(void)
 {
@@ -524,6 +557,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_without_schedstat, fake_proc_setup,
                                         fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_status, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test(test_affinity),
         cmocka_unit_test_setup_teardown(test_host_contention, fake_proc_setup, fake_proc_teardown),
         cmocka_unit_test_setup_teardown(test_many_threads, fake_proc_setup, fake_proc_teardown),
         cmocka_unit_test(test_real_proc),
