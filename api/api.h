@@ -9,6 +9,7 @@
 #define VG_API_API_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <glib.h>
 
@@ -34,6 +35,9 @@ struct vg_api_options {
 };
 
 typedef struct vg_api vg_api;
+
+/* The group of this name; VG_E_NOT_FOUND: there is none. */
+int vg_api_find_group(const char *name, gid_t *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Listens and serves; the backend must have a view already. VG_E_CONFLICT if somebody listens on
  * the socket or it is another kind of file, VG_E_INVALID if its path is too long, VG_E_NOT_FOUND

@@ -17,6 +17,9 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
+/* Bytes: sun_path has 108. */
+#define VG_SOCKET_PATH_MAX 107
+
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
 enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 
@@ -82,8 +85,8 @@ struct vg_daemon_config {
 const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
 
 /* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
- * of their names; a key in a later file wins. Errors name the file, the group and the key. NULL and
- * *err; the caller frees the result. */
+ * of their names; a key in a later file wins. NULL and *err, whose message has a line for each
+ * mistake of all files: file, line, group, key and what is wrong. The caller frees the result. */
 struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
 void vg_daemon_config_free(struct vg_daemon_config *config);
 

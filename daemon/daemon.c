@@ -119,7 +119,9 @@ reload(struct daemon *daemon)
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, vg_clock_monotonic_ns() / 1000);
     struct vg_daemon_config *next = vg_daemon_read_config(daemon->options, &error);
     if (!next) {
-        vg_log_err("configuration is kept as it was reason=\"%s\"", error->message);
+        g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
+        for (size_t i = 0; mistakes[i]; i++)
+            vg_log_err("configuration is kept as it was reason=\"%s\"", mistakes[i]);
         tell_reload(daemon, false, error->message);
         sd_notify(0, "READY=1");
         return;
@@ -389,10 +391,6 @@ start_live(struct daemon *daemon, GError **err)
         sources[n++] = vg_source_perf_new(options.proc);
     if (config->live_procfs)
         sources[n++] = vg_source_proc_new(options.proc);
-    if (n == 0)
-        return vg_error(err, VG_E_INVALID,
-                        "[live] bpf, perf and procfs are all no, so there is nothing to measure "
-                        "with; use=no says that nothing is to be measured");
     return add_measuring(daemon, vg_live_new(&options, sources, n), err);
 }
 

@@ -146,17 +146,21 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+/* A line for each line of the message: a configuration may have many mistakes. */
 static int
 fail(const GError *error)
 {
     g_autofree char *text = g_utf8_make_valid(error->message, -1);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
-    /* Bytes of a file that is quoted must not reach the terminal. */
-    for (char *c = text; *c; c++) {
-        if (g_ascii_iscntrl(*c))
-            *c = '?';
+    for (size_t i = 0; lines[i]; i++) {
+        /* Bytes of a file that is quoted must not reach the terminal. */
+        for (char *c = lines[i]; *c; c++) {
+            if (g_ascii_iscntrl(*c))
+                *c = '?';
+        }
+        fprintf(stderr, "vgpud: %s\n", lines[i]);
     }
-    fprintf(stderr, "vgpud: %s\n", text);
     return EXIT_FAILURE;
 }
 
