@@ -51,6 +51,7 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
+    bool gap;         /* lines between the last event and the next one may have been events */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
@@ -261,11 +262,30 @@ note_wakeups(struct text_recording *recording, const struct text_class *class)
 
 /* ---- lines to events ---- */
 
+/* What is not understood was a record of whichever CPU, between the events around it. */
+static void
+text_add_gap(struct text_recording *recording, int64_t next_ns)
+{
+    const struct vg_event loss = {
+        .ts_ns = recording->last_ns,
+        .type = VG_EVENT_LOST,
+        .cpu = VG_NONE,
+        .tid = VG_NONE,
+        .pid = VG_NONE,
+        .lost = {.end_ns = MAX(next_ns, recording->last_ns), .any_cpu = true},
+    };
+
+    recording->gap = false;
+    g_array_append_val(recording->queue, loss);
+}
+
 /* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
  * of that CPU ends there, others are told at the time of the last event, or of the first one. */
 static void
 flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
+    if (recording->gap)
+        text_add_gap(recording, next_ns);
     for (unsigned int i = 0; i < recording->losses->len; i++) {
         struct vg_event *loss = &g_array_index(recording->losses, struct vg_event, i);
         loss->ts_ns = recording->have_time ? recording->last_ns : next_ns;
@@ -401,7 +421,7 @@ has_hole(struct vg_text_span text)
 }
 
 static enum vg_text_kind
-take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
+text_read_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 {
     struct vg_text_line line;
 
@@ -423,6 +443,7 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
     switch (kind) {
     case VG_TEXT_EVENT:
         take_event(recording, &line, raw->offset);
+        recording->gap |= line.impossible && recording->have_time;
         break;
     case VG_TEXT_LOST:
         take_loss(recording, &line, raw->offset);
@@ -442,6 +463,17 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
     return kind;
 }
 
+/* One line. Between events, what is none that it knows may have been one. */
+static enum vg_text_kind
+take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
+{
+    enum vg_text_kind kind = text_read_line(recording, raw);
+
+    if (kind == VG_TEXT_UNKNOWN || kind == VG_TEXT_COUNTER)
+        recording->gap |= recording->have_time;
+    return kind;
+}
+
 /* ---- the recording ---- */
 
 /* After the last line. */
@@ -451,6 +483,8 @@ finish(struct text_recording *recording)
     const char *damage = vg_text_source_damage(recording->source);
 
     recording->at_end = true;
+    /* What follows the last event is not part of the recording. */
+    recording->gap = false;
     if (recording->have_time)
         flush_losses(recording, recording->last_ns, VG_NONE);
     if (damage)

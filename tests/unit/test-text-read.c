@@ -138,11 +138,12 @@ test_line_ends(void **state)
     struct reading r;
 
     reading_bytes(&r, text, sizeof(text) - 1);
-    assert_int_equal(r.events->len, 3);
+    assert_int_equal(r.events->len, 4);
     assert_int_equal(reading_at(&r, 0)->kvm.exit_class, VG_EXIT_HLT);
     assert_string_equal(reading_at(&r, 1)->wakeup.comm, "a");
     assert_int_equal(reading_at(&r, 1)->wakeup.tid, 3);
-    assert_int_equal(reading_at(&r, 2)->kvm.exit_class, VG_EXIT_HLT);
+    assert_int_equal(reading_at(&r, 2)->type, VG_EVENT_LOST);
+    assert_int_equal(reading_at(&r, 3)->kvm.exit_class, VG_EXIT_HLT);
     assert_int_equal(r.recording->problems.list->len, 1);
     assert_int_equal(reading_problem(&r, 0)->offset, 35 + 2 + 62);
     reading_done(&r);
@@ -201,7 +202,7 @@ test_not_understood(void **state)
 
     reading_text(&r, "a-1 [0] 1.0: x: y\nnot \"trace\" text\na-1 [0] 2.0: x: y\n"
                      "a-1 [0] x: y\na [0] 3.0: x: y\n-- [0] 3.0: x: y\n");
-    assert_int_equal(r.events->len, 2);
+    assert_int_equal(r.events->len, 3); /* one is of a gap */
     assert_int_equal(r.recording->events, 2);
     assert_int_equal(r.recording->problems.list->len, 4);
     assert_string_equal(reading_problem(&r, 0)->file, "test");
@@ -299,6 +300,55 @@ test_lost(void **state)
     reading_done(&r);
 }
 
+/* What may have been records, of whichever CPU; before the first and after the last event nothing
+ * is recorded. */
+static void
+test_gaps(void **state)
+{
+    (void)state;
+    struct reading r;
+    g_autoptr(GString) text = g_string_new("garbage\n# tracer: nop\n\n"
+                                           "a-1 [1] 1.0: x: y\n"
+                                           "# a comment, and a blank line, say nothing\n\n"
+                                           "a-1 [1] 2.0: x: y\n"
+                                           "\x01\x02 scrambled eggs\n"
+                                           "and more of them\n"
+                                           "a-1 [0] 3.0: x: y\n"
+                                           "a-1 [0] 3.5: x: y\n"
+                                           "a-1 [9999] 3.6: x: y\n" /* no such CPU */
+                                           "CPU:1 [LOST 5 EVENTS]\n"
+                                           "a-1 [1] 4.0: x: y\n");
+
+    for (int i = 0; i < VG_TEXT_LINE_MAX + 1; i++)
+        g_string_append_c(text, 'x');
+    g_string_append(text, "\na-1 [1] 5.0: x: y\ngarbage\n");
+    reading_text(&r, text->str);
+    static const struct {
+        int64_t ts_ns, end_ns;
+        bool any_cpu;
+    } want[] = {
+        {2000000000, 3000000000, true},
+        {3500000000, 4000000000, true},
+        {3500000000, 4000000000, false},
+        {4000000000, 5000000000, true},
+    };
+    size_t n = 0;
+    for (unsigned int i = 0; i < r.events->len; i++) {
+        const struct vg_event *e = reading_at(&r, i);
+        if (e->type != VG_EVENT_LOST)
+            continue;
+        assert_true(n < G_N_ELEMENTS(want));
+        assert_head(e, VG_EVENT_LOST, want[n].ts_ns, want[n].any_cpu ? VG_NONE : 1, VG_NONE,
+                    VG_NONE);
+        assert_int_equal(e->lost.end_ns, want[n].end_ns);
+        assert_int_equal(e->lost.any_cpu, want[n].any_cpu);
+        assert_int_equal(e->lost.events, want[n].any_cpu ? 0 : 5);
+        n++;
+    }
+    assert_int_equal(n, G_N_ELEMENTS(want));
+    reading_done(&r);
+}
+
 /* Nothing is known of the time before the first event, whichever CPU it is on. */
 static void
 test_lost_before_anything(void **state)
@@ -380,8 +430,9 @@ test_long_lines(void **state)
     struct reading r;
 
     reading_text(&r, text);
-    assert_int_equal(r.events->len, 2);
-    assert_int_equal(reading_at(&r, 1)->ts_ns, 2000000000);
+    assert_int_equal(r.events->len, 3);
+    assert_int_equal(reading_at(&r, 1)->type, VG_EVENT_LOST);
+    assert_int_equal(reading_at(&r, 2)->ts_ns, 2000000000);
     assert_int_equal(r.recording->problems.list->len, 3);
     assert_int_equal(reading_problem(&r, 0)->offset, VG_TEXT_LINE_MAX + 1);
     assert_int_equal(reading_problem(&r, 1)->offset, 2 * VG_TEXT_LINE_MAX + 3);
@@ -603,6 +654,7 @@ main(void)
         cmocka_unit_test(test_many_problems),
         cmocka_unit_test(test_backwards),
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_lost_before_anything),
         cmocka_unit_test(test_time_limit),
         cmocka_unit_test(test_limits),
