@@ -618,3 +618,28 @@ slow_history_lost_to(const slow_history *history, int32_t pid, struct slow_cut f
     }
     return list;
 }
+
+void
+slow_ledger_figures(const struct vg_cpu_figures *f, struct slow_figure ret[SLOW_FIGURES])
+{
+    const struct slow_figure figures[] = {
+        {"observed_ns", f->observed_ns},
+        {"run_ns", f->run_ns},
+        {"guest_ns", f->guest_ns},
+        {"preempt_ns", f->preempt_ns},
+        {"wake_wait_ns", f->wake_wait_ns},
+        {"blocked_ns", f->blocked_ns},
+        {"entries", (int64_t)f->entries},
+        {"preemptions", (int64_t)f->preemptions},
+        {"wakeups", (int64_t)f->wakeups},
+        {"blocks", (int64_t)f->blocks},
+        {"switches_out", (int64_t)f->switches_out},
+        {"unseen_migrations", (int64_t)f->unseen_migrations},
+        {"clipped", (int64_t)f->clipped},
+    };
+
+    memcpy(ret, figures, sizeof(figures));
+    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
+        ret[G_N_ELEMENTS(figures) + (size_t)i] =
+            (struct slow_figure){vg_exit_class_name((enum vg_exit_class)i), (int64_t)f->exits[i]};
+}

@@ -132,26 +132,15 @@ expect(struct duel *d, int64_t end_ns, int32_t whose, const char *what, int64_t 
 }
 
 static void
-expect_figures(struct duel *d, int64_t end_ns, int32_t tid, const struct vg_cpu_figures *a,
-               const struct vg_cpu_figures *b)
+expect_figures(struct duel *d, int64_t end_ns, int32_t tid, const struct vg_cpu_figures *ledger,
+               const struct vg_cpu_figures *bpf)
 {
-    expect(d, end_ns, tid, "observed_ns", a->observed_ns, b->observed_ns);
-    expect(d, end_ns, tid, "run_ns", a->run_ns, b->run_ns);
-    expect(d, end_ns, tid, "guest_ns", a->guest_ns, b->guest_ns);
-    expect(d, end_ns, tid, "preempt_ns", a->preempt_ns, b->preempt_ns);
-    expect(d, end_ns, tid, "wake_wait_ns", a->wake_wait_ns, b->wake_wait_ns);
-    expect(d, end_ns, tid, "blocked_ns", a->blocked_ns, b->blocked_ns);
-    expect(d, end_ns, tid, "entries", (int64_t)a->entries, (int64_t)b->entries);
-    expect(d, end_ns, tid, "preemptions", (int64_t)a->preemptions, (int64_t)b->preemptions);
-    expect(d, end_ns, tid, "wakeups", (int64_t)a->wakeups, (int64_t)b->wakeups);
-    expect(d, end_ns, tid, "blocks", (int64_t)a->blocks, (int64_t)b->blocks);
-    expect(d, end_ns, tid, "switches_out", (int64_t)a->switches_out, (int64_t)b->switches_out);
-    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
-        expect(d, end_ns, tid, vg_exit_class_name((enum vg_exit_class)i), (int64_t)a->exits[i],
-               (int64_t)b->exits[i]);
-    expect(d, end_ns, tid, "unseen_migrations", (int64_t)a->unseen_migrations,
-           (int64_t)b->unseen_migrations);
-    expect(d, end_ns, tid, "clipped", (int64_t)a->clipped, (int64_t)b->clipped);
+    struct slow_figure a[SLOW_FIGURES], b[SLOW_FIGURES];
+
+    slow_ledger_figures(ledger, a);
+    slow_ledger_figures(bpf, b);
+    for (size_t i = 0; i < SLOW_FIGURES; i++)
+        expect(d, end_ns, tid, a[i].name, a[i].value, b[i].value);
 }
 
 static int32_t

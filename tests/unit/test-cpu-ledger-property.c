@@ -67,23 +67,12 @@ static void
 expect_figures(struct check *c, const char *whose, int32_t id, const struct vg_cpu_figures *want,
                const struct vg_cpu_figures *got)
 {
-    expect(c, whose, id, "observed_ns", want->observed_ns, got->observed_ns);
-    expect(c, whose, id, "run_ns", want->run_ns, got->run_ns);
-    expect(c, whose, id, "guest_ns", want->guest_ns, got->guest_ns);
-    expect(c, whose, id, "preempt_ns", want->preempt_ns, got->preempt_ns);
-    expect(c, whose, id, "wake_wait_ns", want->wake_wait_ns, got->wake_wait_ns);
-    expect(c, whose, id, "blocked_ns", want->blocked_ns, got->blocked_ns);
-    expect(c, whose, id, "entries", (int64_t)want->entries, (int64_t)got->entries);
-    expect(c, whose, id, "preemptions", (int64_t)want->preemptions, (int64_t)got->preemptions);
-    expect(c, whose, id, "wakeups", (int64_t)want->wakeups, (int64_t)got->wakeups);
-    expect(c, whose, id, "blocks", (int64_t)want->blocks, (int64_t)got->blocks);
-    expect(c, whose, id, "switches_out", (int64_t)want->switches_out, (int64_t)got->switches_out);
-    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
-        expect(c, whose, id, vg_exit_class_name((enum vg_exit_class)i), (int64_t)want->exits[i],
-               (int64_t)got->exits[i]);
-    expect(c, whose, id, "unseen_migrations", (int64_t)want->unseen_migrations,
-           (int64_t)got->unseen_migrations);
-    expect(c, whose, id, "clipped", (int64_t)want->clipped, (int64_t)got->clipped);
+    struct slow_figure a[SLOW_FIGURES], b[SLOW_FIGURES];
+
+    slow_ledger_figures(want, a);
+    slow_ledger_figures(got, b);
+    for (size_t i = 0; i < SLOW_FIGURES; i++)
+        expect(c, whose, id, a[i].name, a[i].value, b[i].value);
 }
 
 static void

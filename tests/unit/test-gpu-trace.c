@@ -30,6 +30,7 @@
 #include "collectors/gpu-window.h"
 #include "tests/unit/fake-proc.h"
 #include "tests/unit/idle-thread.h"
+#include "tests/unit/window-gpu.h"
 #include "trace/proc-scan.h"
 #include "trace/proc-text.h"
 
@@ -541,31 +542,6 @@ put_fence(struct host *h, int cpu, int64_t ms, const char *driver, uint32_t cont
 
 /* ---- what is told ---- */
 
-static const struct vg_gpu_sample *
-find_gpu(const GArray *gpus, const char *device, const char *engine)
-{
-    static const struct vg_gpu_sample none;
-
-    for (unsigned i = 0; i < gpus->len; i++) {
-        const struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
-        if (strcmp(gpu->device, device) == 0 && strcmp(gpu->engine, engine) == 0)
-            return gpu;
-    }
-    fail_msg("nothing is told of %s of %s", engine, device);
-    return &none;
-}
-
-static const struct vg_vm_sample *
-vm_of(struct host *h)
-{
-    static const struct vg_vm_sample none;
-    const struct vg_vm_sample *vm = vg_window_find_vm(&h->window, h->vm.id);
-
-    if (!vm || !vm->gpu_known)
-        fail_msg("the VM's use is not known");
-    return vm ? vm : &none;
-}
-
 static const struct vg_gpu_request_sample *
 request_at(struct host *h, unsigned i)
 {
@@ -591,11 +567,11 @@ test_scheduler(void **state)
     /* This one is of the next window, though it is there already. */
     put_done(&h, 1, 1130, 401, 2);
     next_end(&h);
-    const struct vg_vm_sample *vm = vm_of(&h);
+    const struct vg_vm_sample *vm = window_gpu_vm(&h.window, h.vm.id);
     assert_string_equal(vm->name, "vm");
     assert_int_equal(vm->pid, QEMU);
     assert_int_equal(vm->gpus->len, 1);
-    const struct vg_gpu_sample *gpu = find_gpu(vm->gpus, DEVICE, "gfx");
+    const struct vg_gpu_sample *gpu = window_gpu_find(vm->gpus, DEVICE, "gfx");
     assert_int_equal(gpu->busy_ns, 50 * MS);
     assert_int_equal(gpu->exec_ns, 50 * MS);
     assert_int_equal(gpu->wait_ns, 30 * MS);
@@ -605,7 +581,7 @@ test_scheduler(void **state)
     assert_int_equal(gpu->queue_len_max, 1);
     /* Waiting or running: 1010 to 1050 and 1060 to 1100. */
     assert_int_equal(vm->gpu_active_ns, 80 * MS);
-    assert_int_equal(find_gpu(h.window.gpus, DEVICE, "gfx")->busy_ns, 50 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, DEVICE, "gfx")->busy_ns, 50 * MS);
     assert_int_equal(h.window.gpu_processes->len, 0);
     assert_int_equal(h.window.gpu_requests->len, 1);
     const struct vg_gpu_request_sample *request = request_at(&h, 0);
@@ -619,16 +595,17 @@ test_scheduler(void **state)
     assert_string_equal(g_array_index(h.window.gpus, struct vg_gpu_sample, request->gpu).engine,
                         "gfx");
     next(&h);
-    gpu = find_gpu(vm_of(&h)->gpus, DEVICE, "gfx");
+    gpu = window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx");
     assert_int_equal(gpu->busy_ns, 30 * MS);
     assert_int_equal(gpu->wait_ns, 0);
     assert_int_equal(gpu->requests, 1);
-    assert_int_equal(vm_of(&h)->gpu_active_ns, 30 * MS);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 30 * MS);
     assert_int_equal(request_at(&h, 0)->queued_ns, 1060 * MS);
     /* Nothing happens, and that is known. */
     next(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns, 0);
-    assert_int_equal(vm_of(&h)->gpu_active_ns, 0);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns, 0);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 0);
     assert_int_equal(h.window.gpu_requests->len, 0);
     assert_int_equal(h.window.lost_events, 0);
     assert_int_equal(h.source->ops->spent_ns(h.source), 0);
@@ -654,11 +631,12 @@ test_i915(void **state)
     put_fence(&h, 0, 1091, "virtio_gpu", 9, 9);
     put_fence(&h, 0, 1092, "drm_sched", 10, 9);
     next_end(&h);
-    const struct vg_gpu_sample *gpu = find_gpu(vm_of(&h)->gpus, DEVICE, "rcs0");
+    const struct vg_gpu_sample *gpu =
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "rcs0");
     assert_int_equal(gpu->busy_ns, 40 * MS);
     assert_int_equal(gpu->wait_ns, 40 * MS);
     assert_int_equal(gpu->requests, 1);
-    assert_int_equal(vm_of(&h)->gpu_active_ns, 80 * MS);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 80 * MS);
     assert_int_equal(h.window.gpus->len, 1);
     end(&h);
 }
@@ -686,8 +664,9 @@ test_owners(void **state)
     for (unsigned i = 0; i < 4; i++)
         put_done(&h, 1, 1030 + i, 401 + 2 * i, 1);
     next_end(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->requests, 2);
-    assert_int_equal(find_gpu(h.window.gpus, DEVICE, "gfx")->requests, 4);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->requests, 2);
+    assert_int_equal(window_gpu_find(h.window.gpus, DEVICE, "gfx")->requests, 4);
     assert_int_equal(h.window.vms->len, 1);
     assert_int_equal(h.window.gpu_processes->len, 1);
     const struct vg_gpu_process_sample *game =
@@ -721,16 +700,20 @@ test_vms_come_and_go(void **state)
     assert_int_equal(h.window.vms->len, 0);
     g_ptr_array_add(h.vms, &h.vm);
     next(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns, WINDOW_NS);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns,
+        WINDOW_NS);
     g_ptr_array_set_size(h.vms, 0);
     /* Its last one, in which it was still there. */
     next(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns, WINDOW_NS);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns,
+        WINDOW_NS);
     next(&h);
     assert_int_equal(h.window.vms->len, 0);
     assert_int_equal(h.window.gpu_processes->len, 0);
     next(&h);
-    assert_int_equal(find_gpu(h.window.gpus, DEVICE, "gfx")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(h.window.gpus, DEVICE, "gfx")->busy_ns, 0);
     h.vm.id = 6;
     g_ptr_array_add(h.vms, &h.vm);
     next_begin(&h);
@@ -738,7 +721,8 @@ test_vms_come_and_go(void **state)
     put_job_of(&h, 0, 1520, RUN, KWORKER, KWORKER, DEVICE, "gfx", 501, 1);
     put_done(&h, 0, 1530, 501, 1);
     next_end(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns, 10 * MS);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns, 10 * MS);
     assert_int_equal(h.window.vms->len, 1);
     end(&h);
 }
@@ -774,24 +758,26 @@ test_tracepoints_lead(void **state)
             put_done(&h, 0, 1040, 401, 1);
         }
         next_end(&h);
-        const struct vg_vm_sample *vm = vm_of(&h);
+        const struct vg_vm_sample *vm = window_gpu_vm(&h.window, h.vm.id);
         assert_int_equal(vm->gpus->len, 2);
-        const struct vg_gpu_sample *gpu = find_gpu(vm->gpus, DEVICE, "gfx");
+        const struct vg_gpu_sample *gpu = window_gpu_find(vm->gpus, DEVICE, "gfx");
         assert_int_equal(gpu->busy_ns, ms == 1000 ? 20 * MS : 0);
         /* What they do not tell is kept. */
         assert_int_equal(gpu->mem_bytes, 4096);
-        assert_int_equal(find_gpu(vm->gpus, "0000:c1:00.0", "sm")->mem_bytes, 1 << 20);
+        assert_int_equal(window_gpu_find(vm->gpus, "0000:c1:00.0", "sm")->mem_bytes, 1 << 20);
         assert_int_equal(vm->gpu_active_ns, 33 * MS);
         assert_int_equal(h.window.gpus->len, 2);
-        assert_int_equal(find_gpu(h.window.gpus, DEVICE, "gfx")->mem_bytes, 4096);
+        assert_int_equal(window_gpu_find(h.window.gpus, DEVICE, "gfx")->mem_bytes, 4096);
     }
     /* A request of before they were opened: they do not see it, the other one does. */
     next_begin(&h);
     tell(&h, DEVICE, "render", 90 * MS, 4096);
     next_end(&h);
-    assert_int_equal(vm_of(&h)->gpus->len, 1);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "render")->busy_ns, 90 * MS);
-    assert_int_equal(vm_of(&h)->gpu_active_ns, 90 * MS);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpus->len, 1);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "render")->busy_ns,
+        90 * MS);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 90 * MS);
     end(&h);
 }
 
@@ -880,8 +866,9 @@ test_queues_of_xe(void **state)
     put_old_done(&h, 1050, 0xffff888000001000);
     put_old_done(&h, 1060, 0xffff888000002000);
     next_end(&h);
-    assert_int_equal(vm_of(&h)->gpus->len, 1);
-    const struct vg_gpu_sample *gpu = find_gpu(vm_of(&h)->gpus, CARD_XE, "rcs");
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpus->len, 1);
+    const struct vg_gpu_sample *gpu =
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, CARD_XE, "rcs");
     assert_int_equal(gpu->requests, 2);
     assert_int_equal(gpu->busy_ns, 40 * MS);
     assert_int_equal(gpu->exec_ns, 60 * MS);
@@ -911,7 +898,9 @@ test_card_appears(void **state)
             put_card(&h, 0, DEVICE, "i915", true);
         next_end(&h);
         const char *name = ms == 1000 ? "card0" : DEVICE;
-        assert_int_equal(find_gpu(vm_of(&h)->gpus, name, "rcs0")->busy_ns, 30 * MS);
+        assert_int_equal(
+            window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, name, "rcs0")->busy_ns,
+            30 * MS);
     }
     end(&h);
 }
@@ -939,10 +928,11 @@ test_loss(void **state)
         next(&h);
         assert_int_equal(h.window.lost_events, 0);
         windows++;
-    } while (find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns == WINDOW_NS);
+    } while (window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns ==
+             WINDOW_NS);
     /* It was given up after 5 s. */
     assert_in_range(windows, 50, 52);
-    assert_int_equal(vm_of(&h)->gpu_active_ns, 0);
+    assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 0);
     expect_text(&h, false, "7 of gpu_scheduler, i915, dma_fence");
     /* One that came after the loss is none of them. */
     next_begin(&h);
@@ -952,7 +942,7 @@ test_loss(void **state)
     put_job(&h, 0, ms + 110, RUN, KWORKER, KWORKER, 9);
     for (unsigned i = 0; i < 60; i++)
         next(&h);
-    assert_int_equal(find_gpu(h.window.gpus, DEVICE, "gfx")->busy_ns, WINDOW_NS);
+    assert_int_equal(window_gpu_find(h.window.gpus, DEVICE, "gfx")->busy_ns, WINDOW_NS);
     end(&h);
 }
 
@@ -970,7 +960,9 @@ test_full_ring(void **state)
     next_end(&h);
     assert_int_equal(h.window.lost_events, 3);
     assert_int_equal(page_of(&h, 0)->data_tail, page_of(&h, 0)->data_head);
-    assert_in_range(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->queue_len_max, 30, 40);
+    assert_in_range(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->queue_len_max, 30,
+        40);
     next(&h);
     assert_int_equal(h.window.lost_events, 0);
     end(&h);
@@ -1064,7 +1056,8 @@ test_driver_is_loaded(void **state)
     put_job(&h, 0, ms + 20, RUN, KWORKER, KWORKER, 1);
     put_done(&h, 0, ms + 50, 401, 1);
     next_end(&h);
-    assert_int_equal(find_gpu(vm_of(&h)->gpus, DEVICE, "gfx")->busy_ns, 30 * MS);
+    assert_int_equal(
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns, 30 * MS);
     end(&h);
 }
 
@@ -1234,30 +1227,28 @@ test_tracepoints_of_this_kernel(void **state)
     end(&h);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, fake_proc_setup, fake_proc_teardown)
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_scheduler),
-        TEST(test_i915),
-        TEST(test_owners),
-        TEST(test_vms_come_and_go),
-        TEST(test_tracepoints_lead),
-        TEST(test_rows_of_requests),
-        TEST(test_names_of_cards),
-        TEST(test_queues_of_xe),
-        TEST(test_card_appears),
-        TEST(test_loss),
-        TEST(test_full_ring),
-        TEST(test_damage),
-        TEST(test_budget),
-        TEST(test_driver_is_loaded),
-        TEST(test_no_permission),
-        TEST(test_which_tracepoints),
-        TEST(test_fences_of_this_kernel),
-        TEST(test_tracepoints_of_this_kernel),
+        FAKE_PROC_TEST(test_scheduler),
+        FAKE_PROC_TEST(test_i915),
+        FAKE_PROC_TEST(test_owners),
+        FAKE_PROC_TEST(test_vms_come_and_go),
+        FAKE_PROC_TEST(test_tracepoints_lead),
+        FAKE_PROC_TEST(test_rows_of_requests),
+        FAKE_PROC_TEST(test_names_of_cards),
+        FAKE_PROC_TEST(test_queues_of_xe),
+        FAKE_PROC_TEST(test_card_appears),
+        FAKE_PROC_TEST(test_loss),
+        FAKE_PROC_TEST(test_full_ring),
+        FAKE_PROC_TEST(test_damage),
+        FAKE_PROC_TEST(test_budget),
+        FAKE_PROC_TEST(test_driver_is_loaded),
+        FAKE_PROC_TEST(test_no_permission),
+        FAKE_PROC_TEST(test_which_tracepoints),
+        FAKE_PROC_TEST(test_fences_of_this_kernel),
+        FAKE_PROC_TEST(test_tracepoints_of_this_kernel),
     };
 
     return cmocka_run_group_tests_name("gpu-trace", tests, idle_thread_start, idle_thread_stop);

@@ -261,8 +261,8 @@ main(void)
         cmocka_unit_test(test_one_that_enters),
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_an_odd_vm_that_went),
-        cmocka_unit_test_setup_teardown(test_ticks, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_ticks_of_nobody, fake_proc_setup, fake_proc_teardown),
+        FAKE_PROC_TEST(test_ticks),
+        FAKE_PROC_TEST(test_ticks_of_nobody),
     };
 
     return cmocka_run_group_tests_name("guest-silence", tests, NULL, NULL);

@@ -551,15 +551,14 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meter_carries_over),
         cmocka_unit_test(test_meter_guest),
-        cmocka_unit_test_setup_teardown(test_windows, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_come_and_go, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_tid_reuse, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_without_schedstat, fake_proc_setup,
-                                        fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_status, fake_proc_setup, fake_proc_teardown),
         cmocka_unit_test(test_affinity),
-        cmocka_unit_test_setup_teardown(test_host_contention, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_many_threads, fake_proc_setup, fake_proc_teardown),
+        FAKE_PROC_TEST(test_windows),
+        FAKE_PROC_TEST(test_come_and_go),
+        FAKE_PROC_TEST(test_tid_reuse),
+        FAKE_PROC_TEST(test_without_schedstat),
+        FAKE_PROC_TEST(test_status),
+        FAKE_PROC_TEST(test_host_contention),
+        FAKE_PROC_TEST(test_many_threads),
         cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
