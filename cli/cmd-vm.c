@@ -208,6 +208,10 @@ show_history(void *data, vg_client *client, GError **err)
     vg_online_add_parameter(path, "source", args->source);
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return -1;
+    json_object *left_out = vg_output_member(document, "left_out");
+    for (size_t i = 0; i < vg_output_length(left_out); i++)
+        vg_cli_warn("rows are missing: %s",
+                    json_object_get_string(json_object_array_get_idx(left_out, i)));
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);

@@ -92,7 +92,7 @@ move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError
         return false;
     vg_store_file_name(kind, stamp, name);
     for (int i = 1; i <= CORRUPT_MAX; i++) {
-        g_autofree char *suffix = g_strdup_printf(".corrupt-%d", i);
+        g_autofree char *suffix = g_strdup_printf(VG_STORE_ASIDE "%d", i);
         g_autofree char *path = g_strdup_printf("%s/%s%s", store->directory, name, suffix);
         if (g_file_test(path, G_FILE_TEST_EXISTS))
             continue;

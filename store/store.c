@@ -179,20 +179,6 @@ windows_in_memory(vg_store *store, bool all)
     return vg_store_ring_copy(&store->ring, all);
 }
 
-/* Does any of these windows have figures for the query? */
-static bool
-have_any(const GPtrArray *windows, const struct vg_history_query *query)
-{
-    for (guint i = 0; i < windows->len; i++) {
-        const struct vg_store_window *window = windows->pdata[i];
-        if (window->end_ns > query->since_ns && window->end_ns <= query->until_ns &&
-            (!query->source || strcmp(query->source, window->source) == 0) &&
-            vg_store_slot_of(window, query->vm) >= 0)
-            return true;
-    }
-    return false;
-}
-
 GArray *
 vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
 {
@@ -213,12 +199,14 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     }
     /* What the disk does not answer, or not any more because a spoilt file was moved aside, may
      * still be in memory. */
+    if (query->left_out)
+        g_ptr_array_set_size(query->left_out, 0);
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
     g_autoptr(GError) failed_again = NULL;
     GArray *kept =
         vg_store_read_rows(store->directory, store->readers, all, query, &failed_again, &ignored);
     /* What is missing in the second answer counts: a first failure may have been of a moment. */
-    if (kept && (failed_again ? have_any(all, query) : failed || kept->len > 0 || !rows)) {
+    if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
             vg_log_warn_limited("a history without what cannot be read: %s", failed_again->message);
         g_clear_pointer(&rows, g_array_unref);

@@ -92,9 +92,9 @@ const vg_thread *vg_store_thread(const vg_store *store);
 /* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps: begin and end
  * of a row are those of the first and last window of the source in its step. VG_E_NOT_FOUND where
  * the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, once so many
- * are read: counted are the source's, also those that the VM is not in. VG_E_IO if part of the
- * answer cannot be read and there is nothing in memory; VG_E_TIMEOUT if that takes longer than the
- * query allows. */
+ * are read: counted are the source's, also those that the VM is not in. What cannot be read is left
+ * out and named in query->left_out; VG_E_IO if nothing else is there; VG_E_TIMEOUT if that takes
+ * longer than the query allows. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
 /* The key, for the queries, of the newest VM that was stored under this name; the caller frees it.

@@ -111,6 +111,21 @@ def test_now_is_the_newest_window_and_means_are_called_means(tmp_path):
         server.stop()
 
 
+def test_history_says_which_files_are_missing(tmp_path):
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        where = ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:30Z"]
+        done = run(None, "vm", "history", "beta", *where, "-o", "json", env=env)
+        assert json.loads(done.stdout)["left_out"] == ["cannot read 'ts-20261119.db': it is made up"]
+        assert done.stderr == ("vgpuctl: warning: rows are missing: cannot read 'ts-20261119.db': it "
+                               "is made up\n")
+        done = run(None, "vm", "history", "alpha", *where, "-o", "json", env=env)
+        assert json.loads(done.stdout)["left_out"] == [] and done.stderr == ""
+    finally:
+        server.stop()
+
+
 def test_vm_list_sorts_and_filters(daemon):
     assert [vm["name"] for vm in doc(daemon, "vm", "list", "--sort", "cpu")][-1] == "vm-idle"
     assert [vm["name"] for vm in doc(daemon, "vm", "list", "--class", "idle")] == ["vm-idle"]

@@ -216,6 +216,52 @@ assert_null_is_told(vg_store *store, int day, const char *name)
  "; INSERT INTO stale SELECT DISTINCT source, ((end_ns - 1) / 60000000000 + 1) * 60000000000 "     \
  "FROM win"
 
+/* Rows of the days, and the file that the answer says is missing; NULL: none. */
+static void
+assert_left_out(vg_store *store, int first_day, int end_day, guint n_rows, const char *file)
+{
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    char key[VG_VM_NAME_MAX];
+    struct vg_history_query query = {.vm = store_case_key(0, key),
+                                     .since_ns = T0 + first_day * DAY_NS,
+                                     .until_ns = T0 + (end_day - 1) * DAY_NS + MIN_NS,
+                                     .left_out = left_out};
+    g_autoptr(GArray) rows = vg_store_read_samples(store, &query, &error);
+
+    if (!rows)
+        fail_msg("%s", error->message);
+    assert_int_equal(rows->len, n_rows);
+    assert_int_equal(left_out->len, file ? 1 : 0);
+    if (file && !strstr(left_out->pdata[0], file))
+        fail_msg("%s does not name %s", (const char *)left_out->pdata[0], file);
+}
+
+/* A spoilt file among good ones is left out of the answer, all of it, and named. One that was moved
+ * aside goes on being named. */
+static void
+test_left_out(void **state)
+{
+    g_autofree char *path = g_build_filename(*state, "ts-20261121.db", NULL);
+    g_autofree char *aside = g_build_filename(*state, "ts-20261122.db.corrupt-2", NULL);
+
+    vg_store *store = store_open(*state);
+    for (int day = 0; day < 4; day++)
+        store_put_seconds(store, "a", T0 + day * DAY_NS, 3, 2);
+    vg_store_free(store);
+    run_sql(path, "PRAGMA writable_schema = ON; "
+                  "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '')");
+    /* The first row is read before its loss cannot be. */
+    run_sql(path, "UPDATE aggressor SET name = NULL");
+    assert_true(g_file_set_contents(aside, "x", 1, NULL));
+    store = store_open(*state);
+    assert_left_out(store, 0, 1, 3, NULL);
+    assert_left_out(store, 0, 2, 3, "ts-20261121.db");
+    assert_left_out(store, 2, 4, 6, "ts-20261122.db.corrupt-2");
+    assert_left_out(store, 3, 4, 3, NULL);
+    vg_store_free(store);
+}
+
 /* NULL where no name can be: of somebody who is asked about, or of what is summed after a start. */
 static void
 test_null_names(void **state)
@@ -321,6 +367,8 @@ test_newer_version(void **state)
     store_put_seconds(store, "a", T0 + DAY_NS, 3, 1);
     g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 2 * DAY_NS, MIN_NS);
     assert_int_equal(rows->len, 1);
+    assert_left_out(store, 0, 2, 3, day);
+    assert_left_out(store, 1, 2, 3, NULL); /* not of that day */
     store_wait_for_state(store, VG_STORE_OK, &health);
     store_case_put(store, "a", T0, T0 + S_NS, 1);
     store_wait_for_state(store, VG_STORE_FAILING, &health);
@@ -615,6 +663,7 @@ main(void)
         CASE(test_null_names),
         CASE(test_foreign_database),
         CASE(test_locked),
+        CASE(test_left_out),
         CASE(test_newer_version),
         CASE(test_readers),
         CASE(test_retention),
