@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -518,32 +519,35 @@ print(ask("GET"), ask("POST", '{"dry_run": true}'))
 """
 
 
-def as_nobody(server, *groups):
+@pytest.fixture
+def public():
+    """A directory for all, with what nobody needs: pytest shuts its own, whenever one starts."""
     lib = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib")
-    script = os.path.join(os.path.dirname(server.path), "unixhttp.py")
-    for name in ("settings.py", "unixhttp.py"):
-        shutil.copy(os.path.join(lib, name), os.path.dirname(script))
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        for name in ("settings.py", "unixhttp.py"):
+            shutil.copy(os.path.join(lib, name), directory)
+        yield directory
+
+
+def as_nobody(server, *groups):
     done = subprocess.run([sys.executable, "-B", "-c", AS_NOBODY, server.path,
-                           os.path.dirname(script), *map(str, groups)],
+                           os.path.dirname(server.path), *map(str, groups)],
                           capture_output=True, text=True, timeout=HANG_S, check=True)
     return done.stdout.split()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_permissions(tmp_path):
-    directory = tmp_path
-    while str(directory).startswith(os.environ.get("TMPDIR", "/tmp") + "/"):
-        directory.chmod(0o755)
-        directory = directory.parent
-    server = Server(tmp_path, "--mode", "666")
+def test_permissions(public):
+    server = Server(public, "--mode", "666")
     assert stat.S_IMODE(os.stat(server.path).st_mode) == 0o666
     assert as_nobody(server) == ["200", "403"]
     assert as_nobody(server, 0) == ["200", "201"]  # the socket's group is ours: root
     server.stop()
-    server = Server(tmp_path, "--mode", "600")
+    server = Server(public, "--mode", "600")
     assert as_nobody(server) == ["PermissionError", "PermissionError"]
     server.stop()
-    server = Server(tmp_path, "--mode", "666", "--group", "daemon")
+    server = Server(public, "--mode", "666", "--group", "daemon")
     assert os.stat(server.path).st_gid == 1
     assert as_nobody(server, 0) == ["200", "403"]
     assert as_nobody(server, 1) == ["200", "201"]
