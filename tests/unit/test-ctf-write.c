@@ -282,6 +282,19 @@ write_script(const char *dir, struct script *script)
         fail_msg("%s", error->message);
 }
 
+/* One record, and this environment. */
+static void
+write_with_env(const char *dir, const struct vg_ctf_env *env, size_t n)
+{
+    const struct vg_ctf_record records[] = {switch_at(T0, 101, 0)};
+    struct script script = {.records = records, .n = 1};
+    struct vg_ctf_plan plan = plan_of(&script);
+
+    plan.env = env;
+    plan.n_env = n;
+    assert_int_equal(vg_ctf_write(dir, &plan, NULL), 0);
+}
+
 static void
 test_round_trip(void **state)
 {
@@ -380,19 +393,14 @@ static void
 test_environment_of_any_text(void **state)
 {
     const struct place *place = *state;
-    const struct vg_ctf_record records[] = {switch_at(T0, 101, 0)};
     const struct vg_ctf_env env[] = {
         {"hostname", NASTY},
         {"_", ""},
         {"uuid", "uuid = \"" UUID "\""},
         {"last", "\\"},
     };
-    struct script script = {.records = records, .n = 1};
-    struct vg_ctf_plan plan = plan_of(&script);
 
-    plan.env = env;
-    plan.n_env = G_N_ELEMENTS(env);
-    assert_int_equal(vg_ctf_write(place->dir, &plan, NULL), 0);
+    write_with_env(place->dir, env, G_N_ELEMENTS(env));
     vg_recording *recording = open_one(place->dir);
     assert_string_equal(recording->hostname, NASTY);
     g_autoptr(GArray) events = read_all(recording);
@@ -901,7 +909,6 @@ static void
 test_names_of_vms(void **state)
 {
     const struct place *place = *state;
-    const struct vg_ctf_record records[] = {switch_at(T0, 101, 0)};
     const struct vg_ctf_env env[] = {
         {"vm_100", "web \xc3\xa9"
                    "1"},
@@ -913,12 +920,8 @@ test_names_of_vms(void **state)
         {"vm_", ""},
     };
     g_autoptr(vg_topology) topology = vg_topology_new();
-    struct script script = {.records = records, .n = 1};
-    struct vg_ctf_plan plan = plan_of(&script);
 
-    plan.env = env;
-    plan.n_env = G_N_ELEMENTS(env);
-    assert_int_equal(vg_ctf_write(place->dir, &plan, NULL), 0);
+    write_with_env(place->dir, env, G_N_ELEMENTS(env));
     vg_recording *recording = open_one(place->dir);
     assert_int_equal(recording->problems.list->len, 0);
     assert_int_equal(recording->vms->len, 3);
@@ -946,18 +949,13 @@ static void
 test_names_that_no_vm_has(void **state)
 {
     const struct place *place = *state;
-    const struct vg_ctf_record records[] = {switch_at(T0, 101, 0)};
     g_autofree char *longest = g_strnfill(VG_VM_NAME_MAX, 'x');
     const struct vg_ctf_env env[] = {
         {"vm_0", "a"},     {"vm_4194305", "a"}, {"vm_1", ""},          {"vm_2", "self"},
         {"vm_3", longest}, {"vm_4", "a"},       {"vm_4_uuid", "b0c6"}, {"vm_5", "good"},
     };
-    struct script script = {.records = records, .n = 1};
-    struct vg_ctf_plan plan = plan_of(&script);
 
-    plan.env = env;
-    plan.n_env = G_N_ELEMENTS(env);
-    assert_int_equal(vg_ctf_write(place->dir, &plan, NULL), 0);
+    write_with_env(place->dir, env, G_N_ELEMENTS(env));
     vg_recording *recording = open_one(place->dir);
     assert_int_equal(recording->problems.list->len, 6);
     assert_int_equal(recording->vms->len, 1);
@@ -969,19 +967,14 @@ static void
 test_too_many_names(void **state)
 {
     const struct place *place = *state;
-    const struct vg_ctf_record records[] = {switch_at(T0, 101, 0)};
     g_autofree struct vg_ctf_env *env = g_new0(struct vg_ctf_env, VG_RECORDING_VMS_MAX + 1);
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    struct script script = {.records = records, .n = 1};
-    struct vg_ctf_plan plan = plan_of(&script);
 
     for (int i = 0; i <= VG_RECORDING_VMS_MAX; i++) {
         g_ptr_array_add(names, g_strdup_printf("vm_%d", i + 1));
         env[i] = (struct vg_ctf_env){g_ptr_array_index(names, i), "a"};
     }
-    plan.env = env;
-    plan.n_env = VG_RECORDING_VMS_MAX + 1;
-    assert_int_equal(vg_ctf_write(place->dir, &plan, NULL), 0);
+    write_with_env(place->dir, env, VG_RECORDING_VMS_MAX + 1);
     vg_recording *recording = open_one(place->dir);
     assert_int_equal(recording->vms->len, VG_RECORDING_VMS_MAX);
     assert_int_equal(recording->problems.list->len, 1);
