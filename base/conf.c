@@ -283,11 +283,13 @@ static void
 conf_complain(struct reading *reading, const char *format, ...)
 {
     va_list args;
+    size_t start;
 
     if (reading->n_errors++ >= VG_CONF_ERRORS_MAX)
         return;
     if (reading->n_errors > 1)
         g_string_append_c(reading->errors, '\n');
+    start = reading->errors->len;
     if (reading->file)
         g_string_append_printf(reading->errors, "%s:%u: ", reading->file, reading->line);
     else
@@ -295,6 +297,8 @@ conf_complain(struct reading *reading, const char *format, ...)
     va_start(args, format);
     g_string_append_vprintf(reading->errors, format, args);
     va_end(args);
+    /* What is quoted must not begin another line. */
+    g_strdelimit(reading->errors->str + start, "\n", '?');
 }
 
 /* What a value in the file means: \s, \n, \t, \r and \\; NULL: it has another escape. */

@@ -20,13 +20,9 @@
 int
 vg_cli_fail(const GError *error)
 {
-    g_auto(GStrv) lines = g_strsplit(error->message, "\n", -1);
+    g_autofree char *text = vg_printable_text(error->message);
 
-    /* A file of configuration may have many mistakes. */
-    for (size_t i = 0; lines[i]; i++) {
-        g_autofree char *text = vg_printable_text(lines[i]);
-        fprintf(stderr, "vgpuctl: %s\n", text);
-    }
+    fprintf(stderr, "vgpuctl: %s\n", text);
     return vg_error_exit_code(error);
 }
 

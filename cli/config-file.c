@@ -75,5 +75,13 @@ vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **
         return 0;
     if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
         return -1;
-    return parse_config(path, text, size, ret, ret_aliases, err);
+    GError *bad = NULL;
+    if (parse_config(path, text, size, ret, ret_aliases, &bad) == 0)
+        return 0;
+    /* One line of all mistakes. */
+    g_auto(GStrv) mistakes = g_strsplit(bad->message, "\n", -1);
+    g_autofree char *all = g_strjoinv("; ", mistakes);
+    vg_error(err, (enum vg_error_code)bad->code, "%s", all);
+    g_error_free(bad);
+    return -1;
 }

@@ -156,6 +156,7 @@ struct config_files {
     GString *errors;              /* a line each */
 };
 
+/* Of a file as a whole, or the mistakes in it. */
 static void
 config_add_error(struct config_files *files, GError *take_error)
 {
@@ -206,6 +207,9 @@ config_read_file(struct config_files *files, const char *path, bool may_lack)
     else if (text && vg_conf_parse_some(keys, n_keys, path, text, size, files->config,
                                         files->places, &bad) == 0)
         return;
+    /* The name of a file must not begin another line. */
+    if (bad && !text)
+        g_strdelimit(bad->message, "\n", '?');
     if (bad)
         config_add_error(files, bad);
 }
@@ -348,12 +352,6 @@ check_sources(const struct vg_daemon_config *config, GError **err)
                     "use=no says that nothing is to be measured");
 }
 
-static int
-check_policy(const struct vg_daemon_config *config, GError **err)
-{
-    return vg_policy_config_check(&config->policy, err);
-}
-
 static bool
 config_names(const char *sentence, const struct vg_conf_key *key)
 {
@@ -398,17 +396,20 @@ config_check(struct config_files *files)
     static int (*const checks[])(const struct vg_daemon_config *config, GError **err) = {
         check_mode,     check_group, check_days,    check_socket,          check_directory,
         check_provider, check_fault, check_sources, vg_lttng_config_check, check_aliases,
-        check_policy,
     };
+    g_autoptr(GError) crossed = NULL;
 
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;
-        if (checks[i](files->config, &bad) == 0)
-            continue;
-        g_auto(GStrv) sentences = g_strsplit(bad->message, "\n", -1);
-        for (size_t k = 0; sentences[k]; k++)
-            config_add_contradiction(files, sentences[k]);
+        /* What is quoted must not begin another line. */
+        if (checks[i](files->config, &bad) < 0)
+            config_add_contradiction(files, g_strdelimit(bad->message, "\n", '?'));
     }
+    if (vg_policy_config_check(&files->config->policy, &crossed) == 0)
+        return;
+    g_auto(GStrv) sentences = g_strsplit(crossed->message, "\n", -1);
+    for (size_t i = 0; sentences[i]; i++)
+        config_add_contradiction(files, sentences[i]);
 }
 
 struct vg_daemon_config *

@@ -146,21 +146,28 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* A line for each line of the message: a configuration may have many mistakes. */
 static int
-fail(const GError *error)
+fail(const char *message)
 {
-    g_autofree char *text = g_utf8_make_valid(error->message, -1);
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autofree char *text = g_utf8_make_valid(message, -1);
 
-    for (size_t i = 0; lines[i]; i++) {
-        /* Bytes of a file that is quoted must not reach the terminal. */
-        for (char *c = lines[i]; *c; c++) {
-            if (g_ascii_iscntrl(*c))
-                *c = '?';
-        }
-        fprintf(stderr, "vgpud: %s\n", lines[i]);
+    /* Bytes of a file that is quoted must not reach the terminal. */
+    for (char *c = text; *c; c++) {
+        if (g_ascii_iscntrl(*c))
+            *c = '?';
     }
+    fprintf(stderr, "vgpud: %s\n", text);
+    return EXIT_FAILURE;
+}
+
+/* A line for each mistake. */
+static int
+fail_config(const GError *error)
+{
+    g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
+
+    for (size_t i = 0; mistakes[i]; i++)
+        fail(mistakes[i]);
     return EXIT_FAILURE;
 }
 
@@ -204,7 +211,7 @@ main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     struct vg_daemon_config *config = vg_daemon_read_config(&args.daemon, &error);
     if (!config)
-        return fail(error);
+        return fail_config(error);
     if (args.check || args.dump) {
         g_autofree char *text = vg_daemon_config_dump(config);
         vg_daemon_config_free(config);
@@ -214,6 +221,6 @@ main(int argc, char **argv)
     umask(0027);
     vg_journal_attach();
     if (vg_daemon_run(&args.daemon, config, &error) < 0)
-        return fail(error);
+        return fail(error->message);
     return EXIT_SUCCESS;
 }

@@ -146,6 +146,11 @@ def test_all_mistakes_are_told_with_file_and_line(conf):
         "conf.d/b.conf:5: [score] gpu_leave: 0.9 must not be above gpu_enter, which is 0.3"]
 
 
+def test_what_is_quoted_begins_no_line(conf, tmp_path):
+    assert "'a?b'" in refused(conf("[store]\nlost_top=a\\nb\n"))
+    assert run("--check-config", "-c", tmp_path / "a\nb", code=1).stderr.count("\n") == 1
+
+
 def test_what_follows_from_a_mistake_is_not_told_beside_it(conf):
     assert mistakes(conf("[store]\nraw_days=40\nminute_days=5x\n")) == [
         "vgpud.conf:3: [store] minute_days: '5x' is not a whole number"]
