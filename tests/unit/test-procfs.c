@@ -549,16 +549,11 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meter_carries_over),
-        cmocka_unit_test(test_meter_guest),
-        cmocka_unit_test(test_affinity),
-        FAKE_PROC_TEST(test_windows),
-        FAKE_PROC_TEST(test_come_and_go),
-        FAKE_PROC_TEST(test_tid_reuse),
-        FAKE_PROC_TEST(test_without_schedstat),
-        FAKE_PROC_TEST(test_status),
-        FAKE_PROC_TEST(test_host_contention),
-        FAKE_PROC_TEST(test_many_threads),
+        cmocka_unit_test(test_meter_carries_over), cmocka_unit_test(test_meter_guest),
+        cmocka_unit_test(test_affinity),           FAKE_PROC_TEST(test_windows),
+        FAKE_PROC_TEST(test_come_and_go),          FAKE_PROC_TEST(test_tid_reuse),
+        FAKE_PROC_TEST(test_without_schedstat),    FAKE_PROC_TEST(test_status),
+        FAKE_PROC_TEST(test_host_contention),      FAKE_PROC_TEST(test_many_threads),
         cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
