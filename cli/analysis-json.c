@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "model/window-json.h"
+#include "trace/late-cpus.h"
 
 /* vm_class: NULL leaves the member out. */
 static json_object *
@@ -77,6 +78,25 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_int64(object, "discontinuities", (int64_t)window->discontinuities);
 }
 
+/* The span of which all CPUs have records, and those whose records begin late. */
+static void
+add_coverage(json_object *object, const vg_recording *recording, const struct vg_window *period)
+{
+    json_object *covered = json_object_new_object();
+    json_object *late = json_object_new_array();
+    int64_t covered_ns = vg_late_cpus_covered_ns(recording->late);
+
+    vg_json_add_int64(covered, "begin",
+                      covered_ns == VG_TIME_UNKNOWN ? period->begin_ns
+                                                    : MAX(period->begin_ns, covered_ns));
+    vg_json_add_int64(covered, "end", period->end_ns);
+    vg_json_add(object, "covered_ns", covered);
+    for (guint i = 0; i < recording->late->len; i++)
+        vg_json_append(
+            late, json_object_new_int(g_array_index(recording->late, struct vg_late_cpu, i).cpu));
+    vg_json_add(object, "late_cpus", late);
+}
+
 static json_object *
 trace_to_json(const struct vg_analysis *analysis)
 {
@@ -85,6 +105,7 @@ trace_to_json(const struct vg_analysis *analysis)
 
     vg_json_add_string(object, "name", recording->name);
     add_period(object, recording, &analysis->period);
+    add_coverage(object, recording, &analysis->period);
     vg_json_add_int64(object, "events", (int64_t)analysis->events);
     vg_json_add_int64(object, "rejected", (int64_t)recording->rejected);
     vg_json_add_int64(object, "backwards", (int64_t)recording->backwards);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "trace/ctf-stream.h"
+#include "trace/late-cpus.h"
 
 /* A host that is traced writes something on one of its CPUs more often than this, all the more
  * after its buffers were handed out, which wakes the programs that wait for them. */
@@ -282,6 +283,50 @@ learn_twins(const GPtrArray *streams)
     }
 }
 
+/* Is it the continuation of another one, as after a rotation? */
+static bool
+ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
+{
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *other = g_ptr_array_index(streams, i);
+        if (other != stream && other->has_begun && is_twin(other, stream) &&
+            other->first_begin_ns < stream->first_begin_ns)
+            return true;
+    }
+    return false;
+}
+
+/* A stream whose first packet is not its first one began earlier, and that was overwritten. */
+static void
+ctf_merge_find_late(struct ctf_merge *merge)
+{
+    vg_recording *recording = merge->recording;
+    int64_t begin_ns = INT64_MAX, end_ns = VG_TIME_UNKNOWN;
+
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (stream->has_begun)
+            begin_ns = MIN(begin_ns, stream->first_begin_ns);
+    }
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (stream->has_begun && stream->first_seq > 0 && stream->cpu != VG_NONE &&
+            stream->first_begin_ns > begin_ns && !ctf_merge_goes_on(merge->streams, stream))
+            vg_late_cpus_add(recording->late, stream->cpu, stream->first_begin_ns);
+    }
+    if (recording->late->len == 0)
+        return;
+    for (unsigned int i = 0; i < merge->streams->len; i++)
+        end_ns = MAX(end_ns, ctf_stream_end_ns(g_ptr_array_index(merge->streams, i)));
+    recording->length_ns = MAX(end_ns - begin_ns, 0);
+    vg_late_cpus_tell(recording, begin_ns);
+    for (guint i = 0; i < recording->late->len; i++) {
+        const struct vg_event loss =
+            vg_late_cpu_loss(&g_array_index(recording->late, struct vg_late_cpu, i), begin_ns);
+        g_array_append_val(merge->inserted, loss);
+    }
+}
+
 struct ctf_merge *
 ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
 {
@@ -301,6 +346,7 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
     learn_twins(streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
+    ctf_merge_find_late(merge);
     return merge;
 }
 

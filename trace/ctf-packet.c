@@ -145,6 +145,9 @@ ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int6
     ret->has_times = times_at != CTF_UNKNOWN_AT && (size_t)times_at + 16 <= ret->length;
     ret->begin = ret->has_times ? read_u64(ret, times_at) : 0;
     ret->end = ret->has_times ? read_u64(ret, times_at + 8) : 0;
+    ret->seq = layout->seq_at != CTF_UNKNOWN_AT && (size_t)layout->seq_at + 8 <= ret->length
+                   ? read_u64(ret, layout->seq_at)
+                   : 0;
     ret->sane = is_sane(layout, ret);
     return true;
 }
@@ -258,7 +261,11 @@ learn_from_metadata(struct ctf_layout *layout, const char *dir)
     }
     if (layout->has_sizes)
         assume_usual_layout(layout, contains(text, length, "stream_instance_id"));
-    return contains(text, length, "\"lttng-") || contains(text, length, "\"perf\"");
+    bool is_lttng = contains(text, length, "\"lttng-");
+    /* Behind the sizes, since 2.8. */
+    if (layout->has_sizes && is_lttng && contains(text, length, "packet_seq_num"))
+        layout->seq_at = layout->times_at + 32;
+    return is_lttng || contains(text, length, "\"perf\"");
 }
 
 /* How packets of a file follow each other if their size stands at `at`. */
@@ -326,6 +333,7 @@ ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *pa
         .size_at = CTF_UNKNOWN_AT,
         .content_at = CTF_UNKNOWN_AT,
         .times_at = CTF_UNKNOWN_AT,
+        .seq_at = CTF_UNKNOWN_AT,
     };
     if (!learn_from_metadata(layout, dir) && layout->has_sizes)
         learn_size_at(layout, paths);

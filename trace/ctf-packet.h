@@ -32,6 +32,7 @@ struct ctf_layout {
     int size_at;    /* of the packet, in bits */
     int content_at; /* size of the content, in bits */
     int times_at;   /* begin, then end */
+    int seq_at;     /* number of the packet in its stream */
 };
 
 /* A stream file, open. */
@@ -49,7 +50,9 @@ struct ctf_head {
     int64_t content_size; /* bytes; 0 likewise */
     bool has_times;
     uint64_t begin, end; /* clock values; end 0: not told */
-    bool sane;           /* nothing in it contradicts the rest or is beyond all measure */
+    uint64_t seq; /* how many packets of its stream there were before; 0 also where that is not
+                   * told */
+    bool sane;    /* nothing in it contradicts the rest or is beyond all measure */
 };
 
 /* Do these CTF_MAGIC_SIZE bytes begin a packet, of either byte order? */

@@ -366,6 +366,11 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
                         &begin_ns);
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
+    if (!stream->has_begun) {
+        stream->has_begun = true;
+        stream->first_begin_ns = begin_ns;
+        stream->first_seq = head.seq;
+    }
     follow_coverage(stream, &head, begin_ns);
     defer_loss(stream, begin_ns);
     emit_loss(stream, begin_ns);
@@ -641,6 +646,25 @@ ctf_stream_pop(struct ctf_stream *stream)
     }
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
+}
+
+int64_t
+ctf_stream_end_ns(const struct ctf_stream *stream)
+{
+    const struct ctf_layout *layout = &stream->trace->layout;
+    int64_t end_ns = VG_TIME_UNKNOWN, ns;
+    struct ctf_head head;
+
+    if (!layout->has_sizes || stream->file.fd < 0 || !stream->decoder.clock_key)
+        return VG_TIME_UNKNOWN;
+    for (int64_t offset = 0; offset < stream->file.size; offset += head.packet_size) {
+        if (!ctf_head_read(layout, &stream->file, offset, &head) || !head.sane)
+            break;
+        if (head.has_times && head.end != 0 &&
+            ctf_clock_cycles_to_ns(&stream->decoder.clock, head.end, &ns))
+            end_ns = MAX(end_ns, ns);
+    }
+    return end_ns;
 }
 
 int64_t

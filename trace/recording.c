@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "trace/ctf-read.h"
+#include "trace/late-cpus.h"
 #include "trace/text-read.h"
 
 #define HOST_NAME_MAX_BYTES 255
@@ -47,6 +48,7 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
     recording->passed_ns = INT64_MIN;
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
     recording->vms = g_array_new(FALSE, TRUE, sizeof(struct vg_recorded_vm));
+    recording->late = g_array_new(FALSE, FALSE, sizeof(struct vg_late_cpu));
     recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->names = names ? vg_names_ref(names) : vg_names_new();
     recording->aliases = vg_aliases_ref(aliases);
@@ -61,6 +63,7 @@ vg_recording_clear(vg_recording *recording)
     g_clear_pointer(&recording->aliases, vg_aliases_unref);
     g_clear_pointer(&recording->problems.list, g_ptr_array_unref);
     g_clear_pointer(&recording->vms, g_array_unref);
+    g_clear_pointer(&recording->late, g_array_unref);
     g_clear_pointer(&recording->held, g_array_unref);
 }
 

@@ -77,6 +77,8 @@ struct vg_recording {
     int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
     int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
     GArray *vms;             /* struct vg_recorded_vm, known since it was opened; each pid once */
+    GArray *late;            /* struct vg_late_cpu, by CPU; known once the first event was read */
+    int64_t length_ns;       /* likewise, where there are late CPUs; 0: not known */
     GArray *held;            /* struct vg_event: the first events, up to that one */
     unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;

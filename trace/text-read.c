@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "trace/adapter.h"
+#include "trace/late-cpus.h"
 #include "trace/text-body.h"
 #include "trace/text-line.h"
 #include "trace/text-source.h"
@@ -600,6 +601,26 @@ probe(struct text_recording *recording, GError **err)
                     damage ? "; " : "", damage ? damage : "");
 }
 
+/* What was overwritten before the first record of a CPU is lost from the beginning on. */
+static void
+text_find_late_cpus(struct text_recording *recording)
+{
+    vg_recording *base = &recording->base;
+    g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
+    int64_t begin_ns = 0, end_ns = 0;
+
+    if (!again)
+        return;
+    vg_late_cpus_of_text(again, base->late, &begin_ns, &end_ns);
+    base->length_ns = MAX(end_ns - begin_ns, 0);
+    vg_late_cpus_tell(base, begin_ns);
+    for (guint i = base->late->len; i > 0; i--) {
+        const struct vg_event loss =
+            vg_late_cpu_loss(&g_array_index(base->late, struct vg_late_cpu, i - 1), begin_ns);
+        g_array_prepend_val(recording->queue, loss);
+    }
+}
+
 static vg_recording *
 open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, GError **err)
 {
@@ -616,6 +637,7 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
         text_free(&recording->base);
         return NULL;
     }
+    text_find_late_cpus(recording);
     return &recording->base;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/cpu-ledger.h"
 #include "model/gpu-ledger.h"
+#include "trace/late-cpus.h"
 
 /* How many events pass between two ticks. */
 #define EVENTS_PER_TICK 65536
@@ -17,6 +18,7 @@ struct vg_window_reader {
     vg_gpu_ledger *gpu_ledger;
     struct vg_window_read_options options;
     bool begun;            /* the part has begun */
+    bool begin_is_default; /* options.begin_ns is where all CPUs are recorded */
     bool beyond;           /* an event beyond its end was seen */
     bool finished;         /* the last window was handed out */
     bool pending;          /* `event` is read and not fed yet */
@@ -111,6 +113,21 @@ find_grid(vg_window_reader *reader, int64_t t_ns)
     options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
 }
 
+/* Where records of some CPUs begin late, the part is by default what all of them have, unless that
+ * is nearly all there is. */
+static void
+window_read_default_begin(vg_window_reader *reader, int64_t t_ns)
+{
+    struct vg_window_read_options *options = &reader->options;
+    const vg_recording *recording = reader->recording;
+
+    if (options->has_begin || options->on_grid ||
+        !vg_late_cpus_matter(recording->late, t_ns, recording->length_ns))
+        return;
+    options->has_begin = reader->begin_is_default = true;
+    options->begin_ns = vg_late_cpus_covered_ns(recording->late);
+}
+
 /* Places an event that was just read, or the time up to which a live recording has told all; false
  * if it lies beyond the part. */
 static bool
@@ -119,8 +136,10 @@ place(vg_window_reader *reader, int64_t t_ns)
     const struct vg_window_read_options *options = &reader->options;
 
     find_grid(reader, t_ns);
-    if (reader->events == 0)
+    if (reader->events == 0) {
+        window_read_default_begin(reader, t_ns);
         reader->first = options->on_grid ? options->begin_ns : t_ns;
+    }
     if (options->has_end && t_ns > options->end_ns) {
         reader->beyond = true;
         if (!reader->begun && options->has_begin)
@@ -171,6 +190,9 @@ end_part(vg_window_reader *reader, GError **err)
                         reader->beyond ? " before --end" : "", problem ? ": " : "",
                         problem ? problem->what : "");
     }
+    /* There may be nothing behind the first record of the CPU that begins last. */
+    if (!reader->begun && reader->begin_is_default)
+        begin_part(reader, reader->last);
     if (!reader->begun)
         return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
                         recording->name, reader->last);
