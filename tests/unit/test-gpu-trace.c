@@ -923,15 +923,9 @@ test_loss(void **state)
     expect_text(
         &h, true,
         "7 of gpu_scheduler, i915, dma_fence, whose events came faster than they were read");
-    unsigned windows = 0;
-    do {
-        next(&h);
-        assert_int_equal(h.window.lost_events, 0);
-        windows++;
-    } while (window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns ==
-             WINDOW_NS);
-    /* It was given up after 5 s. */
-    assert_in_range(windows, 50, 52);
+    /* From then on nobody knows whether it runs. */
+    next(&h);
+    assert_int_equal(h.window.lost_events, 0);
     assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 0);
     expect_text(&h, false, "7 of gpu_scheduler, i915, dma_fence");
     /* One that came after the loss is none of them. */
@@ -939,6 +933,7 @@ test_loss(void **state)
     int64_t ms = h.window.begin_ns / MS;
     put_lost(&h, 0, ms + 1, 1);
     next_end(&h);
+    put_job(&h, 0, ms + 105, QUEUE, QEMU, QEMU_TID, 9);
     put_job(&h, 0, ms + 110, RUN, KWORKER, KWORKER, 9);
     for (unsigned i = 0; i < 60; i++)
         next(&h);
@@ -1091,7 +1086,7 @@ test_which_tracepoints(void **state)
     put_tracepoint(&h, "xe/xe_sched_job_run", 1, DONE_FORMAT);
     put_tracepoint(&h, "amdgpu/amdgpu_cs_ioctl", 2, DONE_FORMAT);
     put_tracepoint(&h, "gvt/gvt_command", 3, DONE_FORMAT);
-    put_tracepoint(&h, "gvt/inject_msi", 4, DONE_FORMAT);
+    put_tracepoint(&h, "gvt/render_mmio", 4, DONE_FORMAT);
     GArray *found = vg_gpu_tracepoints_find(h.tracefs);
     vg_gpu_tracepoints_describe(found, text);
     assert_string_equal(text->str, "gvt, amdgpu, xe");
