@@ -87,7 +87,11 @@ class Daemon:
             connection.close()
 
     def get(self, path, status=200):
-        got, _, body = self.request("GET", path)
+        """Who reads a file that vgpud just begins is told to try again if that takes 250 ms."""
+        def answer():
+            got, _, body = self.request("GET", path)
+            return (got != 503 or b"database is locked" not in body) and (got, body)
+        got, body = wait_for(answer, pause=0.1)
         assert got == status, (path, got, body)
         return json.loads(body)
 
