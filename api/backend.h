@@ -103,11 +103,11 @@ struct vg_backend {
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
-    /* Makes a plan from the view's snapshot with the daemon's policy and keeps it in the store;
-     * rule: NULL for the configured one;
-     * VG_E_NOT_FOUND naming the rules that there are. A plan that was made before keeps its time:
-     * read_plan() of its id then has an older made_ns than the call. */
-    vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, GError **err);
+    /* Makes a plan from the view's snapshot with the daemon's policy; it is committed to the
+     * journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND naming the rules
+     * that there are. *ret_made_ns: when the same plan was made for the first time. */
+    vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns,
+                          GError **err);
     /* VG_E_NOT_FOUND if there is none. */
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
     /* Newest first, made before before_ns (INT64_MAX: all), without their text. */

@@ -80,6 +80,17 @@ store_status(vg_daemon_backend *backend)
                                               health.reason, health.pending, health.dropped));
 }
 
+/* Without it nothing can be planned, nor anybody be let in by a token. */
+static struct vg_part_status *
+journal_status(vg_daemon_backend *backend)
+{
+    char *reason = NULL;
+
+    if (vg_journal_read_health(backend->parts.journal, &reason))
+        return vg_part_status_new("journal", "ok", true, NULL);
+    return vg_part_status_new("journal", "failed", false, reason);
+}
+
 static GPtrArray *
 get_status(void *data)
 {
@@ -88,6 +99,7 @@ get_status(void *data)
 
     g_ptr_array_add(parts, engine_status(backend));
     g_ptr_array_add(parts, store_status(backend));
+    g_ptr_array_add(parts, journal_status(backend));
     vg_supervisor_status(backend->parts.supervisor, parts);
     struct vg_part_status *tracing = vg_trace_status();
     if (tracing)
@@ -142,7 +154,8 @@ tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
 }
 
 static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
+make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
+          GError **err)
 {
     vg_daemon_backend *backend = data;
     struct vg_policy_config policy;
@@ -160,23 +173,21 @@ make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
     g_autoptr(vg_plan) plan = vg_policy_plan(view->snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
-    struct vg_saved_plan *known = vg_store_read_plan(backend->parts.store, plan->id, NULL);
-    if (known) {
-        vg_saved_plan_free(known);
-        return g_steal_pointer(&plan);
-    }
     g_autoptr(json_object) document = vg_plan_to_json(plan);
     g_autofree char *text = vg_json_to_text(document, false);
+    const int64_t now_ns = vg_clock_realtime_ns();
     const struct vg_saved_plan saved = {
         .id = plan->id,
-        .made_ns = vg_clock_realtime_ns(),
+        .made_ns = now_ns,
         .verdict = (char *)vg_plan_verdict_names[plan->verdict],
         .text = text,
     };
-    if (vg_store_save_plan(backend->parts.store, &saved, err) < 0)
+    if (vg_journal_save_plan(backend->parts.journal, &saved, ret_made_ns, err) < 0)
         return NULL;
-    tell_plan(backend, plan);
-    vg_trace_plan(plan);
+    if (*ret_made_ns == now_ns) {
+        tell_plan(backend, plan);
+        vg_trace_plan(plan);
+    }
     return g_steal_pointer(&plan);
 }
 
@@ -185,7 +196,7 @@ read_plan(void *data, const char *id, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_store_read_plan(backend->parts.store, id, err);
+    return vg_journal_read_plan(backend->parts.journal, id, err);
 }
 
 static GPtrArray *
@@ -193,7 +204,7 @@ list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_store_list_plans(backend->parts.store, before_ns, limit, err);
+    return vg_journal_list_plans(backend->parts.journal, before_ns, limit, err);
 }
 
 vg_daemon_backend *

@@ -10,12 +10,14 @@
 #include "api/event-log.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
+#include "journal/journal.h"
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {
     vg_node *node; /* all borrowed, but for the policy, which is copied */
     vg_supervisor *supervisor;
     vg_store *store;
+    vg_journal *journal;
     vg_event_log *events;
     const struct vg_policy_config *policy;
 };

@@ -67,6 +67,11 @@ static const struct vg_conf_key own_keys[] = {
     {"store", "memory_windows", VG_CONF_INT, AT(memory_windows), "300", 10, 100000, NULL,
      "Newest windows kept in memory, also while the disk cannot be written" AT_START "."},
 
+    {"journal", "audit_days", VG_CONF_INT, AT(audit_days), "365", 1, 36500, NULL,
+     "Days for which it is kept who has written what."},
+    {"journal", "audit_entries", VG_CONF_INT, AT(audit_entries), "1000000", 100, 100000000, NULL,
+     "At most so many of these entries are kept, the newest."},
+
     {"libvirt", "use", VG_CONF_ENUM, AT(libvirt), "auto", 0, 0, use_names,
      "Whether libvirt is asked; auto: yes, but in replay only a test: URI" AT_START "."},
     {"libvirt", "uri", VG_CONF_STRING, AT(libvirt_uri), "qemu:///system", 1, 1000, NULL,

@@ -39,6 +39,8 @@ struct vg_daemon_config {
     int64_t body_bytes;
     int64_t idle_ns;
     int64_t writes_per_min;
+    int64_t audit_days;
+    int64_t audit_entries;
 
     char *directory;
     int64_t raw_days;

@@ -59,6 +59,7 @@ struct daemon {
     sd_event *loop;
     vg_event_log *events;
     vg_store *store;
+    vg_journal *journal;
     vg_node *node;
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
@@ -85,6 +86,16 @@ store_options(const struct daemon *daemon)
         .lost_top = config->lost_top,
         .memory_windows = config->memory_windows,
         .log_commits = daemon->options->replay != NULL,
+    };
+}
+
+static struct vg_journal_options
+journal_options(const struct vg_daemon_config *config)
+{
+    return (struct vg_journal_options){
+        .directory = config->directory,
+        .audit_days = config->audit_days,
+        .audit_entries = config->audit_entries,
     };
 }
 
@@ -132,11 +143,13 @@ reload(struct daemon *daemon)
     vg_daemon_config_free(daemon->config);
     daemon->config = next;
     const struct vg_store_options store = store_options(daemon);
+    const struct vg_journal_options journal = journal_options(next);
     const struct vg_api_limits limits = api_limits(next);
     vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + next->log_level));
     vg_node_set_policy(daemon->node, &next->policy);
     vg_daemon_backend_set_policy(daemon->backend, &next->policy);
     vg_store_set_limits(daemon->store, &store);
+    vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
@@ -268,6 +281,7 @@ is_alive(const struct daemon *daemon)
     int64_t limit_ns = daemon->config->thread_limit_ns;
 
     return vg_thread_silence_ns(vg_store_thread(daemon->store)) < limit_ns &&
+           vg_thread_silence_ns(vg_journal_thread(daemon->journal)) < limit_ns &&
            vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
 }
 
@@ -456,11 +470,13 @@ static int
 start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
+    const struct vg_journal_options journal = journal_options(daemon->config);
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
     daemon->store = vg_store_new(&store, err);
-    if (!daemon->store)
+    daemon->journal = daemon->store ? vg_journal_new(&journal, err) : NULL;
+    if (!daemon->journal)
         return -1;
     const struct vg_node_options node = {
         .host = daemon->host,
@@ -487,6 +503,7 @@ start(struct daemon *daemon, GError **err)
         .node = daemon->node,
         .supervisor = daemon->supervisor,
         .store = daemon->store,
+        .journal = daemon->journal,
         .events = daemon->events,
         .policy = &daemon->config->policy,
     });
@@ -510,6 +527,7 @@ end(struct daemon *daemon)
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
     vg_api_free(daemon->api);
+    vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {
         /* A thread that hangs in a library still uses what would be freed now. */

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
-#include "daemon/journal.h"
+#include "daemon/journald.h"
 
 enum {
     KEY_CHECK = 0x100,
@@ -219,7 +219,7 @@ main(int argc, char **argv)
     }
     raise_file_limit();
     umask(0027);
-    vg_journal_attach();
+    vg_journald_attach();
     if (vg_daemon_run(&args.daemon, config, &error) < 0)
         return fail(error->message);
     return EXIT_SUCCESS;

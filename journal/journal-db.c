@@ -41,10 +41,6 @@ journal_db_code(int rc)
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return VG_E_BUSY;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_ERROR: /* a table or column of its version is not there */
-        return VG_E_INVALID;
     case SQLITE_CONSTRAINT:
         return VG_E_CONFLICT;
     case SQLITE_READONLY:
@@ -243,12 +239,12 @@ journal_db_set_up(struct journal_db *db, GError **err)
         journal_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables, err) != 0)
         return -1;
     if (version > NEWEST_VERSION)
-        return vg_error(err, VG_E_CONFLICT,
+        return vg_error(err, VG_E_IO,
                         "the journal '%s' has version %d, this program knows versions up to %d; a "
                         "newer vgpud wrote it",
                         db->path, version, NEWEST_VERSION);
     if (version < 0 || (version == 0) != (tables == 0))
-        return vg_error(err, VG_E_INVALID, "the journal '%s' is a database, but not one of vgpud's",
+        return vg_error(err, VG_E_IO, "the journal '%s' is a database, but not one of vgpud's",
                         db->path);
     if (journal_db_execute(db,
                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "

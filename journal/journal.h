@@ -10,8 +10,9 @@
  *
  * Times are nanoseconds since the epoch. Any thread may call any function but for free; those that
  * block say so. Errors: VG_E_TIMEOUT if the thread does not answer within 5 s (the message says
- * whether the change may still be made), VG_E_BUSY if too many callers wait, VG_E_INVALID for a
- * damaged file, VG_E_CONFLICT for one of a newer version, VG_E_DENIED and VG_E_IO as the disk says.
+ * whether the change may still be made), VG_E_BUSY if too many callers wait or another program
+ * has the file, VG_E_IO if it is damaged or of a newer version; VG_E_DENIED and VG_E_IO as the disk
+ * says.
  */
 #ifndef VG_JOURNAL_JOURNAL_H
 #define VG_JOURNAL_JOURNAL_H

@@ -243,26 +243,25 @@ def test_a_locked_file_of_windows(tmp_path, busy):
         check_whole(daemon.state, *told)
 
 
-def test_a_locked_file_of_plans(tmp_path, busy):
+def test_a_locked_journal_refuses_plans(tmp_path, busy):
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
         path = os.path.join(daemon.state, "state.db")
         lock = Lock(path)
         lock.begin()
-        plan = wait_for(lambda: (a := daemon.post("/v1/plans", {"dry_run": True}))[0] == 201 and
-                        a[2])["id"]
-        store_fails(daemon, path, "locked", "another program")
+        status, _, problem = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 503 and "locked" in problem["detail"] and path in problem["detail"]
         # Windows have nothing to do with it.
         committed = len(daemon.committed())
         wait_for(lambda: len(daemon.committed()) >= committed + 5)
-        # Nor need anybody wait for the file.
-        assert daemon.get(f"/v1/plans/{plan}")["id"] == plan
-        assert plan in [item["id"] for item in daemon.get("/v1/plans")["items"]]
         lock.end()
+        plan = wait_for(lambda: (a := daemon.post("/v1/plans", {"dry_run": True}))[0] == 201 and
+                        a[2])["id"]
         wait_for(lambda: ready(daemon))
         daemon.kill()
     db = sqlite3.connect(path)
-    assert db.execute("SELECT count(*) FROM plan WHERE id = ?", (plan,)).fetchone() == (1,)
+    # What was refused is not there, either.
+    assert db.execute("SELECT id FROM plan").fetchall() == [(plan,)]
     db.close()
 
 
@@ -277,7 +276,7 @@ def aside(state, name):
     return sorted(f for f in os.listdir(state) if re.fullmatch(name + r"\.corrupt-\d+", f))
 
 
-@pytest.mark.parametrize("name", sample("spoilt files", ["ts", "ts1m", "ts1h", "state"], 2))
+@pytest.mark.parametrize("name", sample("spoilt files", ["ts", "ts1m", "ts1h"], 2))
 def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
     print(f"seed {seed()}")
     with live(tmp_path) as daemon:
@@ -286,12 +285,10 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
         daemon.stop()
     file = {"ts": os.path.basename(today(daemon.state)),
             "ts1m": time.strftime("ts1m-%Y%m.db", time.gmtime()),
-            "ts1h": time.strftime("ts1h-%Y.db", time.gmtime()), "state": "state.db"}[name]
+            "ts1h": time.strftime("ts1h-%Y.db", time.gmtime())}[name]
     spoil(os.path.join(daemon.state, file), random.Random(seed()))
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
-        if name == "state":
-            assert daemon.post("/v1/plans", {"dry_run": True})[0] == 201
         # The hour is summed when it is over, or at the end.
         if name != "ts1h":
             wait_for(lambda: aside(daemon.state, file))
@@ -314,6 +311,26 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
             db.close()
             if name != "ts":
                 assert total == len(rows), (kind, total, len(rows))
+
+
+def test_a_journal_that_was_spoilt_is_left_as_it_is(tmp_path, busy):
+    with live(tmp_path) as daemon:
+        is_stored(daemon, busy)
+        daemon.stop()
+    path = os.path.join(daemon.state, "state.db")
+    spoil(path, random.Random(seed()))
+    with open(path, "rb") as file:
+        content = file.read()
+    with live(tmp_path) as daemon:
+        committed = len(daemon.committed())
+        wait_for(lambda: len(daemon.committed()) >= committed + 2)
+        status, _, problem = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 503 and path in problem["detail"] and "damaged" in problem["detail"]
+        part = daemon.part("journal")
+        assert part["state"] == "failed" and path in part["reason"] and not part["ready"]
+        daemon.stop()
+    with open(path, "rb") as file:
+        assert file.read() == content
 
 
 def test_a_file_that_is_spoilt_while_vgpud_runs(tmp_path, busy):

@@ -423,7 +423,7 @@ find_plan(struct fake *fake, const char *id)
 }
 
 static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule, GError **err)
+make_plan(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns, GError **err)
 {
     struct fake *fake = data;
     g_autoptr(vg_plan) plan = vg_plan_new();
@@ -440,11 +440,13 @@ make_plan(void *data, const vg_view *view, const char *rule, GError **err)
     vg_plan_add_why(plan, "this is a test");
     vg_plan_set_id(plan);
     VG_LOCK_SCOPE(&fake->lock);
-    if (!find_plan(fake, plan->id)) {
+    const struct vg_saved_plan *known = find_plan(fake, plan->id);
+    *ret_made_ns = known ? known->made_ns : vg_clock_realtime_ns();
+    if (!known) {
         struct vg_saved_plan *saved = g_new0(struct vg_saved_plan, 1);
         g_autoptr(json_object) object = vg_plan_to_json(plan);
         saved->id = g_strdup(plan->id);
-        saved->made_ns = vg_clock_realtime_ns();
+        saved->made_ns = *ret_made_ns;
         saved->verdict = g_strdup(vg_plan_verdict_names[plan->verdict]);
         saved->text = vg_json_to_text(object, false);
         g_ptr_array_add(fake->plans, saved);

@@ -186,12 +186,3 @@ store_tear_down(void **state)
     store_case_remove(*state);
     return 0;
 }
-
-void
-store_save_plan(vg_store *store, const char *id, int64_t made_ns)
-{
-    struct vg_saved_plan plan = {
-        .id = (char *)id, .made_ns = made_ns, .verdict = (char *)"moves", .text = (char *)"{}"};
-
-    assert_int_equal(vg_store_save_plan(store, &plan, NULL), 0);
-}

@@ -18,8 +18,6 @@ vg_store *store_open(const char *directory);
 /* Windows of a second, first < t <= first + n, all on disk. */
 void store_put_seconds(vg_store *store, const char *source, int64_t first_ns, int n, guint vms);
 
-void store_save_plan(vg_store *store, const char *id, int64_t made_ns);
-
 GArray *store_read_rows(vg_store *store, guint vm, int64_t since_ns, int64_t until_ns,
                         int64_t step_ns);
 const struct vg_history_row *store_row_at(const GArray *rows, guint i);

@@ -61,13 +61,11 @@ end_of(guint i)
     return FIRST_NS + (i + 1) * WINDOW_NS;
 }
 
-/* Puts the windows and a plan. all: waits until they are on disk. */
+/* Puts the windows. all: waits until they are on disk. */
 static void
 run_scenario(const char *directory, bool all)
 {
     struct vg_store_options options = store_case_options(directory);
-    struct vg_saved_plan plan = {
-        .id = (char *)"plan", .made_ns = 1, .verdict = (char *)"nothing", .text = (char *)"{}"};
     int64_t until = vg_clock_monotonic_ns() + PATIENCE_NS;
     struct vg_store_health health;
 
@@ -78,7 +76,6 @@ run_scenario(const char *directory, bool all)
         store_case_put(store, "a", end_of(i) - WINDOW_NS, end_of(i), VMS);
         (void)vg_store_flush(store, S_NS);
     }
-    assert_int_equal(vg_store_save_plan(store, &plan, NULL), 0);
     do {
         vg_store_read_health(store, &health);
         if (health.state == VG_STORE_OK && health.pending == 0)
@@ -169,11 +166,6 @@ check(const char *directory, bool all)
         for (guint i = 0; i < WINDOWS && all; i++)
             assert_true(has_window(rows, vm, end_of(i)));
         assert_sums(store, vm);
-    }
-    if (all) {
-        struct vg_saved_plan *plan = vg_store_read_plan(store, "plan", NULL);
-        assert_non_null(plan);
-        vg_saved_plan_free(plan);
     }
     vg_store_free(store);
 }

@@ -83,15 +83,8 @@ test_directory_appears(void **state)
     assert_non_null(strstr(health.reason, directory));
     for (int i = 0; i < 5; i++)
         store_case_put(store, "a", T0 + i * S_NS, T0 + (i + 1) * S_NS, 1);
-    store_save_plan(store, "plan", T0);
     /* What waits is read from memory. */
     store_assert_steps(store, 0, T0, T0 + 5 * S_NS, S_NS);
-    struct vg_saved_plan *plan = vg_store_read_plan(store, "plan", NULL);
-    assert_string_equal(plan->text, "{}");
-    vg_saved_plan_free(plan);
-    GPtrArray *list = vg_store_list_plans(store, INT64_MAX, 10, NULL);
-    assert_int_equal(list->len, 1);
-    g_ptr_array_unref(list);
     vg_store_read_health(store, &health);
     assert_int_equal(health.pending, 5);
     assert_int_equal(g_remove(parent), 0);
@@ -105,9 +98,6 @@ test_directory_appears(void **state)
     vg_store_free(store);
     store = store_open(directory);
     store_assert_steps(store, 0, T0, T0 + 5 * S_NS, S_NS);
-    plan = vg_store_read_plan(store, "plan", NULL);
-    assert_non_null(plan);
-    vg_saved_plan_free(plan);
     vg_store_free(store);
     store_case_remove(g_steal_pointer(&directory));
 }
@@ -168,8 +158,7 @@ test_ring_is_full(void **state)
 static void
 test_corrupt(void **state)
 {
-    static const char *const names[] = {"ts-20261120.db", "ts1m-202611.db", "ts1h-2026.db",
-                                        "state.db"};
+    static const char *const names[] = {"ts-20261120.db", "ts1m-202611.db", "ts1h-2026.db"};
     struct vg_store_health health;
     char junk[8192];
 
@@ -180,7 +169,6 @@ test_corrupt(void **state)
     }
     vg_store *store = store_open(*state);
     store_put_seconds(store, "a", T0, 70, 2);
-    store_save_plan(store, "plan", T0);
     store_wait_for_state(store, VG_STORE_OK, &health);
     store_assert_steps(store, 1, T0, T0 + 70 * S_NS, MIN_NS);
     vg_store_free(store);
@@ -274,14 +262,11 @@ test_null_names(void **state)
         {"ts-20261122.db", "UPDATE vm SET key = NULL" STALE},
         {"ts-20261123.db", "UPDATE source SET name = NULL" STALE},
         {"ts-20261124.db", "UPDATE aggressor SET name = NULL" STALE},
-        {"state.db", "UPDATE plan SET verdict = NULL"},
     };
-    g_autoptr(GError) error = NULL, list_error = NULL;
     vg_store *store = store_open(*state);
 
     for (int day = 0; day < 5; day++)
         store_put_seconds(store, "a", T0 + day * DAY_NS, 3, 2);
-    store_save_plan(store, "plan", T0);
     vg_store_free(store);
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_build_filename(*state, cases[i].file, NULL);
@@ -299,10 +284,6 @@ test_null_names(void **state)
             g_usleep(10000);
         }
     }
-    assert_null(vg_store_read_plan(store, "plan", &error));
-    assert_non_null(strstr(error->message, "is NULL"));
-    assert_null(vg_store_list_plans(store, INT64_MAX, 10, &list_error));
-    assert_non_null(strstr(list_error->message, "is NULL"));
     vg_store_free(store);
 }
 
@@ -359,7 +340,6 @@ static void
 test_newer_version(void **state)
 {
     g_autofree char *day = g_build_filename(*state, "ts-20261120.db", NULL);
-    g_autofree char *plans = g_build_filename(*state, "state.db", NULL);
     struct vg_store_health health;
 
     run_sql(day, "CREATE TABLE win (odd); PRAGMA user_version = 2");
@@ -376,15 +356,6 @@ test_newer_version(void **state)
     assert_non_null(strstr(health.reason, "version 2, this program knows versions up to 1"));
     vg_store_free(store);
     assert_int_equal(store_ask(*state, "ts-20261120.db", "PRAGMA user_version"), 2);
-    assert_int_equal(g_remove(plans), 0);
-
-    run_sql(plans, "CREATE TABLE plan (odd); PRAGMA user_version = 2");
-    store = store_open(*state);
-    store_wait_for_state(store, VG_STORE_FAILING, &health);
-    assert_non_null(strstr(health.reason, plans));
-    store_put_seconds(store, "a", T0 + DAY_NS, 3, 1);
-    vg_store_free(store);
-    assert_int_equal(store_ask(*state, "state.db", "SELECT count(*) FROM plan"), 0);
 }
 
 /* ---- readers while it is written ---- */
