@@ -48,6 +48,7 @@ run_make_plan(struct vg_request *request)
     vg_doc_add_made(object, made_ns);
     vg_answer_json(request, made_ns < now ? 200 : 201, object);
     request->answer.location = g_strconcat("/v1/plans/", plan->id, NULL);
+    request->object = g_strdup(plan->id);
     vg_log_info("write done request=%s status=%u plan=%s", request->request_id,
                 request->answer.status, plan->id);
 }
@@ -70,8 +71,8 @@ vg_handle_make_plan(struct vg_request *request)
                           "dry_run: it must be true, for this version only plans");
         return;
     }
-    vg_log_notice("write accepted uid=%u pid=%d route=\"POST %s\" request=%s",
-                  (unsigned)request->peer.uid, (int)request->peer.pid, request->route->path,
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
+                  request->identity.name, request->origin, request->route->path,
                   request->request_id);
     request->job_data = g_steal_pointer(&wanted);
     request->job_data_free = plan_request_free;

@@ -238,8 +238,7 @@ peer_has_group(int fd, gid_t group)
 }
 
 bool
-vg_peer_may_write(int fd, const struct vg_peer *peer, gid_t group)
+vg_peer_has_group(int fd, const struct vg_peer *peer, gid_t group)
 {
-    return peer->uid == 0 || peer->uid == geteuid() || peer->gid == group ||
-           peer_has_group(fd, group);
+    return peer->gid == group || peer_has_group(fd, group);
 }

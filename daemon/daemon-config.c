@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "collectors/fault.h"
+#include "daemon/access-config.h"
 #include "daemon/lttng-config.h"
 #include "trace/alias.h"
 
@@ -22,6 +23,7 @@
 #define FILES_MAX 256
 
 static const char *const use_names[] = {"auto", "yes", "no", NULL};
+static const char *const client_names[] = {"optional", "required", NULL};
 static const char *const host_names[] = {"auto", "this", "other", NULL};
 
 /* "(at start)" in a help text: the key is only looked at then. */
@@ -43,8 +45,22 @@ static const struct vg_conf_key own_keys[] = {
      "Who may connect: octal permissions of the socket" AT_START "."},
     {"api", "socket_group", VG_CONF_STRING, AT(socket_group), "", 0, 64, NULL,
      "Group of the socket, whose members may also write; empty: that of the daemon" AT_START "."},
+    {"api", "listen", VG_CONF_STRING, AT(listen), "", 0, 1000, NULL,
+     "Addresses with ports on which the API listens besides, with TLS; empty: none" AT_START "."},
+    {"api", "tls_certificate", VG_CONF_STRING, AT(tls_certificate), "", 0, 4000, NULL,
+     "PEM file with the certificate to show there, and those between it and its CA" AT_START "."},
+    {"api", "tls_key", VG_CONF_STRING, AT(tls_key), "", 0, 4000, NULL,
+     "PEM file with its private key; both files are read again at SIGHUP" AT_START "."},
+    {"api", "tls_client_ca", VG_CONF_STRING, AT(tls_client_ca), "", 0, 4000, NULL,
+     "PEM file with CAs whose certificates let clients in; empty: tokens only" AT_START "."},
+    {"api", "client_certificate", VG_CONF_ENUM, AT(client_certificate), "optional", 0, 0,
+     client_names, "Whether a client without certificate may come in by a token" AT_START "."},
     {"api", "connections", VG_CONF_INT, AT(connections), "256", 4, 4096, NULL,
-     "Most connections at once" AT_START "."},
+     "Most connections at once, on the socket and on each address" AT_START "."},
+    {"api", "client_connections", VG_CONF_INT, AT(client_connections), "64", 1, 4096, NULL,
+     "Most connections of one client, an address or a user of this host, at once."},
+    {"api", "client_requests", VG_CONF_INT, AT(client_requests), "1000", 1, 1000000, NULL,
+     "Most requests of one client in a second."},
     {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL,
      "Most event streams at once."},
     {"api", "body_max", VG_CONF_INT, AT(body_bytes), "65536", 256, 16777216, NULL,
@@ -52,7 +68,14 @@ static const struct vg_conf_key own_keys[] = {
     {"api", "idle", VG_CONF_DURATION, AT(idle_ns), "60s", 1, 3600, NULL,
      "A connection on which nothing happens for so long is closed."},
     {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "60", 1, 100000, NULL,
-     "Most writing requests of one user in a minute."},
+     "Most writing requests of one client in a minute."},
+
+    {"role reader", "subject", VG_CONF_STRING, AT(reader_subject), "", 0, 65536, NULL,
+     "Subjects of client certificates, separated by ';', that may see everything."},
+    {"role operator", "subject", VG_CONF_STRING, AT(operator_subject), "", 0, 65536, NULL,
+     "Those that may also have plans made."},
+    {"role admin", "subject", VG_CONF_STRING, AT(admin_subject), "", 0, 65536, NULL,
+     "Those that may also give and take tokens, and read the audit."},
 
     {"store", "directory", VG_CONF_STRING, AT(directory), "/var/lib/vgpud", 1, 4000, NULL,
      "Where the databases are" AT_START "."},
@@ -399,8 +422,17 @@ static void
 config_check(struct config_files *files)
 {
     static int (*const checks[])(const struct vg_daemon_config *config, GError **err) = {
-        check_mode,     check_group, check_days,    check_socket,          check_directory,
-        check_provider, check_fault, check_sources, vg_lttng_config_check, check_aliases,
+        check_mode,
+        check_group,
+        check_days,
+        check_socket,
+        check_directory,
+        check_provider,
+        check_fault,
+        check_sources,
+        vg_lttng_config_check,
+        check_aliases,
+        vg_access_config_check,
     };
     g_autoptr(GError) crossed = NULL;
 

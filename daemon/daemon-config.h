@@ -21,6 +21,7 @@
 #define VG_SOCKET_PATH_MAX 107
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
+enum vg_config_client { VG_CLIENT_OPTIONAL, VG_CLIENT_REQUIRED };
 enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 
 struct vg_daemon_config {
@@ -34,7 +35,15 @@ struct vg_daemon_config {
     char *socket;
     char *socket_mode; /* octal */
     char *socket_group;
+    char *listen; /* addresses, separated by blanks; empty: none */
+    char *tls_certificate;
+    char *tls_key;
+    char *tls_client_ca;
+    int client_certificate;                                  /* enum vg_config_client */
+    char *reader_subject, *operator_subject, *admin_subject; /* separated by ';' */
     int64_t connections;
+    int64_t client_connections;
+    int64_t client_requests;
     int64_t streams;
     int64_t body_bytes;
     int64_t idle_ns;

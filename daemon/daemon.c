@@ -23,6 +23,7 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "collectors/virt-event.h"
+#include "daemon/access-config.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
@@ -104,6 +105,8 @@ api_limits(const struct vg_daemon_config *config)
 {
     return (struct vg_api_limits){
         .connections = config->connections,
+        .client_connections = config->client_connections,
+        .client_requests = config->client_requests,
         .streams = config->streams,
         .body_bytes = config->body_bytes,
         .idle_ns = config->idle_ns,
@@ -140,6 +143,7 @@ reload(struct daemon *daemon)
     if (!daemon->initial)
         daemon->initial = g_steal_pointer(&daemon->config);
     g_autofree char *waiting = vg_daemon_config_needs_restart(daemon->initial, next);
+    vg_daemon_backend_set_access(daemon->backend, next);
     vg_daemon_config_free(daemon->config);
     daemon->config = next;
     const struct vg_store_options store = store_options(daemon);
@@ -151,6 +155,10 @@ reload(struct daemon *daemon)
     vg_store_set_limits(daemon->store, &store);
     vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
+    if (vg_api_reload_certificate(daemon->api, &error) != 0) {
+        vg_log_err("the certificate is kept as it was reason=\"%s\"", error->message);
+        g_clear_error(&error);
+    }
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
@@ -453,10 +461,16 @@ static int
 start_api(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
+    g_auto(GStrv) listen = vg_access_config_listen(config);
     const struct vg_api_options options = {
         .socket = config->socket,
         .socket_mode = vg_daemon_config_socket_mode(config),
         .socket_group = config->socket_group,
+        .listen = (const char *const *)listen,
+        .certificate = config->tls_certificate,
+        .key = config->tls_key,
+        .client_ca = config->tls_client_ca[0] ? config->tls_client_ca : NULL,
+        .client_required = config->client_certificate == VG_CLIENT_REQUIRED,
         .limits = api_limits(config),
         .backend = vg_daemon_backend_ops(daemon->backend),
         .events = daemon->events,
@@ -507,6 +521,7 @@ start(struct daemon *daemon, GError **err)
         .events = daemon->events,
         .policy = &daemon->config->policy,
     });
+    vg_daemon_backend_set_access(daemon->backend, daemon->config);
     if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
         return -1;
     return watch(daemon, err);

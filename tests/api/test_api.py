@@ -342,7 +342,7 @@ def test_forms_of_the_target(server):
         reply = server.raw(b"GET " + target + CLOSE)
         assert status_of(reply) == 200 and b'"versions"' in reply, reply
     reply = server.raw(b"OPTIONS *" + CLOSE)
-    assert status_of(reply) == 204 and b"\r\nAllow: GET, HEAD, POST, OPTIONS\r\n" in reply, reply
+    assert status_of(reply) == 204 and b"\r\nAllow: GET, HEAD, POST, DELETE, OPTIONS\r\n" in reply, reply
 
 
 def test_an_encoded_body_is_refused(server):
@@ -498,7 +498,7 @@ def test_writes_are_limited_and_logged(start):
     assert server.get("/v1/plans").status == 200
     lines = [line for line in server.messages().splitlines() if "write accepted" in line]
     assert len(lines) == len(accepted)
-    assert re.search(r'uid=\d+ pid=\d+ route="POST /v1/plans" request=req-', lines[0])
+    assert re.search(r'by="uid:\d+" from="unix" route="POST /v1/plans" request=req-', lines[0])
 
 
 AS_NOBODY = """
