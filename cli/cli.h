@@ -40,6 +40,9 @@ int vg_cmd_preemptions(int argc, char **argv);
 int vg_cmd_top(int argc, char **argv);
 int vg_cmd_plan(int argc, char **argv);
 int vg_cmd_events(int argc, char **argv);
+int vg_cmd_token(int argc, char **argv);
+int vg_cmd_audit(int argc, char **argv);
+int vg_cmd_context(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */

@@ -361,7 +361,7 @@ vg_cmd_top(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     bool screen = !args.plain && args.online.format == VG_OUTPUT_TABLE && args.online.count == 0;
-    if (screen && vg_top_run(args.online.socket, args.online.watch_s, &status))
+    if (screen && vg_top_run(&args.online.remote, args.online.watch_s, &status))
         return status;
     return vg_online_run(&args.online, &args);
 }

@@ -91,6 +91,14 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "
                         "preempted more often than a threshold goes to the host with most "
                         "GPU-intensive VMs."},
+    {"reader", "The role that sees everything of vgpud but tokens and the audit."},
+    {"operator", "The role that may also have plans made."},
+    {"admin", "The role that may also make and revoke tokens, and read the audit."},
+    {"token",
+     "A secret that says who asks vgpud over the network; it has a name, a role, and perhaps "
+     "an end."},
+    {"audit", "What vgpud was told to do, by whom, from where, and what came of it."},
+    {"context", "A name for a vgpud and for how it is asked."},
 };
 
 const size_t vg_glossary_size = G_N_ELEMENTS(vg_glossary);

@@ -291,7 +291,8 @@ def test_watch_looks_again(daemon, command):
 ONLINE = [["vm", "list"], ["vm", "show", "a"], ["vm", "history", "a"], ["host", "show"],
           ["preemptions"], ["top"], ["events"], ["plan", "list"], ["plan", "show", "a"],
           ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"],
-          ["host", "list"], ["gpu", "list"], ["gpu", "show", "a"], ["gpu", "requests", "a"]]
+          ["host", "list"], ["gpu", "list"], ["gpu", "show", "a"], ["gpu", "requests", "a"],
+          ["token", "list"], ["token", "create", "a", "--role", "reader"], ["audit"]]
 
 
 @pytest.mark.parametrize("command", ONLINE, ids=" ".join)
