@@ -30,6 +30,7 @@ uri=test://{node}
 poll=1s
 [api]
 writes_per_min=100000
+client_requests=1000000
 """
 WRAPS = [(), tuple(shlex.split(os.environ.get("VG_TEST_WRAP", "")))]
 

@@ -14,7 +14,7 @@ import pytest
 from settings import HANG_S, sample, seed
 from vgpud import BusyVm, Daemon, Events, wait_for
 
-CONFIG = "[daemon]\nwindow=100ms\nlog_level=debug\n[api]\nwrites_per_min=100000\n"
+CONFIG = "[daemon]\nwindow=100ms\nlog_level=debug\n[api]\nwrites_per_min=100000\nclient_requests=1000000\n"
 
 
 class Disk:

@@ -16,7 +16,7 @@ WINDOW_NS = S // 10
 SECONDS = 600
 PERIOD_MS = 20
 VMS = ("qemu-142", "qemu-152")
-CONFIG = "[daemon]\nwindow=100ms\n[api]\nwrites_per_min=100000\n"
+CONFIG = "[daemon]\nwindow=100ms\n[api]\nwrites_per_min=100000\nclient_requests=1000000\n"
 # The recording is older than what is kept of live windows: a restart must not remove it.
 AGE_S = 100 * 86400
 
