@@ -23,6 +23,7 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const 
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
     vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
+    vg_json_add_double(object, "confidence", window->confidence);
     if (vm_class)
         vg_json_add_string(object, "class", vm_class);
     vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
@@ -76,6 +77,7 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_int64(object, "lost", (int64_t)window->lost_events);
     vg_json_add_int64(object, "lost_packets", (int64_t)window->lost_packets);
     vg_json_add_int64(object, "discontinuities", (int64_t)window->discontinuities);
+    vg_json_add_double(object, "confidence", window->confidence);
 }
 
 /* The span of which all CPUs have records, and those whose records begin late. */

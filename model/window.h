@@ -68,6 +68,7 @@ struct vg_gpu_sample {
     int64_t mem_peak_bytes;
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
+    double confidence;    /* records that its source told / (told + lost): 0 to 1 */
 };
 
 /* Use of one engine by one process that is no VM. A sum of windows has at most this many: those
@@ -141,6 +142,7 @@ struct vg_window {
     uint64_t lost_events; /* dropped by the recorder inside the window */
     uint64_t lost_packets;
     uint64_t discontinuities;
+    double confidence;     /* events recorded / (recorded + lost); only a recording's, else 0 */
     GArray *vms;           /* struct vg_vm_sample, by name, then pid */
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */

@@ -29,6 +29,7 @@ struct vg_window_reader {
     int64_t first, last;   /* times of the events seen */
     uint64_t events;
     uint64_t part_events; /* losses are none */
+    uint64_t told_events; /* of these, in closed windows */
     bool cpu_seen[VG_CPU_LIMIT];
 };
 
@@ -253,12 +254,37 @@ feed_event(vg_window_reader *reader)
         reader->cpu_seen[event->cpu] = true;
 }
 
+static void
+window_read_set_gpus(GArray *gpus, double confidence)
+{
+    for (guint i = 0; i < gpus->len; i++)
+        g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
+}
+
+/* events: those recorded inside the window. */
+static void
+window_read_set_confidence(struct vg_window *window, uint64_t events)
+{
+    double seen = (double)events, lost = (double)window->lost_events;
+    double confidence = lost > 0 ? seen / (seen + lost) : 1;
+
+    window->confidence = confidence;
+    window_read_set_gpus(window->gpus, confidence);
+    for (guint i = 0; i < window->gpu_processes->len; i++)
+        g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu.confidence =
+            confidence;
+    for (guint i = 0; i < window->vms->len; i++)
+        window_read_set_gpus(g_array_index(window->vms, struct vg_vm_sample, i).gpus, confidence);
+}
+
 /* Closes the open window at t. */
 static int
 close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
+    window_read_set_confidence(ret, reader->part_events - reader->told_events);
+    reader->told_events = reader->part_events;
     reader->window_end = t_ns + reader->options.window_ns;
     return 1;
 }
@@ -301,6 +327,7 @@ vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
 {
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
     vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
+    window_read_set_confidence(ret, vg_window_reader_events(reader));
 }
 
 void

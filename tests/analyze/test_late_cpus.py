@@ -93,6 +93,16 @@ def test_a_silent_cpu_was_idle(tmp_path, lines):
     assert gfx(done.doc())["requests"] == 3
 
 
+def test_confidence(tmp_path):
+    """Of the 10 records and the 30 that CPU 0 lost before job 3."""
+    lines = LINES[:6] + ["CPU:0 [LOST 30 EVENTS]"] + LINES[6:]
+    doc = read(tmp_path, lines).doc()
+    assert doc["trace"]["confidence"] == gfx(doc)["confidence"] == 0.25
+    [user] = doc["gpu_processes"]
+    assert user["confidence"] == 0.25
+    assert read(tmp_path, LINES).doc()["trace"]["confidence"] == 1
+
+
 def test_begin_may_be_asked_for(tmp_path):
     """Then job 1 is in the part; its records are not all there."""
     trace = read(tmp_path, marked((2, 17)), "--begin", 500_000_000).doc()["trace"]

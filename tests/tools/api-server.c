@@ -143,6 +143,7 @@ add_sample(struct vg_window *window, int64_t i, const struct options *options, i
                                     .latency_p99_ns = 3000000,
                                     .latency_max_ns = 4000000,
                                     .queue_len_avg = 0.5,
+                                    .confidence = 1,
                                     .queue_len_max = 4};
         g_array_append_val(sample.gpus, gpu);
         if (i == 0)
