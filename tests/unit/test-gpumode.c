@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "policy/gpumode-private.h"
 #include "policy/gpumode.h"
 #include "tests/unit/gpusched-cases.h"
 
@@ -472,6 +473,23 @@ test_unknown_platform(void **state)
     assert_null(proposed(advice));
 }
 
+/* A GPU that is known not to preempt does not in another mode either; that of another platform does
+ * as that one usually does. */
+static void
+test_preemption(void **state)
+{
+    (void)state;
+    g_autoptr(vg_gpusched_scenario) scenario = gpusched_make(VG_GPUSCHED_BEST_EFFORT);
+    scenario->preemptible = false;
+
+    assert_false(vg_gpumode_preempts(scenario, VG_GPUMODE_NVIDIA_VGPU));
+    assert_true(vg_gpumode_preempts(scenario, VG_GPUMODE_XE_SRIOV));
+    assert_false(vg_gpumode_preempts(scenario, VG_GPUMODE_GVT_G));
+    scenario->preemptible = true;
+    assert_true(vg_gpumode_preempts(scenario, VG_GPUMODE_NVIDIA_VGPU));
+    assert_false(vg_gpumode_preempts(scenario, VG_GPUMODE_GVT_G));
+}
+
 static void
 test_names(void **state)
 {
@@ -504,6 +522,7 @@ main(void)
         cmocka_unit_test(test_needs_empty_gpu),
         cmocka_unit_test(test_misfit),
         cmocka_unit_test(test_unknown_platform),
+        cmocka_unit_test(test_preemption),
         cmocka_unit_test(test_names),
     };
 

@@ -24,8 +24,10 @@
 #define VM(name)            "{\"name\":\"" name "\"," VM_BODY "}"
 #define VM_WITH(name, more) "{\"name\":\"" name "\"," VM_BODY "," more "}"
 #define HOST(name, vms)     "{\"name\":\"" name "\",\"cpus\":2,\"vms\":[" vms "]}"
-#define HEAD                "{\"schema\":\"vgpud.snapshot\",\"version\":1,\"source\":\"trace\","
-#define DOC(hosts)          HEAD "\"begin_ns\":10,\"end_ns\":20,\"hosts\":[" hosts "]}"
+#define HOST_WITH_GPU(more)                                                                        \
+ "{\"name\":\"h\",\"cpus\":2,\"vms\":[],\"gpus\":[{\"device\":\"d\"," more "}]}"
+#define HEAD       "{\"schema\":\"vgpud.snapshot\",\"version\":1,\"source\":\"trace\","
+#define DOC(hosts) HEAD "\"begin_ns\":10,\"end_ns\":20,\"hosts\":[" hosts "]}"
 
 static vg_snapshot *
 read_text(const char *text, GError **err)
@@ -251,6 +253,10 @@ test_refused(void **state)
         {DOC(HOST("h", VM_WITH("v", "\"gpu\":[{\"device\":\"d\",\"engine\":\"e\",\"share\":1},"
                                     "{\"device\":\"d\",\"engine\":\"e\",\"share\":1}]"))),
          "GPU 'd' engine 'e' twice"},
+        {DOC(HOST_WITH_GPU(
+             "\"engines\":[{\"engine\":\"a\",\"share\":0},{\"engine\":\"b\",\"share\":0},"
+             "{\"engine\":\"a\",\"share\":0}]")),
+         "GPU 'd': engine 'a' twice"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) err = NULL;
