@@ -44,8 +44,6 @@
 #define RETRY_MAX 32
 /* So many windows above the budget in a row are too many. */
 #define DEAR_WINDOWS 3
-/* A request of which nothing was heard for so long after records were lost has ended meanwhile. */
-#define GIVE_UP_NS (5 * VG_NS_PER_S)
 /* Threads that are known, and that are looked at in each window for whether they are still there.
  */
 #define THREADS_MAX   8192
@@ -90,8 +88,6 @@ struct source {
     uint32_t swept;
     struct vg_perf_counts told;
     uint64_t lost;                  /* in this window */
-    int64_t lost_ns;                /* records were lost up to then; 0: not, or it is settled */
-    int64_t newest_lost_ns;         /* and then again */
     bool lost_last;                 /* in the last window */
     uint16_t devices[VG_NAMES_MAX]; /* by number: that of the common name; VG_NAME_NONE: ask */
     uint16_t engines[VG_NAMES_MAX]; /* the same of a queue's class; its own: it is none */
@@ -228,8 +224,10 @@ tells_owner(const struct vg_event *event)
 static void
 take(struct source *s, struct vg_event *event)
 {
-    if (event->type == VG_EVENT_LOST)
+    if (event->type == VG_EVENT_LOST) {
         s->lost += MAX(event->lost.events, 1);
+        vg_gpu_ledger_feed(s->ledger, event);
+    }
     if (event->type != VG_EVENT_GPU)
         return;
     if (!tells_owner(event) || !meet_thread(s, event))
@@ -464,23 +462,6 @@ hand_over(struct source *s, struct vg_window *own, struct vg_window *window)
     }
 }
 
-/* The end of a request may be among what was lost; then it would be open for ever. */
-static void
-settle_loss(struct source *s, int64_t end_ns)
-{
-    s->lost_last = s->lost > 0;
-    if (s->lost > 0)
-        s->newest_lost_ns = end_ns;
-    if (s->lost_ns == 0)
-        s->lost_ns = s->newest_lost_ns;
-    if (s->lost_ns == 0 || end_ns - s->lost_ns < GIVE_UP_NS)
-        return;
-    vg_gpu_ledger_give_up(s->ledger, s->lost_ns);
-    s->lost_ns = s->newest_lost_ns > s->lost_ns ? s->newest_lost_ns : 0;
-    if (s->lost_ns == 0)
-        s->newest_lost_ns = 0;
-}
-
 static void
 close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 {
@@ -493,7 +474,7 @@ close_window(struct source *s, int64_t end_ns, struct vg_window *window)
     window->lost_events += s->lost;
     window->discontinuities += own.discontinuities + counts->rejected - s->told.rejected;
     vg_window_clear(&own);
-    settle_loss(s, end_ns);
+    s->lost_last = s->lost > 0;
     s->lost = 0;
     s->spent_ns = (int64_t)(counts->records - s->told.records) * VG_PERF_RECORD_NS;
     s->told = *counts;
@@ -560,7 +541,6 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
     s->opened_ns = s->fed_ns = now_ns;
     s->look_ns = now_ns + LOOK_NS;
     s->lost = 0;
-    s->lost_ns = s->newest_lost_ns = 0;
     s->lost_last = false;
     s->drain_ns = s->spent_ns = 0;
     s->dear_windows = 0;

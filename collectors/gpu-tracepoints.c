@@ -59,7 +59,6 @@ static const struct known {
     {.path = "gvt/gvt_workload_complete"},
     {.path = "gvt/gvt_sched_switch"},
     {.path = "gvt/render_mmio"},
-    {.path = "gvt/inject_msi"},
     {.path = "amdgpu/amdgpu_cs_ioctl", .unless = {QUEUE_WITH_DEVICE}},
     {.path = "amdgpu/amdgpu_sched_run_job", .unless = {QUEUE_WITH_DEVICE}},
     {.path = "xe/xe_sched_job_exec", .unless = {QUEUE_WITH_DEVICE, QUEUE_WITHOUT_DEVICE}},

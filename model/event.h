@@ -87,7 +87,6 @@ enum vg_gpu_op {
     VG_GPU_DONE,
     VG_GPU_RETIRED,      /* the driver forgets it, some time after it was done */
     VG_GPU_SWITCH,       /* the GPU belongs to `vgpu` from now on */
-    VG_GPU_INTERRUPT,    /* `vgpu` is told that something is done */
     VG_GPU_MEMORY_MADE,  /* object `id` of `fence` bytes */
     VG_GPU_MEMORY_FREED, /* object `id` */
     VG_GPU_MEMORY_TOTAL, /* process `id` now has `fence` bytes */
@@ -106,7 +105,8 @@ enum vg_gpu_id_space {
 };
 
 enum vg_gpu_flag {
-    VG_GPU_COALESCES = 1,   /* RUNNING: what is queued before it in its context runs with it */
+    VG_GPU_COALESCES = 1,   /* the driver gives the hardware a request for those before it in its
+                             * context: when it runs, they do */
     VG_GPU_ENGINE_WEAK = 2, /* the engine is a guess, by a ring number of a workload, or as any of
                              * several will do: another record is believed more */
     VG_GPU_FAILED = 4,      /* DONE: if it waits, it never will */
@@ -164,6 +164,7 @@ struct vg_event {
             int64_t end_ns;   /* the loss lies in [ts_ns, end_ns] */
             uint64_t events;  /* dropped, 0 if the recorder does not know */
             uint64_t packets; /* dropped */
+            bool no_gpu;      /* what was dropped cannot tell of GPU requests */
         } lost;
         struct {
             uint64_t context; /* of its dma_fence: a timeline on which seqnos only grow; 0: none */

@@ -8,49 +8,29 @@
 #include "model/gpu-ledger.h"
 #include "model/gpu-meter.h"
 #include "model/gpu-requests.h"
-#include "model/gpu-spread.h"
 
 struct gpu_engine {
     uint16_t device;  /* VG_NAME_NONE: not told yet */
     bool device_weak; /* it is only the name of the driver */
     uint16_t name;
+    uint32_t told_ops;    /* 1 << enum vg_gpu_op: what was told of its requests so far */
     uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
+    int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN: none yet */
     struct gpu_meter meter;
-    int64_t last_end_ns;      /* of a request; VG_TIME_UNKNOWN: none yet */
-    int64_t last_off_ns;      /* when a workload was taken off; VG_TIME_UNKNOWN: none yet */
-    uint32_t workload;        /* request of a vGPU that ran here last; may be over */
-    struct gpu_spread pauses; /* from when a workload was taken off until the next one ran */
-    uint32_t held; /* request that is done and that GVT-g may name yet, or GPU_NO_INDEX */
 };
 
 /* A VM or a process. */
 struct gpu_owner {
     uint32_t process; /* id in the topology */
     char comm[VG_COMM_LEN];
-    uint32_t open;     /* its requests that wait or run, on all engines */
-    int64_t active_ns; /* with any of them, since the period began, up to last_ns */
-    int64_t told_active_ns;
-    int64_t last_ns;
-};
-
-/* That of a workload that was known to be in the queue of its vGPU. */
-struct gpu_submission {
-    int32_t vgpu;
-    int64_t queued_ns; /* VG_TIME_UNKNOWN: there was none */
-    int64_t wait_ns;
+    struct gpu_union active; /* its requests that waited or ran, on all engines */
+    int64_t oldest_open_ns;  /* while it is read: since when one waits or runs; VG_TIME_MAX: none */
 };
 
 /* An owner on an engine. */
 struct gpu_user {
     uint32_t owner;
     uint32_t engine;
-    /* Of its workloads: their runs that ended with them being taken off, and those after which they
-     * were done; and how long after they could have begun to run they did. */
-    struct gpu_spread turns, last_runs, begins;
-    struct gpu_spread lone_waits; /* in the queue, of those submitted when none was on the engine */
-    int64_t last_end_ns;          /* of a request; VG_TIME_UNKNOWN: none yet */
-    struct gpu_submission last, before; /* of its workloads: the last one, and the one before */
-    uint64_t dropped; /* workloads that are in its queue and not among those that are known */
     struct gpu_meter meter;
     struct gpu_list open;
 };
@@ -63,16 +43,14 @@ struct gpu_vgpu {
     uint32_t owner;
     bool bound;       /* to a process that was seen; else to one that stands for the vGPU */
     uint32_t waiting; /* its requests, on all engines */
-    uint64_t slices, told_slices;
-    int64_t suspended_ns, told_suspended_ns;
+    uint64_t slices[GPU_BOOKS];
+    int64_t suspended_ns[GPU_BOOKS];
     int64_t last_ns;
 };
 
 struct gpu_device {
     bool has_switches;
-    uint32_t current;      /* of vgpus, or GPU_NO_INDEX: none of those we know */
-    uint32_t last_context; /* whose vGPU is not known and that had a request done last */
-    uint64_t last_number;  /* of that context */
+    uint32_t current; /* of vgpus, or GPU_NO_INDEX: none of those we know */
 };
 
 struct gpu_holding {
@@ -85,21 +63,20 @@ struct gpu_holding {
 /* A power of 2. */
 #define GPU_HINTS 128
 
-/* A request that is kept for the window. */
-struct gpu_ended {
-    struct vg_gpu_life life;
-    uint64_t number;   /* how many of the window ended before it */
-    uint32_t left_out; /* those between the one before and this one */
-};
-
 struct vg_gpu_ledger {
     vg_topology *topology;
     const vg_names *names;
     int64_t now;
     bool begun;
     bool windows_only;
-    bool has_workloads; /* GVT-g tells of them */
-    int64_t period_begin, window_begin;
+    int64_t begin_ns[GPU_BOOKS];
+    /* Losses. */
+    int64_t lost_ns;       /* when the recorder told of the newest; INT64_MIN: of none */
+    int64_t lost_until_ns; /* records of some CPU are lost up to here */
+    uint64_t losing[VG_CPU_LIMIT / 64]; /* a bit for each CPU: until it tells something again */
+    uint32_t n_losing;
+    uint32_t told_ops;    /* as of vg_gpu_ledger_tells() */
+    bool tells_workloads; /* GVT-g does */
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */
     GPtrArray *owners;  /* struct gpu_owner; NULL: forgotten */
@@ -117,10 +94,7 @@ struct vg_gpu_ledger {
     GHashTable *objects;                     /* struct gpu_object, owned: memory */
     GArray *holdings;                        /* struct gpu_holding */
     struct gpu_device devices[VG_NAMES_MAX]; /* by name */
-    GArray *ended;           /* struct gpu_ended: in the open window; NULL: nobody wants them */
-    uint32_t ended_left_out; /* after the last of these */
-    uint64_t n_ended;        /* in the open window */
-    uint64_t ended_every;    /* of so many one is kept, by and large; a power of 2 */
+    struct gpu_kept *kept;                   /* requests of the window; NULL: nobody wants them */
     vg_gpu_life_fn *watch;
     void *watch_data;
     vg_gpu_change_fn *watch_stages;
@@ -168,6 +142,10 @@ uint32_t gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *
 /* The owner of what the event's thread makes, or GPU_NO_INDEX. */
 uint32_t gpu_ledger_recorder(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 
+/* That of this process, made if it is new and there is room; comm: of its thread. */
+uint32_t gpu_ledger_owner(struct vg_gpu_ledger *ledger, struct vg_process *process,
+                          const char *comm);
+
 /* The vGPU of the event (its number is > 0), whose owner is found, too; NULL: no room. */
 struct gpu_vgpu *gpu_ledger_vgpu(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 struct gpu_vgpu *gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16_t device,
@@ -176,13 +154,11 @@ struct gpu_vgpu *gpu_ledger_find_vgpu(const struct vg_gpu_ledger *ledger, uint16
 /* An owner on an engine, made if it is new; GPU_NO_INDEX: no owner, or no room. */
 uint32_t gpu_ledger_user(struct vg_gpu_ledger *ledger, uint32_t owner, uint32_t engine);
 
-/* Time passes for them. */
-void gpu_owner_advance(struct gpu_owner *owner, int64_t now_ns);
+/* Time passes for it. */
 void gpu_vgpu_advance(const struct vg_gpu_ledger *ledger, struct gpu_vgpu *vgpu, int64_t now_ns);
 
-/* The other events: the GPU changes hands, memory comes and goes. */
+/* The GPU changes hands. */
 void gpu_ledger_switch(struct vg_gpu_ledger *ledger, const struct vg_event *event);
-void gpu_ledger_memory(struct vg_gpu_ledger *ledger, const struct vg_event *event);
 
 /* After a window: owners and users whose process is gone. */
 void gpu_ledger_forget(struct vg_gpu_ledger *ledger);
@@ -191,29 +167,42 @@ void gpu_ledger_init_owners(struct vg_gpu_ledger *ledger);
 void gpu_ledger_clear_owners(struct vg_gpu_ledger *ledger);
 uint64_t gpu_ledger_owner_bytes(const struct vg_gpu_ledger *ledger);
 
-/* ---- model/gpu-find.c: which request a record is of ---- */
+/* ---- model/gpu-memory.c: memory objects come and go ---- */
 
-/* The request of a record, whose engine is given (or GPU_NO_INDEX). What the record shows to be
- * over is ended. GPU_NO_INDEX: none that is known. */
-uint32_t gpu_ledger_find(struct vg_gpu_ledger *ledger, const struct vg_event *event,
-                         uint32_t engine);
+void gpu_memory_init(struct vg_gpu_ledger *ledger);
+void gpu_memory_clear(struct vg_gpu_ledger *ledger);
+void gpu_memory_take(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+void gpu_memory_forget_owner(struct vg_gpu_ledger *ledger, uint32_t owner);
+uint64_t gpu_memory_bytes(const struct vg_gpu_ledger *ledger);
+
+/* ---- model/gpu-find.c: which request a record is of; nothing changes ---- */
+
+/* The requests that the ids of a record, whose engine is given (or GPU_NO_INDEX), name: not always
+ * one. */
+struct gpu_found {
+    uint32_t by_id; /* workload, job or seqno of the engine */
+    uint32_t by_seqno;
+    uint32_t by_fence;
+};
+struct gpu_found gpu_find(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                          uint32_t engine);
+
+/* An address or a number is used again: the request is another one than that of the record. */
+bool gpu_find_is_other(const struct vg_gpu_ledger *ledger, uint32_t index,
+                       const struct vg_event *event, uint32_t engine);
+
+/* The record's context; GPU_NO_INDEX: none that is known. */
+uint32_t gpu_find_context(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                          uint32_t engine);
+
+/* A request of the context that is not before the record's is done. */
+bool gpu_find_is_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine);
 
 /* The engine that the record's context is of; GPU_NO_INDEX: none, or that is only a guess. */
-uint32_t gpu_context_engine(const struct vg_event *event, uint32_t engine);
+uint32_t gpu_find_context_engine(const struct vg_event *event, uint32_t engine);
 
 /* The device, if it is more than the name of a driver. */
-uint16_t gpu_sure_device(const struct vg_event *event);
-
-/* enum gpu_queued_by of a record, or 0. */
-uint8_t gpu_queued_by(const struct vg_event *event);
-
-/* The end of a request was missed: what is told now shows that it is over. */
-void gpu_ledger_end_missed(struct vg_gpu_ledger *ledger, uint32_t index);
-
-/* What the driver said was taken to be of the workload that was first in the queue of its vGPU; now
- * GVT-g says that it was of the other one, which is taken for the first one from now on. Both have
- * waited as long together as before. false: that cannot be, and nothing was done. */
-bool gpu_ledger_exchange(struct vg_gpu_ledger *ledger, uint32_t adopted, uint32_t other);
+uint16_t gpu_find_device(const struct vg_event *event);
 
 /* ---- model/gpu-life.c: what happens to a request, now ---- */
 
@@ -223,110 +212,68 @@ gpu_is_waiting(const struct gpu_request *request)
     return request->state <= GPU_STATE_READY;
 }
 
-/* The wait that a request in a waiting state is taken to be in, until an event shows which. */
-static inline enum gpu_wait
-gpu_wait_of(const struct gpu_request *request)
-{
-    return (enum gpu_wait)request->state;
-}
+/* It has been made, and its times are set: it counts from now on, unless it is in doubt. */
+void gpu_life_begin(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
 
-/* Its meters: of its engine, and of its user there; the second one is NULL without a user. */
-void gpu_life_meters(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                     struct gpu_meter *ret[2]);
+/* A record of its own tells that it is in this state now. */
+void gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
 
-/* Since when that meter (0 or 1) has counted the request in its state, as far as the period goes.
- */
-int64_t gpu_life_counted_since(const struct vg_gpu_ledger *ledger,
-                               const struct gpu_request *request, int which);
+/* It is in that state, too, but what it did since its last record is not known. */
+void gpu_life_resume(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
 
-/* What it has waited in its state, up to then, is the wait that ends with the next one. */
-void gpu_life_name_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                        enum gpu_state next, int64_t until_ns);
-
-/* A request enters its meters and the count of its vGPU as it is, or leaves them. */
-void gpu_life_count_in(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-void gpu_life_count_out(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-
-void gpu_life_set_state(struct vg_gpu_ledger *ledger, struct gpu_request *request,
-                        enum gpu_state state);
-
-/* It has been submitted, and was taken to be queued at that time: it was queued before. */
-void gpu_life_queued_before(struct vg_gpu_ledger *ledger, struct gpu_request *request,
-                            int64_t queued_ns);
-
-/* Tells the observer of stages that the request has this one since then. */
-void gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                         enum vg_gpu_stage stage, int64_t t_ns);
-
-/* The same of the stage that it began with, and of the one that it counts as having now. */
-void gpu_life_tell_begin(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-
-/* It must not have an id yet, which is found by the vGPU. */
-void gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, struct gpu_request *request, int32_t vgpu);
-
-/* The request counts for this user, or from now on for nobody. The first user that it has gets what
- * it has waited and run so far. */
+/* It counts for this user from now on; if it had none and has not run, from its beginning on. */
 void gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user);
+void gpu_life_set_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu);
 
-/* Its engine was a guess; what it has waited so far was for this one. */
+/* Its engine was a guess: it has waited for this one. */
 void gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engine);
 
-/* It is done, and so are those before it in its context. */
+/* It was queued before its first record, which is told only now. */
+void gpu_life_set_queued(struct vg_gpu_ledger *ledger, uint32_t index, int64_t queued_ns);
+
+/* Its end, and what that tells of those before it in its context. */
 void gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* A request that is done and nobody's is kept as it may be a workload of which GVT-g says only
- * after that that it was submitted, or done; gpu_life_finish() looks for that. This is for when it
- * says that it is that one: false if it cannot be. Else both are over. */
-bool gpu_life_name_held(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t held);
-
-/* Does not wait for that any more. */
-void gpu_life_let_go(struct vg_gpu_ledger *ledger);
-
-/* The driver forgets it: if its end is known, nothing more will be told. */
+/* The driver forgets it: it is done by now. */
 void gpu_life_retire(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It will never run; and neither will workloads of the same user that are in the queue before it:
- * that was missed. */
+/* It waited, and never will run. */
 void gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* A request of which nothing more will be told; if it is not done, that is counted. */
+/* It was told as another one, too, since then: it was none from then on. */
+void gpu_life_merge(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_ns);
+
+/* What it does since its last record is not known. */
+void gpu_life_doubt(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
+void gpu_life_doubt_all(struct vg_gpu_ledger *ledger);
+
+/* It is over, and nobody knows since when: it was partial. */
+void gpu_life_close(struct vg_gpu_ledger *ledger, uint32_t index);
+/* Those that have been in doubt for long. */
+void gpu_life_close_old(struct vg_gpu_ledger *ledger);
+
+/* There is no room for it; it is in no count but that of what was dropped. */
 void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* It was none: nothing of it counts. */
-void gpu_life_undo(struct vg_gpu_ledger *ledger, uint32_t index);
+/* What is open is added to what is read of a book. */
+void gpu_life_read_open(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind);
 
-/* One that is in no meter any more. */
-void gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index);
+/* Tells the observer of stages what it does now. */
+void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index);
 
 struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
                                  const struct gpu_request *request, int64_t end_ns);
 
-/* ---- model/gpu-missed.c: what records would have told that are missed ---- */
+/* ---- model/gpu-kept.c: the requests of the open window ---- */
 
-/* Workloads of vGPUs. That it was queued: of a user's workloads one was submitted then, and the
- * next one in the queue was queued at next_ns; of the one before it that is known. Returns when it
- * was queued, about. */
-int64_t gpu_missed_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user,
-                             const struct gpu_submission *before, int64_t submitted_ns,
-                             int64_t next_ns);
-/* When the first of those in the queue was queued; now if there is none. */
-int64_t gpu_missed_next_queued_ns(const struct vg_gpu_ledger *ledger, const struct gpu_user *user);
-void gpu_missed_learn_submission(const struct vg_gpu_ledger *ledger, struct gpu_user *user,
-                                 int32_t vgpu, int64_t queued_ns, int64_t now_ns);
+struct gpu_kept *gpu_kept_new(void);
+void gpu_kept_free(struct gpu_kept *kept);
+void gpu_kept_add(struct gpu_kept *kept, const struct vg_gpu_life *life);
+void gpu_kept_begin_window(struct gpu_kept *kept);
 
-/* Its end is missed, as it runs and another one begins to; or it runs and begins to, again. */
-void gpu_missed_off(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-void gpu_missed_off_and_on(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-
-/* Its begin is missed, as it waits and is taken off; or as it is done, and in no meter any more:
- * any request. */
-void gpu_missed_begin_of_turn(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-void gpu_missed_begin(struct vg_gpu_ledger *ledger, struct gpu_request *request);
-
-/* A request that waits begins to run; one that runs is taken off, or done. */
-void gpu_missed_learn_begin(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-void gpu_missed_learn_off(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
-void gpu_missed_learn_last_run(struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+/* Calls fn for each, with the number of those before it that are not kept; returns that of those
+ * after the last one. */
+typedef void gpu_kept_fn(void *data, const struct vg_gpu_life *life, uint32_t left_out);
+uint32_t gpu_kept_each(const struct gpu_kept *kept, gpu_kept_fn *fn, void *data);
 
 #endif

@@ -19,13 +19,19 @@ struct build {
 struct reading {
     struct vg_gpu_ledger *ledger;
     struct vg_window *window;
-    bool period;
-    int64_t length_ns;
+    enum gpu_book_kind kind;
+    struct gpu_interval time;
     GPtrArray *builds; /* struct build */
 };
 
+static int64_t
+gpu_read_length(const struct reading *reading)
+{
+    return reading->time.end_ns - reading->time.begin_ns;
+}
+
 static void
-build_free(void *data)
+gpu_read_build_free(void *data)
 {
     struct build *build = data;
 
@@ -34,8 +40,8 @@ build_free(void *data)
 }
 
 static void
-name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine *engine,
-            struct vg_gpu_sample *sample)
+gpu_read_name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine *engine,
+                     struct vg_gpu_sample *sample)
 {
     const char *device = engine->device == VG_NAME_NONE
                              ? VG_GPU_DEVICE_UNTOLD
@@ -46,7 +52,7 @@ name_sample(const struct vg_gpu_ledger *ledger, const struct gpu_engine *engine,
 }
 
 static struct vg_process *
-process_of(const struct vg_gpu_ledger *ledger, const struct gpu_owner *owner)
+gpu_read_process_of(const struct vg_gpu_ledger *ledger, const struct gpu_owner *owner)
 {
     struct vg_process *process = vg_topology_process_at(ledger->topology, owner->process);
 
@@ -54,12 +60,12 @@ process_of(const struct vg_gpu_ledger *ledger, const struct gpu_owner *owner)
 }
 
 static struct build *
-need_build(struct reading *reading, struct vg_process *process, const struct gpu_owner *owner,
-           const struct gpu_engine *engine)
+gpu_read_need_build(struct reading *reading, struct vg_process *process,
+                    const struct gpu_owner *owner, const struct gpu_engine *engine)
 {
     struct vg_gpu_sample names = {0};
 
-    name_sample(reading->ledger, engine, &names);
+    gpu_read_name_sample(reading->ledger, engine, &names);
     for (guint i = 0; i < reading->builds->len; i++) {
         struct build *build = g_ptr_array_index(reading->builds, i);
         if (build->process == process && strcmp(build->sample.device, names.device) == 0 &&
@@ -75,14 +81,14 @@ need_build(struct reading *reading, struct vg_process *process, const struct gpu
 }
 
 static bool
-is_idle(const struct vg_gpu_sample *sample)
+gpu_read_is_idle(const struct vg_gpu_sample *sample)
 {
     return sample->requests == 0 && sample->partial == 0 && sample->exec_ns == 0 &&
            sample->wait_ns == 0;
 }
 
 static void
-add_users(struct reading *reading)
+gpu_read_add_users(struct reading *reading)
 {
     struct vg_gpu_ledger *ledger = reading->ledger;
 
@@ -91,19 +97,18 @@ add_users(struct reading *reading)
         if (!user)
             continue;
         const struct gpu_owner *owner = gpu_owner_at(ledger, user->owner);
-        struct vg_process *process = process_of(ledger, owner);
+        struct vg_process *process = gpu_read_process_of(ledger, owner);
         if (!process)
             continue;
         struct build *build =
-            need_build(reading, process, owner, gpu_engine_at(ledger, user->engine));
-        gpu_meter_read(&user->meter, reading->period, reading->length_ns, &build->sample,
-                       &build->latency);
+            gpu_read_need_build(reading, process, owner, gpu_engine_at(ledger, user->engine));
+        gpu_meter_read(&user->meter, reading->kind, reading->time, &build->sample, &build->latency);
     }
 }
 
 /* What is told of a device as a whole goes to each of its engines. */
 static void
-add_memory(const struct reading *reading, struct build *build)
+gpu_read_add_memory(const struct reading *reading, struct build *build)
 {
     const struct vg_gpu_ledger *ledger = reading->ledger;
 
@@ -112,7 +117,7 @@ add_memory(const struct reading *reading, struct build *build)
         if (holding->owner == GPU_NO_INDEX ||
             (holding->device != VG_NAME_NONE &&
              strcmp(vg_names_text(ledger->names, holding->device), build->sample.device) != 0) ||
-            process_of(ledger, gpu_owner_at(ledger, holding->owner)) != build->process)
+            gpu_read_process_of(ledger, gpu_owner_at(ledger, holding->owner)) != build->process)
             continue;
         build->sample.mem_bytes = vg_time_sum(build->sample.mem_bytes, holding->bytes);
         build->sample.mem_peak_bytes = vg_time_sum(build->sample.mem_peak_bytes, holding->peak);
@@ -120,7 +125,7 @@ add_memory(const struct reading *reading, struct build *build)
 }
 
 static void
-add_slices(const struct reading *reading, struct build *build)
+gpu_read_add_slices(const struct reading *reading, struct build *build)
 {
     const struct vg_gpu_ledger *ledger = reading->ledger;
 
@@ -128,19 +133,18 @@ add_slices(const struct reading *reading, struct build *build)
         const struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
         if (!vgpu ||
             strcmp(vg_names_text(ledger->names, vgpu->device), build->sample.device) != 0 ||
-            process_of(ledger, gpu_owner_at(ledger, vgpu->owner)) != build->process)
+            gpu_read_process_of(ledger, gpu_owner_at(ledger, vgpu->owner)) != build->process)
             continue;
-        build->sample.slices += vgpu->slices - (reading->period ? 0 : vgpu->told_slices);
+        build->sample.slices += vgpu->slices[reading->kind];
         build->sample.suspended_ns =
-            vg_time_sum(build->sample.suspended_ns,
-                        vgpu->suspended_ns - (reading->period ? 0 : vgpu->told_suspended_ns));
+            vg_time_sum(build->sample.suspended_ns, vgpu->suspended_ns[reading->kind]);
     }
 }
 
 /* ---- into the window ---- */
 
 static struct vg_vm_sample *
-need_vm(struct vg_window *window, const struct vg_process *process)
+gpu_read_need_vm(struct vg_window *window, const struct vg_process *process)
 {
     struct vg_vm_sample *known = vg_window_find_vm(window, process->id);
     struct vg_vm_sample vm;
@@ -157,7 +161,7 @@ need_vm(struct vg_window *window, const struct vg_process *process)
 }
 
 static void
-add_to_process(const struct reading *reading, const struct build *build)
+gpu_read_add_to_process(const struct reading *reading, const struct build *build)
 {
     struct vg_gpu_process_sample process = {
         .pid = build->process->pid,
@@ -169,41 +173,44 @@ add_to_process(const struct reading *reading, const struct build *build)
 }
 
 static void
-hand_out(struct reading *reading)
+gpu_read_hand_out(struct reading *reading)
 {
     for (guint i = 0; i < reading->builds->len; i++) {
         struct build *build = g_ptr_array_index(reading->builds, i);
-        if (is_idle(&build->sample))
+        if (gpu_read_is_idle(&build->sample))
             continue;
-        gpu_meter_finish_sample(&build->sample, &build->latency, reading->length_ns);
-        add_memory(reading, build);
-        add_slices(reading, build);
+        gpu_meter_finish_sample(&build->sample, &build->latency, gpu_read_length(reading));
+        gpu_read_add_memory(reading, build);
+        gpu_read_add_slices(reading, build);
         if (build->process->is_vm)
-            g_array_append_val(need_vm(reading->window, build->process)->gpus, build->sample);
+            g_array_append_val(gpu_read_need_vm(reading->window, build->process)->gpus,
+                               build->sample);
         else
-            add_to_process(reading, build);
+            gpu_read_add_to_process(reading, build);
     }
 }
 
 static void
-add_activity(struct reading *reading)
+gpu_read_add_activity(struct reading *reading)
 {
     const struct vg_gpu_ledger *ledger = reading->ledger;
 
     for (guint i = 0; i < ledger->owners->len; i++) {
         const struct gpu_owner *owner = gpu_owner_at(ledger, i);
-        struct vg_process *process = owner ? process_of(ledger, owner) : NULL;
+        struct vg_process *process = owner ? gpu_read_process_of(ledger, owner) : NULL;
         if (!process || !process->is_vm)
             continue;
-        struct vg_vm_sample *vm = need_vm(reading->window, process);
+        struct vg_vm_sample *vm = gpu_read_need_vm(reading->window, process);
+        const struct gpu_interval open = {owner->oldest_open_ns, reading->time.end_ns};
         vm->gpu_active_ns = vg_time_sum(
-            vm->gpu_active_ns, owner->active_ns - (reading->period ? 0 : owner->told_active_ns));
-        vm->gpu_active_ns = MIN(vm->gpu_active_ns, reading->length_ns);
+            vm->gpu_active_ns, owner->active.sum_ns[reading->kind] +
+                                   gpu_union_more(&owner->active, open, reading->time.begin_ns));
+        vm->gpu_active_ns = MIN(vm->gpu_active_ns, gpu_read_length(reading));
     }
 }
 
 static void
-add_engines(struct reading *reading)
+gpu_read_add_engines(struct reading *reading)
 {
     const struct vg_gpu_ledger *ledger = reading->ledger;
 
@@ -211,9 +218,9 @@ add_engines(struct reading *reading)
         const struct gpu_engine *engine = gpu_engine_at(ledger, i);
         struct vg_gpu_sample sample = {0};
         struct vg_histogram latency = {0};
-        name_sample(ledger, engine, &sample);
-        gpu_meter_read(&engine->meter, reading->period, reading->length_ns, &sample, &latency);
-        gpu_meter_finish_sample(&sample, &latency, reading->length_ns);
+        gpu_read_name_sample(ledger, engine, &sample);
+        gpu_meter_read(&engine->meter, reading->kind, reading->time, &sample, &latency);
+        gpu_meter_finish_sample(&sample, &latency, gpu_read_length(reading));
         vg_histogram_clear(&latency);
         g_array_append_val(reading->window->gpus, sample);
     }
@@ -221,14 +228,14 @@ add_engines(struct reading *reading)
 
 /* Which of the window's gpus an engine is. */
 static uint32_t
-row_of(const struct vg_gpu_ledger *ledger, const struct vg_window *window,
-       const struct vg_gpu_life *life)
+gpu_read_row_of(const struct vg_gpu_ledger *ledger, const struct vg_window *window,
+                const struct vg_gpu_life *life)
 {
     const struct gpu_engine engine = {.device = life->device, .name = life->engine};
     struct vg_gpu_sample names = {0};
     guint i = 0;
 
-    name_sample(ledger, &engine, &names);
+    gpu_read_name_sample(ledger, &engine, &names);
     while (i + 1 < window->gpus->len) {
         const struct vg_gpu_sample *gpu = &g_array_index(window->gpus, struct vg_gpu_sample, i);
         if (strcmp(gpu->device, names.device) == 0 && strcmp(gpu->engine, names.engine) == 0)
@@ -239,38 +246,44 @@ row_of(const struct vg_gpu_ledger *ledger, const struct vg_window *window,
 }
 
 static void
-add_requests(const struct vg_gpu_ledger *ledger, struct vg_window *window)
+gpu_read_add_request(void *data, const struct vg_gpu_life *life, uint32_t left_out)
 {
-    for (guint i = 0; i < ledger->ended->len; i++) {
-        const struct gpu_ended *one = &g_array_index(ledger->ended, struct gpu_ended, i);
-        const struct vg_gpu_life *life = &one->life;
-        struct vg_process *process = vg_topology_process_at(ledger->topology, life->process);
-        process = process ? vg_process_resolve(process) : NULL;
-        const struct vg_gpu_request_sample request = {
-            .gpu = row_of(ledger, window, life),
-            .vm = process && process->is_vm ? process->id : VG_PROCESS_NO_ID,
-            .pid = process ? process->pid : 0,
-            .coalesced = life->coalesced,
-            .left_out = one->left_out,
-            .context = life->context,
-            .seqno = life->seqno,
-            .queued_ns = life->queued_ns,
-            .submitted_ns = life->submitted_ns,
-            .ready_ns = life->ready_ns,
-            .run_ns = life->run_ns,
-            .end_ns = life->end_ns,
-            .exec_ns = life->exec_ns,
-        };
-        g_array_append_val(window->gpu_requests, request);
-    }
-    if (ledger->ended_left_out > 0)
-        g_array_index(window->gpu_requests, struct vg_gpu_request_sample,
-                      window->gpu_requests->len - 1)
-            .left_out += ledger->ended_left_out;
+    const struct reading *reading = data;
+    const struct vg_gpu_ledger *ledger = reading->ledger;
+    struct vg_process *process = vg_topology_process_at(ledger->topology, life->process);
+    process = process ? vg_process_resolve(process) : NULL;
+    const struct vg_gpu_request_sample request = {
+        .gpu = gpu_read_row_of(ledger, reading->window, life),
+        .vm = process && process->is_vm ? process->id : VG_PROCESS_NO_ID,
+        .pid = process ? process->pid : 0,
+        .coalesced = life->coalesced,
+        .left_out = left_out,
+        .context = life->context,
+        .seqno = life->seqno,
+        .queued_ns = life->queued_ns,
+        .submitted_ns = life->submitted_ns,
+        .ready_ns = life->ready_ns,
+        .run_ns = life->run_ns,
+        .end_ns = life->end_ns,
+        .exec_ns = life->exec_ns,
+    };
+
+    g_array_append_val(reading->window->gpu_requests, request);
+}
+
+static void
+gpu_read_add_requests(struct reading *reading)
+{
+    GArray *requests = reading->window->gpu_requests;
+    uint32_t left_out = gpu_kept_each(reading->ledger->kept, gpu_read_add_request, reading);
+
+    if (left_out > 0)
+        g_array_index(requests, struct vg_gpu_request_sample, requests->len - 1).left_out +=
+            left_out;
 }
 
 static int
-compare_engines(const void *a, const void *b)
+gpu_read_compare_engines(const void *a, const void *b)
 {
     const struct vg_gpu_sample *x = a, *y = b;
     int by_device = strcmp(x->device, y->device);
@@ -279,10 +292,10 @@ compare_engines(const void *a, const void *b)
 }
 
 static int
-compare_processes(const void *a, const void *b)
+gpu_read_compare_processes(const void *a, const void *b)
 {
     const struct vg_gpu_process_sample *x = a, *y = b;
-    int by_engine = compare_engines(&x->gpu, &y->gpu);
+    int by_engine = gpu_read_compare_engines(&x->gpu, &y->gpu);
 
     if (by_engine != 0)
         return by_engine;
@@ -292,32 +305,23 @@ compare_processes(const void *a, const void *b)
 }
 
 static void
-sort(struct vg_window *window)
+gpu_read_sort(struct vg_window *window)
 {
-    g_array_sort(window->gpus, compare_engines);
-    g_array_sort(window->gpu_processes, compare_processes);
+    g_array_sort(window->gpus, gpu_read_compare_engines);
+    g_array_sort(window->gpu_processes, gpu_read_compare_processes);
     for (guint i = 0; i < window->vms->len; i++) {
         struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
         vm->gpu_known = true;
-        g_array_sort(vm->gpus, compare_engines);
+        g_array_sort(vm->gpus, gpu_read_compare_engines);
     }
     vg_window_sort_vms(window);
 }
 
 static void
-advance_all(struct vg_gpu_ledger *ledger, int64_t t_ns)
+gpu_read_advance(struct vg_gpu_ledger *ledger, int64_t t_ns)
 {
     ledger->now = MAX(ledger->now, t_ns);
-    for (guint i = 0; i < ledger->engines->len; i++)
-        gpu_meter_advance(&gpu_engine_at(ledger, i)->meter, ledger->now);
-    for (guint i = 0; i < ledger->users->len; i++) {
-        if (gpu_user_at(ledger, i))
-            gpu_meter_advance(&gpu_user_at(ledger, i)->meter, ledger->now);
-    }
-    for (guint i = 0; i < ledger->owners->len; i++) {
-        if (gpu_owner_at(ledger, i))
-            gpu_owner_advance(gpu_owner_at(ledger, i), ledger->now);
-    }
+    gpu_life_close_old(ledger);
     for (guint i = 0; i < ledger->vgpus->len; i++) {
         if (gpu_vgpu_at(ledger, i))
             gpu_vgpu_advance(ledger, gpu_vgpu_at(ledger, i), ledger->now);
@@ -325,25 +329,26 @@ advance_all(struct vg_gpu_ledger *ledger, int64_t t_ns)
 }
 
 static void
-read_window(struct vg_gpu_ledger *ledger, bool period, struct vg_window *window)
+gpu_read(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind, struct vg_window *window)
 {
     struct reading reading = {
         .ledger = ledger,
         .window = window,
-        .period = period,
-        .length_ns = ledger->now - (period ? ledger->period_begin : ledger->window_begin),
-        .builds = g_ptr_array_new_with_free_func(build_free),
+        .kind = kind,
+        .time = {ledger->begin_ns[kind], ledger->now},
+        .builds = g_ptr_array_new_with_free_func(gpu_read_build_free),
     };
 
-    window->discontinuities +=
-        ledger->stats.discontinuities - (period ? 0 : ledger->discontinuities_told);
-    add_users(&reading);
-    hand_out(&reading);
-    add_activity(&reading);
-    add_engines(&reading);
-    sort(window);
-    if (ledger->ended && !period)
-        add_requests(ledger, window);
+    window->discontinuities += ledger->stats.discontinuities -
+                               (kind == GPU_BOOK_PERIOD ? 0 : ledger->discontinuities_told);
+    gpu_life_read_open(ledger, kind);
+    gpu_read_add_users(&reading);
+    gpu_read_hand_out(&reading);
+    gpu_read_add_activity(&reading);
+    gpu_read_add_engines(&reading);
+    gpu_read_sort(window);
+    if (ledger->kept && kind == GPU_BOOK_WINDOW)
+        gpu_read_add_requests(&reading);
     g_ptr_array_unref(reading.builds);
 }
 
@@ -352,113 +357,86 @@ vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window 
 {
     if (ledger->stats.events == 0)
         return;
-    advance_all(ledger, t_ns);
-    gpu_life_let_go(ledger);
-    read_window(ledger, true, window);
+    gpu_read_advance(ledger, t_ns);
+    gpu_read(ledger, GPU_BOOK_PERIOD, window);
 }
 
 /* ---- periods and windows ---- */
 
+/* Of owners and vGPUs. */
+static void
+gpu_read_begin_book(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind)
+{
+    ledger->begin_ns[kind] = ledger->now;
+    for (guint i = 0; i < ledger->owners->len; i++) {
+        if (gpu_owner_at(ledger, i))
+            gpu_owner_at(ledger, i)->active.sum_ns[kind] = 0;
+    }
+    for (guint i = 0; i < ledger->vgpus->len; i++) {
+        struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
+        if (vgpu)
+            vgpu->slices[kind] = 0;
+        if (vgpu)
+            vgpu->suspended_ns[kind] = 0;
+    }
+}
+
 void
 vg_gpu_ledger_begin(vg_gpu_ledger *ledger, int64_t t_ns)
 {
-    advance_all(ledger, t_ns);
+    gpu_read_advance(ledger, t_ns);
     ledger->begun = true;
-    ledger->period_begin = ledger->window_begin = ledger->now;
     ledger->stats.discontinuities = ledger->discontinuities_told = 0;
+    gpu_read_begin_book(ledger, GPU_BOOK_PERIOD);
+    gpu_read_begin_book(ledger, GPU_BOOK_WINDOW);
     for (guint i = 0; i < ledger->engines->len; i++)
         gpu_meter_begin(&gpu_engine_at(ledger, i)->meter);
     for (guint i = 0; i < ledger->users->len; i++) {
         if (gpu_user_at(ledger, i))
             gpu_meter_begin(&gpu_user_at(ledger, i)->meter);
     }
-    for (guint i = 0; i < ledger->owners->len; i++) {
-        struct gpu_owner *owner = gpu_owner_at(ledger, i);
-        if (owner)
-            owner->active_ns = owner->told_active_ns = 0;
-    }
-    for (guint i = 0; i < ledger->vgpus->len; i++) {
-        struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
-        if (!vgpu)
-            continue;
-        vgpu->slices = vgpu->told_slices = 0;
-        vgpu->suspended_ns = vgpu->told_suspended_ns = 0;
-    }
 }
 
 static void
-begin_window(struct vg_gpu_ledger *ledger)
+gpu_read_begin_window(struct vg_gpu_ledger *ledger)
 {
-    int64_t length_ns = ledger->now - ledger->window_begin;
-
+    gpu_read_begin_book(ledger, GPU_BOOK_WINDOW);
     for (guint i = 0; i < ledger->engines->len; i++)
-        gpu_meter_close_window(&gpu_engine_at(ledger, i)->meter, length_ns);
+        gpu_meter_begin_window(&gpu_engine_at(ledger, i)->meter);
     for (guint i = 0; i < ledger->users->len; i++) {
         if (gpu_user_at(ledger, i))
-            gpu_meter_close_window(&gpu_user_at(ledger, i)->meter, length_ns);
+            gpu_meter_begin_window(&gpu_user_at(ledger, i)->meter);
     }
-    for (guint i = 0; i < ledger->owners->len; i++) {
-        struct gpu_owner *owner = gpu_owner_at(ledger, i);
-        if (owner)
-            owner->told_active_ns = owner->active_ns;
-    }
-    for (guint i = 0; i < ledger->vgpus->len; i++) {
-        struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, i);
-        if (!vgpu)
-            continue;
-        vgpu->told_slices = vgpu->slices;
-        vgpu->told_suspended_ns = vgpu->suspended_ns;
-    }
-    if (ledger->ended)
-        g_array_set_size(ledger->ended, 0);
-    ledger->ended_left_out = 0;
-    ledger->n_ended = 0;
-    ledger->ended_every = 1;
+    if (ledger->kept)
+        gpu_kept_begin_window(ledger->kept);
     ledger->discontinuities_told = ledger->stats.discontinuities;
-    ledger->window_begin = ledger->now;
 }
 
 void
 vg_gpu_ledger_close_window(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_window *window)
 {
     if (ledger->stats.events > 0) {
-        advance_all(ledger, t_ns);
-        gpu_life_let_go(ledger);
-        read_window(ledger, false, window);
+        gpu_read_advance(ledger, t_ns);
+        gpu_read(ledger, GPU_BOOK_WINDOW, window);
         if (ledger->windows_only)
             gpu_ledger_forget(ledger);
     }
     ledger->now = MAX(ledger->now, t_ns);
-    begin_window(ledger);
+    gpu_read_begin_window(ledger);
 }
 
-/* ---- what is open, what it costs ---- */
-
-void
-vg_gpu_ledger_open_requests(const vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data)
-{
-    uint32_t index = ledger->requests.age.first;
-
-    for (; index != GPU_NO_INDEX;
-         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_AGE].next) {
-        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        bool passed = request->state == GPU_STATE_PASSED;
-        const struct vg_gpu_life life =
-            gpu_life_tell(ledger, request, passed ? request->state_ns : VG_TIME_UNKNOWN);
-        fn(data, &life);
-    }
-}
+/* ---- who watches, what it costs ---- */
 
 void
 vg_gpu_ledger_watch_stages(vg_gpu_ledger *ledger, vg_gpu_change_fn *fn, void *data)
 {
-    uint32_t index = ledger->requests.age.first;
+    const struct gpu_requests *all = &ledger->requests;
 
     ledger->watch_stages = fn;
     ledger->watch_stages_data = data;
-    for (; index != GPU_NO_INDEX;
-         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_AGE].next)
-        gpu_life_tell_now(ledger, gpu_request_at(&ledger->requests, index));
+    for (uint32_t index = all->age.first; index != GPU_NO_INDEX;
+         index = gpu_request_at(all, index)->lists[GPU_LIST_AGE].next)
+        gpu_life_tell_now(ledger, index);
 }
 
 void

@@ -12,13 +12,13 @@
 /* Comm of the threads with which GVT-g submits ("gvt workload 0", "gvt:rcs0"). */
 #define GVT_COMM "gvt"
 
-/* Requests of a vGPU that are looked at for the one that is submitted: those before it in its queue
- * are on the engine. */
-#define ADOPT_LOOKS_MAX 64
-
 /* So many seqnos before that of an interrupt may still be open: i915's rings have room for fewer
  * requests. */
 #define GLOBALS_PER_END 1024
+
+/* A request whose queueing is not told within this time before it is submitted was not queued: it
+ * is the driver's own. */
+#define QUEUED_BEFORE_NS INT64_C(1000000000)
 
 vg_gpu_ledger *
 vg_gpu_ledger_new(vg_topology *topology, const vg_names *names)
@@ -27,6 +27,7 @@ vg_gpu_ledger_new(vg_topology *topology, const vg_names *names)
 
     ledger->topology = topology;
     ledger->names = names;
+    ledger->lost_ns = ledger->lost_until_ns = INT64_MIN;
     gpu_requests_init(&ledger->requests, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX);
     gpu_ledger_init_owners(ledger);
     return ledger;
@@ -37,7 +38,7 @@ vg_gpu_ledger_free(vg_gpu_ledger *ledger)
 {
     if (!ledger)
         return;
-    vg_gpu_ledger_keep_requests(ledger, false);
+    gpu_kept_free(ledger->kept);
     gpu_ledger_clear_owners(ledger);
     gpu_requests_clear(&ledger->requests);
     g_free(ledger);
@@ -50,12 +51,17 @@ vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only)
 }
 
 void
+vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops)
+{
+    ledger->told_ops |= ops;
+}
+
+void
 vg_gpu_ledger_keep_requests(vg_gpu_ledger *ledger, bool keep)
 {
-    g_clear_pointer(&ledger->ended, g_array_unref);
-    ledger->ended_every = 1;
+    g_clear_pointer(&ledger->kept, gpu_kept_free);
     if (keep)
-        ledger->ended = g_array_new(FALSE, FALSE, sizeof(struct gpu_ended));
+        ledger->kept = gpu_kept_new();
 }
 
 void
@@ -66,22 +72,16 @@ vg_gpu_ledger_watch(vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data)
 }
 
 void
-vg_gpu_ledger_give_up(vg_gpu_ledger *ledger, int64_t t_ns)
+vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns)
 {
-    uint32_t index = ledger->requests.age.first, next;
-
-    for (; index != GPU_NO_INDEX; index = next) {
-        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        next = request->lists[GPU_LIST_AGE].next;
-        if (request->state_ns <= t_ns)
-            gpu_life_drop(ledger, index);
-    }
+    ledger->now = MAX(ledger->now, t_ns);
+    gpu_life_doubt_all(ledger);
 }
 
 /* ---- contexts ---- */
 
 static void
-make_room_for_context(struct vg_gpu_ledger *ledger)
+gpu_ledger_make_room_for_context(struct vg_gpu_ledger *ledger)
 {
     struct gpu_requests *all = &ledger->requests;
 
@@ -96,100 +96,21 @@ make_room_for_context(struct vg_gpu_ledger *ledger)
 }
 
 static uint32_t
-need_context(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+gpu_ledger_context(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
-    uint32_t index = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
-                                      gpu_context_engine(event, engine));
+    uint32_t index = gpu_find_context(ledger, event, engine);
 
     if (index != GPU_NO_INDEX)
         return index;
-    make_room_for_context(ledger);
-    return gpu_context_new(&ledger->requests, event->gpu.context, gpu_sure_device(event),
-                           gpu_context_engine(event, engine));
-}
-
-/* The record's context, if any request of it is done; else NULL. */
-static const struct gpu_context *
-context_with_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
-{
-    if (event->gpu.context == 0)
-        return NULL;
-    uint32_t index = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
-                                      gpu_context_engine(event, engine));
-    if (index == GPU_NO_INDEX)
-        return NULL;
-    const struct gpu_context *context = gpu_context_at(&ledger->requests, index);
-    return context->any_done ? context : NULL;
-}
-
-/* Records may come a little late: this one is of a request that is over. */
-static bool
-is_of_the_past(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
-{
-    const struct gpu_context *context = context_with_past(ledger, event, engine);
-
-    return context && !gpu_seqno_is_before(context->last_done, event->gpu.seqno);
-}
-
-/* A context may begin anew; but GVT-g may say what was submitted after the driver has said that it
- * is done. */
-static bool
-comes_too_late(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
-{
-    if (event->gpu.op >= VG_GPU_READY)
-        return is_of_the_past(ledger, event, engine);
-    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD)
-        return false;
-    const struct gpu_context *context = context_with_past(ledger, event, engine);
-    return context && context->last_done == event->gpu.seqno;
-}
-
-/* ---- workloads of vGPUs ---- */
-
-/* The oldest workload of the vGPU among the user's of which nobody has told that it was submitted:
- * GVT-g takes them in order. */
-static uint32_t
-next_workload(const struct vg_gpu_ledger *ledger, uint32_t user, int32_t vgpu)
-{
-    uint32_t index = user == GPU_NO_INDEX ? user : gpu_user_at(ledger, user)->open.first;
-
-    for (int looks = 0; index != GPU_NO_INDEX && looks < ADOPT_LOOKS_MAX; looks++) {
-        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        if (request->id_space == VG_GPU_ID_WORKLOAD && request->vgpu == vgpu &&
-            request->context == GPU_NO_INDEX)
-            return index;
-        index = request->lists[GPU_LIST_USER].next;
-    }
-    return GPU_NO_INDEX;
-}
-
-/* The request's user was not known so far, as it was not told to be which workload. */
-static void
-become_workload(struct vg_gpu_ledger *ledger, uint32_t index, int32_t vgpu)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    uint32_t other = next_workload(ledger, request->user, vgpu);
-
-    if (other == GPU_NO_INDEX || request->id_space != VG_GPU_ID_NONE ||
-        request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns ||
-        request->user_ns != VG_TIME_UNKNOWN || request->run_ns != VG_TIME_UNKNOWN ||
-        !gpu_is_waiting(request))
-        return;
-    const struct gpu_request workload = *gpu_request_at(&ledger->requests, other);
-    if (workload.state != GPU_STATE_QUEUED || workload.queued_ns > request->submitted_ns ||
-        workload.device != request->device || workload.engine != request->engine)
-        return;
-    gpu_life_undo(ledger, other);
-    gpu_life_set_vgpu(ledger, request, workload.vgpu);
-    gpu_request_set_id(&ledger->requests, index, workload.id_space, workload.id);
-    gpu_life_queued_before(ledger, request, workload.queued_ns);
-    request->adopted = true;
+    gpu_ledger_make_room_for_context(ledger);
+    return gpu_context_new(&ledger->requests, event->gpu.context, gpu_find_device(event),
+                           gpu_find_context_engine(event, engine));
 }
 
 /* ---- who it is for ---- */
 
 static bool
-is_by_gvt(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
+gpu_ledger_is_by_gvt(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     const struct vg_thread *thread =
         event->tid > 0 ? vg_topology_find(ledger->topology, event->tid) : NULL;
@@ -199,8 +120,8 @@ is_by_gvt(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
 
 /* A context belongs to whoever is first known to use it. */
 static void
-learn_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
-              const struct vg_event *event, uint32_t owner)
+gpu_ledger_learn_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
+                         const struct vg_event *event, uint32_t owner)
 {
     if (event->gpu.vgpu != VG_NONE && owner != GPU_NO_INDEX) {
         context->vgpu = event->gpu.vgpu;
@@ -208,30 +129,20 @@ learn_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
     } else if (context->owner == GPU_NO_INDEX) {
         context->owner = owner;
     }
-    if (event->gpu.op == VG_GPU_SUBMITTED && event->gpu.vgpu == VG_NONE && is_by_gvt(ledger, event))
-        context->of_gvt = true;
-}
-
-static bool
-only_that_vgpu_has_work(struct vg_gpu_ledger *ledger, const struct gpu_vgpu *vgpu, uint32_t engine)
-{
-    for (guint i = 0; i < ledger->vgpus->len; i++) {
-        const struct gpu_vgpu *other = gpu_vgpu_at(ledger, i);
-        if (!other || other == vgpu || other->waiting == 0)
-            continue;
-        uint32_t user = gpu_ledger_user(ledger, other->owner, engine);
-        if (next_workload(ledger, user, other->number) != GPU_NO_INDEX)
-            return false;
-    }
-    return true;
+    context->is_queued |= event->gpu.op == VG_GPU_QUEUED;
+    context->coalesces |= (event->gpu.flags & VG_GPU_COALESCES) != 0;
+    if (event->gpu.op == VG_GPU_SUBMITTED && event->gpu.vgpu == VG_NONE && !context->of_gvt)
+        context->of_gvt = gpu_ledger_is_by_gvt(ledger, event);
 }
 
 /* A context of GVT-g whose vGPU nobody told belongs to the one that has the GPU when it runs. */
 static void
-guess_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t context_index)
+gpu_ledger_learn_vgpu(struct vg_gpu_ledger *ledger, uint32_t index)
 {
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    struct gpu_context *context = gpu_context_at(&ledger->requests, context_index);
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    if (request->context == GPU_NO_INDEX)
+        return;
+    struct gpu_context *context = gpu_context_at(&ledger->requests, request->context);
     /* Mainline GVT-g does not tell the device of its switches. */
     const struct gpu_device *device = &ledger->devices[request->device];
     uint32_t current =
@@ -243,59 +154,62 @@ guess_vgpu(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t context_index)
     context->vgpu = vgpu->number;
     context->owner = vgpu->owner;
     gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, vgpu->owner, request->engine));
-    if (only_that_vgpu_has_work(ledger, vgpu, request->engine))
-        become_workload(ledger, index, vgpu->number);
 }
 
 /* Who the record says that the request is for: its vGPU, or the thread that makes it. */
 static uint32_t
-owner_of(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+gpu_ledger_owner_of(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     if (event->gpu.vgpu != VG_NONE) {
         const struct gpu_vgpu *vgpu = gpu_ledger_vgpu(ledger, event);
         return vgpu ? vgpu->owner : GPU_NO_INDEX;
     }
     /* What is further on in its life is told by threads of the kernel, or by nobody's. */
-    return event->gpu.op > VG_GPU_SUBMITTED || is_by_gvt(ledger, event)
+    return event->gpu.op > VG_GPU_SUBMITTED || gpu_ledger_is_by_gvt(ledger, event)
                ? GPU_NO_INDEX
                : gpu_ledger_recorder(ledger, event);
 }
 
-/* ---- keys ---- */
+/* ---- ids ---- */
 
 static void
-take_keys(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
-          uint32_t owner)
+gpu_ledger_take_context(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
+                        uint32_t owner)
 {
     struct gpu_requests *all = &ledger->requests;
-    uint32_t engine = gpu_request_at(all, index)->engine;
+    const struct gpu_request *request = gpu_request_at(all, index);
 
-    if (event->gpu.context != 0 && gpu_request_at(all, index)->context == GPU_NO_INDEX) {
-        uint32_t context = need_context(ledger, event, engine);
-        gpu_request_set_seqno(all, index, context, event->gpu.seqno);
+    if (event->gpu.context != 0 && request->context == GPU_NO_INDEX) {
+        uint32_t made = gpu_ledger_context(ledger, event, request->engine);
+        gpu_request_set_seqno(all, index, made, event->gpu.seqno);
     }
-    struct gpu_request *request = gpu_request_at(all, index);
-    if (request->context != GPU_NO_INDEX) {
-        struct gpu_context *context = gpu_context_at(all, request->context);
-        learn_context(ledger, context, event, owner);
-        if (context->engine == GPU_NO_INDEX)
-            context->engine = gpu_context_engine(event, engine);
-        if (request->user == GPU_NO_INDEX && context->owner != GPU_NO_INDEX) {
-            gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, context->owner, engine));
-            if (context->vgpu != VG_NONE && event->gpu.id_space != VG_GPU_ID_WORKLOAD)
-                become_workload(ledger, index, context->vgpu);
+    if (request->context == GPU_NO_INDEX)
+        return;
+    struct gpu_context *context = gpu_context_at(all, request->context);
+    gpu_ledger_learn_context(ledger, context, event, owner);
+    if (context->engine == GPU_NO_INDEX)
+        context->engine = gpu_find_context_engine(event, request->engine);
+    if (request->user == GPU_NO_INDEX && context->owner != GPU_NO_INDEX)
+        gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, context->owner, request->engine));
+    if (request->vgpu == VG_NONE && request->id_space == VG_GPU_ID_NONE && context->vgpu != VG_NONE)
+        gpu_life_set_vgpu(ledger, index, context->vgpu);
+}
+
+static void
+gpu_ledger_take_ids(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    struct gpu_requests *all = &ledger->requests;
+    const struct gpu_request *request = gpu_request_at(all, index);
+
+    if (event->gpu.id_space == VG_GPU_ID_GLOBAL) {
+        /* 0: none yet. */
+        if (event->gpu.id != 0 && request->global != event->gpu.id) {
+            gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
+            gpu_request_set_global(all, index, event->gpu.id);
         }
-        if (request->vgpu == VG_NONE && request->id_space == VG_GPU_ID_NONE)
-            gpu_life_set_vgpu(ledger, request, context->vgpu);
-    }
-    if (event->gpu.id_space == VG_GPU_ID_GLOBAL && event->gpu.id == 0) {
-        /* None yet. */
-    } else if (event->gpu.id_space == VG_GPU_ID_GLOBAL) {
-        gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
-        gpu_request_set_global(all, index, event->gpu.id);
     } else if (event->gpu.id_space != VG_GPU_ID_NONE && request->id_space == VG_GPU_ID_NONE) {
         if (event->gpu.vgpu != VG_NONE)
-            gpu_life_set_vgpu(ledger, request, event->gpu.vgpu);
+            gpu_life_set_vgpu(ledger, index, event->gpu.vgpu);
         gpu_request_set_id(all, index, event->gpu.id_space, event->gpu.id);
     }
     if (event->gpu.fence != 0 && request->fence != event->gpu.fence) {
@@ -304,71 +218,302 @@ take_keys(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *e
     }
 }
 
-/* The workload that a request of the context must be that begins without being told to be one. */
-static uint32_t
-adopt_workload(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+static uint8_t
+gpu_ledger_queued_by(const struct vg_event *event)
 {
-    if (event->gpu.context == 0 || event->gpu.id_space == VG_GPU_ID_WORKLOAD)
-        return GPU_NO_INDEX;
-    uint32_t found = gpu_context_find(&ledger->requests, event->gpu.context, gpu_sure_device(event),
-                                      gpu_context_engine(event, engine));
-    if (found == GPU_NO_INDEX)
-        return GPU_NO_INDEX;
-    const struct gpu_context *context = gpu_context_at(&ledger->requests, found);
-    if (context->vgpu == VG_NONE || context->owner == GPU_NO_INDEX)
-        return GPU_NO_INDEX;
-    return next_workload(ledger, gpu_ledger_user(ledger, context->owner, engine), context->vgpu);
+    if (event->gpu.op != VG_GPU_QUEUED || event->gpu.id_space != VG_GPU_ID_JOB)
+        return 0;
+    return event->gpu.flags & VG_GPU_DEVICE_WEAK ? GPU_QUEUED_BY_DRIVER : GPU_QUEUED_BY_SCHEDULER;
 }
 
-/* When a workload was queued that is submitted now, if that was missed; VG_TIME_UNKNOWN: it was
- * dropped, or may have been queued before the first record. */
-static int64_t
-missed_queue(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t user_index,
-             uint32_t engine)
+/* What a further record of a request says of whose it is, and by what it can be found. */
+static void
+gpu_ledger_learn(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 {
-    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD ||
-        user_index == GPU_NO_INDEX || is_of_the_past(ledger, event, engine))
-        return VG_TIME_UNKNOWN;
-    struct gpu_user *user = gpu_user_at(ledger, user_index);
-    if (user->dropped > 0) {
-        /* What it has waited until it was dropped is counted. */
-        user->dropped--;
-        return VG_TIME_UNKNOWN;
-    }
-    if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
-        return VG_TIME_UNKNOWN;
-    return gpu_missed_queued_ns(ledger, user, &user->last, ledger->now,
-                                gpu_missed_next_queued_ns(ledger, user));
-}
-
-/* queued_ns: if it is known to have been queued before, and VG_TIME_UNKNOWN otherwise. */
-static uint32_t
-make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine,
-             int64_t queued_ns)
-{
-    if (gpu_requests_is_full(&ledger->requests))
-        gpu_life_drop(ledger, ledger->requests.age.first);
-    uint32_t index = gpu_request_new(&ledger->requests);
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    uint32_t owner = GPU_NO_INDEX;
+
+    request->queued_by |= gpu_ledger_queued_by(event);
+    if (request->user == GPU_NO_INDEX || event->gpu.op <= VG_GPU_SUBMITTED)
+        owner = gpu_ledger_owner_of(ledger, event);
+    if (request->user == GPU_NO_INDEX && owner != GPU_NO_INDEX)
+        gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, owner, request->engine));
+    gpu_ledger_take_context(ledger, index, event, owner);
+    gpu_ledger_take_ids(ledger, index, event);
+}
+
+/* The engine was a guess, by a ring or for want of a device. */
+static void
+gpu_ledger_correct_engine(struct vg_gpu_ledger *ledger, uint32_t index,
+                          const struct vg_event *event, uint32_t engine)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (!request->engine_weak || engine == GPU_NO_INDEX || gpu_find_device(event) == VG_NAME_NONE ||
+        event->gpu.flags & VG_GPU_ENGINE_WEAK)
+        return;
+    request->engine_weak = false;
+    if (request->engine != engine)
+        gpu_life_set_engine(ledger, index, engine);
+}
+
+/* ---- which request it is ---- */
+
+/* That of its begin was not recorded, or its end was not: another one has its id or address now. */
+static void
+gpu_ledger_close_used_again(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    ledger->stats.discontinuities +=
+        gpu_request_at(&ledger->requests, index)->doubt == GPU_DOUBT_NONE;
+    gpu_life_close(ledger, index);
+}
+
+/* A job that is queued under the id of one that is open, which is told to be queued by two at most,
+ * or that runs already. */
+static bool
+gpu_ledger_is_new_life(const struct vg_gpu_ledger *ledger, uint32_t by_id,
+                       const struct vg_event *event)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, by_id);
+
+    return event->gpu.op == VG_GPU_QUEUED &&
+           (event->gpu.id_space == VG_GPU_ID_WORKLOAD || request->state == GPU_STATE_RUNNING ||
+            request->queued_by & gpu_ledger_queued_by(event));
+}
+
+/* The driver told of a workload as submitted before GVT-g said which one it is. The one that the
+ * driver told of takes the name of the other one, which has waited until then. */
+static uint32_t
+gpu_ledger_unite(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t told)
+{
+    struct gpu_requests *all = &ledger->requests;
+    const struct gpu_request *queued = gpu_request_at(all, workload);
+    const struct gpu_request *request = gpu_request_at(all, told);
+
+    if (request->id_space != VG_GPU_ID_NONE || queued->context != GPU_NO_INDEX ||
+        queued->state != GPU_STATE_QUEUED || queued->doubt != GPU_DOUBT_NONE ||
+        request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns)
+        return workload;
+    if (queued->engine != request->engine)
+        gpu_life_set_engine(ledger, workload, request->engine);
+    if (request->user != GPU_NO_INDEX && request->user != queued->user)
+        return workload;
+    const struct gpu_request was = *queued;
+    gpu_life_merge(ledger, workload, request->submitted_ns);
+    gpu_life_set_vgpu(ledger, told, was.vgpu);
+    gpu_request_set_id(all, told, was.id_space, was.id);
+    gpu_life_set_user(ledger, told, was.user);
+    gpu_life_set_queued(ledger, told, was.queued_ns);
+    return told;
+}
+
+static uint32_t
+gpu_ledger_resolve_fence(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                         uint32_t engine, uint32_t index, uint32_t by_fence)
+{
+    if (by_fence == GPU_NO_INDEX || by_fence == index)
+        return index;
+    if (index == GPU_NO_INDEX && !gpu_find_is_other(ledger, by_fence, event, engine))
+        return by_fence;
+    if (event->gpu.op <= VG_GPU_RUNNING)
+        gpu_ledger_close_used_again(ledger, by_fence);
+    return index;
+}
+
+/* The request of a record; GPU_NO_INDEX: none that is known. */
+static uint32_t
+gpu_ledger_resolve(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    struct gpu_found found = gpu_find(ledger, event, engine);
+
+    if (found.by_id != GPU_NO_INDEX && gpu_ledger_is_new_life(ledger, found.by_id, event)) {
+        gpu_ledger_close_used_again(ledger, found.by_id);
+        found = gpu_find(ledger, event, engine);
+    }
+    if (found.by_id != GPU_NO_INDEX && found.by_seqno != GPU_NO_INDEX &&
+        found.by_id != found.by_seqno)
+        found.by_id = gpu_ledger_unite(ledger, found.by_id, found.by_seqno);
+    return gpu_ledger_resolve_fence(ledger, event, engine,
+                                    found.by_id != GPU_NO_INDEX ? found.by_id : found.by_seqno,
+                                    found.by_fence);
+}
+
+/* ---- what records do ---- */
+
+/* i915 gives the hardware the newest request of a context, and with it all before it. */
+static void
+gpu_ledger_merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest)
+{
+    if (newest->context == GPU_NO_INDEX)
+        return;
+    /* Backwards: what was merged before has merged all before it. */
+    uint32_t index = newest->lists[GPU_LIST_CONTEXT].prev;
+    for (; index != GPU_NO_INDEX;
+         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_CONTEXT].prev) {
+        struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        if (request->state == GPU_STATE_MERGED)
+            break;
+        if (!gpu_is_waiting(request) || request->doubt != GPU_DOUBT_NONE)
+            continue;
+        if (request->engine != newest->engine)
+            gpu_life_set_engine(ledger, index, newest->engine);
+        request->engine_weak = false;
+        gpu_life_set_state(ledger, index, GPU_STATE_MERGED);
+    }
+}
+
+static void
+gpu_ledger_run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
+
+    engine->told_ops |= 1U << VG_GPU_RUNNING;
+    if (request->doubt != GPU_DOUBT_NONE)
+        return;
+    gpu_ledger_learn_vgpu(ledger, index);
+    if (gpu_is_waiting(request))
+        gpu_life_set_state(ledger, index, GPU_STATE_RUNNING);
+    else if (request->state == GPU_STATE_RUNNING && engine->told_ops & 1U << VG_GPU_OFF &&
+             request->state_ns < ledger->now)
+        gpu_life_resume(ledger, index, GPU_STATE_RUNNING); /* it was taken off meanwhile */
+    if (event->gpu.flags & VG_GPU_COALESCES)
+        gpu_ledger_merge_earlier(ledger, request);
+}
+
+static void
+gpu_ledger_take_off(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    /* The engine counts it anew when it runs again. */
+    gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
+    if (request->doubt != GPU_DOUBT_NONE)
+        return;
+    if (request->state == GPU_STATE_RUNNING)
+        gpu_life_set_state(ledger, index, GPU_STATE_READY);
+    else if (request->state_ns < ledger->now)
+        gpu_life_resume(ledger, index, GPU_STATE_READY); /* it ran meanwhile */
+}
+
+/* GVT-g and the driver tell of the same requests. If it is missing that they are the same, there
+ * are two, which ends now shows: of the driver's nobody told when it was queued, and GVT-g's is one
+ * that the driver told of, too. */
+static void
+gpu_ledger_check_workload(struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    bool by_driver = gpu_engine_at(ledger, request->engine)->told_ops & 1U << VG_GPU_RUNNING;
+
+    if (!ledger->tells_workloads || request->vgpu == VG_NONE)
+        return;
+    if (request->id_space == VG_GPU_ID_NONE)
+        request->queued_ns = VG_TIME_UNKNOWN;
+    if (request->id_space == VG_GPU_ID_NONE
+            ? ledger->lost_ns != INT64_MIN
+            : request->state == GPU_STATE_QUEUED && request->context == GPU_NO_INDEX && by_driver)
+        gpu_life_doubt(ledger, index, GPU_DOUBT_LOST);
+}
+
+static void
+gpu_ledger_apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    const bool known = request->doubt == GPU_DOUBT_NONE;
+
+    switch ((enum vg_gpu_op)event->gpu.op) {
+    case VG_GPU_SUBMITTED:
+        if (known && request->state < GPU_STATE_SUBMITTED)
+            gpu_life_set_state(ledger, index, GPU_STATE_SUBMITTED);
+        break;
+    case VG_GPU_READY:
+        if (known && request->state < GPU_STATE_READY)
+            gpu_life_set_state(ledger, index, GPU_STATE_READY);
+        break;
+    case VG_GPU_RUNNING:
+        gpu_ledger_run(ledger, index, event);
+        break;
+    case VG_GPU_OFF:
+        gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_OFF;
+        gpu_ledger_take_off(ledger, index);
+        break;
+    case VG_GPU_DONE:
+        gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_DONE;
+        if (event->gpu.flags & VG_GPU_FAILED && gpu_is_waiting(request)) {
+            gpu_life_cancel(ledger, index);
+            break;
+        }
+        gpu_ledger_check_workload(ledger, index);
+        gpu_life_finish(ledger, index);
+        break;
+    case VG_GPU_RETIRED:
+        gpu_life_retire(ledger, index);
+        break;
+    case VG_GPU_QUEUED:
+    case VG_GPU_SWITCH:
+    case VG_GPU_MEMORY_MADE:
+    case VG_GPU_MEMORY_FREED:
+    case VG_GPU_MEMORY_TOTAL:
+    case VG_GPU_OP_MAX:
+        break;
+    }
+}
+
+/* The scheduler's own fence of a job has the context below that of the job's end. */
+static void
+gpu_ledger_scheduled(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+{
+    uint32_t index = gpu_requests_by_number(&ledger->requests, event->gpu.context + 1, VG_NAME_NONE,
+                                            GPU_NO_INDEX, event->gpu.seqno);
+
+    if (index != GPU_NO_INDEX)
+        gpu_ledger_run(ledger, index, event);
+}
+
+/* ---- requests that begin ---- */
+
+/* Of a request whose first record this is, others before it may be lost. */
+static bool
+gpu_ledger_begins_in_doubt(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                           uint32_t engine)
+{
+    bool is_losing = ledger->n_losing > 0 || ledger->now < ledger->lost_until_ns;
+
+    if (ledger->lost_ns == INT64_MIN || event->gpu.op == VG_GPU_QUEUED)
+        return is_losing;
+    if (is_losing || event->gpu.id_space == VG_GPU_ID_WORKLOAD)
+        return true;
+    if (event->gpu.op >= VG_GPU_READY)
+        return ledger->told_ops & (1U << VG_GPU_QUEUED | 1U << VG_GPU_SUBMITTED);
+    if (!(ledger->told_ops & 1U << VG_GPU_QUEUED))
+        return false;
+    uint32_t index = gpu_find_context(ledger, event, engine);
+    const struct gpu_context *context =
+        index == GPU_NO_INDEX ? NULL : gpu_context_at(&ledger->requests, index);
+    bool is_never_queued = context && context->is_not_queued && !context->is_queued;
+    return !is_never_queued && ledger->now - ledger->lost_until_ns < QUEUED_BEFORE_NS;
+}
+
+static uint32_t
+gpu_ledger_make(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    const struct gpu_requests *all = &ledger->requests;
+
+    if (gpu_requests_is_full(all))
+        gpu_life_drop(ledger, all->doubt.first != GPU_NO_INDEX ? all->doubt.first : all->age.first);
+    uint32_t index = gpu_request_new(&ledger->requests);
+    struct gpu_request *request = gpu_request_at(all, index);
 
     request->engine = engine;
     request->device = event->gpu.device;
     request->vgpu = event->gpu.vgpu;
-    request->queued_by = gpu_queued_by(event);
+    request->queued_by = gpu_ledger_queued_by(event);
     request->engine_weak = event->gpu.flags & (VG_GPU_ENGINE_WEAK | VG_GPU_DEVICE_WEAK);
-    ledger->has_workloads |= event->gpu.id_space == VG_GPU_ID_WORKLOAD;
-    request->state = (uint8_t)MIN(event->gpu.op, VG_GPU_RUNNING);
+    request->state = (uint8_t)event->gpu.op;
     request->state_ns = ledger->now;
-    if (queued_ns != VG_TIME_UNKNOWN) {
-        ledger->stats.discontinuities++;
-        request->state = GPU_STATE_QUEUED;
-        request->state_ns = queued_ns;
-        gpu_meter_add_wait(&gpu_engine_at(ledger, engine)->meter, GPU_WAIT_VGPU,
-                           ledger->now - MAX(queued_ns, ledger->period_begin));
-    }
     switch (request->state) {
     case GPU_STATE_QUEUED:
-        request->queued_ns = request->state_ns;
+        request->queued_ns = ledger->now;
         break;
     case GPU_STATE_SUBMITTED:
         /* Nobody may tell of queues before the driver's. */
@@ -380,293 +525,59 @@ make_request(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_
         break;
     default:
         request->run_ns = ledger->now;
+        request->has_waited = true;
         break;
     }
-    gpu_life_count_in(ledger, request);
     return index;
 }
 
-/* ---- what records do ---- */
-
-/* i915 gives the hardware the newest request of a context, and with it all before it. */
 static void
-merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest)
-{
-    if (newest->context == GPU_NO_INDEX)
-        return;
-    /* Backwards: what was merged before has merged all before it. */
-    uint32_t index = newest->lists[GPU_LIST_CONTEXT].prev;
-    for (; index != GPU_NO_INDEX;
-         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_CONTEXT].prev) {
-        struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        if (request->state == GPU_STATE_MERGED)
-            break;
-        if (gpu_is_waiting(request)) {
-            gpu_life_set_state(ledger, request, GPU_STATE_MERGED);
-            request->run_ns = ledger->now;
-        }
-    }
-}
-
-/* An engine has one workload of vGPUs at a time: the one before was taken off, whatever was told.
- * Whether it was done, later records of its context say. Returns whether that was missed. */
-static bool
-take_off_workload_before(struct vg_gpu_ledger *ledger, uint32_t index)
-{
-    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
-
-    if (request->id_space != VG_GPU_ID_WORKLOAD)
-        return false;
-    uint32_t before = engine->workload;
-    engine->workload = index;
-    if (before == GPU_NO_INDEX || before == index)
-        return false;
-    const struct gpu_request *other = gpu_request_at(&ledger->requests, before);
-    if (!other->in_use || other->state != GPU_STATE_RUNNING || other->engine != request->engine ||
-        other->id_space != VG_GPU_ID_WORKLOAD)
-        return false;
-    gpu_missed_off(ledger, gpu_request_at(&ledger->requests, before));
-    return true;
-}
-
-static void
-run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    if (request->context != GPU_NO_INDEX)
-        guess_vgpu(ledger, index, request->context);
-    bool missed = take_off_workload_before(ledger, index);
-    if (gpu_is_waiting(request)) {
-        if (!missed)
-            gpu_missed_learn_begin(ledger, request);
-        gpu_life_set_state(ledger, request, GPU_STATE_RUNNING);
-    } else if (request->state == GPU_STATE_RUNNING && request->id_space == VG_GPU_ID_WORKLOAD) {
-        gpu_missed_off_and_on(ledger, request);
-    }
-    if (event->gpu.flags & VG_GPU_COALESCES)
-        merge_earlier(ledger, request);
-}
-
-static void
-submit(struct vg_gpu_ledger *ledger, struct gpu_request *request)
-{
-    if (request->user != GPU_NO_INDEX && request->id_space == VG_GPU_ID_WORKLOAD) {
-        struct gpu_user *user = gpu_user_at(ledger, request->user);
-        gpu_missed_learn_submission(ledger, user, request->vgpu, request->queued_ns, ledger->now);
-        user->dropped = 0;
-    }
-    gpu_life_set_state(ledger, request, GPU_STATE_SUBMITTED);
-}
-
-static void
-apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    switch ((enum vg_gpu_op)event->gpu.op) {
-    case VG_GPU_SUBMITTED:
-        if (request->state < GPU_STATE_SUBMITTED)
-            submit(ledger, request);
-        break;
-    case VG_GPU_READY:
-        if (request->state < GPU_STATE_READY)
-            gpu_life_set_state(ledger, request, GPU_STATE_READY);
-        break;
-    case VG_GPU_RUNNING:
-        run(ledger, index, event);
-        break;
-    case VG_GPU_OFF:
-        if (request->state == GPU_STATE_RUNNING) {
-            gpu_missed_learn_off(ledger, request);
-            gpu_life_set_state(ledger, request, GPU_STATE_READY);
-        } else {
-            gpu_missed_begin_of_turn(ledger, request);
-        }
-        /* The engine counts it anew when it runs again. */
-        gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
-        break;
-    case VG_GPU_DONE:
-    case VG_GPU_RETIRED:
-        if ((event->gpu.flags & VG_GPU_FAILED) && gpu_is_waiting(request))
-            gpu_life_cancel(ledger, index);
-        else if (event->gpu.op == VG_GPU_RETIRED)
-            gpu_life_retire(ledger, index);
-        else
-            gpu_life_finish(ledger, index);
-        break;
-    case VG_GPU_QUEUED:
-    case VG_GPU_SWITCH:
-    case VG_GPU_INTERRUPT:
-    case VG_GPU_MEMORY_MADE:
-    case VG_GPU_MEMORY_FREED:
-    case VG_GPU_MEMORY_TOTAL:
-    case VG_GPU_OP_MAX:
-        break;
-    }
-}
-
-/* The engine was a guess, by a ring or for want of a device. */
-static void
-correct_engine(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
-               uint32_t engine)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    if (!request->engine_weak || engine == GPU_NO_INDEX || gpu_sure_device(event) == VG_NAME_NONE ||
-        event->gpu.flags & VG_GPU_ENGINE_WEAK)
-        return;
-    request->engine_weak = false;
-    if (request->engine != engine)
-        gpu_life_set_engine(ledger, index, engine);
-}
-
-/* The scheduler's own fence of a job has the context below that of the job's end. */
-static void
-scheduled(struct vg_gpu_ledger *ledger, const struct vg_event *event)
-{
-    uint32_t index = gpu_requests_by_number(&ledger->requests, event->gpu.context + 1, VG_NAME_NONE,
-                                            GPU_NO_INDEX, event->gpu.seqno);
-
-    if (index != GPU_NO_INDEX)
-        run(ledger, index, event);
-}
-
-/* The first end that is told of an engine is of what nobody saw begin: it was at work when the
- * recording began. */
-static void
-ran_from_the_beginning(struct vg_gpu_ledger *ledger, const struct vg_event *event)
-{
-    uint32_t engine = gpu_ledger_engine(ledger, event, true);
-
-    if (event->gpu.op != VG_GPU_DONE || event->gpu.context == 0 || engine == GPU_NO_INDEX ||
-        gpu_engine_at(ledger, engine)->last_end_ns != VG_TIME_UNKNOWN)
-        return;
-    uint32_t index = make_request(ledger, event, engine, VG_TIME_UNKNOWN);
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    request->run_ns = request->state_ns = ledger->period_begin;
-    gpu_meter_ran(&gpu_engine_at(ledger, engine)->meter, ledger->period_begin, ledger->now,
-                  GPU_WAIT_MAX);
-    take_keys(ledger, index, event, GPU_NO_INDEX);
-    gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING, ledger->period_begin);
-    gpu_life_finish(ledger, index);
-}
-
-static void
-begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
     if (engine == GPU_NO_INDEX) {
         ledger->stats.unattributed++;
         return;
     }
-    if (comes_too_late(ledger, event, engine))
+    /* Records may come a little late; but a context may begin anew. */
+    if ((event->gpu.op >= VG_GPU_READY || event->gpu.id_space == VG_GPU_ID_WORKLOAD) &&
+        gpu_find_is_past(ledger, event, engine))
         return;
-    uint32_t index = adopt_workload(ledger, event, engine);
-    if (index != GPU_NO_INDEX) {
-        gpu_request_at(&ledger->requests, index)->adopted = true;
-        take_keys(ledger, index, event, GPU_NO_INDEX);
-        apply(ledger, index, event);
-        return;
-    }
-    uint32_t owner = owner_of(ledger, event);
+    bool in_doubt = gpu_ledger_begins_in_doubt(ledger, event, engine);
+    uint32_t owner = gpu_ledger_owner_of(ledger, event);
     uint32_t user = gpu_ledger_user(ledger, owner, engine);
-    index = make_request(ledger, event, engine, missed_queue(ledger, event, user, engine));
-    gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, index));
+    uint32_t index = gpu_ledger_make(ledger, event, engine);
+    gpu_life_begin(ledger, index, in_doubt ? GPU_DOUBT_LOST : GPU_DOUBT_NONE);
     if (user != GPU_NO_INDEX)
         gpu_life_set_user(ledger, index, user);
-    take_keys(ledger, index, event, owner);
-    apply(ledger, index, event);
-}
-
-/* The driver has told that the workload is submitted, and nobody that it was queued. */
-static void
-name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    if (request->queued_ns == VG_TIME_UNKNOWN || request->queued_ns != request->submitted_ns ||
-        request->run_ns != VG_TIME_UNKNOWN)
-        return;
-    uint32_t user_index = gpu_ledger_user(ledger, owner_of(ledger, event), request->engine);
-    if (user_index == GPU_NO_INDEX ||
-        (request->user != GPU_NO_INDEX && request->user != user_index))
-        return;
-    struct gpu_user *user = gpu_user_at(ledger, user_index);
-    if (user->dropped > 0) {
-        user->dropped--;
-        return;
-    }
-    if (user->last.queued_ns == VG_TIME_UNKNOWN || user->last.vgpu != event->gpu.vgpu)
-        return;
-    int64_t next_ns = MIN(gpu_missed_next_queued_ns(ledger, user), request->submitted_ns);
-    int64_t queued_ns =
-        gpu_missed_queued_ns(ledger, user, &user->last, request->submitted_ns, next_ns);
-    gpu_life_queued_before(ledger, request, queued_ns);
-    gpu_missed_learn_submission(ledger, user, event->gpu.vgpu, queued_ns, request->submitted_ns);
-}
-
-/* The workload, whose queueing was missed, was taken for the one after it in the queue. */
-static void
-add_missed_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    const struct gpu_request adopted = *gpu_request_at(&ledger->requests, index);
-
-    if (adopted.vgpu != event->gpu.vgpu || adopted.device != event->gpu.device ||
-        adopted.state > GPU_STATE_RUNNING || adopted.user == GPU_NO_INDEX ||
-        adopted.user_ns != VG_TIME_UNKNOWN)
-        return;
-    const struct gpu_user *user = gpu_user_at(ledger, adopted.user);
-    if (adopted.submitted_ns == VG_TIME_UNKNOWN || adopted.queued_ns == VG_TIME_UNKNOWN ||
-        adopted.queued_ns != user->last.queued_ns || user->dropped > 0 ||
-        gpu_requests_is_full(&ledger->requests))
-        return;
-    const struct gpu_submission *before = &user->before;
-    int64_t queued_ns = adopted.queued_ns;
-    if (before->queued_ns != VG_TIME_UNKNOWN && before->vgpu == adopted.vgpu)
-        queued_ns = gpu_missed_queued_ns(ledger, user, before, adopted.submitted_ns, queued_ns);
-    uint32_t missed = make_request(ledger, event, adopted.engine, queued_ns);
-    gpu_life_tell_begin(ledger, gpu_request_at(&ledger->requests, missed));
-    gpu_life_set_user(ledger, missed, adopted.user);
-    gpu_request_set_id(&ledger->requests, missed, VG_GPU_ID_WORKLOAD, event->gpu.id);
-    gpu_ledger_exchange(ledger, index, missed);
-}
-
-/* GVT-g says which workload it is that the driver has told of. */
-static void
-learn_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD)
-        return;
-    if (request->id_space == VG_GPU_ID_NONE)
-        name_workload(ledger, index, event);
-    else if (request->id_space != VG_GPU_ID_WORKLOAD || !request->adopted)
-        return;
-    else if (request->id == event->gpu.id)
-        request->adopted = false;
-    else
-        add_missed_workload(ledger, index, event);
-}
-
-/* What a further record of a request says of whose it is, and by what it can be found. */
-static void
-learn_user(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
+    gpu_ledger_take_context(ledger, index, event, owner);
+    gpu_ledger_take_ids(ledger, index, event);
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    uint32_t owner = GPU_NO_INDEX;
-
-    if (request->user == GPU_NO_INDEX || event->gpu.op <= VG_GPU_SUBMITTED)
-        owner = owner_of(ledger, event);
-    if (request->user == GPU_NO_INDEX && owner != GPU_NO_INDEX)
-        gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, owner, request->engine));
-    take_keys(ledger, index, event, owner);
+    if (event->gpu.op == VG_GPU_SUBMITTED && !in_doubt && request->context != GPU_NO_INDEX)
+        gpu_context_at(&ledger->requests, request->context)->is_not_queued = true;
+    gpu_ledger_apply(ledger, index, event);
 }
+
+/* The end of a request of which nothing was told before. */
+static void
+gpu_ledger_end_unknown(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+{
+    uint32_t engine = gpu_ledger_engine(ledger, event, true);
+
+    if (event->gpu.op != VG_GPU_DONE || event->gpu.context == 0 || engine == GPU_NO_INDEX ||
+        gpu_find_is_past(ledger, event, engine))
+        return;
+    struct gpu_context *context =
+        gpu_context_at(&ledger->requests, gpu_ledger_context(ledger, event, engine));
+    context->any_done = true;
+    context->last_done = event->gpu.seqno;
+    gpu_meter_partial(&gpu_engine_at(ledger, engine)->meter);
+}
+
+/* ---- records of requests ---- */
 
 /* An engine that has come to this seqno of its own is done with those before it. */
 static void
-end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t global)
+gpu_ledger_end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t global)
 {
     uint64_t last = gpu_engine_at(ledger, engine)->last_global;
     uint64_t from = global > GLOBALS_PER_END ? global - GLOBALS_PER_END : 1;
@@ -681,28 +592,61 @@ end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t global)
     gpu_engine_at(ledger, engine)->last_global = global;
 }
 
+/* GVT-g says of a workload that it is one that is done already: that was told without its name. */
+static bool
+gpu_ledger_is_told_late(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
+                        uint32_t engine)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    return event->gpu.op == VG_GPU_SUBMITTED && event->gpu.id_space == VG_GPU_ID_WORKLOAD &&
+           request->context == GPU_NO_INDEX && gpu_find_is_past(ledger, event, engine);
+}
+
+/* GVT-g tells which workload it is that the driver has told of, and nobody told that it was queued.
+ */
 static void
-take_request(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+gpu_ledger_name_workload(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
+{
+    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+
+    if (event->gpu.op != VG_GPU_SUBMITTED || event->gpu.id_space != VG_GPU_ID_WORKLOAD ||
+        request->id_space != VG_GPU_ID_NONE)
+        return;
+    gpu_life_set_queued(ledger, index, VG_TIME_UNKNOWN);
+    if (ledger->lost_ns != INT64_MIN)
+        gpu_life_doubt(ledger, index, GPU_DOUBT_LOST);
+}
+
+static void
+gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     bool begins = event->gpu.op <= VG_GPU_RUNNING;
     uint32_t engine = gpu_ledger_engine(ledger, event, !(event->gpu.flags & VG_GPU_OF_FENCE));
+
+    bool of_workload = event->gpu.id_space == VG_GPU_ID_WORKLOAD;
+    ledger->tells_workloads |= of_workload;
+    /* The driver's own requests are not queued where GVT-g tells that its workloads are. */
+    if (!of_workload || event->gpu.op != VG_GPU_QUEUED)
+        ledger->told_ops |= 1U << event->gpu.op;
     if (event->gpu.op == VG_GPU_DONE && event->gpu.id_space == VG_GPU_ID_GLOBAL &&
         event->gpu.context == 0 && engine != GPU_NO_INDEX)
-        end_earlier(ledger, engine, event->gpu.id);
-    uint32_t index = gpu_ledger_find(ledger, event, engine);
+        gpu_ledger_end_earlier(ledger, engine, event->gpu.id);
+    uint32_t index = gpu_ledger_resolve(ledger, event, engine);
 
     if (index == GPU_NO_INDEX && begins) {
-        begin_life(ledger, event, engine);
-    } else if (index == GPU_NO_INDEX && (event->gpu.flags & VG_GPU_OF_SCHEDULER)) {
-        scheduled(ledger, event);
+        gpu_ledger_begin_life(ledger, event, engine);
+    } else if (index == GPU_NO_INDEX && event->gpu.flags & VG_GPU_OF_SCHEDULER) {
+        gpu_ledger_scheduled(ledger, event);
     } else if (index == GPU_NO_INDEX && !(event->gpu.flags & VG_GPU_OF_FENCE)) {
-        ran_from_the_beginning(ledger, event);
+        gpu_ledger_end_unknown(ledger, event);
+    } else if (index != GPU_NO_INDEX && gpu_ledger_is_told_late(ledger, index, event, engine)) {
+        gpu_life_merge(ledger, index, VG_TIME_UNKNOWN);
     } else if (index != GPU_NO_INDEX) {
-        correct_engine(ledger, index, event, engine);
-        learn_workload(ledger, index, event);
-        gpu_request_at(&ledger->requests, index)->queued_by |= gpu_queued_by(event);
-        learn_user(ledger, index, event);
-        apply(ledger, index, event);
+        gpu_ledger_correct_engine(ledger, index, event, engine);
+        gpu_ledger_name_workload(ledger, index, event);
+        gpu_ledger_learn(ledger, index, event);
+        gpu_ledger_apply(ledger, index, event);
     }
 }
 
@@ -710,7 +654,7 @@ take_request(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 
 /* A thread that names itself tells the topology who it is, as long as there is room for owners. */
 static G_NO_INLINE void
-learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+gpu_ledger_learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
     struct vg_thread *thread = vg_topology_find(ledger->topology, event->tid);
     if (!thread && gpu_ledger_has_all_owners(ledger)) {
@@ -729,15 +673,47 @@ learn_thread(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 
 /* Later in its life a request is told of by whoever was interrupted. */
 static bool
-is_by_its_maker(const struct vg_event *event)
+gpu_ledger_is_by_its_maker(const struct vg_event *event)
 {
     return event->tid > 0 &&
            (event->gpu.op <= VG_GPU_SUBMITTED || event->gpu.op >= VG_GPU_MEMORY_MADE);
 }
 
+/* A loss whose end nobody told is over when its CPU tells something again. */
+static void
+gpu_ledger_end_loss(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+{
+    if (event->cpu < 0 || !(ledger->losing[event->cpu / 64] >> (event->cpu % 64) & 1))
+        return;
+    ledger->losing[event->cpu / 64] &= ~(UINT64_C(1) << (event->cpu % 64));
+    ledger->n_losing--;
+    ledger->lost_until_ns = MAX(ledger->lost_until_ns, event->ts_ns);
+}
+
+/* What is open then, or begins before the loss ends, may have records among what was lost. */
+static void
+gpu_ledger_lose(struct vg_gpu_ledger *ledger, const struct vg_event *event)
+{
+    if (event->lost.no_gpu)
+        return;
+    ledger->now = MAX(ledger->now, event->ts_ns);
+    ledger->lost_ns = ledger->now;
+    if (event->lost.end_ns == INT64_MAX && event->cpu >= 0) {
+        ledger->losing[event->cpu / 64] |= UINT64_C(1) << (event->cpu % 64);
+        ledger->n_losing++;
+    } else {
+        ledger->lost_until_ns = MAX(ledger->lost_until_ns, event->lost.end_ns);
+    }
+    gpu_life_doubt_all(ledger);
+}
+
 void
 vg_gpu_ledger_feed(vg_gpu_ledger *ledger, const struct vg_event *event)
 {
+    if (ledger->n_losing > 0)
+        gpu_ledger_end_loss(ledger, event);
+    if (event->type == VG_EVENT_LOST)
+        gpu_ledger_lose(ledger, event);
     if (event->type != VG_EVENT_GPU)
         return;
     if (!ledger->begun)
@@ -746,12 +722,13 @@ vg_gpu_ledger_feed(vg_gpu_ledger *ledger, const struct vg_event *event)
         ledger->stats.discontinuities++;
     ledger->now = MAX(ledger->now, event->ts_ns);
     ledger->stats.events++;
-    if (is_by_its_maker(event))
-        learn_thread(ledger, event);
-    if (event->gpu.op == VG_GPU_SWITCH || event->gpu.op == VG_GPU_INTERRUPT)
+    gpu_life_close_old(ledger);
+    if (gpu_ledger_is_by_its_maker(event))
+        gpu_ledger_learn_thread(ledger, event);
+    if (event->gpu.op == VG_GPU_SWITCH)
         gpu_ledger_switch(ledger, event);
     else if (event->gpu.op >= VG_GPU_MEMORY_MADE)
-        gpu_ledger_memory(ledger, event);
+        gpu_memory_take(ledger, event);
     else
-        take_request(ledger, event);
+        gpu_ledger_take_request(ledger, event);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The GPU ledger: how long which request waited and ran, for whom. It is fed events in time order
- * (VG_EVENT_GPU; others are ignored) and keeps, for every engine, and for every VM and process on
- * it, the figures of struct vg_gpu_sample.
+ * (VG_EVENT_GPU and VG_EVENT_LOST; others are ignored) and keeps, for every engine, and for every
+ * VM and process on it, the figures of struct vg_gpu_sample.
  *
  * A request is queued, submitted, ready, running, done; an event that does not come gives its stage
  * to the next one. Records of one request are brought together by whatever ids they have: workload
  * of its vGPU, job of its ring, (device, engine, context, seqno), address of its fence; never by a
- * seqno alone. The fences of a context are done in order (dma_fence), so the end of one is the end
- * of those before it. A request that is done and never was seen running ran since it was submitted
- * or since its engine ended the one before, whichever is later.
+ * seqno alone. Where no record ever tells that a request of the engine runs, one that is done ran
+ * since it was submitted or since the engine was done with the one before, whichever is later.
+ *
+ * What was not recorded was not observed. A request counts with what lies between records of its
+ * own. It is partial, and no more than that, if records of it may be lost: it was open when a CPU
+ * lost records, or began meanwhile, or what it began with is missing. The same holds for one whose
+ * end is not told although that of a later one of its context is (fences of a context are done in
+ * order), or when the recording ends; only i915 gives the hardware several at once, which are done
+ * together.
  *
  * A vGPU belongs to the VM whose thread queues its work; until that is seen there is a VM named
  * after the vGPU. Requests of no vGPU belong to the process that makes them; kernel threads have
@@ -62,11 +68,15 @@ void vg_gpu_ledger_read_period(vg_gpu_ledger *ledger, int64_t t_ns, struct vg_wi
 /* Only windows will be read: VMs and processes that are gone are forgotten. */
 void vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only);
 
-/* Records were lost: requests of which nothing has been told since that time are given up, as their
- * end may be among what was lost. They are in no figure any more, but what was counted stays. */
-void vg_gpu_ledger_give_up(vg_gpu_ledger *ledger, int64_t t_ns);
+/* What is recorded of requests (1 << enum vg_gpu_op; QUEUED: not if it is only of workloads), so
+ * that it shows which records of a request are missing. What the ledger sees itself need not be
+ * told. */
+void vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops);
 
-/* A request that is over, or one that is open when the ledger is asked for those. */
+/* The recording ends then: what is open has no end. */
+void vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns);
+
+/* A request that is done. */
 struct vg_gpu_life {
     uint16_t device;
     uint16_t engine;
@@ -78,21 +88,17 @@ struct vg_gpu_life {
     int64_t submitted_ns;
     int64_t ready_ns;
     int64_t run_ns; /* when it first ran */
-    int64_t end_ns; /* VG_TIME_UNKNOWN: open */
+    int64_t end_ns;
     int64_t exec_ns;
     bool coalesced;
 };
 
-/* Called for each request that ends, from within the feed, or when a window or period is read; in
- * the order of their ends, but for those whose end or owner is found out late. */
+/* Called from within the feed for each request that is done, in the order of their ends. */
 typedef void vg_gpu_life_fn(void *data, const struct vg_gpu_life *life);
 void vg_gpu_ledger_watch(vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data);
 
 /* Windows are to have the requests that ended in them (struct vg_gpu_request_sample). */
 void vg_gpu_ledger_keep_requests(vg_gpu_ledger *ledger, bool keep);
-
-/* Calls fn for each request that is open, oldest first. */
-void vg_gpu_ledger_open_requests(const vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data);
 
 /* ---- as it happens ---- */
 

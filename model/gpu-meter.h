@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is summed up of the requests of one engine, or of one VM or process on one engine. Counts of
- * waiting and running requests are integrated over time, so that a window or a period is cut
- * anywhere, whatever is open. Private to the GPU ledger.
+ * What is summed up of the requests of one engine, or of one VM or process on one engine. Only what
+ * two records of a request enclose is added: a wait or a run that is over. What is open has no
+ * place here; it is added to what is read, so that nothing ever has to be taken back. Private to
+ * the GPU ledger.
  */
 #ifndef VG_MODEL_GPU_METER_H
 #define VG_MODEL_GPU_METER_H
@@ -25,134 +26,129 @@ enum gpu_wait {
     GPU_WAIT_MAX
 };
 
-struct gpu_totals {
-    uint64_t requests;
-    uint64_t partial; /* of these, that did not begin inside */
-    uint64_t coalesced;
-    int64_t exec_ns;
-    int64_t busy_ns;
-    int64_t wait_ns[GPU_WAIT_MAX];
-};
+/* Everything is counted for two times, which begin at different moments and end now. */
+enum gpu_book_kind { GPU_BOOK_PERIOD, GPU_BOOK_WINDOW, GPU_BOOKS };
 
-/* A time in which nothing ran. */
-struct gpu_gap {
+struct gpu_interval {
     int64_t begin_ns;
     int64_t end_ns;
 };
-/* The newest gaps that are remembered; what ran in an older one is not found busy. */
-#define GPU_METER_GAPS 8
 
-struct gpu_meter {
-    struct gpu_totals total; /* since the period began, up to last_ns */
-    struct gpu_totals told;  /* of these, in closed windows */
-    uint64_t window_partial; /* requests done in the open window that did not begin in it */
-    uint32_t running;
-    uint32_t waiting[GPU_WAIT_MAX];
-    uint32_t queue_max;
-    uint32_t window_queue_max;
-    bool stopped; /* a sum has: what is taken from it again may be more than it has */
-    int64_t last_ns;
-    int64_t idle_since_ns; /* while running is 0; INT64_MIN: always */
-    /* The last time that more than one ran began then, and was over then if it is. */
-    int64_t shared_since_ns, shared_until_ns;
-    struct gpu_gap gaps[GPU_METER_GAPS];
-    uint32_t next_gap;                  /* the oldest one, which the next takes the place of */
-    struct vg_histogram latency;        /* of closed windows */
-    struct vg_histogram window_latency; /* of the open one */
+/* The length of a union of intervals, which come in the order of their ends. In front of one that
+ * comes late, so many of the gaps between others are known; what lies in an older one is not found.
+ * All zero but until_ns: there was none. */
+#define GPU_UNION_GAPS 256
+struct gpu_union {
+    int64_t until_ns; /* the latest end; INT64_MIN: none */
+    int64_t sum_ns[GPU_BOOKS];
+    struct gpu_interval *gaps; /* a ring; NULL: none yet */
+    uint32_t newest;           /* of these */
 };
 
-void gpu_meter_init(struct gpu_meter *meter, int64_t now_ns);
+void gpu_union_clear(struct gpu_union *set);
+void gpu_union_add(struct gpu_union *set, struct gpu_interval interval,
+                   const int64_t begin_ns[GPU_BOOKS]);
+/* How much longer it was if it had this interval, too, as far as it is after from_ns. */
+int64_t gpu_union_more(const struct gpu_union *set, struct gpu_interval interval, int64_t from_ns);
+
+struct gpu_book {
+    uint64_t requests;
+    uint64_t partial;
+    uint64_t coalesced;
+    int64_t exec_ns;
+    int64_t wait_ns[GPU_WAIT_MAX];
+    uint32_t queue_max;
+};
+
+/* What waits and runs when the meter is read. */
+struct gpu_open {
+    uint64_t partial;
+    int64_t exec_ns;
+    int64_t wait_ns[GPU_WAIT_MAX];
+    int64_t oldest_run_ns; /* VG_TIME_MAX: none runs */
+};
+
+struct gpu_meter {
+    struct gpu_book books[GPU_BOOKS];
+    struct gpu_union busy;
+    uint32_t waiting;
+    struct vg_histogram latency;        /* of closed windows */
+    struct vg_histogram window_latency; /* of the open one */
+    struct gpu_open open;               /* while it is read */
+};
+
+void gpu_meter_init(struct gpu_meter *meter);
 void gpu_meter_clear(struct gpu_meter *meter);
+
+/* The part of an interval that is after from_ns. */
+static inline int64_t
+gpu_interval_after(struct gpu_interval interval, int64_t from_ns)
+{
+    int64_t begin_ns = MAX(interval.begin_ns, from_ns);
+
+    return interval.end_ns > begin_ns ? interval.end_ns - begin_ns : 0;
+}
 
 /* A sum of times, which stops at most. */
 static inline void
-gpu_meter_grow(struct gpu_meter *meter, int64_t *sum, uint32_t count, int64_t ns, int64_t most)
+gpu_meter_grow(int64_t *sum, int64_t ns, int64_t most)
 {
-    int64_t more;
-
-    if (!__builtin_mul_overflow(count, ns, &more) && more <= most - *sum) {
-        *sum += more;
-        return;
-    }
-    *sum = most;
-    meter->stopped = true;
-}
-
-/* Integrates up to now, which is not before the last time. */
-static inline void
-gpu_meter_advance(struct gpu_meter *meter, int64_t now_ns)
-{
-    int64_t dt = now_ns - meter->last_ns;
-
-    meter->last_ns = now_ns;
-    if (dt == 0)
-        return;
-    if (meter->running > 0) {
-        gpu_meter_grow(meter, &meter->total.exec_ns, meter->running, dt, VG_TIME_MAX);
-        meter->total.busy_ns += dt;
-    }
-    for (int i = 0; i < GPU_WAIT_MAX; i++) {
-        if (meter->waiting[i] > 0)
-            gpu_meter_grow(meter, &meter->total.wait_ns[i], meter->waiting[i], dt,
-                           GPU_METER_WAIT_MAX);
-    }
-}
-
-static inline uint32_t
-gpu_meter_queue_length(const struct gpu_meter *meter)
-{
-    uint32_t length = 0;
-
-    for (int i = 0; i < GPU_WAIT_MAX; i++)
-        length += meter->waiting[i];
-    return length;
-}
-
-/* One request more or less, from now on. */
-static inline void
-gpu_meter_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
-{
-    gpu_meter_advance(meter, now_ns);
-    meter->waiting[wait]++;
-    uint32_t length = gpu_meter_queue_length(meter);
-    meter->queue_max = MAX(meter->queue_max, length);
-    meter->window_queue_max = MAX(meter->window_queue_max, length);
+    *sum = ns > most - *sum ? most : *sum + ns;
 }
 
 static inline void
-gpu_meter_wait_over(struct gpu_meter *meter, enum gpu_wait wait, int64_t now_ns)
+gpu_meter_waited(struct gpu_meter *meter, enum gpu_wait wait, struct gpu_interval interval,
+                 const int64_t begin_ns[GPU_BOOKS])
 {
-    gpu_meter_advance(meter, now_ns);
-    meter->waiting[wait]--;
+    for (int i = 0; i < GPU_BOOKS; i++)
+        gpu_meter_grow(&meter->books[i].wait_ns[wait], gpu_interval_after(interval, begin_ns[i]),
+                       GPU_METER_WAIT_MAX);
 }
 
-void gpu_meter_run(struct gpu_meter *meter, int64_t now_ns);
-void gpu_meter_run_over(struct gpu_meter *meter, int64_t now_ns);
+static inline void
+gpu_meter_ran(struct gpu_meter *meter, struct gpu_interval interval,
+              const int64_t begin_ns[GPU_BOOKS])
+{
+    for (int i = 0; i < GPU_BOOKS; i++)
+        gpu_meter_grow(&meter->books[i].exec_ns, gpu_interval_after(interval, begin_ns[i]),
+                       VG_TIME_MAX);
+    gpu_union_add(&meter->busy, interval, begin_ns);
+}
 
-/* What was counted as one wait since then was another one. */
-void gpu_meter_recount_wait(struct gpu_meter *meter, enum gpu_wait from, enum gpu_wait to,
-                            int64_t ns);
+/* One request more waits from now on, or one less. */
+static inline void
+gpu_meter_wait(struct gpu_meter *meter)
+{
+    meter->waiting++;
+    for (int i = 0; i < GPU_BOOKS; i++)
+        meter->books[i].queue_max = MAX(meter->books[i].queue_max, meter->waiting);
+}
 
-/* What was counted by another meter so far, or (negative) by this one. */
-void gpu_meter_add_wait(struct gpu_meter *meter, enum gpu_wait wait, int64_t ns);
+static inline void
+gpu_meter_wait_over(struct gpu_meter *meter)
+{
+    meter->waiting--;
+}
 
-/* A request that is not counted as running ran from then until now, and did not wait, if it was
- * counted as waiting (else GPU_WAIT_MAX). */
-void gpu_meter_ran(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns, enum gpu_wait waited);
+static inline void
+gpu_meter_partial(struct gpu_meter *meter)
+{
+    for (int i = 0; i < GPU_BOOKS; i++)
+        meter->books[i].partial++;
+}
 
-/* A request that is counted as running has not run since then, but waited so. */
-void gpu_meter_ran_less(struct gpu_meter *meter, int64_t since_ns, int64_t now_ns,
-                        enum gpu_wait waited);
+/* A request is done that was queued then, or at a time that is not known. */
+void gpu_meter_done(struct gpu_meter *meter, int64_t queued_ns, int64_t now_ns, bool coalesced,
+                    const int64_t begin_ns[GPU_BOOKS]);
 
-/* A period, or the next window, begins at the time up to which the meter was advanced; the window
- * that ends is of that length. */
+/* The period begins, or the next window. */
 void gpu_meter_begin(struct gpu_meter *meter);
-void gpu_meter_close_window(struct gpu_meter *meter, int64_t length_ns);
+void gpu_meter_begin_window(struct gpu_meter *meter);
 
-/* Adds the figures of the period, or of the open window, which are of that length, to *sum, and
- * the latencies to *latency. */
-void gpu_meter_read(const struct gpu_meter *meter, bool period, int64_t length_ns,
-                    struct vg_gpu_sample *sum, struct vg_histogram *latency);
+/* Adds the figures of a book, with what is open, to *sum, and the latencies to *latency. */
+void gpu_meter_read(const struct gpu_meter *meter, enum gpu_book_kind kind,
+                    struct gpu_interval time, struct vg_gpu_sample *sum,
+                    struct vg_histogram *latency);
 
 /* Sets what a sample that is summed up has of latencies, and its mean queue length. */
 void gpu_meter_finish_sample(struct vg_gpu_sample *sample, const struct vg_histogram *latency,

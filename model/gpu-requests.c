@@ -61,6 +61,7 @@ gpu_requests_init(struct gpu_requests *all, uint32_t requests_max, uint32_t cont
         .newest_context = GPU_NO_INDEX,
         .oldest_context = GPU_NO_INDEX,
         .age = {GPU_NO_INDEX, GPU_NO_INDEX},
+        .doubt = {GPU_NO_INDEX, GPU_NO_INDEX},
     };
     all->request_cells = new_cells(requests_max, &all->request_mask);
     all->context_cells = new_cells(contexts_max, &all->context_mask);
@@ -413,6 +414,22 @@ gpu_request_new(struct gpu_requests *all)
     return index;
 }
 
+static struct gpu_list *
+age_list(struct gpu_requests *all, const struct gpu_request *request)
+{
+    return request->doubt == GPU_DOUBT_NONE ? &all->age : &all->doubt;
+}
+
+void
+gpu_request_set_doubt(struct gpu_requests *all, uint32_t index, enum gpu_doubt doubt)
+{
+    struct gpu_request *request = &all->requests[index];
+
+    gpu_list_remove(all, age_list(all, request), GPU_LIST_AGE, index);
+    request->doubt = (uint8_t)doubt;
+    gpu_list_append(all, age_list(all, request), GPU_LIST_AGE, index);
+}
+
 void
 gpu_request_free(struct gpu_requests *all, uint32_t index)
 {
@@ -420,7 +437,7 @@ gpu_request_free(struct gpu_requests *all, uint32_t index)
 
     for (enum gpu_key key = 0; key < GPU_KEY_MAX; key++)
         gpu_request_drop_key(all, index, key);
-    gpu_list_remove(all, &all->age, GPU_LIST_AGE, index);
+    gpu_list_remove(all, age_list(all, request), GPU_LIST_AGE, index);
     request->in_use = false;
     request->lists[GPU_LIST_AGE].next = all->free_request;
     all->free_request = index;

@@ -22,8 +22,14 @@ enum gpu_state {
     GPU_STATE_SUBMITTED,
     GPU_STATE_READY,
     GPU_STATE_RUNNING,
-    GPU_STATE_MERGED, /* runs as part of a later request of its context */
-    GPU_STATE_PASSED  /* done, because a later request of its context is; its own end may follow */
+    GPU_STATE_MERGED /* runs as part of a later request of its context */
+};
+
+/* What is not known of a request that is open; nothing of it counts but that it is partial. */
+enum gpu_doubt {
+    GPU_DOUBT_NONE,
+    GPU_DOUBT_PASSED, /* it is done, as a later request of its context is; its own end may follow */
+    GPU_DOUBT_LOST    /* records of it may be lost */
 };
 
 /* By what a request can be found. */
@@ -40,7 +46,8 @@ struct gpu_link {
     uint32_t prev, next;
 };
 
-/* Lists that a request is in, in the order of coming; that of its context by seqno. */
+/* Lists that a request is in, in the order of coming; that of its context by seqno. AGE: one of
+ * struct gpu_requests. */
 enum gpu_list_kind { GPU_LIST_AGE, GPU_LIST_CONTEXT, GPU_LIST_USER, GPU_LIST_MAX };
 
 struct gpu_request {
@@ -52,9 +59,9 @@ struct gpu_request {
     int64_t submitted_ns; /* these: VG_TIME_UNKNOWN until it happens, or if nobody told */
     int64_t ready_ns;
     int64_t run_ns;   /* when it first ran */
-    int64_t state_ns; /* since when it is in its state; PASSED: its end */
+    int64_t state_ns; /* since when it is in its state: the last record that told something new */
     int64_t exec_ns;  /* of runs that are over */
-    int64_t user_ns;  /* since when its user counts it; VG_TIME_UNKNOWN: always; 0: has none yet */
+    int64_t doubt_ns; /* since when it is in doubt */
     uint32_t context; /* or GPU_NO_INDEX */
     uint32_t engine;  /* of the ledger's engines */
     uint32_t user;    /* of the ledger's users, or GPU_NO_INDEX: the host itself, or not known */
@@ -63,9 +70,10 @@ struct gpu_request {
     uint8_t state;     /* enum gpu_state */
     uint8_t id_space;  /* of id; VG_GPU_ID_NONE: none */
     uint8_t queued_by; /* enum gpu_queued_by: who told so */
+    uint8_t doubt;     /* enum gpu_doubt */
     bool engine_weak : 1;
-    bool ran_elsewhere : 1; /* it ran on what turned out to be not its engine */
-    bool adopted : 1;       /* its context and seqno are a guess: gpu_ledger_exchange() */
+    bool has_waited : 1; /* its first wait is over, and counted */
+    bool has_gap : 1;    /* in what is known of it */
     bool in_use : 1;
     struct gpu_link lists[GPU_LIST_MAX];
     uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
@@ -76,7 +84,10 @@ struct gpu_context {
     uint64_t last_done; /* highest seqno that is done */
     bool any_done;
     bool in_use;
-    bool of_gvt;     /* a thread of GVT-g submits its requests: it is a vGPU's */
+    bool of_gvt;    /* a thread of GVT-g submits its requests: it is a vGPU's */
+    bool coalesces; /* its driver gives the hardware the newest request for those before it */
+    /* Of its requests some begin with being queued; some, of which nothing is lost, do not. */
+    bool is_queued, is_not_queued;
     uint32_t engine; /* of the ledger's engines, or GPU_NO_INDEX: of none, or not told */
     uint32_t owner;  /* of the ledger's owners, or GPU_NO_INDEX */
     int32_t vgpu;
@@ -94,7 +105,8 @@ struct gpu_requests {
     uint32_t newest_context, oldest_context;
     uint32_t *request_cells, *context_cells;
     uint32_t request_mask, context_mask;
-    struct gpu_list age;
+    struct gpu_list age;   /* by their first record */
+    struct gpu_list doubt; /* those that are in doubt: since when */
 };
 
 void gpu_requests_init(struct gpu_requests *all, uint32_t requests_max, uint32_t contexts_max);
@@ -117,6 +129,8 @@ uint32_t gpu_request_new(struct gpu_requests *all);
 bool gpu_requests_is_full(const struct gpu_requests *all);
 /* Leaves all lists but the user's, which is the caller's, and the index. */
 void gpu_request_free(struct gpu_requests *all, uint32_t index);
+/* Into the list of those in doubt, or back. */
+void gpu_request_set_doubt(struct gpu_requests *all, uint32_t index, enum gpu_doubt doubt);
 
 /* Seqnos of old kernels have 32 bits and begin anew. */
 bool gpu_seqno_is_before(uint64_t a, uint64_t b);

@@ -60,20 +60,6 @@ vg_histogram_add(struct vg_histogram *histogram, int64_t value)
 }
 
 void
-vg_histogram_remove(struct vg_histogram *histogram, int64_t value)
-{
-    value = MAX(value, 0);
-    struct place place = place_of((uint64_t)value);
-    uint32_t *octave = histogram->octaves[place.octave];
-
-    if (!octave || octave[place.sub] == 0)
-        return;
-    octave[place.sub]--;
-    histogram->sum -= value;
-    histogram->count--;
-}
-
-void
 vg_histogram_merge(struct vg_histogram *sum, const struct vg_histogram *more)
 {
     if (more->count == 0)

@@ -31,9 +31,6 @@ struct vg_histogram {
 /* value below 0 counts as 0. */
 void vg_histogram_add(struct vg_histogram *histogram, int64_t value);
 
-/* Takes back one value that was added; min and max stay. */
-void vg_histogram_remove(struct vg_histogram *histogram, int64_t value);
-
 /* sum += more */
 void vg_histogram_merge(struct vg_histogram *sum, const struct vg_histogram *more);
 

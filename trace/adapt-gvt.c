@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GVT-g: the four events of the 2024 paper, in a form of our own as theirs is not published, and
- * two of mainline that tell of vGPUs. vGPU 0 is the host, or the idle vGPU.
+ * one of mainline that tells of vGPUs (drivers/gpu/drm/i915/gvt/trace.h). vGPU 0 is the host, or
+ * the idle vGPU.
  */
 #include "config.h"
 
@@ -62,12 +63,6 @@ static const struct vg_adapter_field switch_fields[] = {
     {.names = {NULL}},
 };
 
-/* drivers/gpu/drm/i915/gvt/trace.h; without a device: there was one Intel GPU in a host. */
-static const struct vg_adapter_field interrupt_fields[] = {
-    {VG_SLOT_VGPU, true, {"id"}},
-    {.names = {NULL}},
-};
-
 const struct vg_adapter vg_adapt_gvt[] = {
     {{"gvt_workload_queue"},
      VG_EVENT_GPU,
@@ -89,6 +84,5 @@ const struct vg_adapter vg_adapt_gvt[] = {
      VG_GPU_ENGINE_WEAK},
     {{"gvt_sched_switch"}, VG_EVENT_GPU, switch_fields, read_switch, VG_GPU_SWITCH, 0},
     {{"render_mmio"}, VG_EVENT_GPU, switch_fields, read_switch, VG_GPU_SWITCH, 0},
-    {{"inject_msi"}, VG_EVENT_GPU, interrupt_fields, read_switch, VG_GPU_INTERRUPT, 0},
     {.names = {NULL}},
 };

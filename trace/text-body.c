@@ -60,7 +60,6 @@ static const struct event_spellings event_table[] = {
     /* drivers/gpu/drm/i915/gvt/trace.h */
     {{"render_mmio"},
      {"VM{i:old_id} -> VM{i:new_id} {w:action} reg {w:reg}, old {w:old_val} new {w:new_val}"}},
-    {{"inject_msi"}, {"vgpu{i:id}:inject msi address {w:address} data {w:data}"}},
     {{"task_rename"},
      {"pid={i:pid} oldcomm={t:oldcomm} newcomm={t:newcomm} oom_score_adj={i:oom_score_adj}"}},
 };

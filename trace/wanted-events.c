@@ -88,7 +88,6 @@ static const struct wanted wanted[] = {
     GPU("gvt", "gvt_workload_submit"),
     GPU("gvt", "gvt_workload_complete"),
     GPU("gvt", "gvt_sched_switch"),
-    {{{"gvt:inject_msi"}, {"inject_msi"}}, NULL, PART_WITH_GPU},
     {{{"i915:i915_gem_object_create"}, {"i915_gem_object_create"}}, NULL, PART_WITH_GPU},
     {{{"i915:i915_gem_object_destroy"}, {"i915_gem_object_destroy"}}, NULL, PART_WITH_GPU},
     {{{"gpu_mem:gpu_mem_total"}, {"gpu_mem_total"}}, NULL, PART_WITH_GPU},

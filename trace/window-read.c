@@ -261,6 +261,8 @@ vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **
             reader->finished = true;
             if (reader->options.on_grid)
                 return 0;
+            if (!reader->beyond)
+                vg_gpu_ledger_end(reader->gpu_ledger, reader->part_end);
             return close_window(reader, reader->part_end, ret);
         }
         if (reader->pending)

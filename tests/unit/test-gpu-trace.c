@@ -1101,7 +1101,7 @@ test_which_tracepoints(void **state)
     put_tracepoint(&h, "xe/xe_sched_job_run", 1, DONE_FORMAT);
     put_tracepoint(&h, "amdgpu/amdgpu_cs_ioctl", 2, DONE_FORMAT);
     put_tracepoint(&h, "gvt/gvt_command", 3, DONE_FORMAT);
-    put_tracepoint(&h, "gvt/inject_msi", 4, DONE_FORMAT);
+    put_tracepoint(&h, "gvt/render_mmio", 4, DONE_FORMAT);
     GArray *found = vg_gpu_tracepoints_find(h.tracefs);
     vg_gpu_tracepoints_describe(found, text);
     assert_string_equal(text->str, "gvt, amdgpu, xe");

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The GPU ledger fed at random: lives whose figures are computed from their intervals, one
+ * nanosecond boundary after the other; the same with records missing, in bursts that are told; and
+ * ids that mean nothing.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <malloc.h>
+
+#include "tests/unit/gpu-host.h"
+#include "tests/unit/sanitizer.h"
+
+/* ---- hostile streams ---- */
+
+/* Under valgrind, which takes thirty times as long, and under a sanitizer fewer are enough. */
+static int
+scaled(int n)
+{
+    return g_getenv("VG_TEST_ROUNDS") ? n / 20 : UNDER_SANITIZER ? n / 5 : n;
+}
+
+/* All that this process has; 0 where something else counts memory. */
+static size_t
+memory_in_use(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+/* Ids at random, hardly ever an end: what is kept stays below the limit, what is not is counted. */
+static void
+test_memory_is_limited(void **state)
+{
+    enum { EVENTS = 3000000 };
+    struct gpu_host *host = *state;
+    GRand *random = g_rand_new_with_seed(11);
+    struct vg_window window;
+    size_t before = memory_in_use();
+
+    for (int i = 0; i < scaled(EVENTS); i++) {
+        struct vg_event event =
+            gpu_host_record(host, i, (enum vg_gpu_op)g_rand_int_range(random, 0, VG_GPU_OP_MAX));
+        event.tid = event.pid = g_rand_int_range(random, -1, VG_TID_LIMIT);
+        event.gpu.context = g_rand_int(random) % 5 ? g_rand_int(random) : 0;
+        event.gpu.seqno = g_rand_int(random);
+        event.gpu.id = g_rand_int(random);
+        event.gpu.id_space = (uint8_t)g_rand_int_range(random, 0, 5);
+        event.gpu.fence = g_rand_int(random) % 3 ? g_rand_int(random) : 0;
+        event.gpu.vgpu = g_rand_int(random) % 2 ? g_rand_int_range(random, 1, 100000) : VG_NONE;
+        event.gpu.device = (uint16_t)g_rand_int_range(random, 0, 10);
+        event.gpu.engine = (uint16_t)g_rand_int_range(random, 0, 100);
+        event.gpu.flags = (uint8_t)g_rand_int_range(random, 0, 32);
+        vg_gpu_ledger_feed(host->ledger, &event);
+        if (i % 500000 == 0) {
+            vg_window_init(&window, false);
+            vg_gpu_ledger_close_window(host->ledger, i, &window);
+            vg_window_clear(&window);
+        }
+    }
+    struct vg_gpu_ledger_stats stats = gpu_host_stats(host);
+    assert_true(stats.bytes < VG_GPU_LEDGER_BYTES_MAX);
+    /* With what the topology keeps of the threads. */
+    assert_true(memory_in_use() < before + VG_GPU_LEDGER_BYTES_MAX);
+    assert_true(stats.open <= VG_GPU_OPEN_REQUESTS_MAX);
+    assert_true(stats.dropped > 0 || g_getenv("VG_TEST_ROUNDS"));
+    assert_true(stats.unattributed > 0);
+    g_rand_free(random);
+}
+
+/* Ten million contexts with a request each that never ends. */
+static void
+test_contexts_are_limited(void **state)
+{
+    const uint64_t contexts = (uint64_t)scaled(10000000);
+    struct gpu_host *host = *state;
+
+    for (uint64_t i = 1; i <= contexts; i++) {
+        struct vg_event event = gpu_host_record(host, (int64_t)i, VG_GPU_RUNNING);
+        event.gpu.context = i;
+        event.gpu.seqno = 1;
+        vg_gpu_ledger_feed(host->ledger, &event);
+    }
+    struct vg_gpu_ledger_stats stats = gpu_host_stats(host);
+    assert_int_equal(stats.open, VG_GPU_CONTEXTS_MAX);
+    assert_true(stats.bytes < VG_GPU_LEDGER_BYTES_MAX);
+    assert_int_equal(stats.dropped, 2 * (contexts - VG_GPU_CONTEXTS_MAX));
+}
+
+/* ---- streams at random ---- */
+
+#define ENGINES  3
+#define VGPUS    4
+#define LIVES    400
+#define BEGIN_NS (100 * MS)
+#define END_NS   (900 * MS)
+
+/* A request as it really was. */
+struct truth {
+    int engine;
+    int32_t vgpu;
+    uint64_t workload;
+    int64_t queued, submitted, ready, run, done; /* done > the end of the stream: never told */
+};
+
+static const char *const engine_names[ENGINES] = {"rcs0", "bcs0", "vcs0"};
+
+/* Of vGPUs one after the other on each engine, as GVT-g runs them; of processes one after the other
+ * in each context, and those of different contexts as they like. */
+static void
+make_lives(GRand *random, bool of_vgpus, struct truth *lives)
+{
+    int64_t busy_until[VGPUS + 1][ENGINES] = {0};
+
+    for (int i = 0; i < LIVES; i++) {
+        struct truth *life = &lives[i];
+        life->engine = g_rand_int_range(random, 0, ENGINES);
+        life->vgpu = g_rand_int_range(random, 1, VGPUS + 1);
+        life->workload = (uint64_t)i + 1;
+        int64_t *busy = &busy_until[of_vgpus ? 0 : life->vgpu][life->engine];
+        int64_t earliest = *busy - g_rand_int_range(random, 0, 5) * MS;
+        life->queued = MAX(earliest, 0) + g_rand_int_range(random, 0, 10 * (int)MS);
+        life->submitted = MAX(life->queued, *busy) + g_rand_int_range(random, 0, 2 * (int)MS);
+        life->ready = life->submitted + g_rand_int_range(random, 0, (int)MS);
+        life->run = life->ready + g_rand_int_range(random, 0, (int)MS);
+        life->done = life->run + g_rand_int_range(random, 1, 20 * (int)MS);
+        *busy = life->done;
+    }
+}
+
+/* A record. */
+struct step {
+    int64_t ts_ns;
+    int life;
+    int stage; /* 0 queued ... 4 done */
+    int cpu;
+    bool lost;
+};
+
+#define CPUS 4
+
+static int
+compare_steps(const void *a, const void *b)
+{
+    const struct step *x = a, *y = b;
+
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return x->life != y->life ? x->life - y->life : x->stage - y->stage;
+}
+
+static void
+tell(struct gpu_host *host, bool of_vgpus, const struct truth *life, const struct step *step)
+{
+    static const enum vg_gpu_op ops[] = {VG_GPU_QUEUED, VG_GPU_SUBMITTED, VG_GPU_READY,
+                                         VG_GPU_RUNNING, VG_GPU_DONE};
+    struct vg_event event = gpu_host_record(host, step->ts_ns, ops[step->stage]);
+
+    event.gpu.engine = vg_names_id(host->names, engine_names[life->engine]);
+    if (step->stage <= 1)
+        event.tid = event.pid = 1000 * life->vgpu;
+    if (step->stage <= 1 && of_vgpus) {
+        event.gpu.vgpu = life->vgpu;
+        event.gpu.id = life->workload;
+        event.gpu.id_space = VG_GPU_ID_WORKLOAD;
+        event.gpu.flags = VG_GPU_ENGINE_WEAK;
+    }
+    if (step->stage >= 1 || !of_vgpus) {
+        event.gpu.context = (uint64_t)life->vgpu * ENGINES + (uint64_t)life->engine;
+        event.gpu.seqno = life->workload;
+    }
+    vg_gpu_ledger_feed(host->ledger, &event);
+}
+
+static int64_t
+overlap(int64_t from, int64_t to)
+{
+    return MAX(MIN(to, END_NS) - MAX(from, BEGIN_NS), 0);
+}
+
+static struct vg_gpu_sample
+true_figures(const struct truth *lives, int engine, int32_t vgpu)
+{
+    struct vg_gpu_sample gpu = {0};
+    int64_t until = 0;
+    g_autoptr(GArray) runs = g_array_new(FALSE, FALSE, sizeof(struct step));
+
+    for (int i = 0; i < LIVES; i++) {
+        const struct truth *life = &lives[i];
+        if (life->engine != engine || (vgpu != VG_NONE && life->vgpu != vgpu))
+            continue;
+        gpu.exec_ns += overlap(life->run, life->done);
+        gpu.wait_ns += overlap(life->queued, life->run);
+        gpu.vgpu_queue_ns += overlap(life->queued, life->submitted);
+        gpu.requests += life->done > BEGIN_NS && life->done <= END_NS;
+        gpu.partial += (life->queued < BEGIN_NS && life->done > BEGIN_NS) ||
+                       (life->queued >= BEGIN_NS && life->queued <= END_NS && life->done > END_NS);
+        const struct step run = {.ts_ns = life->run, .life = i};
+        g_array_append_val(runs, run);
+    }
+    g_array_sort(runs, compare_steps);
+    for (guint i = 0; i < runs->len; i++) {
+        const struct truth *life = &lives[g_array_index(runs, struct step, i).life];
+        gpu.busy_ns += overlap(MAX(life->run, until), life->done);
+        until = MAX(until, life->done);
+    }
+    return gpu;
+}
+
+static GArray *
+make_steps(const struct truth *lives)
+{
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(struct step));
+
+    for (int i = 0; i < LIVES; i++) {
+        const int64_t times[] = {lives[i].queued, lives[i].submitted, lives[i].ready, lives[i].run,
+                                 lives[i].done};
+        for (int k = 0; k < 5; k++) {
+            const struct step step = {times[k], i, k, (lives[i].vgpu + k) % CPUS, false};
+            if (times[k] <= END_NS)
+                g_array_append_val(steps, step);
+        }
+    }
+    g_array_sort(steps, compare_steps);
+    return steps;
+}
+
+/* The figures of an engine or of one of its users, NULL if it was not told of. */
+static const struct vg_gpu_sample *
+told_figures(const struct vg_window *window, int engine, int32_t vgpu)
+{
+    g_autofree char *name = g_strdup_printf("qemu-%d", 1000 * vgpu);
+    g_autofree char *pid = g_strdup_printf("%d", 1000 * vgpu);
+
+    if (vgpu == VG_NONE)
+        return gpu_host_row(window, "all", engine_names[engine]);
+    const struct vg_gpu_sample *gpu = gpu_host_row(window, name, engine_names[engine]);
+    return gpu ? gpu : gpu_host_row(window, pid, engine_names[engine]);
+}
+
+static void
+check_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
+{
+    static struct truth lives[LIVES];
+    struct vg_window window;
+    bool begun = false;
+
+    make_lives(random, of_vgpus, lives);
+    g_autoptr(GArray) steps = make_steps(lives);
+    for (guint i = 0; i < steps->len; i++) {
+        const struct step *step = &g_array_index(steps, struct step, i);
+        if (step->ts_ns > BEGIN_NS && !begun) {
+            gpu_host_begin(host, BEGIN_NS);
+            begun = true;
+        }
+        tell(host, of_vgpus, &lives[step->life], step);
+    }
+    gpu_host_read(host, END_NS, &window);
+    for (int e = 0; e < ENGINES; e++) {
+        for (int32_t v = VG_NONE; v <= VGPUS; v += v == VG_NONE ? 2 : 1) {
+            const struct vg_gpu_sample want = true_figures(lives, e, v);
+            const struct vg_gpu_sample *gpu = told_figures(&window, e, v);
+            assert_int_equal(gpu->exec_ns, want.exec_ns);
+            assert_int_equal(gpu->wait_ns, want.wait_ns);
+            assert_int_equal(gpu->busy_ns, want.busy_ns);
+            assert_int_equal(gpu->requests, want.requests);
+            assert_int_equal(gpu->partial, want.partial);
+            assert_int_equal(gpu->vgpu_queue_ns, want.vgpu_queue_ns);
+            assert_int_equal(gpu->vgpu_queue_ns + gpu->dependency_ns + gpu->driver_queue_ns,
+                             want.wait_ns);
+        }
+    }
+    vg_window_clear(&window);
+}
+
+/* ---- with records missing ---- */
+
+struct loss {
+    int cpu;
+    int64_t begin_ns, end_ns; /* the records of the CPU before and after it */
+};
+
+/* Loses some records of one CPU that follow each other, somewhere. */
+static struct loss
+lose_some(GArray *steps, GRand *random)
+{
+    struct loss loss = {g_rand_int_range(random, 0, CPUS), 0, END_NS};
+    guint at = (guint)g_rand_int_range(random, 0, (int)steps->len);
+    int n = g_rand_int_range(random, 1, 12);
+
+    for (guint i = 0; i < steps->len; i++) {
+        struct step *step = &g_array_index(steps, struct step, i);
+        if (step->cpu != loss.cpu)
+            continue;
+        if (i < at) {
+            loss.begin_ns = step->ts_ns;
+        } else if (n-- > 0) {
+            step->lost = true;
+        } else {
+            loss.end_ns = step->ts_ns;
+            break;
+        }
+    }
+    return loss;
+}
+
+static int
+compare_losses(const void *a, const void *b)
+{
+    const struct loss *x = a, *y = b;
+
+    return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static bool
+is_whole(const struct truth *life, const GArray *losses)
+{
+    for (guint i = 0; i < losses->len; i++) {
+        const struct loss *loss = &g_array_index(losses, struct loss, i);
+        if (life->queued < loss->end_ns && life->done > loss->begin_ns)
+            return false;
+    }
+    return life->done <= END_NS;
+}
+
+static void
+feed_lossy(struct gpu_host *host, bool of_vgpus, const struct truth *lives, const GArray *steps,
+           const GArray *losses)
+{
+    guint next = 0;
+
+    vg_gpu_ledger_tells(host->ledger,
+                        1U << VG_GPU_SUBMITTED | (of_vgpus ? 0 : 1U << VG_GPU_QUEUED));
+    for (guint i = 0; i < steps->len; i++) {
+        const struct step *step = &g_array_index(steps, struct step, i);
+        while (next < losses->len &&
+               g_array_index(losses, struct loss, next).begin_ns < step->ts_ns) {
+            const struct loss *loss = &g_array_index(losses, struct loss, next++);
+            const struct vg_event event = {.ts_ns = loss->begin_ns,
+                                           .type = VG_EVENT_LOST,
+                                           .cpu = (int16_t)loss->cpu,
+                                           .lost.end_ns = loss->end_ns};
+            vg_gpu_ledger_feed(host->ledger, &event);
+        }
+        if (!step->lost)
+            tell(host, of_vgpus, &lives[step->life], step);
+    }
+    vg_gpu_ledger_end(host->ledger, END_NS);
+}
+
+/* Nothing is told that did not happen, and of what is whole nothing is missing. */
+static void
+check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
+{
+    static struct truth lives[LIVES];
+    g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    struct vg_window window;
+
+    make_lives(random, of_vgpus, lives);
+    g_autoptr(GArray) steps = make_steps(lives);
+    for (int i = g_rand_int_range(random, 1, 6); i > 0; i--) {
+        const struct loss loss = lose_some(steps, random);
+        g_array_append_val(losses, loss);
+    }
+    g_array_sort(losses, compare_losses);
+    gpu_host_begin(host, 0);
+    feed_lossy(host, of_vgpus, lives, steps, losses);
+    gpu_host_read(host, END_NS, &window);
+    for (int e = 0; e < ENGINES; e++) {
+        for (int32_t v = VG_NONE; v <= VGPUS; v += v == VG_NONE ? 2 : 1) {
+            struct vg_gpu_sample least = {0}, most = {0};
+            for (int i = 0; i < LIVES; i++) {
+                const struct truth *life = &lives[i];
+                if (life->engine != e || (v != VG_NONE && life->vgpu != v))
+                    continue;
+                most.exec_ns += MIN(life->done, END_NS) - MIN(life->run, END_NS);
+                most.wait_ns += MIN(life->run, END_NS) - MIN(life->queued, END_NS);
+                if (!is_whole(life, losses))
+                    continue;
+                least.requests++;
+                least.exec_ns += life->done - life->run;
+                least.wait_ns += life->run - life->queued;
+                least.latency_max_ns = MAX(least.latency_max_ns, life->done - life->queued);
+            }
+            const struct vg_gpu_sample *gpu = told_figures(&window, e, v);
+            if (!gpu && least.requests == 0)
+                continue;
+            assert_int_equal(gpu->requests, least.requests);
+            assert_int_equal(gpu->latency_max_ns, least.latency_max_ns);
+            assert_in_range(gpu->exec_ns, least.exec_ns, most.exec_ns);
+            assert_in_range(gpu->wait_ns, least.wait_ns, most.wait_ns);
+            assert_true(gpu->busy_ns <= gpu->exec_ns);
+        }
+    }
+    vg_window_clear(&window);
+}
+
+static void
+run_rounds(void (*check)(struct gpu_host *host, bool of_vgpus, GRand *random))
+{
+    enum { ROUNDS = 60, ROUNDS_SCALED = 10 };
+    const uint32_t rounds = g_getenv("VG_TEST_ROUNDS") ? ROUNDS_SCALED : ROUNDS;
+    const char *given = g_getenv("VG_TEST_SEED");
+    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : g_random_int();
+
+    for (uint32_t i = 0; i < rounds; i++) {
+        GRand *random = g_rand_new_with_seed(seed + i);
+        void *host;
+        print_message("VG_TEST_SEED=%u\n", seed + i);
+        gpu_host_setup(&host);
+        check(host, i % 2 == 0, random);
+        gpu_host_teardown(&host);
+        g_rand_free(random);
+    }
+}
+
+static void
+test_streams_at_random(void **state)
+{
+    (void)state;
+    run_rounds(check_stream);
+}
+
+static void
+test_lossy_streams_at_random(void **state)
+{
+    (void)state;
+    run_rounds(check_lossy_stream);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_memory_is_limited, gpu_host_setup, gpu_host_teardown),
+        cmocka_unit_test_setup_teardown(test_contexts_are_limited, gpu_host_setup,
+                                        gpu_host_teardown),
+        cmocka_unit_test(test_streams_at_random),
+        cmocka_unit_test(test_lossy_streams_at_random),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
