@@ -296,7 +296,7 @@ gpu_ledger_unite(struct vg_gpu_ledger *ledger, uint32_t workload, uint32_t told)
         return workload;
     if (queued->engine != request->engine)
         gpu_life_set_engine(ledger, workload, request->engine);
-    if (request->user != GPU_NO_INDEX && request->user != queued->user)
+    if (request->has_waited && request->user != GPU_NO_INDEX && request->user != queued->user)
         return workload;
     const struct gpu_request was = *queued;
     gpu_life_merge(ledger, workload, request->submitted_ns);

@@ -338,17 +338,37 @@ gpu_life_move(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
     gpu_life_count(ledger, request, true);
 }
 
+/* It was another user's, to whom nothing of it is counted yet: to the observer it begins anew. */
+static void
+gpu_life_tell_anew(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    const int64_t began_ns[] = {request->queued_ns, request->submitted_ns, request->ready_ns};
+
+    for (int i = 0; i < GPU_WAIT_MAX && ledger->watch_stages; i++) {
+        if (began_ns[i] != VG_TIME_UNKNOWN)
+            gpu_life_tell_observer(ledger, request, VG_GPU_STAGE_QUEUED + i, began_ns[i], false);
+    }
+}
+
 void
 gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    /* What is counted already is in no user's figures. */
-    bool whole = !request->has_waited || (request->exec_ns == 0 && !request->has_gap);
+    const bool had_none = request->user == GPU_NO_INDEX;
+    /* Of what is counted already. */
+    const bool has_one_wait =
+        request->has_waited && request->exec_ns == 0 && !request->has_gap && had_none;
 
     if (request->user == user)
         return;
+    if (!had_none && !request->has_waited && ledger->watch_stages)
+        gpu_life_tell_observer(ledger, request, VG_GPU_STAGE_OVER, ledger->now, true);
     gpu_life_move(ledger, index, user);
-    if (request->has_waited && whole) {
+    if (!had_none && !request->has_waited) {
+        gpu_life_tell_anew(ledger, request);
+        return;
+    }
+    if (has_one_wait) {
         struct gpu_place place = gpu_life_place(ledger, request);
         place.meters[0] = NULL;
         request->has_waited = false;
@@ -357,7 +377,7 @@ gpu_life_set_user(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
                            GPU_WAIT_DRIVER);
         request->has_waited = true;
     }
-    gpu_life_tell_place(ledger, request, whole);
+    gpu_life_tell_place(ledger, request, !request->has_waited || has_one_wait);
 }
 
 void
