@@ -6,12 +6,12 @@
 #include "base/json.h"
 #include "model/window-json.h"
 
-/* vm_class: NULL leaves the member out. */
+/* duration_ns: what shares are of. vm_class: NULL leaves the member out. */
 static json_object *
-vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const char *vm_class)
+vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, int64_t duration_ns,
+           const char *vm_class)
 {
     json_object *object = json_object_new_object();
-    int64_t duration = window->end_ns - window->begin_ns;
 
     vg_json_add_string(object, "name", vm->name);
     vg_json_add_string(object, "uuid", vm->uuid[0] ? vm->uuid : NULL);
@@ -20,13 +20,13 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const 
     vg_json_add_figures(object, &vm->cpu);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
-    vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
+    vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration_ns));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     if (vm_class)
         vg_json_add_string(object, "class", vm_class);
     vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
     vg_json_add(object, "lost_to", vg_losses_to_json(window, vm->lost_to));
-    vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration));
+    vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration_ns));
     return object;
 }
 
@@ -77,6 +77,31 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_int64(object, "discontinuities", (int64_t)window->discontinuities);
 }
 
+/* Recorded, of what was to be. */
+static double
+confidence(const struct vg_analysis *analysis)
+{
+    double seen = (double)analysis->events, lost = (double)analysis->period.lost_events;
+
+    return seen + lost > 0 ? seen / (seen + lost) : 1;
+}
+
+static void
+add_coverage(json_object *object, const struct vg_analysis *analysis)
+{
+    const GArray *late = analysis->recording->coverage.late_cpus;
+    json_object *covered = json_object_new_object();
+    json_object *cpus = json_object_new_array();
+
+    vg_json_add_int64(covered, "begin", analysis->covered.begin_ns);
+    vg_json_add_int64(covered, "end", analysis->covered.end_ns);
+    vg_json_add(object, "covered_ns", covered);
+    for (unsigned int i = 0; i < late->len; i++)
+        vg_json_append(cpus, json_object_new_int(g_array_index(late, int32_t, i)));
+    vg_json_add(object, "late_cpus", cpus);
+    vg_json_add_double(object, "confidence", confidence(analysis));
+}
+
 static json_object *
 trace_to_json(const struct vg_analysis *analysis)
 {
@@ -85,6 +110,7 @@ trace_to_json(const struct vg_analysis *analysis)
 
     vg_json_add_string(object, "name", recording->name);
     add_period(object, recording, &analysis->period);
+    add_coverage(object, analysis);
     vg_json_add_int64(object, "events", (int64_t)analysis->events);
     vg_json_add_int64(object, "rejected", (int64_t)recording->rejected);
     vg_json_add_int64(object, "backwards", (int64_t)recording->backwards);
@@ -113,18 +139,19 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
                     const char *host)
 {
     const struct vg_window *period = &analysis->period;
+    int64_t covered_ns = MIN(period->end_ns, analysis->covered.end_ns) -
+                         MAX(period->begin_ns, analysis->covered.begin_ns);
     json_object *doc = json_object_new_object();
     json_object *vms = json_object_new_array();
 
     vg_json_add(doc, "trace", trace_to_json(analysis));
     for (unsigned int i = 0; i < period->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(period->vms, struct vg_vm_sample, i);
-        vg_json_append(vms, vm_to_json(period, vm, class_of(snapshot, host, vm)));
+        vg_json_append(vms, vm_to_json(period, vm, covered_ns, class_of(snapshot, host, vm)));
     }
     vg_json_add(doc, "vms", vms);
-    vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, period->end_ns - period->begin_ns));
-    vg_json_add(doc, "gpu_processes",
-                vg_gpu_processes_to_json(period->gpu_processes, period->end_ns - period->begin_ns));
+    vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, covered_ns));
+    vg_json_add(doc, "gpu_processes", vg_gpu_processes_to_json(period->gpu_processes, covered_ns));
     if (period->tasks)
         vg_json_add(doc, "tasks", tasks_to_json(period->tasks));
     return doc;
@@ -135,15 +162,16 @@ vg_window_to_json(const vg_recording *recording, const struct vg_window *window)
 {
     json_object *object = json_object_new_object();
     json_object *vms = json_object_new_array();
+    int64_t duration_ns = window->end_ns - window->begin_ns;
 
     add_period(object, recording, window);
     for (unsigned int i = 0; i < window->vms->len; i++)
-        vg_json_append(
-            vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i), NULL));
+        vg_json_append(vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i),
+                                       duration_ns, NULL));
     vg_json_add(object, "vms", vms);
-    vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, window->end_ns - window->begin_ns));
+    vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, duration_ns));
     vg_json_add(object, "gpu_processes",
-                vg_gpu_processes_to_json(window->gpu_processes, window->end_ns - window->begin_ns));
+                vg_gpu_processes_to_json(window->gpu_processes, duration_ns));
     if (window->tasks)
         vg_json_add(object, "tasks", tasks_to_json(window->tasks));
     return object;

@@ -46,8 +46,9 @@ struct vg_analysis {
     vg_topology *topology;
     vg_engine *engine;
     struct vg_window period; /* the whole analysed part */
-    int32_t cpus;            /* that recorded anything */
-    uint64_t events;         /* records of the part, of interest or not */
+    struct vg_window_covered covered;
+    int32_t cpus;    /* that recorded anything */
+    uint64_t events; /* records of the part, of interest or not */
 };
 
 /* Takes the recording, also when it fails. The caller frees the result. */

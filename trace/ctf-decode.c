@@ -111,6 +111,23 @@ class_has_event(const bt_stream_class *stream_class, const char *name)
 }
 
 static bool
+class_has_gpu_event(const bt_stream_class *stream_class, const vg_aliases *aliases)
+{
+    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+
+    for (uint64_t e = 0; e < events; e++) {
+        const char *event = bt_event_class_get_name(
+            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+        const struct vg_alias *alias = event ? vg_aliases_find(aliases, event) : NULL;
+        const struct vg_adapter *adapter =
+            event ? vg_adapter_find(alias ? vg_alias_event(alias) : event) : NULL;
+        if (adapter && adapter->type == VG_EVENT_GPU)
+            return true;
+    }
+    return false;
+}
+
+static bool
 trace_has_event(const bt_trace_class *trace_class, const char *name)
 {
     uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
@@ -173,6 +190,7 @@ ctf_decoder_describe(struct ctf_decoder *decoder, const bt_stream *stream, const
     decoder->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     decoder->class_id = bt_stream_class_get_id(stream_class);
     decoder->has_switch = class_has_event(stream_class, "sched_switch");
+    decoder->has_gpu = class_has_gpu_event(stream_class, decoder->aliases);
     decoder->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
     decoder->comm_from_switches = trace_has_event(trace_class, "sched_switch");
 }
@@ -221,6 +239,34 @@ ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_cla
     vg_binding_init(binding, name ? name : "", decoder->aliases, &ctf_field_reader, &c);
     g_ptr_array_index(decoder->bindings, id) = binding;
     return binding;
+}
+
+void
+ctf_decoder_add_events(const bt_stream *stream, struct vg_coverage *coverage)
+{
+    const bt_stream_class *stream_class = bt_stream_borrow_class_const(stream);
+    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+
+    for (uint64_t e = 0; e < events; e++) {
+        const char *event = bt_event_class_get_name(
+            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+        if (event)
+            vg_coverage_add_event(coverage, event);
+    }
+}
+
+bool
+ctf_packet_misses_earlier(const bt_packet *packet)
+{
+    static const char *const counts[] = {"packet_seq_num", "events_discarded"};
+    int64_t count;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        if (ctf_struct_int(bt_packet_borrow_context_field_const(packet), counts[i], &count) &&
+            count > 0)
+            return true;
+    }
+    return false;
 }
 
 bool

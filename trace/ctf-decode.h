@@ -29,6 +29,7 @@ struct ctf_decoder {
     bool has_wakeup;         /* somewhere in the trace */
     bool comm_from_switches; /* the trace has sched_switch */
     bool has_switch;         /* sched_switch can be in this stream */
+    bool has_gpu;            /* and events of GPU requests */
     uint64_t class_id;
     bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
     bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
@@ -62,6 +63,13 @@ bool ctf_clock_to_ns(const struct ctf_clock *clock, const bt_clock_snapshot *sna
 /* The binding of a record's class; belongs to the decoder. */
 const struct vg_binding *ctf_decoder_binding(struct ctf_decoder *decoder,
                                              const bt_event_class *event_class);
+
+/* What GPU events the stream can have. */
+void ctf_decoder_add_events(const bt_stream *stream, struct vg_coverage *coverage);
+
+/* Whether the packet, the first that is there of its stream, says that there were others, or other
+ * records, before it: LTTng counts them since the beginning of the session. */
+bool ctf_packet_misses_earlier(const bt_packet *packet);
 
 /* The CPU of a packet. false: it does not say; *ret is VG_NONE if it is an impossible one. */
 bool ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret);

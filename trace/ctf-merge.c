@@ -32,6 +32,7 @@ struct ctf_merge {
     GArray *inserted;     /* struct vg_event: to be delivered before the heap's */
     unsigned int n_given; /* of these */
     int64_t now;          /* of the last event delivered */
+    bool begun;           /* the first event that has a time was looked at */
 };
 
 /* ---- the heap ---- */
@@ -86,7 +87,7 @@ advance(struct ctf_merge *merge)
 /* ---- what is not observed ---- */
 
 static void
-insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_ns)
+insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_ns, bool no_gpu)
 {
     const struct vg_event loss = {
         .ts_ns = begin_ns,
@@ -95,6 +96,7 @@ insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_
         .tid = VG_NONE,
         .pid = VG_NONE,
         .lost.end_ns = end_ns,
+        .lost.no_gpu = no_gpu,
     };
     g_array_append_val(merge->inserted, loss);
 }
@@ -153,7 +155,7 @@ lose_all(struct ctf_merge *merge, int64_t begin_ns, int64_t end_ns)
         const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
         if (!stream->trace->begun || stream->cpu == VG_NONE || done[stream->cpu])
             continue;
-        insert_loss(merge, stream->cpu, begin_ns, end_ns);
+        insert_loss(merge, stream->cpu, begin_ns, end_ns, false);
         done[stream->cpu] = true;
     }
 }
@@ -196,13 +198,68 @@ check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_e
     if (cpu == VG_NONE || trace->known_cpus[cpu / 64] >> (cpu % 64) & 1)
         return;
     trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
-    insert_loss(merge, cpu, event->ts_ns, INT64_MAX);
+    /* It has no records at all: it may have nothing to do with GPUs. */
+    insert_loss(merge, cpu, event->ts_ns, INT64_MAX, true);
     if (!trace->absence_told)
         vg_recording_problem(merge->recording, trace->dir, 0,
                              "no records of CPU %d are here, on which threads are woken: how long "
                              "they wait and run there is not known, nor of other such CPUs",
                              cpu);
     trace->absence_told = true;
+}
+
+/* ---- what is covered ---- */
+
+/* The recorder says that the records of its CPU begin only then. */
+static bool
+is_late(const struct ctf_stream *stream, const struct vg_coverage *coverage)
+{
+    return stream->misses_earlier && !stream->twins && stream->cpu != VG_NONE &&
+           stream->first_begin_ns > coverage->begin_ns &&
+           (stream->decoder.has_switch || stream->decoder.has_gpu);
+}
+
+static void
+learn_span(struct vg_coverage *coverage, const GPtrArray *streams)
+{
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        uint64_t cycles;
+        int64_t end_ns;
+        if (stream->first_begin_ns == CTF_COVERAGE_UNKNOWN)
+            continue;
+        if (coverage->begin_ns == VG_TIME_UNKNOWN || stream->first_begin_ns < coverage->begin_ns)
+            coverage->begin_ns = stream->first_begin_ns;
+        if (stream->path && ctf_file_last_end(&stream->trace->layout, stream->path, &cycles) &&
+            ctf_clock_cycles_to_ns(&stream->decoder.clock, cycles, &end_ns))
+            coverage->end_ns = MAX(coverage->end_ns, end_ns);
+        if (stream->decoder.has_coverage)
+            vg_coverage_add_told(coverage, stream->cpu);
+    }
+    coverage->all_begin_ns = coverage->begin_ns;
+}
+
+static void
+learn_coverage(struct vg_coverage *coverage, const GPtrArray *streams)
+{
+    learn_span(coverage, streams);
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        if (is_late(stream, coverage))
+            vg_coverage_add_late(coverage, stream->cpu, stream->first_begin_ns);
+    }
+}
+
+/* Before the first event: the CPUs that are late have lost what they recorded so far. */
+static void
+lose_heads(struct ctf_merge *merge, int64_t t_ns)
+{
+    merge->begun = true;
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (is_late(stream, &merge->recording->coverage) && stream->first_begin_ns > t_ns)
+            insert_loss(merge, stream->cpu, t_ns, stream->first_begin_ns, !stream->decoder.has_gpu);
+    }
 }
 
 /* ---- the interface ---- */
@@ -299,6 +356,7 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
     }
     learn_cpus(streams);
     learn_twins(streams);
+    learn_coverage(&recording->coverage, streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
     return merge;
@@ -344,6 +402,8 @@ take_event(struct ctf_merge *merge, struct vg_event *ret_event)
     }
     if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN && ret_event->type != VG_EVENT_LOST)
         end_pause(merge, top, ret_event->ts_ns);
+    if (!merge->begun && ret_event->ts_ns != VG_TIME_UNKNOWN)
+        lose_heads(merge, ret_event->ts_ns);
     if (top->trace->check_targets)
         check_target(merge, top->trace, ret_event);
     if (merge->inserted->len > 0)

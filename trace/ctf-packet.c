@@ -352,6 +352,23 @@ ctf_file_is_sound(const struct ctf_layout *layout, const char *path)
     return offset == file.size;
 }
 
+bool
+ctf_file_last_end(const struct ctf_layout *layout, const char *path, uint64_t *ret)
+{
+    CTF_AUTO_FILE file = {.fd = -1};
+    struct ctf_head head = {0};
+    int64_t offset = 0;
+
+    if (!layout->has_sizes || ctf_file_open(&file, path, NULL) < 0)
+        return false;
+    for (; offset < file.size; offset += head.packet_size) {
+        if (!ctf_head_read(layout, &file, offset, &head) || !head.sane)
+            return false;
+    }
+    *ret = head.end;
+    return head.has_times && head.end > 0;
+}
+
 static uint32_t
 metadata_u32(const uint8_t *bytes, bool swapped)
 {

@@ -77,6 +77,9 @@ int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *f
  * 2^63. */
 bool ctf_file_is_sound(const struct ctf_layout *layout, const char *path);
 
+/* When the last packet ends, in clock values; false if that is not told, or the file not sound. */
+bool ctf_file_last_end(const struct ctf_layout *layout, const char *path, uint64_t *ret);
+
 /* Whether babeltrace2 can be given this metadata: it never returns from packetised metadata that is
  * cut in a packet. VG_E_INVALID with the offset in the message and in *ret_offset. */
 int ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err);

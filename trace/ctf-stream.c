@@ -47,6 +47,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         return;
     stream->decoder.aliases = stream->recording->aliases;
     ctf_decoder_describe(&stream->decoder, bt, stream->trace->dir);
+    ctf_decoder_add_events(bt, &stream->recording->coverage);
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, path_of(stream), 0,
@@ -206,6 +207,7 @@ emit_loss(struct ctf_stream *stream, int64_t end_ns)
     struct vg_event *event = queue_slot(stream);
     *event = stream->loss;
     event->cpu = (int16_t)stream->cpu;
+    event->lost.no_gpu = !stream->decoder.has_gpu;
     event->lost.end_ns = MAX(event->ts_ns, MIN(event->lost.end_ns, end_ns));
     queue_commit(stream);
 }
@@ -302,7 +304,6 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
     if (gap)
         queue_mark(stream, CTF_EVENT_PAUSE, stream->last_ts, stream->covered_ns);
     stream->resume_due = gap || !stream->any_packet;
-    stream->any_packet = true;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     if (head->has_times && head->end >= head->begin &&
         ctf_clock_cycles_to_ns(&stream->decoder.clock, head->end, &end_ns))
@@ -364,9 +365,15 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         ctf_clock_to_ns(&stream->decoder.clock,
                         bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
                         &begin_ns);
+    if (!stream->any_packet && stream->decoder.clock_key &&
+        bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class)) {
+        stream->first_begin_ns = begin_ns;
+        stream->misses_earlier = ctf_packet_misses_earlier(packet);
+    }
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
     follow_coverage(stream, &head, begin_ns);
+    stream->any_packet = true;
     defer_loss(stream, begin_ns);
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
@@ -601,7 +608,7 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
     stream->latest_ns = INT64_MAX;
-    stream->covered_ns = CTF_COVERAGE_UNKNOWN;
+    stream->covered_ns = stream->first_begin_ns = CTF_COVERAGE_UNKNOWN;
     stream->file.fd = -1;
     ctf_decoder_init(&stream->decoder);
     if (!graph)

@@ -69,6 +69,8 @@ struct ctf_stream {
     int64_t covered_ns; /* end of the last packet, or CTF_COVERAGE_UNKNOWN */
     bool resume_due;    /* a CTF_EVENT_RESUME at packet_begin_ns, before what comes next */
     bool any_packet;
+    int64_t first_begin_ns;  /* of the first packet; CTF_COVERAGE_UNKNOWN: there was none */
+    bool misses_earlier;     /* which says that it is not the first one */
     uint64_t lost_in_packet; /* events that were thrown away at the packet's end */
     int32_t cpu;
 

@@ -45,6 +45,7 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
     recording->ops = ops;
     recording->name = g_strdup(name);
     recording->passed_ns = INT64_MIN;
+    vg_coverage_init(&recording->coverage);
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
     recording->vms = g_array_new(FALSE, TRUE, sizeof(struct vg_recorded_vm));
     recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
@@ -62,6 +63,7 @@ vg_recording_clear(vg_recording *recording)
     g_clear_pointer(&recording->problems.list, g_ptr_array_unref);
     g_clear_pointer(&recording->vms, g_array_unref);
     g_clear_pointer(&recording->held, g_array_unref);
+    vg_coverage_clear(&recording->coverage);
 }
 
 void

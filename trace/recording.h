@@ -18,6 +18,7 @@
 #include "model/names.h"
 #include "model/topology.h"
 #include "trace/alias.h"
+#include "trace/coverage.h"
 
 /* More problems than this per recording are counted, not kept. */
 #define VG_TRACE_PROBLEMS_MAX 200
@@ -62,23 +63,24 @@ struct vg_recording_ops {
 /* Formats embed this as their first member. */
 struct vg_recording {
     const struct vg_recording_ops *ops;
-    char *name;              /* the path, or what the paths have in common */
-    char *hostname;          /* of the recorded machine, NULL if the recording does not say */
-    int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
-    bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
-    bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
-    bool has_gpu;            /* GPU events were read so far */
-    vg_names *names;         /* of what its events name by number */
-    vg_aliases *aliases;     /* other names of events; NULL: none */
-    uint64_t events;         /* records read so far, of interest or not */
-    uint64_t rejected;       /* records with impossible values, not delivered */
-    uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
-    bool has_time;           /* an event that has a time of its own was read */
-    int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
-    int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
-    GArray *vms;             /* struct vg_recorded_vm, known since it was opened; each pid once */
-    GArray *held;            /* struct vg_event: the first events, up to that one */
-    unsigned int n_given;    /* of held */
+    char *name;                  /* the path, or what the paths have in common */
+    char *hostname;              /* of the recorded machine, NULL if the recording does not say */
+    struct vg_coverage coverage; /* as far as it is known before the first event */
+    int64_t clock_offset_ns;     /* raw clock + offset = epoch; 0 where the clock has none */
+    bool has_wakeup;             /* sched_wakeup is recorded: sched_waking must be ignored */
+    bool has_switch;             /* sched_switch is recorded (of text: was read so far) */
+    bool has_gpu;                /* GPU events were read so far */
+    vg_names *names;             /* of what its events name by number */
+    vg_aliases *aliases;         /* other names of events; NULL: none */
+    uint64_t events;             /* records read so far, of interest or not */
+    uint64_t rejected;           /* records with impossible values, not delivered */
+    uint64_t backwards;          /* events earlier than their stream's last, taken at its time */
+    bool has_time;               /* an event that has a time of its own was read */
+    int64_t last_ns;             /* of the event delivered last, or the first one that has a time */
+    int64_t passed_ns;           /* live: nothing earlier will come; INT64_MIN: nothing is known */
+    GArray *vms;          /* struct vg_recorded_vm, known since it was opened; each pid once */
+    GArray *held;         /* struct vg_event: the first events, up to that one */
+    unsigned int n_given; /* of held */
     struct vg_trace_problems problems;
 };
 

@@ -9,6 +9,7 @@
 #include "trace/adapter.h"
 #include "trace/text-body.h"
 #include "trace/text-line.h"
+#include "trace/text-scan.h"
 #include "trace/text-source.h"
 
 /* Event names longer than this are not looked up; the kernel's have up to 63 bytes. */
@@ -51,6 +52,8 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
+    GArray *scanned;  /* struct vg_event: the losses of CPUs, known since it was opened; or NULL */
+    guint n_scanned;  /* of these, already delivered */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
@@ -261,11 +264,20 @@ note_wakeups(struct text_recording *recording, const struct text_class *class)
 
 /* ---- lines to events ---- */
 
-/* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
- * of that CPU ends there, others are told at the time of the last event, or of the first one. */
+/* Delivers the losses that were read, and those that are known to begin before next_ns. next_ns is
+ * the time of what comes next, on next_cpu: a loss of that CPU ends there, others are told at the
+ * time of the last event, or of the first one. */
 static void
 flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
+    for (; recording->scanned && recording->n_scanned < recording->scanned->len;
+         recording->n_scanned++) {
+        const struct vg_event *loss =
+            &g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
+        if (loss->ts_ns >= next_ns)
+            break;
+        g_array_append_val(recording->queue, *loss);
+    }
     for (unsigned int i = 0; i < recording->losses->len; i++) {
         struct vg_event *loss = &g_array_index(recording->losses, struct vg_event, i);
         loss->ts_ns = recording->have_time ? recording->last_ns : next_ns;
@@ -369,6 +381,8 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
         reject(recording, offset, line->impossible);
         return;
     }
+    if (recording->scanned && line->cpu != VG_NONE)
+        return;
     struct vg_event *loss = pending_loss(recording, line->cpu);
     loss->lost.events += (uint64_t)line->lost;
     if (line->ts_ns == VG_NONE)
@@ -452,7 +466,7 @@ finish(struct text_recording *recording)
 
     recording->at_end = true;
     if (recording->have_time)
-        flush_losses(recording, recording->last_ns, VG_NONE);
+        flush_losses(recording, recording->last_ns + 1, VG_CPU_LIMIT);
     if (damage)
         vg_recording_problem(&recording->base, recording->base.name,
                              vg_text_source_offset(recording->source), "%s", damage);
@@ -497,6 +511,7 @@ text_free(vg_recording *base)
     g_hash_table_unref(recording->classes);
     class_free(recording->other);
     g_array_unref(recording->losses);
+    g_clear_pointer(&recording->scanned, g_array_unref);
     g_array_unref(recording->queue);
     vg_recording_clear(base);
     g_free(recording);
@@ -582,6 +597,9 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
         text_free(&recording->base);
         return NULL;
     }
+    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    if (!vg_text_scan(recording->source, &recording->base.coverage, recording->scanned))
+        g_clear_pointer(&recording->scanned, g_array_unref);
     return &recording->base;
 }
 

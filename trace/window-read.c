@@ -26,8 +26,9 @@ struct vg_window_reader {
     int64_t part_end;      /* once at_end */
     int64_t first, last;   /* times of the events seen */
     uint64_t events;
-    uint64_t part_events; /* losses are none */
-    bool cpu_seen[VG_CPU_LIMIT];
+    uint64_t part_events;               /* losses are none */
+    int64_t cpu_first_ns[VG_CPU_LIMIT]; /* of the CPU's events; VG_TIME_UNKNOWN: none */
+    int64_t all_end_ns;                 /* the records of a CPU end earlier; VG_TIME_MAX: not */
 };
 
 vg_window_reader *
@@ -45,8 +46,15 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
+    vg_gpu_ledger_tells(reader->gpu_ledger, recording->coverage.gpu_ops);
     vg_gpu_ledger_keep_requests(reader->gpu_ledger, options->gpu_requests);
     vg_gpu_ledger_watch(reader->gpu_ledger, options->on_request, options->data);
+    for (size_t i = 0; i < VG_CPU_LIMIT; i++)
+        reader->cpu_first_ns[i] = VG_TIME_UNKNOWN;
+    reader->all_end_ns = VG_TIME_MAX;
+    if (!options->has_begin && !options->on_grid)
+        reader->options.has_begin =
+            vg_coverage_begin(&recording->coverage, &reader->options.begin_ns);
     return reader;
 }
 
@@ -104,8 +112,12 @@ find_grid(vg_window_reader *reader, int64_t t_ns)
 {
     struct vg_window_read_options *options = &reader->options;
 
+    int64_t covered_ns;
+
     if (!options->on_grid || options->has_begin)
         return;
+    if (vg_coverage_begin(&reader->recording->coverage, &covered_ns))
+        t_ns = MAX(t_ns, covered_ns);
     int64_t over_ns = ((t_ns % options->window_ns) + options->window_ns) % options->window_ns;
     options->has_begin = true;
     options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
@@ -227,8 +239,12 @@ feed_event(vg_window_reader *reader)
     reader->last = event->ts_ns;
     reader->events++;
     reader->part_events += reader->begun && event->type != VG_EVENT_LOST;
-    if (event->cpu >= 0)
-        reader->cpu_seen[event->cpu] = true;
+    if (event->cpu < 0)
+        return;
+    if (event->type == VG_EVENT_LOST && event->lost.end_ns == INT64_MAX && !event->lost.no_gpu)
+        reader->all_end_ns = MIN(reader->all_end_ns, event->ts_ns);
+    if (event->type != VG_EVENT_LOST && reader->cpu_first_ns[event->cpu] == VG_TIME_UNKNOWN)
+        reader->cpu_first_ns[event->cpu] = event->ts_ns;
 }
 
 /* Closes the open window at t. */
@@ -299,8 +315,24 @@ vg_window_reader_cpus(const vg_window_reader *reader)
     int32_t cpus = 0;
 
     for (size_t i = 0; i < VG_CPU_LIMIT; i++)
-        cpus += reader->cpu_seen[i];
+        cpus += reader->cpu_first_ns[i] != VG_TIME_UNKNOWN;
     return cpus;
+}
+
+void
+vg_window_reader_read_covered(const vg_window_reader *reader, struct vg_window_covered *ret)
+{
+    const struct vg_coverage *coverage = &reader->recording->coverage;
+    int64_t length_ns = reader->last - reader->first;
+
+    *ret = (struct vg_window_covered){reader->first, MIN(reader->last, reader->all_end_ns), 0};
+    if (coverage->late_cpus->len > 0)
+        ret->begin_ns = MAX(ret->begin_ns, coverage->all_begin_ns);
+    ret->end_ns = MAX(ret->begin_ns, ret->end_ns);
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++)
+        ret->assumed_idle += reader->cpu_first_ns[i] != VG_TIME_UNKNOWN &&
+                             !vg_coverage_is_told(coverage, i) &&
+                             reader->cpu_first_ns[i] - reader->first > length_ns / 100;
 }
 
 uint64_t
