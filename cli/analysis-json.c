@@ -22,6 +22,7 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, int64_
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
     vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration_ns));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
+    vg_json_add_double(object, "confidence", window->confidence);
     if (vm_class)
         vg_json_add_string(object, "class", vm_class);
     vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
@@ -75,15 +76,7 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_int64(object, "lost", (int64_t)window->lost_events);
     vg_json_add_int64(object, "lost_packets", (int64_t)window->lost_packets);
     vg_json_add_int64(object, "discontinuities", (int64_t)window->discontinuities);
-}
-
-/* Recorded, of what was to be. */
-static double
-confidence(const struct vg_analysis *analysis)
-{
-    double seen = (double)analysis->events, lost = (double)analysis->period.lost_events;
-
-    return seen + lost > 0 ? seen / (seen + lost) : 1;
+    vg_json_add_double(object, "confidence", window->confidence);
 }
 
 static void
@@ -99,7 +92,6 @@ add_coverage(json_object *object, const struct vg_analysis *analysis)
     for (unsigned int i = 0; i < late->len; i++)
         vg_json_append(cpus, json_object_new_int(g_array_index(late, int32_t, i)));
     vg_json_add(object, "late_cpus", cpus);
-    vg_json_add_double(object, "confidence", confidence(analysis));
 }
 
 static json_object *

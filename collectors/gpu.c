@@ -57,16 +57,26 @@ tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trou
                          less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
-/* It is trusted less than whoever measures CPUs, as it does not. */
+/* That of the source that lost most. */
+static double
+least_confidence(const struct vg_window *window)
+{
+    double least = 1;
+
+    for (unsigned i = 0; i < window->gpus->len; i++)
+        least = MIN(least, g_array_index(window->gpus, struct vg_gpu_sample, i).confidence);
+    return least;
+}
+
 static void
-describe(struct gpu *gpu, struct vg_provenance *provenance)
+describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenance *provenance)
 {
     const char *name = gpu->base.ops->name;
     int64_t cpu_ns = vg_clock_thread_cpu_ns();
 
     g_strlcpy(provenance->source, name, sizeof(provenance->source));
     g_strlcpy(provenance->series, "live", sizeof(provenance->series));
-    provenance->confidence = 0;
+    provenance->confidence = least_confidence(window);
     provenance->besides = true;
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (!gpu->ready[i])
@@ -136,7 +146,7 @@ close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink
     }
     vg_gpu_window_finish(&report->window);
     tell_health(gpu, sink, err ? err->message : NULL);
-    describe(gpu, &report->provenance);
+    describe(gpu, &report->window, &report->provenance);
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     if (begin_ns > 0) {
         gpu->missed = 0;

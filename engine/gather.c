@@ -393,7 +393,7 @@ remember_closed(vg_gather *gather, const struct part *part)
     g_array_append_val(gather->closed_parts, closed);
 }
 
-/* Of the first n parts, which are of one window. */
+/* Of the first n parts, which are of one window; one that measures CPUs, if there is one. */
 static guint
 most_trusted(const vg_gather *gather, guint n)
 {
@@ -401,7 +401,9 @@ most_trusted(const vg_gather *gather, guint n)
 
     for (guint i = 1; i < n; i++) {
         const struct part *part = gather->parts->pdata[i], *lead = gather->parts->pdata[best];
-        if (part->provenance.confidence > lead->provenance.confidence)
+        if (part->provenance.besides != lead->provenance.besides
+                ? lead->provenance.besides
+                : part->provenance.confidence > lead->provenance.confidence)
             best = i;
     }
     return best;

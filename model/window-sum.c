@@ -79,10 +79,13 @@ add_to_gpu(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *more, int64_t 
     gpu->mem_bytes = more->mem_bytes;
     gpu->mem_peak_bytes = MAX(gpu->mem_peak_bytes, more->mem_peak_bytes);
     gpu->latency_max_ns = MAX(gpu->latency_max_ns, more->latency_max_ns);
-    if (sum_ns + more_ns > 0)
+    if (sum_ns + more_ns > 0) {
         gpu->queue_len_avg =
             (gpu->queue_len_avg * (double)sum_ns + more->queue_len_avg * (double)more_ns) /
             (double)(sum_ns + more_ns);
+        gpu->confidence = (gpu->confidence * (double)sum_ns + more->confidence * (double)more_ns) /
+                          (double)(sum_ns + more_ns);
+    }
     gpu->queue_len_max = MAX(gpu->queue_len_max, more->queue_len_max);
 }
 

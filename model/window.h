@@ -68,6 +68,7 @@ struct vg_gpu_sample {
     int64_t mem_peak_bytes;
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
+    double confidence;    /* of what its source was to tell, the part that it told */
 };
 
 /* Use of one engine by one process that is no VM. A sum of windows has at most this many: those
@@ -137,6 +138,7 @@ struct vg_window {
     uint64_t lost_events; /* dropped by the recorder inside the window */
     uint64_t lost_packets;
     uint64_t discontinuities;
+    double confidence;     /* recorded, of what was to be; only a recording's */
     GArray *vms;           /* struct vg_vm_sample, by name, then pid */
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */

@@ -256,20 +256,6 @@ ctf_decoder_add_events(const bt_stream *stream, struct vg_coverage *coverage)
 }
 
 bool
-ctf_packet_misses_earlier(const bt_packet *packet)
-{
-    static const char *const counts[] = {"packet_seq_num", "events_discarded"};
-    int64_t count;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
-        if (ctf_struct_int(bt_packet_borrow_context_field_const(packet), counts[i], &count) &&
-            count > 0)
-            return true;
-    }
-    return false;
-}
-
-bool
 ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret)
 {
     *ret = VG_NONE;

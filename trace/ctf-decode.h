@@ -67,10 +67,6 @@ const struct vg_binding *ctf_decoder_binding(struct ctf_decoder *decoder,
 /* What GPU events the stream can have. */
 void ctf_decoder_add_events(const bt_stream *stream, struct vg_coverage *coverage);
 
-/* Whether the packet, the first that is there of its stream, says that there were others, or other
- * records, before it: LTTng counts them since the beginning of the session. */
-bool ctf_packet_misses_earlier(const bt_packet *packet);
-
 /* The CPU of a packet. false: it does not say; *ret is VG_NONE if it is an impossible one. */
 bool ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret);
 

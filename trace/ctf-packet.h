@@ -32,6 +32,8 @@ struct ctf_layout {
     int size_at;    /* of the packet, in bits */
     int content_at; /* size of the content, in bits */
     int times_at;   /* begin, then end */
+    int counts_at;  /* LTTng's: number of the packet if it has one, then discarded events */
+    bool has_number;
 };
 
 /* A stream file, open. */
@@ -49,6 +51,7 @@ struct ctf_head {
     int64_t content_size; /* bytes; 0 likewise */
     bool has_times;
     uint64_t begin, end; /* clock values; end 0: not told */
+    bool misses_earlier; /* there were packets before it, or records that were thrown away */
     bool sane;           /* nothing in it contradicts the rest or is beyond all measure */
 };
 

@@ -368,7 +368,7 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     if (!stream->any_packet && stream->decoder.clock_key &&
         bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class)) {
         stream->first_begin_ns = begin_ns;
-        stream->misses_earlier = ctf_packet_misses_earlier(packet);
+        stream->misses_earlier = head.misses_earlier;
     }
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;

@@ -27,6 +27,7 @@ struct vg_window_reader {
     int64_t first, last;   /* times of the events seen */
     uint64_t events;
     uint64_t part_events;               /* losses are none */
+    uint64_t told_events;               /* of these, in closed windows */
     int64_t cpu_first_ns[VG_CPU_LIMIT]; /* of the CPU's events; VG_TIME_UNKNOWN: none */
     int64_t all_end_ns;                 /* the records of a CPU end earlier; VG_TIME_MAX: not */
 };
@@ -247,12 +248,36 @@ feed_event(vg_window_reader *reader)
         reader->cpu_first_ns[event->cpu] = event->ts_ns;
 }
 
+static void
+set_gpu_confidence(GArray *gpus, double confidence)
+{
+    for (unsigned int i = 0; i < gpus->len; i++)
+        g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
+}
+
+static void
+set_confidence(struct vg_window *window, uint64_t events)
+{
+    double seen = (double)events, lost = (double)window->lost_events;
+    double confidence = seen + lost > 0 ? seen / (seen + lost) : 1;
+
+    window->confidence = confidence;
+    set_gpu_confidence(window->gpus, confidence);
+    for (unsigned int i = 0; i < window->gpu_processes->len; i++)
+        g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu.confidence =
+            confidence;
+    for (unsigned int i = 0; i < window->vms->len; i++)
+        set_gpu_confidence(g_array_index(window->vms, struct vg_vm_sample, i).gpus, confidence);
+}
+
 /* Closes the open window at t. */
 static int
 close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
+    set_confidence(ret, reader->part_events - reader->told_events);
+    reader->told_events = reader->part_events;
     reader->window_end = t_ns + reader->options.window_ns;
     return 1;
 }
@@ -295,6 +320,7 @@ vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
 {
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
     vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
+    set_confidence(ret, vg_window_reader_events(reader));
 }
 
 void

@@ -138,7 +138,7 @@ def test_only_gpu_use_is_known(gpu, tmp_path):
             known = vm_of(daemon, vm)
             assert known["gpu_known"] and known["problem"] == "only its GPU use is measured"
             measurement = daemon.get("/v1/host")["measurement"]
-            assert measurement["source"] == "gpu" and measurement["confidence"] == 0
+            assert measurement["source"] == "gpu" and measurement["confidence"] == 1
             assert all(measured["source"] is None for measured in measurement["measures"].values())
             daemon.stop()
 
