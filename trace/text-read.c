@@ -553,8 +553,6 @@ probe(struct text_recording *recording, GError **err)
     struct vg_text_raw_line raw;
     bool understood = false;
 
-    if (refuse_binary(recording->source, name, err) != 0)
-        return -1;
     while (vg_text_source_offset(recording->source) <= VG_TEXT_PROBE_MAX) {
         if (!vg_text_source_next(recording->source, &raw)) {
             finish(recording);
@@ -593,13 +591,15 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (probe(recording, err) != 0) {
+    bool readable = refuse_binary(recording->source, name, err) == 0;
+    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    if (!readable ||
+        !vg_text_scan(recording->source, &recording->base.coverage, recording->scanned))
+        g_clear_pointer(&recording->scanned, g_array_unref);
+    if (!readable || probe(recording, err) != 0) {
         text_free(&recording->base);
         return NULL;
     }
-    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (!vg_text_scan(recording->source, &recording->base.coverage, recording->scanned))
-        g_clear_pointer(&recording->scanned, g_array_unref);
     return &recording->base;
 }
 

@@ -137,6 +137,23 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
     coverage->end_ns = MAX(coverage->end_ns, line.ts_ns);
 }
 
+/* Losses after which no record of their CPU comes. One without any record is not waited for. */
+static void
+scan_end_losses(struct scan *scan)
+{
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++) {
+        struct scan_cpu *cpu = &scan->cpus[i];
+        bool is_silent = cpu->first_ns == VG_TIME_UNKNOWN;
+        if (!cpu->any_lost)
+            continue;
+        if (is_silent)
+            cpu->first_ns = cpu->last_ns = scan->coverage->begin_ns;
+        scan_end_loss(scan, i, is_silent ? cpu->last_ns : scan->coverage->end_ns);
+        if (is_silent)
+            cpu->first_ns = VG_TIME_UNKNOWN;
+    }
+}
+
 /* What is late has lost records up to its first one. */
 static void
 scan_add_late(struct scan *scan)
@@ -194,11 +211,10 @@ vg_text_scan(vg_text_source *source, struct vg_coverage *coverage, GArray *ret_l
         if (!raw.too_long)
             scan_take_line(&scan, raw.text);
     }
-    for (int32_t i = 0; i < VG_CPU_LIMIT; i++) {
-        if (scan.cpus[i].any_lost && scan.cpus[i].first_ns != VG_TIME_UNKNOWN)
-            scan_end_loss(&scan, i, coverage->end_ns);
+    if (coverage->begin_ns != VG_TIME_UNKNOWN) {
+        scan_end_losses(&scan);
+        scan_add_late(&scan);
     }
-    scan_add_late(&scan);
     g_array_sort(ret_losses, scan_compare_losses);
     g_hash_table_unref(scan.names);
     g_free(scan.cpus);

@@ -52,14 +52,15 @@ test_tracefs_file(void **state)
     assert_int_equal(r.events->len, 9);
     assert_true(r.recording->has_wakeup);
     assert_head(reading_at(&r, 0), VG_EVENT_KVM_ENTRY, 39602756000, 0, 142, VG_NONE);
-    assert_head(reading_at(&r, 1), VG_EVENT_KVM_EXIT, 39602790000, 0, 142, VG_NONE);
-    assert_int_equal(reading_at(&r, 1)->kvm.exit_class, VG_EXIT_INTERRUPT);
-    assert_head(reading_at(&r, 2), VG_EVENT_SCHED_SWITCH, 39602801000, 0, 142, VG_NONE);
-    assert_head(reading_at(&r, 3), VG_EVENT_SCHED_WAKEUP, 39603000000, 0, 123, VG_NONE);
-    assert_int_equal(reading_at(&r, 3)->wakeup.target_cpu, 1);
-    assert_head(reading_at(&r, 5), VG_EVENT_LOST, 39603400000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 5)->lost.end_ns, 39604000000);
-    assert_int_equal(reading_at(&r, 5)->lost.events, 17);
+    /* Its line stands before the first record of the CPU: what is missing is all before. */
+    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 39602756000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 39604000000);
+    assert_int_equal(reading_at(&r, 1)->lost.events, 17);
+    assert_head(reading_at(&r, 2), VG_EVENT_KVM_EXIT, 39602790000, 0, 142, VG_NONE);
+    assert_int_equal(reading_at(&r, 2)->kvm.exit_class, VG_EXIT_INTERRUPT);
+    assert_head(reading_at(&r, 3), VG_EVENT_SCHED_SWITCH, 39602801000, 0, 142, VG_NONE);
+    assert_head(reading_at(&r, 4), VG_EVENT_SCHED_WAKEUP, 39603000000, 0, 123, VG_NONE);
+    assert_int_equal(reading_at(&r, 4)->wakeup.target_cpu, 1);
     assert_head(reading_at(&r, 6), VG_EVENT_SCHED_SWITCH, 39604000000, 1, 0, VG_NONE);
     assert_head(reading_at(&r, 7), VG_EVENT_SCHED_MIGRATE, 39604100000, 1, 143, VG_NONE);
     assert_int_equal(reading_at(&r, 8)->sched_switch.prev_state, VG_PREV_EXITED);
@@ -86,11 +87,11 @@ test_trace_cmd_file(void **state)
     assert_int_equal(r.recording->problems.list->len, 0);
     assert_int_equal(r.recording->events, 7);
     assert_int_equal(r.events->len, 9);
-    /* Nothing was read of that CPU or any other: the loss is a moment before the first event. */
-    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 2925640967000, 0, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
-    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 2925640967000);
-    assert_int_equal(reading_at(&r, 1)->sched_switch.next_tid, 0);
+    assert_int_equal(reading_at(&r, 0)->sched_switch.next_tid, 0);
+    /* Nothing was read of that CPU or any other: the loss is a moment at the first event. */
+    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 2925640967000, 0, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 2925640967000);
     assert_string_equal(reading_at(&r, 2)->wakeup.comm, "qemu:system");
     assert_string_equal(reading_at(&r, 3)->wakeup.comm, "sh -c [x]");
     assert_int_equal(reading_at(&r, 4)->type, VG_EVENT_SCHED_WAKING);
@@ -114,12 +115,12 @@ test_perf_file(void **state)
     assert_int_equal(r.recording->events, 6);
     assert_int_equal(r.events->len, 7);
     assert_head(reading_at(&r, 0), VG_EVENT_SCHED_WAKING, 1627934069000, 0, 5403, VG_NONE);
-    assert_head(reading_at(&r, 1), VG_EVENT_SCHED_WAKEUP, 1627934072000, 0, 5404, 5403);
-    assert_int_equal(reading_at(&r, 2)->sched_switch.prev_state, VG_PREV_BLOCKED);
-    assert_head(reading_at(&r, 3), VG_EVENT_KVM_ENTRY, 1628000000000, 39, 599500, VG_NONE);
-    assert_head(reading_at(&r, 4), VG_EVENT_LOST, 1628000000000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 4)->lost.events, 9);
-    assert_int_equal(reading_at(&r, 4)->lost.end_ns, 1628100000000);
+    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 1627934069000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->lost.events, 9);
+    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 1628100000000);
+    assert_head(reading_at(&r, 2), VG_EVENT_SCHED_WAKEUP, 1627934072000, 0, 5404, 5403);
+    assert_int_equal(reading_at(&r, 3)->sched_switch.prev_state, VG_PREV_BLOCKED);
+    assert_head(reading_at(&r, 4), VG_EVENT_KVM_ENTRY, 1628000000000, 39, 599500, VG_NONE);
     assert_head(reading_at(&r, 5), VG_EVENT_PROCESS, 1628200000000, 1, VG_NONE, VG_NONE);
     assert_string_equal(reading_at(&r, 6)->process.comm, "sl eep");
     /* The sched_waking comes first, yet the file has a sched_wakeup. */
@@ -257,9 +258,9 @@ test_lost(void **state)
     struct reading r;
 
     reading_text(&r, "a-1 [1] 1.0: x: y\n"
-                     "CPU:1 [LOST EVENTS]\n" /* next is another CPU: no end known */
+                     "CPU:1 [LOST EVENTS]\n"
                      "a-1 [0] 2.0: x: y\n"
-                     "CPU:3 [LOST 1234 EVENTS]\n" /* two in a row */
+                     "CPU:3 [LOST 1234 EVENTS]\n" /* of which there are no events */
                      "CPU:1 [1 EVENTS DROPPED]\n"
                      "a-1 [1] 3.0: x: y\n"
                      "... LOST 7 events\n"
@@ -270,9 +271,10 @@ test_lost(void **state)
         uint64_t events;
         int64_t ts_ns, end_ns;
     } want[] = {
-        {1, 0, 1000000000, 1000000000},    {3, 1234, 2000000000, 2000000000},
-        {1, 1, 2000000000, 3000000000},    {VG_NONE, 7, 3000000000, 3000000000},
-        {8191, 0, 3000000000, 3000000000},
+        {1, 1, 1000000000, 3000000000},
+        {3, 1234, 1000000000, 1000000000},
+        {8191, 0, 1000000000, 1000000000},
+        {VG_NONE, 7, 3000000000, 3000000000},
     };
     size_t n = 0;
     for (unsigned int i = 0; i < r.events->len; i++) {
@@ -289,13 +291,13 @@ test_lost(void **state)
     assert_int_equal(r.recording->rejected, 1);
     reading_done(&r);
 
-    /* A loss with a time of its own, before any event: what follows is not before it. */
+    /* A loss with a time of its own. */
     reading_text(&r, "a 1 [1] 7.0: PERF_RECORD_LOST lost 3\na 1 [1] 6.0: x: y\n");
     assert_int_equal(r.events->len, 2);
-    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 7000000000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
-    assert_int_equal(reading_at(&r, 1)->ts_ns, 7000000000);
-    assert_int_equal(r.recording->backwards, 1);
+    assert_int_equal(reading_at(&r, 0)->ts_ns, 6000000000);
+    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 6000000000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 1)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 7000000000);
     reading_done(&r);
 }
 
@@ -309,12 +311,12 @@ test_lost_before_anything(void **state)
     reading_text(&r, "CPU:3 [LOST 17 EVENTS]\nCPU:0 [LOST 2 EVENTS]\nCPU:3 [LOST 1 EVENTS]\n"
                      "a-1 [0] 1001.0: x: y\n");
     assert_int_equal(r.events->len, 3);
-    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 1001000000000, 3, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 0)->lost.events, 18);
-    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 1001000000000);
+    assert_int_equal(reading_at(&r, 0)->ts_ns, 1001000000000);
     assert_head(reading_at(&r, 1), VG_EVENT_LOST, 1001000000000, 0, VG_NONE, VG_NONE);
     assert_int_equal(reading_at(&r, 1)->lost.events, 2);
-    assert_int_equal(reading_at(&r, 2)->ts_ns, 1001000000000);
+    assert_head(reading_at(&r, 2), VG_EVENT_LOST, 1001000000000, 3, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 2)->lost.events, 18);
+    assert_int_equal(reading_at(&r, 2)->lost.end_ns, 1001000000000);
     reading_done(&r);
 
     reading_text(&r, "# tracer: nop\nCPU:3 [LOST 17 EVENTS]\n"); /* no event: nothing lost of it */
