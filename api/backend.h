@@ -15,6 +15,7 @@
 
 #include "model/gpu-log.h"
 #include "model/history.h"
+#include "model/identity.h"
 #include "model/inventory.h"
 #include "model/plan.h"
 #include "model/provenance.h"
@@ -99,19 +100,33 @@ struct vg_backend {
     vg_view *(*view)(void *data);     /* the newest, never NULL; the caller unrefs it */
     GPtrArray *(*status)(void *data); /* struct vg_part_status; the caller frees it */
     void (*stats)(void *data, struct vg_daemon_stats *ret);
+    /* Whose token is it? VG_E_DENIED: nobody's, or expired; VG_E_BUSY: that is not known now. */
+    int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
+    /* Of whoever shows a certificate with this subject. */
+    enum vg_role (*role_of_subject)(void *data, const char *subject);
+    /* A request without a known identity was answered so. */
+    void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* May block; one thread, the API's worker. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
-    /* Makes a plan from the view's snapshot with the daemon's policy and keeps it in the store;
-     * rule: NULL for the configured one;
-     * VG_E_NOT_FOUND naming the rules that there are. A plan that was made before keeps its time:
-     * read_plan() of its id then has an older made_ns than the call. */
-    vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, GError **err);
+    /* Makes a plan from the view's snapshot with the daemon's policy; it is committed to the
+     * journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND naming the rules
+     * that there are. *ret_made_ns: when the same plan was made for the first time. */
+    vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns,
+                          GError **err);
     /* VG_E_NOT_FOUND if there is none. */
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
     /* Newest first, made before before_ns (INT64_MAX: all), without their text. */
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
+    /* Struct vg_token, by name. create: as vg_journal_create_token(). */
+    GPtrArray *(*list_tokens)(void *data);
+    char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
+                          GError **err);
+    int (*revoke_token)(void *data, const char *name, GError **err);
+    /* Keeps what was written; entry->seq and at_ns are not looked at. */
+    int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
+    GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
 };
 
 #endif

@@ -3,7 +3,9 @@
 
 #include <sys/socket.h>
 
-#include "api/server.h"
+#include <netdb.h>
+
+#include "api/client.h"
 #include "base/clock.h"
 
 /* libmicrohttpd ends connections that are silent; who sends a byte now and then is never silent,
@@ -11,14 +13,40 @@
 #define REQUEST_IDLE_TIMES 2
 #define SCANS_PER_IDLE     4
 
+/* Who is on the other side, as limits know him. */
+static void
+conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    struct vg_peer peer;
+
+    g_strlcpy(conn->origin, conn->is_tcp ? "unknown" : "unix", sizeof(conn->origin));
+    g_strlcpy(ret_name, "unknown", VG_ORIGIN_MAX);
+    if (!conn->is_tcp) {
+        if (vg_peer_read(conn->fd, &peer, NULL) == 0)
+            g_snprintf(ret_name, VG_ORIGIN_MAX, "uid:%u", (unsigned)peer.uid);
+    } else if (getpeername(conn->fd, (struct sockaddr *)&address, &size) == 0 &&
+               getnameinfo((struct sockaddr *)&address, size, conn->origin, sizeof(conn->origin),
+                           NULL, 0, NI_NUMERICHOST) == 0) {
+        g_strlcpy(ret_name, conn->origin, VG_ORIGIN_MAX);
+    }
+}
+
 struct vg_conn *
-vg_conn_new(vg_api *api, int fd)
+vg_conn_new(vg_api *api, int fd, bool is_tcp)
 {
     struct vg_conn *conn = g_new0(struct vg_conn, 1);
+    char name[VG_ORIGIN_MAX];
 
     conn->api = api;
     conn->fd = fd;
+    conn->is_tcp = is_tcp;
     conn->link.data = conn;
+    conn_name(conn, name);
+    conn->client = vg_client_enter(api, name);
+    if (!conn->client)
+        vg_api_count_refused(api, VG_REFUSED_CONNECTIONS);
     vg_conn_expect_request(conn);
     __atomic_add_fetch(&api->stats.connections, 1, __ATOMIC_RELAXED);
     VG_LOCK_SCOPE(&api->lock);
@@ -34,6 +62,8 @@ vg_conn_free(struct vg_conn *conn)
     vg_api *api = conn->api;
 
     __atomic_sub_fetch(&api->stats.connections, 1, __ATOMIC_RELAXED);
+    if (conn->client)
+        vg_client_leave(api, conn->client);
     VG_LOCK_SCOPE(&api->lock);
     g_queue_unlink(&api->conns, &conn->link);
     g_free(conn);

@@ -101,6 +101,7 @@ host_to_json(const struct vg_host_sample *host)
     add_if_told(object, "steal_ns", host->steal_ns);
     add_if_told(object, "pressure_ns", host->pressure_ns);
     add_if_told(object, "runnable", host->runnable);
+    add_if_told(object, "own_ns", host->own_ns);
     return object;
 }
 
@@ -221,7 +222,10 @@ vg_doc_samples(const char *id, const char *name, const struct vg_history_query *
 {
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
+    json_object *left_out = json_object_new_array();
 
+    for (guint i = 0; query->left_out && i < query->left_out->len; i++)
+        vg_json_append(left_out, json_object_new_string(query->left_out->pdata[i]));
     vg_json_add(object, "vm", vg_doc_vm_name(id, name));
     vg_json_add_int64(object, "since_ns", query->since_ns);
     vg_json_add_int64(object, "until_ns", query->until_ns);
@@ -229,6 +233,7 @@ vg_doc_samples(const char *id, const char *name, const struct vg_history_query *
     for (guint i = 0; i < rows->len; i++)
         vg_json_append(items, row_to_json(&g_array_index(rows, struct vg_history_row, i)));
     vg_json_add(object, "items", items);
+    vg_json_add(object, "left_out", left_out);
     return object;
 }
 

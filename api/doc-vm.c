@@ -10,6 +10,7 @@
 
 #include "api/doc.h"
 #include "api/parse.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/window-json.h"
@@ -24,14 +25,15 @@ domain_of(const vg_view *view, const struct vg_snap_vm *vm)
 }
 
 static void
-add_rates(json_object *object, const struct vg_snap_vm *vm)
+add_rates(json_object *object, double run_share, double preempt_share, double wake_wait_share,
+          double preemptions_per_s)
 {
     json_object *rates = json_object_new_object();
 
-    vg_json_add_double(rates, "run_share", vm->run_share);
-    vg_json_add_double(rates, "preempt_share", vm->preempt_share);
-    vg_json_add_double(rates, "wake_wait_share", vm->wake_wait_share);
-    vg_json_add_double(rates, "preemptions_per_s", vm->preemptions_per_s);
+    vg_json_add_double(rates, "run_share", run_share);
+    vg_json_add_double(rates, "preempt_share", preempt_share);
+    vg_json_add_double(rates, "wake_wait_share", wake_wait_share);
+    vg_json_add_double(rates, "preemptions_per_s", preemptions_per_s);
     vg_json_add(object, "rates", rates);
 }
 
@@ -45,6 +47,39 @@ add_losses_and_gpus(json_object *object, const struct vg_window *window,
                 sample ? vg_losses_to_json(window, sample->lost_to) : json_object_new_array());
     vg_json_add(object, "gpu",
                 sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());
+}
+
+/* What the VM did in the newest window; NULL: nobody measured it then. */
+static const struct vg_vm_sample *
+doc_newest_of(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    return view->newest.end_ns > view->newest.begin_ns ? vg_view_sample(&view->newest, vm) : NULL;
+}
+
+static json_object *
+newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
+{
+    const struct vg_window *window = &view->newest;
+    const struct vg_vm_sample *sample = doc_newest_of(view, vm);
+
+    if (!sample)
+        return NULL;
+    const struct vg_cpu_figures *cpu = &sample->cpu;
+    double length_ns = (double)(window->end_ns - window->begin_ns);
+    json_object *object = json_object_new_object();
+    vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
+    vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
+    vg_json_add_figures(object, cpu);
+    add_rates(object, (double)cpu->run_ns / length_ns, (double)cpu->preempt_ns / length_ns,
+              (double)cpu->wake_wait_ns / length_ns,
+              (double)cpu->preemptions / length_ns * (double)VG_NS_PER_S);
+    vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(cpu));
+    vg_json_add_double(object, "gpu_intensity",
+                       vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
+    vg_json_add_bool(object, "guest_known", sample->guest_known);
+    vg_json_add_bool(object, "gpu_known", sample->gpu_known);
+    add_losses_and_gpus(object, window, sample);
+    return object;
 }
 
 json_object *
@@ -67,31 +102,12 @@ vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_string(object, "problem", vm->problem);
-    add_rates(object, vm);
+    add_rates(object, vm->run_share, vm->preempt_share, vm->wake_wait_share, vm->preemptions_per_s);
     vg_json_add_figures(object, sample ? &sample->cpu : &nothing);
+    vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
     vg_json_add(object, "cpus", vg_cpus_to_json(sample ? sample->cpus : vm->cpus));
     add_losses_and_gpus(object, &view->totals, sample);
-    return object;
-}
-
-static json_object *
-newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
-{
-    const struct vg_window *window = &view->newest;
-    const struct vg_vm_sample *sample = vg_view_sample(window, vm);
-
-    if (!sample || window->end_ns <= window->begin_ns)
-        return NULL;
-    json_object *object = json_object_new_object();
-    vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
-    vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
-    vg_json_add_figures(object, &sample->cpu);
-    vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&sample->cpu));
-    vg_json_add_double(object, "gpu_intensity",
-                       vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
-    vg_json_add_bool(object, "guest_known", sample->guest_known);
-    vg_json_add_bool(object, "gpu_known", sample->gpu_known);
-    add_losses_and_gpus(object, window, sample);
+    vg_json_add(object, "newest", newest_to_json(view, vm));
     return object;
 }
 
@@ -105,7 +121,6 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add(object, "vcpus",
                 sample ? vg_vcpus_to_json(sample->vcpus) : json_object_new_array());
     vg_json_add(object, "domain", domain ? vg_record_write(&vg_inv_vm_record, domain) : NULL);
-    vg_json_add(object, "newest", newest_to_json(view, vm));
     vg_json_add(object, "profile", vg_record_write(&vg_snap_profile_record, &vm->profile));
     return object;
 }
@@ -119,16 +134,21 @@ struct place {
     const void *item; /* NULL: of a marker */
 };
 
+/* Of the newest window; who is not in it is behind all that are. */
 static double
-value_of(const struct vg_snap_vm *vm, enum vg_vm_sort sort)
+value_of(const vg_view *view, const struct vg_snap_vm *vm, enum vg_vm_sort sort)
 {
+    const struct vg_vm_sample *sample = sort == VG_VM_SORT_NAME ? NULL : doc_newest_of(view, vm);
+
+    if (!sample)
+        return sort == VG_VM_SORT_NAME ? 0 : -1;
     switch (sort) {
     case VG_VM_SORT_LOST:
-        return vg_snap_vm_lost(vm);
+        return (double)sample->cpu.preempt_ns + (double)sample->cpu.wake_wait_ns;
     case VG_VM_SORT_CPU:
-        return vm->cpu_intensity;
+        return vg_cpu_figures_intensity(&sample->cpu);
     case VG_VM_SORT_GPU:
-        return vm->gpu_intensity;
+        return sample->gpu_known ? (double)sample->gpu_active_ns : -1;
     case VG_VM_SORT_NAME:
     default:
         return 0;
@@ -193,7 +213,7 @@ places_of(const vg_view *view, enum vg_vm_sort sort, int vm_class)
         const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
-            struct place place = {value_of(vm, sort), vm->name, vg_view_vm_id(vm), vm};
+            struct place place = {value_of(view, vm, sort), vm->name, vg_view_vm_id(vm), vm};
             if (vm_class < 0 || (int)vm->vm_class == vm_class)
                 g_array_append_val(places, place);
         }
@@ -259,14 +279,46 @@ vg_doc_vm_name(const char *id, const char *name)
 
 struct loss {
     const struct vg_snap_vm *victim;
-    const struct vg_lost_to *lost;
-    char *id; /* of the two */
+    const struct vg_lost_to *lost;   /* since the start */
+    const struct vg_lost_to *newest; /* in the newest window, or NULL: nothing */
+    char *id;                        /* of the two */
 };
 
 static void
 loss_clear(void *data)
 {
     g_free(((struct loss *)data)->id);
+}
+
+static const struct vg_lost_to *
+doc_find_loss(const struct vg_vm_sample *sample, const struct vg_lost_to *like)
+{
+    for (guint i = 0; sample && i < sample->lost_to->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
+        if (lost->kind == like->kind &&
+            (lost->kind != VG_AGGRESSOR_VM || lost->vm_id == like->vm_id))
+            return lost;
+    }
+    return NULL;
+}
+
+/* {"ns","count","share","count_per_s"}; NULL: the victim was not measured in the newest window. */
+static json_object *
+doc_newest_loss(const vg_view *view, const struct loss *loss)
+{
+    static const struct vg_lost_to nothing;
+    const struct vg_lost_to *lost = loss->newest ? loss->newest : &nothing;
+    double length_ns = (double)(view->newest.end_ns - view->newest.begin_ns);
+
+    if (!doc_newest_of(view, loss->victim))
+        return NULL;
+    json_object *object = json_object_new_object();
+    vg_json_add_int64(object, "ns", lost->ns);
+    vg_json_add_int64(object, "count", (int64_t)lost->count);
+    vg_json_add_double(object, "share", (double)lost->ns / length_ns);
+    vg_json_add_double(object, "count_per_s",
+                       (double)lost->count / length_ns * (double)VG_NS_PER_S);
+    return object;
 }
 
 static json_object *
@@ -299,6 +351,7 @@ loss_to_json(const vg_view *view, const void *item)
     vg_json_add_int64(object, "count", (int64_t)loss->lost->count);
     vg_json_add_double(object, "share", rate ? rate->share : 0);
     vg_json_add_double(object, "count_per_s", rate ? rate->count_per_s : 0);
+    vg_json_add(object, "newest", doc_newest_loss(view, loss));
     return object;
 }
 
@@ -312,10 +365,11 @@ losses_of(const vg_view *view, const struct vg_snap_vm *victim)
     for (guint i = 0; i < victims->len; i++) {
         const struct vg_snap_vm *vm = g_array_index(victims, struct place, i).item;
         const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
+        const struct vg_vm_sample *newest = doc_newest_of(view, vm);
         for (guint k = 0; (!victim || vm == victim) && sample && k < sample->lost_to->len; k++) {
             const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, k);
             struct loss loss = {
-                vm, lost,
+                vm, lost, doc_find_loss(newest, lost),
                 g_strdup_printf("%s %d %" PRIu32, vg_view_vm_id(vm), (int)lost->kind, lost->vm_id)};
             g_array_append_val(losses, loss);
         }

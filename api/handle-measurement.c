@@ -158,6 +158,7 @@ struct samples_job {
     char *key;  /* in the store */
     char *name; /* NULL: not measured now */
     char *source;
+    GPtrArray *left_out; /* char *: what could not be read */
 };
 
 static void
@@ -169,6 +170,7 @@ samples_job_free(void *data)
     g_free(job->key);
     g_free(job->name);
     g_free(job->source);
+    g_ptr_array_unref(job->left_out);
     g_free(job);
 }
 
@@ -202,11 +204,16 @@ run_samples(struct vg_request *request)
 
     job->query.deadline_ns = vg_clock_monotonic_ns() + QUERY_LIMIT_NS;
     g_autoptr(GArray) rows = read_samples(request->backend, job, &err);
-    if (!rows)
+    const char *unread = job->left_out->len > 0 ? job->left_out->pdata[0] : NULL;
+    if (!rows && unread && g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND)) {
+        vg_answer_problem(request, VG_E_NOT_FOUND, "%s; but %s", err->message, unread);
+        g_error_free(err);
+    } else if (!rows)
         vg_answer_error(request, err);
     else if (rows->len == 0 && !job->name)
         vg_answer_problem(request, VG_E_NOT_FOUND,
-                          "no VM '%s' is measured, and none was in this period", job->id);
+                          "no VM '%s' is measured, and none was in this period%s%s", job->id,
+                          unread ? "; but " : "", unread ? unread : "");
     else
         vg_answer_json(request, 200, vg_doc_samples(job->id, job->name, &job->query, rows));
 }
@@ -304,6 +311,8 @@ vg_handle_samples(struct vg_request *request)
         return;
     }
     struct samples_job *job = g_new0(struct samples_job, 1);
+    job->left_out = g_ptr_array_new_with_free_func(g_free);
+    query.left_out = job->left_out;
     if (vm)
         job->id = g_strdup(vg_view_vm_id(vm));
     else if (g_uuid_string_is_valid(request->id))

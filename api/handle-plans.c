@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plans: made by the daemon's policy, kept in its store. Both may block.
+ * Plans: made by the daemon's policy, kept in its journal. Both may block.
  */
 #include "config.h"
 
@@ -25,18 +25,6 @@ plan_request_free(void *data)
     g_free(plan);
 }
 
-/* When it was first made. The store may not have it yet: then now. */
-static int64_t
-first_made_ns(const struct vg_backend *backend, const char *id, int64_t now_ns)
-{
-    g_autoptr(GError) err = NULL;
-    struct vg_saved_plan *saved = backend->read_plan(backend->data, id, &err);
-    int64_t made_ns = saved ? saved->made_ns : now_ns;
-
-    vg_saved_plan_free(saved);
-    return made_ns;
-}
-
 static void
 run_make_plan(struct vg_request *request)
 {
@@ -45,7 +33,8 @@ run_make_plan(struct vg_request *request)
     int64_t now = vg_clock_realtime_ns();
     GError *err = NULL;
     g_autoptr(vg_view) view = backend->view(backend->data);
-    g_autoptr(vg_plan) plan = backend->make_plan(backend->data, view, wanted->rule, &err);
+    int64_t made_ns = 0;
+    g_autoptr(vg_plan) plan = backend->make_plan(backend->data, view, wanted->rule, &made_ns, &err);
 
     if (!plan) {
         /* The rule is part of the request, not what its path names. */
@@ -55,11 +44,11 @@ run_make_plan(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    int64_t made_ns = first_made_ns(backend, plan->id, now);
     json_object *object = vg_plan_to_json(plan);
     vg_doc_add_made(object, made_ns);
     vg_answer_json(request, made_ns < now ? 200 : 201, object);
     request->answer.location = g_strconcat("/v1/plans/", plan->id, NULL);
+    request->object = g_strdup(plan->id);
     vg_log_info("write done request=%s status=%u plan=%s", request->request_id,
                 request->answer.status, plan->id);
 }
@@ -82,8 +71,8 @@ vg_handle_make_plan(struct vg_request *request)
                           "dry_run: it must be true, for this version only plans");
         return;
     }
-    vg_log_notice("write accepted uid=%u pid=%d route=\"POST %s\" request=%s",
-                  (unsigned)request->peer.uid, (int)request->peer.pid, request->route->path,
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
+                  request->identity.name, request->origin, request->route->path,
                   request->request_id);
     request->job_data = g_steal_pointer(&wanted);
     request->job_data_free = plan_request_free;

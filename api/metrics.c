@@ -281,14 +281,14 @@ add_intensities(GString *out, const GArray *rows)
         value(out, "vgpud_vm_info", labels, 1);
     }
     family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",
-           "How much the VM wants the CPU; absent where nobody knows.");
+           "How much the VM wants the CPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->sample)
             value(out, "vgpud_vm_cpu_intensity_ratio", row->labels, row->vm->cpu_intensity);
     }
     family(out, "vgpud_vm_gpu_intensity_ratio", "gauge",
-           "How much the VM wants the GPU; absent where nobody knows.");
+           "How much the VM wants the GPU, a moving mean; absent where nobody knows.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         if (row->vm->gpu_known)
@@ -396,9 +396,10 @@ add_http(GString *out, const struct vg_http_stats *http)
             uint64_t n = __atomic_load_n(&http->requests[i][k], __ATOMIC_RELAXED);
             if (n == 0)
                 continue;
+            g_autofree char *method = g_ascii_strup(route ? vg_route_member(route) : "none", -1);
             g_autofree char *labels = g_strdup_printf(
                 "route=\"%s\",method=\"%s\",code=\"%u\"", route ? route->path : "none",
-                route ? (route->post ? "POST" : "GET") : "none", (unsigned)vg_http_codes[k]);
+                route ? method : "none", (unsigned)vg_http_codes[k]);
             value(out, name, labels, (double)n);
         }
     }
@@ -409,9 +410,13 @@ add_http(GString *out, const struct vg_http_stats *http)
     single(out, "vgpud_http_jobs_refused_total", "counter",
            "Requests refused because too many waited.",
            (double)__atomic_load_n(&http->jobs_refused, __ATOMIC_RELAXED));
-    single(out, "vgpud_http_writes_refused_total", "counter",
-           "Writes refused by permission or rate.",
-           (double)__atomic_load_n(&http->writes_refused, __ATOMIC_RELAXED));
+    family(out, "vgpud_http_refused_total", "counter",
+           "Connections and requests refused to clients, by the reason.");
+    for (int i = 0; i < VG_REFUSED_MAX; i++) {
+        g_autofree char *labels = g_strdup_printf("reason=\"%s\"", vg_refused_names[i]);
+        value(out, "vgpud_http_refused_total", labels,
+              (double)__atomic_load_n(&http->refused[i], __ATOMIC_RELAXED));
+    }
 }
 
 char *

@@ -495,44 +495,103 @@ vg_marker_read(const char *marker, GError **err)
     return g_strndup((const char *)bytes, n);
 }
 
+/* ---- bodies ---- */
+
+/* The root of a body that is an object with no other members than these. example: a good one. */
 static int
-read_plan_request(const struct vg_json_node *root, struct vg_plan_request *ret, GError **err)
-{
-    struct vg_json_node node;
-    const char *rule = NULL;
-    bool dry_run;
-
-    if (vg_json_object(root, err) < 0)
-        return -1;
-    json_object_object_foreach(root->value, name, value)
-    {
-        (void)value;
-        if (strcmp(name, "dry_run") != 0 && strcmp(name, "rule") != 0)
-            return vg_error(err, VG_E_INVALID, "%s: there is no such member", name);
-    }
-    if (vg_json_member(root, "dry_run", VG_JSON_REQUIRED, &node, err) < 0 ||
-        vg_json_bool(&node, &dry_run, err) < 0)
-        return -1;
-    if (json_object_object_get_ex(root->value, "rule", NULL)) {
-        if (vg_json_member(root, "rule", VG_JSON_REQUIRED, &node, err) < 0 ||
-            vg_json_string(&node, RULE_MAX, &rule, err) < 0)
-            return -1;
-    }
-    ret->dry_run = dry_run;
-    ret->rule = g_strdup(rule);
-    return 0;
-}
-
-int
-vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret, GError **err)
+read_body(const char *text, size_t size, const char *example, const char *const *members,
+          json_object **ret, GError **err)
 {
     if (size == 0)
-        return vg_error(err, VG_E_INVALID, "the body is empty; it must be {\"dry_run\": true}");
+        return vg_error(err, VG_E_INVALID, "the body is empty; it must be like %s", example);
     g_autoptr(json_object) value = vg_json_parse(text, size, size, VG_PLAN_BODY_DEPTH, err);
     if (!value) {
         g_prefix_error(err, "body: ");
         return -1;
     }
-    struct vg_json_node root = vg_json_root(value);
-    return read_plan_request(&root, ret, err);
+    const struct vg_json_node root = vg_json_root(value);
+    if (vg_json_object(&root, err) < 0)
+        return -1;
+    json_object_object_foreach(value, name, member)
+    {
+        (void)member;
+        if (!g_strv_contains(members, name))
+            return vg_error(err, VG_E_INVALID, "%s: there is no such member", name);
+    }
+    *ret = g_steal_pointer(&value);
+    return 0;
+}
+
+/* A member that need not be there. */
+static bool
+has_member(const struct vg_json_node *root, const char *name)
+{
+    return json_object_object_get_ex(root->value, name, NULL);
+}
+
+int
+vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret, GError **err)
+{
+    static const char *const members[] = {"dry_run", "rule", NULL};
+    g_autoptr(json_object) value = NULL;
+    struct vg_json_node node;
+    const char *rule = NULL;
+    bool dry_run;
+
+    if (read_body(text, size, "{\"dry_run\": true}", members, &value, err) < 0)
+        return -1;
+    const struct vg_json_node root = vg_json_root(value);
+    if (vg_json_member(&root, "dry_run", VG_JSON_REQUIRED, &node, err) < 0 ||
+        vg_json_bool(&node, &dry_run, err) < 0)
+        return -1;
+    if (has_member(&root, "rule") &&
+        (vg_json_member(&root, "rule", VG_JSON_REQUIRED, &node, err) < 0 ||
+         vg_json_string(&node, RULE_MAX, &rule, err) < 0))
+        return -1;
+    ret->dry_run = dry_run;
+    ret->rule = g_strdup(rule);
+    return 0;
+}
+
+void
+vg_token_request_free(void *data)
+{
+    struct vg_token_request *wanted = data;
+
+    g_free(wanted->name);
+    g_free(wanted);
+}
+
+int
+vg_parse_token_request(const char *text, size_t size, struct vg_token_request *ret, GError **err)
+{
+    static const char *const members[] = {"name", "role", "lifetime_s", NULL};
+    g_autoptr(json_object) value = NULL;
+    const char *name, *role_name;
+    struct vg_json_node node;
+    int64_t lifetime_s = 0;
+    enum vg_role role;
+
+    if (read_body(text, size, "{\"name\": \"nova\", \"role\": \"reader\"}", members, &value, err) <
+        0)
+        return -1;
+    const struct vg_json_node root = vg_json_root(value);
+    if (vg_json_member(&root, "name", VG_JSON_REQUIRED, &node, err) < 0 ||
+        vg_json_string(&node, VG_TOKEN_NAME_MAX, &name, err) < 0)
+        return -1;
+    if (!vg_token_is_name(name))
+        return vg_error(err, VG_E_INVALID,
+                        "name: a token's name has letters, digits, '.', '_' and '-' only");
+    if (vg_json_member(&root, "role", VG_JSON_REQUIRED, &node, err) < 0 ||
+        vg_json_string(&node, RULE_MAX, &role_name, err) < 0)
+        return -1;
+    if (!vg_role_from_name(role_name, &role))
+        return vg_error(err, VG_E_INVALID, "role: it must be reader, operator or admin");
+    if (has_member(&root, "lifetime_s") &&
+        (vg_json_member(&root, "lifetime_s", VG_JSON_REQUIRED, &node, err) < 0 ||
+         vg_json_int64(&node, 1, VG_TOKEN_LIFETIME_MAX_S, &lifetime_s, err) < 0))
+        return -1;
+    *ret =
+        (struct vg_token_request){.name = g_strdup(name), .role = role, .lifetime_s = lifetime_s};
+    return 0;
 }

@@ -12,6 +12,8 @@
 
 #include <glib.h>
 
+#include "model/identity.h"
+
 #define VG_QUERY_PARAMS_MAX 16
 #define VG_PLAN_BODY_DEPTH  8
 
@@ -92,5 +94,20 @@ struct vg_plan_request {
 /* The body of POST /v1/plans; unknown members are refused. */
 int vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+struct vg_token_request {
+    char *name;
+    enum vg_role role;
+    int64_t lifetime_s; /* 0: without end */
+};
+
+void vg_token_request_free(void *wanted); /* struct vg_token_request */
+
+/* A hundred years. */
+#define VG_TOKEN_LIFETIME_MAX_S INT64_C(3153600000)
+
+/* The body of POST /v1/tokens. The caller clears what is allocated in *ret. */
+int vg_parse_token_request(const char *text, size_t size, struct vg_token_request *ret,
+                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

@@ -22,6 +22,7 @@ static const struct vg_problem_kind kinds[] = {
     [VG_PROBLEM_TYPE] = {"wrong-type", "Wrong content type", 415},
     [VG_PROBLEM_TOO_MANY] = {"too-many", "Too many requests", 429},
     [VG_PROBLEM_HEADERS_LONG] = {"headers-too-long", "Header fields too long", 431},
+    [VG_PROBLEM_NOBODY] = {"unauthorized", "Who asks is not known", 401},
 };
 
 const struct vg_problem_kind *

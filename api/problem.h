@@ -18,6 +18,7 @@ enum vg_problem {
     VG_PROBLEM_TYPE,
     VG_PROBLEM_TOO_MANY,
     VG_PROBLEM_HEADERS_LONG,
+    VG_PROBLEM_NOBODY,
     VG_PROBLEM_MAX
 };
 

@@ -19,6 +19,7 @@
 #include "api/doc.h"
 #include "api/parse.h"
 #include "api/problem.h"
+#include "model/identity.h"
 
 #define VG_REQUEST_ID_LEN 41 /* "req-", a UUID and a NUL */
 #define VG_ETAG_LEN       96
@@ -44,7 +45,8 @@ struct vg_answer {
     char *location; /* owned */
     char *allow;    /* owned */
     int retry_after_s;
-    bool close; /* the connection, after this answer */
+    bool challenge; /* 401: by what he may show who he is */
+    bool close;     /* the connection, after this answer */
 };
 
 /* The process on the other side of the socket. */
@@ -65,8 +67,12 @@ struct vg_request {
     char *id; /* decoded {id} of the path, or NULL */
     const struct vg_route *route;
     char request_id[VG_REQUEST_ID_LEN];
-    bool openstack_id; /* it came as X-Openstack-Request-Id */
-    struct vg_peer peer;
+    bool openstack_id;   /* it came as X-Openstack-Request-Id */
+    struct vg_peer peer; /* of the unix socket */
+    struct vg_identity identity;
+    const char *origin; /* "unix", or the client's address; lives as long as the connection */
+    bool audited;       /* it is in the audit, or was tried */
+    char *object;       /* what a write was about, for the audit; owned; NULL: the id */
     struct vg_query query;
     GByteArray *body; /* NULL: none yet */
     char *if_none_match;

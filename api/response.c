@@ -73,6 +73,8 @@ add_headers(struct MHD_Response *response, const struct vg_request *request)
         g_snprintf(text, sizeof(text), "%d", answer->retry_after_s);
         MHD_add_response_header(response, "Retry-After", text);
     }
+    if (answer->challenge)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"vgpud\"");
     if (answer->close)
         MHD_add_response_header(response, "Connection", "close");
 }

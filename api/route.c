@@ -14,36 +14,53 @@ static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
 static const char *const gpus_params[] = {"limit", "marker", NULL};
 static const char *const requests_params[] = {"since", "until", "limit", "vm", NULL};
 static const char *const plans_params[] = {"limit", "marker", NULL};
+static const char *const audit_params[] = {"limit", "marker", NULL};
 static const char *const events_params[] = {"after", "wait", "types", NULL};
 
-const unsigned short vg_route_common_statuses[] = {400, 413, 414, 431, 500, 0};
+const unsigned short vg_route_common_statuses[] = {400, 401, 403, 413, 414, 429, 431, 500, 0};
 
 /* The most wanted first. */
 const struct vg_route vg_routes[] = {
-    {"/v1/vms", false, vg_handle_vms, vms_params, {200, 304}},
-    {"/v1/snapshot", false, vg_handle_snapshot, no_params, {200, 304}},
-    {"/v1/vms/{id}", false, vg_handle_vm, no_params, {200, 304, 404}},
-    {"/v1/host", false, vg_handle_host, no_params, {200, 304}},
-    {"/v1/preemptions", false, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
-    {"/v1/vms/{id}/samples", false, vg_handle_samples, samples_params, {200, 404, 502, 503, 504}},
-    {"/v1/vms/{id}/gpu", false, vg_handle_vm_gpu, no_params, {200, 304, 404}},
-    {"/v1/gpus", false, vg_handle_gpus, gpus_params, {200, 304}},
-    {"/v1/gpus/{id}", false, vg_handle_gpu, no_params, {200, 304, 404}},
-    {"/v1/gpus/{id}/requests", false, vg_handle_gpu_requests, requests_params, {200, 304, 404}},
-    {"/v1/plans", false, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
+    {"/v1/vms", VG_METHOD_GET, vg_handle_vms, vms_params, {200, 304}},
+    {"/v1/snapshot", VG_METHOD_GET, vg_handle_snapshot, no_params, {200, 304}},
+    {"/v1/vms/{id}", VG_METHOD_GET, vg_handle_vm, no_params, {200, 304, 404}},
+    {"/v1/host", VG_METHOD_GET, vg_handle_host, no_params, {200, 304}},
+    {"/v1/preemptions", VG_METHOD_GET, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
+    {"/v1/vms/{id}/samples",
+     VG_METHOD_GET,
+     vg_handle_samples,
+     samples_params,
+     {200, 404, 502, 503, 504}},
+    {"/v1/vms/{id}/gpu", VG_METHOD_GET, vg_handle_vm_gpu, no_params, {200, 304, 404}},
+    {"/v1/gpus", VG_METHOD_GET, vg_handle_gpus, gpus_params, {200, 304}},
+    {"/v1/gpus/{id}", VG_METHOD_GET, vg_handle_gpu, no_params, {200, 304, 404}},
+    {"/v1/gpus/{id}/requests",
+     VG_METHOD_GET,
+     vg_handle_gpu_requests,
+     requests_params,
+     {200, 304, 404}},
+    {"/v1/plans", VG_METHOD_GET, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",
-     true,
+     VG_METHOD_POST,
      vg_handle_make_plan,
      no_params,
-     {200, 201, 403, 409, 415, 422, 429, 502, 503, 504}},
-    {"/v1/plans/{id}", false, vg_handle_plan, no_params, {200, 404, 502, 503, 504}},
-    {"/v1/events", false, vg_handle_events, events_params, {200, 503}},
-    {"/metrics", false, vg_handle_metrics, no_params, {200}},
-    {"/readyz", false, vg_handle_readiness, no_params, {200, 503}},
-    {"/healthz", false, vg_handle_health, no_params, {200}},
-    {"/v1", false, vg_handle_version, no_params, {200}},
-    {"/v1/openapi.json", false, vg_handle_openapi, no_params, {200}},
-    {"/", false, vg_handle_versions, no_params, {200}},
+     {200, 201, 409, 415, 422, 502, 503, 504}},
+    {"/v1/plans/{id}", VG_METHOD_GET, vg_handle_plan, no_params, {200, 404, 502, 503, 504}},
+    {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 503}},
+    {"/v1/tokens", VG_METHOD_GET, vg_handle_list_tokens, no_params, {200}},
+    {"/v1/tokens",
+     VG_METHOD_POST,
+     vg_handle_create_token,
+     no_params,
+     {201, 409, 415, 422, 503, 504}},
+    {"/v1/tokens/{id}", VG_METHOD_DELETE, vg_handle_revoke_token, no_params, {204, 404, 503, 504}},
+    {"/v1/audit", VG_METHOD_GET, vg_handle_audit, audit_params, {200, 503, 504}},
+    {"/metrics", VG_METHOD_GET, vg_handle_metrics, no_params, {200}},
+    {"/readyz", VG_METHOD_GET, vg_handle_readiness, no_params, {200, 503}},
+    {"/healthz", VG_METHOD_GET, vg_handle_health, no_params, {200}},
+    {"/v1", VG_METHOD_GET, vg_handle_version, no_params, {200}},
+    {"/v1/openapi.json", VG_METHOD_GET, vg_handle_openapi, no_params, {200}},
+    {"/", VG_METHOD_GET, vg_handle_versions, no_params, {200}},
 };
 const size_t vg_n_routes = G_N_ELEMENTS(vg_routes);
 
@@ -68,12 +85,28 @@ path_matches(const char *pattern, const char *path, size_t size, const char **re
            memcmp(path + before + segment, after, strlen(after)) == 0;
 }
 
+static const struct {
+    const char *member;
+    const char *allow;
+    const char *names[2];
+} methods[] = {
+    [VG_METHOD_GET] = {"get", "GET, HEAD, ", {"GET", "HEAD"}},
+    [VG_METHOD_POST] = {"post", "POST, ", {"POST"}},
+    [VG_METHOD_DELETE] = {"delete", "DELETE, ", {"DELETE"}},
+};
+
+const char *
+vg_route_member(const struct vg_route *route)
+{
+    return methods[route->method].member;
+}
+
 static bool
 method_matches(const struct vg_route *route, const char *method)
 {
-    if (route->post)
-        return strcmp(method, "POST") == 0;
-    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    const char *const *names = methods[route->method].names;
+
+    return strcmp(method, names[0]) == 0 || (names[1] && strcmp(method, names[1]) == 0);
 }
 
 static char *
@@ -95,8 +128,7 @@ vg_route_find(const char *path, size_t size, const char *method, const struct vg
     const char *segment = NULL;
     size_t segment_size = 0;
     const struct vg_route *found = NULL;
-    bool gets = false;
-    bool posts = false;
+    unsigned has = 0;
 
     if (size == strlen("/v1/") && memcmp(path, "/v1/", size) == 0)
         size--;
@@ -105,16 +137,18 @@ vg_route_find(const char *path, size_t size, const char *method, const struct vg
         segment = NULL;
         if (!path_matches(route->path, path, size, &segment, &segment_size))
             continue;
-        gets = gets || !route->post;
-        posts = posts || route->post;
+        has |= 1u << route->method;
         if (method_matches(route, method))
             found = route;
     }
-    if (!gets && !posts)
+    if (has == 0)
         return VG_MATCH_NO_PATH;
     *ret_route = found;
     if (!found) {
-        *ret_allow = g_strconcat(gets ? "GET, HEAD, " : "", posts ? "POST, " : "", "OPTIONS", NULL);
+        GString *allow = g_string_new(NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
+            g_string_append(allow, has >> i & 1 ? methods[i].allow : "");
+        *ret_allow = g_string_free(g_string_append(allow, "OPTIONS"), FALSE);
         return strcmp(method, "OPTIONS") == 0 ? VG_MATCH_FOUND : VG_MATCH_NO_METHOD;
     }
     if (segment) {

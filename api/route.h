@@ -15,9 +15,15 @@
 #define VG_ROUTE_STATUSES_MAX 16
 #define VG_SEGMENT_MAX        255 /* characters of a decoded {id} */
 
+enum vg_method {
+    VG_METHOD_GET, /* and HEAD */
+    VG_METHOD_POST,
+    VG_METHOD_DELETE
+};
+
 struct vg_route {
     const char *path; /* "/v1/vms/{id}" */
-    bool post;        /* else GET and HEAD */
+    enum vg_method method;
     vg_handler *handler;
     const char *const *params;                      /* names, NULL-terminated */
     unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* beyond those of every route; 0 at the end */
@@ -25,6 +31,9 @@ struct vg_route {
 
 extern const struct vg_route vg_routes[];
 extern const size_t vg_n_routes;
+
+/* The member of a path in the OpenAPI document: "get", "post", "delete". */
+const char *vg_route_member(const struct vg_route *route);
 
 /* Statuses that every route may answer; 0 at the end. */
 extern const unsigned short vg_route_common_statuses[];
@@ -59,5 +68,9 @@ vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;
 vg_handler vg_handle_plan;
 vg_handler vg_handle_events;
+vg_handler vg_handle_list_tokens;
+vg_handler vg_handle_create_token;
+vg_handler vg_handle_revoke_token;
+vg_handler vg_handle_audit;
 
 #endif

@@ -6,20 +6,30 @@
 
 #include "api/server.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <arpa/inet.h>
 #include <microhttpd.h>
+#include <netdb.h>
 
+#include "api/client.h"
+#include "api/identity.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "schema/schema.h"
 
 #define VG_LOG_TAG "api"
 
-#define POOL_THREADS     2
+#define POOL_THREADS 2
+#define BACKLOG      128
+/* Nothing older, and nothing that these do not call secure. */
+#define TLS_PRIORITIES   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define CONN_MEMORY      (64 * 1024)
 #define DISCARD_BODY_MAX (16 * 1024 * 1024)
 /* What is being answered when the end comes gets half a second. */
@@ -27,7 +37,21 @@
 #define END_STEP_US 5000
 
 const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1] = {
-    200, 201, 204, 304, 400, 403, 404, 405, 409, 413, 414, 415, 422, 429, 431, 500, 502, 503, 504,
+    200, 201, 204, 304, 400, 401, 403, 404, 405, 409,
+    413, 414, 415, 422, 429, 431, 500, 502, 503, 504,
+};
+
+/* One address that is listened on, or the unix socket. */
+struct listener {
+    vg_api *api;
+    bool is_tcp;
+    struct MHD_Daemon *daemon;
+};
+
+const char *const vg_refused_names[] = {
+    [VG_REFUSED_NOBODY] = "nobody",           [VG_REFUSED_ROLE] = "role",
+    [VG_REFUSED_CONNECTIONS] = "connections", [VG_REFUSED_REQUESTS] = "requests",
+    [VG_REFUSED_WRITES] = "writes",
 };
 
 enum phase { PHASE_NEW, PHASE_BODY, PHASE_JOB, PHASE_WAIT };
@@ -195,7 +219,7 @@ find_route(struct vg_request *request)
 
     if (strcmp(request->uri, "*") == 0 && strcmp(request->method, "OPTIONS") == 0) {
         request->answer.status = 204;
-        request->answer.allow = g_strdup("GET, HEAD, POST, OPTIONS");
+        request->answer.allow = g_strdup("GET, HEAD, POST, DELETE, OPTIONS");
         return;
     }
     enum vg_match match = vg_route_find(request->uri, size, request->method, &request->route,
@@ -255,6 +279,67 @@ check_sizes(struct exchange *exchange, const struct header_sum *sum)
                           "the body is longer than %" PRId64 " bytes", limit);
 }
 
+/* What tells everybody that vgpud is alive. */
+static bool
+is_public(const struct vg_request *request)
+{
+    size_t size = strcspn(request->uri, "?");
+
+    return size == strlen("/healthz") && memcmp(request->uri, "/healthz", size) == 0;
+}
+
+/* Who asks, and does he ask too often? Before anything is said of what there is. */
+static void
+settle_client(struct exchange *exchange)
+{
+    struct vg_request *request = &exchange->request;
+    struct vg_conn *conn = conn_of(exchange->connection);
+
+    if (!conn || !conn->client) {
+        vg_answer_problem(request, VG_E_BUSY, "there are too many connections of this client");
+        request->answer.close = true;
+        return;
+    }
+    request->origin = conn->origin;
+    int wait_s = vg_client_take_request(request->api, conn->client);
+    if (wait_s > 0) {
+        vg_answer_problem(request, VG_PROBLEM_TOO_MANY,
+                          "more than %" PRId64 " requests in a second",
+                          VG_API_LIMIT(request->api, client_requests));
+        request->answer.retry_after_s = wait_s;
+        vg_api_count_refused(request->api, VG_REFUSED_REQUESTS);
+    } else if (!is_public(request) &&
+               !vg_identity_settle(request, conn, header(exchange, "Authorization"))) {
+        vg_api_count_refused(request->api, VG_REFUSED_NOBODY);
+    }
+}
+
+/* May he do that, and as often? */
+static void
+check_role(struct exchange *exchange)
+{
+    struct vg_request *request = &exchange->request;
+    const struct vg_route *route = request->route;
+    struct vg_conn *conn = conn_of(exchange->connection);
+
+    if (!vg_identity_may(request, request->api->roles[route - vg_routes])) {
+        vg_api_count_refused(request->api, VG_REFUSED_ROLE);
+        return;
+    }
+    if (route->method == VG_METHOD_GET)
+        return;
+    int wait_s = vg_client_take_write(request->api, conn->client);
+    if (wait_s > 0) {
+        vg_answer_problem(request, VG_PROBLEM_TOO_MANY,
+                          "more than %" PRId64 " writes in the last minute",
+                          VG_API_LIMIT(request->api, writes_per_min));
+        request->answer.retry_after_s = wait_s;
+        vg_api_count_refused(request->api, VG_REFUSED_WRITES);
+    } else if (route->method == VG_METHOD_POST) {
+        check_type(exchange);
+    }
+}
+
 /* The header fields are there; the body is not. */
 static enum MHD_Result
 start(struct exchange *exchange, const char *method, const char *version)
@@ -268,6 +353,8 @@ start(struct exchange *exchange, const char *method, const char *version)
     MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, sum_header, &sum);
     check_framing(exchange, version, &sum);
     if (request->answer.status == 0)
+        settle_client(exchange);
+    if (request->answer.status == 0)
         check_sizes(exchange, &sum);
     if (request->answer.status == 0)
         find_route(request);
@@ -275,9 +362,8 @@ start(struct exchange *exchange, const char *method, const char *version)
     request->last_event_id = g_strdup(header(exchange, "Last-Event-ID"));
     if (request->last_event_id)
         g_strchomp(request->last_event_id);
-    if (request->answer.status == 0 && request->route->post &&
-        vg_write_allowed(request, fd_of(exchange->connection)))
-        check_type(exchange);
+    if (request->answer.status == 0)
+        check_role(exchange);
     /* A body is read to its end before it is refused, as long as that is no burden: who is cut off
      * while sending never sees why. */
     const char *length = header(exchange, "Content-Length");
@@ -327,12 +413,61 @@ resume_job(struct vg_request *request)
     MHD_resume_connection(((struct exchange *)request)->connection);
 }
 
+/* Of a write, whatever came of it, by somebody who is known. */
+static bool
+is_audited(const struct vg_request *request)
+{
+    return request->route && request->route->method != VG_METHOD_GET &&
+           request->identity.role != VG_ROLE_NONE && !request->audited;
+}
+
+static void
+audit(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(GError) err = NULL;
+    const char *object = request->object ? request->object : request->id;
+    const struct vg_audit_entry entry = {
+        .identity = request->identity.name,
+        .role = request->identity.role,
+        .origin = (char *)request->origin,
+        .method = (char *)request->method,
+        .route = (char *)request->route->path,
+        .object = (char *)(object ? object : ""),
+        .status = request->answer.status,
+        .request_id = request->request_id,
+        .count = 1,
+    };
+
+    request->audited = true;
+    if (backend->audit(backend->data, &entry, &err) != 0)
+        vg_log_warn_limited("a write is not in the audit request=%s: %s", request->request_id,
+                            err->message);
+}
+
+/* A write that was refused before it came to a handler. */
+static void
+audit_only(struct vg_request *request)
+{
+    audit(request);
+}
+
+static void
+run_job(struct vg_request *request)
+{
+    request->job(request);
+    if (is_audited(request))
+        audit(request);
+}
+
 static enum MHD_Result
 go_on(struct exchange *exchange)
 {
     struct vg_request *request = &exchange->request;
 
-    if (request->answer.status != 0)
+    if (request->answer.status != 0 && !request->job && is_audited(request))
+        request->job = audit_only;
+    if (request->answer.status != 0 && !request->job)
         return send_answer(exchange);
     if (request->job) {
         if (vg_worker_put(request->api->worker, request))
@@ -429,6 +564,7 @@ on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->if_none_match);
     g_free(request->last_event_id);
     g_free(request->id);
+    g_free(request->object);
     g_free(request->uri);
     g_free(exchange);
     *state = NULL;
@@ -438,12 +574,19 @@ static void
 on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
               enum MHD_ConnectionNotificationCode code)
 {
-    vg_api *api = cls;
+    const struct listener *listener = cls;
+    vg_api *api = listener->api;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         unsigned idle_s = (unsigned)CLAMP(VG_API_LIMIT(api, idle_ns) / VG_NS_PER_S, 1, 86400);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
-        *socket_context = vg_conn_new(api, fd_of(connection));
+        struct vg_conn *conn = vg_conn_new(api, fd_of(connection), listener->is_tcp);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        conn->session = info ? info->tls_session : NULL;
+        if (!conn->client)
+            shutdown(conn->fd, SHUT_RDWR);
+        *socket_context = conn;
     } else if (*socket_context) {
         vg_conn_free(*socket_context);
         *socket_context = NULL;
@@ -461,35 +604,123 @@ on_log(void *cls, const char *fmt, va_list args)
     vg_log_debug("%s", g_strchomp(text));
 }
 
-static int
-start_daemon(vg_api *api, GError **err)
+static void
+listener_free(void *data)
 {
-    int fd = vg_socket_take_fd(api->socket);
-    sigset_t all;
-    sigset_t old;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    struct listener *listener = data;
 
+    if (listener->daemon)
+        MHD_stop_daemon(listener->daemon);
+    g_free(listener);
+}
+
+/* Takes the descriptor. name: for the error. */
+static int
+start_listener(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **err)
+{
+    struct listener *listener = g_new0(struct listener, 1);
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                           MHD_USE_ERROR_LOG | (is_tcp ? MHD_USE_TLS : 0);
+    const char *ca = is_tcp ? vg_tls_client_ca(api->tls) : NULL;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)vg_tls_retrieve},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+        /* Asks for a certificate of these; whoever has none is let in here, and looked at later. */
+        {ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)ca},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    sigset_t all, old;
+
+    listener->api = api;
+    listener->is_tcp = is_tcp;
     /* Its threads inherit the mask. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    api->daemon = MHD_start_daemon(
+    listener->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, api, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)POOL_THREADS,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLAMP(api->limits.connections, POOL_THREADS, 100000),
+        MHD_OPTION_LISTEN_SOCKET, take_fd, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)(is_tcp ? 0 : POOL_THREADS), MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CLAMP(api->limits.connections, POOL_THREADS, 100000),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_URI_LOG_CALLBACK,
         on_uri, api, MHD_OPTION_NOTIFY_COMPLETED, on_completed, api, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, api, MHD_OPTION_END);
+        on_connection, listener, MHD_OPTION_ARRAY, is_tcp ? tls : none, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (api->daemon)
+    if (listener->daemon) {
+        g_ptr_array_add(api->listeners, listener);
         return 0;
-    close(fd);
-    return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd does not start");
+    }
+    close(take_fd);
+    g_free(listener);
+    return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd does not listen on '%s'", name);
+}
+
+/* "192.0.2.1:8447", "[2001:db8::1]:8447"; names are not looked up. */
+static int
+parse_address(const char *text, struct addrinfo **ret, GError **err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    const char *colon = strrchr(text, ':');
+    size_t size = colon ? (size_t)(colon - text) : 0;
+    bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
+    g_autofree char *host = g_strndup(bracketed ? text + 1 : text, bracketed ? size - 2 : size);
+
+    if (!colon || size == 0 || (!bracketed && strchr(host, ':')) ||
+        getaddrinfo(host, colon + 1, &hints, ret) != 0)
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' is no address to listen on: it must be like 192.0.2.1:8447, "
+                        "0.0.0.0:8447 or [::]:8447",
+                        text);
+    return 0;
+}
+
+static int
+listen_on(vg_api *api, const char *text, GError **err)
+{
+    const int one = 1;
+    struct addrinfo *address = NULL;
+
+    if (parse_address(text, &address, err) != 0)
+        return -1;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool works = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+                 (address->ai_family != AF_INET6 ||
+                  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0) &&
+                 bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    int errnum = errno;
+    freeaddrinfo(address);
+    if (works)
+        return start_listener(api, fd, true, text, err);
+    if (fd >= 0)
+        close(fd);
+    return vg_error_errno(err, errnum, "cannot listen on '%s'", text);
+}
+
+static int
+start_listeners(vg_api *api, const struct vg_api_options *options, GError **err)
+{
+    const char *const *addresses = options->listen;
+
+    if (addresses && addresses[0]) {
+        api->tls = vg_tls_new(options->certificate, options->key, options->client_ca, err);
+        if (!api->tls)
+            return -1;
+    }
+    if (start_listener(api, vg_socket_take_fd(api->socket), false, options->socket, err) != 0)
+        return -1;
+    for (size_t i = 0; addresses && addresses[i]; i++) {
+        if (listen_on(api, addresses[i], err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 vg_api *
 vg_api_new(const struct vg_api_options *options, GError **err)
 {
-    static const struct vg_worker_hooks hooks = {.suspend = suspend_job, .resume = resume_job};
+    static const struct vg_worker_hooks hooks = {
+        .suspend = suspend_job, .run = run_job, .resume = resume_job};
     vg_api *api = g_new0(vg_api, 1);
 
     api->limits = options->limits;
@@ -501,13 +732,20 @@ vg_api_new(const struct vg_api_options *options, GError **err)
     vg_cond_init(&api->wake);
     g_queue_init(&api->waits);
     g_queue_init(&api->conns);
-    api->writes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    api->clients = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, vg_client_free);
+    api->listeners = g_ptr_array_new_with_free_func(listener_free);
+    api->client_required = options->client_required;
+    api->roles = g_new0(enum vg_role, vg_n_routes);
+    if (vg_roles_read(vg_schema_openapi, api->roles, err) != 0) {
+        vg_api_free(api);
+        return NULL;
+    }
     api->socket = vg_socket_new(options->socket, options->socket_mode, options->socket_group, err);
     if (api->socket)
         api->worker = vg_worker_new(&hooks, err);
     /* Before the first stream can wait for an event. */
     vg_event_log_listen(api->events, vg_waits_wake, api);
-    if (!api->worker || vg_ticker_start(api, err) < 0 || start_daemon(api, err) < 0) {
+    if (!api->worker || vg_ticker_start(api, err) < 0 || start_listeners(api, options, err) < 0) {
         vg_event_log_listen(api->events, NULL, NULL);
         vg_api_free(api);
         return NULL;
@@ -518,6 +756,8 @@ vg_api_new(const struct vg_api_options *options, GError **err)
 void
 vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits)
 {
+    __atomic_store_n(&api->limits.client_connections, limits->client_connections, __ATOMIC_RELAXED);
+    __atomic_store_n(&api->limits.client_requests, limits->client_requests, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.streams, limits->streams, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.body_bytes, limits->body_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&api->limits.idle_ns, limits->idle_ns, __ATOMIC_RELAXED);
@@ -538,7 +778,7 @@ stop_daemon(vg_api *api)
     vg_waits_wake(api);
     for (int i = 0; i < END_STEPS && __atomic_load_n(&api->stats.active, __ATOMIC_RELAXED) > 0; i++)
         g_usleep(END_STEP_US);
-    MHD_stop_daemon(api->daemon);
+    g_ptr_array_set_size(api->listeners, 0);
 }
 
 void
@@ -546,15 +786,24 @@ vg_api_free(vg_api *api)
 {
     if (!api)
         return;
-    if (api->daemon)
+    if (api->listeners->len > 0)
         stop_daemon(api);
+    g_ptr_array_unref(api->listeners);
+    vg_tls_free(api->tls);
     vg_thread_free(api->ticker);
     vg_worker_free(api->worker);
     vg_socket_free(api->socket);
-    g_hash_table_destroy(api->writes);
+    g_hash_table_destroy(api->clients);
+    g_free(api->roles);
     pthread_cond_destroy(&api->wake);
     pthread_mutex_destroy(&api->lock);
     g_free(api);
+}
+
+int
+vg_api_reload_certificate(vg_api *api, GError **err)
+{
+    return api->tls ? vg_tls_reload(api->tls, err) : 0;
 }
 
 const vg_thread *

@@ -13,6 +13,7 @@
 
 #include "api/request.h"
 #include "api/socket.h"
+#include "api/tls.h"
 #include "api/worker.h"
 #include "base/thread.h"
 
@@ -23,9 +24,24 @@
 #define VG_HTTP_CODES_MAX   20
 #define VG_HEARTBEAT_NS     (15 * VG_NS_PER_S)
 
+/* An IPv6 address with its zone. */
+#define VG_ORIGIN_MAX 64
+
 struct MHD_Connection;
 struct MHD_Daemon;
 struct MHD_Response;
+
+/* Why somebody did not get what he wanted. */
+enum vg_refused {
+    VG_REFUSED_NOBODY,      /* 401 */
+    VG_REFUSED_ROLE,        /* 403 */
+    VG_REFUSED_CONNECTIONS, /* of one client; closed */
+    VG_REFUSED_REQUESTS,    /* 429 */
+    VG_REFUSED_WRITES,      /* 429 */
+    VG_REFUSED_MAX
+};
+
+extern const char *const vg_refused_names[];
 
 /* Counters; atomic. */
 struct vg_http_stats {
@@ -34,7 +50,7 @@ struct vg_http_stats {
     int64_t streams;
     int64_t active; /* requests whose first line is there and that are not answered */
     uint64_t jobs_refused;
-    uint64_t writes_refused; /* 403 and 429 */
+    uint64_t refused[VG_REFUSED_MAX];
 };
 
 /* Status number i, 0 at the end; what is not in it is counted as 500. */
@@ -44,6 +60,14 @@ extern const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1];
 struct vg_conn {
     vg_api *api;
     int fd;
+    bool is_tcp;
+    bool settled; /* who it is, as far as the connection tells */
+    bool has_certificate;
+    gnutls_session_t session;    /* of TCP */
+    struct vg_client *client;    /* NULL: it has too many, and this one is closed */
+    char origin[VG_ORIGIN_MAX];  /* "unix", or the address */
+    struct vg_identity identity; /* by credentials of the socket, or certificate */
+    struct vg_peer peer;         /* of the socket */
     int64_t deadline_ns; /* atomic, monotonic: the request must have come by then; 0: it has */
     GList link;
 };
@@ -68,22 +92,26 @@ struct vg_api {
     vg_event_log *events;
     const char *boot_id;
     vg_socket *socket;
-    struct MHD_Daemon *daemon;
+    vg_tls *tls; /* NULL: no TCP */
+    bool client_required;
+    GPtrArray *listeners; /* struct listener of server.c, owned */
+    enum vg_role *roles;  /* of vg_routes */
     vg_worker *worker;
     struct vg_http_stats stats;
     pthread_mutex_t lock; /* of what follows; taken before that of the event log */
     pthread_cond_t wake;  /* of the ticker */
     bool stopping;
-    GQueue waits;       /* struct vg_wait */
-    GQueue conns;       /* struct vg_conn */
-    GHashTable *writes; /* uid -> struct vg_write_budget */
+    GQueue waits;        /* struct vg_wait */
+    GQueue conns;        /* struct vg_conn */
+    GHashTable *clients; /* name -> struct vg_client, owned */
     vg_thread *ticker;
 };
 
 #define VG_API_LIMIT(api, member) __atomic_load_n(&(api)->limits.member, __ATOMIC_RELAXED)
 
 /* api/connect.c: connections, and the thread `api-tick` for what has a deadline. */
-struct vg_conn *vg_conn_new(vg_api *api, int fd);
+struct vg_client;
+struct vg_conn *vg_conn_new(vg_api *api, int fd, bool is_tcp);
 void vg_conn_free(struct vg_conn *conn);
 void vg_conn_expect_request(struct vg_conn *conn);
 void vg_conn_has_request(struct vg_conn *conn);
@@ -105,7 +133,10 @@ bool vg_poll_answer(struct vg_request *request, bool force);
 /* api/response.c: the answer of a request, which hands over what it owns. NULL: out of memory. */
 struct MHD_Response *vg_response_new(struct vg_request *request);
 
-/* api/write.c: may this peer write now? Else the answer is set. */
-bool vg_write_allowed(struct vg_request *request, int fd);
+static inline void
+vg_api_count_refused(vg_api *api, enum vg_refused why)
+{
+    __atomic_add_fetch(&api->stats.refused[why], 1, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -15,6 +15,7 @@
 
 #include <grp.h>
 
+#include "api/api.h"
 #include "base/error.h"
 
 /* Three seconds. */
@@ -33,8 +34,8 @@ struct vg_socket {
     gid_t gid;
 };
 
-static int
-find_group(const char *name, gid_t *ret, GError **err)
+int
+vg_api_find_group(const char *name, gid_t *ret, GError **err)
 {
     struct group entry;
     struct group *found = NULL;
@@ -164,7 +165,7 @@ vg_socket_new(const char *path, unsigned mode, const char *group, GError **err)
 
     made->path = g_strdup(path);
     made->fd = -1;
-    if ((has_group && find_group(group, &made->gid, err) < 0) ||
+    if ((has_group && vg_api_find_group(group, &made->gid, err) < 0) ||
         make(made, mode, has_group, err) < 0) {
         vg_socket_free(made);
         return NULL;
@@ -237,8 +238,7 @@ peer_has_group(int fd, gid_t group)
 }
 
 bool
-vg_peer_may_write(int fd, const struct vg_peer *peer, gid_t group)
+vg_peer_has_group(int fd, const struct vg_peer *peer, gid_t group)
 {
-    return peer->uid == 0 || peer->uid == geteuid() || peer->gid == group ||
-           peer_has_group(fd, group);
+    return peer->gid == group || peer_has_group(fd, group);
 }

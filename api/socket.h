@@ -27,8 +27,7 @@ gid_t vg_socket_gid(const vg_socket *socket);
 
 int vg_peer_read(int fd, struct vg_peer *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* root, the user of this process, and members of the group: as the kernel knew them when they
- * connected. */
-bool vg_peer_may_write(int fd, const struct vg_peer *peer, gid_t group);
+/* As the kernel knew the peer when it connected. */
+bool vg_peer_has_group(int fd, const struct vg_peer *peer, gid_t group);
 
 #endif

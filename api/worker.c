@@ -41,7 +41,7 @@ run(vg_thread *self, void *arg)
         if (stopping)
             vg_answer_problem(request, VG_E_BUSY, "the daemon is ending");
         else
-            request->job(request);
+            worker->hooks.run(request);
         worker->hooks.resume(request);
     } while (!stopping || request);
 }

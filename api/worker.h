@@ -19,6 +19,7 @@ struct vg_worker_hooks {
     /* The connection must not go on before resume(); called with the worker's lock, before the job
      * can run. */
     void (*suspend)(struct vg_request *request);
+    void (*run)(struct vg_request *request); /* on the worker's thread: the job, and what follows */
     void (*resume)(struct vg_request *request); /* on the worker's thread; answer is set */
 };
 

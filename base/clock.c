@@ -3,8 +3,7 @@
 
 #include "base/clock.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <poll.h>
 #include <time.h>
 
 static int64_t
@@ -34,24 +33,12 @@ vg_clock_thread_cpu_ns(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-const char *
-vg_utc_format(int64_t epoch_ns, char buf[VG_UTC_LEN])
+int
+vg_clock_poll(struct pollfd *fds, unsigned n, int64_t until_ns)
 {
-    int64_t rest_ns = epoch_ns % VG_NS_PER_S;
-    time_t seconds = (time_t)(epoch_ns / VG_NS_PER_S);
-    struct tm tm;
+    int64_t left_ns = until_ns - vg_clock_monotonic_ns();
+    const struct timespec timeout = {.tv_sec = (time_t)(left_ns > 0 ? left_ns / VG_NS_PER_S : 0),
+                                     .tv_nsec = (long)(left_ns > 0 ? left_ns % VG_NS_PER_S : 0)};
 
-    if (rest_ns < 0) {
-        rest_ns += VG_NS_PER_S;
-        seconds--;
-    }
-    gmtime_r(&seconds, &tm);
-    size_t used = strftime(buf, VG_UTC_LEN, "%Y-%m-%dT%H:%M:%S", &tm);
-    int decimals = rest_ns == 0 ? 0 : rest_ns % VG_NS_PER_MS == 0 ? 3 : rest_ns % 1000 == 0 ? 6 : 9;
-    for (int i = decimals; i < 9; i++)
-        rest_ns /= 10;
-    if (decimals > 0)
-        used += (size_t)snprintf(buf + used, VG_UTC_LEN - used, ".%0*" PRId64, decimals, rest_ns);
-    snprintf(buf + used, VG_UTC_LEN - used, "Z");
-    return buf;
+    return ppoll(fds, n, &timeout, NULL);
 }

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct pollfd;
+
 #define VG_NS_PER_S  INT64_C(1000000000)
 #define VG_NS_PER_MS INT64_C(1000000)
 #define VG_NS_PER_US INT64_C(1000)
@@ -15,6 +17,9 @@
 int64_t vg_clock_monotonic_ns(void);
 int64_t vg_clock_realtime_ns(void);   /* since the epoch, UTC */
 int64_t vg_clock_thread_cpu_ns(void); /* CPU time of the calling thread */
+
+/* poll(2), but until a time of CLOCK_MONOTONIC. */
+int vg_clock_poll(struct pollfd *fds, unsigned n, int64_t until_ns);
 
 #define VG_UTC_LEN 31 /* "2026-11-20T10:00:00.000000000Z" and a NUL */
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -262,78 +263,201 @@ known_group(const struct vg_conf_key *keys, size_t n_keys, const char *group)
     return false;
 }
 
-static int
-parse_group(const struct vg_conf_key *keys, size_t n_keys, GKeyFile *file, const char *group,
-            struct value *values, GError **err)
-{
-    if (!known_group(keys, n_keys, group))
-        return vg_error(err, VG_E_INVALID, "unknown group [%s]", group);
+/* A text that is being read. */
+struct reading {
+    const struct vg_conf_key *keys;
+    size_t n_keys;
+    const char *file; /* or NULL */
+    struct value *values;
+    struct vg_conf_place *places; /* or NULL */
+    char *group;                  /* NULL: none yet, or one that is not known */
+    bool in_group;
+    unsigned line;
+    GString *errors; /* a line each */
+    unsigned n_errors;
+};
 
-    g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
-    for (size_t i = 0; names && names[i]; i++) {
-        size_t at = find_key(keys, n_keys, group, names[i]);
-        if (at == n_keys)
-            return vg_error(err, VG_E_INVALID, "unknown key '%s' in [%s]", names[i], group);
-        g_autoptr(GError) bad = NULL;
-        g_autofree char *text = g_key_file_get_string(file, group, names[i], &bad);
-        /* A bad escape sets the error and may still return a string. */
-        if (bad || !text)
-            return vg_error(err, VG_E_INVALID, "[%s] %s: %s", group, names[i],
-                            bad ? bad->message : "no value");
-        /* A key that is written twice is in the list twice, each time with its last value. */
-        g_clear_pointer(&values[at].string, g_free);
-        if (parse_value(&keys[at], g_strchomp(text), &values[at], err) < 0)
-            return -1;
-        values[at].set = true;
+static void conf_complain(struct reading *reading, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static void
+conf_complain(struct reading *reading, const char *format, ...)
+{
+    va_list args;
+    size_t start;
+
+    if (reading->n_errors++ >= VG_CONF_ERRORS_MAX)
+        return;
+    if (reading->n_errors > 1)
+        g_string_append_c(reading->errors, '\n');
+    start = reading->errors->len;
+    if (reading->file)
+        g_string_append_printf(reading->errors, "%s:%u: ", reading->file, reading->line);
+    else
+        g_string_append_printf(reading->errors, "line %u: ", reading->line);
+    va_start(args, format);
+    g_string_append_vprintf(reading->errors, format, args);
+    va_end(args);
+    /* What is quoted must not begin another line. */
+    g_strdelimit(reading->errors->str + start, "\n", '?');
+}
+
+/* What a value in the file means: \s, \n, \t, \r and \\; NULL: it has another escape. */
+static char *
+conf_unescape(const char *text)
+{
+    static const char letters[] = "sntr\\", meanings[] = " \n\t\r\\";
+    GString *value = g_string_new(NULL);
+
+    for (; *text; text++) {
+        const char *letter = NULL;
+        if (*text == '\\') {
+            text++;
+            letter = *text ? strchr(letters, *text) : NULL;
+            if (!letter) {
+                g_string_free(value, TRUE);
+                return NULL;
+            }
+        }
+        g_string_append_c(value, letter ? meanings[letter - letters] : *text);
     }
+    return g_string_free(value, FALSE);
+}
+
+/* Below a group that is known. */
+static void
+conf_read_value(struct reading *reading, const char *name, const char *text)
+{
+    size_t at = find_key(reading->keys, reading->n_keys, reading->group, name);
+    g_autoptr(GError) bad = NULL;
+
+    if (at == reading->n_keys) {
+        conf_complain(reading, "unknown key '%s' in [%s]", name, reading->group);
+        return;
+    }
+    struct value value = {.set = true};
+    g_autofree char *plain = conf_unescape(text);
+    if (!plain)
+        conf_complain(reading,
+                      "[%s] %s: '%s' has an escape that cannot be interpreted; there are "
+                      "\\s, \\n, \\t, \\r and \\\\",
+                      reading->group, name, text);
+    else if (parse_value(&reading->keys[at], g_strchomp(plain), &value, &bad) < 0)
+        conf_complain(reading, "%s", bad->message);
+    if (reading->places) {
+        g_free(reading->places[at].file);
+        reading->places[at] =
+            (struct vg_conf_place){g_strdup(reading->file), reading->line, !plain || bad};
+    }
+    if (!plain || bad)
+        return;
+    g_free(reading->values[at].string);
+    reading->values[at] = value;
+}
+
+static void
+conf_read_line(struct reading *reading, char *line)
+{
+    char *equals;
+    size_t length;
+
+    g_strstrip(line);
+    length = strlen(line);
+    reading->line++;
+    if (length == 0 || line[0] == '#')
+        return;
+    if (line[0] == '[' && line[length - 1] == ']' && length > 2) {
+        line[length - 1] = '\0';
+        g_clear_pointer(&reading->group, g_free);
+        reading->in_group = true;
+        if (known_group(reading->keys, reading->n_keys, line + 1))
+            reading->group = g_strdup(line + 1);
+        else
+            conf_complain(reading, "unknown group [%s]", line + 1);
+        return;
+    }
+    equals = strchr(line, '=');
+    if (!equals || equals == line) {
+        conf_complain(reading, "'%s' is not a key-value pair, a group or a comment", line);
+        return;
+    }
+    if (!reading->in_group)
+        conf_complain(reading, "the file does not start with a group");
+    reading->in_group = true;
+    *equals = '\0';
+    if (reading->group)
+        conf_read_value(reading, g_strchomp(line), g_strchug(equals + 1));
+}
+
+/* Something is wrong with the text as a whole. */
+static int
+conf_check_text(const char *file, const char *text, size_t size, GError **err)
+{
+    const char *end = file ? ": " : "";
+
+    file = file ? file : "";
+    if (size > VG_CONF_TEXT_MAX)
+        return vg_error(err, VG_E_INVALID, "%s%sthe configuration has %zu bytes, more than %d",
+                        file, end, size, VG_CONF_TEXT_MAX);
+    if (!g_utf8_validate_len(text, size, NULL))
+        return vg_error(err, VG_E_INVALID, "%s%sthe configuration is not UTF-8 text", file, end);
     return 0;
 }
 
-static GKeyFile *
-load(const char *text, size_t size, GError **err)
+static int
+conf_fail(const struct reading *reading, GError **err)
 {
-    if (size > VG_CONF_TEXT_MAX) {
-        vg_error(err, VG_E_INVALID, "the configuration has %zu bytes, more than %d", size,
-                 VG_CONF_TEXT_MAX);
-        return NULL;
-    }
-    if (!g_utf8_validate_len(text, size, NULL)) {
-        vg_error(err, VG_E_INVALID, "the configuration is not UTF-8 text");
-        return NULL;
-    }
-    /* Without this flag keys like name[de] vanish before anyone could call them unknown. */
-    g_autoptr(GKeyFile) file = g_key_file_new();
-    g_autoptr(GError) bad = NULL;
-    if (size > 0 &&
-        !g_key_file_load_from_data(file, text, size, G_KEY_FILE_KEEP_TRANSLATIONS, &bad)) {
-        vg_error(err, VG_E_INVALID, "%s", bad->message);
-        return NULL;
-    }
-    return g_steal_pointer(&file);
+    if (reading->n_errors > VG_CONF_ERRORS_MAX)
+        g_string_append_printf(reading->errors, "\n... and %u more",
+                               reading->n_errors - VG_CONF_ERRORS_MAX);
+    return vg_error(err, VG_E_INVALID, "%s", reading->errors->str);
 }
 
-int
-vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *text, size_t size,
-              void *conf, GError **err)
+static int
+conf_read(const struct vg_conf_key *keys, size_t n_keys, const char *file, const char *text,
+          size_t size, void *conf, struct vg_conf_place *places, bool take_good, GError **err)
 {
-    g_autoptr(GKeyFile) file = load(text, size, err);
-    if (!file)
+    if (conf_check_text(file, text, size, err) < 0)
         return -1;
+    g_autofree struct value *values = g_new0(struct value, n_keys);
+    g_autoptr(GString) errors = g_string_new(NULL);
+    g_autofree char *copy = g_strndup(text, size);
+    struct reading reading = {.keys = keys,
+                              .n_keys = n_keys,
+                              .file = file,
+                              .values = values,
+                              .places = places,
+                              .errors = errors};
 
-    int result = 0;
-    struct value *values = g_new0(struct value, n_keys);
-    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
-    for (size_t i = 0; groups[i] && result == 0; i++)
-        result = parse_group(keys, n_keys, file, groups[i], values, err);
+    for (char *line = copy, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        conf_read_line(&reading, line);
+    }
+    g_free(reading.group);
     for (size_t i = 0; i < n_keys; i++) {
-        if (result == 0 && values[i].set) {
+        if (values[i].set && (take_good || reading.n_errors == 0)) {
             clear_key(&keys[i], conf);
             store_value(&keys[i], &values[i], conf);
         }
         g_free(values[i].string);
     }
-    g_free(values);
-    return result;
+    return reading.n_errors > 0 ? conf_fail(&reading, err) : 0;
+}
+
+int
+vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *file, const char *text,
+              size_t size, void *conf, GError **err)
+{
+    return conf_read(keys, n_keys, file, text, size, conf, NULL, false, err);
+}
+
+int
+vg_conf_parse_some(const struct vg_conf_key *keys, size_t n_keys, const char *file,
+                   const char *text, size_t size, void *conf, struct vg_conf_place *places,
+                   GError **err)
+{
+    return conf_read(keys, n_keys, file, text, size, conf, places, true, err);
 }
 
 static char *

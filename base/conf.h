@@ -2,7 +2,8 @@
  *
  * INI configuration from one static table of keys. The table drives the defaults, the parser, the
  * dump and the manual page, so that they cannot disagree. The syntax is that of GKeyFile: [group],
- * key=value, whole-line # comments, \s \n \t \\ escapes; of a key given twice the last one counts.
+ * key=value, whole-line # comments, \s \n \t \r \\ escapes; of a key given twice the last one
+ * counts.
  *
  * The caller defines a plain struct and a table whose entries point into it by offset. Strings in
  * the struct are owned by it: vg_conf_clear(). Pure; any thread, as long as nobody else uses the
@@ -19,6 +20,9 @@
 
 /* Longest text, in bytes: far above any hand-written file, far below what hurts. */
 #define VG_CONF_TEXT_MAX (1024 * 1024)
+
+/* Mistakes of a text that are told; of more their number. */
+#define VG_CONF_ERRORS_MAX 50
 
 enum vg_conf_type {
     VG_CONF_DOUBLE,   /* double; finite */
@@ -46,11 +50,25 @@ struct vg_conf_key {
 void vg_conf_defaults(const struct vg_conf_key *keys, size_t n_keys, void *conf);
 
 /* Takes the keys that the text sets over into *conf, which must hold defaults or an earlier
- * configuration. VG_E_INVALID for text that is too long, not UTF-8, not INI, for an unknown group
- * or key (named), and for a value that is malformed or out of range (key, value and range named);
- * *conf is then untouched. */
-int vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *text, size_t size,
-                  void *conf, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+ * configuration. VG_E_INVALID for text that is too long, not UTF-8, not INI, for unknown groups and
+ * keys (named), and for values that are malformed or out of range (key, value and range named);
+ * *conf is then untouched. The message has a line for each mistake, up to VG_CONF_ERRORS_MAX:
+ * "FILE:LINE: " and what is wrong, or "line LINE: " where file is NULL. */
+int vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *file, const char *text,
+                  size_t size, void *conf, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Where a key was set last; file is owned, NULL: nowhere. */
+struct vg_conf_place {
+    char *file;
+    unsigned line;
+    bool bad; /* its value there is not good */
+};
+
+/* The same of a file, but for what is right being taken over also where something is wrong: for who
+ * goes on looking for mistakes. places: of each key. */
+int vg_conf_parse_some(const struct vg_conf_key *keys, size_t n_keys, const char *file,
+                       const char *text, size_t size, void *conf, struct vg_conf_place *places,
+                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* The configuration as a commented file that vg_conf_parse() reads back to the same values.
  * The caller frees it with g_free(). */

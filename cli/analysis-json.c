@@ -5,13 +5,14 @@
 
 #include "base/json.h"
 #include "model/window-json.h"
+#include "trace/late-cpus.h"
 
-/* duration_ns: what shares are of. vm_class: NULL leaves the member out. */
+/* vm_class: NULL leaves the member out. */
 static json_object *
-vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, int64_t duration_ns,
-           const char *vm_class)
+vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, const char *vm_class)
 {
     json_object *object = json_object_new_object();
+    int64_t duration = window->end_ns - window->begin_ns;
 
     vg_json_add_string(object, "name", vm->name);
     vg_json_add_string(object, "uuid", vm->uuid[0] ? vm->uuid : NULL);
@@ -20,14 +21,14 @@ vm_to_json(const struct vg_window *window, const struct vg_vm_sample *vm, int64_
     vg_json_add_figures(object, &vm->cpu);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(&vm->cpu));
-    vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration_ns));
+    vg_json_add_double(object, "gpu_intensity", vg_gpu_intensity(vm->gpu_active_ns, duration));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_double(object, "confidence", window->confidence);
     if (vm_class)
         vg_json_add_string(object, "class", vm_class);
     vg_json_add(object, "cpus", vg_cpus_to_json(vm->cpus));
     vg_json_add(object, "lost_to", vg_losses_to_json(window, vm->lost_to));
-    vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration_ns));
+    vg_json_add(object, "gpu", vg_gpus_to_json(vm->gpus, duration));
     return object;
 }
 
@@ -79,19 +80,23 @@ add_period(json_object *object, const vg_recording *recording, const struct vg_w
     vg_json_add_double(object, "confidence", window->confidence);
 }
 
+/* The span of which all CPUs have records, and those whose records begin late. */
 static void
-add_coverage(json_object *object, const struct vg_analysis *analysis)
+add_coverage(json_object *object, const vg_recording *recording, const struct vg_window *period)
 {
-    const GArray *late = analysis->recording->coverage.late_cpus;
     json_object *covered = json_object_new_object();
-    json_object *cpus = json_object_new_array();
+    json_object *late = json_object_new_array();
+    int64_t covered_ns = vg_late_cpus_covered_ns(recording->late);
 
-    vg_json_add_int64(covered, "begin", analysis->covered.begin_ns);
-    vg_json_add_int64(covered, "end", analysis->covered.end_ns);
+    vg_json_add_int64(covered, "begin",
+                      covered_ns == VG_TIME_UNKNOWN ? period->begin_ns
+                                                    : MAX(period->begin_ns, covered_ns));
+    vg_json_add_int64(covered, "end", period->end_ns);
     vg_json_add(object, "covered_ns", covered);
-    for (unsigned int i = 0; i < late->len; i++)
-        vg_json_append(cpus, json_object_new_int(g_array_index(late, int32_t, i)));
-    vg_json_add(object, "late_cpus", cpus);
+    for (guint i = 0; i < recording->late->len; i++)
+        vg_json_append(
+            late, json_object_new_int(g_array_index(recording->late, struct vg_late_cpu, i).cpu));
+    vg_json_add(object, "late_cpus", late);
 }
 
 static json_object *
@@ -102,7 +107,7 @@ trace_to_json(const struct vg_analysis *analysis)
 
     vg_json_add_string(object, "name", recording->name);
     add_period(object, recording, &analysis->period);
-    add_coverage(object, analysis);
+    add_coverage(object, recording, &analysis->period);
     vg_json_add_int64(object, "events", (int64_t)analysis->events);
     vg_json_add_int64(object, "rejected", (int64_t)recording->rejected);
     vg_json_add_int64(object, "backwards", (int64_t)recording->backwards);
@@ -131,19 +136,18 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
                     const char *host)
 {
     const struct vg_window *period = &analysis->period;
-    int64_t covered_ns = MIN(period->end_ns, analysis->covered.end_ns) -
-                         MAX(period->begin_ns, analysis->covered.begin_ns);
     json_object *doc = json_object_new_object();
     json_object *vms = json_object_new_array();
 
     vg_json_add(doc, "trace", trace_to_json(analysis));
     for (unsigned int i = 0; i < period->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(period->vms, struct vg_vm_sample, i);
-        vg_json_append(vms, vm_to_json(period, vm, covered_ns, class_of(snapshot, host, vm)));
+        vg_json_append(vms, vm_to_json(period, vm, class_of(snapshot, host, vm)));
     }
     vg_json_add(doc, "vms", vms);
-    vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, covered_ns));
-    vg_json_add(doc, "gpu_processes", vg_gpu_processes_to_json(period->gpu_processes, covered_ns));
+    vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, period->end_ns - period->begin_ns));
+    vg_json_add(doc, "gpu_processes",
+                vg_gpu_processes_to_json(period->gpu_processes, period->end_ns - period->begin_ns));
     if (period->tasks)
         vg_json_add(doc, "tasks", tasks_to_json(period->tasks));
     return doc;
@@ -154,16 +158,15 @@ vg_window_to_json(const vg_recording *recording, const struct vg_window *window)
 {
     json_object *object = json_object_new_object();
     json_object *vms = json_object_new_array();
-    int64_t duration_ns = window->end_ns - window->begin_ns;
 
     add_period(object, recording, window);
     for (unsigned int i = 0; i < window->vms->len; i++)
-        vg_json_append(vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i),
-                                       duration_ns, NULL));
+        vg_json_append(
+            vms, vm_to_json(window, &g_array_index(window->vms, struct vg_vm_sample, i), NULL));
     vg_json_add(object, "vms", vms);
-    vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, duration_ns));
+    vg_json_add(object, "gpus", vg_gpus_to_json(window->gpus, window->end_ns - window->begin_ns));
     vg_json_add(object, "gpu_processes",
-                vg_gpu_processes_to_json(window->gpu_processes, duration_ns));
+                vg_gpu_processes_to_json(window->gpu_processes, window->end_ns - window->begin_ns));
     if (window->tasks)
         vg_json_add(object, "tasks", tasks_to_json(window->tasks));
     return object;

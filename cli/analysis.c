@@ -73,7 +73,6 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
     if (status < 0)
         return -1;
     vg_window_reader_read_period(reader, &analysis->period);
-    vg_window_reader_read_covered(reader, &analysis->covered);
     analysis->cpus = vg_window_reader_cpus(reader);
     analysis->events = vg_window_reader_events(reader);
     return 0;

@@ -46,9 +46,8 @@ struct vg_analysis {
     vg_topology *topology;
     vg_engine *engine;
     struct vg_window period; /* the whole analysed part */
-    struct vg_window_covered covered;
-    int32_t cpus;    /* that recorded anything */
-    uint64_t events; /* records of the part, of interest or not */
+    int32_t cpus;            /* that recorded anything */
+    uint64_t events;         /* records of the part, of interest or not */
 };
 
 /* Takes the recording, also when it fails. The caller frees the result. */

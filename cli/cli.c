@@ -48,17 +48,6 @@ vg_cli_warn(const char *fmt, ...)
 }
 
 void
-vg_cli_note(const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    g_autofree char *shown = printable(fmt, args);
-    va_end(args);
-    fprintf(stderr, "vgpuctl: note: %s\n", shown);
-}
-
-void
 vg_cli_usage(const struct argp_state *state, const char *fmt, ...)
 {
     va_list args;

@@ -40,13 +40,15 @@ int vg_cmd_preemptions(int argc, char **argv);
 int vg_cmd_top(int argc, char **argv);
 int vg_cmd_plan(int argc, char **argv);
 int vg_cmd_events(int argc, char **argv);
+int vg_cmd_token(int argc, char **argv);
+int vg_cmd_audit(int argc, char **argv);
+int vg_cmd_context(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);
 
 /* Prints "vgpuctl: <message>" on stderr; returns the exit code for the error. */
 int vg_cli_fail(const GError *error);
 
 void vg_cli_warn(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
-void vg_cli_note(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
 /* argp_error() for messages that quote an argument. */
 void vg_cli_usage(const struct argp_state *state, const char *fmt, ...) G_GNUC_PRINTF(2, 3);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/client-advice.h"
 #include "model/snapshot.h"
 
 #define ANSWER_MAX ((size_t)VG_SNAPSHOT_TEXT_MAX)
@@ -29,8 +30,10 @@
 #define BASE_URL "http://vgpud"
 
 struct vg_client {
-    char *socket;
+    struct vg_remote remote;
+    char *authorization; /* a header; NULL: there is no token */
     CURL *curl;
+    char words[CURL_ERROR_SIZE];
     atomic_bool interrupted;
 };
 
@@ -52,18 +55,20 @@ struct answer {
 };
 
 vg_client *
-vg_client_new(const char *socket)
+vg_client_new(const struct vg_remote_args *args, GError **err)
 {
-    vg_client *client = g_new0(vg_client, 1);
-    const char *named = getenv(VG_CLIENT_ENV);
+    g_autoptr(vg_client) client = g_new0(vg_client, 1);
+    g_autofree char *token = NULL;
 
-    if (!socket)
-        socket = named && named[0] ? named : VG_CLIENT_SOCKET;
-    client->socket = g_strdup(socket);
+    if (vg_remote_resolve(args, &client->remote, err) < 0 ||
+        vg_remote_read_files(&client->remote, &token, err) < 0)
+        return NULL;
+    if (token)
+        client->authorization = g_strconcat("Authorization: Bearer ", token, NULL);
     client->curl = curl_easy_init();
     if (!client->curl)
         vg_bug("libcurl cannot start");
-    return client;
+    return g_steal_pointer(&client);
 }
 
 void
@@ -72,7 +77,8 @@ vg_client_free(vg_client *client)
     if (!client)
         return;
     curl_easy_cleanup(client->curl);
-    g_free(client->socket);
+    vg_remote_clear(&client->remote);
+    g_free(client->authorization);
     g_free(client);
 }
 
@@ -82,46 +88,66 @@ vg_client_interrupt(vg_client *client)
     atomic_store(&client->interrupted, true);
 }
 
+/* NULL: it is on the network. */
+static const char *
+client_socket(const vg_client *client)
+{
+    return vg_remote_value(&client->remote, VG_REMOTE_SOCKET);
+}
+
+/* The socket or the address. */
+static const char *
+client_place(const vg_client *client)
+{
+    return client_socket(client) ? client_socket(client)
+                                 : vg_remote_value(&client->remote, VG_REMOTE_SERVER);
+}
+
 /* ---- errors ---- */
 
 static int
 unreachable(const vg_client *client, int errnum, GError **err)
 {
-    const char *advice = "is vgpud running (`systemctl status vgpud`)? --socket or " VG_CLIENT_ENV
-                         " names another socket";
+    const char *advice = "is vgpud running (`systemctl status vgpud`)? --socket or "
+                         "VGPUCTL_SOCKET names another socket, --server one on the network";
 
     if (errnum == EACCES || errnum == EPERM)
         advice = "only root and the members of the socket's group may connect (`ls -l` shows it)";
     else if (errnum == ENAMETOOLONG)
         advice = "a socket's path has at most 107 bytes";
-    return vg_error(err, VG_E_UNREACHABLE, "cannot reach vgpud at '%s': %s; %s", client->socket,
-                    g_strerror(errnum), advice);
+    return vg_error(err, VG_E_UNREACHABLE, "cannot reach vgpud at '%s': %s; %s",
+                    client_socket(client), g_strerror(errnum), advice);
 }
 
 static int
 curl_error(const vg_client *client, CURLcode code, GError **err)
 {
+    g_autofree char *words = g_strdup(client->words[0] ? client->words : curl_easy_strerror(code));
+    const struct vg_client_failure failure = {
+        .remote = &client->remote, .curl = client->curl, .code = code, .words = g_strchomp(words)};
     long errnum = 0;
 
+    if (!client_socket(client) && vg_client_advise(&failure, err))
+        return -1;
     switch ((int)code) {
     case CURLE_COULDNT_CONNECT:
         curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &errnum);
         return unreachable(client, errnum != 0 ? (int)errnum : ECONNREFUSED, err);
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %d s",
-                        client->socket, VG_CLIENT_LIMIT_S);
+                        client_place(client), VG_CLIENT_LIMIT_S);
     case CURLE_ABORTED_BY_CALLBACK:
         return vg_error(err, VG_E_UNREACHABLE, "asking vgpud at '%s' was interrupted",
-                        client->socket);
+                        client_place(client));
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
     case CURLE_PARTIAL_FILE:
         return vg_error(err, VG_E_UNREACHABLE, "vgpud at '%s' closed the connection: %s",
-                        client->socket, curl_easy_strerror(code));
+                        client_place(client), failure.words);
     default:
-        return vg_error(err, VG_E_EXTERNAL, "asking vgpud at '%s' failed: %s", client->socket,
-                        curl_easy_strerror(code));
+        return vg_error(err, VG_E_EXTERNAL, "asking vgpud at '%s' failed: %s", client_place(client),
+                        failure.words);
     }
 }
 
@@ -131,7 +157,8 @@ code_of_status(long status)
     switch (status) {
     case 401:
     case 403:
-        return VG_E_DENIED;
+    case 422:
+        return VG_E_REFUSED;
     case 404:
         return VG_E_NOT_FOUND;
     case 408:
@@ -140,8 +167,6 @@ code_of_status(long status)
     case 409:
     case 412:
         return VG_E_CONFLICT;
-    case 422:
-        return VG_E_REFUSED;
     case 429:
     case 503:
         return VG_E_BUSY;
@@ -152,7 +177,7 @@ code_of_status(long status)
 
 /* The problem document says why. */
 static int
-http_error(long status, const GString *body, GError **err)
+http_error(const vg_client *client, long status, const GString *body, GError **err)
 {
     g_autoptr(json_object) problem =
         vg_json_parse(body->str, body->len, ANSWER_MAX, DEPTH_MAX, NULL);
@@ -160,12 +185,18 @@ http_error(long status, const GString *body, GError **err)
 
     if (problem && json_object_is_type(problem, json_type_object))
         json_object_object_get_ex(problem, "detail", &detail);
-    if (detail)
-        return vg_error(err, code_of_status(status), "%s", json_object_get_string(detail));
-    return vg_error(err, code_of_status(status),
-                    "the answer has status %ld and no problem document; is it vgpud who listens "
-                    "there?",
-                    status);
+    if (!detail)
+        return vg_error(err, code_of_status(status),
+                        "the answer has status %ld and no problem document; is it vgpud who "
+                        "listens there?",
+                        status);
+    const struct vg_client_failure failure = {.remote = &client->remote,
+                                              .curl = client->curl,
+                                              .status = status,
+                                              .words = json_object_get_string(detail)};
+    if (!client_socket(client) && vg_client_advise(&failure, err))
+        return -1;
+    return vg_error(err, code_of_status(status), "%s", failure.words);
 }
 
 /* ---- requests ---- */
@@ -188,26 +219,68 @@ take_body(char *bytes, size_t one, size_t n, void *data)
 static int
 check_socket(const vg_client *client, GError **err)
 {
-    if (!client->socket[0])
+    const char *path = client_socket(client);
+
+    if (!path)
+        return 0;
+    if (!path[0])
         return vg_error(err, VG_E_INVALID, "--socket: the path is empty");
-    return strlen(client->socket) <= SOCKET_PATH_MAX ? 0 : unreachable(client, ENAMETOOLONG, err);
+    return strlen(path) <= SOCKET_PATH_MAX ? 0 : unreachable(client, ENAMETOOLONG, err);
+}
+
+/* Nobody is asked without TLS, or without looking at whose certificate it is. */
+static void
+prepare_tls(vg_client *client)
+{
+    const char *cacert = vg_remote_value(&client->remote, VG_REMOTE_CACERT);
+    CURL *curl = client->curl;
+
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)VG_CLIENT_CONNECT_LIMIT_S);
+    if (cacert) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    }
+    curl_easy_setopt(curl, CURLOPT_SSLCERT, vg_remote_value(&client->remote, VG_REMOTE_CERT));
+    curl_easy_setopt(curl, CURLOPT_SSLKEY, vg_remote_value(&client->remote, VG_REMOTE_KEY));
 }
 
 static void
 prepare(vg_client *client, const char *path, struct answer *answer,
         size_t (*take)(char *bytes, size_t one, size_t n, void *data))
 {
-    g_autofree char *url = g_strconcat(BASE_URL, path, NULL);
+    const char *server = vg_remote_value(&client->remote, VG_REMOTE_SERVER);
+    g_autofree char *base = server ? g_strdup(server) : g_strdup(BASE_URL);
 
+    if (g_str_has_suffix(base, "/"))
+        base[strlen(base) - 1] = '\0';
+    g_autofree char *url = g_strconcat(base, path, NULL);
+    client->words[0] = '\0';
     curl_easy_reset(client->curl);
     curl_easy_setopt(client->curl, CURLOPT_URL, url);
     curl_easy_setopt(client->curl, CURLOPT_PATH_AS_IS, 1L); /* a VM's name may be ".." */
     curl_easy_setopt(client->curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->socket);
+    if (server)
+        prepare_tls(client);
+    else
+        curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client_socket(client));
     curl_easy_setopt(client->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(client->curl, CURLOPT_ERRORBUFFER, client->words);
     curl_easy_setopt(client->curl, CURLOPT_USERAGENT, "vgpuctl/" PACKAGE_VERSION);
     curl_easy_setopt(client->curl, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(client->curl, CURLOPT_WRITEDATA, answer);
+}
+
+/* The caller frees it. */
+static struct curl_slist *
+client_headers(const vg_client *client)
+{
+    return client->authorization ? curl_slist_append(NULL, client->authorization) : NULL;
 }
 
 /* libcurl asks at least once a second. */
@@ -221,18 +294,18 @@ check_interrupt(void *data, curl_off_t down_total, curl_off_t down, curl_off_t u
     return atomic_load(&client->interrupted);
 }
 
-/* body NULL: GET. */
+/* method NULL: GET, or POST where there is a body. */
 static int
-request(vg_client *client, const char *path, const char *body, char **ret, size_t *ret_size,
-        GError **err)
+request(vg_client *client, const char *method, const char *path, const char *body, char **ret,
+        size_t *ret_size, GError **err)
 {
     struct answer answer = {0};
-    struct curl_slist *headers = NULL;
     long status = 0;
     int result = 0;
 
     if (check_socket(client, err) < 0)
         return -1;
+    struct curl_slist *headers = client_headers(client);
     answer.body = g_string_new(NULL);
     prepare(client, path, &answer, take_body);
     curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
@@ -242,9 +315,10 @@ request(vg_client *client, const char *path, const char *body, char **ret, size_
     if (body) {
         headers = curl_slist_append(headers, "Content-Type: application/json");
         headers = curl_slist_append(headers, "Expect:");
-        curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
         curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, body);
     }
+    curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method);
     CURLcode code = curl_easy_perform(client->curl);
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (answer.too_long)
@@ -252,7 +326,7 @@ request(vg_client *client, const char *path, const char *body, char **ret, size_
     else if (code != CURLE_OK)
         result = curl_error(client, code, err);
     else if (status < 200 || status > 299)
-        result = http_error(status, answer.body, err);
+        result = http_error(client, status, answer.body, err);
     curl_slist_free_all(headers);
     if (result < 0) {
         g_string_free(answer.body, TRUE);
@@ -266,7 +340,7 @@ request(vg_client *client, const char *path, const char *body, char **ret, size_
 int
 vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size, GError **err)
 {
-    return request(client, path, NULL, ret, ret_size, err);
+    return request(client, NULL, path, NULL, ret, ret_size, err);
 }
 
 static int
@@ -275,7 +349,7 @@ request_json(vg_client *client, const char *path, const char *body, json_object 
     g_autofree char *text = NULL;
     size_t size;
 
-    if (request(client, path, body, &text, &size, err) < 0)
+    if (request(client, NULL, path, body, &text, &size, err) < 0)
         return -1;
     json_object *document = vg_json_parse(text, size, ANSWER_MAX, DEPTH_MAX, err);
     if (!document) {
@@ -333,12 +407,22 @@ vg_client_post(vg_client *client, const char *path, json_object *body, json_obje
 }
 
 int
-vg_client_list(vg_client *client, const char *path, json_object **ret, GError **err)
+vg_client_delete(vg_client *client, const char *path, GError **err)
+{
+    g_autofree char *text = NULL;
+    size_t size;
+
+    return request(client, "DELETE", path, NULL, &text, &size, err);
+}
+
+int
+vg_client_list_some(vg_client *client, const char *path, size_t limit, json_object **ret,
+                    GError **err)
 {
     g_autoptr(json_object) all = json_object_new_array();
     g_autofree char *page = g_strdup(path);
 
-    while (page) {
+    while (page && json_object_array_length(all) < limit) {
         static const char *const lists[] = {"items", NULL};
         g_autoptr(json_object) document = NULL;
         if (vg_client_get(client, page, lists, &document, err) < 0)
@@ -346,7 +430,7 @@ vg_client_list(vg_client *client, const char *path, json_object **ret, GError **
         struct vg_json_node root = vg_json_root(document), items, next;
         if (vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, err) < 0)
             return -1;
-        for (size_t i = 0; i < vg_json_length(&items); i++)
+        for (size_t i = 0; i < vg_json_length(&items) && json_object_array_length(all) < limit; i++)
             vg_json_append(all, json_object_get(vg_json_item(&items, i).value));
         int more = vg_json_member(&root, "next", VG_JSON_OPTIONAL, &next, err);
         if (more < 0)
@@ -364,6 +448,12 @@ vg_client_list(vg_client *client, const char *path, json_object **ret, GError **
     }
     *ret = g_steal_pointer(&all);
     return 0;
+}
+
+int
+vg_client_list(vg_client *client, const char *path, json_object **ret, GError **err)
+{
+    return vg_client_list_some(client, path, SIZE_MAX, ret, err);
 }
 
 char *
@@ -475,7 +565,8 @@ vg_client_stream(vg_client *client, const char *path, const char *last_id,
         .curl = client->curl,
         .heard_ns = vg_clock_monotonic_ns(),
     };
-    struct curl_slist *headers = curl_slist_append(NULL, "Accept: text/event-stream");
+    struct curl_slist *headers =
+        curl_slist_append(client_headers(client), "Accept: text/event-stream");
     long status = 0;
     int result = 0;
 
@@ -497,7 +588,7 @@ vg_client_stream(vg_client *client, const char *path, const char *last_id,
     else if (!answer.ended && code != CURLE_OK)
         result = curl_error(client, code, err);
     else if (!answer.ended && status != 200)
-        result = http_error(status, answer.body, err);
+        result = http_error(client, status, answer.body, err);
     curl_slist_free_all(headers);
     g_string_free(answer.body, TRUE);
     g_string_free(answer.line, TRUE);

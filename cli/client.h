@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks a running vgpud over its unix socket. Errors of the daemon keep their meaning
- * (VG_E_NOT_FOUND for 404 and so on); a daemon that cannot be reached is VG_E_UNREACHABLE, with
- * what to do about it. One thread at a time, where nothing else is said.
+ * Asks a running vgpud, over its unix socket or over the network with TLS. Errors of the daemon
+ * keep their meaning (VG_E_NOT_FOUND for 404 and so on); a daemon that cannot be reached is
+ * VG_E_UNREACHABLE, and one that does not let us in VG_E_REFUSED, with what to do about it. One
+ * thread at a time, where nothing else is said.
  */
 #ifndef VG_CLI_CLIENT_H
 #define VG_CLI_CLIENT_H
@@ -13,14 +14,14 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-#define VG_CLIENT_SOCKET  "/run/vgpud/vgpud.sock"
-#define VG_CLIENT_ENV     "VGPUCTL_SOCKET"
+#include "cli/remote-args.h"
+
 #define VG_CLIENT_LIMIT_S 60 /* for an answer */
 
 typedef struct vg_client vg_client;
 
-/* socket NULL: of the environment, or the default. Never NULL. */
-vg_client *vg_client_new(const char *socket);
+/* Asks nothing yet. NULL: the settings contradict each other, or a file of theirs is no good. */
+vg_client *vg_client_new(const struct vg_remote_args *args, GError **err);
 void vg_client_free(vg_client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
 
@@ -35,6 +36,8 @@ int vg_client_get(vg_client *client, const char *path, const char *const *lists,
 int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+int vg_client_delete(vg_client *client, const char *path, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* The text of the answer; the caller frees *ret. */
 int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -43,6 +46,10 @@ int vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *
  * marker yet. */
 int vg_client_list(vg_client *client, const char *path, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The same, but no more than the first `limit`. */
+int vg_client_list_some(vg_client *client, const char *path, size_t limit, json_object **ret,
+                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* start ("/v1/gpus/") and the id, escaped, and rest; the caller frees it. */
 char *vg_client_path(const char *start, const char *id, const char *rest);

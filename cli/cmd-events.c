@@ -122,11 +122,11 @@ on_event(void *data, const struct vg_client_event *event)
 static int
 follow(struct events_args *args, GError **err)
 {
-    g_autoptr(vg_client) client = vg_client_new(args->online.socket);
+    g_autoptr(vg_client) client = vg_client_new(&args->online.remote, err);
     g_autofree char *types = args->types ? g_uri_escape_string(args->types, ",", FALSE) : NULL;
     g_autofree char *path = g_strconcat("/v1/events", types ? "?types=" : NULL, types, NULL);
 
-    if (vg_client_stream(client, path, args->after, on_event, args, err) < 0)
+    if (!client || vg_client_stream(client, path, args->after, on_event, args, err) < 0)
         return -1;
     if (args->error) {
         g_propagate_error(err, g_steal_pointer(&args->error));

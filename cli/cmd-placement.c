@@ -43,8 +43,6 @@ check(const struct placement_args *args, const struct argp_state *state)
         return;
     if (!args->dry_run && !args->explain)
         argp_error(state, "a plan can only be shown; add --dry-run");
-    if (args->state.paths->len > 0 && args->state.socket)
-        argp_error(state, "--state plans without vgpud, so that --socket means nothing with it");
     if (args->state.paths->len == 0 && args->state.config_path && !args->explain)
         argp_error(state, "vgpud plans with its own configuration; --config needs --state");
     if (args->explain && (args->commands || args->detailed_exitcode))
@@ -101,7 +99,7 @@ print_config(struct placement_args *args, GError **err)
 static vg_plan *
 ask_daemon(const struct placement_args *args, GError **err)
 {
-    g_autoptr(vg_client) client = vg_client_new(args->state.socket);
+    g_autoptr(vg_client) client = vg_client_new(&args->state.remote, err);
     g_autoptr(json_object) body = json_object_new_object();
     g_autoptr(json_object) document = NULL;
     vg_plan *plan = NULL;
@@ -109,7 +107,7 @@ ask_daemon(const struct placement_args *args, GError **err)
     vg_json_add_bool(body, "dry_run", true);
     if (args->state.rule)
         vg_json_add_string(body, "rule", args->state.rule);
-    if (vg_client_post(client, "/v1/plans", body, &document, err) < 0 ||
+    if (!client || vg_client_post(client, "/v1/plans", body, &document, err) < 0 ||
         vg_plan_print_document(document, args->state.format, args->commands, &plan, err) < 0)
         return NULL;
     return plan;

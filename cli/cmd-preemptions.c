@@ -28,10 +28,15 @@ struct preemption_args {
 };
 
 static const struct vg_column list_columns[] = {
-    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
-    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
-    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores NOW", "share", VG_CELL_SHARE, false},
-    {"/s NOW", "count_per_s", VG_CELL_SHARE, false},
+    {"VM", "victim.name", VG_CELL_TEXT, false},
+    {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"cores NOW", "newest.share", VG_CELL_SHARE, false},
+    {"/s NOW", "newest.count_per_s", VG_CELL_SHARE, false},
+    {"cores MEAN", "share", VG_CELL_SHARE, true},
+    {"/s MEAN", "count_per_s", VG_CELL_SHARE, true},
 };
 
 static int

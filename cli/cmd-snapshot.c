@@ -10,17 +10,9 @@
 #include "cli/client.h"
 #include "cli/trace-args.h"
 
-enum { KEY_SOCKET = 0x800 };
-
 struct snapshot_args {
     struct vg_trace_args trace;
-    const char *socket;
-};
-
-static const struct argp_option options[] = {
-    {"socket", KEY_SOCKET, "PATH", 0,
-     "without TRACE: where vgpud listens (default: $" VG_CLIENT_ENV " or " VG_CLIENT_SOCKET ")", 3},
-    {0},
+    struct vg_remote_args remote;
 };
 
 /* What only a recording can be asked. */
@@ -36,18 +28,18 @@ parse(int key, char *arg, struct argp_state *state)
 {
     struct snapshot_args *args = state->input;
 
+    (void)arg;
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &args->trace;
-        break;
-    case KEY_SOCKET:
-        args->socket = arg;
+        state->child_inputs[1] = &args->remote;
         break;
     case ARGP_KEY_END:
-        if (args->trace.paths->len > 0 && args->socket)
-            argp_error(state, "a TRACE needs no vgpud, so that --socket means nothing with it");
+        if (args->trace.paths->len > 0 && vg_remote_args_given(&args->remote))
+            argp_error(state, "a TRACE needs no vgpud, so that --%s means nothing with it",
+                       vg_remote_args_given(&args->remote));
         if (args->trace.paths->len == 0 && asks_recording(&args->trace))
-            argp_error(state, "only --socket goes without a TRACE");
+            argp_error(state, "options of recordings mean nothing without a TRACE");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -76,13 +68,13 @@ print_snapshot(struct vg_trace_args *args, vg_recording *take_recording, GError 
 }
 
 static int
-print_live(const char *socket, GError **err)
+print_live(const struct vg_remote_args *remote, GError **err)
 {
     static const char *const lists[] = {"hosts", NULL};
-    g_autoptr(vg_client) client = vg_client_new(socket);
+    g_autoptr(vg_client) client = vg_client_new(remote, err);
     g_autoptr(json_object) document = NULL;
 
-    if (vg_client_get(client, "/v1/snapshot", lists, &document, err) < 0)
+    if (!client || vg_client_get(client, "/v1/snapshot", lists, &document, err) < 0)
         return -1;
     g_autofree char *text = vg_json_to_text(document, true);
     return vg_cli_print(text, err);
@@ -106,9 +98,9 @@ snapshot(struct vg_trace_args *args, GError **err)
 int
 vg_cmd_snapshot(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&vg_trace_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {
+        {&vg_trace_argp, 0, NULL, 0}, {&vg_remote_argp, 0, "Which vgpud, without TRACE:", 5}, {0}};
     static const struct argp argp = {
-        .options = options,
         .parser = parse,
         .args_doc = "[TRACE...]",
         .doc = "Prints the snapshot of a recorded host, or of the running vgpud, as JSON, for "
@@ -125,7 +117,7 @@ vg_cmd_snapshot(int argc, char **argv)
     if (args.trace.paths->len > 0)
         snapshot(&args.trace, &error);
     else
-        print_live(args.socket, &error);
+        print_live(&args.remote, &error);
     vg_trace_args_clear(&args.trace);
     return error ? vg_cli_fail(error) : VG_EXIT_OK;
 }

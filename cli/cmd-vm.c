@@ -34,12 +34,17 @@ static const struct vg_column list_columns[] = {
     {"PID", "pid", VG_CELL_COUNT, true},
     {"STATE", "state", VG_CELL_TEXT, false},
     {"CLASS", "class", VG_CELL_TEXT, false},
-    {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
-    {"GPU %", "gpu_intensity", VG_CELL_PERCENT, false},
-    {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
-    {"LOST cores", "lost_share", VG_CELL_SHARE, false},
-    {"PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, false},
-    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"CPU %", "newest.cpu_intensity", VG_CELL_PERCENT, false},
+    {"GPU %", "newest.gpu_intensity", VG_CELL_PERCENT, false},
+    {"RUN cores", "newest.rates.run_share", VG_CELL_SHARE, false},
+    {"LOST cores", "newest.lost_share", VG_CELL_SHARE, false},
+    {"PREEMPTIONS/s", "newest.rates.preemptions_per_s", VG_CELL_SHARE, false},
+    {"LOST MOST TO", "newest.culprit", VG_CELL_TEXT, false},
+    {"MEAN CPU %", "cpu_intensity", VG_CELL_PERCENT, true},
+    {"MEAN GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
+    {"MEAN RUN", "rates.run_share", VG_CELL_SHARE, true},
+    {"MEAN LOST", "lost_share", VG_CELL_SHARE, true},
+    {"MEAN PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, true},
     {"ON CPUS", "cpus", VG_CELL_LIST, true},
     {"PROBLEM", "problem", VG_CELL_TEXT, true},
 };
@@ -82,14 +87,12 @@ static const struct vg_column history_columns[] = {
     {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
 };
 
-/* What nobody measured is not 0 %, and of no class. */
+/* What nobody measured is not 0 %. */
 static void
 leave_out_unknown(json_object *row)
 {
-    if (json_object_get_int64(vg_output_member(row, "observed_ns")) == 0) {
-        vg_json_add(row, "class", NULL);
+    if (json_object_get_int64(vg_output_member(row, "observed_ns")) == 0)
         vg_json_add(row, "cpu_intensity", NULL);
-    }
     if (!json_object_get_boolean(vg_output_member(row, "gpu_known")))
         vg_json_add(row, "gpu_intensity", NULL);
 }
@@ -107,16 +110,30 @@ add_culprit(json_object *row)
 }
 
 static void
+add_lost_share(json_object *row)
+{
+    json_object *preempt = vg_output_member(row, "rates.preempt_share");
+    json_object *wake = vg_output_member(row, "rates.wake_wait_share");
+
+    vg_json_add_double(row, "lost_share",
+                       json_object_get_double(preempt) + json_object_get_double(wake));
+}
+
+static void
 add_list_members(json_object *rows)
 {
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
-        json_object *preempt = vg_output_member(row, "rates.preempt_share");
-        json_object *wake = vg_output_member(row, "rates.wake_wait_share");
-        vg_json_add_double(row, "lost_share",
-                           json_object_get_double(preempt) + json_object_get_double(wake));
-        add_culprit(row);
+        json_object *newest = vg_output_member(row, "newest");
+        add_lost_share(row);
         leave_out_unknown(row);
+        if (!vg_output_member(row, "cpu_intensity"))
+            vg_json_add(row, "class", NULL);
+        if (json_object_is_type(newest, json_type_object)) {
+            add_lost_share(newest);
+            add_culprit(newest);
+            leave_out_unknown(newest);
+        }
     }
 }
 
@@ -191,6 +208,10 @@ show_history(void *data, vg_client *client, GError **err)
     vg_online_add_parameter(path, "source", args->source);
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
         return -1;
+    json_object *left_out = vg_output_member(document, "left_out");
+    for (size_t i = 0; i < vg_output_length(left_out); i++)
+        vg_cli_warn("rows are missing: %s",
+                    json_object_get_string(json_object_array_get_idx(left_out, i)));
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
@@ -274,7 +295,8 @@ vg_cmd_vm(int argc, char **argv)
         {"history", VG_OBJECT_REQUIRED, VM_HINT, show_history},
     };
     static const struct argp_option options[] = {
-        {"sort", KEY_SORT, "BY", 0, "list: name (default), lost, cpu or gpu, most first", 1},
+        {"sort", KEY_SORT, "BY", 0,
+         "list: name (default), or in the newest window lost, cpu or gpu, most first", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
         {"since", KEY_SINCE, "TIME", 0, "history: RFC 3339, epoch seconds, or -1h (default)", 2},
         {"until", KEY_UNTIL, "TIME", 0, "history: likewise (default: now)", 2},
@@ -339,7 +361,7 @@ vg_cmd_top(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     bool screen = !args.plain && args.online.format == VG_OUTPUT_TABLE && args.online.count == 0;
-    if (screen && vg_top_run(args.online.socket, args.online.watch_s, &status))
+    if (screen && vg_top_run(&args.online.remote, args.online.watch_s, &status))
         return status;
     return vg_online_run(&args.online, &args);
 }

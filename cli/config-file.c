@@ -27,8 +27,8 @@ static const struct vg_conf_key alias_key = {"tracepoints",
                                              "Other names of GPU events in traces."};
 
 static int
-parse_config(const char *text, size_t size, struct vg_policy_config *ret, vg_aliases **ret_aliases,
-             GError **err)
+parse_config(const char *path, const char *text, size_t size, struct vg_policy_config *ret,
+             vg_aliases **ret_aliases, GError **err)
 {
     struct file_config config = {0};
     g_autofree struct vg_conf_key *keys = g_new(struct vg_conf_key, vg_policy_n_keys + 1);
@@ -41,13 +41,15 @@ parse_config(const char *text, size_t size, struct vg_policy_config *ret, vg_ali
     }
     keys[vg_policy_n_keys] = alias_key;
     vg_conf_defaults(keys, vg_policy_n_keys + 1, &config);
-    int status = vg_conf_parse(keys, vg_policy_n_keys + 1, text, size, &config, err);
-    if (status == 0)
-        status = vg_policy_config_check(&config.policy, err);
+    int status = vg_conf_parse(keys, vg_policy_n_keys + 1, path, text, size, &config, err);
+    if (status == 0 && vg_policy_config_check(&config.policy, err) < 0) {
+        g_prefix_error(err, "%s: ", path);
+        status = -1;
+    }
     if (status == 0)
         aliases = vg_aliases_new(config.alias, &bad);
     if (bad) {
-        g_propagate_prefixed_error(err, bad, "[tracepoints] alias: ");
+        g_propagate_prefixed_error(err, bad, "%s: [tracepoints] alias: ", path);
         status = -1;
     }
     vg_conf_clear(keys, vg_policy_n_keys + 1, &config);
@@ -73,9 +75,13 @@ vg_cli_read_config(const char *path, struct vg_policy_config *ret, vg_aliases **
         return 0;
     if (vg_cli_read_file(path, VG_CONF_TEXT_MAX, &text, &size, err) < 0)
         return -1;
-    if (parse_config(text, size, ret, ret_aliases, err) < 0) {
-        g_prefix_error(err, "%s: ", path);
-        return -1;
-    }
-    return 0;
+    GError *bad = NULL;
+    if (parse_config(path, text, size, ret, ret_aliases, &bad) == 0)
+        return 0;
+    /* One line of all mistakes. */
+    g_auto(GStrv) mistakes = g_strsplit(bad->message, "\n", -1);
+    g_autofree char *all = g_strjoinv("; ", mistakes);
+    vg_error(err, (enum vg_error_code)bad->code, "%s", all);
+    g_error_free(bad);
+    return -1;
 }

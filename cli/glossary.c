@@ -27,16 +27,23 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"exits", "kvm_exit records by class: hlt, io, mmio, page-fault, interrupt, msr, cpuid, "
               "hypercall, preemption-timer, pause, other."},
     {"switches_out", "All switch-outs: preemptions + blocks."},
-    {"cpus", "CPUs that the VM's vCPUs ran on or waited for."},
+    {"cpus",
+     "CPUs that the VM's vCPUs may use now; of a recording, that they ran on or waited for."},
     {"lost", "Events that the recorder says it dropped."},
     {"problems", "What of the recording could not be read: file, offset, and why."},
     {"rejected", "Records with impossible values, left out."},
     {"backwards", "Records earlier than the one before in their stream, taken at its time."},
     {"guest_known", "False where no kvm_entry or kvm_exit was recorded for the VM."},
-    {"cpu_intensity", "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
-                      "the time the VM wants its CPUs."},
+    {"cpu_intensity",
+     "(run + preempt + wake_wait) / observed over all vCPUs, 0..1: how much of "
+     "the time the VM wants its CPUs. vgpud tells it of the newest window, and as a "
+     "moving mean."},
     {"gpu_intensity", "Part of the time in which at least one GPU request of the VM waits or "
                       "runs, 0..1. Means something only where gpu_known is true."},
+    {"newest", "Figures of the newest window: the present. Beside it are sums since vgpud started, "
+               "and moving means."},
+    {"rates", "Cores used and waited for, and preemptions per second: of the newest window in "
+              "`newest`, else moving means, in which a window counts half after a minute."},
     {"gpu_known", "False where nothing recorded GPU requests."},
     {"class", "idle, cpu, gpu, mixed or alternating, from the two intensities; thresholds are in "
               "vgpud-policy(7)."},
@@ -84,6 +91,14 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"paper-threshold", "The rule of Belkhiri and Dagenais (2024): a CPU-intensive VM that is "
                         "preempted more often than a threshold goes to the host with most "
                         "GPU-intensive VMs."},
+    {"reader", "The role that sees everything of vgpud but tokens and the audit."},
+    {"operator", "The role that may also have plans made."},
+    {"admin", "The role that may also make and revoke tokens, and read the audit."},
+    {"token",
+     "A secret that says who asks vgpud over the network; it has a name, a role, and perhaps "
+     "an end."},
+    {"audit", "What vgpud was told to do, by whom, from where, and what came of it."},
+    {"context", "A name for a vgpud and for how it is asked."},
 };
 
 const size_t vg_glossary_size = G_N_ELEMENTS(vg_glossary);

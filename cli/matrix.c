@@ -100,7 +100,8 @@ read_items(json_object *items, enum vg_matrix_of of, struct lines *rows, struct 
         const char *victim_id = text_of(item, "victim.id", victim);
         const char *aggressor = text_of(item, "aggressor", "?");
         const char *aggressor_id = text_of(item, "aggressor_id", aggressor);
-        double now = time ? number_of(item, "share") * 1000 : number_of(item, "count_per_s");
+        double now =
+            time ? number_of(item, "newest.share") * 1000 : number_of(item, "newest.count_per_s");
         double past = number_of(item, time ? "ns" : "count");
         struct cell cell = {.value = now};
         /* What is "self" to the victim is this VM to others. */

@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "cli/cli.h"
 
 #define WATCH_MIN_S 0.1
@@ -19,11 +21,9 @@
 
 #define SCREEN_BYTES 65536
 
-enum { KEY_SOCKET = 0x500, KEY_WATCH };
+enum { KEY_WATCH = 0x500 };
 
 static const struct argp_option options[] = {
-    {"socket", KEY_SOCKET, "PATH", 0,
-     "where vgpud listens (default: $" VG_CLIENT_ENV " or " VG_CLIENT_SOCKET ")", 3},
     {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 3},
     {"watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL, "look again every 2 (or SECONDS) seconds",
      3},
@@ -105,8 +105,8 @@ parse(int key, char *arg, struct argp_state *state)
     g_autoptr(GError) error = NULL;
 
     switch (key) {
-    case KEY_SOCKET:
-        args->socket = arg;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->remote;
         break;
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
@@ -133,7 +133,9 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp vg_online_argp = {.options = options, .parser = parse};
+static const struct argp_child remote_children[] = {{&vg_remote_argp, 0, "Which vgpud:", 5}, {0}};
+const struct argp vg_online_argp = {
+    .options = options, .parser = parse, .children = remote_children};
 const struct argp_child vg_online_children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
 
 error_t
@@ -167,11 +169,14 @@ may_pass(const GError *error)
 int
 vg_online_run(const struct vg_online_args *args, void *data)
 {
-    g_autoptr(vg_client) client = vg_client_new(args->socket);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(vg_client) client = vg_client_new(&args->remote, &error);
     bool clear = args->watch_s > 0 && isatty(STDOUT_FILENO) &&
                  (args->format == VG_OUTPUT_TABLE || args->format == VG_OUTPUT_WIDE);
-    g_autoptr(GError) error = NULL;
     int64_t shown = 0;
+
+    if (!client)
+        return vg_cli_fail(error);
 
     /* A screen goes out in one piece, and is seen in one. */
     if (clear)
@@ -203,6 +208,18 @@ vg_online_rows(json_object *items)
     if (json_object_deep_copy(items, &rows, NULL) < 0)
         vg_bug("a JSON document cannot be copied");
     return rows;
+}
+
+void
+vg_online_add_time(json_object *row, const char *name, const char *of)
+{
+    json_object *time = vg_output_member(row, of);
+    char text[VG_UTC_LEN];
+
+    if (json_object_is_type(time, json_type_int))
+        vg_json_add_string(
+            row, name,
+            vg_utc_format(json_object_get_int64(time) / VG_NS_PER_S * VG_NS_PER_S, text));
 }
 
 void

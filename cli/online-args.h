@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the commands that ask a running vgpud have in common: the socket, the format, and looking
+ * What the commands that ask a running vgpud have in common: where it is, the format, and looking
  * again and again.
  */
 #ifndef VG_CLI_ONLINE_ARGS_H
@@ -33,7 +33,7 @@ struct vg_online_args {
     /* What was parsed. */
     const struct vg_online_verb *verb;
     const char *object; /* NULL: none given */
-    const char *socket; /* NULL: not given */
+    struct vg_remote_args remote;
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
     bool streams;   /* set by the command before parsing: --count is its own */
@@ -57,6 +57,10 @@ int vg_online_run(const struct vg_online_args *args, void *data);
 /* A copy of an array of objects whose members a command may add to, for tables. The caller puts
  * it. */
 json_object *vg_online_rows(json_object *items);
+
+/* Adds to a row of a table the time that a member tells in nanoseconds since the epoch, in UTC to
+ * the second; nothing where it is null. */
+void vg_online_add_time(json_object *row, const char *name, const char *of);
 
 /* Appends a parameter of a request to its path, escaped; none if value is NULL. */
 void vg_online_add_parameter(GString *path, const char *name, const char *value);

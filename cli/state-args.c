@@ -9,13 +9,10 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 
-enum { KEY_STATE = 0x300, KEY_RULE, KEY_CONFIG, KEY_SOCKET };
+enum { KEY_STATE = 0x300, KEY_RULE, KEY_CONFIG };
 
 static const struct argp_option options[] = {
     {"state", KEY_STATE, "FILE", 0, "a saved snapshot; may be given for each host; - is stdin", 1},
-    {"socket", KEY_SOCKET, "PATH", 0,
-     "without --state: where vgpud listens (default: $" VG_CLIENT_ENV " or " VG_CLIENT_SOCKET ")",
-     1},
     {"rule", KEY_RULE, "RULE", 0, "complement (default) or paper-threshold", 2},
     {"config", KEY_CONFIG, "FILE", 0, "thresholds and costs; see vgpud-policy(7)", 2},
     {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 3},
@@ -44,8 +41,13 @@ parse(int key, char *arg, struct argp_state *state)
     case KEY_CONFIG:
         args->config_path = arg;
         break;
-    case KEY_SOCKET:
-        args->socket = arg;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->remote;
+        break;
+    case ARGP_KEY_END:
+        if (args->paths->len > 0 && vg_remote_args_given(&args->remote))
+            argp_error(state, "--state needs no vgpud, so that --%s means nothing with it",
+                       vg_remote_args_given(&args->remote));
         break;
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
@@ -57,7 +59,9 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp vg_state_argp = {.options = options, .parser = parse};
+static const struct argp_child children[] = {
+    {&vg_remote_argp, 0, "Which vgpud, without --state:", 5}, {0}};
+const struct argp vg_state_argp = {.options = options, .parser = parse, .children = children};
 
 void
 vg_state_args_init(struct vg_state_args *args)
@@ -94,13 +98,13 @@ load_one(const char *path, GError **err)
 }
 
 static vg_snapshot *
-ask_daemon(const char *socket, GError **err)
+ask_daemon(const struct vg_remote_args *remote, GError **err)
 {
-    g_autoptr(vg_client) client = vg_client_new(socket);
+    g_autoptr(vg_client) client = vg_client_new(remote, err);
     g_autofree char *text = NULL;
     size_t size;
 
-    if (vg_client_get_text(client, "/v1/snapshot", &text, &size, err) < 0)
+    if (!client || vg_client_get_text(client, "/v1/snapshot", &text, &size, err) < 0)
         return NULL;
     return vg_snapshot_from_json(text, size, err);
 }
@@ -113,7 +117,7 @@ vg_state_args_load(struct vg_state_args *args, GError **err)
     if (vg_state_args_load_config(args, err) < 0)
         return NULL;
     if (args->paths->len == 0)
-        return ask_daemon(args->socket, err);
+        return ask_daemon(&args->remote, err);
     for (unsigned int i = 0; i < args->paths->len; i++) {
         vg_snapshot *part = load_one(g_ptr_array_index(args->paths, i), err);
         if (!part)

@@ -8,14 +8,15 @@
 #include <argp.h>
 
 #include "cli/output.h"
+#include "cli/remote-args.h"
 #include "model/snapshot.h"
 #include "policy/policy-conf.h"
 
 struct vg_state_args {
     GPtrArray *paths; /* char *, borrowed from argv */
     const char *config_path;
-    const char *rule;   /* NULL: as configured */
-    const char *socket; /* of the running vgpud; NULL: not given */
+    const char *rule; /* NULL: as configured */
+    struct vg_remote_args remote;
     enum vg_output_format format;
     /* Made by vg_state_args_load(). */
     struct vg_policy_config config;

@@ -40,7 +40,7 @@ draw_figures(const struct vg_top_model *model, const struct vg_top_row *row, str
     if (row->vm->gpu_known)
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_PLAIN,
                       "GPU wanted %s %% of the time, %s engines busy",
-                      vg_top_figure(gpu, row->vm->gpu_intensity * 100, 0),
+                      vg_top_figure(gpu, rates->gpu_wanted * 100, 0),
                       vg_top_figure(busy, rates->gpu_busy, 2));
 }
 

@@ -56,6 +56,7 @@ read_sums(json_object *object, struct vg_top_sums *ret)
         .preempt_ns = read_count(object, "preempt_ns"),
         .wake_wait_ns = read_count(object, "wake_wait_ns"),
         .preemptions = read_count(object, "preemptions"),
+        .gpu_active_ns = read_count(object, "gpu_active_ns"),
     };
     for (size_t i = 0; i < vg_output_length(gpus); i++) {
         int64_t busy_ns = read_count(json_object_array_get_idx(gpus, i), "busy_ns");
@@ -115,7 +116,6 @@ read_vm(json_object *object)
     read_sums(object, &vm->sums);
     vm->guest_known = read_bool(object, "guest_known");
     vm->gpu_known = read_bool(object, "gpu_known");
-    vm->gpu_intensity = read_ratio(object, "gpu_intensity");
     vm->lost_to = read_losses(vg_output_member(object, "lost_to"));
     return vm;
 }

@@ -19,7 +19,8 @@ struct vg_top_sums {
     int64_t preempt_ns;
     int64_t wake_wait_ns;
     int64_t preemptions;
-    int64_t gpu_busy_ns; /* of all engines */
+    int64_t gpu_busy_ns;   /* of all engines */
+    int64_t gpu_active_ns; /* in which a request waited or ran */
 };
 
 /* What somebody took of a VM, since vgpud started. */
@@ -38,7 +39,6 @@ struct vg_top_vm {
     struct vg_top_sums sums;
     bool guest_known;
     bool gpu_known;
-    double gpu_intensity;
     GPtrArray *lost_to; /* struct vg_top_loss */
 };
 

@@ -63,7 +63,8 @@ make_rates(const struct vg_top_sums *now, const struct vg_top_sums *before, bool
     const double unknown = (double)NAN;
     double period = (double)period_ns;
 
-    *ret = (struct vg_top_rates){unknown, unknown, unknown, unknown, unknown, unknown, unknown};
+    *ret = (struct vg_top_rates){unknown, unknown, unknown, unknown,
+                                 unknown, unknown, unknown, unknown};
     if (period_ns <= 0)
         return;
     before = before ? before : &nothing;
@@ -76,8 +77,10 @@ make_rates(const struct vg_top_sums *now, const struct vg_top_sums *before, bool
     ret->lost = ret->preempt + ret->wake_wait;
     ret->preemptions_per_s =
         grown(now->preemptions, before->preemptions) / period * (double)VG_NS_PER_S;
-    if (gpu_known)
+    if (gpu_known) {
         ret->gpu_busy = grown(now->gpu_busy_ns, before->gpu_busy_ns) / period;
+        ret->gpu_wanted = MIN(grown(now->gpu_active_ns, before->gpu_active_ns) / period, 1.0);
+    }
 }
 
 bool
@@ -165,7 +168,7 @@ vg_top_row_value(const struct vg_top_row *row, enum vg_top_column column)
     case VG_TOP_GUEST:
         return row->rates.guest;
     case VG_TOP_GPU:
-        return row->vm->gpu_known ? row->vm->gpu_intensity : (double)NAN;
+        return row->rates.gpu_wanted;
     case VG_TOP_GPU_BUSY:
         return row->rates.gpu_busy;
     case VG_TOP_VM:

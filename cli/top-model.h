@@ -45,7 +45,8 @@ struct vg_top_rates {
     double wake_wait;
     double lost; /* both */
     double preemptions_per_s;
-    double gpu_busy; /* in engines */
+    double gpu_busy;   /* in engines */
+    double gpu_wanted; /* part of the time, 0..1 */
 };
 
 struct vg_top_row {

@@ -132,11 +132,13 @@ loop(struct top *top, GError **err)
 /* The first look is taken before there is a screen, so that a vgpud that is not there ends the
  * program with a message, as in all other commands. */
 static int
-run(struct top *top, const char *socket, GError **err)
+run(struct top *top, const struct vg_remote_args *remote, GError **err)
 {
     const struct vg_top_question all = {0};
-    g_autoptr(vg_client) client = vg_client_new(socket);
+    g_autoptr(vg_client) client = vg_client_new(remote, err);
 
+    if (!client)
+        return -1;
     vg_top_look *look = vg_top_look_ask(client, &all, err);
     if (!look)
         return -1;
@@ -152,7 +154,7 @@ run(struct top *top, const char *socket, GError **err)
 }
 
 bool
-vg_top_run(const char *socket, double interval_s, int *ret_status)
+vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_status)
 {
     struct top top = {.interval_ns = (int64_t)(interval_s * (double)VG_NS_PER_S)};
     g_autoptr(GError) error = NULL;
@@ -160,7 +162,7 @@ vg_top_run(const char *socket, double interval_s, int *ret_status)
     if (!vg_screen_can_open())
         return false;
     vg_top_model_init(&top.model);
-    int status = run(&top, socket, &error);
+    int status = run(&top, remote, &error);
     /* First, so that nobody waits for his terminal while a question is given up. */
     vg_screen_close(top.screen);
     vg_top_asker_free(top.asker);

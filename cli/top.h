@@ -7,8 +7,10 @@
 
 #include <stdbool.h>
 
-/* Shows it until it is left, looking every interval_s seconds; socket as in vg_client_new().
+#include "cli/remote-args.h"
+
+/* Shows it until it is left, looking every interval_s seconds; remote as in vg_client_new().
  * *ret_status is then the exit code. false: this terminal cannot; nothing was done. */
-bool vg_top_run(const char *socket, double interval_s, int *ret_status);
+bool vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_status);
 
 #endif

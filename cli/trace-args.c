@@ -225,53 +225,9 @@ is_many(uint64_t odd, const vg_recording *recording)
     return odd >= ODD_RECORDS_TOLD && odd > recording->events / 100;
 }
 
-/* "1, 3-5" */
-static char *
-cpu_list(const GArray *cpus)
-{
-    GString *text = g_string_new(NULL);
-
-    for (unsigned int i = 0, last; i < cpus->len; i = last + 1) {
-        last = i;
-        while (last + 1 < cpus->len &&
-               g_array_index(cpus, int32_t, last + 1) == g_array_index(cpus, int32_t, last) + 1)
-            last++;
-        g_string_append_printf(text, "%s%d", i > 0 ? ", " : "", g_array_index(cpus, int32_t, i));
-        if (last > i)
-            g_string_append_printf(text, "-%d", g_array_index(cpus, int32_t, last));
-    }
-    return g_string_free(text, FALSE);
-}
-
-static void
-warn_of_coverage(const struct vg_analysis *analysis)
-{
-    const vg_recording *recording = analysis->recording;
-    const struct vg_window_covered *covered = &analysis->covered;
-    const GArray *late = recording->coverage.late_cpus;
-
-    if (late->len > 0) {
-        g_autofree char *cpus = cpu_list(late);
-        vg_cli_warn("%s: the records of CPU%s %s begin late, the last %.3f s after the others': "
-                    "all are there from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
-                    " ns, %s; GPU requests that were under way before are only told as partial",
-                    recording->name, late->len > 1 ? "s" : "", cpus,
-                    (double)(covered->begin_ns - recording->coverage.begin_ns) / 1e9,
-                    covered->begin_ns, covered->end_ns,
-                    analysis->period.begin_ns >= covered->begin_ns ? "which is what is analysed"
-                                                                   : "which shares are of");
-    }
-    if (covered->assumed_idle > 0)
-        vg_cli_note(
-            "%s: %u of %d CPUs have no records in the beginning; they are taken to have been "
-            "idle, as the recording does not say that any are missing",
-            recording->name, covered->assumed_idle, analysis->cpus);
-}
-
 void
 vg_trace_args_warn(const struct vg_analysis *analysis)
 {
-    warn_of_coverage(analysis);
     const vg_recording *recording = analysis->recording;
     const struct vg_trace_problems *problems = &recording->problems;
 

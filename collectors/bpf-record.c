@@ -197,7 +197,6 @@ sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
         .at_ns = now_ns,
         .state = seen ? (enum vg_bpf_state)thread->state : assumed->state,
         .seen = seen,
-        .cpu_id = seen ? thread->cpu : VG_NONE,
     };
     *f = (struct vg_cpu_figures){
         .run_ns = (int64_t)thread->run_ns,

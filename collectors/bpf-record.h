@@ -39,9 +39,8 @@ struct vg_bpf_reading {
     int64_t at_ns;
     struct vg_cpu_figures cpu;
     enum vg_bpf_state state;
-    bool seen;      /* there was an event; else the state is what was assumed */
-    unsigned open;  /* run, wait and guest intervals that go on */
-    int32_t cpu_id; /* where it runs, waits or was last; VG_NONE: not known */
+    bool seen;     /* there was an event; else the state is what was assumed */
+    unsigned open; /* run, wait and guest intervals that go on */
     unsigned n_losses;
     struct vg_bpf_loss
         losses[VG_BPF_LOSSES_MAX]; /* a holder may be there twice; evicted ones lack */

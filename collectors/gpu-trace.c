@@ -463,23 +463,23 @@ hand_over(struct source *s, struct vg_window *own, struct vg_window *window)
 }
 
 static void
-set_confidence(GArray *gpus, double confidence)
+gpu_trace_set_gpus(GArray *gpus, double confidence)
 {
     for (unsigned i = 0; i < gpus->len; i++)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
-/* Of the records of the window, those that were not lost. */
+/* The part of the window's records that was not lost. */
 static void
-tell_confidence(const struct source *s, struct vg_window *own)
+gpu_trace_tell_confidence(const struct source *s, struct vg_window *own)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
     double seen = (double)(counts->records - s->told.records), lost = (double)s->lost;
     double confidence = lost > 0 ? seen / (seen + lost) : 1;
 
-    set_confidence(own->gpus, confidence);
+    gpu_trace_set_gpus(own->gpus, confidence);
     for (unsigned i = 0; i < own->vms->len; i++)
-        set_confidence(g_array_index(own->vms, struct vg_vm_sample, i).gpus, confidence);
+        gpu_trace_set_gpus(g_array_index(own->vms, struct vg_vm_sample, i).gpus, confidence);
     for (unsigned i = 0; i < own->gpu_processes->len; i++)
         g_array_index(own->gpu_processes, struct vg_gpu_process_sample, i).gpu.confidence =
             confidence;
@@ -493,7 +493,7 @@ close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 
     vg_window_init(&own, false);
     vg_gpu_ledger_close_window(s->ledger, end_ns, &own);
-    tell_confidence(s, &own);
+    gpu_trace_tell_confidence(s, &own);
     hand_over(s, &own, window);
     window->lost_events += s->lost;
     window->discontinuities += own.discontinuities + counts->rejected - s->told.rejected;

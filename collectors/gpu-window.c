@@ -167,9 +167,9 @@ compare_processes(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Whoever knows of no losses counts what there is. */
+/* A source that sets no confidence reads counters, which lose nothing. */
 static void
-set_confidence(struct vg_gpu_sample *gpu)
+gpu_window_set_confidence(struct vg_gpu_sample *gpu)
 {
     if (gpu->confidence <= 0)
         gpu->confidence = 1;
@@ -184,7 +184,7 @@ finish_gpus(GArray *gpus, int64_t window_ns)
     for (unsigned i = 0; i < gpus->len; i++) {
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
         gpu->busy_ns = CLAMP(gpu->busy_ns, 0, window_ns);
-        set_confidence(gpu);
+        gpu_window_set_confidence(gpu);
         most_ns = MAX(most_ns, gpu->busy_ns);
     }
     g_array_sort(gpus, compare_gpus);
@@ -221,7 +221,7 @@ vg_gpu_window_finish(struct vg_window *window)
         struct vg_gpu_sample *gpu =
             &g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu;
         gpu->busy_ns = CLAMP(gpu->busy_ns, 0, window_ns);
-        set_confidence(gpu);
+        gpu_window_set_confidence(gpu);
     }
     g_array_sort(window->gpu_processes, compare_processes);
     vg_window_sort_vms(window);

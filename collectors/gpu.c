@@ -57,9 +57,9 @@ tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trou
                          less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
-/* That of the source that lost most. */
+/* The confidence of the source that lost most. */
 static double
-least_confidence(const struct vg_window *window)
+gpu_least_confidence(const struct vg_window *window)
 {
     double least = 1;
 
@@ -69,14 +69,14 @@ least_confidence(const struct vg_window *window)
 }
 
 static void
-describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenance *provenance)
+gpu_describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenance *provenance)
 {
     const char *name = gpu->base.ops->name;
     int64_t cpu_ns = vg_clock_thread_cpu_ns();
 
     g_strlcpy(provenance->source, name, sizeof(provenance->source));
     g_strlcpy(provenance->series, "live", sizeof(provenance->series));
-    provenance->confidence = least_confidence(window);
+    provenance->confidence = gpu_least_confidence(window);
     provenance->besides = true;
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (!gpu->ready[i])
@@ -146,7 +146,7 @@ close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink
     }
     vg_gpu_window_finish(&report->window);
     tell_health(gpu, sink, err ? err->message : NULL);
-    describe(gpu, &report->window, &report->provenance);
+    gpu_describe(gpu, &report->window, &report->provenance);
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     if (begin_ns > 0) {
         gpu->missed = 0;
@@ -187,9 +187,7 @@ wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
         if (fd >= 0 && !may_drain)
             until_ns = MIN(until_ns, gpu->drained_ns + DRAIN_NS);
     }
-    struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
-                               .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
-    if (ppoll(fds, gpu->n_sources + 1, &timeout, NULL) <= 0)
+    if (vg_clock_poll(fds, gpu->n_sources + 1, until_ns) <= 0)
         return;
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (!fds[i + 1].revents)

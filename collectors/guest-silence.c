@@ -35,7 +35,8 @@ vg_guest_silence_note(struct vg_guest_silence *silence, const struct vg_cpu_figu
 void
 vg_guest_silence_end(struct vg_guest_silence *silence, bool listening)
 {
-    if (!listening || silence->entries > 0) {
+    /* Without a vCPU of KVM there is nobody who could enter: what others left says nothing. */
+    if (!listening || silence->entries > 0 || !silence->any_kvm) {
         silence->quiet_windows = 0;
         silence->quiet_ns = 0;
         silence->silent = false;

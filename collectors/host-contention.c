@@ -27,6 +27,23 @@ vg_host_parse_steal(const char *stat)
 }
 
 int64_t
+vg_host_parse_busy(const char *stat)
+{
+    int64_t ticks[5], busy = 0;
+
+    /* user nice system (idle iowait) irq softirq; guests are part of user and nice. */
+    if (sscanf(stat, "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %*d %*d %" SCNd64 " %" SCNd64,
+               &ticks[0], &ticks[1], &ticks[2], &ticks[3], &ticks[4]) != 5)
+        return -1;
+    for (size_t i = 0; i < G_N_ELEMENTS(ticks); i++) {
+        if (ticks[i] < 0)
+            return -1;
+        busy = vg_time_sum(busy, ticks[i]);
+    }
+    return busy;
+}
+
+int64_t
 vg_host_parse_runnable(const char *stat)
 {
     const char *line = strstr(stat, "\nprocs_running ");
@@ -64,10 +81,11 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
     g_autofree char *text = g_malloc(STAT_BYTES);
     g_autofree char *stat = g_strdup_printf("%s/stat", state->proc);
     g_autofree char *slice = g_strdup_printf("%s/machine.slice/cpu.pressure", state->cgroup);
-    int64_t steal_ns = -1, pressure_ns = -1, runnable = -1;
+    int64_t steal_ns = -1, busy_ns = -1, pressure_ns = -1, runnable = -1;
 
     if (vg_proc_read(stat, text, STAT_BYTES) > 0) {
         steal_ns = scaled(vg_host_parse_steal(text), state->tick_ns);
+        busy_ns = scaled(vg_host_parse_busy(text), state->tick_ns);
         runnable = vg_host_parse_runnable(text);
     }
     if (vg_proc_read(slice, text, STAT_BYTES) > 0)
@@ -77,8 +95,10 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
         .pressure_ns = moved(state, state->pressure_ns, pressure_ns),
         /* Not this thread, which runs to read it. */
         .runnable = runnable > 0 ? runnable - 1 : runnable,
+        .own_ns = moved(state, state->busy_ns, busy_ns),
     };
     state->steal_ns = steal_ns;
+    state->busy_ns = busy_ns;
     state->pressure_ns = pressure_ns;
     state->read = true;
 }

@@ -19,16 +19,19 @@ struct vg_host_contention {
     int64_t tick_ns;    /* unit of /proc/stat */
     bool read;
     int64_t steal_ns; /* counters at the last reading, -1: not there */
+    int64_t busy_ns;
     int64_t pressure_ns;
 };
 
 /* What happened since the last reading; after the first one, and where the host does not tell,
- * times are -1. */
+ * times are -1. own_ns is that of all threads, vCPUs included: the caller knows who these are. */
 void vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret);
 
-/* The texts. -1: they do not say. of /proc/stat: ticks of all CPUs that another machine took, and
- * threads that run or wait for a CPU; of cpu.pressure: us in which somebody waited. */
+/* The texts. -1: they do not say. of /proc/stat: ticks of all CPUs that another machine took, ticks
+ * in which they were busy here, and threads that run or wait for a CPU; of cpu.pressure: us in
+ * which somebody waited. */
 int64_t vg_host_parse_steal(const char *stat);
+int64_t vg_host_parse_busy(const char *stat);
 int64_t vg_host_parse_runnable(const char *stat);
 int64_t vg_host_parse_pressure(const char *pressure);
 

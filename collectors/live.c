@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/host-contention.h"
+#include "collectors/vcpu-affinity.h"
 #include "trace/proc-scan.h"
 
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
@@ -27,8 +28,10 @@
 #define DRAIN_NS VG_NS_PER_MS
 /* So many windows above the budget in a row, and less is measured. */
 #define DEAR_WINDOWS 3
-/* So long below a part of the budget, and more is measured; twice as long each time that this
- * turned out to be too much soon. */
+/* Levels of effort of a source. */
+#define LEVELS_MAX 8
+/* So long above the budget, and a source is left that has no cheaper way; so long below a part of
+ * it, and more is measured, twice as long each time that this turned out to be too much soon. */
 #define PATIENCE_NS  (60 * VG_NS_PER_S)
 #define PATIENCE_MAX 16
 #define CHEAP_PART   0.5
@@ -61,11 +64,18 @@ struct live {
     /* Effort left out: that much of the source's levels; beyond them, the last source and as much
      * of its own. */
     unsigned thrift;
-    unsigned dear_windows;
+    struct {
+        const char *source;
+        double cost;          /* part of a core */
+    } excess[2 * LEVELS_MAX]; /* by thrift: what was too much */
+    unsigned dear_windows;    /* in a row */
+    int64_t dear_ns;          /* their time, and what they cost */
+    int64_t dear_cost_ns;
     int64_t cheap_since_ns; /* 0: it is not */
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
     struct vg_host_contention contention;
+    int64_t host_read_ns;
     struct vg_told_state told;
 };
 
@@ -189,27 +199,58 @@ set_thrift(struct live *live, unsigned thrift, vg_thread *self)
     }
 }
 
+/* A window that cost so much. */
+static void
+live_add_cost(struct live *live, int64_t cost_ns, int64_t span_ns, int64_t now_ns)
+{
+    double cost = (double)cost_ns / (double)MAX(span_ns, 1);
+
+    if (cost <= live->budget) {
+        live->dear_windows = 0;
+        live->dear_ns = live->dear_cost_ns = 0;
+    } else {
+        live->dear_windows++;
+        live->dear_ns += span_ns;
+        live->dear_cost_ns += cost_ns;
+    }
+    if (cost > live->budget * CHEAP_PART)
+        live->cheap_since_ns = 0;
+    else if (live->cheap_since_ns == 0)
+        live->cheap_since_ns = now_ns;
+}
+
+/* Has it been too dear for long enough to measure less? */
+static bool
+live_must_save(const struct live *live, bool raised_in_vain)
+{
+    const struct vg_cpu_source_ops *ops = source_at(live, live->at)->ops;
+    bool last = live->at + 1 == live->n_rungs;
+    bool leaves = !last && live->thrift + 1 >= ops->levels;
+    unsigned most = levels_above(live) + source_at(live, live->n_rungs - 1)->ops->levels - 1;
+
+    return live->dear_windows >= DEAR_WINDOWS && live->thrift < most &&
+           (!leaves || raised_in_vain || live->dear_ns >= live->patience_ns);
+}
+
 /* After a window that cost so much. */
 static void
 keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self)
 {
     int64_t now_ns = vg_clock_monotonic_ns();
-    unsigned most = levels_above(live) + source_at(live, live->n_rungs - 1)->ops->levels - 1;
-    double cost = (double)cost_ns / (double)MAX(span_ns, 1);
+    bool raised_in_vain = live->raised_ns > 0 && now_ns - live->raised_ns < live->patience_ns;
 
     if (live->budget <= 0)
         return;
-    live->dear_windows = cost > live->budget ? live->dear_windows + 1 : 0;
-    if (cost > live->budget * CHEAP_PART)
-        live->cheap_since_ns = 0;
-    else if (live->cheap_since_ns == 0)
-        live->cheap_since_ns = now_ns;
-    if (live->dear_windows >= DEAR_WINDOWS && live->thrift < most) {
-        if (live->raised_ns > 0 && now_ns - live->raised_ns < live->patience_ns)
-            live->cheap_wait_ns = MIN(live->cheap_wait_ns * 2, live->patience_ns * PATIENCE_MAX);
-        else
-            live->cheap_wait_ns = live->patience_ns;
+    live_add_cost(live, cost_ns, span_ns, now_ns);
+    if (live_must_save(live, raised_in_vain)) {
+        live->cheap_wait_ns = raised_in_vain
+                                  ? MIN(live->cheap_wait_ns * 2, live->patience_ns * PATIENCE_MAX)
+                                  : live->patience_ns;
+        live->excess[live->thrift].source = name_at(live, live->at);
+        live->excess[live->thrift].cost = (double)live->dear_cost_ns / (double)live->dear_ns;
+        live->raised_ns = 0;
         live->dear_windows = 0;
+        live->dear_ns = live->dear_cost_ns = 0;
         set_thrift(live, live->thrift + 1, self);
     } else if (live->thrift > 0 && live->cheap_since_ns > 0 &&
                now_ns - live->cheap_since_ns >= live->cheap_wait_ns) {
@@ -220,6 +261,15 @@ keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self
 }
 
 /* ---- windows ---- */
+
+/* What was too much with so much thrift. */
+static void
+live_add_excess(const struct live *live, GString *text, unsigned thrift)
+{
+    g_string_append_printf(text, ": %s took %.2f %% of a core, more than the budget of %.3g %%",
+                           live->excess[thrift].source, live->excess[thrift].cost * 100,
+                           live->budget * 100);
+}
 
 /* Why better sources are not used, or NULL. The caller frees it. */
 static char *
@@ -232,13 +282,15 @@ shortcomings(const struct live *live)
         if (live->rungs[i].problem)
             g_string_append_printf(text, "; not by %s: %s", name_at(live, i),
                                    live->rungs[i].problem);
-        else if (!level_of(live, i, &level))
-            g_string_append_printf(text, "; not by %s: that costs more than the budget of %g %%",
-                                   name_at(live, i), live->budget * 100);
+        if (live->rungs[i].problem || level_of(live, i, &level))
+            continue;
+        g_string_append_printf(text, "; not by %s", name_at(live, i));
+        live_add_excess(live, text, source_at(live, i)->ops->levels - 1);
     }
-    if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0)
-        g_string_append_printf(text, "; with less effort, to stay within the budget of %g %%",
-                               live->budget * 100);
+    if (live->at < live->n_rungs && level_of(live, live->at, &level) && level > 0) {
+        g_string_append(text, "; with less effort");
+        live_add_excess(live, text, live->thrift - 1);
+    }
     return g_string_free(text, text->len == 0);
 }
 
@@ -298,10 +350,33 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     g_strlcpy(report->provenance.source, source->ops->name, sizeof(report->provenance.source));
     g_strlcpy(report->provenance.series, live->base.ops->name, sizeof(report->provenance.series));
     if (source->ops->read(source, vg_proc_scan_vms(live->scan), self, &report->window,
-                          &report->provenance, &err) == 0)
+                          &report->provenance, &err) == 0) {
+        vg_vcpu_affinity_read(&report->window);
         return true;
+    }
     fall(live, live->at, err);
     return false;
+}
+
+/* Of the whole host. It is read when the thread gets to it, which on a busy host is not when
+ * windows begin and end: what is read is cut to the window's length. The kernel counts in ticks, so
+ * less than the vCPUs' time is nothing. */
+static void
+live_read_host(struct live *live, struct vg_window *window)
+{
+    struct vg_host_sample *host = &window->host;
+    int64_t now_ns = vg_clock_monotonic_ns();
+    double span_ns = (double)MAX(now_ns - live->host_read_ns, 1);
+    double part = MIN((double)(window->end_ns - window->begin_ns) / span_ns, 1);
+    int64_t vcpus_ns = 0;
+
+    vg_host_contention_read(&live->contention, host);
+    live->host_read_ns = now_ns;
+    for (guint i = 0; i < window->vms->len; i++)
+        vcpus_ns =
+            vg_time_sum(vcpus_ns, g_array_index(window->vms, struct vg_vm_sample, i).cpu.run_ns);
+    if (host->own_ns >= 0)
+        host->own_ns = MAX((int64_t)((double)host->own_ns * part) - vcpus_ns, 0);
 }
 
 /* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
@@ -327,7 +402,7 @@ close_window(struct live *live, vg_thread *self, const struct vg_report_sink *si
     report->provenance.level = live->thrift;
     report->provenance.missed = live->missed;
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
-    vg_host_contention_read(&live->contention, &report->window.host);
+    live_read_host(live, &report->window);
     if (filled) {
         keep_budget(live, report->provenance.cost_ns, end_ns - begin_ns, self);
         live->missed = 0;
@@ -424,10 +499,8 @@ wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
             until_ns = MIN(until_ns, live->hints_ns + HINTS_NS);
         if (drain_at >= 0 && !may_drain)
             until_ns = MIN(until_ns, live->drained_ns + DRAIN_NS);
-        struct timespec timeout = {.tv_sec = (until_ns - now_ns) / VG_NS_PER_S,
-                                   .tv_nsec = (until_ns - now_ns) % VG_NS_PER_S};
         vg_thread_beat(self);
-        if (ppoll(fds, 3, &timeout, NULL) <= 0)
+        if (vg_clock_poll(fds, 3, until_ns) <= 0)
             continue;
         if (fds[2].revents)
             drain(live);
@@ -513,8 +586,11 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
         (struct vg_host_contention){.proc = live->proc,
                                     .cgroup = CGROUP,
                                     .tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1)};
-    for (unsigned i = 0; i < n_sources; i++)
+    for (unsigned i = 0; i < n_sources; i++) {
+        if (take_sources[i]->ops->levels == 0 || take_sources[i]->ops->levels > LEVELS_MAX)
+            vg_bug("%s has %u levels", take_sources[i]->ops->name, take_sources[i]->ops->levels);
         live->rungs[i].source = take_sources[i];
+    }
     live->n_rungs = n_sources;
     live->at = n_sources;
     live->hints = g_array_new(FALSE, FALSE, sizeof(struct vg_cpu_hint));

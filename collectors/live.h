@@ -3,8 +3,9 @@
  * Measures the VMs of this host, every window, with the best source that works: a ladder, whose
  * first rung is the best. A source that fails is left for the next one at once, and tried again
  * after a while that grows each time. The same goes for one that costs more than it may: after some
- * windows above the budget it measures less, or a cheaper one is taken, and after a minute below
- * half of it, more again.
+ * windows above the budget it measures less, after a minute above it even so a cheaper one is
+ * taken, and after a minute below half of it, more is measured again. A minute, because the
+ * cheapest source does not know who ran while a VM waited.
  *
  * Windows end at multiples of window_ns of CLOCK_MONOTONIC. A window in which sources were changed
  * downwards cannot be told, because nothing was measured at its begin; it is missing, and the next
@@ -23,8 +24,19 @@ struct vg_live_options {
     int64_t window_ns;
     double budget;    /* CPU seconds per second that measuring may take; 0: as much as it wants */
     int64_t retry_ns; /* until a source that failed is tried again, for the first time; 0: 30 s */
-    int64_t patience_ns; /* below half of the budget, until more is measured; 0: 60 s */
+    int64_t patience_ns; /* above the budget until a source is left, below half of it until more is
+                          * measured; 0: 60 s */
 };
+
+/* Cores that measuring may take on a host with so many CPUs: so many per cent of one, or of each
+ * CPU, where that is more; 0: no limit, whatever the other is. */
+static inline double
+vg_live_budget(double percent, double percent_of_each_cpu, long cpus)
+{
+    if (percent <= 0)
+        return 0;
+    return MAX(percent, percent_of_each_cpu * (double)cpus) / 100;
+}
 
 /* Takes the sources, best first. */
 vg_collector *vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_sources,

@@ -61,7 +61,6 @@ struct vm {
     int32_t pid;
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
-    GArray *cpus; /* int32_t, ascending */
     bool guest_known;
     uint64_t generation;
 };
@@ -145,15 +144,6 @@ watch_free(void *data)
 }
 
 static void
-vm_free(void *data)
-{
-    struct vm *vm = data;
-
-    g_array_unref(vm->cpus);
-    g_free(vm);
-}
-
-static void
 begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcpu, bool is_vcpu)
 {
     struct vg_proc_stat stat = {0};
@@ -197,7 +187,6 @@ find_vm(struct source *s, const struct vg_proc_vm *seen)
     if (!vm) {
         vm = g_new0(struct vm, 1);
         vm->id = seen->id;
-        vm->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
         g_hash_table_insert(s->vms, key, vm);
     }
     vm->pid = seen->pid;
@@ -406,7 +395,6 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     }
     if (taken_back)
         vg_bpf_given_forgive(w->given);
-    vg_window_add_cpu(vm->cpus, reading.cpu_id);
 }
 
 static void
@@ -439,7 +427,6 @@ finish_samples(const struct source *s, struct vg_window *window)
         struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
         const struct vm *vm = g_hash_table_lookup(s->vms, GUINT_TO_POINTER(sample->id));
         sample->guest_known = vm->guest_known;
-        g_array_append_vals(sample->cpus, vm->cpus->data, vm->cpus->len);
         vg_window_sort_vcpus(sample->vcpus);
         vg_window_sort_lost_to(sample->lost_to);
     }
@@ -620,6 +607,6 @@ vg_source_bpf_new(const char *proc)
     s->proc = g_strdup(proc);
     s->tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
     s->watches = g_hash_table_new_full(NULL, NULL, NULL, watch_free);
-    s->vms = g_hash_table_new_full(NULL, NULL, NULL, vm_free);
+    s->vms = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return &s->base;
 }

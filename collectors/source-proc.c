@@ -36,7 +36,6 @@ struct vcpu {
 };
 
 struct vm {
-    GArray *cpus; /* int32_t, ascending: it has been seen on these */
     bool guest_moved;
     uint64_t generation;
 };
@@ -53,15 +52,6 @@ struct source {
     unsigned by_ticks;
 };
 
-static void
-vm_free(void *data)
-{
-    struct vm *vm = data;
-
-    g_array_unref(vm->cpus);
-    g_free(vm);
-}
-
 /* ---- one round of reading ---- */
 
 static struct vm *
@@ -72,7 +62,6 @@ find_vm(struct source *p, uint32_t id)
 
     if (!vm) {
         vm = g_new0(struct vm, 1);
-        vm->cpus = g_array_new(FALSE, FALSE, sizeof(int32_t));
         g_hash_table_insert(p->vms, key, vm);
     }
     vm->generation = p->generation;
@@ -123,7 +112,6 @@ read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32
     vcpu->start_ticks = moment.start_ticks;
     p->read++;
     p->by_ticks += vcpu->files.no_schedstat;
-    vg_window_add_cpu(known->cpus, moment.cpu);
     bool told = vg_vcpu_meter_read(&vcpu->meter, &moment.counters, ret);
     known->guest_moved |= vcpu->meter.guest_moved;
     return told;
@@ -158,7 +146,6 @@ read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
     sample.guest_known = known->guest_moved;
     g_strlcpy(sample.name, vm->name, sizeof(sample.name));
     g_strlcpy(sample.uuid, vm->uuid, sizeof(sample.uuid));
-    g_array_append_vals(sample.cpus, known->cpus->data, known->cpus->len);
     struct vg_lost_to lost = {.kind = VG_AGGRESSOR_HOST_UNKNOWN,
                               .ns = sample.cpu.preempt_ns + sample.cpu.wake_wait_ns,
                               .count = sample.cpu.preemptions};
@@ -311,6 +298,6 @@ vg_source_proc_new(const char *proc)
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < FDS_MAX)
         p->fds_left = (int)(files.rlim_cur / 2);
     p->vcpus = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    p->vms = g_hash_table_new_full(NULL, NULL, NULL, vm_free);
+    p->vms = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return &p->base;
 }

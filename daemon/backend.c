@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/thread.h"
+#include "daemon/access-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/trace.h"
 #include "policy/policy.h"
@@ -22,6 +23,7 @@ struct vg_daemon_backend {
     struct vg_daemon_backend_parts parts;
     pthread_mutex_t lock; /* of what follows */
     struct vg_policy_config policy;
+    const struct vg_daemon_config *access;
     int64_t age_ns;
     int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was told */
     bool replay_ended;
@@ -80,6 +82,17 @@ store_status(vg_daemon_backend *backend)
                                               health.reason, health.pending, health.dropped));
 }
 
+/* Without it nothing can be planned, nor anybody be let in by a token. */
+static struct vg_part_status *
+journal_status(vg_daemon_backend *backend)
+{
+    char *reason = NULL;
+
+    if (vg_journal_read_health(backend->parts.journal, &reason))
+        return vg_part_status_new("journal", "ok", true, NULL);
+    return vg_part_status_new("journal", "failed", false, reason);
+}
+
 static GPtrArray *
 get_status(void *data)
 {
@@ -88,6 +101,7 @@ get_status(void *data)
 
     g_ptr_array_add(parts, engine_status(backend));
     g_ptr_array_add(parts, store_status(backend));
+    g_ptr_array_add(parts, journal_status(backend));
     vg_supervisor_status(backend->parts.supervisor, parts);
     struct vg_part_status *tracing = vg_trace_status();
     if (tracing)
@@ -142,7 +156,8 @@ tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
 }
 
 static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
+make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_made_ns,
+          GError **err)
 {
     vg_daemon_backend *backend = data;
     struct vg_policy_config policy;
@@ -160,23 +175,21 @@ make_plan(void *data, const vg_view *view, const char *rule_name, GError **err)
     g_autoptr(vg_plan) plan = vg_policy_plan(view->snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
-    struct vg_saved_plan *known = vg_store_read_plan(backend->parts.store, plan->id, NULL);
-    if (known) {
-        vg_saved_plan_free(known);
-        return g_steal_pointer(&plan);
-    }
     g_autoptr(json_object) document = vg_plan_to_json(plan);
     g_autofree char *text = vg_json_to_text(document, false);
+    const int64_t now_ns = vg_clock_realtime_ns();
     const struct vg_saved_plan saved = {
         .id = plan->id,
-        .made_ns = vg_clock_realtime_ns(),
+        .made_ns = now_ns,
         .verdict = (char *)vg_plan_verdict_names[plan->verdict],
         .text = text,
     };
-    if (vg_store_save_plan(backend->parts.store, &saved, err) < 0)
+    if (vg_journal_save_plan(backend->parts.journal, &saved, ret_made_ns, err) < 0)
         return NULL;
-    tell_plan(backend, plan);
-    vg_trace_plan(plan);
+    if (*ret_made_ns == now_ns) {
+        tell_plan(backend, plan);
+        vg_trace_plan(plan);
+    }
     return g_steal_pointer(&plan);
 }
 
@@ -185,7 +198,7 @@ read_plan(void *data, const char *id, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_store_read_plan(backend->parts.store, id, err);
+    return vg_journal_read_plan(backend->parts.journal, id, err);
 }
 
 static GPtrArray *
@@ -193,7 +206,77 @@ list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
-    return vg_store_list_plans(backend->parts.store, before_ns, limit, err);
+    return vg_journal_list_plans(backend->parts.journal, before_ns, limit, err);
+}
+
+/* ---- who may come in ---- */
+
+static int
+check_token(void *data, const char *token, struct vg_identity *ret, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_check_token(backend->parts.journal, token, vg_clock_realtime_ns(), ret, err);
+}
+
+static enum vg_role
+role_of_subject(void *data, const char *subject)
+{
+    vg_daemon_backend *backend = data;
+
+    VG_LOCK_SCOPE(&backend->lock);
+    return backend->access ? vg_access_config_role(backend->access, subject) : VG_ROLE_NONE;
+}
+
+static void
+note_refusal(void *data, const char *origin, unsigned status)
+{
+    const vg_daemon_backend *backend = data;
+
+    vg_journal_note_refusal(backend->parts.journal, origin, status, vg_clock_realtime_ns());
+}
+
+static GPtrArray *
+list_tokens(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_list_tokens(backend->parts.journal);
+}
+
+static char *
+create_token(void *data, const char *name, enum vg_role role, int64_t expires_ns, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_create_token(backend->parts.journal, name, role, vg_clock_realtime_ns(),
+                                   expires_ns, err);
+}
+
+static int
+revoke_token(void *data, const char *name, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_revoke_token(backend->parts.journal, name, err);
+}
+
+static int
+audit(void *data, const struct vg_audit_entry *entry, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+    struct vg_audit_entry now = *entry;
+
+    now.at_ns = vg_clock_realtime_ns();
+    return vg_journal_audit(backend->parts.journal, &now, err);
+}
+
+static GPtrArray *
+list_audit(void *data, int64_t before, size_t limit, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_list_audit(backend->parts.journal, before, limit, err);
 }
 
 vg_daemon_backend *
@@ -215,8 +298,23 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,
+        .check_token = check_token,
+        .role_of_subject = role_of_subject,
+        .note_refusal = note_refusal,
+        .list_tokens = list_tokens,
+        .create_token = create_token,
+        .revoke_token = revoke_token,
+        .audit = audit,
+        .list_audit = list_audit,
     };
     return backend;
+}
+
+void
+vg_daemon_backend_set_access(vg_daemon_backend *backend, const struct vg_daemon_config *config)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    backend->access = config;
 }
 
 void

@@ -8,14 +8,17 @@
 
 #include "api/backend.h"
 #include "api/event-log.h"
+#include "daemon/daemon-config.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
+#include "journal/journal.h"
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {
     vg_node *node; /* all borrowed, but for the policy, which is copied */
     vg_supervisor *supervisor;
     vg_store *store;
+    vg_journal *journal;
     vg_event_log *events;
     const struct vg_policy_config *policy;
 };
@@ -27,7 +30,10 @@ void vg_daemon_backend_free(vg_daemon_backend *backend);
 
 const struct vg_backend *vg_daemon_backend_ops(vg_daemon_backend *backend);
 
-/* Told by the main thread. */
+/* Told by the main thread. set_access: the roles of certificates; config is borrowed until the next
+ * call. */
+void vg_daemon_backend_set_access(vg_daemon_backend *backend,
+                                  const struct vg_daemon_config *config);
 void vg_daemon_backend_set_policy(vg_daemon_backend *backend,
                                   const struct vg_policy_config *policy);
 void vg_daemon_backend_set_age(vg_daemon_backend *backend, int64_t age_ns, bool replay_ended);

@@ -10,20 +10,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "api/api.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "collectors/fault.h"
+#include "daemon/access-config.h"
 #include "daemon/lttng-config.h"
 #include "trace/alias.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
 
-/* Paths: sun_path has 108 bytes. */
-#define SOCKET_PATH_MAX 107
-
 #define FILES_MAX 256
 
 static const char *const use_names[] = {"auto", "yes", "no", NULL};
+static const char *const client_names[] = {"optional", "required", NULL};
 static const char *const host_names[] = {"auto", "this", "other", NULL};
 
 /* "(at start)" in a help text: the key is only looked at then. */
@@ -39,14 +39,28 @@ static const struct vg_conf_key own_keys[] = {
     {"daemon", "thread_limit", VG_CONF_DURATION, AT(thread_limit_ns), "20s", 5, 3600, NULL,
      "A thread that shows no sign of life for so long counts as hanging."},
 
-    {"api", "socket", VG_CONF_STRING, AT(socket), "/run/vgpud/vgpud.sock", 1, SOCKET_PATH_MAX, NULL,
-     "Unix socket on which the API listens" AT_START "."},
+    {"api", "socket", VG_CONF_STRING, AT(socket), "/run/vgpud/vgpud.sock", 1, VG_SOCKET_PATH_MAX,
+     NULL, "Unix socket on which the API listens" AT_START "."},
     {"api", "socket_mode", VG_CONF_STRING, AT(socket_mode), "0660", 3, 4, NULL,
      "Who may connect: octal permissions of the socket" AT_START "."},
     {"api", "socket_group", VG_CONF_STRING, AT(socket_group), "", 0, 64, NULL,
      "Group of the socket, whose members may also write; empty: that of the daemon" AT_START "."},
+    {"api", "listen", VG_CONF_STRING, AT(listen), "", 0, 1000, NULL,
+     "Addresses with ports on which the API listens besides, with TLS; empty: none" AT_START "."},
+    {"api", "tls_certificate", VG_CONF_STRING, AT(tls_certificate), "", 0, 4000, NULL,
+     "PEM file with the certificate to show there, and those between it and its CA" AT_START "."},
+    {"api", "tls_key", VG_CONF_STRING, AT(tls_key), "", 0, 4000, NULL,
+     "PEM file with its private key; both files are read again at SIGHUP" AT_START "."},
+    {"api", "tls_client_ca", VG_CONF_STRING, AT(tls_client_ca), "", 0, 4000, NULL,
+     "PEM file with CAs whose certificates let clients in; empty: tokens only" AT_START "."},
+    {"api", "client_certificate", VG_CONF_ENUM, AT(client_certificate), "optional", 0, 0,
+     client_names, "Whether a client without certificate may come in by a token" AT_START "."},
     {"api", "connections", VG_CONF_INT, AT(connections), "256", 4, 4096, NULL,
-     "Most connections at once" AT_START "."},
+     "Most connections at once, on the socket and on each address" AT_START "."},
+    {"api", "client_connections", VG_CONF_INT, AT(client_connections), "64", 1, 4096, NULL,
+     "Most connections of one client, an address or a user of this host, at once."},
+    {"api", "client_requests", VG_CONF_INT, AT(client_requests), "1000", 1, 1000000, NULL,
+     "Most requests of one client in a second."},
     {"api", "streams", VG_CONF_INT, AT(streams), "64", 0, 1024, NULL,
      "Most event streams at once."},
     {"api", "body_max", VG_CONF_INT, AT(body_bytes), "65536", 256, 16777216, NULL,
@@ -54,7 +68,14 @@ static const struct vg_conf_key own_keys[] = {
     {"api", "idle", VG_CONF_DURATION, AT(idle_ns), "60s", 1, 3600, NULL,
      "A connection on which nothing happens for so long is closed."},
     {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "60", 1, 100000, NULL,
-     "Most writing requests of one user in a minute."},
+     "Most writing requests of one client in a minute."},
+
+    {"role reader", "subject", VG_CONF_STRING, AT(reader_subject), "", 0, 65536, NULL,
+     "Subjects of client certificates, separated by ';', that may see everything."},
+    {"role operator", "subject", VG_CONF_STRING, AT(operator_subject), "", 0, 65536, NULL,
+     "Those that may also have plans made."},
+    {"role admin", "subject", VG_CONF_STRING, AT(admin_subject), "", 0, 65536, NULL,
+     "Those that may also give and take tokens, and read the audit."},
 
     {"store", "directory", VG_CONF_STRING, AT(directory), "/var/lib/vgpud", 1, 4000, NULL,
      "Where the databases are" AT_START "."},
@@ -68,6 +89,11 @@ static const struct vg_conf_key own_keys[] = {
      "Aggressors stored per VM and window; what others took is summed up."},
     {"store", "memory_windows", VG_CONF_INT, AT(memory_windows), "300", 10, 100000, NULL,
      "Newest windows kept in memory, also while the disk cannot be written" AT_START "."},
+
+    {"journal", "audit_days", VG_CONF_INT, AT(audit_days), "365", 1, 36500, NULL,
+     "Days for which it is kept who has written what."},
+    {"journal", "audit_entries", VG_CONF_INT, AT(audit_entries), "1000000", 100, 100000000, NULL,
+     "At most so many of these entries are kept, the newest."},
 
     {"libvirt", "use", VG_CONF_ENUM, AT(libvirt), "auto", 0, 0, use_names,
      "Whether libvirt is asked; auto: yes, but in replay only a test: URI" AT_START "."},
@@ -86,6 +112,8 @@ static const struct vg_conf_key own_keys[] = {
      "Whether /proc may be polled, which always works" AT_START "."},
     {"live", "budget", VG_CONF_DOUBLE, AT(live_budget), "1", 0, 100, NULL,
      "Per cent of a core that measuring may take; 0: no limit" AT_START "."},
+    {"live", "budget_per_cpu", VG_CONF_DOUBLE, AT(live_budget_per_cpu), "0.1", 0, 100, NULL,
+     "Per cent of each CPU that it may take, where that is more" AT_START "."},
 
     {"gpu", "enable", VG_CONF_BOOL, AT(gpu), "yes", 0, 0, NULL,
      "Whether the use of this host's GPUs is read, which a replay never does" AT_START "."},
@@ -149,34 +177,69 @@ vg_daemon_keys(size_t *ret_n)
     return keys;
 }
 
-static int
-read_file(const char *path, struct vg_daemon_config *config, GError **err)
+/* Files that are being read, and what is wrong with them. */
+struct config_files {
+    struct vg_daemon_config *config;
+    struct vg_conf_place *places; /* of each key */
+    GString *errors;              /* a line each */
+};
+
+/* Of a file as a whole, or the mistakes in it. */
+static void
+config_add_error(struct config_files *files, GError *take_error)
 {
-    size_t n_keys, size;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    g_string_append_printf(files->errors, "%s%s", files->errors->len > 0 ? "\n" : "",
+                           take_error->message);
+    g_error_free(take_error);
+}
+
+/* The text of a file, with at most one byte more than is allowed. */
+static char *
+config_read_text(const char *path, size_t *ret_size, GError **err)
+{
     g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
     /* A pipe without a writer would be waited for. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     struct stat st;
 
-    if (!file)
-        return vg_error_errno(err, errno, "cannot open '%s'", path);
+    if (!file) {
+        vg_error_errno(err, errno, "cannot open '%s'", path);
+        return NULL;
+    }
     if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
         fclose(file);
-        return vg_error(err, VG_E_INVALID, "'%s' is a pipe, not a file", path);
+        vg_error(err, VG_E_INVALID, "'%s' is a pipe, not a file", path);
+        return NULL;
     }
-    /* One byte more than is allowed is enough to be refused. */
-    size = fread(text, 1, VG_CONF_TEXT_MAX + 1, file);
+    *ret_size = fread(text, 1, VG_CONF_TEXT_MAX + 1, file);
     int failed = ferror(file) ? errno : 0;
     fclose(file);
-    if (failed)
-        return vg_error_errno(err, failed, "cannot read '%s'", path);
-    if (vg_conf_parse(keys, n_keys, text, size, config, err) < 0) {
-        g_prefix_error(err, "%s: ", path);
-        return -1;
+    if (failed) {
+        vg_error_errno(err, failed, "cannot read '%s'", path);
+        return NULL;
     }
-    return 0;
+    return g_steal_pointer(&text);
+}
+
+static void
+config_read_file(struct config_files *files, const char *path, bool may_lack)
+{
+    GError *bad = NULL;
+    size_t n_keys, size;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    g_autofree char *text = config_read_text(path, &size, &bad);
+
+    if (!text && may_lack && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND))
+        g_clear_error(&bad);
+    else if (text && vg_conf_parse_some(keys, n_keys, path, text, size, files->config,
+                                        files->places, &bad) == 0)
+        return;
+    /* The name of a file must not begin another line. */
+    if (bad && !text)
+        g_strdelimit(bad->message, "\n", '?');
+    if (bad)
+        config_add_error(files, bad);
 }
 
 static int
@@ -185,32 +248,35 @@ compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int
-read_directory(const char *path, struct vg_daemon_config *config, GError **err)
+static void
+config_read_directory(struct config_files *files, const char *path)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GError) bad = NULL;
+    GError *bad = NULL;
     GDir *dir = g_dir_open(path, 0, &bad);
     const char *name;
 
-    if (!dir)
-        return g_error_matches(bad, G_FILE_ERROR, G_FILE_ERROR_NOENT)
-                   ? 0
-                   : vg_error(err, VG_E_IO, "%s", bad->message);
-    while ((name = g_dir_read_name(dir)) && names->len <= FILES_MAX) {
+    if (!dir && g_error_matches(bad, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+        g_error_free(bad);
+        return;
+    }
+    while (dir && (name = g_dir_read_name(dir)) && names->len <= FILES_MAX) {
         if (g_str_has_suffix(name, ".conf") && name[0] != '.')
             g_ptr_array_add(names, g_strdup(name));
     }
-    g_dir_close(dir);
-    if (names->len > FILES_MAX)
-        return vg_error(err, VG_E_INVALID, "'%s' has more than %d files", path, FILES_MAX);
+    if (dir)
+        g_dir_close(dir);
+    if (names->len > FILES_MAX) {
+        vg_error(&bad, VG_E_INVALID, "'%s' has more than %d files", path, FILES_MAX);
+        g_ptr_array_set_size(names, 0);
+    }
+    if (bad)
+        config_add_error(files, bad);
     g_ptr_array_sort(names, compare_names);
     for (guint i = 0; i < names->len; i++) {
         g_autofree char *file = g_build_filename(path, names->pdata[i], NULL);
-        if (read_file(file, config, err) < 0)
-            return -1;
+        config_read_file(files, file, false);
     }
-    return 0;
 }
 
 unsigned int
@@ -219,7 +285,8 @@ vg_daemon_config_socket_mode(const struct vg_daemon_config *config)
     return (unsigned int)strtoul(config->socket_mode, NULL, 8);
 }
 
-/* What no single key shows. The file that is to blame is not known any more. */
+/* ---- what no single key shows ---- */
+
 static int
 check_aliases(const struct vg_daemon_config *config, GError **err)
 {
@@ -233,33 +300,153 @@ check_aliases(const struct vg_daemon_config *config, GError **err)
 }
 
 static int
-check(const struct vg_daemon_config *config, GError **err)
+check_mode(const struct vg_daemon_config *config, GError **err)
 {
-    if (strspn(config->socket_mode, "01234567") != strlen(config->socket_mode) ||
-        vg_daemon_config_socket_mode(config) > 0777)
-        return vg_error(err, VG_E_INVALID,
-                        "[api] socket_mode: '%s' is not octal permissions like 0660",
-                        config->socket_mode);
-    if (config->raw_days > config->minute_days || config->minute_days > config->hour_days)
-        return vg_error(err, VG_E_INVALID,
-                        "[store] raw_days, minute_days, hour_days: %" G_GINT64_FORMAT
-                        ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
-                        " must not get smaller: sums outlive what they are made of",
-                        config->raw_days, config->minute_days, config->hour_days);
-    if (!g_path_is_absolute(config->socket) || !g_path_is_absolute(config->directory))
-        return vg_error(err, VG_E_INVALID, "%s: '%s' is not an absolute path",
-                        g_path_is_absolute(config->socket) ? "[store] directory" : "[api] socket",
-                        g_path_is_absolute(config->socket) ? config->directory : config->socket);
-    if (config->trace_provider[0] && !g_path_is_absolute(config->trace_provider))
-        return vg_error(err, VG_E_INVALID, "[trace] provider: '%s' is not an absolute path",
-                        config->trace_provider);
-    if (config->fault[0] && vg_fault_check(config->fault, err) < 0) {
-        g_prefix_error(err, "[fault] windows: ");
-        return -1;
+    if (strspn(config->socket_mode, "01234567") == strlen(config->socket_mode) &&
+        vg_daemon_config_socket_mode(config) <= 0777)
+        return 0;
+    return vg_error(err, VG_E_INVALID, "[api] socket_mode: '%s' is not octal permissions like 0660",
+                    config->socket_mode);
+}
+
+static int
+check_group(const struct vg_daemon_config *config, GError **err)
+{
+    gid_t gid;
+
+    if (!config->socket_group[0] || vg_api_find_group(config->socket_group, &gid, err) == 0)
+        return 0;
+    g_prefix_error(err, "[api] socket_group: ");
+    return -1;
+}
+
+static int
+check_days(const struct vg_daemon_config *config, GError **err)
+{
+    if (config->raw_days <= config->minute_days && config->minute_days <= config->hour_days)
+        return 0;
+    return vg_error(err, VG_E_INVALID,
+                    "[store] raw_days, minute_days, hour_days: %" G_GINT64_FORMAT
+                    ", %" G_GINT64_FORMAT ", %" G_GINT64_FORMAT
+                    " must not get smaller: sums outlive what they are made of",
+                    config->raw_days, config->minute_days, config->hour_days);
+}
+
+static int
+check_path(const char *key, const char *path, GError **err)
+{
+    return !path[0] || g_path_is_absolute(path)
+               ? 0
+               : vg_error(err, VG_E_INVALID, "%s: '%s' is not an absolute path", key, path);
+}
+
+static int
+check_socket(const struct vg_daemon_config *config, GError **err)
+{
+    return check_path("[api] socket", config->socket, err);
+}
+
+static int
+check_directory(const struct vg_daemon_config *config, GError **err)
+{
+    return check_path("[store] directory", config->directory, err);
+}
+
+static int
+check_provider(const struct vg_daemon_config *config, GError **err)
+{
+    return check_path("[trace] provider", config->trace_provider, err);
+}
+
+static int
+check_fault(const struct vg_daemon_config *config, GError **err)
+{
+    if (!config->fault[0] || vg_fault_check(config->fault, err) == 0)
+        return 0;
+    g_prefix_error(err, "[fault] windows: ");
+    return -1;
+}
+
+static int
+check_sources(const struct vg_daemon_config *config, GError **err)
+{
+    g_autofree char *elsewhere = vg_lttng_config_elsewhere(config);
+
+    if (config->live == VG_USE_NO || elsewhere || config->live_bpf || config->live_perf ||
+        config->live_procfs)
+        return 0;
+    return vg_error(err, VG_E_INVALID,
+                    "[live] bpf, perf and procfs are all no, so there is nothing to measure with; "
+                    "use=no says that nothing is to be measured");
+}
+
+static bool
+config_names(const char *sentence, const struct vg_conf_key *key)
+{
+    g_autofree char *group = g_strdup_printf("[%s]", key->group);
+    size_t length = strlen(key->name);
+
+    if (!strstr(sentence, group))
+        return false;
+    for (const char *at = strstr(sentence, key->name); at; at = strstr(at + 1, key->name)) {
+        bool begins = at == sentence || !(g_ascii_isalnum(at[-1]) || at[-1] == '_');
+        if (begins && !(g_ascii_isalnum(at[length]) || at[length] == '_'))
+            return true;
     }
-    if (vg_lttng_config_check(config, err) < 0 || check_aliases(config, err) < 0)
-        return -1;
-    return vg_policy_config_check(&config->policy, err);
+    return false;
+}
+
+/* Where the keys that a sentence names with their group were set, before it. A key whose value is
+ * bad has been told of: what follows from it is no news. */
+static void
+config_add_contradiction(struct config_files *files, const char *sentence)
+{
+    g_autoptr(GString) where = g_string_new(NULL);
+    size_t n_keys;
+    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+
+    for (size_t i = 0; i < n_keys; i++) {
+        const struct vg_conf_place *place = &files->places[i];
+        if (!place->file || !config_names(sentence, &keys[i]))
+            continue;
+        if (place->bad)
+            return;
+        g_string_append_printf(where, "%s%s:%u", where->len > 0 ? ", " : "", place->file,
+                               place->line);
+    }
+    g_string_append_printf(files->errors, "%s%s%s%s", files->errors->len > 0 ? "\n" : "",
+                           where->str, where->len > 0 ? ": " : "", sentence);
+}
+
+static void
+config_check(struct config_files *files)
+{
+    static int (*const checks[])(const struct vg_daemon_config *config, GError **err) = {
+        check_mode,
+        check_group,
+        check_days,
+        check_socket,
+        check_directory,
+        check_provider,
+        check_fault,
+        check_sources,
+        vg_lttng_config_check,
+        check_aliases,
+        vg_access_config_check,
+    };
+    g_autoptr(GError) crossed = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
+        g_autoptr(GError) bad = NULL;
+        /* What is quoted must not begin another line. */
+        if (checks[i](files->config, &bad) < 0)
+            config_add_contradiction(files, g_strdelimit(bad->message, "\n", '?'));
+    }
+    if (vg_policy_config_check(&files->config->policy, &crossed) == 0)
+        return;
+    g_auto(GStrv) sentences = g_strsplit(crossed->message, "\n", -1);
+    for (size_t i = 0; sentences[i]; i++)
+        config_add_contradiction(files, sentences[i]);
 }
 
 struct vg_daemon_config *
@@ -268,27 +455,23 @@ vg_daemon_config_load(const char *path, GError **err)
     size_t n_keys;
     const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
     struct vg_daemon_config *config = g_new0(struct vg_daemon_config, 1);
+    g_autofree struct vg_conf_place *places = g_new0(struct vg_conf_place, n_keys);
+    g_autoptr(GString) errors = g_string_new(NULL);
+    struct config_files files = {config, places, errors};
     const char *main_path = path ? path : VG_CONFIG_PATH;
     g_autofree char *parent = g_path_get_dirname(main_path);
     g_autofree char *directory = g_build_filename(parent, "conf.d", NULL);
-    GError *bad = NULL;
 
     vg_conf_defaults(keys, n_keys, config);
-    int status = read_file(main_path, config, &bad);
-    if (status < 0 && !path && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND)) {
-        g_clear_error(&bad);
-        status = 0;
-    }
-    if (status == 0)
-        status = read_directory(directory, config, &bad);
-    if (status == 0 && check(config, &bad) < 0) {
-        g_prefix_error(&bad, "%s (and conf.d): ", main_path);
-        status = -1;
-    }
-    if (status == 0)
+    config_read_file(&files, main_path, !path);
+    config_read_directory(&files, directory);
+    config_check(&files);
+    for (size_t i = 0; i < n_keys; i++)
+        g_free(places[i].file);
+    if (errors->len == 0)
         return config;
-    g_propagate_error(err, bad);
     vg_daemon_config_free(config);
+    vg_error(err, VG_E_INVALID, "%s", errors->str);
     return NULL;
 }
 

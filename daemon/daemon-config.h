@@ -17,7 +17,11 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
+/* Bytes: sun_path has 108. */
+#define VG_SOCKET_PATH_MAX 107
+
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
+enum vg_config_client { VG_CLIENT_OPTIONAL, VG_CLIENT_REQUIRED };
 enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 
 struct vg_daemon_config {
@@ -31,11 +35,21 @@ struct vg_daemon_config {
     char *socket;
     char *socket_mode; /* octal */
     char *socket_group;
+    char *listen; /* addresses, separated by blanks; empty: none */
+    char *tls_certificate;
+    char *tls_key;
+    char *tls_client_ca;
+    int client_certificate;                                  /* enum vg_config_client */
+    char *reader_subject, *operator_subject, *admin_subject; /* separated by ';' */
     int64_t connections;
+    int64_t client_connections;
+    int64_t client_requests;
     int64_t streams;
     int64_t body_bytes;
     int64_t idle_ns;
     int64_t writes_per_min;
+    int64_t audit_days;
+    int64_t audit_entries;
 
     char *directory;
     int64_t raw_days;
@@ -52,7 +66,8 @@ struct vg_daemon_config {
     bool live_bpf;
     bool live_perf;
     bool live_procfs;
-    double live_budget; /* per cent of a core */
+    double live_budget;         /* per cent of a core */
+    double live_budget_per_cpu; /* per cent of each CPU */
 
     bool gpu;
     bool gpu_fdinfo;
@@ -81,8 +96,8 @@ struct vg_daemon_config {
 const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
 
 /* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
- * of their names; a key in a later file wins. Errors name the file, the group and the key. NULL and
- * *err; the caller frees the result. */
+ * of their names; a key in a later file wins. NULL and *err, whose message has a line for each
+ * mistake of all files: file, line, group, key and what is wrong. The caller frees the result. */
 struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
 void vg_daemon_config_free(struct vg_daemon_config *config);
 

@@ -23,6 +23,7 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "collectors/virt-event.h"
+#include "daemon/access-config.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
@@ -59,6 +60,7 @@ struct daemon {
     sd_event *loop;
     vg_event_log *events;
     vg_store *store;
+    vg_journal *journal;
     vg_node *node;
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
@@ -88,11 +90,23 @@ store_options(const struct daemon *daemon)
     };
 }
 
+static struct vg_journal_options
+journal_options(const struct vg_daemon_config *config)
+{
+    return (struct vg_journal_options){
+        .directory = config->directory,
+        .audit_days = config->audit_days,
+        .audit_entries = config->audit_entries,
+    };
+}
+
 static struct vg_api_limits
 api_limits(const struct vg_daemon_config *config)
 {
     return (struct vg_api_limits){
         .connections = config->connections,
+        .client_connections = config->client_connections,
+        .client_requests = config->client_requests,
         .streams = config->streams,
         .body_bytes = config->body_bytes,
         .idle_ns = config->idle_ns,
@@ -119,7 +133,9 @@ reload(struct daemon *daemon)
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, vg_clock_monotonic_ns() / 1000);
     struct vg_daemon_config *next = vg_daemon_read_config(daemon->options, &error);
     if (!next) {
-        vg_log_err("configuration is kept as it was reason=\"%s\"", error->message);
+        g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
+        for (size_t i = 0; mistakes[i]; i++)
+            vg_log_err("configuration is kept as it was reason=\"%s\"", mistakes[i]);
         tell_reload(daemon, false, error->message);
         sd_notify(0, "READY=1");
         return;
@@ -127,15 +143,22 @@ reload(struct daemon *daemon)
     if (!daemon->initial)
         daemon->initial = g_steal_pointer(&daemon->config);
     g_autofree char *waiting = vg_daemon_config_needs_restart(daemon->initial, next);
+    vg_daemon_backend_set_access(daemon->backend, next);
     vg_daemon_config_free(daemon->config);
     daemon->config = next;
     const struct vg_store_options store = store_options(daemon);
+    const struct vg_journal_options journal = journal_options(next);
     const struct vg_api_limits limits = api_limits(next);
     vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + next->log_level));
     vg_node_set_policy(daemon->node, &next->policy);
     vg_daemon_backend_set_policy(daemon->backend, &next->policy);
     vg_store_set_limits(daemon->store, &store);
+    vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
+    if (vg_api_reload_certificate(daemon->api, &error) != 0) {
+        vg_log_err("the certificate is kept as it was reason=\"%s\"", error->message);
+        g_clear_error(&error);
+    }
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
@@ -266,6 +289,7 @@ is_alive(const struct daemon *daemon)
     int64_t limit_ns = daemon->config->thread_limit_ns;
 
     return vg_thread_silence_ns(vg_store_thread(daemon->store)) < limit_ns &&
+           vg_thread_silence_ns(vg_journal_thread(daemon->journal)) < limit_ns &&
            vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
 }
 
@@ -376,7 +400,10 @@ start_live(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
     const struct vg_live_options options = {
-        .proc = "/proc", .window_ns = config->window_ns, .budget = config->live_budget / 100};
+        .proc = "/proc",
+        .window_ns = config->window_ns,
+        .budget = vg_live_budget(config->live_budget, config->live_budget_per_cpu,
+                                 sysconf(_SC_NPROCESSORS_ONLN))};
     vg_cpu_source *sources[VG_LIVE_SOURCES_MAX];
     unsigned n = 0;
 
@@ -386,10 +413,6 @@ start_live(struct daemon *daemon, GError **err)
         sources[n++] = vg_source_perf_new(options.proc);
     if (config->live_procfs)
         sources[n++] = vg_source_proc_new(options.proc);
-    if (n == 0)
-        return vg_error(err, VG_E_INVALID,
-                        "[live] bpf, perf and procfs are all no, so there is nothing to measure "
-                        "with; use=no says that nothing is to be measured");
     return add_measuring(daemon, vg_live_new(&options, sources, n), err);
 }
 
@@ -438,10 +461,16 @@ static int
 start_api(struct daemon *daemon, GError **err)
 {
     const struct vg_daemon_config *config = daemon->config;
+    g_auto(GStrv) listen = vg_access_config_listen(config);
     const struct vg_api_options options = {
         .socket = config->socket,
         .socket_mode = vg_daemon_config_socket_mode(config),
         .socket_group = config->socket_group,
+        .listen = (const char *const *)listen,
+        .certificate = config->tls_certificate,
+        .key = config->tls_key,
+        .client_ca = config->tls_client_ca[0] ? config->tls_client_ca : NULL,
+        .client_required = config->client_certificate == VG_CLIENT_REQUIRED,
         .limits = api_limits(config),
         .backend = vg_daemon_backend_ops(daemon->backend),
         .events = daemon->events,
@@ -455,11 +484,13 @@ static int
 start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
+    const struct vg_journal_options journal = journal_options(daemon->config);
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
     daemon->store = vg_store_new(&store, err);
-    if (!daemon->store)
+    daemon->journal = daemon->store ? vg_journal_new(&journal, err) : NULL;
+    if (!daemon->journal)
         return -1;
     const struct vg_node_options node = {
         .host = daemon->host,
@@ -486,9 +517,11 @@ start(struct daemon *daemon, GError **err)
         .node = daemon->node,
         .supervisor = daemon->supervisor,
         .store = daemon->store,
+        .journal = daemon->journal,
         .events = daemon->events,
         .policy = &daemon->config->policy,
     });
+    vg_daemon_backend_set_access(daemon->backend, daemon->config);
     if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
         return -1;
     return watch(daemon, err);
@@ -509,6 +542,7 @@ end(struct daemon *daemon)
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
     vg_api_free(daemon->api);
+    vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {
         /* A thread that hangs in a library still uses what would be freed now. */

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "collectors/replay.h"
 #include "daemon/daemon.h"
-#include "daemon/journal.h"
+#include "daemon/journald.h"
 
 enum {
     KEY_CHECK = 0x100,
@@ -147,9 +147,9 @@ parse(int key, char *arg, struct argp_state *state)
 }
 
 static int
-fail(const GError *error)
+fail(const char *message)
 {
-    g_autofree char *text = g_utf8_make_valid(error->message, -1);
+    g_autofree char *text = g_utf8_make_valid(message, -1);
 
     /* Bytes of a file that is quoted must not reach the terminal. */
     for (char *c = text; *c; c++) {
@@ -157,6 +157,17 @@ fail(const GError *error)
             *c = '?';
     }
     fprintf(stderr, "vgpud: %s\n", text);
+    return EXIT_FAILURE;
+}
+
+/* A line for each mistake. */
+static int
+fail_config(const GError *error)
+{
+    g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
+
+    for (size_t i = 0; mistakes[i]; i++)
+        fail(mistakes[i]);
     return EXIT_FAILURE;
 }
 
@@ -200,7 +211,7 @@ main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     struct vg_daemon_config *config = vg_daemon_read_config(&args.daemon, &error);
     if (!config)
-        return fail(error);
+        return fail_config(error);
     if (args.check || args.dump) {
         g_autofree char *text = vg_daemon_config_dump(config);
         vg_daemon_config_free(config);
@@ -208,8 +219,8 @@ main(int argc, char **argv)
     }
     raise_file_limit();
     umask(0027);
-    vg_journal_attach();
+    vg_journald_attach();
     if (vg_daemon_run(&args.daemon, config, &error) < 0)
-        return fail(error);
+        return fail(error->message);
     return EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 
@@ -35,6 +36,12 @@ vg_daemon_read_config(const struct vg_daemon_options *options, GError **err)
     if (!config)
         return NULL;
     override_path(&config->socket, options->socket);
+    if (strlen(config->socket) > VG_SOCKET_PATH_MAX) {
+        vg_error(err, VG_E_INVALID, "--socket: '%s' has more than %d bytes", config->socket,
+                 VG_SOCKET_PATH_MAX);
+        vg_daemon_config_free(config);
+        return NULL;
+    }
     override_path(&config->directory, options->directory);
     override(&config->host_name, options->host_name);
     for (int i = 0; options->log_level && vg_log_level_names[i]; i++) {

@@ -14,6 +14,9 @@ struct host_track {
     int64_t end_ns;
     uint64_t lost_events;      /* all */
     uint64_t last_lost_events; /* of the newest window */
+    int64_t own_ns;            /* what is no vCPU ran, in windows that tell it */
+    int64_t own_covered_ns;    /* lengths of these */
+    double own_ewma;           /* cores */
     GPtrArray *vms;            /* struct vg_vm_track, owned */
 };
 
@@ -122,6 +125,23 @@ forget_gone(struct host_track *host)
     }
 }
 
+/* What the host itself takes of its CPUs. */
+static void
+engine_feed_own(const vg_engine *engine, struct host_track *host, const struct vg_window *window)
+{
+    int64_t window_ns = window->end_ns - window->begin_ns;
+    double cores = (double)window->host.own_ns / (double)window_ns;
+
+    if (window->host.own_ns < 0)
+        return;
+    host->own_ewma += host->own_covered_ns == 0
+                          ? cores
+                          : vg_ewma_weight(window_ns, engine->config.score.half_life_ns) *
+                                (cores - host->own_ewma);
+    host->own_ns = vg_time_sum(host->own_ns, window->host.own_ns);
+    host->own_covered_ns += window_ns;
+}
+
 void
 vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host_name)
 {
@@ -132,6 +152,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->end_ns = window->end_ns;
     host->lost_events += window->lost_events;
     host->last_lost_events = window->lost_events;
+    engine_feed_own(engine, host, window);
     /* All first: a VM may have lost time to one that comes after it. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
     for (guint i = 0; i < window->vms->len; i++)
@@ -352,6 +373,11 @@ read_host(const vg_engine *engine, const struct vg_engine_part *part,
         uint64_t lost =
             engine->mode == VG_ENGINE_LIVE ? track->last_lost_events : track->lost_events;
         host->lost_events = (int64_t)MIN(lost, (uint64_t)VG_JSON_INT_MAX);
+        double own = engine->mode == VG_ENGINE_LIVE ? track->own_ewma
+                     : track->own_covered_ns > 0
+                         ? (double)track->own_ns / (double)track->own_covered_ns
+                         : 0;
+        host->own_share = MIN(own, VG_SNAPSHOT_SHARE_MAX);
     }
     fill_host(engine, part, track, description, host);
     if (host->cpus == 0)

@@ -163,13 +163,6 @@ feed_uses(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t 
 }
 
 static void
-feed_cpus(struct vg_vm_track *track, const struct vg_vm_sample *sample)
-{
-    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
-        vg_window_add_cpu(track->cpus, g_array_index(sample->cpus, int32_t, i));
-}
-
-static void
 push_bounded(GArray *profile, double value)
 {
     if (profile->len >= VG_SNAPSHOT_PROFILE_MAX)
@@ -236,7 +229,7 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
         track->gpu_active_ns += sample->gpu_active_ns;
         track->gpu_covered_ns += window_ns;
     }
-    feed_cpus(track, sample);
+    vg_window_update_cpus(track->cpus, sample);
     if (!starts)
         return;
     rate_add(&track->run_ns, (double)cpu->run_ns, window_ns, weight, first);

@@ -50,7 +50,7 @@ struct vg_vm_track {
     struct vg_rate preemptions;
     GArray *losses;            /* struct vg_loss_track */
     GArray *uses;              /* struct vg_use_track */
-    GArray *cpus;              /* int32_t: every CPU it was seen on */
+    GArray *cpus;              /* int32_t: CPUs that it may use, or was seen on */
     int64_t profile_window_ns; /* length of the windows in the profile */
     uint32_t odd_windows;      /* left out of it in a row */
     GArray *profile_cpu;       /* double, newest last */

@@ -55,6 +55,8 @@ struct vg_cpu_ledger {
     vg_topology *topology;
     GPtrArray *threads; /* struct cpu_thread by slot, owned; NULL: no record of it yet */
     struct cpu *cpus;   /* VG_CPU_LIMIT of them */
+    int32_t n_cpus;     /* those from this one on have no records yet */
+    int64_t lost_until; /* and those of these are lost up to here */
     bool use_waking;
     bool keep_tasks;
     bool windows_only;

@@ -190,6 +190,8 @@ is_zero(const struct vg_cpu_figures *figures)
 static void
 add_threads(struct reading *reading)
 {
+    int64_t own_ns = 0;
+
     for (unsigned int i = 0; i < reading->ledger->threads->len; i++) {
         const struct cpu_thread *thread = g_ptr_array_index(reading->ledger->threads, i);
         if (!thread)
@@ -197,6 +199,8 @@ add_threads(struct reading *reading)
         struct vg_cpu_figures figures = figures_of(reading, thread);
         struct vg_process *process = vg_thread_process(thread->who);
         bool silent = thread->state == STATE_EXITED && is_zero(&figures);
+        if (!process->is_vm || !thread->who->is_vcpu)
+            own_ns = vg_time_sum(own_ns, figures.run_ns);
         if (process->is_vm && !silent) {
             struct vm_build *build = vm_build_of(reading, process);
             if (thread->who->is_vcpu)
@@ -205,6 +209,9 @@ add_threads(struct reading *reading)
         if (reading->window->tasks && !silent)
             add_task(reading->window, thread, &figures);
     }
+    /* Of a longer period threads that ended are forgotten. */
+    if (!reading->whole_period)
+        reading->window->host.own_ns = own_ns;
 }
 
 static int

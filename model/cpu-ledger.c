@@ -229,10 +229,16 @@ is_worth_attributing(const struct cpu_thread *thread)
 }
 
 /* While the records of its CPU are lost nobody sees when a thread gets it. */
+static int64_t
+cpu_lost_until(const struct vg_cpu_ledger *ledger, int32_t cpu)
+{
+    return cpu < ledger->n_cpus ? ledger->cpus[cpu].lost_until : ledger->lost_until;
+}
+
 static bool
 is_out_of_sight(const struct vg_cpu_ledger *ledger, int32_t cpu, int64_t now)
 {
-    return cpu != VG_NONE && now < ledger->cpus[cpu].lost_until;
+    return cpu != VG_NONE && now < cpu_lost_until(ledger, cpu);
 }
 
 static void
@@ -247,7 +253,7 @@ cpu_thread_wait(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, enum th
                 int32_t cpu, int64_t now)
 {
     if (is_out_of_sight(ledger, cpu, now)) {
-        lose_sight(ledger, thread, ledger->cpus[cpu].lost_until, now);
+        lose_sight(ledger, thread, cpu_lost_until(ledger, cpu), now);
         thread->cpu = cpu;
         return;
     }
@@ -461,7 +467,7 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
         return;
     }
     if (is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now)) {
-        lose_sight(ledger, thread, ledger->cpus[event->migrate.dest_cpu].lost_until, now);
+        lose_sight(ledger, thread, cpu_lost_until(ledger, event->migrate.dest_cpu), now);
         cpu_ledger_tell(ledger, thread, NULL, now);
     }
     if (!thread->attributed) {
@@ -522,17 +528,24 @@ on_process(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
 static void
 on_lost(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
 {
+    bool all = event->cpu < 0 && event->lost.any_cpu;
+    int32_t first = all ? 0 : event->cpu, end = all ? ledger->n_cpus : event->cpu + 1;
+
     ledger->lost_events += event->lost.events;
     ledger->lost_packets += event->lost.packets;
-    if (event->cpu < 0)
+    if (event->cpu < 0 && !all)
         return;
-    struct cpu *cpu = &ledger->cpus[event->cpu];
-    cpu_charge_waiters(ledger, cpu, now);
-    set_holder_unknown(cpu);
-    cpu->lost_until = MAX(cpu->lost_until, event->lost.end_ns);
+    if (all)
+        ledger->lost_until = MAX(ledger->lost_until, event->lost.end_ns);
+    for (int32_t i = first; i < end; i++) {
+        struct cpu *cpu = &ledger->cpus[i];
+        cpu_charge_waiters(ledger, cpu, now);
+        set_holder_unknown(cpu);
+        cpu->lost_until = MAX(cpu->lost_until, event->lost.end_ns);
+    }
     for (unsigned int i = 0; i < ledger->threads->len; i++) {
         struct cpu_thread *thread = g_ptr_array_index(ledger->threads, i);
-        if (!thread || thread->cpu != event->cpu || thread->state == STATE_UNSEEN ||
+        if (!thread || (!all && thread->cpu != event->cpu) || thread->state == STATE_UNSEEN ||
             thread->state == STATE_EXITED)
             continue;
         int64_t until = MAX(thread->since, event->lost.end_ns);
@@ -588,6 +601,8 @@ void
 vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event)
 {
     int64_t now = advance(ledger, event->ts_ns);
+    while (G_UNLIKELY(event->cpu >= ledger->n_cpus))
+        ledger->cpus[ledger->n_cpus++].lost_until = ledger->lost_until;
     enum vg_event_type type = (enum vg_event_type)event->type;
 
     if (type != VG_EVENT_SCHED_SWITCH && type != VG_EVENT_LOST)

@@ -164,6 +164,7 @@ struct vg_event {
             int64_t end_ns;   /* the loss lies in [ts_ns, end_ns] */
             uint64_t events;  /* dropped, 0 if the recorder does not know */
             uint64_t packets; /* dropped */
+            bool any_cpu;     /* they may be of all CPUs; cpu is VG_NONE */
             bool no_gpu;      /* what was dropped cannot tell of GPU requests */
         } lost;
         struct {

@@ -47,6 +47,8 @@ struct vg_history_query {
                           * the epoch, >= 1 s; from minutes at whole minutes, from hours at whole hours,
                           * what these do not cover yet from what is finer */
     int64_t deadline_ns; /* CLOCK_MONOTONIC, after which it is given up; 0: none */
+    GPtrArray *left_out; /* char *: gets a sentence for each file that may have had rows and could
+                          * not be read; NULL: not wanted */
 };
 
 /* An empty array of struct vg_history_row that frees what its rows hold. */

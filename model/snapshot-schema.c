@@ -121,6 +121,7 @@ static const struct vg_field host_fields[] = {
     VG_ROW_INT(begin_ns, 0, -TIME_MAX, TIME_MAX),
     VG_ROW_INT(end_ns, 0, -TIME_MAX, TIME_MAX),
     VG_ROW_INT(cpus, REQ | FACT, 1, VG_CPU_LIMIT),
+    AMOUNT(own_share, OMIT, VG_SNAPSHOT_SHARE_MAX),
     NAME(cpu_model, FACT),
     VG_ROW_INT(memory_bytes, FACT, 0, BYTES_MAX),
     VG_ROW_INT(memory_free_bytes, 0, 0, BYTES_MAX),

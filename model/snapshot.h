@@ -103,8 +103,9 @@ struct vg_snap_vm {
     int64_t pid;
     int64_t vcpus;
     int64_t memory_bytes; /* 0: unknown */
-    GArray *cpus;         /* int32_t, ascending: CPUs its vCPUs were seen on; empty: any */
-    bool pinned;          /* to CPUs or NUMA nodes of its host */
+    GArray *cpus; /* int32_t, ascending: CPUs its vCPUs may use, or (recordings) were seen on;
+                   * empty: any */
+    bool pinned;  /* to CPUs or NUMA nodes of its host */
     bool never_move;
     GPtrArray *affinity;      /* char *: groups whose members belong on one host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */
@@ -131,6 +132,7 @@ struct vg_snap_host {
     int64_t begin_ns;               /* of this host's data, raw clock */
     int64_t end_ns;
     int64_t cpus;         /* CPUs that VMs may use */
+    double own_share;     /* cores that run what is no vCPU; 0: not known, or nothing */
     char *cpu_model;      /* NULL: unknown */
     int64_t memory_bytes; /* 0: unknown */
     int64_t memory_free_bytes;

@@ -149,23 +149,6 @@ add_gpu_process(struct vg_window *sum, const struct vg_gpu_process_sample *more,
     g_array_append_val(processes, fresh);
 }
 
-static int
-compare_cpus(const void *a, const void *b)
-{
-    return *(const int32_t *)a - *(const int32_t *)b;
-}
-
-static void
-add_cpus(GArray *cpus, const GArray *more)
-{
-    for (guint i = 0; i < more->len; i++) {
-        if (!g_array_binary_search(cpus, &g_array_index(more, int32_t, i), compare_cpus, NULL)) {
-            g_array_append_vals(cpus, &g_array_index(more, int32_t, i), 1);
-            g_array_sort(cpus, compare_cpus);
-        }
-    }
-}
-
 static void
 add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, int64_t more_ns)
 {
@@ -187,7 +170,7 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
         vg_window_sort_lost_to(vm->lost_to);
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
-    add_cpus(vm->cpus, more->cpus);
+    vg_window_update_cpus(vm->cpus, more);
 }
 
 void

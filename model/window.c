@@ -36,7 +36,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .gpu_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_process_sample)),
         .gpu_requests = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_request_sample)),
-        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1},
+        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1, .own_ns = -1},
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }
@@ -77,6 +77,15 @@ vg_window_add_cpu(GArray *cpus, int32_t cpu)
         at++;
     if (cpu >= 0 && (at == cpus->len || g_array_index(cpus, int32_t, at) != cpu))
         g_array_insert_val(cpus, at, cpu);
+}
+
+void
+vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample)
+{
+    if (sample->cpus_allowed)
+        g_array_set_size(cpus, 0);
+    for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
+        vg_window_add_cpu(cpus, g_array_index(sample->cpus, int32_t, i));
 }
 
 static int

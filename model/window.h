@@ -68,7 +68,7 @@ struct vg_gpu_sample {
     int64_t mem_peak_bytes;
     uint64_t slices;      /* how often the GPU became this vGPU's */
     int64_t suspended_ns; /* in which it was another's while requests of this vGPU waited */
-    double confidence;    /* of what its source was to tell, the part that it told */
+    double confidence;    /* records that its source told / (told + lost): 0 to 1 */
 };
 
 /* Use of one engine by one process that is no VM. A sum of windows has at most this many: those
@@ -93,8 +93,10 @@ struct vg_vm_sample {
     GArray *vcpus;             /* struct vg_vcpu_sample, by index, then tid */
     GArray *lost_to;           /* struct vg_lost_to, most ns first */
     GArray *gpus;              /* struct vg_gpu_sample */
-    GArray *cpus;              /* int32_t, ascending: CPUs its vCPUs ran on or waited for since
+    GArray *cpus;              /* int32_t, ascending: CPUs that its vCPUs may use at the end of the
+                                * window, if cpus_allowed; else those they ran on or waited for since
                                 * the period began, not the window: a set that grows */
+    bool cpus_allowed;
 };
 
 /* A request that ended in the window, as far as it is kept: at most so many of a window; of more a
@@ -130,6 +132,8 @@ struct vg_host_sample {
     int64_t steal_ns;    /* CPU time that the host itself was kept from, being a VM; of all CPUs */
     int64_t pressure_ns; /* in which a thread of the VMs' slice waited for a CPU (PSI, "some") */
     int64_t runnable;    /* threads that ran or waited for a CPU when the window ended */
+    int64_t own_ns; /* CPU time of all that is no vCPU: the host's programs, its kernel, and what
+                     * else QEMU does for its VMs */
 };
 
 struct vg_window {
@@ -138,7 +142,7 @@ struct vg_window {
     uint64_t lost_events; /* dropped by the recorder inside the window */
     uint64_t lost_packets;
     uint64_t discontinuities;
-    double confidence;     /* recorded, of what was to be; only a recording's */
+    double confidence;     /* events recorded / (recorded + lost); only a recording's, else 0 */
     GArray *vms;           /* struct vg_vm_sample, by name, then pid */
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
@@ -160,6 +164,9 @@ struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
 void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
 void vg_window_sort_lost_to(GArray *lost_to);
+
+/* The CPUs of a VM, known from older windows, after one more with this sample of it. */
+void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);
 
 /* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
 void vg_window_add_cpu(GArray *cpus, int32_t cpu);

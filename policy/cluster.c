@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/window.h"
+
 static bool
 is_amount(double value)
 {
@@ -302,6 +304,68 @@ add_gpu(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_v
     }
 }
 
+/* Cores that the VM lost to its host. */
+static double
+cluster_lost_to_host(const struct vg_snap_vm *vm)
+{
+    double sum = 0;
+
+    for (guint i = 0; i < vm->lost_to->len; i++) {
+        const struct vg_snap_loss *loss = vm->lost_to->pdata[i];
+        if (strcmp(loss->aggressor, vg_aggressor_name(VG_AGGRESSOR_HOST_USER)) == 0 ||
+            strcmp(loss->aggressor, vg_aggressor_name(VG_AGGRESSOR_HOST_KERNEL)) == 0)
+            sum += loss->share;
+    }
+    return isfinite(sum) ? MAX(sum, 0) : 0;
+}
+
+/* VMs that wait side by side for the same program lost more than it took: at most what they left.
+ */
+static double
+cluster_own_of_pool(const vg_cluster *cluster, const struct vg_host_state *host, int pool,
+                    double capacity)
+{
+    double lost = 0, run = 0;
+
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+        if (vm->problem || vm->pool != pool)
+            continue;
+        lost += cluster_lost_to_host(vm->vm);
+        run += vm->vm->run_share;
+    }
+    return CLAMP(capacity - run, 0, lost);
+}
+
+static void
+cluster_set_own(const vg_cluster *cluster, struct vg_load *load, double own)
+{
+    load->own = own;
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        load->demand[w] += own;
+}
+
+/* What the host itself takes of its CPUs. */
+static void
+cluster_add_own(const vg_cluster *cluster, struct vg_host_state *host)
+{
+    double bound = 0, run = 0;
+
+    for (guint p = 0; p < host->pools->len; p++) {
+        struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
+        cluster_set_own(cluster, pool, cluster_own_of_pool(cluster, host, (int)p, pool->capacity));
+        bound += pool->own;
+    }
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
+        run += vm->problem || vm->pool == VG_POOL_FLOATING ? 0 : vm->vm->run_share;
+    }
+    double own = is_amount(host->host->own_share) ? host->host->own_share : 0;
+    double left = MAX(host->floating.capacity - run - bound, 0);
+    double shown = cluster_own_of_pool(cluster, host, VG_POOL_FLOATING, left);
+    cluster_set_own(cluster, &host->floating, MAX(own - bound, shown));
+}
+
 /* What an engine does beyond the shares of the host's VMs. */
 static void
 add_background(const vg_cluster *cluster, struct vg_host_state *host)
@@ -333,6 +397,7 @@ init_loads(vg_cluster *cluster)
     for (size_t h = 0; h < cluster->n_hosts; h++) {
         struct vg_host_state *host = &cluster->hosts[h];
         init_pools(cluster, host);
+        cluster_add_own(cluster, host);
         add_background(cluster, host);
         for (guint v = 0; v < host->vms->len; v++) {
             const struct vg_vm_state *vm = &cluster->vms[g_array_index(host->vms, size_t, v)];
@@ -486,4 +551,14 @@ vg_load_mean(const vg_cluster *cluster, const struct vg_load *load)
     for (size_t w = 0; w < cluster->n_windows; w++)
         sum += load->demand[w];
     return sum / (double)cluster->n_windows;
+}
+
+double
+vg_host_own(const struct vg_host_state *host)
+{
+    double own = host->floating.own;
+
+    for (guint p = 0; p < host->pools->len; p++)
+        own += g_array_index(host->pools, struct vg_load, p).own;
+    return own;
 }

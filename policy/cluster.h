@@ -8,6 +8,8 @@
  *   share the CPUs of all their sets. A VM without a set, with a set as large as the host, or moved
  *   here by the plan, floats: it may use what the pools leave. Pools stay as they are when a VM
  *   leaves, so a departure never makes a host look worse.
+ * - What a host itself takes is a constant load beside its VMs: what they lost to it, as far as
+ * their pool has CPUs that they did not use, is in their pool; the rest of what it takes floats.
  * - Profiles are laid over each other with their newest windows together. Windows that a VM's
  *   profile lacks, or a profile of another window length than most have, are filled with the VM's
  *   constant demand, run + preempt + wake_wait.
@@ -36,6 +38,7 @@
 /* Load of one pool, of what floats, or of one engine: one number per profile window. */
 struct vg_load {
     double capacity;    /* CPUs, or 1 engine; of floating: CPUs of the whole host */
+    double own;         /* of the demand, in each window: the host's own; 0 of engines */
     double *demand;     /* n_windows, owned */
     char *name;         /* "CPUs 0-3", "CPUs", "engine 'rcs0' of GPU '0000:00:02.0'" */
     const char *device; /* engine only */
@@ -123,6 +126,9 @@ vg_memory_is_known(int64_t memory_bytes, int64_t memory_free_bytes)
 {
     return memory_bytes > 0 || memory_free_bytes > 0;
 }
+
+/* Cores that a host itself takes, of its pools and of what floats. */
+double vg_host_own(const struct vg_host_state *host);
 
 /* Mean over the windows. */
 double vg_load_mean(const vg_cluster *cluster, const struct vg_load *load);

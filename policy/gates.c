@@ -115,6 +115,19 @@ describe_supply(const vg_cluster *cluster, size_t host_index, const struct vg_lo
     return g_strdup_printf("%.2f left by VMs bound to CPUs", vg_predict_left(cluster, host_index));
 }
 
+/* "1.00 wanted"; of CPUs that the host itself uses, too, "1.00 wanted by VMs, 0.75 used by the host
+ * itself". */
+static char *
+gate_describe_demand(const vg_cluster *cluster, const struct vg_load *load)
+{
+    double wanted = vg_load_mean(cluster, load);
+
+    if (load->own < VG_GATE_SHOWN)
+        return g_strdup_printf("%.2f wanted", wanted);
+    return g_strdup_printf("%.2f wanted by VMs, %.2f used by the host itself", wanted - load->own,
+                           load->own);
+}
+
 /* The sentence for a place that is contended. */
 static char *
 describe_place(const vg_cluster *cluster, size_t host_index, size_t place, double lost,
@@ -124,10 +137,11 @@ describe_place(const vg_cluster *cluster, size_t host_index, size_t place, doubl
     bool is_gpu = false;
     const struct vg_load *load = vg_host_place(host, place, &is_gpu);
     g_autofree char *wait = hold->held ? NULL : describe_hold(cluster, host, hold);
+    g_autofree char *demand = gate_describe_demand(cluster, load);
     g_autofree char *supply = describe_supply(cluster, host_index, load);
-    return g_strdup_printf("host '%s' loses %.2f %s on %s (%.2f wanted, %s)%s", host->host->name,
-                           lost, is_gpu ? "engines" : "cores", load->name,
-                           vg_load_mean(cluster, load), supply, wait ? wait : "");
+    return g_strdup_printf("host '%s' loses %.2f %s on %s (%s, %s)%s", host->host->name, lost,
+                           is_gpu ? "engines" : "cores", load->name, demand, supply,
+                           wait ? wait : "");
 }
 
 struct place {

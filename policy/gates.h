@@ -22,6 +22,9 @@
 
 #include "policy/predict.h"
 
+/* Less than this is not worth a word beside figures of two places. */
+#define VG_GATE_SHOWN 0.005
+
 /* Two figures that a sentence compares, with `digits` after the point, or with as many more as it
  * takes to tell them apart: 0.0499 is not "below 0.05" when it is shown as 0.05. The caller frees
  * both. */

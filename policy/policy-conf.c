@@ -100,25 +100,25 @@ vg_policy_config_init(struct vg_policy_config *config)
     vg_conf_defaults(vg_policy_keys, vg_policy_n_keys, config);
 }
 
-static int
-check_order(const char *low, double low_value, const char *high, double high_value, GError **err)
+static void
+check_order(const char *low, double low_value, const char *high, double high_value, GString *errors)
 {
-    if (low_value <= high_value)
-        return 0;
-    return vg_error(err, VG_E_INVALID, "[score] %s: %g must not be above %s, which is %g", low,
-                    low_value, high, high_value);
+    if (low_value > high_value)
+        g_string_append_printf(errors, "%s[score] %s: %g must not be above %s, which is %g",
+                               errors->len > 0 ? "\n" : "", low, low_value, high, high_value);
 }
 
 int
 vg_policy_config_check(const struct vg_policy_config *config, GError **err)
 {
     const struct vg_score_config *score = &config->score;
-    if (check_order("cpu_leave", score->cpu_leave, "cpu_enter", score->cpu_enter, err) < 0 ||
-        check_order("gpu_leave", score->gpu_leave, "gpu_enter", score->gpu_enter, err) < 0 ||
-        check_order("alternating_enter", score->alternating_enter, "alternating_leave",
-                    score->alternating_leave, err) < 0)
-        return -1;
-    return 0;
+    g_autoptr(GString) errors = g_string_new(NULL);
+
+    check_order("cpu_leave", score->cpu_leave, "cpu_enter", score->cpu_enter, errors);
+    check_order("gpu_leave", score->gpu_leave, "gpu_enter", score->gpu_enter, errors);
+    check_order("alternating_enter", score->alternating_enter, "alternating_leave",
+                score->alternating_leave, errors);
+    return errors->len > 0 ? vg_error(err, VG_E_INVALID, "%s", errors->str) : 0;
 }
 
 int
@@ -126,7 +126,7 @@ vg_policy_config_parse(const char *text, size_t size, struct vg_policy_config *r
 {
     struct vg_policy_config config;
     vg_policy_config_init(&config);
-    if (vg_conf_parse(vg_policy_keys, vg_policy_n_keys, text, size, &config, err) < 0)
+    if (vg_conf_parse(vg_policy_keys, vg_policy_n_keys, NULL, text, size, &config, err) < 0)
         return -1;
     if (vg_policy_config_check(&config, err) < 0)
         return -1;

@@ -55,7 +55,7 @@ extern const char *const vg_rule_names[]; /* "complement", "paper-threshold" */
 
 void vg_policy_config_init(struct vg_policy_config *config);
 
-/* VG_E_INVALID where two keys do not fit together. */
+/* VG_E_INVALID where two keys do not fit together, with a line for each such two. */
 int vg_policy_config_check(const struct vg_policy_config *config,
                            GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

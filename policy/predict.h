@@ -3,7 +3,7 @@
  * The contention model, inside the policy only.
  *
  * Lost CPU of a host in one profile window, in cores: with d_i the demand and c_i the CPUs of pool
- * i, f the floating demand and C the CPUs of the host,
+ * i, f the floating demand and C the CPUs of the host, what the host itself takes included in both,
  *     sum_i max(0, d_i - c_i) + max(0, f - (C - sum_i min(d_i, c_i)))
  * which is what a work-conserving scheduler cannot serve. Lost GPU: for every engine
  * max(0, demand - 1). Both are averaged over the windows of the profile.

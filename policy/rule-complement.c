@@ -19,9 +19,6 @@
 #define TIE      1e-6
 #define RANK_MAX 1e15
 
-/* Less than this is not worth a word beside figures of two places. */
-#define SHOWN 0.005
-
 /* A VM that may move, and what its move wins at most. */
 struct candidate {
     size_t vm;
@@ -235,10 +232,10 @@ describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *te
     vg_gate_contention(cluster, move->from, &contention);
     g_string_append(text, contention.what);
     text->str[0] = g_ascii_toupper(text->str[0]);
-    if (move->from_before.cpu >= contention.lost.cpu + SHOWN)
+    if (move->from_before.cpu >= contention.lost.cpu + VG_GATE_SHOWN)
         g_string_append_printf(text, "; all its CPUs together lose %.2f cores",
                                move->from_before.cpu);
-    if (move->from_before.gpu >= contention.lost.gpu + SHOWN)
+    if (move->from_before.gpu >= contention.lost.gpu + VG_GATE_SHOWN)
         g_string_append_printf(text, "; its GPUs lose %.2f engines", move->from_before.gpu);
     vg_contention_clear(&contention);
 }
@@ -250,16 +247,20 @@ describe(const vg_cluster *cluster, const struct vg_move *move)
     const struct vg_host_state *to = &cluster->hosts[move->to];
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
     GString *text = g_string_new("");
-    double wanted = vg_load_mean(cluster, &to->floating);
+    double own = vg_host_own(to);
+    double wanted = vg_load_mean(cluster, &to->floating) - own;
     for (guint p = 0; p < to->pools->len; p++)
         wanted += vg_load_mean(cluster, &g_array_index(to->pools, struct vg_load, p));
 
     describe_loss(cluster, move, text);
     g_string_append_printf(text,
                            ". VM '%s' wants %.2f cores; host '%s' has %.0f CPUs, of which its VMs "
-                           "want %.2f, so moving it there wins %.2f cores",
+                           "want %.2f",
                            vm->name, vg_snap_vm_demand(vm), to->host->name, to->floating.capacity,
-                           wanted, move->gain.cpu);
+                           wanted);
+    if (own >= VG_GATE_SHOWN)
+        g_string_append_printf(text, " and it uses %.2f itself", own);
+    g_string_append_printf(text, ", so moving it there wins %.2f cores", move->gain.cpu);
     if (move->gain.gpu > TIE || move->gain.gpu < -TIE)
         g_string_append_printf(text, " and %.2f GPU engines", move->gain.gpu);
     g_string_append_printf(text, " at a cost of %.3f.", move->cost_cores);
@@ -343,7 +344,7 @@ add_spread_notes(const vg_cluster *cluster, vg_plan *plan)
         if (lost - spread >= cluster->config->contention_threshold && lost - spread > TIE)
             vg_plan_add_note(plan,
                              "on host '%s' %.2f of the %.2f cores lost could be had without a "
-                             "migration: its VMs were seen on some of its %.0f CPUs only",
+                             "migration: its VMs use only some of its %.0f CPUs",
                              cluster->hosts[host].host->name, lost - spread, lost,
                              cluster->hosts[host].floating.capacity);
     }

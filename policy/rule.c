@@ -97,6 +97,8 @@ add_inputs(const vg_cluster *cluster, const struct vg_move *move, struct vg_plan
         {"vm_lost_cores", vg_snap_vm_lost(vm)},
         {"vm_caused_lost_cores", caused(cluster, move->vm)},
         {"vm_preemptions_per_s", vm->preemptions_per_s},
+        {"from_own_cores", vg_host_own(&cluster->hosts[move->from])},
+        {"to_own_cores", vg_host_own(&cluster->hosts[move->to])},
         {"from_lost_cores_before", move->from_before.cpu},
         {"from_lost_cores_after", move->from_after.cpu},
         {"to_lost_cores_before", move->to_before.cpu},

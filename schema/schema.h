@@ -12,9 +12,11 @@
 extern const char vg_schema_openapi[];
 extern const size_t vg_schema_openapi_size;
 
-/* schema/store/: what each version adds to the one before, in order. */
+/* schema/journal/ and schema/store/: what each version adds to the one before, in order. */
 extern const char vg_schema_state_001[];
 extern const size_t vg_schema_state_001_size;
+extern const char vg_schema_state_002[];
+extern const size_t vg_schema_state_002_size;
 extern const char vg_schema_ts_001[];
 extern const size_t vg_schema_ts_001_size;
 

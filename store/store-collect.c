@@ -23,6 +23,13 @@ too_many(const struct vg_store_reading *r)
 
 /* ---- files ---- */
 
+void
+vg_store_leave_out(struct vg_store_reading *r, const char *why)
+{
+    if (!g_ptr_array_find_with_equal_func(r->left_out, why, g_str_equal, NULL))
+        g_ptr_array_add(r->left_out, g_strdup(why));
+}
+
 /* NULL: not there, or not readable, which is noted. */
 static struct vg_store_file *
 open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
@@ -32,7 +39,9 @@ open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
 
     if (file)
         file->deadline_ns = r->query->deadline_ns;
-    /* Of a newer version: it may come back to life with that, here it does not exist. */
+    if (error && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        vg_store_leave_out(r, error->message);
+    /* Of a newer version: it may come back to life with that, and is no failure. */
     if (file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
         g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || r->failed)
         g_clear_error(&error);
@@ -41,10 +50,28 @@ open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
     return file;
 }
 
-static void
-close_file(struct vg_store_reading *r, struct vg_store_file *file, int status, GError *take_error)
+static bool
+is_spoilt(const struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
 {
+    for (guint i = 0; i < r->spoilt->len; i++) {
+        const struct vg_store_spoilt *spoilt = &g_array_index(r->spoilt, struct vg_store_spoilt, i);
+        if (spoilt->kind == kind && spoilt->stamp == stamp)
+            return true;
+    }
+    return false;
+}
+
+static void
+close_file(struct vg_store_reading *r, struct vg_store_file *file, int64_t stamp, int status,
+           GError *take_error)
+{
+    const struct vg_store_spoilt spoilt = {file->kind, stamp};
+
     vg_store_pool_put(r->pool, file, status != 0);
+    if (take_error) {
+        vg_store_leave_out(r, take_error->message);
+        g_array_append_val(r->spoilt, spoilt);
+    }
     if (r->failed)
         g_clear_error(&take_error);
     else
@@ -62,13 +89,16 @@ vg_store_each_file(struct vg_store_reading *r, enum vg_store_kind kind,
 
     for (guint i = 0; i < stamps->len; i++) {
         guint at = newest_first ? stamps->len - 1 - i : i;
-        struct vg_store_file *file = open_file(r, kind, g_array_index(stamps, int64_t, at));
+        int64_t stamp = g_array_index(stamps, int64_t, at);
+        struct vg_store_file *file = is_spoilt(r, kind, stamp) ? NULL : open_file(r, kind, stamp);
         GError *problem = NULL;
         if (!file)
             continue;
         int status = call(r, file, data, &problem);
-        close_file(r, file, status, problem);
+        close_file(r, file, stamp, status, problem);
     }
+    if (error)
+        vg_store_leave_out(r, error->message);
     if (r->failed)
         g_clear_error(&error);
     else
@@ -379,6 +409,21 @@ read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_rang
     return gaps;
 }
 
+/* Damaged files of windows that were moved aside: what is in them is not in what came after them.
+ */
+static void
+note_aside(struct vg_store_reading *r)
+{
+    g_autoptr(GPtrArray) names =
+        vg_store_dir_list_aside(r->directory, VG_STORE_WINDOWS, r->whole.from_ns, r->whole.to_ns);
+
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *why = g_strdup_printf("'%s/%s' is a damaged file that was moved aside",
+                                               r->directory, (const char *)names->pdata[i]);
+        vg_store_leave_out(r, why);
+    }
+}
+
 static void
 read_all(struct vg_store_reading *r)
 {
@@ -389,6 +434,7 @@ read_all(struct vg_store_reading *r)
         if (r->query->step_ns > 0 && r->query->step_ns % vg_store_unit_ns(kind) == 0)
             ranges = read_kind(r, kind, ranges);
     }
+    note_aside(r);
     ranges = read_kind(r, VG_STORE_WINDOWS, ranges);
     g_array_unref(ranges);
     add_windows(r);
@@ -454,12 +500,18 @@ clear_bucket(void *data)
 
 void
 vg_store_reading_init(struct vg_store_reading *r, const char *directory, vg_store_pool *pool,
-                      const struct vg_history_query *query)
+                      const struct vg_history_query *query, GPtrArray *left_out, GArray *spoilt)
 {
     int64_t since = CLAMP(query->since_ns, -VG_STORE_TIME_LIMIT, VG_STORE_TIME_LIMIT);
     int64_t until = CLAMP(query->until_ns, -VG_STORE_TIME_LIMIT, VG_STORE_TIME_LIMIT);
 
-    *r = (struct vg_store_reading){.directory = directory, .pool = pool, .query = query};
+    *r = (struct vg_store_reading){
+        .directory = directory,
+        .pool = pool,
+        .query = query,
+        .left_out = left_out,
+        .spoilt = spoilt,
+    };
     r->whole.from_ns = query->step_ns > 0 ? vg_store_period_begin(since, query->step_ns) : since;
     r->whole.to_ns = query->step_ns > 0 ? vg_store_period_end(until, query->step_ns) : until;
     r->windows = g_array_new(FALSE, FALSE, sizeof(struct vg_store_window *));

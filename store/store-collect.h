@@ -36,17 +36,29 @@ struct vg_store_reading {
     GArray *buckets;     /* struct vg_store_bucket */
     bool known;          /* the VM is in one of the files */
     GError *failed;      /* the first */
+    GPtrArray *left_out; /* char *, borrowed: files that could not be read, and why; each once */
+    GArray *spoilt;      /* struct vg_store_spoilt, borrowed: not read any more */
 };
 
-/* directory, pool and query are borrowed; source is set by the caller, once it is known. */
+/* A file that failed while it was read: part of it is in the buckets, which are no answer. */
+struct vg_store_spoilt {
+    enum vg_store_kind kind;
+    int64_t stamp;
+};
+
+/* Notes a file that cannot be read. */
+void vg_store_leave_out(struct vg_store_reading *reading, const char *why);
+
+/* All is borrowed; source is set by the caller, once it is known. */
 void vg_store_reading_init(struct vg_store_reading *reading, const char *directory,
-                           vg_store_pool *pool, const struct vg_history_query *query);
+                           vg_store_pool *pool, const struct vg_history_query *query,
+                           GPtrArray *left_out, GArray *spoilt);
 
 /* Not `failed`, which the caller takes. */
 void vg_store_reading_clear(struct vg_store_reading *reading);
 
 /* What is done with each file of a kind that touches a time; 0, or -1 and *err. What goes wrong is
- * noted in reading->failed, and the other files are still read. */
+ * noted in reading->failed, left_out and spoilt, and the other files are still read. */
 typedef int vg_store_on_file(struct vg_store_reading *reading, struct vg_store_file *file,
                              void *data, GError **err);
 void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kind,

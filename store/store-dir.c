@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -75,13 +76,53 @@ compare_stamps(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+static bool
+store_dir_touches(const char *name, enum vg_store_kind kind, int64_t begin_ns, int64_t end_ns,
+                  int64_t *ret_stamp)
+{
+    enum vg_store_kind found;
+
+    return vg_store_parse_name(name, &found, ret_stamp) && found == kind &&
+           vg_store_stamp_begin_ns(kind, *ret_stamp) <= end_ns &&
+           vg_store_stamp_begin_ns(kind, *ret_stamp + 1) > begin_ns;
+}
+
+static int
+store_dir_compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GPtrArray *
+vg_store_dir_list_aside(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
+                        int64_t end_ns)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    DIR *dir = opendir(directory);
+    int64_t stamp;
+
+    for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        const char *suffix = strstr(entry->d_name, VG_STORE_ASIDE);
+        g_autofree char *name =
+            suffix ? g_strndup(entry->d_name, (size_t)(suffix - entry->d_name)) : NULL;
+        /* Not the log of one, which lies beside it. */
+        if (name && store_dir_touches(name, kind, begin_ns, end_ns, &stamp) &&
+            strspn(suffix + strlen(VG_STORE_ASIDE), "0123456789") ==
+                strlen(suffix + strlen(VG_STORE_ASIDE)))
+            g_ptr_array_add(names, g_strdup(entry->d_name));
+    }
+    if (dir)
+        closedir(dir);
+    g_ptr_array_sort(names, store_dir_compare_names);
+    return names;
+}
+
 GArray *
 vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_ns, int64_t end_ns,
                   GError **err)
 {
     GArray *stamps = g_array_new(FALSE, FALSE, sizeof(int64_t));
     DIR *dir = opendir(directory);
-    enum vg_store_kind found;
     int64_t stamp;
 
     if (!dir) {
@@ -89,9 +130,7 @@ vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_
         return stamps;
     }
     for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (vg_store_parse_name(entry->d_name, &found, &stamp) && found == kind &&
-            vg_store_stamp_begin_ns(kind, stamp) <= end_ns &&
-            vg_store_stamp_begin_ns(kind, stamp + 1) > begin_ns)
+        if (store_dir_touches(entry->d_name, kind, begin_ns, end_ns, &stamp))
             g_array_append_val(stamps, stamp);
     }
     closedir(dir);

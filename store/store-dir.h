@@ -21,6 +21,14 @@ bool vg_store_dir_is_ours(const char *directory, int lock_fd);
 GArray *vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
                           int64_t end_ns, GError **err);
 
+/* Names of the damaged files of a kind that were moved aside, of the same time; char *, ascending.
+ */
+GPtrArray *vg_store_dir_list_aside(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
+                                   int64_t end_ns);
+
+/* What is put behind the name of a damaged file that is moved aside; a number follows. */
+#define VG_STORE_ASIDE ".corrupt-"
+
 /* When the file or its log was last written to, epoch; INT64_MIN if it is not there. */
 int64_t vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t stamp);
 

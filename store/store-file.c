@@ -84,7 +84,7 @@ statement_of(struct vg_store_file *file, enum vg_sql sql, GError **err)
 
     if (*statement)
         return *statement;
-    int rc = sqlite3_prepare_v3(file->db, vg_sql_text(file->kind, file->version, sql), -1,
+    int rc = sqlite3_prepare_v3(file->db, vg_sql_text(file->version, sql), -1,
                                 SQLITE_PREPARE_PERSISTENT, statement, NULL);
     if (rc != SQLITE_OK)
         set_error(file, rc, err);
@@ -293,17 +293,17 @@ get_int(struct vg_store_file *file, const char *text, int *ret, GError **err)
     return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* Makes the newest version out of what there is (version 0: nothing). In one transaction, so that a
+/* Makes the newest version out of nothing. In one transaction, so that a
  * file has all of a version or nothing of it. */
 static int
 migrate(struct vg_store_file *file, GError **err)
 {
-    int newest = vg_sql_newest_version(file->kind);
+    int newest = vg_sql_newest_version();
 
     if (execute(file, "BEGIN IMMEDIATE", err) != 0)
         return -1;
     for (int version = file->version + 1; version <= newest; version++) {
-        if (execute(file, vg_sql_script(file->kind, version), err) != 0)
+        if (execute(file, vg_sql_script(version), err) != 0)
             return -1;
     }
     g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", newest);
@@ -328,7 +328,7 @@ read_version(struct vg_store_file *file, int *ret_tables, GError **err)
 static int
 check_version(struct vg_store_file *file, GError **err)
 {
-    int newest = vg_sql_newest_version(file->kind);
+    int newest = vg_sql_newest_version();
     const char *verb = file->writing ? "write" : "read";
     int tables;
 
@@ -358,10 +358,8 @@ set_up(struct vg_store_file *file, GError **err)
 
     if (execute(file, pragmas, err) != 0)
         return -1;
-    /* A file of windows keeps its version; state.db, which lives longer, gets the newest. */
-    if (file->writing &&
-        (file->version == 0 ||
-         (file->kind == VG_STORE_STATE_DB && file->version < vg_sql_newest_version(file->kind))))
+    /* What is there keeps its version. */
+    if (file->writing && file->version == 0)
         return migrate(file, err);
     return 0;
 }

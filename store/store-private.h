@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 /* What can fail on its own: that the sum of a minute cannot be written keeps no window waiting. */
-enum vg_store_part { VG_PART_WINDOWS, VG_PART_SUMS, VG_PART_PLANS, VG_PART_MAX };
+enum vg_store_part { VG_PART_WINDOWS, VG_PART_SUMS, VG_PART_MAX };
 
 struct vg_store_trouble {
     bool failing;
@@ -22,11 +22,6 @@ struct vg_store_trouble {
     uint64_t dropped; /* windows, when it began */
     struct vg_log_site site;
     char reason[512];
-};
-
-struct vg_store_plan {
-    struct vg_saved_plan *plan;
-    uint64_t number;
 };
 
 struct vg_store {
@@ -42,7 +37,6 @@ struct vg_store {
     struct vg_store_writer writer;
     int lock_fd;
     bool recovered;
-    bool state_opened;
     bool sums_left;        /* of a round that was cut short */
     int64_t next_clean_ns; /* monotonic */
     int64_t next_bytes_ns;
@@ -53,9 +47,6 @@ struct vg_store {
     struct vg_store_options limits;
     struct vg_store_ring ring;
     struct vg_store_cast *cast; /* of the newest window */
-    GQueue plans;               /* struct vg_store_plan, oldest first */
-    uint64_t plans_given;
-    uint64_t plans_tried; /* up to this number */
     bool opening;
     struct vg_store_trouble troubles[VG_PART_MAX];
     uint64_t failures;

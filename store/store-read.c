@@ -184,30 +184,62 @@ check_query(const struct vg_history_query *query, GError **err)
     return 0;
 }
 
-GArray *
-vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
-                   const struct vg_history_query *query, GError **ret_failed, GError **err)
+/* The answer without the files that are known to be spoilt. */
+static GArray *
+store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **err)
 {
-    struct vg_store_reading r;
+    const struct vg_history_query *query = r->query;
+    g_autofree char *chosen = query->source ? NULL : choose_source(r, windows);
     GArray *rows = NULL;
 
-    if (check_query(query, err) != 0)
-        return NULL;
-    vg_store_reading_init(&r, directory, pool, query);
-    g_autofree char *chosen = query->source ? NULL : choose_source(&r, windows);
-    r.source = query->source ? query->source : chosen;
-    if (r.source && !vg_store_collect(&r, windows))
+    r->source = query->source ? query->source : chosen;
+    if (r->source && !vg_store_collect(r, windows))
         vg_error(err, VG_E_INVALID,
                  "that would be more than %d rows: ask for a larger step or a shorter time",
                  VG_HISTORY_ROWS_MAX);
     else
-        rows = take_rows(&r);
-    if (rows && rows->len == 0 && !is_known(&r, windows)) {
+        rows = take_rows(r);
+    if (rows && rows->len == 0 && !is_known(r, windows)) {
         g_clear_pointer(&rows, g_array_unref);
         vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
     }
-    vg_store_reading_clear(&r);
-    *ret_failed = r.failed;
+    r->source = NULL;
+    return rows;
+}
+
+GArray *
+vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                   const struct vg_history_query *query, GError **ret_failed, GError **err)
+{
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) spoilt = g_array_new(FALSE, FALSE, sizeof(struct vg_store_spoilt));
+    GError *failed = NULL;
+    GArray *rows = NULL;
+    bool again = true;
+
+    if (check_query(query, err) != 0)
+        return NULL;
+    /* A file that is spoilt half-way is seen when half of it was added up. */
+    while (again) {
+        g_autoptr(GError) bad = NULL;
+        struct vg_store_reading r;
+        guint known = spoilt->len;
+        g_clear_pointer(&rows, g_array_unref);
+        vg_store_reading_init(&r, directory, pool, query, left_out, spoilt);
+        rows = store_read_once(&r, windows, &bad);
+        vg_store_reading_clear(&r);
+        again = spoilt->len > known && !g_error_matches(r.failed, VG_ERROR, VG_E_TIMEOUT);
+        if (!failed || g_error_matches(r.failed, VG_ERROR, VG_E_TIMEOUT)) {
+            g_clear_error(&failed);
+            failed = g_steal_pointer(&r.failed);
+        }
+        g_clear_error(&r.failed);
+        if (!again && bad)
+            g_propagate_error(err, g_steal_pointer(&bad));
+    }
+    for (guint i = 0; query->left_out && i < left_out->len; i++)
+        g_ptr_array_add(query->left_out, g_strdup(left_out->pdata[i]));
+    *ret_failed = failed;
     return rows;
 }
 
@@ -246,12 +278,14 @@ vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *w
 {
     const struct vg_store_range ever = {INT64_MIN, INT64_MAX};
     const struct vg_history_query query = {.vm = name};
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) spoilt = g_array_new(FALSE, FALSE, sizeof(struct vg_store_spoilt));
     struct vg_store_reading r;
     char *key = NULL;
 
     for (guint i = windows->len; i > 0 && !key; i--)
         key = g_strdup(key_in_window(windows->pdata[i - 1], name));
-    vg_store_reading_init(&r, directory, pool, &query);
+    vg_store_reading_init(&r, directory, pool, &query, left_out, spoilt);
     for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS && !key; kind++)
         vg_store_each_file(&r, kind, &ever, true, find_name, &key);
     vg_store_reading_clear(&r);

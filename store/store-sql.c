@@ -19,20 +19,7 @@
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
 #define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
 
-static const char *const scripts_state[] = {NULL, vg_schema_state_001};
 static const char *const scripts_ts[] = {NULL, vg_schema_ts_001};
-
-static const char *const state_1[VG_SQL_MAX] = {
-    [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
-    [VG_SQL_BEGIN_READ] = "BEGIN",
-    [VG_SQL_COMMIT] = "COMMIT",
-    [VG_SQL_PLAN_ADD] = "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?)",
-    [VG_SQL_PLAN_PRUNE] = "DELETE FROM plan WHERE id IN (SELECT id FROM plan "
-                          "ORDER BY made_ns DESC, id DESC LIMIT -1 OFFSET ?)",
-    [VG_SQL_PLAN_READ] = "SELECT made_ns, verdict, document FROM plan WHERE id = ?",
-    [VG_SQL_PLAN_LIST] = "SELECT id, made_ns, verdict FROM plan WHERE made_ns < ? "
-                         "ORDER BY made_ns DESC, id DESC LIMIT ?",
-};
 
 static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -85,25 +72,23 @@ static const char *const ts_1[VG_SQL_MAX] = {
 };
 
 /* By version. */
-static const char *const *const state[] = {NULL, state_1};
 static const char *const *const ts[] = {NULL, ts_1};
-G_STATIC_ASSERT(G_N_ELEMENTS(state) == G_N_ELEMENTS(scripts_state));
 G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
 
 int
-vg_sql_newest_version(enum vg_store_kind kind)
+vg_sql_newest_version(void)
 {
-    return kind == VG_STORE_STATE_DB ? (int)G_N_ELEMENTS(state) - 1 : (int)G_N_ELEMENTS(ts) - 1;
+    return (int)G_N_ELEMENTS(ts) - 1;
 }
 
 const char *
-vg_sql_script(enum vg_store_kind kind, int version)
+vg_sql_script(int version)
 {
-    return kind == VG_STORE_STATE_DB ? scripts_state[version] : scripts_ts[version];
+    return scripts_ts[version];
 }
 
 const char *
-vg_sql_text(enum vg_store_kind kind, int version, enum vg_sql sql)
+vg_sql_text(int version, enum vg_sql sql)
 {
-    return kind == VG_STORE_STATE_DB ? state[version][sql] : ts[version][sql];
+    return ts[version][sql];
 }

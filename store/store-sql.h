@@ -12,7 +12,6 @@ enum vg_sql {
     VG_SQL_BEGIN_WRITE,
     VG_SQL_BEGIN_READ,
     VG_SQL_COMMIT,
-    /* files of windows, minutes, hours */
     VG_SQL_SOURCE_FIND, /* name -> id */
     VG_SQL_SOURCE_ADD,
     VG_SQL_SOURCES,    /* -> id, name */
@@ -44,23 +43,18 @@ enum vg_sql {
     VG_SQL_STALE_DELETE,    /* source, end */
     VG_SQL_STALE_LIST,      /* -> name of source, end */
     VG_SQL_STALE_OF_SOURCE, /* source -> end */
-    /* state.db */
-    VG_SQL_PLAN_ADD,   /* id, made_ns, verdict, document */
-    VG_SQL_PLAN_PRUNE, /* number to keep */
-    VG_SQL_PLAN_READ,  /* id -> made_ns, verdict, document */
-    VG_SQL_PLAN_LIST,  /* before, limit -> id, made_ns, verdict */
     VG_SQL_MAX
 };
 
 /* Number of columns of `sample` behind win and vm. */
 #define VG_SQL_SAMPLE_COLUMNS 26
 
-/* The newest version of such a file, and the script that makes version `version` (from 1) out of
+/* The newest version of a file, and the script that makes version `version` (from 1) out of
  * the one before. */
-int vg_sql_newest_version(enum vg_store_kind kind);
-const char *vg_sql_script(enum vg_store_kind kind, int version);
+int vg_sql_newest_version(void);
+const char *vg_sql_script(int version);
 
 /* The statement for a file of this version, 1..newest. */
-const char *vg_sql_text(enum vg_store_kind kind, int version, enum vg_sql sql);
+const char *vg_sql_text(int version, enum vg_sql sql);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/store-dir.h"
-#include "store/store-plans.h"
 #include "store/store-private.h"
 
 #define VG_LOG_TAG "store"
@@ -77,7 +76,7 @@ succeed(vg_store *store, enum vg_store_part part)
     if (part == VG_PART_WINDOWS)
         vg_log_notice("writing resumed, waiting=%u dropped=%" PRIu64, pending, dropped);
     else
-        vg_log_notice("writing of %s resumed", part == VG_PART_PLANS ? "plans" : "sums");
+        vg_log_notice("writing of sums resumed");
 }
 
 /* A damaged file is moved aside, so that a new one can be begun. false: it is not that, or it
@@ -92,7 +91,7 @@ move_aside(vg_store *store, enum vg_store_kind kind, int64_t stamp, const GError
         return false;
     vg_store_file_name(kind, stamp, name);
     for (int i = 1; i <= CORRUPT_MAX; i++) {
-        g_autofree char *suffix = g_strdup_printf(".corrupt-%d", i);
+        g_autofree char *suffix = g_strdup_printf(VG_STORE_ASIDE "%d", i);
         g_autofree char *path = g_strdup_printf("%s/%s%s", store->directory, name, suffix);
         if (g_file_test(path, G_FILE_TEST_EXISTS))
             continue;
@@ -217,65 +216,6 @@ has_time(vg_store *store)
     return store->end_ns == 0 || vg_clock_monotonic_ns() < store->end_ns;
 }
 
-/* NULL: state.db is opened, no more. 0 or -1. */
-static int
-write_state(vg_store *store, const struct vg_saved_plan *plan, GError **err)
-{
-    if (plan)
-        return vg_store_plans_write(store->writer.pool, plan, err);
-    struct vg_store_file *file =
-        vg_store_pool_get(store->writer.pool, VG_STORE_STATE_DB, 0, VG_STORE_CREATE, err);
-    vg_store_pool_put(store->writer.pool, file, false);
-    return file ? 0 : -1;
-}
-
-/* The plan is on disk, or has been tried. Only this thread takes plans out. */
-static void
-end_plan(vg_store *store, struct vg_store_plan *pending, bool written)
-{
-    VG_LOCK_SCOPE(&store->lock);
-    if (pending && written) {
-        store->plans_tried = MAX(store->plans_tried, pending->number);
-        g_queue_pop_head(&store->plans);
-        vg_saved_plan_free(pending->plan);
-        g_free(pending);
-    } else if (!written) {
-        store->plans_tried = store->plans_given;
-    }
-    pthread_cond_broadcast(&store->done);
-}
-
-/* One plan. false: there is none, or it is not its time. */
-static bool
-write_plan(vg_store *store)
-{
-    GError *error = NULL;
-
-    if (!may_try(store, VG_PART_PLANS))
-        return false;
-    pthread_mutex_lock(&store->lock);
-    struct vg_store_plan *pending = g_queue_peek_head(&store->plans);
-    pthread_mutex_unlock(&store->lock);
-    if (!pending && store->state_opened)
-        return false;
-    const struct vg_saved_plan *plan = pending ? pending->plan : NULL;
-    int status = hold_directory(store, &error);
-    if (status == 0) {
-        status = write_state(store, plan, &error);
-        if (status != 0 && move_aside(store, VG_STORE_STATE_DB, 0, error)) {
-            g_clear_error(&error);
-            status = write_state(store, plan, &error);
-        }
-    }
-    store->state_opened = status == 0;
-    if (status == 0)
-        succeed(store, VG_PART_PLANS);
-    else
-        fail(store, VG_PART_PLANS, error);
-    end_plan(store, pending, status == 0);
-    return status == 0;
-}
-
 static int
 try_sums(vg_store *store, bool all, GError **err)
 {
@@ -388,8 +328,6 @@ write_windows(vg_store *store)
         if (error)
             continue;
         write_sums(store, false);
-        while (write_plan(store))
-            continue;
     }
     if (first)
         fail(store, VG_PART_WINDOWS, first);
@@ -404,8 +342,6 @@ work(vg_store *store)
     GError *error = NULL;
     int64_t now = vg_clock_monotonic_ns();
 
-    while (has_time(store) && write_plan(store))
-        continue;
     if (!may_try(store, VG_PART_WINDOWS))
         return;
     if (hold_directory(store, &error) != 0) {
@@ -439,9 +375,8 @@ wait_for_work(vg_store *store)
             pause = MIN(pause, store->retry_ns);
     }
     bool windows = store->ring.pending > 0 && !store->troubles[VG_PART_WINDOWS].failing;
-    bool plans = store->plans.length > 0 && !store->troubles[VG_PART_PLANS].failing;
     bool sums = store->sums_left && !store->troubles[VG_PART_WINDOWS].failing;
-    if (!windows && !plans && !sums && !vg_thread_stopping(store->self))
+    if (!windows && !sums && !vg_thread_stopping(store->self))
         vg_cond_wait_until(&store->work, &store->lock, vg_clock_monotonic_ns() + pause);
 }
 

@@ -80,8 +80,6 @@ vg_store_stamp(enum vg_store_kind kind, int64_t t_ns)
     int64_t days = floor_div(t_ns, DAY_NS);
     int64_t year, month, day;
 
-    if (kind == VG_STORE_STATE_DB)
-        return 0;
     if (kind == VG_STORE_WINDOWS)
         return days;
     date_of(days, &year, &month, &day);
@@ -108,10 +106,6 @@ vg_store_file_name(enum vg_store_kind kind, int64_t stamp, char buf[VG_STORE_NAM
 {
     int64_t number = stamp;
 
-    if (kind == VG_STORE_STATE_DB) {
-        g_strlcpy(buf, "state.db", VG_STORE_NAME_MAX);
-        return buf;
-    }
     if (kind == VG_STORE_WINDOWS) {
         int64_t year, month, day;
         date_of(stamp, &year, &month, &day);

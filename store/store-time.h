@@ -13,10 +13,9 @@
 #include <stdint.h>
 
 enum vg_store_kind {
-    VG_STORE_WINDOWS,  /* ts-YYYYMMDD.db */
-    VG_STORE_MINUTES,  /* ts1m-YYYYMM.db */
-    VG_STORE_HOURS,    /* ts1h-YYYY.db */
-    VG_STORE_STATE_DB, /* state.db; its stamp is 0 */
+    VG_STORE_WINDOWS, /* ts-YYYYMMDD.db */
+    VG_STORE_MINUTES, /* ts1m-YYYYMM.db */
+    VG_STORE_HOURS,   /* ts1h-YYYY.db */
     VG_STORE_KIND_MAX
 };
 

@@ -9,25 +9,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "store/store-collect.h"
-#include "store/store-plans.h"
 #include "store/store-private.h"
 #include "store/store-read.h"
 
 #define VG_LOG_TAG "store"
 
-#define PLAN_TIMEOUT_NS (5 * VG_NS_PER_S)
-
 /* Connections for reading that stay open while nobody reads. */
 #define KEEP_READERS 4
-
-static void
-pending_plan_free(void *data)
-{
-    struct vg_store_plan *pending = data;
-
-    vg_saved_plan_free(pending->plan);
-    g_free(pending);
-}
 
 vg_store *
 vg_store_new(const struct vg_store_options *options, GError **err)
@@ -45,7 +33,6 @@ vg_store_new(const struct vg_store_options *options, GError **err)
     vg_store_writer_init(&store->writer, store->directory, store->vfs);
     store->lock_fd = -1;
     vg_store_ring_init(&store->ring, (guint)CLAMP(options->memory_windows, 1, INT32_MAX));
-    g_queue_init(&store->plans);
     store->opening = true;
     store->thread = vg_thread_new("store", vg_store_thread_run, vg_store_thread_wake, store, err);
     if (store->thread)
@@ -75,7 +62,6 @@ vg_store_free(vg_store *store)
     vg_store_pool_free(store->readers);
     vg_store_ring_clear(&store->ring);
     vg_store_cast_unref(store->cast);
-    g_queue_clear_full(&store->plans, pending_plan_free);
     pthread_cond_destroy(&store->work);
     pthread_cond_destroy(&store->done);
     pthread_mutex_destroy(&store->lock);
@@ -179,20 +165,6 @@ windows_in_memory(vg_store *store, bool all)
     return vg_store_ring_copy(&store->ring, all);
 }
 
-/* Does any of these windows have figures for the query? */
-static bool
-have_any(const GPtrArray *windows, const struct vg_history_query *query)
-{
-    for (guint i = 0; i < windows->len; i++) {
-        const struct vg_store_window *window = windows->pdata[i];
-        if (window->end_ns > query->since_ns && window->end_ns <= query->until_ns &&
-            (!query->source || strcmp(query->source, window->source) == 0) &&
-            vg_store_slot_of(window, query->vm) >= 0)
-            return true;
-    }
-    return false;
-}
-
 GArray *
 vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
 {
@@ -213,12 +185,14 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     }
     /* What the disk does not answer, or not any more because a spoilt file was moved aside, may
      * still be in memory. */
+    if (query->left_out)
+        g_ptr_array_set_size(query->left_out, 0);
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
     g_autoptr(GError) failed_again = NULL;
     GArray *kept =
         vg_store_read_rows(store->directory, store->readers, all, query, &failed_again, &ignored);
     /* What is missing in the second answer counts: a first failure may have been of a moment. */
-    if (kept && (failed_again ? have_any(all, query) : failed || kept->len > 0 || !rows)) {
+    if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
             vg_log_warn_limited("a history without what cannot be read: %s", failed_again->message);
         g_clear_pointer(&rows, g_array_unref);
@@ -247,83 +221,4 @@ vg_store_find_vm(vg_store *store, const char *name, GError **err)
     else if (!key)
         vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
     return key;
-}
-
-/* ---- plans ---- */
-
-/* Locked. */
-static struct vg_store_plan *
-find_pending(vg_store *store, const char *id)
-{
-    for (GList *link = store->plans.head; link; link = link->next) {
-        struct vg_store_plan *pending = link->data;
-        if (strcmp(pending->plan->id, id) == 0)
-            return pending;
-    }
-    return NULL;
-}
-
-int
-vg_store_save_plan(vg_store *store, const struct vg_saved_plan *plan, GError **err)
-{
-    int64_t until = vg_clock_monotonic_ns() + PLAN_TIMEOUT_NS;
-
-    VG_LOCK_SCOPE(&store->lock);
-    if (find_pending(store, plan->id))
-        return 0;
-    struct vg_store_plan *pending = g_new0(struct vg_store_plan, 1);
-    pending->plan = vg_saved_plan_copy(plan, true);
-    uint64_t number = pending->number = ++store->plans_given;
-    g_queue_push_tail(&store->plans, pending);
-    /* The first one may be being written. */
-    if (store->plans.length > VG_STORE_PLANS_MAX)
-        pending_plan_free(g_queue_pop_nth(&store->plans, 1));
-    pthread_cond_signal(&store->work);
-    while (store->plans_tried < number && !store->troubles[VG_PART_PLANS].failing) {
-        if (!vg_cond_wait_until(&store->done, &store->lock, until) && store->plans_tried < number)
-            return vg_error(err, VG_E_TIMEOUT,
-                            "the store does not answer: the plan '%s' is not on disk yet",
-                            plan->id);
-    }
-    return 0;
-}
-
-struct vg_saved_plan *
-vg_store_read_plan(vg_store *store, const char *id, GError **err)
-{
-    pthread_mutex_lock(&store->lock);
-    const struct vg_store_plan *pending = find_pending(store, id);
-    struct vg_saved_plan *plan = pending ? vg_saved_plan_copy(pending->plan, true) : NULL;
-    pthread_mutex_unlock(&store->lock);
-    return plan ? plan : vg_store_plans_read(store->readers, id, err);
-}
-
-GPtrArray *
-vg_store_list_plans(vg_store *store, int64_t before_ns, size_t limit, GError **err)
-{
-    GPtrArray *list = g_ptr_array_new_with_free_func(vg_saved_plan_free);
-    g_autoptr(GError) error = NULL;
-
-    pthread_mutex_lock(&store->lock);
-    for (GList *link = store->plans.head; link; link = link->next) {
-        const struct vg_saved_plan *plan = ((struct vg_store_plan *)link->data)->plan;
-        if (plan->made_ns < before_ns)
-            g_ptr_array_add(list, vg_saved_plan_copy(plan, false));
-    }
-    pthread_mutex_unlock(&store->lock);
-    bool in_memory = list->len > 0;
-    if (vg_store_plans_list(store->readers, before_ns, limit, list, &error) != 0 && !in_memory) {
-        g_ptr_array_unref(list);
-        g_propagate_error(err, g_steal_pointer(&error));
-        return NULL;
-    }
-    g_ptr_array_sort(list, vg_store_plans_compare);
-    /* One that came to the disk meanwhile is there twice, side by side. */
-    for (guint i = list->len; i > 1; i--) {
-        if (vg_store_plans_compare(&list->pdata[i - 1], &list->pdata[i - 2]) == 0)
-            g_ptr_array_remove_index(list, i - 1);
-    }
-    if (list->len > limit)
-        g_ptr_array_set_size(list, (gint)limit);
-    return list;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The store: what has been measured, on disk and, for the newest part, in memory. The only user of
- * sqlite. It owns one thread, `store`, which is the only writer of
- *     state.db                plans                                      synchronous=FULL, WAL
- *     ts-YYYYMMDD.db          windows; UTC day of their end              synchronous=NORMAL, WAL
- *     ts1m-YYYYMM.db          sums over minutes of these; month of ...   synchronous=FULL, WAL
- *     ts1h-YYYY.db            sums over hours of minutes; year of ...    likewise
+ * The store: what has been measured, on disk and, for the newest part, in memory. It owns one
+ * thread, `store`, which is the only writer of ts-YYYYMMDD.db          windows; UTC day of their
+ * end              synchronous=NORMAL, WAL ts1m-YYYYMM.db          sums over minutes of these;
+ * month of ...   synchronous=FULL, WAL ts1h-YYYY.db            sums over hours of minutes; year of
+ * ...    likewise
  * ... where the minute or hour begins. A minute is summed when a window of the next one has come,
  * when the store is closed, and after a crash; always of all that is committed. Each file keeps the
  * schema it was born with (PRAGMA user_version); one of a newer version is neither read nor
@@ -38,9 +37,6 @@
 #include "base/thread.h"
 #include "model/history.h"
 #include "model/window.h"
-
-/* Plans kept in state.db: the newest. */
-#define VG_STORE_PLANS_MAX 1000
 
 struct vg_store_options {
     const char *directory; /* made if its parent is there; mode 0750 */
@@ -92,28 +88,14 @@ const vg_thread *vg_store_thread(const vg_store *store);
 /* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps: begin and end
  * of a row are those of the first and last window of the source in its step. VG_E_NOT_FOUND where
  * the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, once so many
- * are read: counted are the source's, also those that the VM is not in. VG_E_IO if part of the
- * answer cannot be read and there is nothing in memory; VG_E_TIMEOUT if that takes longer than the
- * query allows. */
+ * are read: counted are the source's, also those that the VM is not in. What cannot be read is left
+ * out and named in query->left_out; VG_E_IO if nothing else is there; VG_E_TIMEOUT if that takes
+ * longer than the query allows. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
 /* The key, for the queries, of the newest VM that was stored under this name; the caller frees it.
  * VG_E_NOT_FOUND: there was none. VG_E_IO: part of what is stored cannot be read, and it is not in
  * the rest. */
 char *vg_store_find_vm(vg_store *store, const char *name, GError **err);
-
-/* ---- plans ---- */
-
-/* Commits (synchronous=FULL) before it returns, or keeps it in memory, tries again by itself and
- * returns 0 as well; the same id again changes nothing. -1 and VG_E_TIMEOUT if the thread does not
- * answer within 5 s. */
-int vg_store_save_plan(vg_store *store, const struct vg_saved_plan *plan,
-                       GError **err) G_GNUC_WARN_UNUSED_RESULT;
-
-/* NULL and VG_E_NOT_FOUND. */
-struct vg_saved_plan *vg_store_read_plan(vg_store *store, const char *id, GError **err);
-
-/* The newest first, at most limit, made before before_ns (INT64_MAX: all); struct vg_saved_plan. */
-GPtrArray *vg_store_list_plans(vg_store *store, int64_t before_ns, size_t limit, GError **err);
 
 #endif

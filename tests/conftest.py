@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import collections
 import os
 import signal
 import sys
@@ -8,23 +9,44 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
 import vgpuctl  # noqa: E402
-from settings import full, seed  # noqa: E402
+from settings import full, random_of, seed  # noqa: E402
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "quiet: holds figures against the kernel's own, and wants the "
-                                       "machine for itself: nothing else runs beside it")
+    config.addinivalue_line("markers", "smoke: a good call of a command or route, for a quick look")
+    config.addinivalue_line("markers", "host: measures this machine, and wants it for itself: nothing "
+                                       "else runs beside it")
     # A shell's background job ignores it, and so would all programs that are tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--tenth", action="store_true", help="only a tenth of the tests, drawn by the seed")
+
+
+def pytest_collection_modifyitems(config, items):
     """Groups whose tests run one after the other come first, so that nobody waits for them at the end."""
+    if config.getoption("--tenth"):
+        chance = random_of("tenth")
+        drawn = [item for item in items if chance.random() < 0.1]
+        config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
+        items[:] = drawn
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 def pytest_report_header(config):
-    return f"vgpuctl: {vgpuctl.program()}, seed {seed()}, full {int(full())}"
+    return f"vgpuctl: {vgpuctl.program()}, VG_TEST_SEED={seed()}, full {int(full())}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What each file cost, in the words of tests/timed."""
+    costs = collections.Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                costs[report.nodeid.split("::")[0]] += report.duration
+    for file, cost in costs.most_common():
+        terminalreporter.write_line(f"# took {cost:.1f} s: {file}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,16 @@ unset MAKEFLAGS MAKELEVEL MFLAGS CC CFLAGS CPPFLAGS LDFLAGS CONFIG_SITE CDPATH G
 
 jobs=$(nproc)
 
+# How the tools configure; a compiler's output is kept for the next build where ccache is installed,
+# also for that of another clone.
+ccache=''
+if command -v ccache > /dev/null; then
+    ccache='ccache '
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+fi
+gcc_build=(--enable-werror "CC=${ccache}gcc" "CFLAGS=-g -O2")
+clang_build=(--enable-werror "CC=${ccache}clang" "CFLAGS=-O1 -gline-tables-only")
+
 # missing_packages KIND...: those of tools/packages that are not installed.
 missing_packages()
 {

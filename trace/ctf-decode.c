@@ -111,23 +111,6 @@ class_has_event(const bt_stream_class *stream_class, const char *name)
 }
 
 static bool
-class_has_gpu_event(const bt_stream_class *stream_class, const vg_aliases *aliases)
-{
-    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
-
-    for (uint64_t e = 0; e < events; e++) {
-        const char *event = bt_event_class_get_name(
-            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
-        const struct vg_alias *alias = event ? vg_aliases_find(aliases, event) : NULL;
-        const struct vg_adapter *adapter =
-            event ? vg_adapter_find(alias ? vg_alias_event(alias) : event) : NULL;
-        if (adapter && adapter->type == VG_EVENT_GPU)
-            return true;
-    }
-    return false;
-}
-
-static bool
 trace_has_event(const bt_trace_class *trace_class, const char *name)
 {
     uint64_t n = bt_trace_class_get_stream_class_count(trace_class);
@@ -190,7 +173,6 @@ ctf_decoder_describe(struct ctf_decoder *decoder, const bt_stream *stream, const
     decoder->hostname = g_strdup(hostname ? hostname : env_string(trace, "host"));
     decoder->class_id = bt_stream_class_get_id(stream_class);
     decoder->has_switch = class_has_event(stream_class, "sched_switch");
-    decoder->has_gpu = class_has_gpu_event(stream_class, decoder->aliases);
     decoder->has_wakeup = trace_has_event(trace_class, "sched_wakeup");
     decoder->comm_from_switches = trace_has_event(trace_class, "sched_switch");
 }
@@ -241,18 +223,24 @@ ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_cla
     return binding;
 }
 
-void
-ctf_decoder_add_events(const bt_stream *stream, struct vg_coverage *coverage)
+bool
+ctf_decoder_learn_events(const bt_stream *stream, vg_recording *recording)
 {
     const bt_stream_class *stream_class = bt_stream_borrow_class_const(stream);
     uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+    bool has_gpu = false;
 
     for (uint64_t e = 0; e < events; e++) {
         const char *event = bt_event_class_get_name(
             bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
-        if (event)
-            vg_coverage_add_event(coverage, event);
+        const struct vg_alias *alias = event ? vg_aliases_find(recording->aliases, event) : NULL;
+        const char *name = alias ? vg_alias_event(alias) : event;
+        const struct vg_adapter *adapter = name ? vg_adapter_find(name) : NULL;
+        has_gpu |= adapter && adapter->type == VG_EVENT_GPU;
+        if (name)
+            vg_recording_learn_event(recording, name);
     }
+    return has_gpu;
 }
 
 bool

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "trace/ctf-stream.h"
+#include "trace/late-cpus.h"
 
 /* A host that is traced writes something on one of its CPUs more often than this, all the more
  * after its buffers were handed out, which wakes the programs that wait for them. */
@@ -32,7 +33,6 @@ struct ctf_merge {
     GArray *inserted;     /* struct vg_event: to be delivered before the heap's */
     unsigned int n_given; /* of these */
     int64_t now;          /* of the last event delivered */
-    bool begun;           /* the first event that has a time was looked at */
 };
 
 /* ---- the heap ---- */
@@ -87,7 +87,7 @@ advance(struct ctf_merge *merge)
 /* ---- what is not observed ---- */
 
 static void
-insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_ns, bool no_gpu)
+insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_ns)
 {
     const struct vg_event loss = {
         .ts_ns = begin_ns,
@@ -96,7 +96,6 @@ insert_loss(struct ctf_merge *merge, int32_t cpu, int64_t begin_ns, int64_t end_
         .tid = VG_NONE,
         .pid = VG_NONE,
         .lost.end_ns = end_ns,
-        .lost.no_gpu = no_gpu,
     };
     g_array_append_val(merge->inserted, loss);
 }
@@ -155,7 +154,7 @@ lose_all(struct ctf_merge *merge, int64_t begin_ns, int64_t end_ns)
         const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
         if (!stream->trace->begun || stream->cpu == VG_NONE || done[stream->cpu])
             continue;
-        insert_loss(merge, stream->cpu, begin_ns, end_ns, false);
+        insert_loss(merge, stream->cpu, begin_ns, end_ns);
         done[stream->cpu] = true;
     }
 }
@@ -198,68 +197,15 @@ check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_e
     if (cpu == VG_NONE || trace->known_cpus[cpu / 64] >> (cpu % 64) & 1)
         return;
     trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
+    insert_loss(merge, cpu, event->ts_ns, INT64_MAX);
     /* It has no records at all: it may have nothing to do with GPUs. */
-    insert_loss(merge, cpu, event->ts_ns, INT64_MAX, true);
+    g_array_index(merge->inserted, struct vg_event, merge->inserted->len - 1).lost.no_gpu = true;
     if (!trace->absence_told)
         vg_recording_problem(merge->recording, trace->dir, 0,
                              "no records of CPU %d are here, on which threads are woken: how long "
                              "they wait and run there is not known, nor of other such CPUs",
                              cpu);
     trace->absence_told = true;
-}
-
-/* ---- what is covered ---- */
-
-/* The recorder says that the records of its CPU begin only then. */
-static bool
-is_late(const struct ctf_stream *stream, const struct vg_coverage *coverage)
-{
-    return stream->misses_earlier && !stream->twins && stream->cpu != VG_NONE &&
-           stream->first_begin_ns > coverage->begin_ns &&
-           (stream->decoder.has_switch || stream->decoder.has_gpu);
-}
-
-static void
-learn_span(struct vg_coverage *coverage, const GPtrArray *streams)
-{
-    for (unsigned int i = 0; i < streams->len; i++) {
-        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
-        uint64_t cycles;
-        int64_t end_ns;
-        if (stream->first_begin_ns == CTF_COVERAGE_UNKNOWN)
-            continue;
-        if (coverage->begin_ns == VG_TIME_UNKNOWN || stream->first_begin_ns < coverage->begin_ns)
-            coverage->begin_ns = stream->first_begin_ns;
-        if (stream->path && ctf_file_last_end(&stream->trace->layout, stream->path, &cycles) &&
-            ctf_clock_cycles_to_ns(&stream->decoder.clock, cycles, &end_ns))
-            coverage->end_ns = MAX(coverage->end_ns, end_ns);
-        if (stream->decoder.has_coverage)
-            vg_coverage_add_told(coverage, stream->cpu);
-    }
-    coverage->all_begin_ns = coverage->begin_ns;
-}
-
-static void
-learn_coverage(struct vg_coverage *coverage, const GPtrArray *streams)
-{
-    learn_span(coverage, streams);
-    for (unsigned int i = 0; i < streams->len; i++) {
-        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
-        if (is_late(stream, coverage))
-            vg_coverage_add_late(coverage, stream->cpu, stream->first_begin_ns);
-    }
-}
-
-/* Before the first event: the CPUs that are late have lost what they recorded so far. */
-static void
-lose_heads(struct ctf_merge *merge, int64_t t_ns)
-{
-    merge->begun = true;
-    for (unsigned int i = 0; i < merge->streams->len; i++) {
-        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
-        if (is_late(stream, &merge->recording->coverage) && stream->first_begin_ns > t_ns)
-            insert_loss(merge, stream->cpu, t_ns, stream->first_begin_ns, !stream->decoder.has_gpu);
-    }
 }
 
 /* ---- the interface ---- */
@@ -339,6 +285,50 @@ learn_twins(const GPtrArray *streams)
     }
 }
 
+/* Is it the continuation of another one, as after a rotation? */
+static bool
+ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
+{
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *other = g_ptr_array_index(streams, i);
+        if (other != stream && other->has_begun && is_twin(other, stream) &&
+            other->first_begin_ns < stream->first_begin_ns)
+            return true;
+    }
+    return false;
+}
+
+/* A stream whose first packet is not its first one began earlier, and that was overwritten. */
+static void
+ctf_merge_find_late(struct ctf_merge *merge)
+{
+    vg_recording *recording = merge->recording;
+    int64_t begin_ns = INT64_MAX, end_ns = VG_TIME_UNKNOWN;
+
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (stream->has_begun)
+            begin_ns = MIN(begin_ns, stream->first_begin_ns);
+    }
+    for (unsigned int i = 0; i < merge->streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(merge->streams, i);
+        if (stream->has_begun && stream->first_seq > 0 && stream->cpu != VG_NONE &&
+            stream->first_begin_ns > begin_ns && !ctf_merge_goes_on(merge->streams, stream))
+            vg_late_cpus_add(recording->late, stream->cpu, stream->first_begin_ns);
+    }
+    if (recording->late->len == 0)
+        return;
+    for (unsigned int i = 0; i < merge->streams->len; i++)
+        end_ns = MAX(end_ns, ctf_stream_end_ns(g_ptr_array_index(merge->streams, i)));
+    recording->length_ns = MAX(end_ns - begin_ns, 0);
+    vg_late_cpus_tell(recording, begin_ns);
+    for (guint i = 0; i < recording->late->len; i++) {
+        const struct vg_event loss =
+            vg_late_cpu_loss(&g_array_index(recording->late, struct vg_late_cpu, i), begin_ns);
+        g_array_append_val(merge->inserted, loss);
+    }
+}
+
 struct ctf_merge *
 ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
 {
@@ -356,9 +346,9 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
     }
     learn_cpus(streams);
     learn_twins(streams);
-    learn_coverage(&recording->coverage, streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
+    ctf_merge_find_late(merge);
     return merge;
 }
 
@@ -402,8 +392,6 @@ take_event(struct ctf_merge *merge, struct vg_event *ret_event)
     }
     if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN && ret_event->type != VG_EVENT_LOST)
         end_pause(merge, top, ret_event->ts_ns);
-    if (!merge->begun && ret_event->ts_ns != VG_TIME_UNKNOWN)
-        lose_heads(merge, ret_event->ts_ns);
     if (top->trace->check_targets)
         check_target(merge, top->trace, ret_event);
     if (merge->inserted->len > 0)

@@ -133,19 +133,6 @@ is_sane(const struct ctf_layout *layout, const struct ctf_head *head)
     return !head->has_times || times_fit(head->begin, head->end);
 }
 
-static bool
-misses_earlier(const struct ctf_layout *layout, const struct ctf_head *head)
-{
-    int counts = layout->has_number ? 2 : 1;
-    bool any = false;
-
-    for (int i = 0; i < counts && layout->counts_at != CTF_UNKNOWN_AT; i++) {
-        int at = layout->counts_at + 8 * i;
-        any |= (size_t)at + sizeof(uint64_t) <= head->length && read_u64(head, at) > 0;
-    }
-    return any;
-}
-
 bool
 ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
               struct ctf_head *ret)
@@ -158,7 +145,9 @@ ctf_head_read(const struct ctf_layout *layout, const struct ctf_file *file, int6
     ret->has_times = times_at != CTF_UNKNOWN_AT && (size_t)times_at + 16 <= ret->length;
     ret->begin = ret->has_times ? read_u64(ret, times_at) : 0;
     ret->end = ret->has_times ? read_u64(ret, times_at + 8) : 0;
-    ret->misses_earlier = misses_earlier(layout, ret);
+    ret->seq = layout->seq_at != CTF_UNKNOWN_AT && (size_t)layout->seq_at + 8 <= ret->length
+                   ? read_u64(ret, layout->seq_at)
+                   : 0;
     ret->sane = is_sane(layout, ret);
     return true;
 }
@@ -236,7 +225,6 @@ assume_usual_layout(struct ctf_layout *layout, bool has_instance_id)
     layout->times_at = header;
     layout->content_at = header + 16;
     layout->size_at = header + 24;
-    layout->counts_at = header + 32;
 }
 
 /* sink.ctf.fs of babeltrace2, whoever recorded what it writes: magic, UUID, stream id and stream
@@ -273,10 +261,11 @@ learn_from_metadata(struct ctf_layout *layout, const char *dir)
     }
     if (layout->has_sizes)
         assume_usual_layout(layout, contains(text, length, "stream_instance_id"));
-    layout->has_number = contains(text, length, "packet_seq_num");
-    if (!contains(text, length, "events_discarded"))
-        layout->counts_at = CTF_UNKNOWN_AT;
-    return contains(text, length, "\"lttng-") || contains(text, length, "\"perf\"");
+    bool is_lttng = contains(text, length, "\"lttng-");
+    /* Behind the sizes, since 2.8. */
+    if (layout->has_sizes && is_lttng && contains(text, length, "packet_seq_num"))
+        layout->seq_at = layout->times_at + 32;
+    return is_lttng || contains(text, length, "\"perf\"");
 }
 
 /* How packets of a file follow each other if their size stands at `at`. */
@@ -344,7 +333,7 @@ ctf_layout_learn(struct ctf_layout *layout, const char *dir, const GPtrArray *pa
         .size_at = CTF_UNKNOWN_AT,
         .content_at = CTF_UNKNOWN_AT,
         .times_at = CTF_UNKNOWN_AT,
-        .counts_at = CTF_UNKNOWN_AT,
+        .seq_at = CTF_UNKNOWN_AT,
     };
     if (!learn_from_metadata(layout, dir) && layout->has_sizes)
         learn_size_at(layout, paths);
@@ -369,23 +358,6 @@ ctf_file_is_sound(const struct ctf_layout *layout, const char *path)
         offset += head.packet_size;
     }
     return offset == file.size;
-}
-
-bool
-ctf_file_last_end(const struct ctf_layout *layout, const char *path, uint64_t *ret)
-{
-    CTF_AUTO_FILE file = {.fd = -1};
-    struct ctf_head head = {0};
-    int64_t offset = 0;
-
-    if (!layout->has_sizes || ctf_file_open(&file, path, NULL) < 0)
-        return false;
-    for (; offset < file.size; offset += head.packet_size) {
-        if (!ctf_head_read(layout, &file, offset, &head) || !head.sane)
-            return false;
-    }
-    *ret = head.end;
-    return head.has_times && head.end > 0;
 }
 
 static uint32_t

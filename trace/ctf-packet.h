@@ -32,8 +32,7 @@ struct ctf_layout {
     int size_at;    /* of the packet, in bits */
     int content_at; /* size of the content, in bits */
     int times_at;   /* begin, then end */
-    int counts_at;  /* LTTng's: number of the packet if it has one, then discarded events */
-    bool has_number;
+    int seq_at;     /* number of the packet in its stream */
 };
 
 /* A stream file, open. */
@@ -51,8 +50,9 @@ struct ctf_head {
     int64_t content_size; /* bytes; 0 likewise */
     bool has_times;
     uint64_t begin, end; /* clock values; end 0: not told */
-    bool misses_earlier; /* there were packets before it, or records that were thrown away */
-    bool sane;           /* nothing in it contradicts the rest or is beyond all measure */
+    uint64_t seq; /* how many packets of its stream there were before; 0 also where that is not
+                   * told */
+    bool sane;    /* nothing in it contradicts the rest or is beyond all measure */
 };
 
 /* Do these CTF_MAGIC_SIZE bytes begin a packet, of either byte order? */
@@ -79,9 +79,6 @@ int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *f
  * must not see other files: it loops for ever on a packet of size 0 and aborts on sizes beyond
  * 2^63. */
 bool ctf_file_is_sound(const struct ctf_layout *layout, const char *path);
-
-/* When the last packet ends, in clock values; false if that is not told, or the file not sound. */
-bool ctf_file_last_end(const struct ctf_layout *layout, const char *path, uint64_t *ret);
 
 /* Whether babeltrace2 can be given this metadata: it never returns from packetised metadata that is
  * cut in a packet. VG_E_INVALID with the offset in the message and in *ret_offset. */

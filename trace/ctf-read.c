@@ -32,7 +32,7 @@ struct ctf_recording {
     GPtrArray *traces;       /* struct ctf_trace, owned */
     GPtrArray *streams;      /* struct ctf_stream, owned */
     GPtrArray *dirs;         /* char *: where mapped stream files may lie, without links */
-    struct ctf_merge *merge; /* NULL: its streams are not all known yet */
+    struct ctf_merge *merge; /* NULL: nothing was read yet */
     int64_t bytes;           /* of all stream files */
 };
 
@@ -561,7 +561,7 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     from->dirs = g_ptr_array_new();
     to->base.has_wakeup |= from->base.has_wakeup;
     to->base.has_switch |= from->base.has_switch;
-    to->base.coverage.gpu_ops |= from->base.coverage.gpu_ops;
+    to->base.gpu_ops |= from->base.gpu_ops;
     to->base.rejected += from->base.rejected;
     to->base.backwards += from->base.backwards;
     to->bytes += from->bytes;
@@ -651,10 +651,6 @@ vg_ctf_open(const struct vg_ctf_tree *tree, vg_aliases *aliases, GPtrArray *reco
     }
     if (recordings->len == first)
         return 0;
-    for (unsigned int i = first; i < recordings->len; i++) {
-        struct ctf_recording *recording = g_ptr_array_index(recordings, i);
-        recording->merge = ctf_merge_new(&recording->base, recording->streams);
-    }
     struct ctf_recording *leader = g_ptr_array_index(recordings, first);
     for (unsigned int i = 0; i < aside->len; i++)
         move_problems(leader, g_ptr_array_index(aside, i));
@@ -673,6 +669,8 @@ next_event(vg_recording *base, struct vg_event *ret_event, GError **err)
     struct ctf_recording *recording = (struct ctf_recording *)base;
 
     (void)err;
+    if (!recording->merge)
+        recording->merge = ctf_merge_new(base, recording->streams);
     if (!ctf_merge_next(recording->merge, ret_event))
         return 0;
     if (ret_event->type != VG_EVENT_LOST && ++base->events % EVENTS_PER_RELEASE == 0)

@@ -47,7 +47,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         return;
     stream->decoder.aliases = stream->recording->aliases;
     ctf_decoder_describe(&stream->decoder, bt, stream->trace->dir);
-    ctf_decoder_add_events(bt, &stream->recording->coverage);
+    stream->decoder.has_gpu = ctf_decoder_learn_events(bt, stream->recording);
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, path_of(stream), 0,
@@ -304,6 +304,7 @@ follow_coverage(struct ctf_stream *stream, const struct ctf_head *head, int64_t 
     if (gap)
         queue_mark(stream, CTF_EVENT_PAUSE, stream->last_ts, stream->covered_ns);
     stream->resume_due = gap || !stream->any_packet;
+    stream->any_packet = true;
     stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     if (head->has_times && head->end >= head->begin &&
         ctf_clock_cycles_to_ns(&stream->decoder.clock, head->end, &end_ns))
@@ -365,15 +366,14 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
         ctf_clock_to_ns(&stream->decoder.clock,
                         bt_message_packet_beginning_borrow_default_clock_snapshot_const(message),
                         &begin_ns);
-    if (!stream->any_packet && stream->decoder.clock_key &&
-        bt_stream_class_packets_have_beginning_default_clock_snapshot(stream_class)) {
-        stream->first_begin_ns = begin_ns;
-        stream->misses_earlier = head.misses_earlier;
-    }
     stream->latest_ns = latest_in_packet(stream, &head, begin_ns);
     stream->packet_begin_ns = begin_ns;
+    if (!stream->has_begun) {
+        stream->has_begun = true;
+        stream->first_begin_ns = begin_ns;
+        stream->first_seq = head.seq;
+    }
     follow_coverage(stream, &head, begin_ns);
-    stream->any_packet = true;
     defer_loss(stream, begin_ns);
     emit_loss(stream, begin_ns);
     stream->visible = stream->fill;
@@ -608,7 +608,7 @@ ctf_stream_new(vg_recording *recording, struct ctf_trace *trace, struct ctf_grap
     stream->path = g_strdup(path);
     stream->cpu = VG_NONE;
     stream->latest_ns = INT64_MAX;
-    stream->covered_ns = stream->first_begin_ns = CTF_COVERAGE_UNKNOWN;
+    stream->covered_ns = CTF_COVERAGE_UNKNOWN;
     stream->file.fd = -1;
     ctf_decoder_init(&stream->decoder);
     if (!graph)
@@ -648,6 +648,25 @@ ctf_stream_pop(struct ctf_stream *stream)
     }
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
+}
+
+int64_t
+ctf_stream_end_ns(const struct ctf_stream *stream)
+{
+    const struct ctf_layout *layout = &stream->trace->layout;
+    int64_t end_ns = VG_TIME_UNKNOWN, ns;
+    struct ctf_head head;
+
+    if (!layout->has_sizes || stream->file.fd < 0 || !stream->decoder.clock_key)
+        return VG_TIME_UNKNOWN;
+    for (int64_t offset = 0; offset < stream->file.size; offset += head.packet_size) {
+        if (!ctf_head_read(layout, &stream->file, offset, &head) || !head.sane)
+            break;
+        if (head.has_times && head.end != 0 &&
+            ctf_clock_cycles_to_ns(&stream->decoder.clock, head.end, &ns))
+            end_ns = MAX(end_ns, ns);
+    }
+    return end_ns;
 }
 
 int64_t

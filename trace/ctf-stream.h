@@ -69,8 +69,9 @@ struct ctf_stream {
     int64_t covered_ns; /* end of the last packet, or CTF_COVERAGE_UNKNOWN */
     bool resume_due;    /* a CTF_EVENT_RESUME at packet_begin_ns, before what comes next */
     bool any_packet;
-    int64_t first_begin_ns;  /* of the first packet; CTF_COVERAGE_UNKNOWN: there was none */
-    bool misses_earlier;     /* which says that it is not the first one */
+    bool has_begun;          /* what follows is known: the head of its first packet was read */
+    int64_t first_begin_ns;  /* of its first packet */
+    uint64_t first_seq;      /* packets that were before and are not here */
     uint64_t lost_in_packet; /* events that were thrown away at the packet's end */
     int32_t cpu;
 
@@ -95,6 +96,10 @@ void ctf_stream_free(struct ctf_stream *stream);
 /* The next event, or NULL at the end; good until the following call of ctf_stream_pop(). */
 const struct vg_event *ctf_stream_peek(struct ctf_stream *stream);
 void ctf_stream_pop(struct ctf_stream *stream);
+
+/* When its last packet ends, as far as the file says; VG_TIME_UNKNOWN: it does not. Reads the heads
+ * of all packets. */
+int64_t ctf_stream_end_ns(const struct ctf_stream *stream);
 
 /* Bytes of the file that were decoded. */
 int64_t ctf_stream_position(const struct ctf_stream *stream);

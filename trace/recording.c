@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "trace/adapter.h"
 #include "trace/ctf-read.h"
+#include "trace/late-cpus.h"
 #include "trace/text-read.h"
 
 #define HOST_NAME_MAX_BYTES 255
@@ -45,9 +47,9 @@ vg_recording_init(vg_recording *recording, const struct vg_recording_ops *ops, c
     recording->ops = ops;
     recording->name = g_strdup(name);
     recording->passed_ns = INT64_MIN;
-    vg_coverage_init(&recording->coverage);
     recording->problems.list = g_ptr_array_new_with_free_func(vg_trace_problem_free);
     recording->vms = g_array_new(FALSE, TRUE, sizeof(struct vg_recorded_vm));
+    recording->late = g_array_new(FALSE, FALSE, sizeof(struct vg_late_cpu));
     recording->held = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->names = names ? vg_names_ref(names) : vg_names_new();
     recording->aliases = vg_aliases_ref(aliases);
@@ -62,8 +64,8 @@ vg_recording_clear(vg_recording *recording)
     g_clear_pointer(&recording->aliases, vg_aliases_unref);
     g_clear_pointer(&recording->problems.list, g_ptr_array_unref);
     g_clear_pointer(&recording->vms, g_array_unref);
+    g_clear_pointer(&recording->late, g_array_unref);
     g_clear_pointer(&recording->held, g_array_unref);
-    vg_coverage_clear(&recording->coverage);
 }
 
 void
@@ -80,6 +82,18 @@ vg_recording_problem(vg_recording *recording, const char *file, int64_t offset, 
     va_end(args);
     struct vg_trace_problem *problem = vg_trace_problem_new(file, offset, what);
     g_ptr_array_add(recording->problems.list, problem);
+}
+
+void
+vg_recording_learn_event(vg_recording *recording, const char *event_name)
+{
+    const struct vg_adapter *adapter = vg_adapter_find(event_name);
+
+    if (!adapter || adapter->type != VG_EVENT_GPU)
+        return;
+    /* That workloads are queued says nothing of the driver's requests. */
+    if (adapter->gpu_op != VG_GPU_QUEUED || !strstr(event_name, "gvt_workload"))
+        recording->gpu_ops |= 1U << adapter->gpu_op;
 }
 
 static const struct vg_recorded_vm *

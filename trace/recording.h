@@ -18,7 +18,6 @@
 #include "model/names.h"
 #include "model/topology.h"
 #include "trace/alias.h"
-#include "trace/coverage.h"
 
 /* More problems than this per recording are counted, not kept. */
 #define VG_TRACE_PROBLEMS_MAX 200
@@ -63,24 +62,26 @@ struct vg_recording_ops {
 /* Formats embed this as their first member. */
 struct vg_recording {
     const struct vg_recording_ops *ops;
-    char *name;                  /* the path, or what the paths have in common */
-    char *hostname;              /* of the recorded machine, NULL if the recording does not say */
-    struct vg_coverage coverage; /* as far as it is known before the first event */
-    int64_t clock_offset_ns;     /* raw clock + offset = epoch; 0 where the clock has none */
-    bool has_wakeup;             /* sched_wakeup is recorded: sched_waking must be ignored */
-    bool has_switch;             /* sched_switch is recorded (of text: was read so far) */
-    bool has_gpu;                /* GPU events were read so far */
-    vg_names *names;             /* of what its events name by number */
-    vg_aliases *aliases;         /* other names of events; NULL: none */
-    uint64_t events;             /* records read so far, of interest or not */
-    uint64_t rejected;           /* records with impossible values, not delivered */
-    uint64_t backwards;          /* events earlier than their stream's last, taken at its time */
-    bool has_time;               /* an event that has a time of its own was read */
-    int64_t last_ns;             /* of the event delivered last, or the first one that has a time */
-    int64_t passed_ns;           /* live: nothing earlier will come; INT64_MIN: nothing is known */
-    GArray *vms;          /* struct vg_recorded_vm, known since it was opened; each pid once */
-    GArray *held;         /* struct vg_event: the first events, up to that one */
-    unsigned int n_given; /* of held */
+    char *name;              /* the path, or what the paths have in common */
+    char *hostname;          /* of the recorded machine, NULL if the recording does not say */
+    int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
+    bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
+    bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
+    uint32_t gpu_ops;        /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_tells(), if known before */
+    bool has_gpu;            /* GPU events were read so far */
+    vg_names *names;         /* of what its events name by number */
+    vg_aliases *aliases;     /* other names of events; NULL: none */
+    uint64_t events;         /* records read so far, of interest or not */
+    uint64_t rejected;       /* records with impossible values, not delivered */
+    uint64_t backwards;      /* events earlier than their stream's last, taken at its time */
+    bool has_time;           /* an event that has a time of its own was read */
+    int64_t last_ns;         /* of the event delivered last, or the first one that has a time */
+    int64_t passed_ns;       /* live: nothing earlier will come; INT64_MIN: nothing is known */
+    GArray *vms;             /* struct vg_recorded_vm, known since it was opened; each pid once */
+    GArray *late;            /* struct vg_late_cpu, by CPU; known once the first event was read */
+    int64_t length_ns;       /* likewise, where there are late CPUs; 0: not known */
+    GArray *held;            /* struct vg_event: the first events, up to that one */
+    unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;
 };
 
@@ -101,6 +102,9 @@ const char *vg_recording_host(const vg_recording *recording);
 void vg_recording_name_vms(const vg_recording *recording, vg_topology *topology);
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);
+
+/* An event of this name can be in the recording. */
+void vg_recording_learn_event(vg_recording *recording, const char *event_name);
 
 /* For the formats. A problem is freed with vg_trace_problem_free(). */
 struct vg_trace_problem *vg_trace_problem_new(const char *file, int64_t offset, const char *what);

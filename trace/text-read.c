@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "trace/adapter.h"
+#include "trace/late-cpus.h"
 #include "trace/text-body.h"
 #include "trace/text-line.h"
 #include "trace/text-scan.h"
@@ -52,8 +53,10 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
-    GArray *scanned;  /* struct vg_event: the losses of CPUs, known since it was opened; or NULL */
-    guint n_scanned;  /* of these, already delivered */
+    bool gap;        /* lines between the last event and the next one may have been events */
+    GArray *scanned; /* struct vg_event: losses that are known since it was opened; or NULL */
+    guint n_scanned; /* of these, already delivered */
+    uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU that an event was read of */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
@@ -264,20 +267,45 @@ note_wakeups(struct text_recording *recording, const struct text_class *class)
 
 /* ---- lines to events ---- */
 
-/* Delivers the losses that were read, and those that are known to begin before next_ns. next_ns is
- * the time of what comes next, on next_cpu: a loss of that CPU ends there, others are told at the
- * time of the last event, or of the first one. */
+/* What is not understood was a record of whichever CPU, between the events around it. */
 static void
-flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
+text_add_gap(struct text_recording *recording, int64_t next_ns)
+{
+    const struct vg_event loss = {
+        .ts_ns = recording->last_ns,
+        .type = VG_EVENT_LOST,
+        .cpu = VG_NONE,
+        .tid = VG_NONE,
+        .pid = VG_NONE,
+        .lost = {.end_ns = MAX(next_ns, recording->last_ns), .any_cpu = true},
+    };
+
+    recording->gap = false;
+    g_array_append_val(recording->queue, loss);
+}
+
+/* Delivers the losses that are known to begin before next_ns. */
+static void
+text_flush_scanned(struct text_recording *recording, int64_t next_ns)
 {
     for (; recording->scanned && recording->n_scanned < recording->scanned->len;
          recording->n_scanned++) {
         const struct vg_event *loss =
             &g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
         if (loss->ts_ns >= next_ns)
-            break;
+            return;
         g_array_append_val(recording->queue, *loss);
     }
+}
+
+/* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
+ * of that CPU ends there, others are told at the time of the last event, or of the first one. */
+static void
+flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
+{
+    text_flush_scanned(recording, next_ns);
+    if (recording->gap)
+        text_add_gap(recording, next_ns);
     for (unsigned int i = 0; i < recording->losses->len; i++) {
         struct vg_event *loss = &g_array_index(recording->losses, struct vg_event, i);
         loss->ts_ns = recording->have_time ? recording->last_ns : next_ns;
@@ -351,6 +379,8 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         reject(recording, offset, why);
         return;
     }
+    if (event.cpu >= 0)
+        recording->seen[event.cpu / 64] |= UINT64_C(1) << (event.cpu % 64);
     recording->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
     g_array_append_val(recording->queue, event);
 }
@@ -381,7 +411,8 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
         reject(recording, offset, line->impossible);
         return;
     }
-    if (recording->scanned && line->cpu != VG_NONE)
+    if (recording->scanned && line->cpu != VG_NONE &&
+        recording->seen[line->cpu / 64] >> (line->cpu % 64) & 1)
         return;
     struct vg_event *loss = pending_loss(recording, line->cpu);
     loss->lost.events += (uint64_t)line->lost;
@@ -415,7 +446,7 @@ has_hole(struct vg_text_span text)
 }
 
 static enum vg_text_kind
-take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
+text_read_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 {
     struct vg_text_line line;
 
@@ -437,6 +468,7 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
     switch (kind) {
     case VG_TEXT_EVENT:
         take_event(recording, &line, raw->offset);
+        recording->gap |= line.impossible && recording->have_time;
         break;
     case VG_TEXT_LOST:
         take_loss(recording, &line, raw->offset);
@@ -456,6 +488,17 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
     return kind;
 }
 
+/* One line. Between events, what is none that it knows may have been one. */
+static enum vg_text_kind
+take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
+{
+    enum vg_text_kind kind = text_read_line(recording, raw);
+
+    if (kind == VG_TEXT_UNKNOWN || kind == VG_TEXT_COUNTER)
+        recording->gap |= recording->have_time;
+    return kind;
+}
+
 /* ---- the recording ---- */
 
 /* After the last line. */
@@ -465,8 +508,12 @@ finish(struct text_recording *recording)
     const char *damage = vg_text_source_damage(recording->source);
 
     recording->at_end = true;
+    /* What follows the last event is not part of the recording. */
+    recording->gap = false;
     if (recording->have_time)
-        flush_losses(recording, recording->last_ns + 1, VG_CPU_LIMIT);
+        text_flush_scanned(recording, INT64_MAX);
+    if (recording->have_time)
+        flush_losses(recording, recording->last_ns, VG_NONE);
     if (damage)
         vg_recording_problem(&recording->base, recording->base.name,
                              vg_text_source_offset(recording->source), "%s", damage);
@@ -553,6 +600,8 @@ probe(struct text_recording *recording, GError **err)
     struct vg_text_raw_line raw;
     bool understood = false;
 
+    if (refuse_binary(recording->source, name, err) != 0)
+        return -1;
     while (vg_text_source_offset(recording->source) <= VG_TEXT_PROBE_MAX) {
         if (!vg_text_source_next(recording->source, &raw)) {
             finish(recording);
@@ -579,6 +628,26 @@ probe(struct text_recording *recording, GError **err)
                     damage ? "; " : "", damage ? damage : "");
 }
 
+/* What was overwritten before the first record of a CPU is lost from the beginning on. */
+static void
+text_find_late_cpus(struct text_recording *recording)
+{
+    vg_recording *base = &recording->base;
+    g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
+    int64_t begin_ns = 0, end_ns = 0;
+
+    if (!again)
+        return;
+    vg_late_cpus_of_text(again, base->late, &begin_ns, &end_ns);
+    base->length_ns = MAX(end_ns - begin_ns, 0);
+    vg_late_cpus_tell(base, begin_ns);
+    for (guint i = base->late->len; i > 0; i--) {
+        const struct vg_event loss =
+            vg_late_cpu_loss(&g_array_index(base->late, struct vg_late_cpu, i - 1), begin_ns);
+        g_array_prepend_val(recording->queue, loss);
+    }
+}
+
 static vg_recording *
 open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, GError **err)
 {
@@ -591,15 +660,14 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    bool readable = refuse_binary(recording->source, name, err) == 0;
-    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (!readable ||
-        !vg_text_scan(recording->source, &recording->base.coverage, recording->scanned))
-        g_clear_pointer(&recording->scanned, g_array_unref);
-    if (!readable || probe(recording, err) != 0) {
+    if (probe(recording, err) != 0) {
         text_free(&recording->base);
         return NULL;
     }
+    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    if (!vg_text_scan(recording->source, &recording->base, recording->scanned))
+        g_clear_pointer(&recording->scanned, g_array_unref);
+    text_find_late_cpus(recording);
     return &recording->base;
 }
 

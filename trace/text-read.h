@@ -4,10 +4,10 @@
  * or gzip. Lines are read one at a time; memory does not grow with the file.
  *
  * A line that says that a CPU's records were dropped becomes VG_EVENT_LOST, which is not counted
- * in recording->events. The file is looked at once before, so that a loss is told where it begins:
- * with the last event of its CPU, or, if there is none, with the first one of any CPU. It ends at
- * the next event of its CPU. Of a pipe or a tracefs file, which can only be read once, it is told
- * where its line stands, and ends at that CPU's next event if that is the next line. The first
+ * in recording->events. It ends at that CPU's next event if that is the next line, and begins, as
+ * events are delivered in time order, not before the last event of any CPU.
+ * A line between events that is no line of trace text, or whose columns cannot be true, becomes one
+ * of all CPUs, from the event before it to the one behind: what was there is not known. The first
  * sched_waking before any sched_wakeup has the file searched once for a sched_wakeup, so that
  * recording->has_wakeup is right when that event is delivered; a pipe or a tracefs file can only be
  * read once, there it is set when the first sched_wakeup comes.

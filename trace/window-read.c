@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/cpu-ledger.h"
 #include "model/gpu-ledger.h"
+#include "trace/late-cpus.h"
 
 /* How many events pass between two ticks. */
 #define EVENTS_PER_TICK 65536
@@ -17,6 +18,7 @@ struct vg_window_reader {
     vg_gpu_ledger *gpu_ledger;
     struct vg_window_read_options options;
     bool begun;            /* the part has begun */
+    bool begin_is_default; /* options.begin_ns is where all CPUs are recorded */
     bool beyond;           /* an event beyond its end was seen */
     bool finished;         /* the last window was handed out */
     bool pending;          /* `event` is read and not fed yet */
@@ -26,10 +28,9 @@ struct vg_window_reader {
     int64_t part_end;      /* once at_end */
     int64_t first, last;   /* times of the events seen */
     uint64_t events;
-    uint64_t part_events;               /* losses are none */
-    uint64_t told_events;               /* of these, in closed windows */
-    int64_t cpu_first_ns[VG_CPU_LIMIT]; /* of the CPU's events; VG_TIME_UNKNOWN: none */
-    int64_t all_end_ns;                 /* the records of a CPU end earlier; VG_TIME_MAX: not */
+    uint64_t part_events; /* losses are none */
+    uint64_t told_events; /* of these, in closed windows */
+    bool cpu_seen[VG_CPU_LIMIT];
 };
 
 vg_window_reader *
@@ -47,15 +48,9 @@ vg_window_reader_new(vg_recording *recording, vg_topology *topology,
     vg_cpu_ledger_windows_only(reader->ledger, options->on_grid);
     reader->gpu_ledger = vg_gpu_ledger_new(topology, recording->names);
     vg_gpu_ledger_windows_only(reader->gpu_ledger, options->on_grid);
-    vg_gpu_ledger_tells(reader->gpu_ledger, recording->coverage.gpu_ops);
+    vg_gpu_ledger_tells(reader->gpu_ledger, recording->gpu_ops);
     vg_gpu_ledger_keep_requests(reader->gpu_ledger, options->gpu_requests);
     vg_gpu_ledger_watch(reader->gpu_ledger, options->on_request, options->data);
-    for (size_t i = 0; i < VG_CPU_LIMIT; i++)
-        reader->cpu_first_ns[i] = VG_TIME_UNKNOWN;
-    reader->all_end_ns = VG_TIME_MAX;
-    if (!options->has_begin && !options->on_grid)
-        reader->options.has_begin =
-            vg_coverage_begin(&recording->coverage, &reader->options.begin_ns);
     return reader;
 }
 
@@ -113,15 +108,26 @@ find_grid(vg_window_reader *reader, int64_t t_ns)
 {
     struct vg_window_read_options *options = &reader->options;
 
-    int64_t covered_ns;
-
     if (!options->on_grid || options->has_begin)
         return;
-    if (vg_coverage_begin(&reader->recording->coverage, &covered_ns))
-        t_ns = MAX(t_ns, covered_ns);
     int64_t over_ns = ((t_ns % options->window_ns) + options->window_ns) % options->window_ns;
     options->has_begin = true;
     options->begin_ns = over_ns == 0 ? t_ns : t_ns - over_ns + options->window_ns;
+}
+
+/* Where records of some CPUs begin late, the part is by default what all of them have, unless that
+ * is nearly all there is. */
+static void
+window_read_default_begin(vg_window_reader *reader, int64_t t_ns)
+{
+    struct vg_window_read_options *options = &reader->options;
+    const vg_recording *recording = reader->recording;
+
+    if (options->has_begin || options->on_grid ||
+        !vg_late_cpus_matter(recording->late, t_ns, recording->length_ns))
+        return;
+    options->has_begin = reader->begin_is_default = true;
+    options->begin_ns = vg_late_cpus_covered_ns(recording->late);
 }
 
 /* Places an event that was just read, or the time up to which a live recording has told all; false
@@ -132,8 +138,10 @@ place(vg_window_reader *reader, int64_t t_ns)
     const struct vg_window_read_options *options = &reader->options;
 
     find_grid(reader, t_ns);
-    if (reader->events == 0)
+    if (reader->events == 0) {
+        window_read_default_begin(reader, t_ns);
         reader->first = options->on_grid ? options->begin_ns : t_ns;
+    }
     if (options->has_end && t_ns > options->end_ns) {
         reader->beyond = true;
         if (!reader->begun && options->has_begin)
@@ -184,6 +192,9 @@ end_part(vg_window_reader *reader, GError **err)
                         reader->beyond ? " before --end" : "", problem ? ": " : "",
                         problem ? problem->what : "");
     }
+    /* There may be nothing behind the first record of the CPU that begins last. */
+    if (!reader->begun && reader->begin_is_default)
+        begin_part(reader, reader->last);
     if (!reader->begun)
         return vg_error(err, VG_E_INVALID, "'%s' ends at %" G_GINT64_FORMAT " ns, before --begin",
                         recording->name, reader->last);
@@ -240,34 +251,31 @@ feed_event(vg_window_reader *reader)
     reader->last = event->ts_ns;
     reader->events++;
     reader->part_events += reader->begun && event->type != VG_EVENT_LOST;
-    if (event->cpu < 0)
-        return;
-    if (event->type == VG_EVENT_LOST && event->lost.end_ns == INT64_MAX && !event->lost.no_gpu)
-        reader->all_end_ns = MIN(reader->all_end_ns, event->ts_ns);
-    if (event->type != VG_EVENT_LOST && reader->cpu_first_ns[event->cpu] == VG_TIME_UNKNOWN)
-        reader->cpu_first_ns[event->cpu] = event->ts_ns;
+    if (event->cpu >= 0)
+        reader->cpu_seen[event->cpu] = true;
 }
 
 static void
-set_gpu_confidence(GArray *gpus, double confidence)
+window_read_set_gpus(GArray *gpus, double confidence)
 {
-    for (unsigned int i = 0; i < gpus->len; i++)
+    for (guint i = 0; i < gpus->len; i++)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
+/* events: those recorded inside the window. */
 static void
-set_confidence(struct vg_window *window, uint64_t events)
+window_read_set_confidence(struct vg_window *window, uint64_t events)
 {
     double seen = (double)events, lost = (double)window->lost_events;
-    double confidence = seen + lost > 0 ? seen / (seen + lost) : 1;
+    double confidence = lost > 0 ? seen / (seen + lost) : 1;
 
     window->confidence = confidence;
-    set_gpu_confidence(window->gpus, confidence);
-    for (unsigned int i = 0; i < window->gpu_processes->len; i++)
+    window_read_set_gpus(window->gpus, confidence);
+    for (guint i = 0; i < window->gpu_processes->len; i++)
         g_array_index(window->gpu_processes, struct vg_gpu_process_sample, i).gpu.confidence =
             confidence;
-    for (unsigned int i = 0; i < window->vms->len; i++)
-        set_gpu_confidence(g_array_index(window->vms, struct vg_vm_sample, i).gpus, confidence);
+    for (guint i = 0; i < window->vms->len; i++)
+        window_read_set_gpus(g_array_index(window->vms, struct vg_vm_sample, i).gpus, confidence);
 }
 
 /* Closes the open window at t. */
@@ -276,7 +284,7 @@ close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
-    set_confidence(ret, reader->part_events - reader->told_events);
+    window_read_set_confidence(ret, reader->part_events - reader->told_events);
     reader->told_events = reader->part_events;
     reader->window_end = t_ns + reader->options.window_ns;
     return 1;
@@ -320,7 +328,7 @@ vg_window_reader_read_period(vg_window_reader *reader, struct vg_window *ret)
 {
     vg_cpu_ledger_read_period(reader->ledger, reader->part_end, reader->options.tasks, ret);
     vg_gpu_ledger_read_period(reader->gpu_ledger, reader->part_end, ret);
-    set_confidence(ret, vg_window_reader_events(reader));
+    window_read_set_confidence(ret, vg_window_reader_events(reader));
 }
 
 void
@@ -341,24 +349,8 @@ vg_window_reader_cpus(const vg_window_reader *reader)
     int32_t cpus = 0;
 
     for (size_t i = 0; i < VG_CPU_LIMIT; i++)
-        cpus += reader->cpu_first_ns[i] != VG_TIME_UNKNOWN;
+        cpus += reader->cpu_seen[i];
     return cpus;
-}
-
-void
-vg_window_reader_read_covered(const vg_window_reader *reader, struct vg_window_covered *ret)
-{
-    const struct vg_coverage *coverage = &reader->recording->coverage;
-    int64_t length_ns = reader->last - reader->first;
-
-    *ret = (struct vg_window_covered){reader->first, MIN(reader->last, reader->all_end_ns), 0};
-    if (coverage->late_cpus->len > 0)
-        ret->begin_ns = MAX(ret->begin_ns, coverage->all_begin_ns);
-    ret->end_ns = MAX(ret->begin_ns, ret->end_ns);
-    for (int32_t i = 0; i < VG_CPU_LIMIT; i++)
-        ret->assumed_idle += reader->cpu_first_ns[i] != VG_TIME_UNKNOWN &&
-                             !vg_coverage_is_told(coverage, i) &&
-                             reader->cpu_first_ns[i] - reader->first > length_ns / 100;
 }
 
 uint64_t

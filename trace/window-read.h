@@ -40,8 +40,7 @@ struct vg_window_watch {
 
 struct vg_window_read_options {
     bool has_begin, has_end;
-    int64_t begin_ns, end_ns; /* raw clock; begin < t <= end is the part. Without begin, what CPUs
-                               * that begin late have no records of is no part (coverage.h) */
+    int64_t begin_ns, end_ns; /* raw clock; begin < t <= end is the part */
     int64_t window_ns;        /* > 0 */
     bool tasks;               /* every thread, not only vCPUs */
     /* The windows of a grid: they end at multiples of window_ns, and those at the edges of the
@@ -74,15 +73,6 @@ int vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret,
 void vg_window_reader_peek(const vg_window_reader *reader, int64_t t_ns, struct vg_window *ret);
 
 const vg_topology *vg_window_reader_topology(const vg_window_reader *reader);
-
-/* What all CPUs that recorded anything cover of the recording, which may be more than the part. */
-struct vg_window_covered {
-    int64_t begin_ns, end_ns;
-    uint32_t assumed_idle; /* CPUs that were silent in the beginning, and nobody says why */
-};
-
-/* After the end. */
-void vg_window_reader_read_covered(const vg_window_reader *reader, struct vg_window_covered *ret);
 
 /* After the end: the whole part as one window, the number of CPUs that recorded anything, and how
  * many records (of interest or not) it has. */

@@ -4,7 +4,6 @@ rest and says what it could not read."""
 import itertools
 import json
 import os
-import random
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +12,10 @@ import pytest
 
 import damage
 import oracle
-from settings import full, seed
+from settings import HANG_S, full, random_of, sample, seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
-from vgpuctl import ROOT, TIMEOUT_S, analyze, check_identities, differences, program
+from vgpuctl import ROOT, analyze, check_identities, differences, program
 
 MADE = {
     "lttng213-le": Dialect(style="lttng213", order="le", packet_bytes=4096, packetised=True),
@@ -68,7 +67,7 @@ def copy_with(scene, target, case):
 
 def run(target):
     done = subprocess.run([program(), "analyze", target, "--tasks", "-o", "json"],
-                          capture_output=True, timeout=TIMEOUT_S)
+                          capture_output=True, timeout=HANG_S)
     err = done.stderr.decode("utf-8", "backslashreplace")
     assert done.returncode in (0, 1), f"exit code {done.returncode}\n{err[-2000:]}"
     assert "Sanitizer" not in err and "runtime error" not in err, err[-3000:]
@@ -124,7 +123,7 @@ def judge_all(scene, cases, tmp_path):
             judge(scene, case, target)
             return None
         except subprocess.TimeoutExpired:
-            return f"{case.label}: still running after {TIMEOUT_S} s"
+            return f"{case.label}: still running after {HANG_S} s"
         except (AssertionError, ValueError, KeyError) as e:
             return f"{case.label}: {str(e)[:600]}"
         finally:
@@ -139,8 +138,8 @@ def files(scene):
     return sorted(scene.victim.layout.files)
 
 
-def random_of(scene, kind):
-    return random.Random(f"{seed()} {scene.victim.name} {kind}")
+def name_of(scene, kind):
+    return f"{kind} of {scene.victim.name}"
 
 
 def is_big(scene):
@@ -148,18 +147,16 @@ def is_big(scene):
 
 
 def test_cut_at_edges(scene, tmp_path):
-    rng, cases = random_of(scene, "edges"), []
+    cases = []
     for file in files(scene):
-        at = damage.edges(scene.victim, file)
-        if not full() and len(at) > 6:
-            at = sorted(rng.sample(at, 6))
+        at = sample(name_of(scene, f"edges of {file}"), damage.edges(scene.victim, file), 6)
         cases += [damage.cut(scene.victim, file, k) for k in at]
     judge_all(scene, cases, tmp_path)
 
 
 def test_cut_anywhere(scene, tmp_path):
-    rng = random_of(scene, "cut")
-    n = (20 if is_big(scene) else 150) if full() else 3
+    rng = random_of(name_of(scene, "cut"))
+    n = (20 if is_big(scene) else 50) if full() else 3
     judge_all(scene, [damage.cut(scene.victim, f, rng.randrange(1, len(scene.victim.bytes[f])))
                       for f in files(scene) for _ in range(n)], tmp_path)
 
@@ -169,7 +166,7 @@ def test_cut_at_packet_ends_is_exact(scene, tmp_path):
     """What is left is a whole trace: the figures are those of the records left."""
     for file in files(scene)[:1]:
         packets = scene.victim.layout.files[file]
-        for p in packets[1:] if full() else packets[len(packets) // 2:][:2]:
+        for p in sample(name_of(scene, "packets"), packets[1:], 2):
             target = str(tmp_path / f"{p.offset}")
             copy_with(scene, target, damage.cut(scene.victim, file, p.offset))
             gone = {i for q in packets if q.offset >= p.offset for _, i in q.events}
@@ -188,7 +185,7 @@ def perf_view(scene, ev):
 
 
 def test_gone_or_noise(scene, tmp_path):
-    rng = random_of(scene, "noise")
+    rng = random_of(name_of(scene, "noise"))
     cases = [kind for f in files(scene) for kind in (
         damage.emptied(scene.victim, f), damage.removed(scene.victim, f),
         damage.noise(scene.victim, f, rng))]
@@ -196,15 +193,14 @@ def test_gone_or_noise(scene, tmp_path):
 
 
 def test_overwritten(scene, tmp_path):
-    rng, cases = random_of(scene, "overwritten"), []
-    n = (10 if is_big(scene) else 80) if full() else 2
+    name = name_of(scene, "overwritten")
+    rng = random_of(name)
+    n = (10 if is_big(scene) else 30) if full() else 2
     kinds = (damage.header_overwritten, damage.content_overwritten, damage.some_bytes,
              damage.some_bytes, damage.size_field)
-    for file, kind, _ in itertools.product(files(scene), kinds, range(n)):
-        if not full() and is_big(scene) and len(cases) >= 6:
-            break
-        cases.append(kind(scene.victim, file, rng))
-    judge_all(scene, cases, tmp_path)
+    cases = [kind(scene.victim, file, rng)
+             for file, kind, _ in itertools.product(files(scene), kinds, range(n))]
+    judge_all(scene, sample(name, cases, 6) if is_big(scene) else cases, tmp_path)
 
 
 @pytest.mark.parametrize("scene", ["lttng213-le", "lttng25-be-large", "lttng-kernel"],
@@ -212,7 +208,7 @@ def test_overwritten(scene, tmp_path):
 def test_index_is_only_a_help(scene, tmp_path):
     """Index files missing, cut or wrong: every record is still there."""
     folder = os.path.join(scene.root, "index")
-    rng, cases, total = random_of(scene, "index"), [], scene.victim.total
+    rng, cases, total = random_of(name_of(scene, "index")), [], scene.victim.total
     for name in sorted(os.listdir(folder)):
         data = open(os.path.join(folder, name), "rb").read()
         wrong = bytearray(data)
@@ -234,11 +230,11 @@ def test_stray_file(scene, tmp_path):
 
 def test_metadata_spoilt(scene, tmp_path):
     data = open(os.path.join(scene.root, "metadata"), "rb").read()
-    rng = random_of(scene, "metadata")
+    rng = random_of(name_of(scene, "metadata"))
     spoilt = [b"", data[:len(data) // 2 + 3], data[:-1], data[:7], rng.randbytes(len(data))]
     if full():
-        spoilt += [data[:rng.randrange(len(data))] for _ in range(100)]
-        for _ in range(100):
+        spoilt += [data[:rng.randrange(len(data))] for _ in range(30)]
+        for _ in range(30):
             wrong = bytearray(data)
             wrong[rng.randrange(len(data))] = rng.randrange(256)
             spoilt.append(bytes(wrong))
@@ -248,7 +244,7 @@ def test_metadata_spoilt(scene, tmp_path):
         try:
             code, out, err = run(target)
         except subprocess.TimeoutExpired:
-            pytest.fail(f"{scene.victim.name}: still running after {TIMEOUT_S} s with metadata of "
+            pytest.fail(f"{scene.victim.name}: still running after {HANG_S} s with metadata of "
                         f"{len(text)} of {len(data)} bytes")
         if code == 0:
             doc = json.loads(out)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from settings import full, seed
+from settings import HANG_S, full, seed
 from ctfgen import Dialect, Ev, write_trace
 from hostsim import simulate
 from oracle import FIGURES, Oracle
@@ -328,7 +328,7 @@ def test_what_babeltrace2_has_written(tmp_path, style):
     make(tmp_path, Dialect(style=style), events=4000)
     subprocess.run(["babeltrace2", tmp_path / "t", "--component=sink.ctf.fs",
                     f'--params=path="{tmp_path}/again",assume-single-trace=yes,quiet=yes'],
-                   check=True, timeout=60)
+                   check=True, timeout=HANG_S)
     want, got = (analyze(tmp_path / name).doc() for name in ("t", "again"))
     assert got["trace"]["problems"] == []
     assert got["vms"] == want["vms"]

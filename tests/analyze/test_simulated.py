@@ -68,7 +68,7 @@ def simulate(tmp_path, scenario, *options):
     shutil.rmtree(trace, ignore_errors=True)
     done = subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace), "-o",
                            "json", *options], input=json.dumps(scenario), capture_output=True,
-                          text=True, timeout=vgpuctl.TIMEOUT_S)
+                          text=True, timeout=settings.HANG_S)
     assert done.returncode == 0, done.stderr
     truth = json.loads((tmp_path / "trace.truth.json").read_text())
     assert truth == json.loads(done.stdout)
@@ -121,7 +121,7 @@ def recorded_on(tmp_path, scenario):
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_scenarios(tmp_path, part):
-    rounds = settings.rounds(200, 1000, quick=24)
+    rounds = 200 if settings.full() else 24
     for i in range(part, rounds, 4):
         seed = settings.seed() + i
         scenario = random_scenario(random.Random(seed))
@@ -142,6 +142,7 @@ def closed(us, depth=2, engine="rcs0"):
     return {"engine": engine, "size_us": {"dist": "fixed", "value": us}, "depth": depth}
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("generation", ["new", "old"])
 def test_equal_seqnos(tmp_path, generation):
     """Every vGPU counts its requests from 1, so seqno alone says nothing."""
@@ -199,7 +200,7 @@ def test_a_part(tmp_path):
 
 def run(*args, code, stdin="{}"):
     done = subprocess.run([vgpuctl.program(), "simulate", *map(str, args)], input=stdin,
-                          capture_output=True, text=True, timeout=vgpuctl.TIMEOUT_S)
+                          capture_output=True, text=True, timeout=settings.HANG_S)
     assert done.returncode == code, done.stderr
     return done.stderr
 

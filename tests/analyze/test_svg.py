@@ -11,6 +11,7 @@ import pytest
 
 import gputext
 import vgpuctl
+from settings import HANG_S
 
 DEMO = os.path.join(vgpuctl.ROOT, "data", "demo", "inner-host-3vms", "lttng-kernel")
 VM_MAP = os.path.join(vgpuctl.ROOT, "data", "demo", "vm-map.txt")
@@ -117,7 +118,7 @@ def rectangles(root):
 def simulate(tmp_path, scenario):
     (tmp_path / "s.json").write_text(json.dumps(scenario))
     subprocess.run([vgpuctl.program(), "simulate", tmp_path / "s.json", "--trace-out",
-                    tmp_path / "t"], check=True, capture_output=True, timeout=vgpuctl.TIMEOUT_S)
+                    tmp_path / "t"], check=True, capture_output=True, timeout=HANG_S)
     return tmp_path / "t"
 
 

@@ -115,3 +115,27 @@ def test_begin_and_end_are_printed_seconds(tmp_path):
     ctf = vgpuctl.analyze(LTTNG, "--begin", 62 * 10**9, "--end", 63 * 10**9).doc()
     assert comparable(text) == comparable(ctf)
     assert json.dumps(text["vms"]) != "[]"
+
+
+def test_what_garbage_may_have_told_is_not_observed(tmp_path):
+    """The line at 1.020 on which the vCPU left its CPU for another program is scrambled. That it ran
+    on until 1.040 is then nobody's word: only the time up to 1.010, the last record before the
+    garbage, is run time, and what lies between that and the next record is not observed."""
+    (tmp_path / "trace.txt").write_text(
+        "# tracer: nop\n"
+        "<idle>-0 (-------) [000] d.... 1.000000: sched_switch: prev_comm=swapper/0 prev_pid=0 "
+        "prev_prio=120 prev_state=R ==> next_comm=CPU 0/KVM next_pid=11 next_prio=120\n"
+        "bash-7 (      7) [001] d.... 1.010000: sched_wakeup: comm=bash pid=7 prio=120 "
+        "target_cpu=001\n"
+        "CPU 0/KVM-11 (  \x00\x07   10) [0\xb7\xb7 1.02^@ sched_sw prev_comm=CPU 0/K\n"
+        "bash-7 (      7) [001] d.... 1.030000: sched_wakeup: comm=bash pid=7 prio=120 "
+        "target_cpu=001\n"
+        "hog-5 (      5) [000] d.... 1.040000: sched_switch: prev_comm=hog prev_pid=5 "
+        "prev_prio=120 prev_state=R ==> next_comm=CPU 0/KVM next_pid=11 next_prio=120\n"
+        "CPU 0/KVM-11 (     10) [000] d.... 1.100000: sched_switch: prev_comm=CPU 0/KVM "
+        "prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 "
+        "next_prio=120\n", encoding="latin-1")
+    doc = vgpuctl.analyze(tmp_path / "trace.txt").doc()
+    assert len(doc["trace"]["problems"]) == 1
+    (vm,) = doc["vms"]
+    assert (vm["run_ns"], vm["observed_ns"]) == (70_000_000, 80_000_000)

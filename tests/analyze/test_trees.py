@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from settings import seed
+from settings import HANG_S, seed
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from oracle import Oracle
@@ -146,7 +146,8 @@ def test_parts_of_a_rotated_session_are_one(tmp_path, silence):
 def test_a_cpu_without_a_file(tmp_path, style):
     """Threads that are woken there do not wait for ever. (Those that are pulled over there do: the
     CPU that pulls writes the record.)"""
-    write_trace(str(tmp_path / "t"), Dialect(style=style), simulate(seed=seed(), events=4000))
+    write_trace(str(tmp_path / "t"), Dialect(style=style),
+                simulate(seed=seed(), events=4000, pulls=False))
     whole = analyze(tmp_path / "t").doc()
     os.unlink(next(tmp_path / "t" / n for n in os.listdir(tmp_path / "t") if n.endswith("1")))
     doc = analyze(tmp_path / "t").doc()
@@ -219,6 +220,6 @@ def test_a_signal_leaves_nothing_behind(tmp_path):
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(delay)
         child.send_signal((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[number % 3])
-        child.wait(20)
+        child.wait(HANG_S)
         # ThreadSanitizer has a file of its own there while it starts.
         assert [n for n in os.listdir(place) if not n.startswith("tsan.")] == [], delay

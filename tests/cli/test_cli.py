@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 import vgpuctl
+from settings import HANG_S
 
 DEMO = os.path.join(vgpuctl.ROOT, "data", "demo")
 LTTNG = os.path.join(DEMO, "inner-host-3vms", "lttng-kernel")
@@ -28,7 +29,7 @@ GPU_HOST = os.path.join(DEMO, "gpu-host.snapshot.json")
 
 def run(*args, code=0, stdin=None, env=None):
     done = subprocess.run([vgpuctl.program(), *map(str, args)], input=stdin, capture_output=True,
-                          text=True, timeout=30, env={**os.environ, **(env or {})})
+                          text=True, timeout=HANG_S, env={**os.environ, **(env or {})})
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 
@@ -42,6 +43,7 @@ def demo_snapshot(tmp_path_factory):
 
 # ---- the program as a whole ----
 
+@pytest.mark.smoke
 def test_help_lists_every_command_and_goes_to_stdout():
     out = run("--help").stdout
     for command in ("host", "vm", "preemptions", "top", "events", "plan", "record", "analyze",
@@ -58,6 +60,7 @@ def test_no_command_and_unknown_command_are_usage_errors():
     assert "analyse" in done.stderr and "--help" in done.stderr
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("args", [["version"], ["--version"]])
 def test_version(args):
     assert re.fullmatch(r"vgpuctl \d+\.\d+\.\d+\n", run(*args).stdout)
@@ -128,12 +131,13 @@ def test_wrong_metadata_leads_to_the_line(tmp_path):
 def test_full_disk_is_an_error():
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([vgpuctl.program(), "analyze", LTTNG, "-o", "json"], stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=30)
+                              stderr=subprocess.PIPE, text=True, timeout=HANG_S)
     assert done.returncode == 1 and "No space left" in done.stderr
 
 
 # ---- analyze ----
 
+@pytest.mark.smoke
 def test_formats_agree():
     doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "json").stdout)
     assert yaml.safe_load(run("analyze", LTTNG, "--vm-map", VM_MAP, "-o", "yaml").stdout) == doc
@@ -297,7 +301,7 @@ def test_snapshot_option_does_not_replace_devices_or_links(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     reader = subprocess.Popen(["cat", tmp_path / "fifo"], stdout=subprocess.PIPE, text=True)
     run("analyze", LTTNG, "--snapshot", tmp_path / "fifo")
-    assert json.loads(reader.communicate(timeout=20)[0])["schema"] == "vgpud.snapshot"
+    assert json.loads(reader.communicate(timeout=HANG_S)[0])["schema"] == "vgpud.snapshot"
     (tmp_path / "real").write_text("old")
     os.chmod(tmp_path / "real", 0o600)
     os.symlink("real", tmp_path / "link")
@@ -367,7 +371,7 @@ def test_a_repair_that_has_no_room_is_told(tmp_path):
     assert "/no/such/dir" in done.stderr
 
 
-def read_terminal(args, seconds=vgpuctl.TIMEOUT_S):
+def read_terminal(args, seconds=HANG_S):
     """What the program writes to a terminal on stderr."""
     leader, follower = pty.openpty()
     child = subprocess.Popen([vgpuctl.program(), *map(str, args)], stdout=subprocess.DEVNULL,
@@ -406,6 +410,7 @@ def test_progress_is_drawn_on_a_terminal_only(tmp_path):
 
 # ---- snapshot, placement, explain ----
 
+@pytest.mark.smoke
 def test_snapshot_tells_what_analyze_tells(demo_snapshot, tmp_path):
     snapshot = json.loads(demo_snapshot.read_text())
     doc = json.loads(run("analyze", LTTNG, "--vm-map", VM_MAP, "--host", "demo-host", "-o", "json",
@@ -422,6 +427,7 @@ def test_snapshot_tells_what_analyze_tells(demo_snapshot, tmp_path):
         assert known["preemptions_per_s"] == pytest.approx(vm["preemptions"] / seconds, rel=1e-3)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("rule", ["complement", "paper-threshold"])
 def test_the_demo_has_a_plan(demo_snapshot, rule):
     plan = json.loads(run("placement", "--dry-run", "--state", demo_snapshot, "--state", GPU_HOST,
@@ -498,6 +504,7 @@ def test_hosts_in_commands_are_names_only(demo_snapshot, tmp_path, host, escaped
     assert virsh[virsh.index("-c") + 1] == "qemu+ssh://demo-host/system"
 
 
+@pytest.mark.smoke
 def test_explain_judges_every_host(demo_snapshot):
     doc = json.loads(run("placement", "--explain", "vm-busy", "--state", demo_snapshot, "--state",
                          GPU_HOST, "-o", "json").stdout)
@@ -532,6 +539,7 @@ def test_config_changes_the_plan_and_is_dumped(demo_snapshot, tmp_path):
     assert "no_such_key" in run("placement", "--dump-config", "--config", config, code=1).stderr
 
 
+@pytest.mark.smoke
 def test_words_are_explained():
     words = json.loads(run("explain", "-o", "json").stdout)
     named = {w["word"] for w in words}
@@ -554,7 +562,7 @@ def test_trace_text_from_standard_input(tmp_path):
                                 "b-2 [000] d... 1.5: sched_switch: b:2 [120] S ==> a:1 [120]\n")
     with open(tmp_path / "t", encoding="ascii") as text:
         done = subprocess.run([vgpuctl.program(), "analyze", "-", "--tasks", "-o", "json"],
-                              stdin=text, stdout=subprocess.PIPE, check=True, timeout=20)
+                              stdin=text, stdout=subprocess.PIPE, check=True, timeout=HANG_S)
     assert [t["run_ns"] for t in json.loads(done.stdout)["tasks"]] == [0, 500_000_000]
     assert [t["pid"] for t in json.loads(done.stdout)["tasks"]] == [None, None]
 

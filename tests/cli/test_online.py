@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -11,6 +12,8 @@ import threading
 import pytest
 import vgpuctl
 import yaml
+from settings import HANG_S
+from unixhttp import Server
 from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 
 NODE = os.path.join(ROOT, "data", "demo", "node.xml")
@@ -36,14 +39,14 @@ def gpu_daemon(tmp_path_factory):
     directory = tmp_path_factory.mktemp("gpu")
     trace = directory / "trace"
     subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace)],
-                   input=json.dumps(SCENARIO), capture_output=True, text=True, timeout=60, check=True)
+                   input=json.dumps(SCENARIO), capture_output=True, text=True, timeout=HANG_S, check=True)
     with Daemon(directory, "--speed", "max", replay=trace) as running:
         yield running.replayed()
 
 
 def run(daemon, *args, code=0, env=None):
     where = {"VGPUCTL_SOCKET": daemon.socket} if daemon else {}
-    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=HANG_S,
                           env={**os.environ, **where, **(env or {})})
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     assert code == 0 or done.stdout == ""
@@ -54,6 +57,7 @@ def doc(daemon, *args):
     return json.loads(run(daemon, *args, "-o", "json").stdout)
 
 
+@pytest.mark.smoke
 def test_vm_list_is_that_of_the_api_in_every_format(daemon):
     items = daemon.get("/v1/vms")["items"]
     assert [vm["name"] for vm in items] == ["vm-busy", "vm-duty", "vm-idle"]
@@ -61,12 +65,65 @@ def test_vm_list_is_that_of_the_api_in_every_format(daemon):
     assert yaml.safe_load(run(daemon, "vm", "list", "-o", "yaml").stdout) == items
     rows = list(csv.DictReader(io.StringIO(run(daemon, "vm", "list", "-o", "csv").stdout)))
     assert [row["name"] for row in rows] == ["vm-busy", "vm-duty", "vm-idle"]
-    assert rows[0]["uuid"] == UUID and rows[0]["culprit"] == "vm-duty"
+    assert rows[0]["uuid"] == UUID and rows[0]["newest.culprit"] == "vm-duty"
     # A recording without GPU events says nothing about the GPU, not that it is idle.
     assert {row["gpu_intensity"] for row in rows} == {""} and float(rows[0]["cpu_intensity"]) > 0
     table = run(daemon, "vm", "list").stdout
     assert "LOST MOST TO" in table and "UUID" not in table
     assert UUID in run(daemon, "vm", "list", "-o", "wide").stdout
+
+
+def test_now_is_the_newest_window_and_means_are_called_means(tmp_path):
+    """A server whose newest window is worked out by hand from tests/tools/api-server.c: VM i ran
+    0.6 * (i + 1) cores and lost 0.25 * (i + 1); its means are others, in another order."""
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        rows = list(csv.DictReader(io.StringIO(
+            run(None, "vm", "list", "--sort", "lost", "-o", "csv", env=env).stdout)))
+        assert [row["name"][:5] for row in rows] == ["gamma", "beta", "alpha"]
+        assert [float(row["newest.rates.run_share"]) for row in rows] == [
+            pytest.approx(cores) for cores in (1.8, 1.2, 0.6)]
+        assert [float(row["newest.lost_share"]) for row in rows] == [
+            pytest.approx(cores) for cores in (0.75, 0.5, 0.25)]
+        assert [float(row["newest.rates.preemptions_per_s"]) for row in rows] == [1500, 1000, 500]
+        assert [float(row["newest.cpu_intensity"]) for row in rows] == [pytest.approx(0.85)] * 3
+        assert [row["newest.gpu_intensity"] for row in rows] == ["", "", "0.4"]
+        assert [float(row["rates.run_share"]) for row in rows] == [0.6] * 3
+        # Equally intensive now, so by name; by the mean it were the other way round.
+        assert [vm["name"][:5] for vm in json.loads(run(
+            None, "vm", "list", "--sort", "cpu", "-o", "json", env=env).stdout)] == [
+                "alpha", "beta", "gamma"]
+        table = run(None, "vm", "list", env=env).stdout.splitlines()
+        assert "MEAN" not in table[0]
+        assert re.split(r" {2,}", table[2])[0] == "beta" and " 1.20 " in table[2]
+        assert run(None, "vm", "list", "-o", "wide", env=env).stdout.count("MEAN") == 5
+        assert run(None, "top", "-n", "1", env=env).stdout.splitlines()[1].startswith("gamma")
+        # 0.15 cores of beta's time were gamma's, seven times; the mean is 0.15, too, for all.
+        pairs = json.loads(run(None, "preemptions", "beta", "-o", "json", env=env).stdout)
+        newest = {pair["aggressor"]: pair["newest"] for pair in pairs}
+        assert newest['gamma/"x" \u00e4'] == {"ns": 300000000, "count": 7,
+                                              "share": pytest.approx(0.3), "count_per_s": 7}
+        assert newest["host:kernel"]["share"] == pytest.approx(0.04)
+        matrix = run(None, "preemptions", "--matrix", env=env).stdout
+        assert re.search(r"(?m)^beta .* 300\.00 ", matrix), matrix
+    finally:
+        server.stop()
+
+
+def test_history_says_which_files_are_missing(tmp_path):
+    server = Server(tmp_path, "--vms", 3)
+    try:
+        env = {"VGPUCTL_SOCKET": server.path}
+        where = ["--since", "2026-11-20T10:00:00Z", "--until", "2026-11-20T10:00:30Z"]
+        done = run(None, "vm", "history", "beta", *where, "-o", "json", env=env)
+        assert json.loads(done.stdout)["left_out"] == ["cannot read 'ts-20261119.db': it is made up"]
+        assert done.stderr == ("vgpuctl: warning: rows are missing: cannot read 'ts-20261119.db': it "
+                               "is made up\n")
+        done = run(None, "vm", "history", "alpha", *where, "-o", "json", env=env)
+        assert json.loads(done.stdout)["left_out"] == [] and done.stderr == ""
+    finally:
+        server.stop()
 
 
 def test_vm_list_sorts_and_filters(daemon):
@@ -76,6 +133,7 @@ def test_vm_list_sorts_and_filters(daemon):
     assert run(daemon, "vm", "list", "--class", "gpu").stdout == "no VM is of this class\n"
 
 
+@pytest.mark.smoke
 def test_vm_show_by_name_and_uuid(daemon):
     by_name, by_uuid = doc(daemon, "vm", "show", "vm-busy"), doc(daemon, "vm", "show", UUID.upper())
     assert by_name == by_uuid
@@ -85,6 +143,7 @@ def test_vm_show_by_name_and_uuid(daemon):
     assert "142" in table and "Who took its CPU time" in table and "vm-duty" in table
 
 
+@pytest.mark.smoke
 def test_vm_history(daemon):
     rows = doc(daemon, "vm", "history", "vm-busy", "--step", "raw")["items"]
     assert len(rows) == 7
@@ -96,6 +155,7 @@ def test_vm_history(daemon):
                                       "--step", "1h").stdout
 
 
+@pytest.mark.smoke
 def test_host(daemon):
     host = doc(daemon, "host", "show")
     assert host["name"] == "demo-host" and host["vms"] == 3
@@ -106,6 +166,7 @@ def test_host(daemon):
     assert "collector:replay" in text and "collector:libvirt" in text
 
 
+@pytest.mark.smoke
 def test_preemptions(daemon):
     items = doc(daemon, "preemptions")
     assert items == daemon.get("/v1/preemptions")["items"]
@@ -113,6 +174,7 @@ def test_preemptions(daemon):
     assert "vm-busy" in run(daemon, "preemptions").stdout
 
 
+@pytest.mark.smoke
 def test_gpus(gpu_daemon):
     items = gpu_daemon.get("/v1/gpus")["items"]
     assert doc(gpu_daemon, "gpu", "list") == items
@@ -136,6 +198,7 @@ def test_no_gpu(daemon):
     assert "GPUs, since" not in run(daemon, "vm", "show", "vm-busy").stdout
 
 
+@pytest.mark.smoke
 def test_requests_of_a_gpu(gpu_daemon):
     whole = gpu_daemon.get("/v1/gpus/card0/requests?limit=10000")
     assert doc(gpu_daemon, "gpu", "requests", "card0", "--limit", "20000") == whole
@@ -180,6 +243,7 @@ def test_no_end_of_requests(tmp_path):
     assert done.returncode in (1, 7) and done.stdout == "" and "more" in done.stderr
 
 
+@pytest.mark.smoke
 def test_plans(daemon):
     plan = doc(daemon, "placement", "--dry-run")
     assert plan["verdict"] == "infeasible"
@@ -192,6 +256,7 @@ def test_plans(daemon):
     assert run(daemon, "plan", "show", "plan-0000000000000000", code=3).stderr
 
 
+@pytest.mark.smoke
 def test_snapshot_and_explain(daemon, tmp_path):
     snapshot = json.loads(run(daemon, "snapshot").stdout)
     assert snapshot["hosts"][0]["vms"][0]["memory_bytes"] == 80 * 2**20
@@ -206,6 +271,7 @@ def test_snapshot_and_explain(daemon, tmp_path):
     assert "'nobody'" in run(daemon, "explain", "nobody", code=3).stderr
 
 
+@pytest.mark.smoke
 def test_events_after_the_first(daemon):
     boot = daemon.get("/v1/host")["daemon"]["boot_id"]
     lines = run(daemon, "events", "--after", f"{boot}-0", "-n", "3", "-o", "json").stdout
@@ -225,7 +291,8 @@ def test_watch_looks_again(daemon, command):
 ONLINE = [["vm", "list"], ["vm", "show", "a"], ["vm", "history", "a"], ["host", "show"],
           ["preemptions"], ["top"], ["events"], ["plan", "list"], ["plan", "show", "a"],
           ["placement", "--dry-run"], ["placement", "--explain", "a"], ["snapshot"],
-          ["host", "list"], ["gpu", "list"], ["gpu", "show", "a"], ["gpu", "requests", "a"]]
+          ["host", "list"], ["gpu", "list"], ["gpu", "show", "a"], ["gpu", "requests", "a"],
+          ["token", "list"], ["token", "create", "a", "--role", "reader"], ["audit"]]
 
 
 @pytest.mark.parametrize("command", ONLINE, ids=" ".join)
@@ -247,7 +314,7 @@ def test_no_permission_says_who_has_it(daemon):
     os.chmod(daemon.socket, 0o600)
     done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                            vgpuctl.program(), "vm", "list", "--socket", daemon.socket],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=HANG_S)
     os.chmod(daemon.socket, 0o660)
     assert done.returncode == 7 and "group" in done.stderr and daemon.socket in done.stderr
 
@@ -284,7 +351,7 @@ def ask_another(tmp_path, answer, *command):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         done = subprocess.run([vgpuctl.program(), *command, "--socket", path],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=HANG_S)
         thread.join(10)
     os.unlink(path)
     return done

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import vgpuctl
+from settings import HANG_S
 
 SCENARIOS = os.path.join(vgpuctl.ROOT, "data", "scenarios")
 S = 1_000_000_000
@@ -21,7 +22,7 @@ def page():
 
 def run(*args):
     done = subprocess.run([vgpuctl.program(), *map(str, args)], capture_output=True, text=True,
-                          timeout=vgpuctl.TIMEOUT_S)
+                          timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -14,11 +14,11 @@ import time
 import pytest
 
 import vgpuctl
+from settings import HANG_S, sample
 
 BUILD = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
 FAKE_VMS = os.path.join(BUILD, "tests", "tools", "fake-vms")
 INSTANCES = "/sys/kernel/tracing/instances"
-TIMEOUT_S = 60
 # Of the recorded seconds. schedstat tells of a wait when it ends, and of a run at a tick.
 TOLERANCE = 0.04
 
@@ -70,13 +70,13 @@ def start(*args, **options):
 
 def record(*args, code=0, **options):
     with start(*args, **options) as process:
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code, (process.returncode, err, out)
     return out, err
 
 
 def wait_until(condition, what):
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < end, what
         time.sleep(0.01)
@@ -166,7 +166,7 @@ def vms_fixture(request, root):
     vms.close()
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_figures_are_those_of_schedstat(way, vms, tmp_path):
     out, _ = record(3, "-O", tmp_path / "r", "--with", way, "-o", "json")
     answer = json.loads(out)
@@ -211,11 +211,12 @@ def test_answer_says_what_to_do_next(root, tmp_path):
     command = out.rstrip().splitlines()[-1].strip()
     assert command.startswith("vgpuctl analyze ")
     done = subprocess.run(command.replace("vgpuctl", vgpuctl.program(), 1), shell=True, text=True,
-                          capture_output=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, timeout=HANG_S, check=False)
     assert done.returncode == 0 and "SECONDS" in done.stdout, done.stderr
     assert "vm-map.txt" in os.listdir(directory) and "perf.data" not in os.listdir(directory)
 
 
+@pytest.mark.smoke
 def test_default_directory_is_new_and_named_after_the_time(root, tmp_path):
     answer = json.loads(record(1, "--with", "tracefs", "-o", "json", cwd=tmp_path)[0])
     [name] = os.listdir(tmp_path)
@@ -224,7 +225,7 @@ def test_default_directory_is_new_and_named_after_the_time(root, tmp_path):
     assert sorted(os.listdir(tmp_path / name)) == ["trace.txt", "vm-map.txt"]
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_no_vm_is_told(root, tmp_path):
     running = subprocess.run(["pgrep", "-f", "^qemu"], capture_output=True, check=False)
     if running.returncode == 0:
@@ -235,17 +236,25 @@ def test_no_vm_is_told(root, tmp_path):
 
 # ---- signals ----
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+NOT_YET = "interrupted before the recording began"
+
+
+@pytest.mark.parametrize("number", sample("signals of record", [signal.SIGINT, signal.SIGTERM,
+                                                                signal.SIGHUP], 1))
 def test_signal_ends_the_recording_early(way, number, tmp_path):
-    with start(60, "-O", tmp_path / "r", "--with", way, "-o", "json") as process:
-        wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")
-        time.sleep(0.5)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=TIMEOUT_S)
+    err, pause_s = NOT_YET, 0.25
+    # What perf writes does not tell when it has begun.
+    while NOT_YET in err:
+        pause_s *= 2
+        with start(60, "-O", tmp_path / "r", "--with", way, "-o", "json") as process:
+            wait_until(lambda p=process: recording_has_begun(way, p, tmp_path / "r"), "a recording")
+            time.sleep(pause_s)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 0, err
     answer = json.loads(out)
     assert answer["interrupted"] and "interrupted" in err and "are kept" in err
-    assert 0.2e9 < answer["recorded_ns"] < 20e9
+    assert 0 < answer["recorded_ns"] < 60e9
     doc = vgpuctl.analyze(answer["trace"], "--vm-map", answer["vm_map"]).doc()
     assert doc["trace"]["events"] == answer["events"] > 0
     assert left_of(process, tmp_path / "r") == []
@@ -278,7 +287,7 @@ def test_second_signal_gives_up_what_is_not_converted(perf, tmp_path):
     with start(1, "-O", tmp_path / "r", "--with", "perf", env=env) as process:
         wait_until(mark.exists, "the conversion")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=TIMEOUT_S)
+        _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1 and "interrupted during `perf data convert`" in err, err
     assert not (tmp_path / "r").exists()
     assert left_of(process, tmp_path / "r") == []
@@ -288,7 +297,7 @@ def test_nothing_runs_on_after_a_kill(way, tmp_path):
     with start(60, "-O", tmp_path / "r", "--with", way) as process:
         wait_until(lambda: recording_has_begun(way, process, tmp_path / "r"), "a recording")
         process.kill()
-        process.communicate(timeout=TIMEOUT_S)
+        process.communicate(timeout=HANG_S)
     wait_until(lambda: all(x.startswith("vgpuctl-") for x in left_of(process, tmp_path / "r")),
                "the end of perf")
     # The next one cleans up what nobody can before.
@@ -318,7 +327,7 @@ def test_perf_that_dies_in_the_middle(perf, tmp_path):
         wait_until(lambda: recording_has_begun("perf", process, tmp_path / "r"), "a recording")
         time.sleep(0.5)
         os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        _, err = process.communicate(timeout=TIMEOUT_S)
+        _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1 and "'perf' failed (Killed)" in err
     assert not (tmp_path / "r").exists()
 
@@ -357,7 +366,7 @@ def test_reason_of_lttng(root, tmp_path):
     """
     done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", vgpuctl.program(), "record",
                            "1", "--with", "lttng", "-O", str(tmp_path / "r"), "-o", "json"],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, text=True, timeout=HANG_S, check=False)
     assert "vgpuctl-record" not in done.stdout.split("}")[-1], "a session is left"
     if done.returncode == 0:
         assert (tmp_path / "r" / "kernel" / "metadata").exists()
@@ -374,7 +383,7 @@ def test_lttng_without_its_daemon(root, tmp_path):
     done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"',
                            "sh", vgpuctl.program(), "record", "1", "--with", "lttng", "-O",
                            str(tmp_path / "r")],
-                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                          capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 1
     assert "No session daemon is available; start it" in done.stderr
 
@@ -386,7 +395,7 @@ def test_without_root_it_says_so(root):
         program = shutil.copy(vgpuctl.program(), directory)
         for way, said in (("tracefs", "run as root"), ("perf", "run as root"), ("lttng", "root")):
             done = subprocess.run([program, "record", "1", "--with", way, "-O", directory + "/r"],
-                                  capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                                  capture_output=True, text=True, timeout=HANG_S, check=False,
                                   user=65534, group=65534, extra_groups=[])
             assert done.returncode == 1 and said in done.stderr, (way, done)
             assert not os.path.exists(directory + "/r")
@@ -454,7 +463,7 @@ def on_small_disk(mib, script, *args):
         mount = f"mount -t tmpfs -o size={mib}m none {directory} || exit 99\ncd {directory}\n"
         return subprocess.run(["unshare", "-m", "sh", "-c", mount + script, "sh",
                                vgpuctl.program(), *args],
-                              capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+                              capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def test_no_room_to_begin_with(root):
@@ -466,11 +475,11 @@ def test_no_room_to_begin_with(root):
 @pytest.mark.parametrize("with_", ["perf", "tracefs"])
 def test_disk_that_fills_up(perf, with_):
     done = on_small_disk(68, """
-        taskset -c 0 perf bench sched pipe -l 100000000 > /dev/null 2>&1 & load=$!
+        setsid taskset -c 0 perf bench sched pipe -l 100000000 > /dev/null 2>&1 & load=$!
         "$@"; code=$?
-        kill $load
+        kill -- -$load  # perf has a child
         ls -A
-        exit $code""", "record", "50", "-O", "r", "--with", with_)
+        exit $code""", "record", "600", "-O", "r", "--with", with_)
     assert done.returncode == 1, done
     assert "no room for a recording" in done.stderr, done.stderr
     assert done.stdout == ""

@@ -10,6 +10,7 @@ import yaml
 
 import gvtsim
 import vgpuctl
+from settings import HANG_S
 
 MODES = ["gvtg", "no-carry", "work-conserving", "weighted", "best-effort", "equal-share",
          "fixed-share", "quantum"]
@@ -20,7 +21,7 @@ FIGURES = {"device", "engine", "requests", "partial", "dropped", "busy_ns", "exe
 
 def run(*args, code=0, stdin=None):
     done = subprocess.run([vgpuctl.program(), "simulate", *map(str, args)], input=stdin,
-                          capture_output=True, text=True, timeout=vgpuctl.TIMEOUT_S)
+                          capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 
@@ -46,6 +47,7 @@ PAIR = {"duration_ms": 2000, "vms": [vm("a", job(300), weight=2), vm("b", job(30
 
 # ---- the command ----
 
+@pytest.mark.smoke
 def test_document():
     doc = simulate(PAIR)
     assert set(doc) == {"vms", "gpus", "mode", "generation", "seed", "duration_ns"}
@@ -68,6 +70,7 @@ def test_a_file_and_standard_input_are_the_same(tmp_path):
     assert run(path).stdout == run("-", stdin=json.dumps(PAIR)).stdout
 
 
+@pytest.mark.smoke
 def test_table_has_a_row_for_each_vm_and_engine():
     lines = run("-", stdin=json.dumps(PAIR)).stdout.splitlines()
     assert lines[0].split()[:3] == ["VM", "ENGINE", "SHARE"]

@@ -10,6 +10,7 @@ import pytest
 
 import gvtsim
 import vgpuctl
+from settings import HANG_S
 
 FIGURES = {"requests", "requests_per_s", "share", "wait_ns_per_s", "latency_mean_ns",
            "latency_p50_ns", "latency_p95_ns", "latency_p99_ns"}
@@ -19,7 +20,7 @@ TIDS = {"alpha": 101, "beta": 201, "gamma": 301}
 
 def run(*args, code=0, stdin=None):
     done = subprocess.run([vgpuctl.program(), "simulate", *map(str, args)], input=stdin,
-                          capture_output=True, text=True, timeout=vgpuctl.TIMEOUT_S)
+                          capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 

@@ -3,12 +3,12 @@
 import os
 import re
 import signal
-import time
 
 import pytest
 import vgpuctl
+from settings import HANG_S
 from terminal import Terminal
-from vgpud import LTTNG, VM_MAP, Daemon, wait_for
+from vgpud import LTTNG, VM_MAP, Daemon, wait_for, write_text_trace
 
 NAMES = ["vm-busy", "vm-duty", "vm-idle"]
 
@@ -22,9 +22,10 @@ def daemon(tmp_path_factory):
 
 @pytest.fixture
 def slow_daemon(tmp_path):
-    """One whose figures go on changing for half a minute."""
-    with Daemon(tmp_path, "--speed", "0.2", "--vm-map", VM_MAP, replay=LTTNG,
-                config="[daemon]\nwindow=100ms\n") as running:
+    """One whose figures go on changing."""
+    trace = tmp_path / "trace.txt"
+    write_text_trace(trace, 1000, 30)
+    with Daemon(tmp_path, "--speed", "1", replay=trace, config="[daemon]\nwindow=100ms\n") as running:
         wait_for(lambda: running.get("/v1/host")["measurement"]["windows"] > 1)
         yield running
 
@@ -47,6 +48,7 @@ def per_s(value):
     return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
+@pytest.mark.smoke
 def test_figures_are_those_of_the_api(daemon):
     measurement = daemon.get("/v1/host")["measurement"]
     period_ns = measurement["end_ns"] - measurement["begin_ns"]
@@ -98,10 +100,9 @@ def test_figures_move_and_a_pause_holds_them(slow_daemon):
         terminal.wait(lambda screen: screen.text() != before)
         terminal.press(" ")
         terminal.wait("PAUSED")
-        terminal.watch(0.5)
+        wait_for(lambda: terminal.is_still(1))
         held = terminal.screen.text()
-        terminal.watch(1.5)
-        assert terminal.screen.text() == held
+        assert "PAUSED" in held
         terminal.press(" ")
         terminal.wait(lambda screen: "PAUSED" not in screen.text() and
                       screen.lines()[2:] != held.split("\n")[2:])
@@ -116,13 +117,15 @@ def test_detail(daemon):
         vm = daemon.get("/v1/vms/vm-duty")
         terminal.wait(f"vm-duty  unknown, class cpu, pid {vm['pid']}, vm-duty")
         terminal.wait(f" {vm['vcpus'][0]['tid']} ")
-        text = terminal.screen.text()
-        assert re.search(r"used, up to 0\.[0-9]+ +[▁▂▃▄▅▆▇█]", text), text
-        assert "The last 5 min" in text
         takers = [loss["aggressor"] for loss in vm["lost_to"]]
-        shares = {row.split()[0]: float(row.split()[2]) for row in text.split("\n")
-                  if row.split(" ")[0] in takers and len(row.split()) == 4}
-        assert sorted(shares) == sorted(takers) and abs(sum(shares.values()) - 100) < 1
+
+        def shares(screen):
+            return {row.split()[0]: float(row.split()[2]) for row in screen.lines()
+                    if row.split(" ")[0] in takers and len(row.split()) == 4}
+        terminal.wait(lambda screen: sorted(shares(screen)) == sorted(takers) and
+                      "The last 5 min" in screen.text() and
+                      re.search(r"used, up to 0\.[0-9]+ +[▁▂▃▄▅▆▇█]", screen.text()))
+        assert abs(sum(shares(terminal.screen).values()) - 100) < 1
         terminal.press("-")
         terminal.wait("The last 60.0 s")
         terminal.press("escape")
@@ -138,8 +141,8 @@ def test_resize(daemon):
         terminal.wait("q quit")
         assert "SOURCE" not in terminal.screen.text()
         terminal.set_size(40, 130)
-        terminal.wait(lambda screen: "q quit" in screen.lines()[39] and "SOURCE" in screen.text())
-        assert sum("q quit" in line for line in terminal.screen.lines()) == 1
+        terminal.wait(lambda screen: "q quit" in screen.lines()[39] and "SOURCE" in screen.text() and
+                      screen.text().count("q quit") == 1)
         terminal.set_size(6, 20)
         terminal.wait(lambda screen: screen.lines()[5].startswith("q quit") and
                       "vm-" in screen.lines()[4])
@@ -156,9 +159,8 @@ def test_resize(daemon):
 def test_terminals_without_a_screen_and_plain_output(daemon, how):
     env, args = (how, []) if isinstance(how, dict) else ({}, [how])
     with top(daemon, "--watch=0.1", *args, env=env) as terminal:
-        terminal.wait("vm-busy")
-        terminal.watch(0.5)
-        assert b"\033[?1049h" not in terminal.raw and terminal.raw.count(b"vm-busy") > 1
+        terminal.wait(lambda screen: terminal.raw.count(b"vm-busy") > 1)
+        assert b"\033[?1049h" not in terminal.raw
         assert "q quit" not in terminal.screen.text()
         if how != "-n2":
             os.kill(terminal.process.pid, signal.SIGINT)
@@ -198,11 +200,10 @@ def test_keys_are_answered_while_vgpud_hangs(tmp_path):
             daemon.process.send_signal(signal.SIGSTOP)
             terminal.wait("vgpud has not answered for")
             terminal.press("n")
-            terminal.wait("VM▲", 5)
-            started = time.monotonic()
+            terminal.wait("VM▲")
             terminal.press("q")
-            terminal.wait(lambda screen: not screen.other, 5)
-            assert terminal.end() == 0 and time.monotonic() - started < 10
+            terminal.wait(lambda screen: not screen.other)
+            assert terminal.end() == 0
         daemon.process.send_signal(signal.SIGCONT)
 
 
@@ -256,8 +257,7 @@ def test_without_colours(daemon):
         terminal.wait("q quit")
         assert not colour.search(terminal.raw)
     with top(daemon) as terminal:
-        terminal.wait("q quit")
-        assert colour.search(terminal.raw)
+        terminal.wait(lambda screen: colour.search(terminal.raw))
 
 
 @pytest.mark.parametrize("columns", [82, 120])
@@ -298,5 +298,5 @@ def test_a_terminal_that_is_gone_ends_it(daemon):
     with top(daemon, "--watch=0.1") as terminal:
         terminal.wait("q quit")
         os.close(terminal.master)
-        assert terminal.process.wait(vgpuctl.TIMEOUT_S) in (1, -signal.SIGHUP)
+        assert terminal.process.wait(HANG_S) in (1, -signal.SIGHUP)
         terminal.master = os.open("/dev/null", os.O_RDONLY)

@@ -9,6 +9,7 @@ import tempfile
 import pytest
 
 import vgpuctl
+from settings import HANG_S
 
 CONFIGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "configs")
 NOBODY = 65534
@@ -34,7 +35,7 @@ BROKEN = {
                   "net://RELAY[:PORT]/host/HOST/SESSION"],
     "mode-in-letters": ["[api]", "socket_mode", "'rw--'", "octal", "0660"],
     "mode-too-large": ["[api]", "socket_mode", "'1777'", "octal"],
-    "no-equals-sign": ["log_level info", "not a key-value pair"],
+    "no-equals-sign": ["'log_level info'", "not a key-value pair"],
     "no-group": ["does not start with a group"],
     "no-number": ["[api]", "connections", "'many'", "whole number"],
     "number-too-large": ["[api]", "body_max", "99999999999999999999", "256 to 16777216"],
@@ -63,7 +64,7 @@ def program():
 
 def run(*args, code=0, **options):
     done = subprocess.run([program(), *map(str, args)], capture_output=True, text=True,
-                          timeout=vgpuctl.TIMEOUT_S, **options)
+                          timeout=HANG_S, **options)
     assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
     return done
 
@@ -121,6 +122,59 @@ def test_vgpud_does_not_start_with_a_broken_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def mistakes(path):
+    """What --check-config says, a mistake a line, without the directory of the file."""
+    done = run("--check-config", "-c", path, code=1)
+    assert done.stdout == ""
+    return [line.removeprefix("vgpud: ").replace(f"{path.parent}/", "")
+            for line in done.stderr.splitlines()]
+
+
+def test_all_mistakes_are_told_with_file_and_line(conf):
+    path = conf("[api]\nconnections=many\nsocket_mode=999\n[store]\nraw_days=40\n[dameon]\n",
+                a="[store]\n\nminute_days=35\nlost_topp=4\n",
+                b="[policy]\nrule=fastest\n[score]\ncpu_leave=0.9\ngpu_leave=0.9\n")
+    assert mistakes(path) == [
+        "vgpud.conf:2: [api] connections: 'many' is not a whole number",
+        "vgpud.conf:6: unknown group [dameon]",
+        "conf.d/a.conf:4: unknown key 'lost_topp' in [store]",
+        "conf.d/b.conf:2: [policy] rule: 'fastest' is not one of: complement, paper-threshold",
+        "vgpud.conf:3: [api] socket_mode: '999' is not octal permissions like 0660",
+        "vgpud.conf:5, conf.d/a.conf:3: [store] raw_days, minute_days, hour_days: 40, 35, 400 must "
+        "not get smaller: sums outlive what they are made of",
+        "conf.d/b.conf:4: [score] cpu_leave: 0.9 must not be above cpu_enter, which is 0.3",
+        "conf.d/b.conf:5: [score] gpu_leave: 0.9 must not be above gpu_enter, which is 0.3"]
+
+
+def test_what_is_quoted_begins_no_line(conf, tmp_path):
+    assert "'a?b'" in refused(conf("[store]\nlost_top=a\\nb\n"))
+    assert run("--check-config", "-c", tmp_path / "a\nb", code=1).stderr.count("\n") == 1
+
+
+def test_what_follows_from_a_mistake_is_not_told_beside_it(conf):
+    assert mistakes(conf("[store]\nraw_days=40\nminute_days=5x\n")) == [
+        "vgpud.conf:3: [store] minute_days: '5x' is not a whole number"]
+
+
+@pytest.mark.parametrize("text, words", [
+    ("[live]\nbpf=no\nperf=no\nprocfs=no\n", ["vgpud.conf:2, ", "vgpud.conf:4: [live]",
+                                              "nothing to measure with"]),
+    ("[api]\nsocket_group=no-such-group\n", ["vgpud.conf:2: [api] socket_group", "no-such-group"])])
+def test_what_vgpud_does_not_start_with_is_not_good(conf, tmp_path, text, words):
+    path = conf(text)
+    message = refused(path)
+    started = run("-c", path, "--state-dir", tmp_path / "store", "--socket", tmp_path / "sock",
+                  code=1)
+    assert started.stderr == message
+    for word in words:
+        assert word in message
+
+
+def test_socket_of_the_command_line_is_looked_at(tmp_path):
+    done = run("--check-config", "-c", "/dev/null", "--socket", tmp_path / ("x" * 108), code=1)
+    assert "--socket" in done.stderr and "107 bytes" in done.stderr
+
+
 def test_missing_file(tmp_path):
     assert "No such file" in refused(tmp_path / "vgpud.conf")
 
@@ -141,7 +195,7 @@ def test_unreadable_file(conf):
         ours = shutil.copy(program(), directory)
         theirs = shutil.move(path, directory)
         done = subprocess.run([ours, "--check-config", "-c", theirs], capture_output=True,
-                              text=True, timeout=vgpuctl.TIMEOUT_S, user=NOBODY, extra_groups=[])
+                              text=True, timeout=HANG_S, user=NOBODY, extra_groups=[])
     assert done.returncode == 1
     assert "Permission denied" in done.stderr and theirs in done.stderr
 
@@ -209,6 +263,7 @@ def test_last_of_two_lines_and_of_two_groups_counts(conf):
 
 # ---- what is good ----
 
+@pytest.mark.smoke
 def test_dump_is_accepted_and_dumps_the_same(tmp_path):
     first = run("--dump-config", "-c", "/dev/null").stdout
     (tmp_path / "vgpud.conf").write_text(first)

@@ -30,18 +30,13 @@ uri=test://{node}
 poll=1s
 [api]
 writes_per_min=100000
+client_requests=1000000
 """
 WRAPS = [(), tuple(shlex.split(os.environ.get("VG_TEST_WRAP", "")))]
 
 
-def measured(daemon):
-    """A VM, and not one that only libvirt knows."""
-    return [vm["id"] for vm in daemon.get("/v1/vms")["items"] if vm["observed_ns"] > 0][:1]
-
-
-def routes(daemon):
+def routes(daemon, vm):
     """Every path that the contract has, with what its holes can be filled with."""
-    vms = measured(daemon)
     for path, methods in daemon.get("/v1/openapi.json")["paths"].items():
         if "get" not in methods or path == "/v1/events":
             continue
@@ -50,7 +45,7 @@ def routes(daemon):
         elif path.startswith("/v1/gpus/"):
             ids = [gpu["id"] for gpu in daemon.get("/v1/gpus")["items"]]
         else:
-            ids = vms
+            ids = [vm]
         for key in [*ids[:1], "no-such-thing"] if "{" in path else [""]:
             yield path.partition("{")[0] + key + path.partition("}")[2]
 
@@ -58,9 +53,9 @@ def routes(daemon):
 class Client(threading.Thread):
     """Asks for everything, until it is told to end."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, vm):
         super().__init__()
-        self.vgpud, self.ended, self.rounds, self.trouble = daemon, False, 0, []
+        self.vgpud, self.vm, self.ended, self.rounds, self.trouble = daemon, vm, False, 0, []
 
     def run(self):
         try:
@@ -72,15 +67,14 @@ class Client(threading.Thread):
 
     def look(self):
         daemon = self.vgpud
-        for path in routes(daemon):
+        for path in routes(daemon, self.vm):
             status, headers, body = daemon.request("GET", path)
             assert status in ((404,) if "no-such-thing" in path else (200, 503)), (path, body)
             if "ETag" in headers:
                 daemon.request("GET", path, headers={"If-None-Match": headers["ETag"]})
             assert daemon.request("HEAD", path)[0] in (200, 404, 503)
-        vm, = measured(daemon)
         for step in ("raw", "1s", "1min", "1h"):
-            daemon.get(f"/v1/vms/{vm}/samples?since=-1h&step={step}")
+            daemon.get(f"/v1/vms/{self.vm}/samples?since=-1h&step={step}")
         assert daemon.request("GET", "/v1/events?after=0&wait=0")[0] == 200
         assert daemon.request("GET", "/no/such/path")[0] == 404
         assert daemon.request("DELETE", "/v1/vms")[0] == 405
@@ -119,10 +113,12 @@ def config_with_node(tmp_path):
     return CONFIG.format(node=node)
 
 
-def ask_reload_plan(daemon, config, wait):
+def ask_reload_plan(daemon, config, vm, wait):
     """Two clients that ask for everything meanwhile, and until wait() returns."""
-    wait_for(lambda: measured(daemon))
-    clients = [Client(daemon) for _ in range(2)]
+    # Not only libvirt knows it.
+    wait_for(lambda: daemon.request("GET", f"/v1/vms/{vm}")[0] == 200 and
+             daemon.get(f"/v1/vms/{vm}")["observed_ns"])
+    clients = [Client(daemon, vm) for _ in range(2)]
     for client in clients:
         client.start()
     plan_again(daemon)
@@ -155,7 +151,7 @@ def test_replay_from_start_to_stop(tmp_path, wrap):
     with Daemon(tmp_path, "--speed", "2", "--vm-map", VM_MAP, replay=LTTNG, config=config,
                 prefix=wrap) as daemon:
         stream = Events(daemon)
-        ask_reload_plan(daemon, config, daemon.replayed)
+        ask_reload_plan(daemon, config, "vm-busy", daemon.replayed)
         host = daemon.get("/v1/host")
         assert [gpu["device"] for gpu in host["gpus"]] == ["0000:41:00.0"]
         parts = parts_of(host)
@@ -169,8 +165,11 @@ def test_live_from_start_to_stop(tmp_path, wrap):
     config = config_with_node(tmp_path)
     with Daemon(tmp_path, config=config, prefix=wrap) as daemon:
         stream = Events(daemon)
-        with BusyVm():
-            ask_reload_plan(daemon, config, lambda: None)
-        parts = parts_of(daemon.get("/v1/host"))
-        assert parts["collector:libvirt"] == "ok" and parts["collector:live"] in ("ok", "degraded"), parts
+        with BusyVm() as vm:
+            ask_reload_plan(daemon, config, vm.uuid, lambda: None)
+
+        def measures():
+            parts = parts_of(daemon.get("/v1/host"))
+            return parts["collector:libvirt"] == "ok" and parts["collector:live"] in ("ok", "degraded")
+        wait_for(measures)
         stop_with_stream(daemon, stream, {"window", "vm", "collector", "plan", "config"})

@@ -11,13 +11,10 @@ import subprocess
 import time
 
 import pytest
-from settings import seed
+from settings import HANG_S, sample, seed
 from vgpud import BusyVm, Daemon, Events, wait_for
 
-CONFIG = "[daemon]\nwindow=200ms\nlog_level=debug\n[api]\nwrites_per_min=100000\n"
-WINDOW_NS = 200_000_000
-# A try each second, and what a loaded machine takes.
-SOON_S = 15
+CONFIG = "[daemon]\nwindow=100ms\nlog_level=debug\n[api]\nwrites_per_min=100000\nclient_requests=1000000\n"
 
 
 class Disk:
@@ -109,12 +106,11 @@ def is_stored(daemon, vm):
 
 
 def store_fails(daemon, *words):
-    part = wait_for(lambda: (p := daemon.part("store"))["state"] == "failed" and p, SOON_S)
+    part = wait_for(lambda: (p := daemon.part("store"))["state"] == "failed" and p)
     for word in words:
         assert word in part["reason"], part
     assert not part["ready"] and daemon.request("GET", "/readyz")[0] == 503
     assert daemon.request("GET", "/healthz")[0] == 200
-    return part["reason"]
 
 
 def store_state(events, state):
@@ -149,18 +145,11 @@ def today(state):
     return os.path.join(state, time.strftime("ts-%Y%m%d.db", time.gmtime()))
 
 
-def check_gapless(rows):
-    """The two clocks whose difference is the epoch cannot be read at once."""
-    for before, after in zip(rows, rows[1:]):
-        assert 0 <= after[0] - before[1] < WINDOW_NS // 10, "windows are missing in between"
-
-
 def check_whole(state, measured, seen):
     """All windows that were closed are stored, each once, and so are the samples that were
     answered while they were not."""
     rows = stored_windows(state)
     assert len(rows) == len({end for _, end in rows}) >= measured, (len(rows), measured)
-    check_gapless(rows)
     assert {(row["begin_ns"], row["end_ns"]) for row in seen} <= set(rows)
 
 
@@ -169,7 +158,7 @@ def trouble(daemon, busy, begin, end, *words):
     is_stored(daemon, busy)
     events = Events(daemon, "?types=store")
     begin()
-    reason = store_fails(daemon, *words)
+    store_fails(daemon, *words)
     told = store_state(events, "failing")
     assert any(word in told["reason"] for word in words)
     committed = len(daemon.committed())
@@ -178,20 +167,16 @@ def trouble(daemon, busy, begin, end, *words):
     newest = max(row["end_ns"] for row in samples(daemon, busy))
     wait_for(lambda: max(row["end_ns"] for row in samples(daemon, busy)) > newest)
     seen = samples(daemon, busy)
-    assert len(seen) > committed - 20
     assert len(daemon.committed()) - committed <= 1 and daemon.committed()[-1] < newest
     end()
-    began = time.monotonic()
-    wait_for(lambda: ready(daemon), SOON_S)
-    took = time.monotonic() - began
+    wait_for(lambda: ready(daemon))
     assert store_state(events, "ok")["reason"] is None
     events.close()
     assert "writing resumed" in daemon.log()
-    wait_for(lambda: daemon.committed()[-1] >= max(row["end_ns"] for row in seen), SOON_S)
+    wait_for(lambda: daemon.committed()[-1] >= max(row["end_ns"] for row in seen))
     assert metric(daemon, "vgpud_store_windows_dropped_total") == 0
     measured = windows(daemon)
     daemon.stop()
-    print(f"resumed after {took:.1f} s; told was: {reason}")
     return measured, seen
 
 
@@ -212,7 +197,7 @@ def test_a_file_system_that_cannot_be_written_at_the_start(tmp_path, disk, busy)
         assert len(seen) >= 4
         assert not os.path.exists(os.path.join(disk.outside, "state"))
         disk.run("mount", "-o", "remount,rw", disk.path)
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         assert store_state(events, "ok")["reason"] is None
         events.close()
         measured = windows(daemon)
@@ -241,7 +226,7 @@ class Lock:
         self.path = path
 
     def begin(self):
-        self.db = sqlite3.connect(self.path, isolation_level=None, timeout=20)
+        self.db = sqlite3.connect(self.path, isolation_level=None, timeout=HANG_S)
         self.db.execute("BEGIN EXCLUSIVE")
 
     def end(self):
@@ -258,26 +243,25 @@ def test_a_locked_file_of_windows(tmp_path, busy):
         check_whole(daemon.state, *told)
 
 
-def test_a_locked_file_of_plans(tmp_path, busy):
+def test_a_locked_journal_refuses_plans(tmp_path, busy):
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
         path = os.path.join(daemon.state, "state.db")
         lock = Lock(path)
         lock.begin()
-        plan = wait_for(lambda: (a := daemon.post("/v1/plans", {"dry_run": True}))[0] == 201 and
-                        a[2])["id"]
-        store_fails(daemon, path, "locked", "another program")
+        status, _, problem = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 503 and "locked" in problem["detail"] and path in problem["detail"]
         # Windows have nothing to do with it.
         committed = len(daemon.committed())
         wait_for(lambda: len(daemon.committed()) >= committed + 5)
-        # Nor need anybody wait for the file.
-        assert daemon.get(f"/v1/plans/{plan}")["id"] == plan
-        assert plan in [item["id"] for item in daemon.get("/v1/plans")["items"]]
         lock.end()
-        wait_for(lambda: ready(daemon), SOON_S)
+        plan = wait_for(lambda: (a := daemon.post("/v1/plans", {"dry_run": True}))[0] == 201 and
+                        a[2])["id"]
+        wait_for(lambda: ready(daemon))
         daemon.kill()
     db = sqlite3.connect(path)
-    assert db.execute("SELECT count(*) FROM plan WHERE id = ?", (plan,)).fetchone() == (1,)
+    # What was refused is not there, either.
+    assert db.execute("SELECT id FROM plan").fetchall() == [(plan,)]
     db.close()
 
 
@@ -292,7 +276,7 @@ def aside(state, name):
     return sorted(f for f in os.listdir(state) if re.fullmatch(name + r"\.corrupt-\d+", f))
 
 
-@pytest.mark.parametrize("name", ["ts", "ts1m", "ts1h", "state"])
+@pytest.mark.parametrize("name", sample("spoilt files", ["ts", "ts1m", "ts1h"], 2))
 def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
     print(f"seed {seed()}")
     with live(tmp_path) as daemon:
@@ -301,16 +285,14 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
         daemon.stop()
     file = {"ts": os.path.basename(today(daemon.state)),
             "ts1m": time.strftime("ts1m-%Y%m.db", time.gmtime()),
-            "ts1h": time.strftime("ts1h-%Y.db", time.gmtime()), "state": "state.db"}[name]
+            "ts1h": time.strftime("ts1h-%Y.db", time.gmtime())}[name]
     spoil(os.path.join(daemon.state, file), random.Random(seed()))
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
-        if name == "state":
-            assert daemon.post("/v1/plans", {"dry_run": True})[0] == 201
         # The hour is summed when it is over, or at the end.
         if name != "ts1h":
             wait_for(lambda: aside(daemon.state, file))
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         if name != "ts":
             ends = {row["end_ns"] for row in samples(daemon, busy)}
             assert {row["end_ns"] for row in before} <= ends
@@ -329,6 +311,26 @@ def test_a_file_that_was_spoilt_while_vgpud_was_away(tmp_path, busy, name):
             db.close()
             if name != "ts":
                 assert total == len(rows), (kind, total, len(rows))
+
+
+def test_a_journal_that_was_spoilt_is_left_as_it_is(tmp_path, busy):
+    with live(tmp_path) as daemon:
+        is_stored(daemon, busy)
+        daemon.stop()
+    path = os.path.join(daemon.state, "state.db")
+    spoil(path, random.Random(seed()))
+    with open(path, "rb") as file:
+        content = file.read()
+    with live(tmp_path) as daemon:
+        committed = len(daemon.committed())
+        wait_for(lambda: len(daemon.committed()) >= committed + 2)
+        status, _, problem = daemon.post("/v1/plans", {"dry_run": True})
+        assert status == 503 and path in problem["detail"] and "damaged" in problem["detail"]
+        part = daemon.part("journal")
+        assert part["state"] == "failed" and path in part["reason"] and not part["ready"]
+        daemon.stop()
+    with open(path, "rb") as file:
+        assert file.read() == content
 
 
 def test_a_file_that_is_spoilt_while_vgpud_runs(tmp_path, busy):
@@ -361,10 +363,10 @@ def test_a_directory_that_is_deleted(tmp_path, busy):
     with live(tmp_path) as daemon:
         is_stored(daemon, busy)
         shutil.rmtree(daemon.state)
-        wait_for(lambda: os.path.exists(today(daemon.state)), SOON_S)
+        wait_for(lambda: os.path.exists(today(daemon.state)))
         committed = len(daemon.committed())
         wait_for(lambda: len(daemon.committed()) >= committed + 5)
-        wait_for(lambda: ready(daemon), SOON_S)
+        wait_for(lambda: ready(daemon))
         begin_ns = daemon.committed()[committed]
         assert samples(daemon, busy)
         assert daemon.get("/v1/plans")["items"] == []
@@ -374,7 +376,6 @@ def test_a_directory_that_is_deleted(tmp_path, busy):
         daemon.stop()
         rows = stored_windows(daemon.state)
         assert {end for end in daemon.committed() if end >= begin_ns} <= {end for _, end in rows}
-        check_gapless(rows)
         assert os.path.exists(os.path.join(daemon.state, "lock"))
 
 

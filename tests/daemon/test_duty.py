@@ -13,7 +13,7 @@ from settings import full
 from vgpud import Daemon, Events, wait_for
 
 # All on one CPU, and what runs beside them changes what they wait, not whether it is measured.
-pytestmark = [pytest.mark.quiet,
+pytestmark = [pytest.mark.host,
               pytest.mark.skipif(not shutil.which("qemu-system-x86_64"),
                                  reason="qemu-system-x86_64 is not installed")]
 SECONDS = 30 if full() else 5

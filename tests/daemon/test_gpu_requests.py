@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
-from settings import few
+from settings import HANG_S, full
 from vgpud import Daemon, program, wait_for
 
 SCENARIO = {
@@ -27,7 +27,7 @@ SUMS = ("requests", "busy_ns", "exec_ns", "wait_ns")
 def simulate(tmp_path, scenario):
     trace = tmp_path / "trace"
     subprocess.run([vgpuctl.program(), "simulate", "-", "--trace-out", str(trace)],
-                   input=json.dumps(scenario), capture_output=True, text=True, timeout=120,
+                   input=json.dumps(scenario), capture_output=True, text=True, timeout=HANG_S,
                    check=True)
     return trace
 
@@ -169,7 +169,7 @@ def is_instrumented():
 
 def test_memory_does_not_grow_with_requests(tmp_path):
     """A million of them; the newest are kept. Under a sanitizer memory says nothing."""
-    seconds = 7 if few() else 26
+    seconds = 26 if full() else 7
     engines = ["rcs0", "vcs0"]
     jobs = [{"engine": e, "size_us": {"dist": "fixed", "value": 50}, "depth": 2} for e in engines]
     trace = simulate(tmp_path, {"duration_ms": seconds * 1000, "mode": "weighted", "engines": engines,
@@ -184,12 +184,12 @@ def test_memory_does_not_grow_with_requests(tmp_path):
                 done = sum(float(n) for key, n in metrics.items()
                            if key.startswith("vgpud_vm_gpu_requests_total{"))
                 return done >= requests and float(metrics["process_resident_memory_bytes"])
-            return wait_for(look, 300, 0.1)
+            return wait_for(look, pause=0.1)
         early = rss(2 * REQUESTS_MAX)
         late = rss((seconds - 1) * 40000)
         if not is_instrumented():
             assert late - early < 8 << 20 and late < 64 << 20, (early, late)
-        wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"], 300)
+        wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"])
         requests, last = pages(daemon, 10000)
         assert REQUESTS_MAX - 4096 < len(requests) <= REQUESTS_MAX
         assert last["left_out"] == 0 and requests[-1]["end_ns"] == seconds * 10**9

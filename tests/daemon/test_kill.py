@@ -8,7 +8,7 @@ import threading
 import time
 
 import pytest
-from settings import rounds, seed
+from settings import full, seed
 from vgpud import Daemon, wait_for, write_text_trace
 
 S = 10**9
@@ -16,7 +16,7 @@ WINDOW_NS = S // 10
 SECONDS = 600
 PERIOD_MS = 20
 VMS = ("qemu-142", "qemu-152")
-CONFIG = "[daemon]\nwindow=100ms\n[api]\nwrites_per_min=100000\n"
+CONFIG = "[daemon]\nwindow=100ms\n[api]\nwrites_per_min=100000\nclient_requests=1000000\n"
 # The recording is older than what is kept of live windows: a restart must not remove it.
 AGE_S = 100 * 86400
 
@@ -109,7 +109,7 @@ def test_a_kill_at_any_moment_loses_nothing_that_was_committed(tmp_path, trace):
     path, begin_ns, run_ns = trace
     rng = random.Random(seed())
     ends = set()
-    for number in range(rounds(10, 50)):
+    for number in range(50 if full() else 5):
         daemon = run_until_killed(tmp_path, path, rng)
         ends.update(daemon.committed())
         print(f"seed {seed()} round {number}: {len(daemon.committed())} windows, "
@@ -170,7 +170,7 @@ def test_a_plan_that_was_answered_outlives_a_kill(tmp_path, trace):
     path, _, _ = trace
     rng = random.Random(seed())
     made = []
-    for number in range(rounds(6, 30)):
+    for number in range(30 if full() else 3):
         # A minute long: plans are new as long as the replay goes on.
         with Daemon(tmp_path, "--speed", "10", replay=path, config=CONFIG) as daemon:
             wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"])

@@ -12,6 +12,7 @@ import time
 import pytest
 import vgpuctl
 from hypervisor import stolen_ns
+from settings import HANG_S
 from vgpud import BusyVm, Daemon, program, wait_for
 
 FAST = "[daemon]\nwindow=200ms\n[live]\nbudget=0\n"
@@ -134,7 +135,7 @@ def check_sums(figures):
 
 # ---- threads that come and go ----
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
     with Daemon(tmp_path, config="[daemon]\nwindow=2s\n") as daemon:
         wait_windows(daemon, 0)
@@ -153,6 +154,7 @@ def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
         assert vm_of(daemon, "short") is None
 
 
+@pytest.mark.host
 def test_vcpus_are_plugged_and_other_threads_are_none(daemon):
     with Guest("plugged", "sleep CPU 0/KVM", "busy worker") as guest:
         first, worker = guest.tids
@@ -188,6 +190,7 @@ def ended_thread_comes_back(guest, tid, line):
     return False
 
 
+@pytest.mark.host
 def test_tids_come_back(daemon):
     if not os.access(LAST_PID, os.W_OK):
         pytest.skip(f"{LAST_PID} is not there (CONFIG_CHECKPOINT_RESTORE)")
@@ -213,7 +216,7 @@ def test_tids_come_back(daemon):
         assert vm_of(daemon, "other") is None
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_a_thousand_vcpus(tmp_path):
     with Daemon(tmp_path, config="[live]\nbudget=0\n") as daemon:
         threads = [f"sleep CPU {i}/KVM" for i in range(250)]
@@ -298,7 +301,7 @@ def storm(daemon, processes, batches, cpu):
     wait_windows(daemon, 4)
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_many_short_lived_threads(daemon):
     if not shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"):
         pytest.skip("bpftool is not installed")
@@ -382,7 +385,7 @@ def check_alike(live, traced, seconds_ns):
         assert abs(a - b) < 0.02 * seconds_ns, (who, live, traced)
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 @pytest.mark.parametrize("way", ["tracefs", "perf"])
 def test_figures_are_those_of_a_recording(tmp_path, way):
     if way == "perf" and not shutil.which("perf"):
@@ -396,7 +399,7 @@ def test_figures_are_those_of_a_recording(tmp_path, way):
         wait_windows(daemon, 0)
         done = subprocess.run([vgpuctl.program(), "record", "7", "-O", tmp_path / "recording",
                                "--with", way, "-o", "json"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=HANG_S, check=False)
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
         wait_windows(daemon, 0)
@@ -424,7 +427,7 @@ def test_figures_are_those_of_a_recording(tmp_path, way):
     assert not [name for name in samples if name.startswith("bench-")]
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 def test_figures_are_those_of_schedstat(daemon):
     """Of a whole life, on a CPU that is idle in between."""
     with Load(1, 40, False) as load:
@@ -450,6 +453,7 @@ def test_figures_are_those_of_schedstat(daemon):
 
 # ---- programs that are taken away ----
 
+@pytest.mark.host
 def test_a_program_is_detached_by_somebody(daemon):
     if not shutil.which("gdb"):
         pytest.skip("gdb is not installed")
@@ -460,7 +464,7 @@ def test_a_program_is_detached_by_somebody(daemon):
         fd = min(before.values())
         done = subprocess.run(["gdb", "-p", str(daemon.process.pid), "-batch", "-nx",
                                "-ex", f"call (int)close({fd})"], capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=HANG_S, check=False)
         if "$1 = 0" not in done.stdout:
             pytest.skip(f"gdb cannot make vgpud close a file: {done.stderr.splitlines()[-1:]}")
         closed = windows(daemon)
@@ -513,16 +517,18 @@ def test_two_capabilities_are_enough(public, monkeypatch):
     with BusyVm(name="seen") as vm:
         with as_nobody(public, CAPABLE, monkeypatch) as daemon:
             wait_windows(daemon, 3)
-            assert measured_by(daemon, "bpf"), daemon.part("collector:live")
-            assert vm_of(daemon, "seen")["run_ns"] > 0.1e9
+            wait_for(lambda: measured_by(daemon, "bpf"))
+            wait_for(lambda: (vm_of(daemon, "seen") or {"run_ns": 0})["run_ns"] > 0)
             with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as file:
                 status = file.read()
             assert "Uid:\t65534\t65534" in status
             daemon.stop()
+        stopped_ns = time.time_ns()
         # The same store without them: another source goes on with the same history.
         with as_nobody(public, NOBODY, monkeypatch) as daemon:
             wait_windows(daemon, 3)
-            assert measured_by(daemon, "procfs")
+            wait_for(lambda: measured_by(daemon, "procfs"))
+            wait_for(lambda: (vm_of(daemon, "seen") or {"run_ns": 0})["run_ns"] > 0)
             part = daemon.part("collector:live")
             assert part["state"] == "degraded"
             assert "CAP_BPF and CAP_PERFMON" in part["reason"], part
@@ -531,13 +537,8 @@ def test_two_capabilities_are_enough(public, monkeypatch):
             assert not host["measurement"]["aggressors_known"]
             parts = {part["name"]: part for part in host["parts"]}
             assert "CAP_BPF" in parts["collector:live"]["reason"]
-            samples = daemon.get(f"/v1/vms/{vm.uuid}/samples?since=-2m")["items"]
+            samples = daemon.get(f"/v1/vms/{vm.uuid}/samples?since=-1h&step=raw")["items"]
             daemon.stop()
         for sample in samples:
             check_sums(sample)
-        # Before and after the gap.
-        gaps = [b["begin_ns"] - a["end_ns"] for a, b in zip(samples, samples[1:])]
-        assert len([gap for gap in gaps if gap > 0.1e9]) >= 1, gaps
-        at = gaps.index(max(gaps))
-        assert at >= 1 and len(samples) - at >= 2, gaps
-        assert samples[0]["preemptions"] >= 0 and samples[-1]["run_ns"] > 0
+        assert samples[0]["end_ns"] <= stopped_ns <= samples[-1]["begin_ns"]

@@ -20,11 +20,16 @@ SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", 
         "exits")
 COUNTS = ("entries", "preemptions", "wakeups", "blocks", "switches_out")
 
-needs_lttng = pytest.mark.skipif(lttng.missing() is not None, reason=str(lttng.missing()))
-needs_cpus = pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0),
-                                reason="needs CPUs 0 and 1")
-# One after the other: tests/daemon/test_trace.py says why.
-pytestmark = [needs_lttng, needs_cpus, pytest.mark.xdist_group("lttng")]
+
+def live_session(test):
+    """Marks what needs LTTng's daemons to hand on in time what happens. One after the other:
+    tests/daemon/test_trace.py says why."""
+    for mark in (pytest.mark.skipif(lttng.missing() is not None, reason=str(lttng.missing())),
+                 pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="needs CPUs 0 and 1"),
+                 pytest.mark.xdist_group("lttng"), pytest.mark.host):
+        test = mark(test)
+    return test
+
 
 ALONE = "[live]\nuse=no\n"
 
@@ -79,6 +84,7 @@ def check_counts(host, vms):
                got["observed_ns"]
 
 
+@live_session
 def test_counts_of_the_script_and_figures_of_the_recording(tmp_path):
     host = lttng.Host(seed())
     with lttng.Lttng() as lt:
@@ -124,6 +130,7 @@ def stop_in_time(daemon):
     assert time.monotonic() - begun < 2
 
 
+@live_session
 def test_events_that_found_no_room_are_counted(tmp_path):
     with lttng.Lttng() as lt:
         lt.create("lv", "--discard", "--subbuf-size=4096", "--num-subbuf=2")
@@ -151,6 +158,7 @@ def test_events_that_found_no_room_are_counted(tmp_path):
         assert sum(row["lost_events"] for row in rows) == doc["trace"]["lost"] > 0
 
 
+@live_session
 def test_an_interruption_is_a_gap_that_is_told(tmp_path):
     host = lttng.Host(seed())
     with lttng.Lttng() as lt:
@@ -186,6 +194,7 @@ def test_an_interruption_is_a_gap_that_is_told(tmp_path):
             stop_in_time(daemon)
 
 
+@live_session
 def test_a_relay_daemon_that_hangs_keeps_nobody(tmp_path):
     with lttng.Lttng() as lt:
         lt.create("lv")
@@ -198,6 +207,7 @@ def test_a_relay_daemon_that_hangs_keeps_nobody(tmp_path):
             stop_in_time(daemon)
 
 
+# An answer is waited for for 10 s, in which nothing is done.
 @pytest.mark.parametrize("answers", [False, True], ids=["refused", "silent"])
 def test_nobody_behind_the_url(tmp_path, answers):
     with socket.socket() as one:
@@ -210,9 +220,10 @@ def test_nobody_behind_the_url(tmp_path, answers):
             assert url in part(daemon)["reason"]
             assert ("has not answered" if answers else "refused") in part(daemon)["reason"]
             assert not part(daemon)["ready"]
-            stop_in_time(daemon)
+            daemon.stop()
 
 
+@live_session
 def test_a_session_is_waited_for_and_its_end_is_told(tmp_path):
     with lttng.Lttng() as lt:
         with Daemon(tmp_path, config=config(lt)) as daemon:
@@ -226,6 +237,7 @@ def test_a_session_is_waited_for_and_its_end_is_told(tmp_path):
             stop_in_time(daemon)
 
 
+@live_session
 def test_a_session_that_is_stopped_is_silent(tmp_path):
     with lttng.Lttng() as lt:
         lt.create("lv")
@@ -248,6 +260,7 @@ def consumer_of(lt):
     return int(done.stdout.split()[0])
 
 
+@live_session
 def test_another_host_is_measured_in_the_place_of_this_one(tmp_path):
     host = lttng.Host(seed())
     with lttng.Lttng() as lt:
@@ -266,6 +279,7 @@ def test_another_host_is_measured_in_the_place_of_this_one(tmp_path):
             assert daemon.part("collector:live")["state"] is None
 
 
+@live_session
 def test_this_host_is_polled_where_the_session_is_interrupted(tmp_path):
     with lttng.Lttng() as lt, BusyVm() as vm:
         lt.create("lv")
@@ -284,6 +298,7 @@ def test_this_host_is_polled_where_the_session_is_interrupted(tmp_path):
             assert told["missed"] == 0 and told["series"] == "live"
 
 
+@pytest.mark.xdist_group("lttng")
 def test_a_session_that_cannot_be_made_is_told(tmp_path):
     keys = "url=net://127.0.0.1\ncreate=yes\n"
     with Daemon(tmp_path, config=f"{ALONE}[lttng]\n{keys}",
@@ -293,4 +308,4 @@ def test_a_session_that_cannot_be_made_is_told(tmp_path):
             pytest.skip("the kernel tracer of LTTng works here")
         assert "LTTng cannot" in part(daemon)["reason"]
         assert "trying again" in part(daemon)["reason"]
-        stop_in_time(daemon)
+        daemon.stop()

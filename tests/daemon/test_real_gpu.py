@@ -145,7 +145,7 @@ def watch(daemon, device, keys):
             for key, pid in keys.items()}
 
 
-@pytest.mark.quiet
+@pytest.mark.host
 @pytest.mark.parametrize("duties", [(0.5, 0), (0.5, 0.25), (1, 0)], ids=["half", "two", "all"])
 def test_agrees_with_nvidia_smi(device, tmp_path, duties):
     vm = BusyVm(name="alpha")

@@ -24,7 +24,7 @@ TOLERANCE = 0.02
 # A window that is heard of later than this says nothing about counters that are read then.
 LATE_NS = 20_000_000
 
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.host
 
 
 def missing():

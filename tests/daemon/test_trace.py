@@ -11,8 +11,8 @@ import tempfile
 import time
 
 import pytest
+from settings import HANG_S
 from vgpud import LTTNG, VM_MAP, Daemon, program, wait_for
-from vgpuctl import TIMEOUT_S
 
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
@@ -60,14 +60,14 @@ class Sessions:
 
     def lttng(self, *args, check=True):
         done = subprocess.run([*PREFIX, "lttng", "--no-sessiond", *args], env=self.env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_S)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_S)
         assert not check or done.returncode == 0, done.stdout
         return done.returncode
 
     def knows(self, daemon):
         """Has vgpud told it its tracepoints?"""
         done = subprocess.run([*PREFIX, "lttng", "--no-sessiond", "list", "--userspace"],
-                              env=self.env, capture_output=True, text=True, timeout=TIMEOUT_S,
+                              env=self.env, capture_output=True, text=True, timeout=HANG_S,
                               check=True)
         return f"PID: {daemon.process.pid} " in done.stdout and "vgpud:plan_made" in done.stdout
 
@@ -81,7 +81,7 @@ class Sessions:
         self.lttng("stop")
         self.lttng("destroy")
         done = subprocess.run(["babeltrace2", "--clock-seconds", self.trace], capture_output=True,
-                              text=True, check=True, timeout=TIMEOUT_S)
+                              text=True, check=True, timeout=HANG_S)
         assert not done.stderr, done.stderr
         lines = [EVENT.match(line) for line in done.stdout.splitlines()]
         assert all(lines), done.stdout
@@ -89,7 +89,7 @@ class Sessions:
 
     def end(self, signum=signal.SIGTERM):
         self.process.send_signal(signum)
-        self.process.wait(TIMEOUT_S)
+        self.process.wait(HANG_S)
 
 
 @pytest.fixture
@@ -118,10 +118,11 @@ def sessions(home):
         sessions.end()
 
 
-def traced(home, *args, config=TRACED, **more):
-    """A vgpud that looks for a session daemon in home."""
+def traced(home, *args, config=TRACED, patience_ms=-1, **more):
+    """A vgpud that looks for a session daemon in home, and waits for so long until one that is there
+    has told it what to record; -1: without end."""
     return Daemon(os.path.join(home, "vgpud"), *args, config=config, prefix=PREFIX,
-                  env={"LTTNG_HOME": home}, **more)
+                  env={"LTTNG_HOME": home, "LTTNG_UST_REGISTER_TIMEOUT": str(patience_ms)}, **more)
 
 
 def only(events, what):
@@ -251,6 +252,7 @@ def test_lost_events_are_told_with_their_window(home, sessions):
     assert {event["source"] for event in lost} == {event["source"] for event in closed}
 
 
+@pytest.mark.host
 def test_how_late_a_window_was_agrees_with_the_clock_of_the_tracer(home, sessions):
     """A window that is held back for long enough is as late as the time of the event says."""
     held = "[daemon]\nwindow=200ms\n[fault]\nwindows=delay:0.5:300ms,seed:1\n"
@@ -282,7 +284,8 @@ def test_without_its_tracer_vgpud_says_so_and_goes_on(tmp_path, case):
     says = {"not there": "cannot open shared object file: No such file",
             "no library": "file too short", "no tracer": "it has no vg_tracer_of_vgpud",
             "other version": "it belongs to vgpud 0.0.7, and this is"}[case]
-    with Daemon(tmp_path, config=f"[trace]\nlttng=yes\nprovider={path}\n") as daemon:
+    with Daemon(tmp_path, config=f"[daemon]\nwindow=100ms\n[trace]\nlttng=yes\nprovider={path}\n"
+                ) as daemon:
         part = daemon.part("trace:lttng")
         assert (part["state"], part["ready"]) == ("failed", True)
         assert str(path) in part["reason"] and says in part["reason"]
@@ -294,9 +297,10 @@ def test_without_its_tracer_vgpud_says_so_and_goes_on(tmp_path, case):
     assert str(path) in warning and says in warning
 
 
+@pytest.mark.host
 def test_without_a_session_daemon_vgpud_does_not_wait(home):
     began = time.monotonic()
-    with traced(home) as daemon:
+    with traced(home, patience_ms=3000) as daemon:
         took = time.monotonic() - began
         assert daemon.part("trace:lttng")["state"] == "ok"
         # lttng-ust waits 3 s for one that is there.
@@ -321,10 +325,11 @@ def test_a_session_daemon_that_ends_or_hangs_does_not_disturb(home, sessions, si
     assert log.rstrip().endswith("stopped"), log
 
 
+@pytest.mark.host
 def test_a_session_daemon_that_hangs_at_the_start_costs_three_seconds(home, sessions):
     sessions.process.send_signal(signal.SIGSTOP)
     began = time.monotonic()
-    with traced(home) as daemon:
+    with traced(home, patience_ms=3000) as daemon:
         assert time.monotonic() - began >= 2.5
         goes_on(daemon)
         daemon.stop()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpud on a real KVM host, which is emulated (README): its BPF programs against LTTng and
 `vgpuctl analyze` for the same seconds of the same VMs, and LTTng live out of that host. Not named
-test_*: runs only when it is asked for (tools/check --inner-host)."""
+test_*: runs only when it is asked for (tools/check --host)."""
 import glob
 import json
 import os
@@ -17,7 +17,7 @@ import pytest
 from vgpuctl import ROOT, analyze, program as vgpuctl_program
 from vgpud import Daemon, program, wait_for
 
-pytestmark = pytest.mark.xdist_group("inner-host")
+pytestmark = [pytest.mark.host, pytest.mark.xdist_group("inner-host")]
 
 SCRIPT = os.path.join(ROOT, "tests", "inner-host", "inner-host.sh")
 NS = 10**9

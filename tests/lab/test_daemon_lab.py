@@ -5,12 +5,12 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 import vgpuctl
-from labhost import PATIENCE_S, TSAN, a_host, inside, lab, vcpu_threads
-from vgpud import Daemon, Events, program, wait_for
+from labhost import TSAN, inside, lab, set_instances, vcpu_threads
+from settings import HANG_S
+from vgpud import Daemon, Events, wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
@@ -24,11 +24,6 @@ poll=1s
 [live]
 use=yes
 """
-
-
-@pytest.fixture(scope="module")
-def host():
-    yield from a_host(program())
 
 
 class LabDaemon(Daemon):
@@ -47,7 +42,7 @@ class LabDaemon(Daemon):
 
     def stop(self, signum=signal.SIGTERM, code=0):
         os.kill(self.pid(), signum)
-        assert self.process.wait(PATIENCE_S) == code, self.tail()
+        assert self.process.wait(HANG_S) == code, self.tail()
         return self.log()
 
     def __exit__(self, *unused):
@@ -64,7 +59,7 @@ def daemon(host, tmp_path_factory):
 
 
 def ready(daemon):
-    return wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200, PATIENCE_S)
+    return wait_for(lambda: daemon.request("GET", "/readyz")[0] == 200)
 
 
 def windows(daemon):
@@ -73,7 +68,7 @@ def windows(daemon):
 
 def vgpuctl_json(daemon, *args):
     done = subprocess.run([vgpuctl.program(), *args, "--socket", daemon.socket, "-o", "json"],
-                          capture_output=True, text=True, timeout=PATIENCE_S)
+                          capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -86,8 +81,9 @@ def told(events, matches):
     return data
 
 
-def collector(state):
-    return lambda data: data["part"] == "collector:libvirt" and data["state"] == state
+def collector(state, why):
+    return lambda data: data["part"] == "collector:libvirt" and data["state"] == state and \
+        why in (data["reason"] or "")
 
 
 def guest_of(daemon):
@@ -107,7 +103,7 @@ def libvirt_fails(daemon, *words):
         part = daemon.part("collector:libvirt")
         return part["state"] == "failed" and all(w in part["reason"] for w in words) and part
 
-    assert not wait_for(failed, PATIENCE_S)["ready"]
+    assert not wait_for(failed)["ready"]
     assert daemon.request("GET", "/readyz")[0] == 503
 
 
@@ -115,8 +111,7 @@ def test_the_guest_is_shown_and_its_figures_grow(daemon):
     ready(daemon)
     uuid = inside(f"virsh -q domuuid {GUEST}").strip()
     pid = int(inside(f"cat /run/libvirt/qemu/{GUEST}.pid"))
-    wait_for(lambda: (vm := guest_of(daemon)) and vm["state"] == "running" and vm["run_ns"] > 0,
-             PATIENCE_S)
+    wait_for(lambda: (vm := guest_of(daemon)) and vm["state"] == "running" and vm["run_ns"] > 0)
     vm = daemon.get(f"/v1/vms/{uuid}")
     assert (vm["name"], vm["uuid"], vm["pid"], vm["state"]) == (GUEST, uuid, pid, "running")
     threads = vcpu_threads(pid)
@@ -141,10 +136,10 @@ def test_the_gpus_are_listed(daemon):
     for gpu in host["gpus"]:
         types = [(t["type"], t["name"], t["available"]) for t in gpu["mdev_types"]]
         assert types == [("nvidia-230", "GRID T4-1Q", 16), ("nvidia-231", "GRID T4-2Q", 8)]
-    # Somebody takes instances: nothing tells of it but the next look.
-    inside("echo 5 > /sys/class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-230/"
-           "available_instances")
-    wait_for(lambda: daemon.get("/v1/host")["gpus"][1]["mdev_types"][0]["available"] == 5)
+    # Somebody takes instances, and gives them back.
+    for n in (5, 16):
+        set_instances(n)
+        wait_for(lambda: daemon.get("/v1/host")["gpus"][1]["mdev_types"][0]["available"] == n)
 
 
 def test_libvirtd_dies_and_comes_back(daemon, host):
@@ -152,31 +147,29 @@ def test_libvirtd_dies_and_comes_back(daemon, host):
     events = Events(daemon, "?types=collector")
     lab("daemon", host, "kill")
     try:
-        assert "qemu:///system" in told(events, collector("failed"))["reason"]
+        told(events, collector("failed", "qemu:///system"))
         libvirt_fails(daemon, "qemu:///system", "libvirtd running")
         measuring_goes_on(daemon)
     finally:
         lab("daemon", host, "start")
-    assert "connected to qemu:///system" in told(events, collector("ok"))["reason"]
+    told(events, collector("ok", "connected to qemu:///system"))
     events.close()
     ready(daemon)
-    assert guest_of(daemon)["state"] == "running"
+    wait_for(lambda: guest_of(daemon)["state"] == "running")
 
 
 def test_libvirtd_hangs_and_goes_on(daemon, host):
     ready(daemon)
     events = Events(daemon, "?types=collector")
     inside("kill -STOP $(cat /run/libvirtd.pid)")
-    began = time.monotonic()
     try:
-        assert "no sign of life" in told(events, collector("failed"))["reason"]
-        assert time.monotonic() - began < 12
+        told(events, collector("failed", "no sign of life"))
         libvirt_fails(daemon, "no sign of life", "col-libvirt")
         assert daemon.request("GET", "/healthz")[0] == 200
         measuring_goes_on(daemon)
     finally:
         inside("kill -CONT $(cat /run/libvirtd.pid)")
-    told(events, collector("ok"))
+    told(events, collector("ok", ""))
     events.close()
     ready(daemon)
 
@@ -193,7 +186,7 @@ def test_a_destroyed_guest_is_gone(daemon, host):
     assert {(event["what"], event["source"]) for event in ours} >= \
         {("gone", "collector"), ("stopped: destroyed", "libvirt")}
     # libvirt still has it, switched off; nothing of it is measured.
-    wait_for(lambda: (vm := guest_of(daemon)) is None or vm["state"] == "shutoff")
-    vm = guest_of(daemon)
-    assert vm is None, vm
+    wait_for(lambda: guest_of(daemon) is None)
     assert daemon.get(f"/v1/vms/{uuid}/samples?step=raw&since=-10min")["items"]
+    lab("virsh", host, "-q", "start", GUEST)
+    wait_for(lambda: guest_of(daemon))

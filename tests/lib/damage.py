@@ -81,7 +81,7 @@ def overwrite(v, file, at, junk, label):
     for i, p in enumerate(packets):
         if at < p.offset + p.header and at + len(junk) > p.offset:
             # Sizes may be wrong from here on: the rest of the file may be out of reach.
-            lost = sum(len(q.events) for q in packets[i:])
+            lost += sum(len(q.events) for q in packets[i:])
             altered = header = True
             break
         if at < p.offset + p.content and at + len(junk) > p.offset + p.header:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from ctfgen import Ev
+from settings import HANG_S
 
 FIGURES = ("requests", "partial", "busy_ns", "exec_ns", "wait_ns")
 PARTS = ("vgpu_queue_ns", "dependency_ns", "driver_queue_ns")
@@ -98,7 +99,7 @@ def parse_text(path):
 
 def parse_ctf(path):
     text = subprocess.run(["babeltrace2", "--clock-cycles", "--no-delta", str(path)],
-                          capture_output=True, text=True, check=True, timeout=120).stdout
+                          capture_output=True, text=True, check=True, timeout=HANG_S).stdout
     out = []
     for row in text.splitlines():
         head = re.match(r"\[(\d+)\] (?:\S+ )?(\S+): \{ cpu_id = (\d+) \}(.*)", row)

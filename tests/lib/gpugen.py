@@ -367,7 +367,15 @@ def jobs(seed, n=200, n_processes=3, rings=2, depth=2, kernel=0.1):
         number = count.get(ring, 0)
         if number and rng.random() < kernel:
             process = None
+        # Where records have a ring's address only, its name is learned as the first job is queued;
+        # a job that another CPU runs at once may be read before that. The last process is on the CPU
+        # of the worker.
+        if not number:
+            process = people[-1]
         clock[ring] += rng.choice((20, 50, 400, 3000)) * 1000 + rng.randrange(10) * 1000
+        # A thread submits one job after the other, which takes up to 3 us each.
+        while any(j.process == process and abs(j.queue - clock[ring]) < 4000 for j in out):
+            clock[ring] += 4000
         queue = clock[ring]
         before = last_done.setdefault(ring, [])
         ready = max([queue] + [j.ready + 5000 for j in out[-8:] if j.ring == ring]) + \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A slow, independent simulation of GVT-g's scheduler (new generation), microsecond by microsecond.
+"""A slow, independent simulation of GVT-g's scheduler (new generation).
 
-Written from what sched_policy.c and scheduler.c of the kernel do, without a queue of events: at each
-step of the clock it asks every part whether it has something to do. Closed loops of requests of one
+Written from what sched_policy.c and scheduler.c of the kernel do, without a queue of events: whenever
+anything may happen it asks every part whether it has something to do. Closed loops of requests of one
 size only. Times are in microseconds.
 """
 TICK = 1000
@@ -151,9 +151,17 @@ class Gvt:
                 size, think = queue.pop(0)
                 self.running[engine] = (self.current, now + size, size, think)
 
+    def next_after(self, now):
+        """When anything may happen."""
+        times = [self.duration, self.tick_at or 0, *(end for _, end, *_ in self.running.values())]
+        for v in self.vgpus:
+            times += [v.start, v.stop or 0, *(item[0] for item in v.coming)]
+        return min(time for time in times if time > now)
+
     def run(self):
         """Shares of (VM, engine)."""
-        for now in range(self.duration):
+        now = 0
+        while now < self.duration:
             self.complete(now)
             self.start_and_stop(now)
             self.arrive(now)
@@ -164,6 +172,7 @@ class Gvt:
                 self.event = False
                 self.service(now, tick)
             self.dispatch(now)
+            begin, now = now, self.next_after(now)
             for engine, (vgpu, *_) in self.running.items():
-                vgpu.busy[engine] += 1
+                vgpu.busy[engine] += now - begin
         return {(v.name, e): v.busy[e] / self.duration for v in self.vgpus for e in self.engines}

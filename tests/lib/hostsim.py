@@ -41,6 +41,7 @@ class Spec:
     wakeup: bool = True      # sched_wakeup recorded
     waking: bool = False     # sched_waking recorded
     migrate: bool = True     # sched_migrate_task recorded
+    pulls: bool = True       # a CPU takes threads that wait for another one
     forks: bool = True       # short-lived host processes
     statedump: bool = False
     extended_exit_state: int = 0x20   # prev_state of a thread that dies
@@ -188,7 +189,8 @@ class Host:
             if asleep:
                 self.wake(cpu, self.rng.choice(asleep))
         elif roll < 0.95:
-            self.pull(cpu)
+            if self.s.pulls:
+                self.pull(cpu)
         elif roll < 0.97 and self.s.forks and task and task.kind == "user":
             self.fork(cpu)
         elif self.s.other:

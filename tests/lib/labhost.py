@@ -6,11 +6,13 @@ import shutil
 import subprocess
 
 import pytest
+from settings import HANG_S
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")))
 LAB = os.path.join(ROOT, "tests", "lab", "lab.sh")
-PATIENCE_S = 30
+VGPUD = os.environ.get("VGPUD", os.path.join(BUILD, "vgpud"))
+DUMP = os.path.join(BUILD, "tests", "tools", "collector-dump")
 # libvirt and what it uses are not built with ThreadSanitizer, which so sees their locks but not their
 # atomic counters: here, where libvirt talks to a libvirtd, races within libraries are none of ours.
 TSAN = {"TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"}
@@ -21,21 +23,22 @@ ENV = {**os.environ, **TSAN, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": 
 
 def lab(*args, check=True):
     done = subprocess.run(["bash", LAB, *args], env=ENV, text=True, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=180)
+                          capture_output=True, timeout=HANG_S)
     if check:
         assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
     return done
 
 
-def missing(program):
+def missing():
     if os.geteuid() != 0:
         return "the lab needs root"
     for command in ("libvirtd", "virsh", "qemu-system-x86_64", "busybox", "cpio", "ip", "nsenter",
                     "unshare", "apt-get", "xz"):
         if not shutil.which(command):
             return f"the lab needs {command}"
-    if not os.access(program, os.X_OK):
-        return f"{program} is not built"
+    for program in (VGPUD, DUMP):
+        if not os.access(program, os.X_OK):
+            return f"{program} is not built"
     probe = subprocess.run(["unshare", "--mount", "--uts", "--net", "--ipc", "--pid", "--fork",
                             "--mount-proc", "mount", "-t", "sysfs", "sysfs", "/sys"],
                            capture_output=True, text=True)
@@ -44,10 +47,9 @@ def missing(program):
     return None
 
 
-def a_host(program):
-    """For a fixture: h1 with guest0 while program is tested, one of a build at a time; skips where
-    that cannot be."""
-    why = missing(program)
+def a_host():
+    """For a fixture: h1 with guest0, one of a build at a time; skips where that cannot be."""
+    why = missing()
     if why:
         pytest.skip(why)
     with open(os.path.join(BUILD, "lab.lock"), "w", encoding="utf-8") as lock:
@@ -61,6 +63,12 @@ def a_host(program):
             yield "h1"
         finally:
             lab("down", check=False)
+
+
+def set_instances(n):
+    """Of a type of the second GPU. Nothing tells of it but the next look."""
+    inside("echo %d > /sys/class/mdev_bus/0000:42:00.0/mdev_supported_types/nvidia-230/"
+           "available_instances" % n)
 
 
 def inside(command):

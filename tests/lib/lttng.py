@@ -11,7 +11,8 @@ import subprocess
 import tempfile
 from collections import Counter
 
-from vgpuctl import ROOT, TIMEOUT_S
+from settings import HANG_S
+from vgpuctl import ROOT
 from vgpud import wait_for
 
 NOBODY = 65534
@@ -81,7 +82,7 @@ class Lttng:
     @staticmethod
     def end(process):
         try:
-            process.wait(TIMEOUT_S)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -111,7 +112,7 @@ class Lttng:
 
     def lttng(self, *args, check=True):
         return subprocess.run([*AS_USER, "lttng", "--no-sessiond", *args], env=self.env,
-                              cwd=self.home, capture_output=True, text=True, timeout=TIMEOUT_S,
+                              cwd=self.home, capture_output=True, text=True, timeout=HANG_S,
                               check=check)
 
     def create(self, name, *channel):

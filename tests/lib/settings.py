@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the environment says about a test run."""
 import os
+import random
+
+# Who waits for longer waits for something that hangs: however busy the machine is, nothing here takes
+# so long. It is no bound on how fast anything is.
+HANG_S = 240
 
 
 def seed():
+    """tools/check has another one for each commit, so that over days samples cover everything."""
     return int(os.environ.get("VG_TEST_SEED", "20261120"))
-
-
-def rounds(usual, all_of_them, quick=None):
-    """How often a test with chance in it is to play."""
-    if quick is not None and os.environ.get("VG_TEST_QUICK"):
-        usual = quick
-    return int(os.environ.get("VG_TEST_ROUNDS", all_of_them if full() else usual))
-
-
-def few():
-    """Is a part of the cases enough: a quick run, or one under a sanitizer, beside a whole one?"""
-    return bool(os.environ.get("VG_TEST_QUICK") or os.environ.get("VG_TEST_ROUNDS"))
 
 
 def full():
     return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
+
+
+def random_of(name):
+    """Chance of its own for whatever is called so."""
+    return random.Random(f"{seed()}/{name}")
+
+
+def sample(name, cases, n):
+    """n of the cases of this name, in their order; all of them in a full run."""
+    cases = list(cases)
+    if full() or n >= len(cases):
+        return cases
+    return [cases[i] for i in sorted(random_of(name).sample(range(len(cases)), n))]

@@ -8,14 +8,13 @@ import fcntl
 import os
 import re
 import select
-import signal
 import struct
 import subprocess
 import termios
 import time
 import unicodedata
 
-from vgpuctl import TIMEOUT_S
+from settings import HANG_S
 
 TERM = "xterm-256color"
 KEYS = {"up": "\033OA", "down": "\033OB", "page-up": "\033[5~", "page-down": "\033[6~",
@@ -258,9 +257,9 @@ class Terminal:
         for key in keys:
             os.write(self.master, KEYS.get(key, key).encode())
 
-    def wait(self, what, timeout=TIMEOUT_S):
+    def wait(self, what):
         """What a function of the screen returns, or where a text is on it, as soon as there is."""
-        until = time.monotonic() + timeout
+        until = time.monotonic() + HANG_S
         while True:
             result = what in self.screen.text() if isinstance(what, str) else what(self.screen)
             if result:
@@ -274,9 +273,15 @@ class Terminal:
         while time.monotonic() < until:
             self.read(0.05)
 
-    def end(self, timeout=TIMEOUT_S):
+    def is_still(self, seconds):
+        """Whether the screen is the same after so long."""
+        before = self.screen.text()
+        self.watch(seconds)
+        return self.screen.text() == before
+
+    def end(self):
         """The exit code, negative for a signal; all that it wrote is on the screen."""
-        until = time.monotonic() + timeout
+        until = time.monotonic() + HANG_S
         while self.process.poll() is None:
             assert time.monotonic() < until, f"it does not end:\n{self.screen.text()}"
             self.read(0.05)

@@ -9,8 +9,9 @@ import subprocess
 import tempfile
 import time
 
+from settings import HANG_S
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TIMEOUT_S = int(os.environ.get("VG_TEST_TIMEOUT", "20"))
 
 
 def build_dir():
@@ -20,8 +21,19 @@ def build_dir():
     return os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build"))
 
 
+def wait_for(what, timeout=HANG_S, pause=0.01):
+    """What a function returns, as soon as that is something."""
+    until = time.monotonic() + timeout
+    while True:
+        result = what()
+        if result:
+            return result
+        assert time.monotonic() < until, f"still waiting for {getattr(what, '__name__', what)}"
+        time.sleep(pause)
+
+
 class Connection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=TIMEOUT_S):
+    def __init__(self, path, timeout=HANG_S):
         super().__init__("localhost", timeout=timeout)
         self.path = path
 
@@ -61,13 +73,19 @@ class Server:
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return log.read()
 
+    def newest(self):
+        return self.get("/v1/events?after=0").json()["next"]
+
     def event(self):
+        """One more. Two signals may become one, so it is waited for."""
+        before = self.newest()
         self.process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: self.newest() > before)
 
     def stop(self):
         """The exit code; a sanitizer's report makes it differ from 0."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(TIMEOUT_S)
+        code = self.process.wait(HANG_S)
         assert code == 0, f"exit code {code}\n{self.messages()}"
         assert not os.path.exists(self.path)
 
@@ -93,10 +111,10 @@ class Server:
                             {"Content-Type": "application/json", **(headers or {})})
 
     def raw(self, *parts, pause_s=0.0):
-        """Sends bytes and reads until the other side closes or is silent."""
+        """Sends bytes and reads until the other side closes."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.connect(self.path)
-            sock.settimeout(1)
+            sock.settimeout(HANG_S)
             try:
                 for part in parts:
                     sock.sendall(part)
@@ -110,14 +128,12 @@ class Server:
 
 
 def read_all(sock):
+    """Whatever comes before the end, or before a reset."""
     out = b""
     try:
-        while True:
-            more = sock.recv(65536)
-            if not more:
-                break
+        while more := sock.recv(65536):
             out += more
-    except OSError:
+    except ConnectionError:
         pass
     return out
 

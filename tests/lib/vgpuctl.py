@@ -5,9 +5,9 @@ import os
 import subprocess
 
 from oracle import FIGURES
+from settings import HANG_S
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TIMEOUT_S = int(os.environ.get("VG_TEST_TIMEOUT", "20"))
 
 
 def program():
@@ -28,7 +28,7 @@ class Result:
 def analyze(*args):
     """`vgpuctl analyze ARGS -o json`."""
     done = subprocess.run([program(), "analyze", *map(str, args), "-o", "json"],
-                          capture_output=True, timeout=TIMEOUT_S)
+                          capture_output=True, timeout=HANG_S)
     return Result(done.returncode, done.stdout.decode("utf-8"),
                   done.stderr.decode("utf-8", "backslashreplace"))
 

@@ -33,6 +33,22 @@ struct options {
     int64_t vms, gpu_vms, event_ms, view_ms, job_ms, events;
     struct vg_api_limits limits;
     bool not_ready, list_routes;
+    const char *listen[8];
+    const char *certificate, *key, *client_ca;
+    bool client_required;
+    const char *operator_subject;
+};
+
+/* A token that the server has from the start is "NAME-token"; expired-token has expired. */
+static const struct {
+    const char *name;
+    enum vg_role role;
+    bool expired;
+} known_tokens[] = {
+    {"reader", VG_ROLE_READER, false},
+    {"operator", VG_ROLE_OPERATOR, false},
+    {"admin", VG_ROLE_ADMIN, false},
+    {"expired", VG_ROLE_ADMIN, true},
 };
 
 struct fake {
@@ -40,7 +56,10 @@ struct fake {
     pthread_mutex_t lock;
     vg_view *view;
     vg_gpu_log *gpu_log;
-    GPtrArray *plans; /* struct vg_saved_plan, oldest first */
+    GPtrArray *plans;  /* struct vg_saved_plan, oldest first */
+    GPtrArray *tokens; /* struct vg_token; the text of each is its name and "-token" */
+    GPtrArray *audit;  /* struct vg_audit_entry, oldest first */
+    uint64_t refusals;
     uint64_t seq;
 };
 
@@ -124,6 +143,7 @@ add_sample(struct vg_window *window, int64_t i, const struct options *options, i
                                     .latency_p99_ns = 3000000,
                                     .latency_max_ns = 4000000,
                                     .queue_len_avg = 0.5,
+                                    .confidence = 1,
                                     .queue_len_max = 4};
         g_array_append_val(sample.gpus, gpu);
         if (i == 0)
@@ -219,12 +239,13 @@ add_snapshot_vm(struct vg_snap_host *host, int64_t i, int64_t n)
     vm->vcpus = 2;
     vm->memory_bytes = INT64_C(1) << 30;
     vm->vm_class = i == 0 ? VG_CLASS_MIXED : i % 2 ? VG_CLASS_CPU : VG_CLASS_IDLE;
-    vm->cpu_intensity = 1.0 / (double)(i + 1);
+    /* Means, whose order is not that of the newest window. */
+    vm->cpu_intensity = (double)(i + 1) / (double)n;
     vm->gpu_intensity = i == 0 ? 0.4 : 0;
     vm->gpu_known = i == 0;
     vm->guest_known = true;
     vm->run_share = 0.6;
-    vm->preempt_share = 0.01 * (double)i;
+    vm->preempt_share = 0.01 * (double)(n - i);
     vm->wake_wait_share = 0.05;
     vm->preemptions_per_s = 12.5;
     vm->profile.window_ns = VG_NS_PER_S;
@@ -381,6 +402,8 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
     if (strcmp(query->vm, "beta") != 0 && !g_str_has_prefix(query->vm, "5c9e2c3a-"))
         return g_steal_pointer(&rows);
     int64_t from = MAX(query->since_ns, BEGIN_NS);
+    if (query->left_out && strcmp(query->vm, "beta") == 0)
+        g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
     for (int64_t end = (from / step + 1) * step; end <= query->until_ns; end += step) {
         struct vg_history_row *row = vg_history_add_row(rows);
         row->begin_ns = end - step;
@@ -420,7 +443,7 @@ find_plan(struct fake *fake, const char *id)
 }
 
 static vg_plan *
-make_plan(void *data, const vg_view *view, const char *rule, GError **err)
+make_plan(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns, GError **err)
 {
     struct fake *fake = data;
     g_autoptr(vg_plan) plan = vg_plan_new();
@@ -437,11 +460,13 @@ make_plan(void *data, const vg_view *view, const char *rule, GError **err)
     vg_plan_add_why(plan, "this is a test");
     vg_plan_set_id(plan);
     VG_LOCK_SCOPE(&fake->lock);
-    if (!find_plan(fake, plan->id)) {
+    const struct vg_saved_plan *known = find_plan(fake, plan->id);
+    *ret_made_ns = known ? known->made_ns : vg_clock_realtime_ns();
+    if (!known) {
         struct vg_saved_plan *saved = g_new0(struct vg_saved_plan, 1);
         g_autoptr(json_object) object = vg_plan_to_json(plan);
         saved->id = g_strdup(plan->id);
-        saved->made_ns = vg_clock_realtime_ns();
+        saved->made_ns = *ret_made_ns;
         saved->verdict = g_strdup(vg_plan_verdict_names[plan->verdict]);
         saved->text = vg_json_to_text(object, false);
         g_ptr_array_add(fake->plans, saved);
@@ -478,12 +503,167 @@ list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
     return plans;
 }
 
+/* ---- who may come in ---- */
+
+static struct vg_token *
+new_token(const char *name, enum vg_role role, int64_t expires_ns)
+{
+    struct vg_token *token = g_new0(struct vg_token, 1);
+
+    token->name = g_strdup(name);
+    token->role = role;
+    token->made_ns = BEGIN_NS;
+    token->expires_ns = expires_ns;
+    return token;
+}
+
+static void
+add_known_tokens(struct fake *fake)
+{
+    fake->tokens = g_ptr_array_new_with_free_func(vg_token_free);
+    for (size_t i = 0; i < G_N_ELEMENTS(known_tokens); i++)
+        g_ptr_array_add(fake->tokens, new_token(known_tokens[i].name, known_tokens[i].role,
+                                                known_tokens[i].expired ? BEGIN_NS : 0));
+}
+
+static struct vg_token *
+find_token(const struct fake *fake, const char *name)
+{
+    for (guint i = 0; i < fake->tokens->len; i++) {
+        struct vg_token *token = fake->tokens->pdata[i];
+        if (strcmp(token->name, name) == 0)
+            return token;
+    }
+    return NULL;
+}
+
+static int
+check_token(void *data, const char *text, struct vg_identity *ret, GError **err)
+{
+    struct fake *fake = data;
+    g_autofree char *name = g_strdup(text);
+    char *end = g_strrstr(name, "-token");
+
+    if (end)
+        *end = '\0';
+    VG_LOCK_SCOPE(&fake->lock);
+    const struct vg_token *token = end ? find_token(fake, name) : NULL;
+    if (!token || token->expires_ns != 0)
+        return vg_error(err, VG_E_DENIED, "no");
+    ret->role = token->role;
+    g_snprintf(ret->name, sizeof(ret->name), "token:%s", token->name);
+    return 0;
+}
+
+static enum vg_role
+role_of_subject(void *data, const char *subject)
+{
+    const struct fake *fake = data;
+
+    return g_strcmp0(fake->options.operator_subject, subject) == 0 ? VG_ROLE_OPERATOR
+                                                                   : VG_ROLE_NONE;
+}
+
+static void
+note_refusal(void *data, const char *origin, unsigned status)
+{
+    struct fake *fake = data;
+
+    (void)origin, (void)status;
+    VG_LOCK_SCOPE(&fake->lock);
+    fake->refusals++;
+}
+
+static GPtrArray *
+list_tokens(void *data)
+{
+    struct fake *fake = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_token_free);
+
+    VG_LOCK_SCOPE(&fake->lock);
+    for (guint i = 0; i < fake->tokens->len; i++) {
+        const struct vg_token *token = fake->tokens->pdata[i];
+        g_ptr_array_add(list, new_token(token->name, token->role, token->expires_ns));
+    }
+    return list;
+}
+
+static char *
+create_token(void *data, const char *name, enum vg_role role, int64_t expires_ns, GError **err)
+{
+    struct fake *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    if (find_token(fake, name)) {
+        vg_error(err, VG_E_CONFLICT, "there is a token '%s' already", name);
+        return NULL;
+    }
+    g_ptr_array_add(fake->tokens, new_token(name, role, expires_ns));
+    return g_strconcat(name, "-token", NULL);
+}
+
+static int
+revoke_token(void *data, const char *name, GError **err)
+{
+    struct fake *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    return g_ptr_array_remove(fake->tokens, find_token(fake, name))
+               ? 0
+               : vg_error(err, VG_E_NOT_FOUND, "there is no token '%s'", name);
+}
+
+static struct vg_audit_entry *
+copy_entry(const struct vg_audit_entry *entry)
+{
+    struct vg_audit_entry *copy = g_memdup2(entry, sizeof(*entry));
+
+    copy->identity = g_strdup(entry->identity);
+    copy->origin = g_strdup(entry->origin);
+    copy->method = g_strdup(entry->method);
+    copy->route = g_strdup(entry->route);
+    copy->object = g_strdup(entry->object);
+    copy->request_id = g_strdup(entry->request_id);
+    return copy;
+}
+
+static int
+audit(void *data, const struct vg_audit_entry *entry, GError **err)
+{
+    struct fake *fake = data;
+    struct vg_audit_entry *copy = copy_entry(entry);
+
+    (void)err;
+    VG_LOCK_SCOPE(&fake->lock);
+    copy->seq = (int64_t)fake->audit->len + 1;
+    copy->at_ns = BEGIN_NS + copy->seq;
+    g_ptr_array_add(fake->audit, copy);
+    return 0;
+}
+
+static GPtrArray *
+list_audit(void *data, int64_t before, size_t limit, GError **err)
+{
+    struct fake *fake = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_audit_entry_free);
+
+    (void)err;
+    VG_LOCK_SCOPE(&fake->lock);
+    for (guint i = fake->audit->len; i > 0 && list->len < limit; i--) {
+        const struct vg_audit_entry *entry = fake->audit->pdata[i - 1];
+        if (entry->seq < before)
+            g_ptr_array_add(list, copy_entry(entry));
+    }
+    return list;
+}
+
 static void
 list_routes(void)
 {
     for (size_t i = 0; i < vg_n_routes; i++) {
         const struct vg_route *route = &vg_routes[i];
-        printf("%s %s", route->post ? "POST" : "GET", route->path);
+        g_autofree char *method = g_ascii_strup(vg_route_member(route), -1);
+        printf("%s %s", method, route->path);
         for (size_t k = 0; vg_route_common_statuses[k]; k++)
             printf(" %u", vg_route_common_statuses[k]);
         for (size_t k = 0; k < VG_ROUTE_STATUSES_MAX && route->statuses[k]; k++)
@@ -508,11 +688,23 @@ parse_options(int argc, char **argv, struct options *o)
         {"--job-ms", &o->job_ms},
         {"--events", &o->events},
         {"--connections", &o->limits.connections},
+        {"--client-connections", &o->limits.client_connections},
+        {"--client-requests", &o->limits.client_requests},
         {"--streams", &o->limits.streams},
         {"--body", &o->limits.body_bytes},
         {"--writes", &o->limits.writes_per_min},
         {"--idle-ms", &o->limits.idle_ns},
     };
+
+    const struct {
+        const char *name;
+        const char **value;
+    } texts[] = {
+        {"--socket", &o->socket},           {"--group", &o->group},
+        {"--certificate", &o->certificate}, {"--key", &o->key},
+        {"--client-ca", &o->client_ca},     {"--operator", &o->operator_subject},
+    };
+    size_t n_listen = 0;
 
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
@@ -521,14 +713,20 @@ parse_options(int argc, char **argv, struct options *o)
             o->list_routes = true;
         else if (strcmp(argv[i], "--not-ready") == 0)
             o->not_ready = true;
-        else if (strcmp(argv[i], "--socket") == 0 && more)
-            o->socket = argv[++i];
-        else if (strcmp(argv[i], "--group") == 0 && more)
-            o->group = argv[++i];
+        else if (strcmp(argv[i], "--client-required") == 0)
+            o->client_required = true;
+        else if (strcmp(argv[i], "--listen") == 0 && more && n_listen + 1 < G_N_ELEMENTS(o->listen))
+            o->listen[n_listen++] = argv[++i];
         else if (strcmp(argv[i], "--mode") == 0 && more)
             o->mode = (unsigned)strtoul(argv[++i], NULL, 8);
         else
             known = false;
+        for (size_t k = 0; !known && more && k < G_N_ELEMENTS(texts); k++) {
+            if (strcmp(argv[i], texts[k].name) == 0) {
+                *texts[k].value = argv[++i];
+                known = true;
+            }
+        }
         for (size_t k = 0; !known && more && k < G_N_ELEMENTS(numbers); k++) {
             if (strcmp(argv[i], numbers[k].name) == 0) {
                 *numbers[k].value = strtoll(argv[++i], NULL, 10);
@@ -591,6 +789,8 @@ main(int argc, char **argv)
                                     .vms = 3,
                                     .gpu_vms = 1,
                                     .limits = {.connections = 64,
+                                               .client_connections = 1000,
+                                               .client_requests = 1000000,
                                                .streams = 4,
                                                .body_bytes = 1024,
                                                .idle_ns = 60 * VG_NS_PER_S,
@@ -618,11 +818,35 @@ main(int argc, char **argv)
     g_autoptr(vg_event_log) log = vg_event_log_new();
     for (int64_t i = 0; i < fake.options.events; i++)
         add_event(log, &fake, i);
-    const struct vg_backend backend = {&fake,   get_view,  get_status, get_stats, get_samples,
-                                       find_vm, make_plan, read_plan,  list_plans};
+    fake.audit = g_ptr_array_new_with_free_func(vg_audit_entry_free);
+    add_known_tokens(&fake);
+    const struct vg_backend backend = {
+        .data = &fake,
+        .view = get_view,
+        .status = get_status,
+        .stats = get_stats,
+        .check_token = check_token,
+        .role_of_subject = role_of_subject,
+        .note_refusal = note_refusal,
+        .samples = get_samples,
+        .find_vm = find_vm,
+        .make_plan = make_plan,
+        .read_plan = read_plan,
+        .list_plans = list_plans,
+        .list_tokens = list_tokens,
+        .create_token = create_token,
+        .revoke_token = revoke_token,
+        .audit = audit,
+        .list_audit = list_audit,
+    };
     const struct vg_api_options options = {.socket = fake.options.socket,
                                            .socket_mode = fake.options.mode,
                                            .socket_group = fake.options.group,
+                                           .listen = fake.options.listen,
+                                           .certificate = fake.options.certificate,
+                                           .key = fake.options.key,
+                                           .client_ca = fake.options.client_ca,
+                                           .client_required = fake.options.client_required,
                                            .limits = fake.options.limits,
                                            .backend = &backend,
                                            .events = log};
@@ -638,6 +862,8 @@ main(int argc, char **argv)
     vg_view_unref(fake.view);
     vg_gpu_log_unref(fake.gpu_log);
     g_ptr_array_unref(fake.plans);
+    g_ptr_array_unref(fake.tokens);
+    g_ptr_array_unref(fake.audit);
     pthread_mutex_destroy(&fake.lock);
     return !err ? 0 : err->code == VG_E_CONFLICT ? 5 : 1;
 }

@@ -14,13 +14,15 @@
 #include "base/queue.h"
 
 #define REPORTS_MAX 100000
-#define PATIENCE_NS (50 * VG_NS_PER_S)
+#define PATIENCE_NS (100 * VG_NS_PER_S)
+#define STEPS_MAX   10000
 
 struct collector_run {
     vg_collector *collector;
     vg_thread *thread;
     vg_queue *reports;
     struct vg_report_sink sink;
+    void (*step)(void); /* NULL: time passes by itself */
 };
 
 static void
@@ -84,21 +86,37 @@ collector_run_next(struct collector_run *run, int64_t timeout_ns)
     return vg_queue_get(run->reports, timeout_ns);
 }
 
+void
+collector_run_step_with(struct collector_run *run, void (*step)(void))
+{
+    run->step = step;
+}
+
+vg_report *
+collector_run_any(struct collector_run *run)
+{
+    vg_report *report = vg_queue_get(run->reports, run->step ? 0 : PATIENCE_NS);
+
+    for (unsigned i = 0; !report && run->step && i < STEPS_MAX; i++) {
+        run->step();
+        report = vg_queue_get(run->reports, 0);
+    }
+    if (!report)
+        fail_msg("no report came");
+    return report;
+}
+
 vg_report *
 collector_run_wait(struct collector_run *run, enum vg_report_kind kind)
 {
-    int64_t until_ns = vg_clock_monotonic_ns() + PATIENCE_NS;
-
-    for (int64_t left = PATIENCE_NS; left > 0; left = until_ns - vg_clock_monotonic_ns()) {
-        vg_report *report = collector_run_next(run, left);
-        if (report && report->kind == kind)
+    for (;;) {
+        vg_report *report = collector_run_any(run);
+        if (report->kind == kind)
             return report;
-        if (report && report->kind == VG_REPORT_STATUS)
+        if (report->kind == VG_REPORT_STATUS)
             print_message("# %s: %s\n", vg_collector_state_names[report->state], report->text);
         vg_report_free(report);
     }
-    fail_msg("no report of kind %d came", (int)kind);
-    return NULL;
 }
 
 vg_report *
@@ -109,6 +127,20 @@ collector_run_state(struct collector_run *run, enum vg_collector_state state)
         if (report->state == state)
             return report;
         vg_report_free(report);
+    }
+}
+
+void
+collector_run_await_beats(const vg_thread *thread, unsigned n)
+{
+    int64_t hangs_ns = vg_clock_monotonic_ns() + PATIENCE_NS;
+
+    for (int64_t before_ns = INT64_MAX; n > 0;) {
+        int64_t silence_ns = vg_thread_silence_ns(thread);
+        n -= silence_ns < before_ns;
+        before_ns = silence_ns;
+        assert_true(vg_clock_monotonic_ns() < hangs_ns);
+        g_usleep(1000);
     }
 }
 

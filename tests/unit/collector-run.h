@@ -14,8 +14,14 @@ struct collector_run *collector_run_start(vg_collector *take_collector);
 /* Stops it, frees it and what it reported. */
 void collector_run_stop(struct collector_run *run);
 
-/* The next report of this kind, others before it are dropped; ends the test if none comes
- * within 50 s, which is patience enough for valgrind. */
+/* Its clock is one that stands still (tests/unit/fake-clock.h): while no report is there, step()
+ * lets time pass. */
+void collector_run_step_with(struct collector_run *run, void (*step)(void));
+
+/* The next report; ends the test if none comes for as long as only a hanging thread takes. */
+vg_report *collector_run_any(struct collector_run *run);
+
+/* The next report of this kind; others before it are dropped. */
 vg_report *collector_run_wait(struct collector_run *run, enum vg_report_kind kind);
 
 /* The next status of this state. */
@@ -23,6 +29,9 @@ vg_report *collector_run_state(struct collector_run *run, enum vg_collector_stat
 
 /* The next report of any kind, or NULL if none comes in this time. */
 vg_report *collector_run_next(struct collector_run *run, int64_t timeout_ns);
+
+/* Waits until its heart has beaten that often. */
+void collector_run_await_beats(const vg_thread *thread, unsigned n);
 
 const vg_thread *collector_run_thread(const struct collector_run *run);
 

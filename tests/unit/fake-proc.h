@@ -30,6 +30,8 @@ char *fake_proc_new(void);
 /* Fixture of a cmocka test: *state is the path of a new, empty one, removed after the test. */
 int fake_proc_setup(void **state);
 int fake_proc_teardown(void **state);
+#define FAKE_PROC_TEST(test)                                                                       \
+ cmocka_unit_test_setup_teardown(test, fake_proc_setup, fake_proc_teardown)
 
 /* Removes a file or a directory with all that is in it. */
 void fake_proc_remove(const char *path);

@@ -424,6 +424,10 @@ new_loss(struct sim *sim, const struct vg_event *at)
     e.lost.end_ns = e.ts_ns + pick(sim, 300) - (chance(sim, 5) ? 100 : 0);
     e.lost.events = pick(sim, 20);
     e.lost.packets = pick(sim, 3);
+    if (chance(sim, 15)) {
+        e.lost.any_cpu = chance(sim, 80);
+        e.cpu = VG_NONE;
+    }
     return e;
 }
 

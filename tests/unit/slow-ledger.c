@@ -350,8 +350,6 @@ play_kvm(slow_history *h, const struct vg_event *e)
 static void
 play_lost(slow_history *h, int cpu, int64_t end_ns)
 {
-    if (cpu < 0)
-        return;
     for (int i = 0; i < (int)h->threads->len; i++) {
         struct thread *t = thread_at(h, i);
         if (t->segment < 0 || t->cpu != cpu)
@@ -363,6 +361,24 @@ play_lost(slow_history *h, int cpu, int64_t end_ns)
     }
     occupy(h, cpu, NOBODY);
     h->dark[cpu] = MAX(h->dark[cpu], end_ns);
+}
+
+/* All CPUs one after the other, and who was on none. */
+static void
+play_loss(slow_history *h, const struct vg_event *e)
+{
+    if (e->cpu >= 0)
+        play_lost(h, e->cpu, e->lost.end_ns);
+    for (int cpu = 0; e->cpu < 0 && e->lost.any_cpu && cpu < SLOW_CPUS; cpu++)
+        play_lost(h, cpu, e->lost.end_ns);
+    for (int i = 0; e->cpu < 0 && e->lost.any_cpu && i < (int)h->threads->len; i++) {
+        struct thread *t = thread_at(h, i);
+        if (t->segment < 0 || (t->cpu >= 0 && t->cpu < SLOW_CPUS))
+            continue;
+        set_state(h, i, t->state == BLOCKED ? BLOCKED : LOST_TRACK, t->cpu);
+        struct interval *segment = interval_at(h->segments, t->segment);
+        segment->from = MAX(segment->from, MAX(e->lost.end_ns, h->now));
+    }
 }
 
 /* Of records that mean nothing themselves some are late: the old thread wrote them, although the
@@ -399,7 +415,7 @@ play_event(slow_history *h, const struct vg_event *e)
     else if (e->type == VG_EVENT_PROCESS_END || e->type == VG_EVENT_PROCESS_FORK)
         end_thread(h, e->process.tid);
     else if (e->type == VG_EVENT_LOST)
-        play_lost(h, e->cpu, e->lost.end_ns);
+        play_loss(h, e);
 }
 
 slow_history *
@@ -601,4 +617,29 @@ slow_history_lost_to(const slow_history *history, int32_t pid, struct slow_cut f
             lost_entry(history, list, pid, tally->detail)->count++;
     }
     return list;
+}
+
+void
+slow_ledger_figures(const struct vg_cpu_figures *f, struct slow_figure ret[SLOW_FIGURES])
+{
+    const struct slow_figure figures[] = {
+        {"observed_ns", f->observed_ns},
+        {"run_ns", f->run_ns},
+        {"guest_ns", f->guest_ns},
+        {"preempt_ns", f->preempt_ns},
+        {"wake_wait_ns", f->wake_wait_ns},
+        {"blocked_ns", f->blocked_ns},
+        {"entries", (int64_t)f->entries},
+        {"preemptions", (int64_t)f->preemptions},
+        {"wakeups", (int64_t)f->wakeups},
+        {"blocks", (int64_t)f->blocks},
+        {"switches_out", (int64_t)f->switches_out},
+        {"unseen_migrations", (int64_t)f->unseen_migrations},
+        {"clipped", (int64_t)f->clipped},
+    };
+
+    memcpy(ret, figures, sizeof(figures));
+    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
+        ret[G_N_ELEMENTS(figures) + (size_t)i] =
+            (struct slow_figure){vg_exit_class_name((enum vg_exit_class)i), (int64_t)f->exits[i]};
 }

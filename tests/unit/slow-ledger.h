@@ -76,6 +76,14 @@ void slow_history_figures(const slow_history *history, int32_t tid, struct slow_
 GArray *slow_history_lost_to(const slow_history *history, int32_t pid, struct slow_cut from,
                              struct slow_cut to);
 
+/* Each figure with its name, for comparisons of two. */
+struct slow_figure {
+    const char *name;
+    int64_t value;
+};
+#define SLOW_FIGURES (13 + VG_EXIT_CLASS_MAX)
+void slow_ledger_figures(const struct vg_cpu_figures *f, struct slow_figure ret[SLOW_FIGURES]);
+
 uint64_t slow_history_discontinuities(const slow_history *history, struct slow_cut from,
                                       struct slow_cut to);
 

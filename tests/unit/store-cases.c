@@ -24,6 +24,13 @@ store_case_options(const char *directory)
     };
 }
 
+void
+store_case_use_memory(void)
+{
+    if (!g_getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
+        g_setenv("TMPDIR", "/dev/shm", TRUE);
+}
+
 char *
 store_case_directory(void)
 {

@@ -24,6 +24,9 @@
 struct vg_store_options store_case_options(const char *directory);
 
 /* A new directory below TMPDIR; free with store_case_remove(), which deletes it. */
+/* Hundreds of stores are made: the disk has nothing to do with what is tested. */
+void store_case_use_memory(void);
+
 char *store_case_directory(void);
 void store_case_remove(char *take_directory);
 

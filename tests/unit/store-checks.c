@@ -15,8 +15,6 @@
 #include "base/log.h"
 #include "store/store-time.h"
 
-#define PATIENCE_NS (20 * S_NS)
-
 vg_store *
 store_open(const char *directory)
 {
@@ -161,7 +159,7 @@ store_ask(const char *directory, const char *name, const char *sql)
 void
 store_wait_for_state(vg_store *store, enum vg_store_state state, struct vg_store_health *ret)
 {
-    int64_t until = vg_clock_monotonic_ns() + PATIENCE_NS;
+    int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
 
     do {
         vg_store_read_health(store, ret);
@@ -176,6 +174,7 @@ store_wait_for_state(vg_store *store, enum vg_store_state state, struct vg_store
 int
 store_set_up(void **state)
 {
+    store_case_use_memory();
     *state = store_case_directory();
     vg_log_set_level(VG_LOG_ERR - 1);
     return 0;
@@ -186,13 +185,4 @@ store_tear_down(void **state)
 {
     store_case_remove(*state);
     return 0;
-}
-
-void
-store_save_plan(vg_store *store, const char *id, int64_t made_ns)
-{
-    struct vg_saved_plan plan = {
-        .id = (char *)id, .made_ns = made_ns, .verdict = (char *)"moves", .text = (char *)"{}"};
-
-    assert_int_equal(vg_store_save_plan(store, &plan, NULL), 0);
 }

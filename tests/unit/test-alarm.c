@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#define PERIOD_NS (20 * VG_NS_PER_MS)
+#define PERIOD_NS (5 * VG_NS_PER_MS)
 
 static void
 ring(void *data)

@@ -8,7 +8,6 @@
  * else waits there; that is told as host:unknown until the next switch there. In scripts in which
  * that happens nobody gets more than from the ledger. Every other script is without migrations on
  * record, so that threads just turn up somewhere else.
- * VG_TEST_SEED=N plays the round with that seed first; VG_TEST_ROUNDS=N sets their number.
  */
 #include "config.h"
 
@@ -27,11 +26,10 @@
 #include "collectors/bpf-record.h"
 #include "model/cpu-ledger.h"
 #include "tests/unit/bpf-memory.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/fake-map.h"
 #include "tests/unit/random-script.h"
 #include "tests/unit/slow-ledger.h"
-
-#define DEFAULT_ROUNDS 1500
 
 struct vcpu {
     int32_t tid;
@@ -134,26 +132,15 @@ expect(struct duel *d, int64_t end_ns, int32_t whose, const char *what, int64_t 
 }
 
 static void
-expect_figures(struct duel *d, int64_t end_ns, int32_t tid, const struct vg_cpu_figures *a,
-               const struct vg_cpu_figures *b)
+expect_figures(struct duel *d, int64_t end_ns, int32_t tid, const struct vg_cpu_figures *ledger,
+               const struct vg_cpu_figures *bpf)
 {
-    expect(d, end_ns, tid, "observed_ns", a->observed_ns, b->observed_ns);
-    expect(d, end_ns, tid, "run_ns", a->run_ns, b->run_ns);
-    expect(d, end_ns, tid, "guest_ns", a->guest_ns, b->guest_ns);
-    expect(d, end_ns, tid, "preempt_ns", a->preempt_ns, b->preempt_ns);
-    expect(d, end_ns, tid, "wake_wait_ns", a->wake_wait_ns, b->wake_wait_ns);
-    expect(d, end_ns, tid, "blocked_ns", a->blocked_ns, b->blocked_ns);
-    expect(d, end_ns, tid, "entries", (int64_t)a->entries, (int64_t)b->entries);
-    expect(d, end_ns, tid, "preemptions", (int64_t)a->preemptions, (int64_t)b->preemptions);
-    expect(d, end_ns, tid, "wakeups", (int64_t)a->wakeups, (int64_t)b->wakeups);
-    expect(d, end_ns, tid, "blocks", (int64_t)a->blocks, (int64_t)b->blocks);
-    expect(d, end_ns, tid, "switches_out", (int64_t)a->switches_out, (int64_t)b->switches_out);
-    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
-        expect(d, end_ns, tid, vg_exit_class_name((enum vg_exit_class)i), (int64_t)a->exits[i],
-               (int64_t)b->exits[i]);
-    expect(d, end_ns, tid, "unseen_migrations", (int64_t)a->unseen_migrations,
-           (int64_t)b->unseen_migrations);
-    expect(d, end_ns, tid, "clipped", (int64_t)a->clipped, (int64_t)b->clipped);
+    struct slow_figure a[SLOW_FIGURES], b[SLOW_FIGURES];
+
+    slow_ledger_figures(ledger, a);
+    slow_ledger_figures(bpf, b);
+    for (size_t i = 0; i < SLOW_FIGURES; i++)
+        expect(d, end_ns, tid, a[i].name, a[i].value, b[i].value);
 }
 
 static int32_t
@@ -552,8 +539,10 @@ play_round(enum random_kind kind, uint64_t seed)
         leave_out_migrations(&script);
     duel_init(&d, &script, kind);
     play(&d);
-    if (d.failure->len > 0)
-        fail_msg("VG_TEST_SEED=%" PRIu64 ": %s", seed, d.failure->str);
+    if (d.failure->len > 0) {
+        chance_print(seed);
+        fail_msg("%s", d.failure->str);
+    }
     bool exact = d.complete && !d.vague;
     duel_clear(&d);
     random_script_clear(&script);
@@ -563,17 +552,14 @@ play_round(enum random_kind kind, uint64_t seed)
 static void
 play_rounds(enum random_kind kind, bool expect_exact)
 {
-    const char *seed_text = getenv("VG_TEST_SEED");
-    const char *rounds_text = getenv("VG_TEST_ROUNDS");
-    uint64_t seed = seed_text ? strtoull(seed_text, NULL, 10) : (uint64_t)time(NULL) * 1000;
-    unsigned rounds = rounds_text ? (unsigned)strtoul(rounds_text, NULL, 10) : DEFAULT_ROUNDS;
+    uint64_t seed = chance_seed();
+    unsigned rounds = chance_rounds(400, 6000);
     unsigned exact = 0;
 
-    print_message("# VG_TEST_SEED=%" PRIu64 "\n", seed);
     for (unsigned i = 0; i < rounds; i++)
         exact += play_round(kind, seed + i);
     print_message("# %u of %u rounds exact\n", exact, rounds);
-    if (expect_exact && rounds >= 100)
+    if (expect_exact)
         assert_true(exact >= rounds / 2);
 }
 

@@ -17,13 +17,14 @@
 #include "base/thread.h"
 #include "collectors/bpf-record.h"
 #include "tests/unit/bpf-memory.h"
+#include "tests/unit/ledger-host.h"
 
 /* VM 1 is process 100 with vCPU 101, VM 2 is 200 with 201; 300 is a program, 400 the kernel's. */
 enum { VICTIM = 101, RIVAL = 201, RIVALS_MAIN = 200, PROGRAM = 300, KERNEL = 400 };
 
 static const struct vg_bpf_assumed nothing;
 
-struct host {
+struct bpf_host {
     vg_bpf_slots *slots;
     uint32_t victim;
 };
@@ -31,7 +32,7 @@ struct host {
 static int
 setup(void **state)
 {
-    struct host *h = g_new0(struct host, 1);
+    struct bpf_host *h = g_new0(struct bpf_host, 1);
 
     bpf_memory_reset();
     bpf_set_thread(VICTIM, 100, 1, false);
@@ -50,7 +51,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-    struct host *h = *state;
+    struct bpf_host *h = *state;
 
     vg_bpf_slots_free(h->slots);
     g_free(h);
@@ -58,7 +59,7 @@ teardown(void **state)
 }
 
 static struct vg_bpf_reading
-reading_at(const struct host *h, int64_t now_ns, const struct vg_bpf_assumed *assumed)
+reading_at(const struct bpf_host *h, int64_t now_ns, const struct vg_bpf_assumed *assumed)
 {
     struct vg_bpf_reading r;
 
@@ -94,14 +95,13 @@ lost(const struct vg_bpf_reading *r)
 static void
 test_open_wait(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, VICTIM);
     bpf_set_now(1000);
     bpf_switch(0, VICTIM, BPF_LEAVES_PREEMPTED, RIVAL);
     struct vg_bpf_reading r = reading_at(h, 1100, &nothing);
     assert_int_equal(r.state, VG_BPF_WAIT_PREEMPT);
-    assert_int_equal(r.cpu_id, 0);
     assert_int_equal(r.open, 1);
     assert_int_equal(r.cpu.preempt_ns, 100);
     assert_int_equal(lost_to(&r, 2 | VG_BPF_VCPU), 100);
@@ -122,8 +122,7 @@ test_open_wait(void **state)
     /* What was open is closed, and the same; nobody waits there any more. */
     assert_int_equal(bpf_memory()->cpus[0].waiters, 0);
     assert_int_equal(r.state, VG_BPF_RUNNING);
-    assert_int_equal(r.cpu.run_ns, 100);
-    assert_int_equal(r.cpu.preempt_ns, 300);
+    expect_times(&r.cpu, 100, 300, 0, 0);
     assert_int_equal(lost(&r), 300);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_IDLE), 66);
 }
@@ -132,7 +131,7 @@ test_open_wait(void **state)
 static void
 test_open_wait_beside_another(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, RIVAL);
     bpf_set_current(1, 0);
@@ -157,12 +156,11 @@ static void
 test_assumed(void **state)
 {
     static const enum vg_bpf_state states[] = {VG_BPF_RUNNING, VG_BPF_BLOCKED, VG_BPF_WAIT_PREEMPT};
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     struct vg_bpf_reading r = reading_at(h, 5000, &nothing);
     assert_int_equal(r.state, VG_BPF_UNSEEN);
     assert_int_equal(r.cpu.observed_ns, 0);
-    assert_int_equal(r.cpu_id, VG_NONE);
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         const struct vg_bpf_assumed assumed = {.state = states[i], .since_ns = 4000};
         r = reading_at(h, 5000, &assumed);
@@ -181,9 +179,7 @@ test_assumed(void **state)
     bpf_wakeup(0, VICTIM, 0);
     const struct vg_bpf_assumed slept = {.state = VG_BPF_BLOCKED, .since_ns = 4000};
     r = reading_at(h, 6500, &slept);
-    assert_int_equal(r.cpu.blocked_ns, 2000);
-    assert_int_equal(r.cpu.wake_wait_ns, 500);
-    assert_int_equal(r.cpu.observed_ns, 2500);
+    expect_times(&r.cpu, 0, 0, 500, 2000);
     /* Or to an event from before it was assumed. */
     const struct vg_bpf_assumed late = {.state = VG_BPF_BLOCKED, .since_ns = 6200};
     r = reading_at(h, 6500, &late);
@@ -198,7 +194,7 @@ test_first_event_tells(void **state)
     const struct vg_bpf_assumed asleep = {.state = VG_BPF_BLOCKED, .since_ns = 4000};
     const struct vg_bpf_assumed told = {
         .state = VG_BPF_WAIT_PREEMPT, .since_ns = 4000, .told_ns = 4700, .exec_ns = 3000};
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_now(1000);
     bpf_set_current(0, VICTIM);
@@ -206,22 +202,17 @@ test_first_event_tells(void **state)
     bpf_set_now(6000);
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     struct vg_bpf_reading r = reading_at(h, 6100, &watched);
-    assert_int_equal(r.cpu.run_ns, 2000);
-    assert_int_equal(r.cpu.blocked_ns, 100);
-    assert_int_equal(r.cpu.observed_ns, 2100);
+    expect_times(&r.cpu, 2000, 0, 0, 100);
     /* When its watch began is not known. */
     r = reading_at(h, 6100, &nothing);
     assert_int_equal(r.cpu.observed_ns, 100);
     /* What was assumed, but not told, does not count any more. */
     r = reading_at(h, 6100, &asleep);
-    assert_int_equal(r.cpu.run_ns, 2000);
-    assert_int_equal(r.cpu.blocked_ns, 100);
+    expect_times(&r.cpu, 2000, 0, 0, 100);
     /* What was told stays. */
     r = reading_at(h, 6100, &told);
-    assert_int_equal(r.cpu.preempt_ns, 700);
-    assert_int_equal(r.cpu.run_ns, 1300);
+    expect_times(&r.cpu, 1300, 700, 0, 100);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 700);
-    assert_int_equal(r.cpu.observed_ns, 2100);
 }
 
 /* It waited, and got its CPU without an event: the kernel says how much of the time was its own. */
@@ -231,7 +222,7 @@ test_first_event_after_a_lost_switch_in(void **state)
     const struct vg_bpf_assumed watched = {.since_ns = 4000, .exec_ns = 250};
     const struct vg_bpf_assumed told = {
         .state = VG_BPF_RUNNING, .since_ns = 4000, .told_ns = 4300, .exec_ns = 250};
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, VICTIM);
     bpf_set_now(250);
@@ -241,18 +232,16 @@ test_first_event_after_a_lost_switch_in(void **state)
     bpf_set_now(6000);
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     struct vg_bpf_reading r = reading_at(h, 6100, &watched);
-    assert_int_equal(r.cpu.run_ns, 500);
-    assert_int_equal(r.cpu.preempt_ns, 1500);
+    expect_times(&r.cpu, 500, 1500, 0, 100);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 1500);
     /* Told to run, it did: much of its CPU may have been stolen. */
     r = reading_at(h, 6100, &told);
-    assert_int_equal(r.cpu.run_ns, 2000);
-    assert_int_equal(r.cpu.preempt_ns, 0);
+    expect_times(&r.cpu, 2000, 0, 0, 100);
 }
 
 /* The program has the CPU, the victim is watched from 4000 on, and something happens at 6000. */
 static struct vg_bpf_reading
-first_event(const struct host *h, bool is_wakeup)
+first_event(const struct bpf_host *h, bool is_wakeup)
 {
     const struct vg_bpf_assumed watched = {.since_ns = 4000};
 
@@ -270,9 +259,7 @@ test_first_event_is_a_wakeup(void **state)
 {
     struct vg_bpf_reading r = first_event(*state, true);
 
-    assert_int_equal(r.cpu.blocked_ns, 2000);
-    assert_int_equal(r.cpu.wake_wait_ns, 100);
-    assert_int_equal(r.cpu.observed_ns, 2100);
+    expect_times(&r.cpu, 0, 0, 100, 2000);
 }
 
 static void
@@ -280,8 +267,7 @@ test_first_event_is_a_switch_in(void **state)
 {
     struct vg_bpf_reading r = first_event(*state, false);
 
-    assert_int_equal(r.cpu.preempt_ns, 2000);
-    assert_int_equal(r.cpu.run_ns, 100);
+    expect_times(&r.cpu, 100, 2000, 0, 0);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 2000);
     assert_int_equal(lost(&r), 2000);
 }
@@ -290,7 +276,7 @@ static void
 test_first_event_is_an_entry(void **state)
 {
     const struct vg_bpf_assumed watched = {.since_ns = 4000};
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, VICTIM);
     bpf_set_now(6000);
@@ -303,7 +289,7 @@ test_first_event_is_an_entry(void **state)
 static void
 test_guest_and_end(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, VICTIM);
     bpf_set_now(1000);
@@ -347,15 +333,13 @@ lose_switch_in(void)
 static void
 test_lost_switch_in(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     lose_switch_in();
     bpf_set_now(3000);
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
-    assert_int_equal(r.cpu.preempt_ns, 400);
-    assert_int_equal(r.cpu.run_ns, 1600);
-    assert_int_equal(r.cpu.blocked_ns, 100);
+    expect_times(&r.cpu, 1600, 400, 0, 100);
     assert_int_equal(r.cpu.preemptions, 1);
     assert_int_equal(lost_to(&r, VG_BPF_HOLDER_UNKNOWN), 400);
     assert_int_equal(lost(&r), 400);
@@ -368,15 +352,14 @@ test_lost_switch_in(void **state)
 static void
 test_lost_switch_in_and_entry(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     lose_switch_in();
     bpf_set_now(3000);
     bpf_entry(0);
     struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
     assert_int_equal(r.state, VG_BPF_RUNNING);
-    assert_int_equal(r.cpu.preempt_ns, 2000);
-    assert_int_equal(r.cpu.run_ns, 100);
+    expect_times(&r.cpu, 100, 2000, 0, 0);
     assert_int_equal(lost(&r), 2000);
     assert_int_equal(bpf_memory_totals()->discontinuities, 1);
     assert_int_equal(bpf_memory_cpu_of(NULL, 0)->waiters, 0);
@@ -385,7 +368,7 @@ test_lost_switch_in_and_entry(void **state)
 static void
 test_lost_wakeup_and_switch_in(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     bpf_set_current(0, VICTIM);
     bpf_set_now(1000);
@@ -395,9 +378,7 @@ test_lost_wakeup_and_switch_in(void **state)
     bpf_set_now(3000);
     bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, PROGRAM);
     struct vg_bpf_reading r = reading_at(h, 3100, &nothing);
-    assert_int_equal(r.cpu.blocked_ns, 400);
-    assert_int_equal(r.cpu.run_ns, 1600);
-    assert_int_equal(r.cpu.preempt_ns, 100);
+    expect_times(&r.cpu, 1600, 100, 0, 400);
     assert_int_equal(bpf_memory_totals()->discontinuities, 1);
     assert_int_equal(bpf_memory_cpu_of(NULL, 0)->waiters, 1);
 }
@@ -406,7 +387,7 @@ test_lost_wakeup_and_switch_in(void **state)
 static void
 test_lost_switch_in_was_told(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
     const struct vg_cpu_figures none = {0};
 
     lose_switch_in();
@@ -417,10 +398,7 @@ test_lost_switch_in_was_told(void **state)
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     struct vg_bpf_reading after = reading_at(h, 3100, &nothing);
     told = vg_bpf_reading_since(&after, &before.cpu);
-    assert_int_equal(told.preempt_ns, 0);
-    assert_int_equal(told.run_ns, 1000);
-    assert_int_equal(told.blocked_ns, 100);
-    assert_int_equal(told.observed_ns, 1100);
+    expect_times(&told, 1000, 0, 0, 100);
 }
 
 /* The kernel is asked before that: it has run since. */
@@ -428,23 +406,19 @@ static void
 test_lost_switch_in_is_asked_for(void **state)
 {
     const struct vg_bpf_assumed early = {.exec_now_ns = 1100}, later = {.exec_now_ns = 1600};
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
 
     lose_switch_in();
     struct vg_bpf_reading r = reading_at(h, 1500, &early);
-    assert_int_equal(r.cpu.preempt_ns, 400);
-    assert_int_equal(r.cpu.run_ns, 100);
+    expect_times(&r.cpu, 100, 400, 0, 0);
     r = reading_at(h, 2000, &later);
-    assert_int_equal(r.cpu.preempt_ns, 400);
-    assert_int_equal(r.cpu.run_ns, 600);
+    expect_times(&r.cpu, 600, 400, 0, 0);
     assert_int_equal(lost(&r), 400);
     bpf_set_now(3000);
     bpf_switch(0, VICTIM, BPF_LEAVES_BLOCKED, PROGRAM);
     r = reading_at(h, 3100, &later);
-    assert_int_equal(r.cpu.preempt_ns, 400);
-    assert_int_equal(r.cpu.run_ns, 1600);
     /* Nothing is asked of who sleeps. */
-    assert_int_equal(r.cpu.blocked_ns, 100);
+    expect_times(&r.cpu, 1600, 400, 0, 100);
 }
 
 /* A reading that was a little ahead of an event, whichever state that ended. */
@@ -511,7 +485,7 @@ test_notes(void **state)
 static void
 test_write_without_end(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
     struct vg_bpf_thread *thread = &bpf_memory()->threads[h->victim];
     struct vg_bpf_reading r;
 
@@ -526,7 +500,7 @@ test_write_without_end(void **state)
 static void
 test_all_losses_find_room(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
     const struct vg_bpf_assumed assumed = {
         .state = VG_BPF_WAIT_PREEMPT, .since_ns = 500, .told_ns = 700};
     struct vg_bpf_thread *thread = &bpf_memory()->threads[h->victim];
@@ -601,7 +575,7 @@ met_all(const unsigned *seen)
 static void
 test_never_torn(void **state)
 {
-    const struct host *h = *state;
+    const struct bpf_host *h = *state;
     const struct vg_bpf_assumed assumed = {.state = VG_BPF_BLOCKED, .since_ns = 1};
     g_autoptr(GError) err = NULL;
     struct vg_bpf_reading last = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A day of a busy host on virtual time: VMs start and stop, their thread ids come back as others'
+ * Hours of a busy host on virtual time: VMs start and stop, their thread ids come back as others'
  * (of the host, too), and every second a window goes through gather and engine. At each moment just
  * the VMs are there that live, and memory does not grow.
  */
@@ -13,20 +13,20 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <malloc.h>
 
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
 #include "policy/policy-conf.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/ledger-host.h"
+#include "tests/unit/used-bytes.h"
 
 #define S              VG_NS_PER_S
-#define HOURS          24
 #define VMS            12
 #define VCPUS          2
 #define CPUS           2
-#define VM_LIFE_S      300 /* one of the VMs is replaced every VM_LIFE_S / VMS seconds */
+#define VM_LIFE_S      60 /* one of the VMs is replaced every VM_LIFE_S / VMS seconds */
 #define TIDS_FROM      1000
 #define TIDS_TO        1400 /* so few that all come back again and again */
 #define GROWTH_MAX     (32 * 1024)
@@ -176,19 +176,13 @@ check_snapshot(const struct day *d)
     assert_in_range(host->vms->len, VMS, VMS + LEAVE_S * VMS / VM_LIFE_S + 1);
 }
 
-static size_t
-used_bytes(void)
-{
-    return mallinfo2().uordblks;
-}
-
 static void
-live_a_day(struct day *d)
+live(struct day *d, int64_t hours)
 {
     size_t early = 0;
     unsigned replaced = 0;
 
-    for (int64_t second = 1; second <= HOURS * 3600; second++) {
+    for (int64_t second = 1; second <= hours * 3600; second++) {
         int64_t t = second * S;
         bool change = second % (VM_LIFE_S / VMS) == 0;
         if (change) {
@@ -202,18 +196,18 @@ live_a_day(struct day *d)
         close_window(d, t + S - 1, !change);
         if (second % 3600 == 0)
             check_snapshot(d);
-        if (second == HOURS / 2 * 3600)
+        if (second == hours * 1800)
             early = used_bytes();
     }
     size_t late = used_bytes();
-    printf("# %u VMs started, %zu KiB in use after %d h, %zu KiB after %d h\n", d->started,
-           early / 1024, HOURS / 2, late / 1024, HOURS);
+    print_message("# %u VMs started, %zu KiB in use half-way, %zu KiB after %d h\n", d->started,
+                  early / 1024, late / 1024, (int)hours);
     assert_true(late <= early + GROWTH_MAX);
     assert_in_range(vg_topology_thread_count(d->host.topology), VMS * (1 + VCPUS), 200);
 }
 
 static void
-test_a_day_of_churn(void **state)
+test_hours_of_churn(void **state)
 {
     struct vg_policy_config config;
     struct day *d = g_new0(struct day, 1);
@@ -231,7 +225,7 @@ test_a_day_of_churn(void **state)
     vg_cpu_ledger_begin(d->host.ledger, 0);
     for (unsigned i = 0; i < VMS; i++)
         start_vm(d, &d->vms[i]);
-    live_a_day(d);
+    live(d, chance_rounds(2, 24));
     vg_engine_free(d->engine);
     vg_gather_free(d->gather);
     vg_cpu_ledger_free(d->host.ledger);
@@ -242,7 +236,7 @@ test_a_day_of_churn(void **state)
 int
 main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_day_of_churn)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hours_of_churn)};
 
     return cmocka_run_group_tests_name("churn", tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static const struct vg_conf_key keys[] = {
 static int
 parse(const char *text, struct sample *sample, GError **err)
 {
-    return vg_conf_parse(keys, G_N_ELEMENTS(keys), text, strlen(text), sample, err);
+    return vg_conf_parse(keys, G_N_ELEMENTS(keys), NULL, text, strlen(text), sample, err);
 }
 
 static void
@@ -158,6 +158,76 @@ test_refused(void **state)
     }
 }
 
+/* All of it is told, each with its line; of a known group that follows, too. */
+static void
+test_all_mistakes(void **state)
+{
+    (void)state;
+    static const char text[] = "# comment\n"
+                               "[a]\n"
+                               "ratio=2\n"
+                               "\n"
+                               "  count = many\r\n"
+                               "enabled=yes\n"
+                               "[c]\n"
+                               "x=1\n"
+                               "[b]\n"
+                               "colour=red\n"
+                               "wait\n"
+                               "label=a\\qb\n"
+                               "color=red";
+    static const char wanted[] =
+        "f:3: [a] ratio: '2' is out of range (0 to 1)\n"
+        "f:5: [a] count: 'many' is not a whole number\n"
+        "f:7: unknown group [c]\n"
+        "f:10: unknown key 'colour' in [b]\n"
+        "f:11: 'wait' is not a key-value pair, a group or a comment\n"
+        "f:12: [b] label: 'a\\qb' has an escape that cannot be interpreted; there are \\s, \\n, "
+        "\\t, \\r and \\\\";
+    struct vg_conf_place places[G_N_ELEMENTS(keys)] = {0};
+    struct sample sample = {0};
+    g_autoptr(GError) err = NULL;
+    g_autoptr(GError) some = NULL;
+
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    assert_int_equal(
+        vg_conf_parse(keys, G_N_ELEMENTS(keys), "f", text, strlen(text), &sample, &err), -1);
+    assert_string_equal(err->message, wanted);
+    assert_false(sample.enabled);
+    /* Who goes on looking gets what is right, and where it is from. */
+    assert_int_equal(vg_conf_parse_some(keys, G_N_ELEMENTS(keys), "f", text, strlen(text), &sample,
+                                        places, &some),
+                     -1);
+    assert_string_equal(some->message, wanted);
+    assert_true(sample.enabled && sample.color == 0 && sample.count == 7);
+    assert_true(places[0].bad && places[0].line == 3 && places[1].bad && places[1].line == 5);
+    assert_true(!places[2].bad && places[2].line == 6 && !places[3].file && places[4].bad);
+    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+        g_free(places[i].file);
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+}
+
+static void
+test_many_mistakes(void **state)
+{
+    (void)state;
+    g_autoptr(GString) text = g_string_new("[a]\n");
+    g_autoptr(GError) err = NULL;
+    struct sample sample = {0};
+    guint lines = 1;
+
+    for (int i = 0; i < VG_CONF_ERRORS_MAX + 2; i++)
+        g_string_append(text, "x=1\n");
+    vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
+    assert_int_equal(parse(text->str, &sample, &err), -1);
+    for (const char *c = err->message; *c; c++)
+        lines += *c == '\n';
+    assert_int_equal(lines, VG_CONF_ERRORS_MAX + 1);
+    assert_true(g_str_has_prefix(err->message, "line 2: unknown key 'x' in [a]\n"));
+    assert_true(g_str_has_suffix(err->message, "\n... and 2 more"));
+    vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
+}
+
 static void
 test_size_limit(void **state)
 {
@@ -167,13 +237,14 @@ test_size_limit(void **state)
     g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
     memset(text, '\n', VG_CONF_TEXT_MAX + 1);
     vg_conf_defaults(keys, G_N_ELEMENTS(keys), &sample);
-    assert_int_equal(vg_conf_parse(keys, G_N_ELEMENTS(keys), text, VG_CONF_TEXT_MAX, &sample, NULL),
-                     0);
     assert_int_equal(
-        vg_conf_parse(keys, G_N_ELEMENTS(keys), text, VG_CONF_TEXT_MAX + 1, &sample, &err), -1);
+        vg_conf_parse(keys, G_N_ELEMENTS(keys), NULL, text, VG_CONF_TEXT_MAX, &sample, NULL), 0);
+    assert_int_equal(
+        vg_conf_parse(keys, G_N_ELEMENTS(keys), NULL, text, VG_CONF_TEXT_MAX + 1, &sample, &err),
+        -1);
     assert_non_null(strstr(err->message, "1048577"));
     /* A NUL is not text. */
-    assert_int_equal(vg_conf_parse(keys, G_N_ELEMENTS(keys), "[a]\0x", 5, &sample, NULL), -1);
+    assert_int_equal(vg_conf_parse(keys, G_N_ELEMENTS(keys), NULL, "[a]\0x", 5, &sample, NULL), -1);
     vg_conf_clear(keys, G_N_ELEMENTS(keys), &sample);
 }
 
@@ -237,9 +308,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_values),
-        cmocka_unit_test(test_durations),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_size_limit),   cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_values),
+        cmocka_unit_test(test_durations),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_size_limit),    cmocka_unit_test(test_all_mistakes),
+        cmocka_unit_test(test_many_mistakes), cmocka_unit_test(test_dump),
         cmocka_unit_test(test_policy_table),
     };
     return cmocka_run_group_tests_name("conf", tests, NULL, NULL);

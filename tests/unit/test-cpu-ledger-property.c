@@ -3,7 +3,6 @@
  * Random scripts, legal and damaged, played to the CPU ledger and to the slow model of
  * tests/unit/slow-ledger.h: every figure of every window must be the same. A script that shows a
  * difference is made as short as it gets before it is printed.
- * VG_TEST_SEED=N plays the round with that seed first; VG_TEST_ROUNDS=N sets their number.
  */
 #include "config.h"
 
@@ -18,10 +17,9 @@
 #include <cmocka.h>
 
 #include "model/cpu-ledger.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/random-script.h"
 #include "tests/unit/slow-ledger.h"
-
-#define DEFAULT_ROUNDS 1500
 
 /* Shortening stops here: each try plays a whole script. */
 #define MAX_SHRINK_RUNS 20000
@@ -69,23 +67,12 @@ static void
 expect_figures(struct check *c, const char *whose, int32_t id, const struct vg_cpu_figures *want,
                const struct vg_cpu_figures *got)
 {
-    expect(c, whose, id, "observed_ns", want->observed_ns, got->observed_ns);
-    expect(c, whose, id, "run_ns", want->run_ns, got->run_ns);
-    expect(c, whose, id, "guest_ns", want->guest_ns, got->guest_ns);
-    expect(c, whose, id, "preempt_ns", want->preempt_ns, got->preempt_ns);
-    expect(c, whose, id, "wake_wait_ns", want->wake_wait_ns, got->wake_wait_ns);
-    expect(c, whose, id, "blocked_ns", want->blocked_ns, got->blocked_ns);
-    expect(c, whose, id, "entries", (int64_t)want->entries, (int64_t)got->entries);
-    expect(c, whose, id, "preemptions", (int64_t)want->preemptions, (int64_t)got->preemptions);
-    expect(c, whose, id, "wakeups", (int64_t)want->wakeups, (int64_t)got->wakeups);
-    expect(c, whose, id, "blocks", (int64_t)want->blocks, (int64_t)got->blocks);
-    expect(c, whose, id, "switches_out", (int64_t)want->switches_out, (int64_t)got->switches_out);
-    for (int i = 0; i < VG_EXIT_CLASS_MAX; i++)
-        expect(c, whose, id, vg_exit_class_name((enum vg_exit_class)i), (int64_t)want->exits[i],
-               (int64_t)got->exits[i]);
-    expect(c, whose, id, "unseen_migrations", (int64_t)want->unseen_migrations,
-           (int64_t)got->unseen_migrations);
-    expect(c, whose, id, "clipped", (int64_t)want->clipped, (int64_t)got->clipped);
+    struct slow_figure a[SLOW_FIGURES], b[SLOW_FIGURES];
+
+    slow_ledger_figures(want, a);
+    slow_ledger_figures(got, b);
+    for (size_t i = 0; i < SLOW_FIGURES; i++)
+        expect(c, whose, id, a[i].name, a[i].value, b[i].value);
 }
 
 static void
@@ -513,8 +500,8 @@ play_round(enum random_kind kind, uint64_t seed)
     char *failure = play(&script, kind, keep_tasks);
     if (*failure) {
         failure = shrink(&script, kind, keep_tasks, failure);
-        print_message("# VG_TEST_SEED=%" PRIu64 ", keep tasks %d, waking %d\n", seed, keep_tasks,
-                      script.use_waking);
+        chance_print(seed);
+        print_message("# keep tasks %d, waking %d\n", keep_tasks, script.use_waking);
         for (size_t i = 0; i < script.items->len; i++)
             print_item(item_at(&script, i));
         fail_msg("%s", failure);
@@ -523,20 +510,12 @@ play_round(enum random_kind kind, uint64_t seed)
     random_script_clear(&script);
 }
 
-static uint64_t
-number_from_env(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : otherwise;
-}
-
 static void
 play_rounds(enum random_kind kind)
 {
-    uint64_t seed = number_from_env("VG_TEST_SEED", (uint64_t)time(NULL) * 1000000u);
-    uint64_t rounds = number_from_env("VG_TEST_ROUNDS", DEFAULT_ROUNDS);
-    print_message("# seed %" PRIu64 ", %" PRIu64 " rounds\n", seed, rounds);
-    for (uint64_t i = 0; i < rounds; i++)
+    uint64_t seed = chance_seed();
+    unsigned rounds = chance_rounds(300, 6000);
+    for (unsigned i = 0; i < rounds; i++)
         play_round(kind, seed + i);
 }
 

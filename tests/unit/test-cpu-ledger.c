@@ -86,6 +86,7 @@ test_windows_of_a_period(void **state)
         vg_cpu_ledger_close_window(h->ledger, ends[i], true, &w);
         assert_int_equal(w.begin_ns, i ? ends[i - 1] : 250);
         assert_int_equal(w.end_ns, ends[i]);
+        assert_int_equal(w.host.own_ns, i == 0 ? 10 : 0); /* 40 ran from 250 to 260 */
         struct vg_cpu_figures f = task_in(&w, 11);
         if (i == 0)
             expect_times(&f, 40, 10, 0, 0);

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "model/window-sum.h"
 #include "policy/policy.h"
 
 #define S  INT64_C(1000000000)
@@ -319,6 +320,61 @@ test_twins(void **state)
     assert_string_equal(loss->aggressor, "host:unknown");
 }
 
+/* A VM that is pinned later uses fewer CPUs; one of a recording may use all that it was seen on. */
+static void
+test_cpus(void **state)
+{
+    static const int32_t sets[][2] = {{0, 1}, {2, 3}};
+    (void)state;
+    for (int allowed = 0; allowed < 2; allowed++) {
+        g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+        struct vg_window sum;
+        vg_window_init(&sum, false);
+        for (int i = 0; i < 2; i++) {
+            struct vg_window window;
+            window_init(&window, i * S, (i + 1) * S);
+            struct vg_vm_sample *vm = add_vm(&window, "vm", 30, S, 0);
+            g_array_append_vals(vm->cpus, sets[i], 2);
+            vm->cpus_allowed = allowed;
+            vg_engine_step(engine, &window, "host");
+            vg_window_add(&sum, &window);
+            vg_window_clear(&window);
+        }
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, VG_ENGINE_LIVE, 1);
+        const GArray *of_sum = g_array_index(sum.vms, struct vg_vm_sample, 0).cpus;
+        const GArray *of_vm = vm_at(snapshot, 0)->cpus;
+        assert_int_equal(of_vm->len, allowed ? 2 : 4);
+        assert_int_equal(of_sum->len, allowed ? 2 : 4);
+        assert_int_equal(g_array_index(of_vm, int32_t, 0), allowed ? 2 : 0);
+        assert_int_equal(g_array_index(of_sum, int32_t, 0), allowed ? 2 : 0);
+        vg_window_clear(&sum);
+    }
+}
+
+/* Two windows in which the host took 1.5 and 0.5 cores, and one that does not tell. */
+static void
+test_what_the_host_itself_takes(void **state)
+{
+    static const int64_t own[] = {3 * S / 2, S / 2, -1};
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        enum vg_engine_mode of = mode == 0 ? VG_ENGINE_LIVE : VG_ENGINE_MEAN;
+        g_autoptr(vg_engine) engine = vg_engine_new(&config, of);
+        for (int i = 0; i < 3; i++) {
+            struct vg_window window;
+            window_init(&window, i * S, (i + 1) * S);
+            add_vm(&window, "vm", 30, S, 0);
+            window.host.own_ns = own[i];
+            vg_engine_step(engine, &window, "host");
+            vg_window_clear(&window);
+        }
+        g_autoptr(vg_snapshot) snapshot = read_snapshot(engine, of, 1);
+        const struct vg_snap_host *host = snapshot->hosts->pdata[0];
+        /* A second moves it by 1 - 2^(-1/60) of the way, with the half-life of a minute. */
+        assert_near(host->own_share, mode == 1 ? 1.0 : 1.5 - (1 - pow(2, -1.0 / 60)));
+    }
+}
+
 /* Windows of the profile of a VM that came back after `away` windows without it. */
 static guint
 history_after(enum vg_engine_mode mode, int away)
@@ -582,6 +638,8 @@ main(void)
         cmocka_unit_test_setup(test_forgets, set_up),
         cmocka_unit_test_setup(test_edges, set_up),
         cmocka_unit_test_setup(test_plan, set_up),
+        cmocka_unit_test_setup(test_cpus, set_up),
+        cmocka_unit_test_setup(test_what_the_host_itself_takes, set_up),
         cmocka_unit_test_setup(test_twins, set_up),
         cmocka_unit_test_setup(test_mean_of_times, set_up),
         cmocka_unit_test_setup(test_many_aggressors, set_up),

@@ -234,11 +234,12 @@ test_fixed_share(void **state)
 {
     (void)state;
     g_autoptr(vg_gpusched_scenario) scenario = gpusched_make(VG_GPUSCHED_FIXED_SHARE);
+    scenario->duration_ns = S;
     gpusched_add(scenario, "a", 4, SMALL / 10, 2)->share = 0.25;
     struct vg_gpusched_vm *b = gpusched_add(scenario, "b", 4, SMALL / 10, 2);
     b->share = 0.5;
     check_pair(scenario, 0.25, 0.5, 0.001);
-    b->start_ns = 5 * S;
+    b->start_ns = S / 2;
     check_pair(scenario, 0.25, 0.25, 0.001);
     b->share = 0; /* what is left */
     b->start_ns = 0;

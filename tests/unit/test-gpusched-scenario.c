@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/gpusched-cases.h"
 
 static struct vg_gpusched_scenario *
@@ -378,13 +379,13 @@ static void
 test_random(void **state)
 {
     (void)state;
-    const char *given = g_getenv("VG_TEST_SEED");
-    uint32_t first = given ? (uint32_t)atoi(given) : 1;
+    uint64_t first = chance_seed();
+    unsigned rounds = chance_rounds(40, 1000);
 
-    for (uint32_t seed = first; seed < first + (given ? 1 : 150); seed++) {
-        print_message("# VG_TEST_SEED=%u\n", seed); /* a failure is of the last one printed */
+    for (uint64_t seed = first; seed < first + rounds; seed++) {
+        chance_print(seed); /* a failure is of the last one printed */
         for (int mode = 0; mode < VG_GPUSCHED_MODE_MAX; mode++) {
-            g_autoptr(vg_gpusched_scenario) scenario = random_scenario(seed);
+            g_autoptr(vg_gpusched_scenario) scenario = random_scenario((uint32_t)seed);
             scenario->mode = (enum vg_gpusched_mode)mode;
             g_autoptr(gpusched_run_t) run = gpusched_run(scenario);
             g_autoptr(gpusched_run_t) again = gpusched_run(scenario);

@@ -165,6 +165,28 @@ test_describe(void **state)
     expect(&p, "procfs", "none", "left out to stay within the budget", false);
 }
 
+/* A process that calls a thread like a vCPU of KVM and runs without a guest is silence. It went,
+ * and no VM of KVM is here: the collector has nothing to complain of. */
+static void
+test_an_odd_vm_that_went(void **state)
+{
+    struct vg_guest_silence s = {0};
+    struct vg_provenance p;
+
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        window(&s, 5000, 0);
+    p = describe(&s, VG_GUESTS_SEEN);
+    expect(&p, "none", "none", "never fire on this kernel", true);
+    vg_guest_silence_begin(&s);
+    vg_guest_silence_end(&s, true);
+    p = describe(&s, VG_GUESTS_SEEN);
+    expect(&p, "none", "none", "no VM here runs by KVM", false);
+    /* The next one is judged anew. */
+    window(&s, 5000, 0);
+    assert_false(s.silent);
+}
+
 /* ---- ticks ---- */
 
 struct reader {
@@ -238,8 +260,9 @@ main(void)
         cmocka_unit_test(test_entries_end_it),
         cmocka_unit_test(test_one_that_enters),
         cmocka_unit_test(test_describe),
-        cmocka_unit_test_setup_teardown(test_ticks, fake_proc_setup, fake_proc_teardown),
-        cmocka_unit_test_setup_teardown(test_ticks_of_nobody, fake_proc_setup, fake_proc_teardown),
+        cmocka_unit_test(test_an_odd_vm_that_went),
+        FAKE_PROC_TEST(test_ticks),
+        FAKE_PROC_TEST(test_ticks_of_nobody),
     };
 
     return cmocka_run_group_tests_name("guest-silence", tests, NULL, NULL);

@@ -16,20 +16,11 @@
 
 #include "cli/intervals.h"
 #include "cli/step-sums.h"
+#include "tests/unit/chance.h"
 
 #define BEGIN_NS   INT64_C(7000000123)
 #define IDENTITIES 3
 #define KINDS      2
-
-static GRand *
-random_new(void)
-{
-    const char *given = g_getenv("VG_TEST_SEED");
-    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : g_random_int();
-
-    print_message("VG_TEST_SEED=%u\n", seed);
-    return g_rand_new_with_seed(seed);
-}
 
 static const struct vg_interval *
 at(const GArray *array, guint i)
@@ -132,10 +123,10 @@ check_intervals(GRand *random, guint n, size_t max)
 static void
 test_intervals(void **state)
 {
-    GRand *random = random_new();
+    GRand *random = chance_rand();
     (void)state;
 
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 8; i++) {
         check_intervals(random, 900, 1000);
         check_intervals(random, 1000, 1000);
         check_intervals(random, 1001, 1000);
@@ -166,7 +157,7 @@ static void
 test_step_sums(void **state)
 {
     static const int64_t lengths[] = {1, 100, 5000, 1000000, INT64_C(3600000000000)};
-    GRand *random = random_new();
+    GRand *random = chance_rand();
     (void)state;
 
     for (size_t i = 0; i < G_N_ELEMENTS(lengths); i++) {

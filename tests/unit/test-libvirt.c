@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <libvirt/libvirt.h>
@@ -145,11 +144,12 @@ test_poll_is_quiet(void **state)
     static const char cmdline[] = "qemu\0-uuid\0" VM_UUID;
 
     g_autoptr(vg_report) first = collector_run_wait(run, VG_REPORT_INVENTORY);
-    assert_null(collector_run_next(run, 300 * VG_NS_PER_MS));
+    collector_run_await_beats(collector_run_thread(run), 5);
     assert_int_equal(((struct vg_inv_vm *)first->inventory->vms->pdata[0])->pid, 0);
     fake_proc_process(host->proc, 60, "qemu-system-x86", 2, 2, cmdline, sizeof(cmdline));
     fake_proc_task(host->proc, &(struct fake_task){.pid = 60, .tid = 61, .comm = "CPU 0/KVM"});
-    g_autoptr(vg_report) second = collector_run_wait(run, VG_REPORT_INVENTORY);
+    g_autoptr(vg_report) second = collector_run_any(run);
+    assert_int_equal(second->kind, VG_REPORT_INVENTORY);
     assert_int_equal(((struct vg_inv_vm *)second->inventory->vms->pdata[0])->pid, 60);
     collector_run_stop(run);
 }
@@ -254,8 +254,7 @@ test_event_thread(void **state)
     assert_int_equal(vg_virt_event_start(NULL), 0);
     assert_int_equal(vg_virt_event_start(NULL), 0);
     assert_string_equal(vg_thread_name(vg_virt_event_thread()), "virt-ev");
-    usleep(1200 * 1000);
-    assert_true(vg_thread_silence_ns(vg_virt_event_thread()) < VG_NS_PER_S);
+    collector_run_await_beats(vg_virt_event_thread(), 2);
     vg_virt_event_stop();
     assert_null(vg_virt_event_thread());
     vg_virt_event_stop();

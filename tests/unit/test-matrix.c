@@ -17,10 +17,12 @@
 #include "base/json.h"
 #include "cli/matrix.h"
 
+/* The means beside are other ones. */
+/* Figures of the newest window; the means beside them are no part of the matrix. */
 #define PAIR(victim, id, aggressor, aggressor_id, ns, count, share, per_s)                         \
  "{\"victim\":{\"name\":\"" victim "\",\"id\":\"" id "\"},\"aggressor\":\"" aggressor              \
- "\",\"aggressor_id\":" aggressor_id ",\"ns\":" #ns ",\"count\":" #count ",\"share\":" #share      \
- ",\"count_per_s\":" #per_s "}"
+ "\",\"aggressor_id\":" aggressor_id ",\"ns\":" #ns ",\"count\":" #count                           \
+ ",\"share\":9,\"count_per_s\":99,\"newest\":{\"share\":" #share ",\"count_per_s\":" #per_s "}}"
 
 /* Two VMs are called b. */
 static const char pairs[] = "[" PAIR("a", "1", "b", "\"2\"", 10, 1, 0.5, 3) "," PAIR(
@@ -113,10 +115,11 @@ static void
 test_odd_items(void **state)
 {
     (void)state;
-    assert_matrix("[{},{\"victim\":7,\"aggressor\":[],\"share\":-4,\"ns\":\"x\"},"
-                  "{\"victim\":{\"name\":\"\\u001b[2J\"},\"aggressor\":\"\\n\",\"share\":1}]",
-                  VG_MATRIX_TIME, 0, 0,
-                  "VM ? ? [ ] TOTAL\n?[2J 1000 - - 1000\n? - 0 0 0\nTOTAL 1000 0 0 1000");
+    assert_matrix(
+        "[{},{\"victim\":7,\"aggressor\":[],\"newest\":{\"share\":-4},\"ns\":\"x\"},"
+        "{\"victim\":{\"name\":\"\\u001b[2J\"},\"aggressor\":\"\\n\",\"newest\":{\"share\":1}}]",
+        VG_MATRIX_TIME, 0, 0,
+        "VM ? ? [ ] TOTAL\n?[2J 1000 - - 1000\n? - 0 0 0\nTOTAL 1000 0 0 1000");
 }
 
 int

@@ -20,9 +20,10 @@
 #include "collectors/gpu-window.h"
 #include "collectors/gpu.h"
 #include "collectors/nvml-log.h"
-#include "tests/unit/collector-run.h"
+#include "tests/unit/fake-clock.h"
 #include "tests/unit/fake-proc.h"
 #include "tests/unit/idle-thread.h"
+#include "tests/unit/window-gpu.h"
 #include "trace/proc-scan.h"
 
 #define S        VG_NS_PER_S
@@ -130,36 +131,11 @@ next(struct host *h)
     read_window(h, 1);
 }
 
-static const struct vg_gpu_sample *
-find_engine(const GArray *gpus, const char *device, const char *engine)
-{
-    static const struct vg_gpu_sample none;
-
-    for (unsigned i = 0; i < gpus->len; i++) {
-        const struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
-        if (strcmp(gpu->device, device) == 0 && strcmp(gpu->engine, engine) == 0)
-            return gpu;
-    }
-    fail_msg("nothing is told of %s %s", device, engine);
-    return &none;
-}
-
 static const struct vg_gpu_process_sample *
 process_at(const struct host *h, unsigned i)
 {
     assert_true(i < h->window.gpu_processes->len);
     return &g_array_index(h->window.gpu_processes, struct vg_gpu_process_sample, i);
-}
-
-static const struct vg_vm_sample *
-vm_of(struct host *h, const struct vg_proc_vm *vm)
-{
-    static const struct vg_vm_sample none;
-    const struct vg_vm_sample *sample = vg_window_find_vm(&h->window, vm->id);
-
-    if (!sample || !sample->gpu_known)
-        fail_msg("the use of %s is not known", vm->name);
-    return sample ? sample : &none;
 }
 
 /* ---- the GPU ---- */
@@ -184,20 +160,20 @@ test_use_is_averaged(void **state)
     read_window(&h, 1);
     assert_int_equal(h.window.gpus->len, 4);
     /* A quarter of a second each: 90 %, twice 30 %, 10 %. */
-    const struct vg_gpu_sample *sm = find_engine(h.window.gpus, GPU, "sm");
+    const struct vg_gpu_sample *sm = window_gpu_find(h.window.gpus, GPU, "sm");
     assert_int_equal(sm->busy_ns, 400 * MS);
     assert_int_equal(sm->exec_ns, 400 * MS);
     assert_int_equal(sm->mem_bytes, 600 * MIB);
     assert_int_equal(sm->mem_peak_bytes, 900 * MIB);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "enc")->busy_ns, 70 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "dec")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "enc")->busy_ns, 70 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "dec")->busy_ns, 0);
     assert_int_equal(h.window.vms->len, 0);
     assert_false(says(&h));
     assert_string_equal(h.said->str, GPU " (NVIDIA L40): no vGPU instances");
     next(&h);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 100 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->mem_peak_bytes, 600 * MIB);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->busy_ns, 100 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->mem_peak_bytes, 600 * MIB);
     end(&h);
 }
 
@@ -214,7 +190,7 @@ test_no_utilization(void **state)
                         GPU " (X): no utilization: NVML says Not Supported: no vGPU instances: "
                             "NVML says Not Supported, 0001:02:03.0 (Y): no vGPU instances");
     /* The other one is not the worse for it. */
-    assert_int_equal(find_engine(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, "0001:02:03.0", "sm")->busy_ns, 500 * MS);
     end(&h);
 }
 
@@ -227,10 +203,10 @@ test_only_samples(void **state)
     begin(&h, *state, "gpu 0:C1:0 X\nonly-samples\nrates 30 10\ncodecs 8 4\n");
     next(&h);
     next(&h);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 300 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "enc")->busy_ns, 80 * MS);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "dec")->busy_ns, 40 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->busy_ns, 300 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "enc")->busy_ns, 80 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "dec")->busy_ns, 40 * MS);
     assert_false(says(&h));
     end(&h);
 }
@@ -263,18 +239,22 @@ test_costly_questions(void **state)
     assert_int_equal(count_calls(calls, "nvmlDeviceGetSamples"), 0);
     assert_int_equal(count_calls(calls, "nvmlDeviceGetProcessUtilization"), 0);
     assert_int_equal(count_calls(calls, "nvmlDeviceGetUtilizationRates"), 15);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->mem_bytes, 256 * MIB);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     0);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->mem_bytes,
+                     256 * MIB);
     g_autofree char *busy =
         g_strdup_printf("calls %s\ngpu 0:C1:0 X\nrates 20 0\nprocess 100 20 0 0 0 256\n", calls);
     script(&h, busy);
     next(&h);
     assert_int_equal(count_calls(calls, "nvmlDeviceGetProcessUtilization"), 5);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 200 * MS);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     200 * MS);
     /* Idle again, and at once. */
     script(&h, text);
     next(&h);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     0);
     end(&h);
 }
 
@@ -292,15 +272,16 @@ test_processes_are_vms(void **state)
     next(&h);
     next(&h);
     assert_int_equal(h.window.vms->len, 2);
-    const struct vg_vm_sample *a = vm_of(&h, &h.a);
-    assert_int_equal(find_engine(a->gpus, GPU, "sm")->busy_ns, 400 * MS);
-    assert_int_equal(find_engine(a->gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
-    assert_int_equal(find_engine(a->gpus, GPU, "enc")->busy_ns, 50 * MS);
-    assert_int_equal(find_engine(a->gpus, GPU, "sm")->mem_bytes, 256 * MIB);
+    const struct vg_vm_sample *a = window_gpu_vm(&h.window, h.a.id);
+    assert_int_equal(window_gpu_find(a->gpus, GPU, "sm")->busy_ns, 400 * MS);
+    assert_int_equal(window_gpu_find(a->gpus, GPU, "mem-bw")->busy_ns, 100 * MS);
+    assert_int_equal(window_gpu_find(a->gpus, GPU, "enc")->busy_ns, 50 * MS);
+    assert_int_equal(window_gpu_find(a->gpus, GPU, "sm")->mem_bytes, 256 * MIB);
     assert_int_equal(a->gpu_active_ns, 400 * MS);
     assert_string_equal(a->uuid, UUID_A);
     /* The library leaves out who does nothing. */
-    assert_int_equal(find_engine(vm_of(&h, &h.b)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.b.id)->gpus, GPU, "sm")->busy_ns,
+                     0);
     assert_false(says(&h));
     assert_string_equal(h.said->str, GPU " (X): 3 processes, 2 of VMs: no vGPU instances");
     /* One of the host's own, which /proc does not show. */
@@ -312,7 +293,8 @@ test_processes_are_vms(void **state)
     script(&h, "gpu 0:C1:0 X\nrates 0 0\nprocess 100 0 0 0 0 256\n");
     for (unsigned i = 0; i < 4; i++)
         next(&h);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     0);
     assert_null(vg_window_find_vm(&h.window, h.b.id));
     end(&h);
 }
@@ -370,7 +352,8 @@ test_a_crowd_of_processes(void **state)
     script(&h, crowd);
     for (unsigned i = 0; i < 5; i++) {
         next(&h);
-        assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 400 * MS);
+        assert_int_equal(
+            window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns, 400 * MS);
         if (i > 0)
             assert_int_equal(h.window.gpu_processes->len, 1023);
     }
@@ -409,15 +392,18 @@ test_vgpus_are_vms(void **state)
     assert_int_equal(h.window.vms->len, 0);
     next(&h);
     assert_int_equal(h.window.vms->len, 2);
-    const struct vg_gpu_sample *a = find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm");
+    const struct vg_gpu_sample *a =
+        window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm");
     assert_int_equal(a->busy_ns, 500 * MS);
     assert_int_equal(a->mem_bytes, 1152 * MIB);
     assert_int_equal(a->mem_peak_bytes, 1152 * MIB);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "enc")->busy_ns, 20 * MS);
-    const struct vg_gpu_sample *b = find_engine(vm_of(&h, &h.b)->gpus, GPU, "sm");
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "enc")->busy_ns,
+                     20 * MS);
+    const struct vg_gpu_sample *b =
+        window_gpu_find(window_gpu_vm(&h.window, h.b.id)->gpus, GPU, "sm");
     assert_int_equal(b->busy_ns, 250 * MS);
     assert_int_equal(b->mem_bytes, 512 * MIB);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 750 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->busy_ns, 750 * MS);
     assert_true(says(&h));
     assert_string_equal(
         h.said->str,
@@ -428,7 +414,8 @@ test_vgpus_are_vms(void **state)
     next(&h);
     next(&h);
     assert_int_equal(h.window.vms->len, 1);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 250 * MS);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     250 * MS);
     assert_false(says(&h));
     end(&h);
 }
@@ -514,19 +501,20 @@ check_log(const char *proc, const char *api, const char *second_vgpu)
     begin(&h, proc, before);
     next(&h);
     next(&h);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->slices, 0);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->slices, 0);
     script(&h, after);
     next(&h);
-    const struct vg_gpu_sample *gpu = find_engine(h.window.gpus, GPU, "sm");
+    const struct vg_gpu_sample *gpu = window_gpu_find(h.window.gpus, GPU, "sm");
     assert_int_equal(gpu->slices, 2);
     assert_int_equal(gpu->exec_ns, 5 * MS);
     assert_int_equal(gpu->busy_ns, 750 * MS);
     /* Whose they are is known where there is one vGPU. */
-    const struct vg_gpu_sample *a = find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm");
+    const struct vg_gpu_sample *a =
+        window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm");
     assert_int_equal(a->slices, second_vgpu[0] ? 0 : 2);
     assert_int_equal(a->exec_ns, second_vgpu[0] ? 400 * MS : 5 * MS);
     next(&h);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->slices, 0);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->slices, 0);
     end(&h);
 }
 
@@ -609,12 +597,12 @@ test_gpu_is_lost(void **state)
     assert_string_equal(h.said->str, GPU " (X): lost: NVML says GPU is lost, 0000:02:00.0 (Y): no "
                                          "vGPU instances");
     assert_int_equal(h.window.gpus->len, 4);
-    assert_int_equal(find_engine(h.window.gpus, "0000:02:00.0", "sm")->busy_ns, 200 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, "0000:02:00.0", "sm")->busy_ns, 200 * MS);
     script(&h, "gpu 0:C1:0 X\nrates 50 0\ngpu 0:2:0 Y\nrates 20 0\n");
     for (unsigned i = 0; i < 14; i++)
         next(&h);
     assert_false(says(&h));
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
     end(&h);
 }
 
@@ -627,7 +615,7 @@ test_one_function_fails(void **state)
     begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\ncodecs -999\n");
     next(&h);
     next(&h);
-    assert_int_equal(find_engine(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
+    assert_int_equal(window_gpu_find(h.window.gpus, GPU, "sm")->busy_ns, 500 * MS);
     assert_false(says(&h));
     script(&h, "gpu 0:C1:0 X\nrates -999\n");
     next(&h);
@@ -652,42 +640,23 @@ test_clock_of_samples(void **state)
     next(&h);
     script(&h, at_5001);
     next(&h);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 600 * MS);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     600 * MS);
     /* Two seconds are taken for a pause, then it is seen; told for two more, it is a pause again.
      */
     script(&h, at_4000);
     for (unsigned i = 0; i < 3; i++)
         next(&h);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 600 * MS);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     600 * MS);
     next(&h);
     next(&h);
-    assert_int_equal(find_engine(vm_of(&h, &h.a)->gpus, GPU, "sm")->busy_ns, 0);
+    assert_int_equal(window_gpu_find(window_gpu_vm(&h.window, h.a.id)->gpus, GPU, "sm")->busy_ns,
+                     0);
     end(&h);
 }
 
-/* A library that takes longer than a window makes windows late, which is told. */
-static void
-test_library_is_slow(void **state)
-{
-    struct host h;
-    g_autofree char *path = library();
-    vg_gpu_source *sources[1];
-
-    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\nhang 0.25\n");
-    sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
-    const struct vg_gpu_options options = {
-        .proc = h.proc, .window_ns = 100 * MS, .sample_ns = 20 * MS};
-    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
-    g_autoptr(vg_report) less = collector_run_state(run, VG_COLLECTOR_DEGRADED);
-    assert_non_null(strstr(less->text, "windows are missed"));
-    script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
-    g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
-    assert_string_equal(ok->text, "nvml: " GPU " (X): no vGPU instances");
-    collector_run_stop(run);
-    end(&h);
-}
-
-/* The library is called by one thread, at least five times a second, and let go of in the end. */
+/* The library is called by one thread, and let go of in the end. */
 static void
 test_collector(void **state)
 {
@@ -699,79 +668,39 @@ test_collector(void **state)
     sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
     const struct vg_gpu_options options = {
         .proc = h.proc, .window_ns = 100 * MS, .sample_ns = 20 * MS};
-    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
+    struct collector_run *run = fake_clock_run(vg_gpu_new(&options, sources, 1));
     g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
     assert_string_equal(ok->text, "nvml: " GPU " (X): no vGPU instances");
-    int64_t busy_ns = 0;
-    for (unsigned i = 0; busy_ns == 0 && i < 20; i++) {
-        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
-        if (report->window.gpus->len > 0)
-            busy_ns = find_engine(report->window.gpus, GPU, "sm")->busy_ns;
-    }
-    /* Half of the window, whose samples are as late as the machine makes them. */
-    assert_in_range(busy_ns, 20 * MS, 100 * MS);
-    collector_run_stop(run);
-    end(&h);
-}
-
-/* The thread hangs with the library, which its heart shows, and no window of another length is made
- * of it. */
-static void
-test_library_hangs(void **state)
-{
-    struct host h;
-    g_autofree char *path = library();
-    vg_gpu_source *sources[1];
-    uint64_t missed = 0;
-
-    begin(&h, *state, "gpu 0:C1:0 X\nrates 50 0\n");
-    sources[0] = vg_gpu_nvml_new(h.proc, path, RETRY_NS);
-    const struct vg_gpu_options options = {
-        .proc = h.proc, .window_ns = 50 * MS, .sample_ns = 10 * MS};
-    struct collector_run *run = collector_run_start(vg_gpu_new(&options, sources, 1));
+    /* Of the first window nobody knows the begin. */
     vg_report_free(collector_run_wait(run, VG_REPORT_WINDOW));
-    script(&h, "gpu 0:C1:0 X\nrates 50 0\nhang 1.2\n");
-    for (unsigned ms = 0; vg_thread_silence_ns(collector_run_thread(run)) < 800 * MS; ms++) {
-        assert_true(ms < 30000);
-        g_usleep(1000);
-    }
-    script(&h, "gpu 0:C1:0 X\nrates 50 0\n");
-    for (unsigned i = 0; missed == 0 && i < 200; i++) {
-        g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
-        assert_int_equal(report->window.end_ns - report->window.begin_ns, 50 * MS);
-        missed = report->provenance.missed;
-    }
-    assert_in_range(missed, 10, 1000);
-    collector_run_stop(run);
+    g_autoptr(vg_report) report = collector_run_wait(run, VG_REPORT_WINDOW);
+    assert_int_equal(window_gpu_find(report->window.gpus, GPU, "sm")->busy_ns, 50 * MS);
+    fake_clock_end(run);
     end(&h);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_proc_setup, fake_proc_teardown)
 
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_use_is_averaged),
-        TEST(test_no_utilization),
-        TEST(test_only_samples),
-        TEST(test_costly_questions),
-        TEST(test_processes_are_vms),
-        TEST(test_processes_of_the_host),
-        TEST(test_a_crowd_of_processes),
-        TEST(test_vgpus_are_vms),
-        TEST(test_vgpus_without_utilization),
-        TEST(test_log_meter),
-        TEST(test_log),
-        TEST(test_no_library),
-        TEST(test_no_gpu),
-        TEST(test_driver_comes_later),
-        TEST(test_gpu_is_lost),
-        TEST(test_one_function_fails),
-        TEST(test_clock_of_samples),
-        TEST(test_library_is_slow),
-        TEST(test_collector),
-        TEST(test_library_hangs),
+        FAKE_PROC_TEST(test_use_is_averaged),
+        FAKE_PROC_TEST(test_no_utilization),
+        FAKE_PROC_TEST(test_only_samples),
+        FAKE_PROC_TEST(test_costly_questions),
+        FAKE_PROC_TEST(test_processes_are_vms),
+        FAKE_PROC_TEST(test_processes_of_the_host),
+        FAKE_PROC_TEST(test_a_crowd_of_processes),
+        FAKE_PROC_TEST(test_vgpus_are_vms),
+        FAKE_PROC_TEST(test_vgpus_without_utilization),
+        FAKE_PROC_TEST(test_log_meter),
+        FAKE_PROC_TEST(test_log),
+        FAKE_PROC_TEST(test_no_library),
+        FAKE_PROC_TEST(test_no_gpu),
+        FAKE_PROC_TEST(test_driver_comes_later),
+        FAKE_PROC_TEST(test_gpu_is_lost),
+        FAKE_PROC_TEST(test_one_function_fails),
+        FAKE_PROC_TEST(test_clock_of_samples),
+        FAKE_PROC_TEST(test_collector),
     };
 
     return cmocka_run_group_tests_name("nvml", tests, idle_thread_start, idle_thread_stop);

@@ -23,11 +23,12 @@
 #include <glib/gstdio.h>
 
 #include "base/error.h"
+#include "tests/unit/chance.h"
 #include "trace/perfetto-lanes.h"
 #include "trace/perfetto-wire.h"
 
 #define PYTHON      "/usr/bin/python3"
-#define MANY_EVENTS 20000
+#define MANY_EVENTS 3000
 
 static char *dir;
 static char *path;
@@ -334,9 +335,7 @@ static void
 test_many(void **state)
 {
     (void)state;
-    const char *seed_text = getenv("VG_TEST_SEED");
-    guint32 seed = seed_text ? (guint32)strtoul(seed_text, NULL, 10) : g_random_int();
-    GRand *rand = g_rand_new_with_seed(seed);
+    GRand *rand = chance_rand();
     vg_perfetto *trace = open_trace(1700000000000000000);
     uint64_t engine = vg_perfetto_track(trace, 0, "rcs0");
     uint64_t queue = vg_perfetto_track_counter(trace, engine, "queue", "requests");
@@ -344,7 +343,6 @@ test_many(void **state)
     g_autofree char *expected = NULL;
     int64_t free_ns = 0;
 
-    print_message("VG_TEST_SEED=%u\n", seed);
     for (uint64_t i = 0; i < MANY_EVENTS; i++) {
         int64_t queued = (int64_t)i * 50000 + g_rand_int_range(rand, 0, 300000);
         int64_t begin = MAX(queued, free_ns);

@@ -59,6 +59,74 @@ test_complement_by_hand(void **state)
     assert_int_equal(strlen(plan->id), 21);
 }
 
+static void
+add_loss(struct vg_snap_vm *vm, const char *aggressor, double share)
+{
+    struct vg_snap_loss *loss = vg_record_new(&vg_snap_loss_record);
+    loss->aggressor = g_strdup(aggressor);
+    loss->share = share;
+    g_ptr_array_add(vm->lost_to, loss);
+}
+
+/* Three programs of the host have 1.5 of its 2 CPUs, so that a VM that wants one core gets a half:
+ * 1 + 1.5 - 2 = 0.5 lost. On "busy" the same programs would cost it as much, on "idle" none. */
+static void
+test_what_the_host_itself_takes(void **state)
+{
+    (void)state;
+    g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+    snapshot->end_ns = 10 * S;
+    struct vg_snap_host *from = policy_add_host(snapshot, "from", 2);
+    struct vg_snap_vm *vm = policy_add_vm(from, "starved", 1.0, -1);
+    add_loss(vm, "host:user", 0.4);
+    add_loss(vm, "host:kernel", 0.1);
+    from->own_share = 1.5;
+    policy_add_host(snapshot, "busy", 2)->own_share = 1.5;
+    policy_add_host(snapshot, "idle", 2)->own_share = 0.5;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+
+    assert_int_equal(plan->actions->len, 1);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_string_equal(action->to, "idle");
+    assert_int_equal(action->gain.lost_cpu_ns_per_s, S / 2);
+    policy_assert_near(policy_input_of(action, "from_own_cores"), 1.5);
+    policy_assert_near(policy_input_of(action, "to_own_cores"), 0.5);
+    assert_non_null(strstr(action->reason.text,
+                           "Host 'from' loses 0.50 cores on CPUs (1.00 wanted by VMs, 1.50 used by "
+                           "the host itself, 2 there)"));
+    assert_non_null(strstr(action->reason.text, "host 'idle' has 2 CPUs, of which its VMs want "
+                                                "0.00 and it uses 0.50 itself"));
+}
+
+/* The VM is bound to CPU 0, where it lost 0.5 cores to programs, which is what it left of that CPU:
+ * 1 + 0.5 - 1 = 0.5 lost. Its sister lost as much to the same programs at the same time; both ran
+ * 0.1, so that these can have had 0.8, not 1.0. A snapshot from before own_share says the same. */
+static void
+test_what_the_host_takes_of_a_pool(void **state)
+{
+    (void)state;
+    for (int sisters = 1; sisters <= 2; sisters++) {
+        g_autoptr(vg_snapshot) snapshot = vg_snapshot_new(VG_SOURCE_TRACE);
+        struct vg_snap_host *host = policy_add_host(snapshot, "host", 4);
+        for (int i = 0; i < sisters; i++) {
+            g_autofree char *name = g_strdup_printf("vm%d", i);
+            struct vg_snap_vm *vm = policy_add_vm(host, name, sisters == 1 ? 1.0 : 0.6, 0);
+            vm->run_share = sisters == 1 ? 0.5 : 0.1;
+            vm->preempt_share = 0.5;
+            add_loss(vm, "host:user", 0.5);
+            add_loss(vm, "host:idle", 0.3);
+        }
+        policy_add_host(snapshot, "other", 4);
+        policy_config.max_moves = 0;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_true(policy_says(
+            plan->why, sisters == 1 ? "host 'host' loses 0.50 cores on CPU 0 (1.00 wanted by VMs, "
+                                      "0.50 used by the host itself, 1 there)"
+                                    : "host 'host' loses 1.00 cores on CPU 0 (1.20 wanted by VMs, "
+                                      "0.80 used by the host itself, 1 there)"));
+    }
+}
+
 /* What holds for many hosts is one note that names some of them. */
 static void
 test_notes_of_hosts(void **state)
@@ -445,6 +513,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_complement_by_hand, policy_set_up),
+        cmocka_unit_test_setup(test_what_the_host_itself_takes, policy_set_up),
+        cmocka_unit_test_setup(test_what_the_host_takes_of_a_pool, policy_set_up),
         cmocka_unit_test_setup(test_notes_of_hosts, policy_set_up),
         cmocka_unit_test_setup(test_pools, policy_set_up),
         cmocka_unit_test_setup(test_profiles_complement, policy_set_up),

@@ -19,6 +19,7 @@
 #include "collectors/bpf-load.h"
 #include "collectors/cpu-source.h"
 #include "tests/unit/bpf-memory.h"
+#include "tests/unit/fake-clock.h"
 #include "tests/unit/fake-map.h"
 #include "tests/unit/fake-proc.h"
 #include "trace/proc-scan.h"
@@ -192,6 +193,7 @@ setup(void **state)
 {
     struct host *h = g_new0(struct host, 1);
 
+    fake_clock_start();
     bpf_memory_reset();
     loaded.sees_guests = true;
     h->proc = fake_proc_new();
@@ -218,6 +220,7 @@ teardown(void **state)
     vg_window_clear(&h->window);
     g_ptr_array_unref(h->vms);
     vg_thread_free(h->self);
+    fake_clock_stop();
     fake_proc_remove(h->proc);
     g_free(h->proc);
     g_free(h);
@@ -244,10 +247,7 @@ read_window(struct host *h)
 static void
 pass(int64_t ms)
 {
-    int64_t end_ns = vg_clock_monotonic_ns() + ms * VG_NS_PER_MS;
-
-    while (vg_clock_monotonic_ns() < end_ns)
-        g_usleep(1000);
+    fake_clock_pass(ms * VG_NS_PER_MS);
     bpf_set_now(vg_clock_monotonic_ns());
 }
 

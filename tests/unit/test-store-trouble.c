@@ -22,8 +22,7 @@
 #include "store-checks.h"
 #include "store/store-time.h"
 
-#define T0          MIDNIGHT_NS
-#define PATIENCE_NS (20 * S_NS)
+#define T0 MIDNIGHT_NS
 
 static void
 run_sql(const char *path, const char *sql)
@@ -39,7 +38,7 @@ run_sql(const char *path, const char *sql)
 static void
 wait_until_written(vg_store *store)
 {
-    int64_t until = vg_clock_monotonic_ns() + PATIENCE_NS;
+    int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
 
     while (!vg_store_flush(store, STORE_LONG_NS)) {
         assert_true(vg_clock_monotonic_ns() < until);
@@ -84,15 +83,8 @@ test_directory_appears(void **state)
     assert_non_null(strstr(health.reason, directory));
     for (int i = 0; i < 5; i++)
         store_case_put(store, "a", T0 + i * S_NS, T0 + (i + 1) * S_NS, 1);
-    store_save_plan(store, "plan", T0);
     /* What waits is read from memory. */
     store_assert_steps(store, 0, T0, T0 + 5 * S_NS, S_NS);
-    struct vg_saved_plan *plan = vg_store_read_plan(store, "plan", NULL);
-    assert_string_equal(plan->text, "{}");
-    vg_saved_plan_free(plan);
-    GPtrArray *list = vg_store_list_plans(store, INT64_MAX, 10, NULL);
-    assert_int_equal(list->len, 1);
-    g_ptr_array_unref(list);
     vg_store_read_health(store, &health);
     assert_int_equal(health.pending, 5);
     assert_int_equal(g_remove(parent), 0);
@@ -106,9 +98,6 @@ test_directory_appears(void **state)
     vg_store_free(store);
     store = store_open(directory);
     store_assert_steps(store, 0, T0, T0 + 5 * S_NS, S_NS);
-    plan = vg_store_read_plan(store, "plan", NULL);
-    assert_non_null(plan);
-    vg_saved_plan_free(plan);
     vg_store_free(store);
     store_case_remove(g_steal_pointer(&directory));
 }
@@ -169,8 +158,7 @@ test_ring_is_full(void **state)
 static void
 test_corrupt(void **state)
 {
-    static const char *const names[] = {"ts-20261120.db", "ts1m-202611.db", "ts1h-2026.db",
-                                        "state.db"};
+    static const char *const names[] = {"ts-20261120.db", "ts1m-202611.db", "ts1h-2026.db"};
     struct vg_store_health health;
     char junk[8192];
 
@@ -181,7 +169,6 @@ test_corrupt(void **state)
     }
     vg_store *store = store_open(*state);
     store_put_seconds(store, "a", T0, 70, 2);
-    store_save_plan(store, "plan", T0);
     store_wait_for_state(store, VG_STORE_OK, &health);
     store_assert_steps(store, 1, T0, T0 + 70 * S_NS, MIN_NS);
     vg_store_free(store);
@@ -217,6 +204,52 @@ assert_null_is_told(vg_store *store, int day, const char *name)
  "; INSERT INTO stale SELECT DISTINCT source, ((end_ns - 1) / 60000000000 + 1) * 60000000000 "     \
  "FROM win"
 
+/* Rows of the days, and the file that the answer says is missing; NULL: none. */
+static void
+assert_left_out(vg_store *store, int first_day, int end_day, guint n_rows, const char *file)
+{
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    char key[VG_VM_NAME_MAX];
+    struct vg_history_query query = {.vm = store_case_key(0, key),
+                                     .since_ns = T0 + first_day * DAY_NS,
+                                     .until_ns = T0 + (end_day - 1) * DAY_NS + MIN_NS,
+                                     .left_out = left_out};
+    g_autoptr(GArray) rows = vg_store_read_samples(store, &query, &error);
+
+    if (!rows)
+        fail_msg("%s", error->message);
+    assert_int_equal(rows->len, n_rows);
+    assert_int_equal(left_out->len, file ? 1 : 0);
+    if (file && !strstr(left_out->pdata[0], file))
+        fail_msg("%s does not name %s", (const char *)left_out->pdata[0], file);
+}
+
+/* A spoilt file among good ones is left out of the answer, all of it, and named. One that was moved
+ * aside goes on being named. */
+static void
+test_left_out(void **state)
+{
+    g_autofree char *path = g_build_filename(*state, "ts-20261121.db", NULL);
+    g_autofree char *aside = g_build_filename(*state, "ts-20261122.db.corrupt-2", NULL);
+
+    vg_store *store = store_open(*state);
+    for (int day = 0; day < 4; day++)
+        store_put_seconds(store, "a", T0 + day * DAY_NS, 3, 2);
+    vg_store_free(store);
+    run_sql(path, "PRAGMA writable_schema = ON; "
+                  "UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', '')");
+    /* The first row is read before its loss cannot be. */
+    run_sql(path, "UPDATE aggressor SET name = NULL");
+    assert_true(g_file_set_contents(aside, "x", 1, NULL));
+    store = store_open(*state);
+    assert_left_out(store, 0, 1, 3, NULL);
+    assert_left_out(store, 0, 2, 3, "ts-20261121.db");
+    assert_left_out(store, 2, 4, 6, "ts-20261122.db.corrupt-2");
+    assert_left_out(store, 3, 4, 3, NULL);
+    vg_store_free(store);
+}
+
 /* NULL where no name can be: of somebody who is asked about, or of what is summed after a start. */
 static void
 test_null_names(void **state)
@@ -229,14 +262,11 @@ test_null_names(void **state)
         {"ts-20261122.db", "UPDATE vm SET key = NULL" STALE},
         {"ts-20261123.db", "UPDATE source SET name = NULL" STALE},
         {"ts-20261124.db", "UPDATE aggressor SET name = NULL" STALE},
-        {"state.db", "UPDATE plan SET verdict = NULL"},
     };
-    g_autoptr(GError) error = NULL, list_error = NULL;
     vg_store *store = store_open(*state);
 
     for (int day = 0; day < 5; day++)
         store_put_seconds(store, "a", T0 + day * DAY_NS, 3, 2);
-    store_save_plan(store, "plan", T0);
     vg_store_free(store);
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_build_filename(*state, cases[i].file, NULL);
@@ -254,10 +284,6 @@ test_null_names(void **state)
             g_usleep(10000);
         }
     }
-    assert_null(vg_store_read_plan(store, "plan", &error));
-    assert_non_null(strstr(error->message, "is NULL"));
-    assert_null(vg_store_list_plans(store, INT64_MAX, 10, &list_error));
-    assert_non_null(strstr(list_error->message, "is NULL"));
     vg_store_free(store);
 }
 
@@ -314,7 +340,6 @@ static void
 test_newer_version(void **state)
 {
     g_autofree char *day = g_build_filename(*state, "ts-20261120.db", NULL);
-    g_autofree char *plans = g_build_filename(*state, "state.db", NULL);
     struct vg_store_health health;
 
     run_sql(day, "CREATE TABLE win (odd); PRAGMA user_version = 2");
@@ -322,6 +347,8 @@ test_newer_version(void **state)
     store_put_seconds(store, "a", T0 + DAY_NS, 3, 1);
     g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 2 * DAY_NS, MIN_NS);
     assert_int_equal(rows->len, 1);
+    assert_left_out(store, 0, 2, 3, day);
+    assert_left_out(store, 1, 2, 3, NULL); /* not of that day */
     store_wait_for_state(store, VG_STORE_OK, &health);
     store_case_put(store, "a", T0, T0 + S_NS, 1);
     store_wait_for_state(store, VG_STORE_FAILING, &health);
@@ -329,15 +356,6 @@ test_newer_version(void **state)
     assert_non_null(strstr(health.reason, "version 2, this program knows versions up to 1"));
     vg_store_free(store);
     assert_int_equal(store_ask(*state, "ts-20261120.db", "PRAGMA user_version"), 2);
-    assert_int_equal(g_remove(plans), 0);
-
-    run_sql(plans, "CREATE TABLE plan (odd); PRAGMA user_version = 2");
-    store = store_open(*state);
-    store_wait_for_state(store, VG_STORE_FAILING, &health);
-    assert_non_null(strstr(health.reason, plans));
-    store_put_seconds(store, "a", T0 + DAY_NS, 3, 1);
-    vg_store_free(store);
-    assert_int_equal(store_ask(*state, "state.db", "SELECT count(*) FROM plan"), 0);
 }
 
 /* ---- readers while it is written ---- */
@@ -616,6 +634,7 @@ main(void)
         CASE(test_null_names),
         CASE(test_foreign_database),
         CASE(test_locked),
+        CASE(test_left_out),
         CASE(test_newer_version),
         CASE(test_readers),
         CASE(test_retention),

@@ -453,44 +453,6 @@ test_newest_source(void **state)
     vg_store_free(store);
 }
 
-/* ---- plans ---- */
-
-static void
-test_plans(void **state)
-{
-    vg_store *store = store_open(*state);
-    g_autoptr(GError) error = NULL;
-
-    GPtrArray *list = vg_store_list_plans(store, INT64_MAX, 10, NULL);
-    assert_int_equal(list->len, 0);
-    g_ptr_array_unref(list);
-    for (int i = 0; i < VG_STORE_PLANS_MAX + 5; i++) {
-        g_autofree char *id = g_strdup_printf("plan-%d", i);
-        store_save_plan(store, id, T0 + i);
-    }
-    store_save_plan(store, "plan-100", T0 + 9999); /* known: changes nothing */
-    vg_store_free(store);
-    store = store_open(*state);
-    list = vg_store_list_plans(store, INT64_MAX, 5000, NULL);
-    assert_int_equal(list->len, VG_STORE_PLANS_MAX);
-    const struct vg_saved_plan *newest = list->pdata[0];
-    assert_string_equal(newest->id, "plan-1004");
-    assert_string_equal(newest->verdict, "moves");
-    assert_null(newest->text);
-    g_ptr_array_unref(list);
-    list = vg_store_list_plans(store, T0 + 8, 2, NULL);
-    assert_int_equal(list->len, 2);
-    assert_string_equal(((struct vg_saved_plan *)list->pdata[0])->id, "plan-7");
-    g_ptr_array_unref(list);
-    struct vg_saved_plan *plan = vg_store_read_plan(store, "plan-100", NULL);
-    assert_int_equal(plan->made_ns, T0 + 100);
-    assert_string_equal(plan->text, "{}");
-    vg_saved_plan_free(plan);
-    assert_null(vg_store_read_plan(store, "plan-4", &error));
-    assert_true(g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND));
-    vg_store_free(store);
-}
-
 #define CASE(test) cmocka_unit_test_setup_teardown(test, store_set_up, store_tear_down)
 
 int
@@ -513,7 +475,6 @@ main(void)
         CASE(test_limits),
         CASE(test_not_found),
         CASE(test_newest_source),
-        CASE(test_plans),
     };
 
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

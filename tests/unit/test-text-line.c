@@ -104,10 +104,11 @@ test_counter_clock(void **state)
     assert_non_null(strstr(err->message, "clock.txt"));
     assert_non_null(strstr(err->message, "seconds"));
 
-    /* In the middle of a file it is a problem of that line. */
+    /* In the middle of a file it is a problem of that line, and what it told is lost. */
     struct reading r;
     reading_text(&r, "a-1 [0] 1.0: x: y\na-1 [0] 77: x: y\na-1 [0] 2.0: x: y\n");
-    assert_int_equal(r.events->len, 2);
+    assert_int_equal(r.events->len, 3);
+    assert_int_equal(g_array_index(r.events, struct vg_event, 1).type, VG_EVENT_LOST);
     assert_int_equal(r.recording->problems.list->len, 1);
     assert_int_equal(reading_problem(&r, 0)->offset, 18);
     reading_done(&r);

@@ -47,23 +47,25 @@ test_tracefs_file(void **state)
     struct reading r;
 
     read_data(&r, "tracefs.txt");
-    assert_int_equal(r.recording->problems.list->len, 0);
+    /* Events of CPU 1 were lost before its first one: it begins late. */
+    assert_int_equal(r.recording->problems.list->len, 1);
     assert_int_equal(r.recording->events, 8);
-    assert_int_equal(r.events->len, 9);
+    assert_int_equal(r.events->len, 10);
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 39602756000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 39604000000);
     assert_true(r.recording->has_wakeup);
-    assert_head(reading_at(&r, 0), VG_EVENT_KVM_ENTRY, 39602756000, 0, 142, VG_NONE);
-    /* Its line stands before the first record of the CPU: what is missing is all before. */
-    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 39602756000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 39604000000);
-    assert_int_equal(reading_at(&r, 1)->lost.events, 17);
+    assert_head(reading_at(&r, 1), VG_EVENT_KVM_ENTRY, 39602756000, 0, 142, VG_NONE);
     assert_head(reading_at(&r, 2), VG_EVENT_KVM_EXIT, 39602790000, 0, 142, VG_NONE);
     assert_int_equal(reading_at(&r, 2)->kvm.exit_class, VG_EXIT_INTERRUPT);
     assert_head(reading_at(&r, 3), VG_EVENT_SCHED_SWITCH, 39602801000, 0, 142, VG_NONE);
     assert_head(reading_at(&r, 4), VG_EVENT_SCHED_WAKEUP, 39603000000, 0, 123, VG_NONE);
     assert_int_equal(reading_at(&r, 4)->wakeup.target_cpu, 1);
-    assert_head(reading_at(&r, 6), VG_EVENT_SCHED_SWITCH, 39604000000, 1, 0, VG_NONE);
-    assert_head(reading_at(&r, 7), VG_EVENT_SCHED_MIGRATE, 39604100000, 1, 143, VG_NONE);
-    assert_int_equal(reading_at(&r, 8)->sched_switch.prev_state, VG_PREV_EXITED);
+    assert_head(reading_at(&r, 6), VG_EVENT_LOST, 39603400000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 6)->lost.end_ns, 39604000000);
+    assert_int_equal(reading_at(&r, 6)->lost.events, 17);
+    assert_head(reading_at(&r, 7), VG_EVENT_SCHED_SWITCH, 39604000000, 1, 0, VG_NONE);
+    assert_head(reading_at(&r, 8), VG_EVENT_SCHED_MIGRATE, 39604100000, 1, 143, VG_NONE);
+    assert_int_equal(reading_at(&r, 9)->sched_switch.prev_state, VG_PREV_EXITED);
     assert_true(vg_recording_progress(r.recording) == 1.0);
     reading_done(&r);
 
@@ -87,11 +89,11 @@ test_trace_cmd_file(void **state)
     assert_int_equal(r.recording->problems.list->len, 0);
     assert_int_equal(r.recording->events, 7);
     assert_int_equal(r.events->len, 9);
-    assert_int_equal(reading_at(&r, 0)->sched_switch.next_tid, 0);
-    /* Nothing was read of that CPU or any other: the loss is a moment at the first event. */
-    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 2925640967000, 0, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 1)->lost.events, 3);
-    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 2925640967000);
+    /* Nothing was read of that CPU or any other: the loss is a moment before the first event. */
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 2925640967000, 0, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 2925640967000);
+    assert_int_equal(reading_at(&r, 1)->sched_switch.next_tid, 0);
     assert_string_equal(reading_at(&r, 2)->wakeup.comm, "qemu:system");
     assert_string_equal(reading_at(&r, 3)->wakeup.comm, "sh -c [x]");
     assert_int_equal(reading_at(&r, 4)->type, VG_EVENT_SCHED_WAKING);
@@ -115,12 +117,12 @@ test_perf_file(void **state)
     assert_int_equal(r.recording->events, 6);
     assert_int_equal(r.events->len, 7);
     assert_head(reading_at(&r, 0), VG_EVENT_SCHED_WAKING, 1627934069000, 0, 5403, VG_NONE);
-    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 1627934069000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 1)->lost.events, 9);
-    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 1628100000000);
-    assert_head(reading_at(&r, 2), VG_EVENT_SCHED_WAKEUP, 1627934072000, 0, 5404, 5403);
-    assert_int_equal(reading_at(&r, 3)->sched_switch.prev_state, VG_PREV_BLOCKED);
-    assert_head(reading_at(&r, 4), VG_EVENT_KVM_ENTRY, 1628000000000, 39, 599500, VG_NONE);
+    assert_head(reading_at(&r, 1), VG_EVENT_SCHED_WAKEUP, 1627934072000, 0, 5404, 5403);
+    assert_int_equal(reading_at(&r, 2)->sched_switch.prev_state, VG_PREV_BLOCKED);
+    assert_head(reading_at(&r, 3), VG_EVENT_KVM_ENTRY, 1628000000000, 39, 599500, VG_NONE);
+    assert_head(reading_at(&r, 4), VG_EVENT_LOST, 1628000000000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 4)->lost.events, 9);
+    assert_int_equal(reading_at(&r, 4)->lost.end_ns, 1628100000000);
     assert_head(reading_at(&r, 5), VG_EVENT_PROCESS, 1628200000000, 1, VG_NONE, VG_NONE);
     assert_string_equal(reading_at(&r, 6)->process.comm, "sl eep");
     /* The sched_waking comes first, yet the file has a sched_wakeup. */
@@ -139,11 +141,12 @@ test_line_ends(void **state)
     struct reading r;
 
     reading_bytes(&r, text, sizeof(text) - 1);
-    assert_int_equal(r.events->len, 3);
+    assert_int_equal(r.events->len, 4);
     assert_int_equal(reading_at(&r, 0)->kvm.exit_class, VG_EXIT_HLT);
     assert_string_equal(reading_at(&r, 1)->wakeup.comm, "a");
     assert_int_equal(reading_at(&r, 1)->wakeup.tid, 3);
-    assert_int_equal(reading_at(&r, 2)->kvm.exit_class, VG_EXIT_HLT);
+    assert_int_equal(reading_at(&r, 2)->type, VG_EVENT_LOST);
+    assert_int_equal(reading_at(&r, 3)->kvm.exit_class, VG_EXIT_HLT);
     assert_int_equal(r.recording->problems.list->len, 1);
     assert_int_equal(reading_problem(&r, 0)->offset, 35 + 2 + 62);
     reading_done(&r);
@@ -202,7 +205,7 @@ test_not_understood(void **state)
 
     reading_text(&r, "a-1 [0] 1.0: x: y\nnot \"trace\" text\na-1 [0] 2.0: x: y\n"
                      "a-1 [0] x: y\na [0] 3.0: x: y\n-- [0] 3.0: x: y\n");
-    assert_int_equal(r.events->len, 2);
+    assert_int_equal(r.events->len, 3); /* one is of a gap */
     assert_int_equal(r.recording->events, 2);
     assert_int_equal(r.recording->problems.list->len, 4);
     assert_string_equal(reading_problem(&r, 0)->file, "test");
@@ -258,9 +261,9 @@ test_lost(void **state)
     struct reading r;
 
     reading_text(&r, "a-1 [1] 1.0: x: y\n"
-                     "CPU:1 [LOST EVENTS]\n"
+                     "CPU:1 [LOST EVENTS]\n" /* next is another CPU: no end known */
                      "a-1 [0] 2.0: x: y\n"
-                     "CPU:3 [LOST 1234 EVENTS]\n" /* of which there are no events */
+                     "CPU:3 [LOST 1234 EVENTS]\n" /* two in a row */
                      "CPU:1 [1 EVENTS DROPPED]\n"
                      "a-1 [1] 3.0: x: y\n"
                      "... LOST 7 events\n"
@@ -271,10 +274,9 @@ test_lost(void **state)
         uint64_t events;
         int64_t ts_ns, end_ns;
     } want[] = {
-        {1, 1, 1000000000, 3000000000},
-        {3, 1234, 1000000000, 1000000000},
-        {8191, 0, 1000000000, 1000000000},
-        {VG_NONE, 7, 3000000000, 3000000000},
+        {1, 0, 1000000000, 1000000000},    {3, 1234, 2000000000, 2000000000},
+        {1, 1, 2000000000, 3000000000},    {VG_NONE, 7, 3000000000, 3000000000},
+        {8191, 0, 3000000000, 3000000000},
     };
     size_t n = 0;
     for (unsigned int i = 0; i < r.events->len; i++) {
@@ -291,13 +293,62 @@ test_lost(void **state)
     assert_int_equal(r.recording->rejected, 1);
     reading_done(&r);
 
-    /* A loss with a time of its own. */
+    /* A loss with a time of its own, before any event: what follows is not before it. */
     reading_text(&r, "a 1 [1] 7.0: PERF_RECORD_LOST lost 3\na 1 [1] 6.0: x: y\n");
     assert_int_equal(r.events->len, 2);
-    assert_int_equal(reading_at(&r, 0)->ts_ns, 6000000000);
-    assert_head(reading_at(&r, 1), VG_EVENT_LOST, 6000000000, 1, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 1)->lost.events, 3);
-    assert_int_equal(reading_at(&r, 1)->lost.end_ns, 7000000000);
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 7000000000, 1, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 3);
+    assert_int_equal(reading_at(&r, 1)->ts_ns, 7000000000);
+    assert_int_equal(r.recording->backwards, 1);
+    reading_done(&r);
+}
+
+/* What may have been records, of whichever CPU; before the first and after the last event nothing
+ * is recorded. */
+static void
+test_gaps(void **state)
+{
+    (void)state;
+    struct reading r;
+    g_autoptr(GString) text = g_string_new("garbage\n# tracer: nop\n\n"
+                                           "a-1 [1] 1.0: x: y\n"
+                                           "# a comment, and a blank line, say nothing\n\n"
+                                           "a-1 [1] 2.0: x: y\n"
+                                           "\x01\x02 scrambled eggs\n"
+                                           "and more of them\n"
+                                           "a-1 [0] 3.0: x: y\n"
+                                           "a-1 [0] 3.5: x: y\n"
+                                           "a-1 [9999] 3.6: x: y\n" /* no such CPU */
+                                           "CPU:1 [LOST 5 EVENTS]\n"
+                                           "a-1 [1] 4.0: x: y\n");
+
+    for (int i = 0; i < VG_TEXT_LINE_MAX + 1; i++)
+        g_string_append_c(text, 'x');
+    g_string_append(text, "\na-1 [1] 5.0: x: y\ngarbage\n");
+    reading_text(&r, text->str);
+    static const struct {
+        int64_t ts_ns, end_ns;
+        bool any_cpu;
+    } want[] = {
+        {2000000000, 3000000000, true},
+        {3500000000, 4000000000, true},
+        {3500000000, 4000000000, false},
+        {4000000000, 5000000000, true},
+    };
+    size_t n = 0;
+    for (unsigned int i = 0; i < r.events->len; i++) {
+        const struct vg_event *e = reading_at(&r, i);
+        if (e->type != VG_EVENT_LOST)
+            continue;
+        assert_true(n < G_N_ELEMENTS(want));
+        assert_head(e, VG_EVENT_LOST, want[n].ts_ns, want[n].any_cpu ? VG_NONE : 1, VG_NONE,
+                    VG_NONE);
+        assert_int_equal(e->lost.end_ns, want[n].end_ns);
+        assert_int_equal(e->lost.any_cpu, want[n].any_cpu);
+        assert_int_equal(e->lost.events, want[n].any_cpu ? 0 : 5);
+        n++;
+    }
+    assert_int_equal(n, G_N_ELEMENTS(want));
     reading_done(&r);
 }
 
@@ -311,12 +362,12 @@ test_lost_before_anything(void **state)
     reading_text(&r, "CPU:3 [LOST 17 EVENTS]\nCPU:0 [LOST 2 EVENTS]\nCPU:3 [LOST 1 EVENTS]\n"
                      "a-1 [0] 1001.0: x: y\n");
     assert_int_equal(r.events->len, 3);
-    assert_int_equal(reading_at(&r, 0)->ts_ns, 1001000000000);
+    assert_head(reading_at(&r, 0), VG_EVENT_LOST, 1001000000000, 3, VG_NONE, VG_NONE);
+    assert_int_equal(reading_at(&r, 0)->lost.events, 18);
+    assert_int_equal(reading_at(&r, 0)->lost.end_ns, 1001000000000);
     assert_head(reading_at(&r, 1), VG_EVENT_LOST, 1001000000000, 0, VG_NONE, VG_NONE);
     assert_int_equal(reading_at(&r, 1)->lost.events, 2);
-    assert_head(reading_at(&r, 2), VG_EVENT_LOST, 1001000000000, 3, VG_NONE, VG_NONE);
-    assert_int_equal(reading_at(&r, 2)->lost.events, 18);
-    assert_int_equal(reading_at(&r, 2)->lost.end_ns, 1001000000000);
+    assert_int_equal(reading_at(&r, 2)->ts_ns, 1001000000000);
     reading_done(&r);
 
     reading_text(&r, "# tracer: nop\nCPU:3 [LOST 17 EVENTS]\n"); /* no event: nothing lost of it */
@@ -382,8 +433,9 @@ test_long_lines(void **state)
     struct reading r;
 
     reading_text(&r, text);
-    assert_int_equal(r.events->len, 2);
-    assert_int_equal(reading_at(&r, 1)->ts_ns, 2000000000);
+    assert_int_equal(r.events->len, 3);
+    assert_int_equal(reading_at(&r, 1)->type, VG_EVENT_LOST);
+    assert_int_equal(reading_at(&r, 2)->ts_ns, 2000000000);
     assert_int_equal(r.recording->problems.list->len, 3);
     assert_int_equal(reading_problem(&r, 0)->offset, VG_TEXT_LINE_MAX + 1);
     assert_int_equal(reading_problem(&r, 1)->offset, 2 * VG_TEXT_LINE_MAX + 3);
@@ -605,6 +657,7 @@ main(void)
         cmocka_unit_test(test_many_problems),
         cmocka_unit_test(test_backwards),
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_gaps),
         cmocka_unit_test(test_lost_before_anything),
         cmocka_unit_test(test_time_limit),
         cmocka_unit_test(test_limits),

@@ -35,7 +35,6 @@ static void
 test_stop_wakes_a_sleeper(void **state)
 {
     bool slept = true;
-    int64_t began = vg_clock_monotonic_ns();
 
     (void)state;
     vg_thread *thread = vg_thread_new("sleeper", sleep_long, NULL, &slept, NULL);
@@ -43,7 +42,6 @@ test_stop_wakes_a_sleeper(void **state)
     assert_string_equal(vg_thread_name(thread), "sleeper");
     vg_thread_free(thread);
     assert_false(slept);
-    assert_true(vg_clock_monotonic_ns() - began < 10 * VG_NS_PER_S);
 }
 
 static void
@@ -82,9 +80,13 @@ static void
 test_silence_is_the_time_since_the_last_beat(void **state)
 {
     (void)state;
+    int64_t making_ns = vg_clock_monotonic_ns();
     vg_thread *thread = vg_thread_new("silent", be_silent, NULL, NULL, NULL);
+    int64_t made_ns = vg_clock_monotonic_ns();
     g_usleep(30000);
-    assert_true(vg_thread_silence_ns(thread) >= 25 * MS);
+    int64_t before_ns = vg_clock_monotonic_ns(), silence_ns = vg_thread_silence_ns(thread);
+    assert_true(silence_ns >= before_ns - made_ns);
+    assert_true(silence_ns <= vg_clock_monotonic_ns() - making_ns);
     assert_false(vg_thread_ended(thread));
     vg_thread_join(thread);
     assert_true(vg_thread_ended(thread));
@@ -213,7 +215,7 @@ test_putters_wait_and_nothing_is_lost(void **state)
     for (int i = 0; i < PUTTERS; i++)
         putters[i] = vg_thread_new("putter", put_many, NULL, queue, NULL);
     for (int i = 0; i < PUTTERS * ITEMS; i++) {
-        void *got = vg_queue_get(queue, 10 * VG_NS_PER_S);
+        void *got = vg_queue_get(queue, 100 * VG_NS_PER_S);
         assert_non_null(got);
         sum += (intptr_t)got;
     }
@@ -244,7 +246,7 @@ test_closing_ends_waits_and_keeps_what_is_in(void **state)
     vg_queue_close(queue);
     vg_thread_free(putter);
     assert_int_equal(freed, 1);
-    assert_ptr_equal(vg_queue_get(queue, VG_NS_PER_S), item(1));
+    assert_ptr_equal(vg_queue_get(queue, 100 * VG_NS_PER_S), item(1));
     assert_null(vg_queue_get(queue, 3600 * VG_NS_PER_S));
     vg_queue_free(queue);
 }

@@ -145,6 +145,27 @@ test_rates_are_of_the_time_between_looks(void **state)
     vg_top_model_clear(&model);
 }
 
+/* A GPU that is idle now, after 8 of 10 s with work, and a mean that has not heard of it. */
+#define GPU_VM(active_ms)                                                                          \
+ "[{\"id\":\"1\",\"name\":\"a\",\"gpu_known\":true,\"gpu_intensity\":0.7,\"gpu_active_"            \
+ "ns\":" #active_ms "000000}]"
+
+static void
+test_wanting_the_gpu_is_of_the_time_between_looks(void **state)
+{
+    (void)state;
+    struct vg_top_model model;
+
+    vg_top_model_init(&model);
+    vg_top_model_take(&model, look_of("boot", 10, GPU_VM(8000)));
+    assert_about(vg_top_row_value(row_at(&model, 0), VG_TOP_GPU), 0.8);
+    vg_top_model_take(&model, look_of("boot", 12, GPU_VM(8000)));
+    assert_about(vg_top_row_value(row_at(&model, 0), VG_TOP_GPU), 0);
+    vg_top_model_take(&model, look_of("boot", 14, GPU_VM(8500)));
+    assert_about(vg_top_row_value(row_at(&model, 0), VG_TOP_GPU), 0.25);
+    vg_top_model_clear(&model);
+}
+
 static void
 test_looks_that_do_not_follow_each_other(void **state)
 {
@@ -513,7 +534,7 @@ test_odd_answers(void **state)
         "{}",
         "{\"id\":7,\"name\":null,\"run_ns\":-5,\"lost_to\":7,\"gpu\":{}}",
         "{\"id\":[],\"run_ns\":9223372036854775807,\"preempt_ns\":9223372036854775807,"
-        "\"wake_wait_ns\":1e300,\"observed_ns\":\"x\",\"gpu_known\":true,\"gpu_intensity\":-3,"
+        "\"wake_wait_ns\":1e300,\"observed_ns\":\"x\",\"gpu_known\":true,\"gpu_active_ns\":-3,"
         "\"gpu\":[{\"busy_ns\":9223372036854775807},{\"busy_ns\":9223372036854775807}],"
         "\"lost_to\":[{},{\"aggressor\":null,\"ns\":9223372036854775807,\"count\":-1}]}",
     };
@@ -567,6 +588,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates_are_of_the_time_between_looks),
+        cmocka_unit_test(test_wanting_the_gpu_is_of_the_time_between_looks),
         cmocka_unit_test(test_looks_that_do_not_follow_each_other),
         cmocka_unit_test(test_every_column_sorts),
         cmocka_unit_test(test_the_selected_vm_stays_selected),

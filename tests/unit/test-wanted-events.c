@@ -174,19 +174,17 @@ test_gpu_events_of_old_kernels(void **state)
                                       "gpu_sched:amd_sched_job", "fence:fence_signaled", NULL};
     static const char *const expected_amd[] = {
         "gpu_sched:amd_sched_job", "gpu_sched:amd_sched_process_job", "fence:fence_signaled", NULL};
-    static const char *const gvt[] = {"sched_switch",
-                                      "gvt_command",
-                                      "gvt_workload_submit",
-                                      "gvt_workload_queue",
-                                      "i915_gem_request_in",
-                                      "i915_gem_request_out",
-                                      "i915_gem_request_add",
-                                      "intel_engine_notify",
-                                      "render_mmio",
-                                      NULL};
-    static const char *const expected_gvt[] = {"i915_gem_request_add", "i915_gem_request_in",
-                                               "i915_gem_request_out", "intel_engine_notify",
-                                               "gvt_workload_queue",   "gvt_workload_submit",
+    static const char *const gvt[] = {"sched_switch",         "gvt_command",
+                                      "gvt_workload_submit",  "gvt_workload_queue",
+                                      "i915_gem_request_in",  "i915_gem_request_out",
+                                      "i915_gem_request_add", "intel_engine_notify",
+                                      "render_mmio",          NULL};
+    static const char *const expected_gvt[] = {"i915_gem_request_add",
+                                               "i915_gem_request_in",
+                                               "i915_gem_request_out",
+                                               "intel_engine_notify",
+                                               "gvt_workload_queue",
+                                               "gvt_workload_submit",
                                                NULL};
 
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "daemon/journal.h"
+#include "daemon/journald.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ stderr_is_journal(void)
 }
 
 void
-vg_journal_attach(void)
+vg_journald_attach(void)
 {
     if (stderr_is_journal())
         vg_log_set_sink(send_journal, NULL);

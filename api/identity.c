@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "api/identity.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "api/route.h"
+#include "base/clock.h"
+
+#define BEARER "Bearer "
+/* A token of ours has 49 characters. */
+#define TOKEN_MAX 512
+
+/* ---- unix ---- */
+
+static bool
+identity_of_peer(struct vg_request *request, struct vg_conn *conn)
+{
+    GError *err = NULL;
+    struct vg_peer *peer = &request->peer;
+    struct vg_identity *identity = &conn->identity;
+
+    if (vg_peer_read(conn->fd, peer, &err) < 0) {
+        vg_answer_error(request, err);
+        return false;
+    }
+    conn->peer = *peer;
+    g_snprintf(identity->name, sizeof(identity->name), "uid:%u", (unsigned)peer->uid);
+    if (peer->uid == 0 || peer->uid == geteuid())
+        identity->role = VG_ROLE_ADMIN;
+    else if (vg_peer_has_group(conn->fd, peer, vg_socket_gid(request->api->socket)))
+        identity->role = VG_ROLE_OPERATOR;
+    else
+        identity->role = VG_ROLE_READER;
+    return true;
+}
+
+/* ---- TCP ---- */
+
+/* Whoever has not shown who he is learns nothing but that. */
+static bool
+identity_refuse(struct vg_request *request, struct vg_conn *conn, const char *why)
+{
+    const struct vg_backend *backend = request->backend;
+
+    vg_answer_problem(request, VG_PROBLEM_NOBODY, "%s", why);
+    request->answer.challenge = true;
+    backend->note_refusal(backend->data, conn->origin, 401);
+    return false;
+}
+
+static bool
+identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *authorization)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(GError) err = NULL;
+
+    if (g_ascii_strncasecmp(authorization, BEARER, strlen(BEARER)) != 0 ||
+        strlen(authorization) > TOKEN_MAX)
+        return identity_refuse(request, conn, "Authorization must be 'Bearer' and a token");
+    g_autofree char *token = g_strdup(authorization + strlen(BEARER));
+    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0)
+        return true;
+    if (!g_error_matches(err, VG_ERROR, VG_E_DENIED)) {
+        vg_answer_problem(request, VG_E_BUSY, "it cannot be said whose the token is");
+        return false;
+    }
+    return identity_refuse(request, conn, "the token is not known, or has expired");
+}
+
+/* Once for a connection. */
+static void
+identity_of_certificate(vg_api *api, struct vg_conn *conn)
+{
+    g_autofree char *subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
+
+    conn->has_certificate = subject != NULL;
+    if (!subject)
+        return;
+    conn->identity.role = api->backend->role_of_subject(api->backend->data, subject);
+    g_snprintf(conn->identity.name, sizeof(conn->identity.name), "cert:%s", subject);
+}
+
+static bool
+identity_of_client(struct vg_request *request, struct vg_conn *conn, const char *authorization)
+{
+    if (!conn->settled)
+        identity_of_certificate(request->api, conn);
+    conn->settled = true;
+    if (request->api->client_required && !conn->has_certificate)
+        return identity_refuse(request, conn, "a client certificate is required");
+    if (authorization)
+        return identity_of_token(request, conn, authorization);
+    if (!conn->has_certificate)
+        return identity_refuse(request, conn, "a token or a client certificate is required");
+    if (conn->identity.role == VG_ROLE_NONE)
+        return identity_refuse(request, conn,
+                               "no [role] of vgpud has the subject of this "
+                               "certificate");
+    request->identity = conn->identity;
+    return true;
+}
+
+bool
+vg_identity_settle(struct vg_request *request, struct vg_conn *conn, const char *authorization)
+{
+    if (conn->is_tcp)
+        return identity_of_client(request, conn, authorization);
+    if (!conn->settled && !identity_of_peer(request, conn))
+        return false;
+    conn->settled = true;
+    request->peer = conn->peer;
+    request->identity = conn->identity;
+    return true;
+}
+
+bool
+vg_identity_may(struct vg_request *request, enum vg_role role)
+{
+    if (request->identity.role >= role)
+        return true;
+    vg_answer_problem(request, VG_E_DENIED, "'%s' is %s, and this wants the role %s",
+                      request->identity.name, vg_role_names[request->identity.role],
+                      vg_role_names[role]);
+    return false;
+}
+
+/* ---- what routes want ---- */
+
+static int
+identity_read_role(json_object *paths, const struct vg_route *route, enum vg_role *ret,
+                   GError **err)
+{
+    json_object *path = NULL, *operation = NULL, *role = NULL;
+
+    if (!json_object_object_get_ex(paths, route->path, &path) ||
+        !json_object_object_get_ex(path, vg_route_member(route), &operation) ||
+        !json_object_object_get_ex(operation, "x-role", &role))
+        return vg_error(err, VG_E_BUG, "the OpenAPI document does not say who may use %s %s",
+                        route->path, vg_route_member(route));
+    const char *name = json_object_get_string(role);
+    *ret = VG_ROLE_NONE;
+    if (strcmp(name, vg_role_names[VG_ROLE_NONE]) != 0 && !vg_role_from_name(name, ret))
+        return vg_error(err, VG_E_BUG, "the OpenAPI document names a role '%s' that there is not",
+                        name);
+    return 0;
+}
+
+int
+vg_roles_read(const char *openapi, enum vg_role *ret_roles, GError **err)
+{
+    json_object *document = json_tokener_parse(openapi);
+    json_object *paths = NULL;
+    int status = 0;
+
+    if (!document || !json_object_object_get_ex(document, "paths", &paths))
+        status = vg_error(err, VG_E_BUG, "the OpenAPI document has no paths");
+    for (size_t i = 0; i < vg_n_routes && status == 0; i++)
+        status = identity_read_role(paths, &vg_routes[i], &ret_roles[i], err);
+    json_object_put(document);
+    return status;
+}

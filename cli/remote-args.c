@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/remote-args.h"
+
+#include <glib.h>
+
+#include "cli/cli.h"
+#include "cli/remote.h"
+
+/* The keys of settings follow this one in their order. */
+enum { KEY_CONTEXT = 0x900, KEY_FIRST };
+
+const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX] = {
+    [VG_REMOTE_SOCKET] = {"socket", "VGPUCTL_SOCKET"},
+    [VG_REMOTE_SERVER] = {"server", "VGPUCTL_SERVER"},
+    [VG_REMOTE_TOKEN_FILE] = {"token-file", "VGPUCTL_TOKEN_FILE"},
+    [VG_REMOTE_CACERT] = {"cacert", "VGPUCTL_CACERT"},
+    [VG_REMOTE_CERT] = {"cert", "VGPUCTL_CERT"},
+    [VG_REMOTE_KEY] = {"key", "VGPUCTL_KEY"},
+};
+
+static const struct argp_option options[] = {
+    {"socket", KEY_FIRST + VG_REMOTE_SOCKET, "PATH", 0,
+     "its unix socket on this machine (default: " VG_REMOTE_DEFAULT_SOCKET ")", 1},
+    {"server", KEY_FIRST + VG_REMOTE_SERVER, "URL", 0,
+     "its address on the network, https://HOST:PORT", 1},
+    {"token-file", KEY_FIRST + VG_REMOTE_TOKEN_FILE, "FILE", 0,
+     "the token that says who asks; see `vgpuctl token`", 1},
+    {"cacert", KEY_FIRST + VG_REMOTE_CACERT, "FILE", 0,
+     "certificates of the CAs that may vouch for it (default: those that this machine trusts)", 1},
+    {"cert", KEY_FIRST + VG_REMOTE_CERT, "FILE", 0, "a client certificate that says who asks", 1},
+    {"key", KEY_FIRST + VG_REMOTE_KEY, "FILE", 0, "its private key, if it is not in the same file",
+     1},
+    {"context", KEY_CONTEXT, "NAME", 0, "all of that under a name; see `vgpuctl context`", 1},
+    {0},
+};
+
+const char *
+vg_remote_args_given(const struct vg_remote_args *args)
+{
+    for (int i = 0; i < VG_REMOTE_MAX; i++) {
+        if (args->values[i])
+            return vg_remote_names[i].option;
+    }
+    return args->context ? "context" : NULL;
+}
+
+static void
+remote_args_check(const struct vg_remote_args *args, const struct argp_state *state)
+{
+    const char *server = args->values[VG_REMOTE_SERVER];
+    g_autoptr(GError) error = NULL;
+
+    if (!!args->values[VG_REMOTE_SOCKET] + !!server + !!args->context > 1)
+        argp_error(state, "one of --socket, --server and --context says where vgpud is");
+    if (server && vg_remote_check_server(server, &error) < 0)
+        vg_cli_usage(state, "--server: %s", error->message);
+    if (args->values[VG_REMOTE_KEY] && !args->values[VG_REMOTE_CERT])
+        argp_error(state, "--key is that of a certificate, which --cert names");
+    for (int i = VG_REMOTE_TOKEN_FILE; i < VG_REMOTE_MAX && args->values[VG_REMOTE_SOCKET]; i++) {
+        if (args->values[i])
+            argp_error(state,
+                       "on a unix socket the kernel says who asks, so that --%s means nothing",
+                       vg_remote_names[i].option);
+    }
+}
+
+static error_t
+remote_args_parse(int key, char *arg, struct argp_state *state)
+{
+    struct vg_remote_args *args = state->input;
+
+    if (key == KEY_CONTEXT)
+        args->context = arg;
+    else if (key >= KEY_FIRST && key < KEY_FIRST + VG_REMOTE_MAX)
+        args->values[key - KEY_FIRST] = arg;
+    else if (key == ARGP_KEY_END)
+        remote_args_check(args, state);
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+const struct argp vg_remote_argp = {.options = options, .parser = remote_args_parse};

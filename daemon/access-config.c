@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/access-config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+GStrv
+vg_access_config_listen(const struct vg_daemon_config *config)
+{
+    g_auto(GStrv) words = g_strsplit_set(config->listen, " ,\t", -1);
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+
+    for (size_t i = 0; words[i]; i++) {
+        if (words[i][0])
+            g_ptr_array_add(list, g_strdup(words[i]));
+    }
+    g_ptr_array_add(list, NULL);
+    return (GStrv)g_ptr_array_free(g_steal_pointer(&list), FALSE);
+}
+
+int
+vg_access_config_check(const struct vg_daemon_config *config, GError **err)
+{
+    const struct {
+        const char *key, *path;
+    } paths[] = {{"tls_certificate", config->tls_certificate},
+                 {"tls_key", config->tls_key},
+                 {"tls_client_ca", config->tls_client_ca}};
+    g_auto(GStrv) listen = vg_access_config_listen(config);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        if (paths[i].path[0] && !g_path_is_absolute(paths[i].path))
+            return vg_error(err, VG_E_INVALID, "[api] %s: '%s' is not an absolute path",
+                            paths[i].key, paths[i].path);
+    }
+    if (listen[0] && (!config->tls_certificate[0] || !config->tls_key[0]))
+        return vg_error(err, VG_E_INVALID,
+                        "[api] listen: an address needs tls_certificate and tls_key; nothing is "
+                        "served over TCP without TLS");
+    if (config->client_certificate == VG_CLIENT_REQUIRED && !config->tls_client_ca[0])
+        return vg_error(err, VG_E_INVALID,
+                        "[api] client_certificate=required needs tls_client_ca: whose "
+                        "certificates are good?");
+    return 0;
+}
+
+/* subjects: separated by ';'. */
+static bool
+access_config_has(const char *subjects, const char *subject)
+{
+    g_auto(GStrv) list = g_strsplit(subjects, ";", -1);
+
+    for (size_t i = 0; list[i]; i++) {
+        if (*g_strstrip(list[i]) && strcmp(list[i], subject) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum vg_role
+vg_access_config_role(const struct vg_daemon_config *config, const char *subject)
+{
+    if (access_config_has(config->admin_subject, subject))
+        return VG_ROLE_ADMIN;
+    if (access_config_has(config->operator_subject, subject))
+        return VG_ROLE_OPERATOR;
+    return access_config_has(config->reader_subject, subject) ? VG_ROLE_READER : VG_ROLE_NONE;
+}

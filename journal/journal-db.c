@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "journal/journal-db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "schema/schema.h"
+
+/* Beside the store's `lock`: each of them is held by whoever writes its files. */
+#define LOCK_NAME "state.lock"
+
+/* Somebody else reads the file with sqlite3 now and then; nobody else writes. */
+#define BUSY_TIMEOUT_MS 1000
+
+struct journal_db {
+    sqlite3 *db;
+    char *path;
+    int lock_fd;
+    dev_t device; /* of the file that was opened: another one may have its name by now */
+    ino_t inode;
+};
+
+/* What each version adds to the one before. */
+static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_schema_state_002};
+#define NEWEST_VERSION ((int)G_N_ELEMENTS(journal_db_scripts) - 1)
+
+/* ---- errors ---- */
+
+static enum vg_error_code
+journal_db_code(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return VG_E_BUSY;
+    case SQLITE_CONSTRAINT:
+        return VG_E_CONFLICT;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return VG_E_DENIED;
+    default:
+        return VG_E_IO;
+    }
+}
+
+static const char *
+journal_db_advice(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return "; free space in its file system";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return "; is its directory there, and may this user write in it?";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "; another program uses it, end that";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:
+        return "; it is damaged: stop vgpud, keep a copy, and put back a backup, or move the file "
+               "away to begin anew without tokens and plans";
+    case SQLITE_IOERR:
+        return "; look into the kernel's log for errors of the disk";
+    default:
+        return "";
+    }
+}
+
+static int
+journal_db_error(const struct journal_db *db, int rc, GError **err)
+{
+    return vg_error(err, journal_db_code(rc), "the journal '%s': %s (sqlite error %d)%s", db->path,
+                    db->db ? sqlite3_errmsg(db->db) : sqlite3_errstr(rc), rc,
+                    journal_db_advice(rc));
+}
+
+/* ---- statements ---- */
+
+static int
+journal_db_bind(sqlite3_stmt *statement, int at, char type, va_list *args)
+{
+    switch (type) {
+    case 'i':
+        return sqlite3_bind_int64(statement, at, va_arg(*args, int64_t));
+    case 's':
+        return sqlite3_bind_text(statement, at, va_arg(*args, const char *), -1, SQLITE_STATIC);
+    case 'b': {
+        const void *data = va_arg(*args, const void *);
+        return sqlite3_bind_blob64(statement, at, data, va_arg(*args, size_t), SQLITE_STATIC);
+    }
+    default:
+        return sqlite3_bind_null(statement, at);
+    }
+}
+
+static sqlite3_stmt *
+journal_db_prepare(struct journal_db *db, GError **err, const char *sql, const char *types,
+                   va_list *args)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(db->db, sql, -1, &statement, NULL);
+
+    for (int i = 0; rc == SQLITE_OK && types[i]; i++)
+        rc = journal_db_bind(statement, i + 1, types[i], args);
+    if (rc == SQLITE_OK)
+        return statement;
+    journal_db_error(db, rc, err);
+    sqlite3_finalize(statement);
+    return NULL;
+}
+
+sqlite3_stmt *
+journal_db_query(struct journal_db *db, GError **err, const char *sql, const char *types, ...)
+{
+    va_list args;
+
+    va_start(args, types);
+    sqlite3_stmt *statement = journal_db_prepare(db, err, sql, types, &args);
+    va_end(args);
+    return statement;
+}
+
+int
+journal_db_step(struct journal_db *db, sqlite3_stmt *statement, GError **err)
+{
+    int rc = sqlite3_step(statement);
+
+    if (rc == SQLITE_ROW)
+        return 1;
+    return rc == SQLITE_DONE ? 0 : journal_db_error(db, rc, err);
+}
+
+void
+journal_db_end(sqlite3_stmt *statement)
+{
+    sqlite3_finalize(statement);
+}
+
+const char *
+journal_db_text(sqlite3_stmt *statement, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+
+    return text ? text : "";
+}
+
+int
+journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char *sql,
+               const char *types, ...)
+{
+    va_list args;
+    int status = 1;
+
+    va_start(args, types);
+    sqlite3_stmt *statement = journal_db_prepare(db, err, sql, types, &args);
+    va_end(args);
+    if (!statement)
+        return -1;
+    while (status > 0)
+        status = journal_db_step(db, statement, err);
+    journal_db_end(statement);
+    if (status == 0 && ret_changes)
+        *ret_changes = sqlite3_changes(db->db);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static int
+journal_db_execute(struct journal_db *db, const char *sql, GError **err)
+{
+    int rc = sqlite3_exec(db->db, sql, NULL, NULL, NULL);
+
+    return rc == SQLITE_OK ? 0 : journal_db_error(db, rc, err);
+}
+
+static int
+journal_db_lock(struct journal_db *db, const char *directory, GError **err)
+{
+    g_autofree char *path = g_strdup_printf("%s/" LOCK_NAME, directory);
+
+    if (mkdir(directory, 0750) != 0 && errno != EEXIST)
+        return vg_error_errno(err, errno, "cannot make the directory '%s'", directory);
+    db->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (db->lock_fd < 0)
+        return vg_error_errno(err, errno, "cannot write '%s'", path);
+    if (flock(db->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    if (errno != EWOULDBLOCK)
+        return vg_error_errno(err, errno, "cannot lock '%s'", path);
+    return vg_error(err, VG_E_BUSY,
+                    "another vgpud has its journal in '%s': one of them needs another directory",
+                    directory);
+}
+
+/* The first column of the first row. */
+static int
+journal_db_int(struct journal_db *db, const char *sql, int *ret, GError **err)
+{
+    sqlite3_stmt *statement = journal_db_query(db, err, sql, "");
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+
+    if (status > 0)
+        *ret = sqlite3_column_int(statement, 0);
+    journal_db_end(statement);
+    return status > 0 ? 0 : -1;
+}
+
+/* In one transaction, so that the file has all of a version or nothing of it. */
+static int
+journal_db_upgrade(struct journal_db *db, int version, GError **err)
+{
+    if (journal_db_execute(db, "BEGIN IMMEDIATE", err) != 0)
+        return -1;
+    while (++version <= NEWEST_VERSION) {
+        if (journal_db_execute(db, journal_db_scripts[version], err) != 0)
+            return -1;
+    }
+    g_autofree char *set = g_strdup_printf("PRAGMA user_version = %d; COMMIT", NEWEST_VERSION);
+    return journal_db_execute(db, set, err);
+}
+
+static int
+journal_db_set_up(struct journal_db *db, GError **err)
+{
+    int version = 0, tables = 0;
+
+    if (journal_db_int(db, "PRAGMA user_version", &version, err) != 0 ||
+        journal_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables, err) != 0)
+        return -1;
+    if (version > NEWEST_VERSION)
+        return vg_error(err, VG_E_IO,
+                        "the journal '%s' has version %d, this program knows versions up to %d; a "
+                        "newer vgpud wrote it",
+                        db->path, version, NEWEST_VERSION);
+    if (version < 0 || (version == 0) != (tables == 0))
+        return vg_error(err, VG_E_IO, "the journal '%s' is a database, but not one of vgpud's",
+                        db->path);
+    if (journal_db_execute(db,
+                           "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
+                           "PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON",
+                           err) != 0)
+        return -1;
+    return version == NEWEST_VERSION ? 0 : journal_db_upgrade(db, version, err);
+}
+
+static int
+journal_db_connect(struct journal_db *db, const char *directory, const char *vfs, GError **err)
+{
+    struct stat status;
+
+    if (journal_db_lock(db, directory, err) != 0)
+        return -1;
+    int rc = sqlite3_open_v2(db->path, &db->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                                 SQLITE_OPEN_EXRESCODE,
+                             vfs);
+    if (rc != SQLITE_OK)
+        return journal_db_error(db, rc, err);
+    sqlite3_busy_timeout(db->db, BUSY_TIMEOUT_MS);
+    if (journal_db_set_up(db, err) != 0)
+        return -1;
+    if (stat(db->path, &status) != 0)
+        return vg_error_errno(err, errno, "cannot read '%s'", db->path);
+    db->device = status.st_dev;
+    db->inode = status.st_ino;
+    return 0;
+}
+
+struct journal_db *
+journal_db_open(const char *directory, const char *vfs, GError **err)
+{
+    struct journal_db *db = g_new0(struct journal_db, 1);
+
+    db->lock_fd = -1;
+    db->path = g_strdup_printf("%s/" VG_JOURNAL_DB_NAME, directory);
+    if (journal_db_connect(db, directory, vfs, err) == 0)
+        return db;
+    journal_db_close(db);
+    return NULL;
+}
+
+void
+journal_db_close(struct journal_db *db)
+{
+    if (!db)
+        return;
+    sqlite3_close(db->db);
+    if (db->lock_fd >= 0)
+        close(db->lock_fd);
+    g_free(db->path);
+    g_free(db);
+}
+
+bool
+journal_db_is_current(const struct journal_db *db)
+{
+    struct stat status;
+
+    return stat(db->path, &status) == 0 && status.st_dev == db->device &&
+           status.st_ino == db->inode;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/identity.h"
+
+#include <string.h>
+
+const char *const vg_role_names[] = {
+    [VG_ROLE_NONE] = "none",
+    [VG_ROLE_READER] = "reader",
+    [VG_ROLE_OPERATOR] = "operator",
+    [VG_ROLE_ADMIN] = "admin",
+};
+
+bool
+vg_role_from_name(const char *name, enum vg_role *ret)
+{
+    for (int i = VG_ROLE_READER; i < VG_ROLE_MAX; i++) {
+        if (strcmp(name, vg_role_names[i]) == 0) {
+            *ret = (enum vg_role)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+vg_token_is_name(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size > 0 && size <= VG_TOKEN_NAME_MAX &&
+           strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == size;
+}
+
+void
+vg_token_free(void *data)
+{
+    struct vg_token *token = data;
+
+    if (!token)
+        return;
+    g_free(token->name);
+    g_free(token);
+}
+
+void
+vg_audit_entry_clear(struct vg_audit_entry *entry)
+{
+    g_free(entry->identity);
+    g_free(entry->origin);
+    g_free(entry->method);
+    g_free(entry->route);
+    g_free(entry->object);
+    g_free(entry->request_id);
+    memset(entry, 0, sizeof(*entry));
+}
+
+void
+vg_audit_entry_free(void *data)
+{
+    if (!data)
+        return;
+    vg_audit_entry_clear(data);
+    g_free(data);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who asks, what he may do, and what is kept of what he did.
+ */
+#ifndef VG_MODEL_IDENTITY_H
+#define VG_MODEL_IDENTITY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+/* Each may do what those before it may. */
+enum vg_role {
+    VG_ROLE_NONE,     /* nothing but to be told that vgpud is alive */
+    VG_ROLE_READER,   /* see whatever is measured, planned and done */
+    VG_ROLE_OPERATOR, /* plans, moves: whatever acts on VMs */
+    VG_ROLE_ADMIN,    /* tokens, the audit */
+    VG_ROLE_MAX
+};
+
+extern const char *const vg_role_names[]; /* "none", "reader", "operator", "admin" */
+
+/* false: there is no such role; "none" is not one to give. */
+bool vg_role_from_name(const char *name, enum vg_role *ret);
+
+#define VG_IDENTITY_MAX 128
+
+/* How somebody was recognised. */
+struct vg_identity {
+    enum vg_role role;
+    char name[VG_IDENTITY_MAX]; /* "uid:0", "token:NAME", "cert:SUBJECT"; "": nobody */
+};
+
+struct vg_token {
+    char *name;
+    enum vg_role role;
+    int64_t made_ns;
+    int64_t expires_ns; /* 0: never */
+    int64_t used_ns;    /* 0: never */
+};
+
+void vg_token_free(void *token); /* struct vg_token */
+
+/* Is this a name for a token: 1 to VG_TOKEN_NAME_MAX characters of [A-Za-z0-9._-]? */
+#define VG_TOKEN_NAME_MAX 64
+bool vg_token_is_name(const char *name);
+
+struct vg_audit_entry {
+    int64_t seq; /* of the list; given by the journal */
+    int64_t at_ns;
+    char *identity; /* "": none, the request was refused */
+    enum vg_role role;
+    char *origin;     /* "unix", or the address of the client */
+    char *method;     /* "POST" */
+    char *route;      /* "/v1/plans" */
+    char *object;     /* what it was about: "plan-0123...", a name; "": none */
+    unsigned status;  /* of HTTP */
+    char *request_id; /* "": of several requests */
+    uint64_t count;   /* of refused requests in this minute; else 1 */
+};
+
+/* Frees the texts, not the entry. */
+void vg_audit_entry_clear(struct vg_audit_entry *entry);
+void vg_audit_entry_free(void *entry); /* struct vg_audit_entry */
+
+#endif
