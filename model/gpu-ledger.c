@@ -16,9 +16,11 @@
  * requests. */
 #define GLOBALS_PER_END 1024
 
-/* A request whose queueing is not told within this time before it is submitted was not queued: it
- * is the driver's own. */
-#define QUEUED_BEFORE_NS INT64_C(1000000000)
+/* So long before a request is submitted it may have been queued, and so long before it runs. One
+ * that was not, since a loss was over, did not lose its beginning in it: nobody tells when it is
+ * queued, as of the driver's own. */
+#define SUBMIT_NS INT64_C(1000000000)
+#define WAIT_NS   INT64_C(5000000000)
 
 vg_gpu_ledger *
 vg_gpu_ledger_new(vg_topology *topology, const vg_names *names)
@@ -405,7 +407,11 @@ gpu_ledger_check_workload(struct vg_gpu_ledger *ledger, uint32_t index)
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     bool by_driver = gpu_engine_at(ledger, request->engine)->told_ops & 1U << VG_GPU_RUNNING;
 
-    if (!ledger->tells_workloads || request->vgpu == VG_NONE)
+    bool of_gvt =
+        request->vgpu != VG_NONE || (request->context != GPU_NO_INDEX &&
+                                     gpu_context_at(&ledger->requests, request->context)->of_gvt);
+
+    if (!ledger->tells_workloads || !of_gvt)
         return;
     if (request->id_space == VG_GPU_ID_NONE)
         request->queued_ns = VG_TIME_UNKNOWN;
@@ -483,15 +489,17 @@ gpu_ledger_begins_in_doubt(struct vg_gpu_ledger *ledger, const struct vg_event *
         return is_losing;
     if (is_losing || event->gpu.id_space == VG_GPU_ID_WORKLOAD)
         return true;
-    if (event->gpu.op >= VG_GPU_READY)
-        return ledger->told_ops & (1U << VG_GPU_QUEUED | 1U << VG_GPU_SUBMITTED);
-    if (!(ledger->told_ops & 1U << VG_GPU_QUEUED))
+    const bool is_submitted = event->gpu.op == VG_GPU_SUBMITTED;
+    const uint32_t before =
+        is_submitted ? 1U << VG_GPU_QUEUED : 1U << VG_GPU_QUEUED | 1U << VG_GPU_SUBMITTED;
+    if (!(ledger->told_ops & before))
         return false;
     uint32_t index = gpu_find_context(ledger, event, engine);
     const struct gpu_context *context =
         index == GPU_NO_INDEX ? NULL : gpu_context_at(&ledger->requests, index);
     bool is_never_queued = context && context->is_not_queued && !context->is_queued;
-    return !is_never_queued && ledger->now - ledger->lost_until_ns < QUEUED_BEFORE_NS;
+    return !is_never_queued &&
+           ledger->now - ledger->lost_until_ns < (is_submitted ? SUBMIT_NS : WAIT_NS);
 }
 
 static uint32_t
@@ -552,7 +560,7 @@ gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event
     gpu_ledger_take_context(ledger, index, event, owner);
     gpu_ledger_take_ids(ledger, index, event);
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    if (event->gpu.op == VG_GPU_SUBMITTED && !in_doubt && request->context != GPU_NO_INDEX)
+    if (event->gpu.op != VG_GPU_QUEUED && !in_doubt && request->context != GPU_NO_INDEX)
         gpu_context_at(&ledger->requests, request->context)->is_not_queued = true;
     gpu_ledger_apply(ledger, index, event);
 }

@@ -593,10 +593,12 @@ gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_pass_earlier(ledger, index);
     /* Its own end may be among what was lost meanwhile, and this be told twice. */
     if (request->doubt == GPU_DOUBT_LOST ||
-        (request->doubt == GPU_DOUBT_PASSED && request->doubt_ns <= ledger->lost_ns))
+        (request->doubt == GPU_DOUBT_PASSED && request->doubt_ns <= ledger->lost_ns)) {
+        gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
         gpu_life_close(ledger, index);
-    else
-        gpu_life_complete(ledger, index);
+        return;
+    }
+    gpu_life_complete(ledger, index);
 }
 
 void

@@ -224,6 +224,26 @@ ctf_decoder_binding(struct ctf_decoder *decoder, const bt_event_class *event_cla
 }
 
 bool
+ctf_decoder_learn_events(const bt_stream *stream, vg_recording *recording)
+{
+    const bt_stream_class *stream_class = bt_stream_borrow_class_const(stream);
+    uint64_t events = bt_stream_class_get_event_class_count(stream_class);
+    bool has_gpu = false;
+
+    for (uint64_t e = 0; e < events; e++) {
+        const char *event = bt_event_class_get_name(
+            bt_stream_class_borrow_event_class_by_index_const(stream_class, e));
+        const struct vg_alias *alias = event ? vg_aliases_find(recording->aliases, event) : NULL;
+        const char *name = alias ? vg_alias_event(alias) : event;
+        const struct vg_adapter *adapter = name ? vg_adapter_find(name) : NULL;
+        has_gpu |= adapter && adapter->type == VG_EVENT_GPU;
+        if (name)
+            vg_recording_learn_event(recording, name);
+    }
+    return has_gpu;
+}
+
+bool
 ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret)
 {
     *ret = VG_NONE;

@@ -29,6 +29,7 @@ struct ctf_decoder {
     bool has_wakeup;         /* somewhere in the trace */
     bool comm_from_switches; /* the trace has sched_switch */
     bool has_switch;         /* sched_switch can be in this stream */
+    bool has_gpu; /* and events of GPU requests: only where ..._learn_events() was asked */
     uint64_t class_id;
     bool is_of_one_cpu;   /* as LTTng and perf have it: all its packets are */
     bool has_coverage;    /* a packet begins where the one before ended, unless tracing paused */
@@ -62,6 +63,9 @@ bool ctf_clock_to_ns(const struct ctf_clock *clock, const bt_clock_snapshot *sna
 /* The binding of a record's class; belongs to the decoder. */
 const struct vg_binding *ctf_decoder_binding(struct ctf_decoder *decoder,
                                              const bt_event_class *event_class);
+
+/* Which events the stream can have; true: of GPU requests, too. */
+bool ctf_decoder_learn_events(const bt_stream *stream, vg_recording *recording);
 
 /* The CPU of a packet. false: it does not say; *ret is VG_NONE if it is an impossible one. */
 bool ctf_packet_cpu(const bt_packet *packet, int64_t *ret_told, int32_t *ret);

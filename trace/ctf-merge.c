@@ -198,6 +198,8 @@ check_target(struct ctf_merge *merge, struct ctf_trace *trace, const struct vg_e
         return;
     trace->known_cpus[cpu / 64] |= UINT64_C(1) << (cpu % 64); /* said once */
     insert_loss(merge, cpu, event->ts_ns, INT64_MAX);
+    /* It has no records at all: it may have nothing to do with GPUs. */
+    g_array_index(merge->inserted, struct vg_event, merge->inserted->len - 1).lost.no_gpu = true;
     if (!trace->absence_told)
         vg_recording_problem(merge->recording, trace->dir, 0,
                              "no records of CPU %d are here, on which threads are woken: how long "

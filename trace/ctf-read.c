@@ -561,6 +561,7 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     from->dirs = g_ptr_array_new();
     to->base.has_wakeup |= from->base.has_wakeup;
     to->base.has_switch |= from->base.has_switch;
+    to->base.gpu_ops |= from->base.gpu_ops;
     to->base.rejected += from->base.rejected;
     to->base.backwards += from->base.backwards;
     to->bytes += from->bytes;

@@ -47,6 +47,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
         return;
     stream->decoder.aliases = stream->recording->aliases;
     ctf_decoder_describe(&stream->decoder, bt, stream->trace->dir);
+    stream->decoder.has_gpu = ctf_decoder_learn_events(bt, stream->recording);
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
         vg_recording_problem(stream->recording, path_of(stream), 0,
@@ -206,6 +207,7 @@ emit_loss(struct ctf_stream *stream, int64_t end_ns)
     struct vg_event *event = queue_slot(stream);
     *event = stream->loss;
     event->cpu = (int16_t)stream->cpu;
+    event->lost.no_gpu = !stream->decoder.has_gpu;
     event->lost.end_ns = MAX(event->ts_ns, MIN(event->lost.end_ns, end_ns));
     queue_commit(stream);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "trace/adapter.h"
 #include "trace/ctf-read.h"
 #include "trace/late-cpus.h"
 #include "trace/text-read.h"
@@ -81,6 +82,18 @@ vg_recording_problem(vg_recording *recording, const char *file, int64_t offset, 
     va_end(args);
     struct vg_trace_problem *problem = vg_trace_problem_new(file, offset, what);
     g_ptr_array_add(recording->problems.list, problem);
+}
+
+void
+vg_recording_learn_event(vg_recording *recording, const char *event_name)
+{
+    const struct vg_adapter *adapter = vg_adapter_find(event_name);
+
+    if (!adapter || adapter->type != VG_EVENT_GPU)
+        return;
+    /* That workloads are queued says nothing of the driver's requests. */
+    if (adapter->gpu_op != VG_GPU_QUEUED || !strstr(event_name, "gvt_workload"))
+        recording->gpu_ops |= 1U << adapter->gpu_op;
 }
 
 static const struct vg_recorded_vm *

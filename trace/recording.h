@@ -67,6 +67,7 @@ struct vg_recording {
     int64_t clock_offset_ns; /* raw clock + offset = epoch; 0 where the clock has none */
     bool has_wakeup;         /* sched_wakeup is recorded: sched_waking must be ignored */
     bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
+    uint32_t gpu_ops;        /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_tells(), if known before */
     bool has_gpu;            /* GPU events were read so far */
     vg_names *names;         /* of what its events name by number */
     vg_aliases *aliases;     /* other names of events; NULL: none */
@@ -101,6 +102,9 @@ const char *vg_recording_host(const vg_recording *recording);
 void vg_recording_name_vms(const vg_recording *recording, vg_topology *topology);
 double vg_recording_progress(const vg_recording *recording);
 void vg_recording_free(vg_recording *recording);
+
+/* An event of this name can be in the recording. */
+void vg_recording_learn_event(vg_recording *recording, const char *event_name);
 
 /* For the formats. A problem is freed with vg_trace_problem_free(). */
 struct vg_trace_problem *vg_trace_problem_new(const char *file, int64_t offset, const char *what);

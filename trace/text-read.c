@@ -10,6 +10,7 @@
 #include "trace/late-cpus.h"
 #include "trace/text-body.h"
 #include "trace/text-line.h"
+#include "trace/text-scan.h"
 #include "trace/text-source.h"
 
 /* Event names longer than this are not looked up; the kernel's have up to 63 bytes. */
@@ -52,7 +53,10 @@ struct text_recording {
     bool have_time;
     int64_t last_ns; /* of the last event */
     bool waking_seen;
-    bool gap;         /* lines between the last event and the next one may have been events */
+    bool gap;        /* lines between the last event and the next one may have been events */
+    GArray *scanned; /* struct vg_event: losses that are known since it was opened; or NULL */
+    guint n_scanned; /* of these, already delivered */
+    uint64_t seen[VG_CPU_LIMIT / 64]; /* a bit for each CPU that an event was read of */
     GArray *losses;   /* struct vg_event, one per CPU: told, but their end is known only now */
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
@@ -280,11 +284,26 @@ text_add_gap(struct text_recording *recording, int64_t next_ns)
     g_array_append_val(recording->queue, loss);
 }
 
+/* Delivers the losses that are known to begin before next_ns. */
+static void
+text_flush_scanned(struct text_recording *recording, int64_t next_ns)
+{
+    for (; recording->scanned && recording->n_scanned < recording->scanned->len;
+         recording->n_scanned++) {
+        const struct vg_event *loss =
+            &g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
+        if (loss->ts_ns >= next_ns)
+            return;
+        g_array_append_val(recording->queue, *loss);
+    }
+}
+
 /* Delivers the losses that were read. next_ns is the time of what comes next, on next_cpu: a loss
  * of that CPU ends there, others are told at the time of the last event, or of the first one. */
 static void
 flush_losses(struct text_recording *recording, int64_t next_ns, int32_t next_cpu)
 {
+    text_flush_scanned(recording, next_ns);
     if (recording->gap)
         text_add_gap(recording, next_ns);
     for (unsigned int i = 0; i < recording->losses->len; i++) {
@@ -360,6 +379,8 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         reject(recording, offset, why);
         return;
     }
+    if (event.cpu >= 0)
+        recording->seen[event.cpu / 64] |= UINT64_C(1) << (event.cpu % 64);
     recording->base.has_switch |= event.type == VG_EVENT_SCHED_SWITCH;
     g_array_append_val(recording->queue, event);
 }
@@ -390,6 +411,9 @@ take_loss(struct text_recording *recording, const struct vg_text_line *line, int
         reject(recording, offset, line->impossible);
         return;
     }
+    if (recording->scanned && line->cpu != VG_NONE &&
+        recording->seen[line->cpu / 64] >> (line->cpu % 64) & 1)
+        return;
     struct vg_event *loss = pending_loss(recording, line->cpu);
     loss->lost.events += (uint64_t)line->lost;
     if (line->ts_ns == VG_NONE)
@@ -487,6 +511,8 @@ finish(struct text_recording *recording)
     /* What follows the last event is not part of the recording. */
     recording->gap = false;
     if (recording->have_time)
+        text_flush_scanned(recording, INT64_MAX);
+    if (recording->have_time)
         flush_losses(recording, recording->last_ns, VG_NONE);
     if (damage)
         vg_recording_problem(&recording->base, recording->base.name,
@@ -532,6 +558,7 @@ text_free(vg_recording *base)
     g_hash_table_unref(recording->classes);
     class_free(recording->other);
     g_array_unref(recording->losses);
+    g_clear_pointer(&recording->scanned, g_array_unref);
     g_array_unref(recording->queue);
     vg_recording_clear(base);
     g_free(recording);
@@ -637,6 +664,9 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
         text_free(&recording->base);
         return NULL;
     }
+    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    if (!vg_text_scan(recording->source, &recording->base, recording->scanned))
+        g_clear_pointer(&recording->scanned, g_array_unref);
     text_find_late_cpus(recording);
     return &recording->base;
 }

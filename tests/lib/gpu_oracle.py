@@ -341,7 +341,7 @@ class GpuOracle:
                                     ("process", record.pid if record.pid > 0 else record.tid))
             return self.vms.get((step.device, step.vgpu), ("vgpu", step.vgpu))
         if step.op > SUBMITTED or record.tid <= 0 or \
-                record.comm.startswith(("kworker", "gvt workload")):
+                record.comm.startswith(("kworker", "gvt")):
             return None
         return ("process", record.pid if record.pid > 0 else record.tid)
 

@@ -907,7 +907,8 @@ test_card_appears(void **state)
 
 /* ---- losses ---- */
 
-/* A request whose end was lost is not open for ever. */
+/* A request that is open when records are lost is partial from then on, and nothing else; one that
+ * comes after the loss is none of them. */
 static void
 test_loss(void **state)
 {
@@ -923,12 +924,25 @@ test_loss(void **state)
     expect_text(
         &h, true,
         "7 of gpu_scheduler, i915, dma_fence, whose events came faster than they were read");
-    /* From then on nobody knows whether it runs. */
-    next(&h);
-    assert_int_equal(h.window.lost_events, 0);
+    const struct vg_gpu_sample *gpu =
+        window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx");
+    assert_int_equal(gpu->busy_ns, 0);
+    assert_int_equal(gpu->wait_ns, 10 * MS);
+    assert_int_equal(gpu->partial, 1);
+    assert_true(gpu->confidence > 0 && gpu->confidence < 0.5);
+    unsigned windows = 0;
+    do {
+        next(&h);
+        assert_int_equal(h.window.lost_events, 0);
+        assert_int_equal(
+            window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->busy_ns, 0);
+        windows++;
+    } while (window_gpu_find(window_gpu_vm(&h.window, h.vm.id)->gpus, DEVICE, "gfx")->partial > 0);
+    /* It is forgotten after 5 s. */
+    assert_in_range(windows, 50, 52);
+    assert_true(window_gpu_find(h.window.gpus, DEVICE, "gfx")->confidence >= 1);
     assert_int_equal(window_gpu_vm(&h.window, h.vm.id)->gpu_active_ns, 0);
     expect_text(&h, false, "7 of gpu_scheduler, i915, dma_fence");
-    /* One that came after the loss is none of them. */
     next_begin(&h);
     int64_t ms = h.window.begin_ns / MS;
     put_lost(&h, 0, ms + 1, 1);

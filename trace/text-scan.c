@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "trace/text-scan.h"
+
+#include <string.h>
+
+#include "trace/late-cpus.h"
+#include "trace/text-line.h"
+
+#define NAME_SIZE 128
+#define NAMES_MAX 4096
+
+struct scan_cpu {
+    bool seen;    /* a record of it */
+    bool is_late; /* it was told to have lost some before */
+    bool is_losing;
+    int64_t first_ns, last_ns; /* of its records */
+    uint64_t lost;
+};
+
+struct scan {
+    struct scan_cpu *cpus; /* VG_CPU_LIMIT */
+    vg_recording *recording;
+    GArray *losses;
+    GHashTable *names; /* of events, owned */
+    bool any;
+    int64_t begin_ns, end_ns;
+};
+
+static bool
+scan_finds_loss(vg_text_source *source)
+{
+    struct vg_text_raw_line raw;
+
+    while (vg_text_source_next(source, &raw)) {
+        if (!raw.too_long && (memmem(raw.text.s, raw.text.len, "LOST", 4) ||
+                              memmem(raw.text.s, raw.text.len, "DROPPED", 7)))
+            return true;
+    }
+    return false;
+}
+
+static void
+scan_end_loss(struct scan *scan, int32_t number, int64_t end_ns)
+{
+    struct scan_cpu *cpu = &scan->cpus[number];
+    const struct vg_event loss = {
+        .ts_ns = cpu->last_ns,
+        .type = VG_EVENT_LOST,
+        .cpu = (int16_t)number,
+        .tid = VG_NONE,
+        .pid = VG_NONE,
+        .lost = {.end_ns = MAX(end_ns, cpu->last_ns), .events = cpu->lost},
+    };
+
+    if (cpu->seen && scan->losses->len < VG_TEXT_LOSSES_MAX)
+        g_array_append_val(scan->losses, loss);
+    cpu->is_late |= !cpu->seen;
+    cpu->is_losing = false;
+    cpu->lost = 0;
+}
+
+static void
+scan_learn_event(struct scan *scan, struct vg_text_span name)
+{
+    char text[NAME_SIZE];
+
+    if (name.len == 0 || name.len >= sizeof(text))
+        return;
+    memcpy(text, name.s, name.len);
+    text[name.len] = '\0';
+    if (g_hash_table_size(scan->names) >= NAMES_MAX || g_hash_table_contains(scan->names, text))
+        return;
+    g_hash_table_add(scan->names, g_strdup(text));
+    vg_recording_learn_event(scan->recording, text);
+}
+
+static void
+scan_take_line(struct scan *scan, struct vg_text_span text)
+{
+    struct vg_text_line line;
+    enum vg_text_kind kind = vg_text_line_parse(text, &line);
+
+    if ((kind != VG_TEXT_EVENT && kind != VG_TEXT_LOST) || line.impossible || line.cpu < 0)
+        return;
+    struct scan_cpu *cpu = &scan->cpus[line.cpu];
+    if (kind == VG_TEXT_LOST) {
+        cpu->is_losing = true;
+        cpu->lost += (uint64_t)line.lost;
+    }
+    if (line.ts_ns == VG_NONE)
+        return;
+    if (cpu->is_losing)
+        scan_end_loss(scan, line.cpu, line.ts_ns);
+    if (kind == VG_TEXT_LOST)
+        return;
+    scan_learn_event(scan, line.event);
+    cpu->first_ns = cpu->seen ? cpu->first_ns : line.ts_ns;
+    cpu->last_ns = line.ts_ns;
+    scan->begin_ns = scan->any ? MIN(scan->begin_ns, line.ts_ns) : line.ts_ns;
+    scan->end_ns = scan->any ? MAX(scan->end_ns, line.ts_ns) : line.ts_ns;
+    cpu->seen = scan->any = true;
+}
+
+static int
+scan_compare_losses(const void *a, const void *b)
+{
+    const struct vg_event *x = a, *y = b;
+
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+static void
+scan_end(struct scan *scan)
+{
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++) {
+        const struct scan_cpu *cpu = &scan->cpus[i];
+        if (cpu->is_losing)
+            scan_end_loss(scan, i, scan->end_ns);
+        if (cpu->seen && cpu->is_late && cpu->first_ns > scan->begin_ns)
+            vg_late_cpus_add(scan->recording->late, i, cpu->first_ns);
+    }
+    g_array_sort(scan->losses, scan_compare_losses);
+    scan->recording->length_ns = scan->any ? scan->end_ns - scan->begin_ns : 0;
+}
+
+bool
+vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses)
+{
+    g_autoptr(vg_text_source) first = vg_text_source_again(source);
+    g_autoptr(vg_text_source) again = vg_text_source_again(source);
+    struct vg_text_raw_line raw;
+
+    if (!first || !again || !scan_finds_loss(first))
+        return false;
+    struct scan scan = {
+        .cpus = g_new0(struct scan_cpu, VG_CPU_LIMIT),
+        .recording = recording,
+        .losses = ret_losses,
+        .names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+    };
+    while (vg_text_source_next(again, &raw)) {
+        if (!raw.too_long)
+            scan_take_line(&scan, raw.text);
+    }
+    scan_end(&scan);
+    g_hash_table_unref(scan.names);
+    g_free(scan.cpus);
+    return ret_losses->len < VG_TEXT_LOSSES_MAX;
+}
