@@ -290,11 +290,14 @@ text_flush_scanned(struct text_recording *recording, int64_t next_ns)
 {
     for (; recording->scanned && recording->n_scanned < recording->scanned->len;
          recording->n_scanned++) {
-        const struct vg_event *loss =
-            &g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
-        if (loss->ts_ns >= next_ns)
+        struct vg_event loss =
+            g_array_index(recording->scanned, struct vg_event, recording->n_scanned);
+        if (loss.ts_ns >= next_ns)
             return;
-        g_array_append_val(recording->queue, *loss);
+        /* Where time runs backwards. */
+        loss.ts_ns = recording->have_time ? MAX(loss.ts_ns, recording->last_ns) : loss.ts_ns;
+        loss.lost.end_ns = MAX(loss.lost.end_ns, loss.ts_ns);
+        g_array_append_val(recording->queue, loss);
     }
 }
 
@@ -639,7 +642,7 @@ text_find_late_cpus(struct text_recording *recording)
     if (!again)
         return;
     vg_late_cpus_of_text(again, base->late, &begin_ns, &end_ns);
-    base->length_ns = MAX(end_ns - begin_ns, 0);
+    base->length_ns = MAX(base->length_ns, end_ns - begin_ns);
     vg_late_cpus_tell(base, begin_ns);
     for (guint i = base->late->len; i > 0; i--) {
         const struct vg_event loss =

@@ -4,8 +4,10 @@
  * or gzip. Lines are read one at a time; memory does not grow with the file.
  *
  * A line that says that a CPU's records were dropped becomes VG_EVENT_LOST, which is not counted
- * in recording->events. It ends at that CPU's next event if that is the next line, and begins, as
- * events are delivered in time order, not before the last event of any CPU.
+ * in recording->events. A file with such lines is looked at once before: the loss begins at the
+ * CPU's last event before the line, and ends at its next. Of a pipe or a tracefs file, which can
+ * only be read once, and before the first event of the CPU, it is told where the line stands, and
+ * ends at that CPU's next event if that is the next line.
  * A line between events that is no line of trace text, or whose columns cannot be true, becomes one
  * of all CPUs, from the event before it to the one behind: what was there is not known. The first
  * sched_waking before any sched_wakeup has the file searched once for a sched_wakeup, so that
