@@ -155,12 +155,17 @@ def check_heads(doc, oracle, since, late):
     assert doc["trace"]["late_cpus"] == late
     assert doc["trace"]["covered_ns"]["begin"] == since
     assert doc["trace"]["begin_ns"] == since
-    whole = [j for j in oracle.jobs if j.first is not None and j.first >= since]
-    check(doc, oracle, whole)
+    begun = [j for j in oracle.jobs if j.first is not None]
+    whole = [j for j in begun if j.first >= since]
+    # Two records tell of one step, a microsecond apart: the first may be cut off without the second.
+    nearly = [j for j in begun if since - 5000 <= j.first < since]
+    check(doc, oracle, whole, nearly)
+    most = rows(oracle, whole + nearly)
     for key, true in rows(oracle, whole).items():
         row = told(doc)[key]
         for name in ("exec_ns", "busy_ns", "wait_ns"):
-            assert near(row[name], getattr(true, name)), (key, name, row[name])
+            least = getattr(true, name) * 0.99 - 1000
+            assert least <= row[name] <= getattr(most[key], name) * 1.01 + 1000, (key, name)
         assert row["share"] == pytest.approx(row["busy_ns"] / (oracle.end - since), rel=1e-4)
     # Whoever began before is told to be there, and is nothing else.
     before = [j for j in oracle.jobs if j.first is not None and j.first < since <= (j.end or since)]
