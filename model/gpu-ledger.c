@@ -12,13 +12,13 @@
 /* Comm of the threads with which GVT-g submits ("gvt workload 0", "gvt:rcs0"). */
 #define GVT_COMM "gvt"
 
-/* So many seqnos before that of an interrupt may still be open: i915's rings have room for fewer
+/* How many seqnos before that of an interrupt may still be open: i915's rings have room for fewer
  * requests. */
 #define GLOBALS_PER_END 1024
 
-/* So long before a request is submitted it may have been queued, and so long before it runs. One
- * that was not, since a loss was over, did not lose its beginning in it: nobody tells when it is
- * queued, as of the driver's own. */
+/* How long before it is submitted, and before it runs, a request may have been queued. If no loss
+ * lies within that time, the earlier records of a request were not lost: the driver queues it
+ * without telling, as it does with its own requests. */
 #define SUBMIT_NS INT64_C(1000000000)
 #define WAIT_NS   INT64_C(5000000000)
 
@@ -261,7 +261,7 @@ gpu_ledger_correct_engine(struct vg_gpu_ledger *ledger, uint32_t index,
 
 /* ---- which request it is ---- */
 
-/* That of its begin was not recorded, or its end was not: another one has its id or address now. */
+/* The end of a request was not recorded: another request has its id or address now. */
 static void
 gpu_ledger_close_used_again(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -270,8 +270,8 @@ gpu_ledger_close_used_again(struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_close(ledger, index);
 }
 
-/* A job that is queued under the id of one that is open, which is told to be queued by two at most,
- * or that runs already. */
+/* A job is queued under the id of an open one. It is a new job if the open one runs already, or if
+ * this tracepoint has told already that the open one was queued. */
 static bool
 gpu_ledger_is_new_life(const struct vg_gpu_ledger *ledger, uint32_t by_id,
                        const struct vg_event *event)
@@ -398,9 +398,9 @@ gpu_ledger_take_off(struct vg_gpu_ledger *ledger, uint32_t index)
         gpu_life_resume(ledger, index, GPU_STATE_READY); /* it ran meanwhile */
 }
 
-/* GVT-g and the driver tell of the same requests. If it is missing that they are the same, there
- * are two, which ends now shows: of the driver's nobody told when it was queued, and GVT-g's is one
- * that the driver told of, too. */
+/* GVT-g and the driver tell of the same request. If the record that joins the two is missing, the
+ * ledger holds two requests, and the end of one shows it: nobody told when the driver's was queued,
+ * and GVT-g's is one that the driver told of, too. */
 static void
 gpu_ledger_check_workload(struct vg_gpu_ledger *ledger, uint32_t index)
 {
@@ -478,7 +478,7 @@ gpu_ledger_scheduled(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 
 /* ---- requests that begin ---- */
 
-/* Of a request whose first record this is, others before it may be lost. */
+/* This is the first record of a request: may earlier ones of it be lost? */
 static bool
 gpu_ledger_begins_in_doubt(struct vg_gpu_ledger *ledger, const struct vg_event *event,
                            uint32_t engine)
@@ -565,7 +565,7 @@ gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event
     gpu_ledger_apply(ledger, index, event);
 }
 
-/* The end of a request of which nothing was told before. */
+/* A request ends of which no record told before. */
 static void
 gpu_ledger_end_unknown(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {
@@ -600,7 +600,7 @@ gpu_ledger_end_earlier(struct vg_gpu_ledger *ledger, uint32_t engine, uint64_t g
     gpu_engine_at(ledger, engine)->last_global = global;
 }
 
-/* GVT-g says of a workload that it is one that is done already: that was told without its name. */
+/* GVT-g names a workload whose end the driver has told already, without the name. */
 static bool
 gpu_ledger_is_told_late(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
                         uint32_t engine)
@@ -698,7 +698,8 @@ gpu_ledger_end_loss(struct vg_gpu_ledger *ledger, const struct vg_event *event)
     ledger->lost_until_ns = MAX(ledger->lost_until_ns, event->ts_ns);
 }
 
-/* What is open then, or begins before the loss ends, may have records among what was lost. */
+/* A request that is open when records are lost, or begins before the loss ends, may have records
+ * among the lost ones. */
 static void
 gpu_ledger_lose(struct vg_gpu_ledger *ledger, const struct vg_event *event)
 {

@@ -13,8 +13,8 @@
 
 #include "model/gpu-ledger-private.h"
 
-/* A request in doubt is kept for so long: its end may be told, and is not to be taken for that of
- * another one. */
+/* How long a request in doubt is kept: its end may still be told, and must not be taken for the end
+ * of another request. */
 #define KEEP_DOUBT_NS INT64_C(5000000000)
 
 /* ---- what is told as it happens ---- */
@@ -103,8 +103,8 @@ gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index)
     gpu_life_tell_stage(ledger, request, gpu_life_stage(request), ledger->now);
 }
 
-/* Its user or engine was another one, or none: whether that is so from its beginning on, or since
- * its last record. */
+/* The request had another user or engine, or none. It has the new one either from its beginning on,
+ * or since its last record. */
 static void
 gpu_life_tell_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                     bool in_hindsight)
@@ -183,7 +183,7 @@ gpu_life_count_vgpu(const struct vg_gpu_ledger *ledger, const struct gpu_request
         vgpu->waiting--;
 }
 
-/* It is among those that wait, if it does, or is not any more. */
+/* Adds a request that waits to those that its meters count, or takes it out of them. */
 static void
 gpu_life_count(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, bool more)
 {
@@ -338,7 +338,8 @@ gpu_life_move(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
     gpu_life_count(ledger, request, true);
 }
 
-/* It was another user's, to whom nothing of it is counted yet: to the observer it begins anew. */
+/* The request was another user's, for whom nothing of it is counted yet: for the observer it begins
+ * anew. */
 static void
 gpu_life_tell_anew(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
 {
@@ -483,8 +484,9 @@ gpu_life_merge(struct vg_gpu_ledger *ledger, uint32_t index, int64_t since_ns)
     gpu_life_forget(ledger, index);
 }
 
-/* It is done, and no record told that it ran. Where none ever does, it ran since it was submitted,
- * or since its engine was done with the one before, whichever is later. */
+/* The request is done, and no record told that it ran. On an engine of which no record ever tells
+ * that, it ran since it was submitted, or since the engine was done with the request before,
+ * whichever is later. */
 static void
 gpu_life_end_unseen_run(struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
@@ -591,7 +593,8 @@ gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
     gpu_life_pass_earlier(ledger, index);
-    /* Its own end may be among what was lost meanwhile, and this be told twice. */
+    /* The request's own end may be among the records lost meanwhile; this one is then a second
+     * record of it. */
     if (request->doubt == GPU_DOUBT_LOST ||
         (request->doubt == GPU_DOUBT_PASSED && request->doubt_ns <= ledger->lost_ns)) {
         gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;

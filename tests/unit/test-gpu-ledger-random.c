@@ -10,45 +10,28 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 #include <glib.h>
-#include <malloc.h>
 
+#include "tests/unit/chance.h"
 #include "tests/unit/gpu-host.h"
-#include "tests/unit/sanitizer.h"
+#include "tests/unit/used-bytes.h"
 
 /* ---- hostile streams ---- */
-
-/* Under valgrind, which takes thirty times as long, and under a sanitizer fewer are enough. */
-static int
-scaled(int n)
-{
-    return g_getenv("VG_TEST_ROUNDS") ? n / 20 : UNDER_SANITIZER ? n / 5 : n;
-}
-
-/* All that this process has; 0 where something else counts memory. */
-static size_t
-memory_in_use(void)
-{
-    struct mallinfo2 info = mallinfo2();
-
-    return info.uordblks + info.hblkhd;
-}
 
 /* Ids at random, hardly ever an end: what is kept stays below the limit, what is not is counted. */
 static void
 test_memory_is_limited(void **state)
 {
-    enum { EVENTS = 3000000 };
+    const int events = (int)chance_rounds(600000, 3000000);
     struct gpu_host *host = *state;
     GRand *random = g_rand_new_with_seed(11);
     struct vg_window window;
-    size_t before = memory_in_use();
+    size_t before = used_bytes();
 
-    for (int i = 0; i < scaled(EVENTS); i++) {
+    for (int i = 0; i < events; i++) {
         struct vg_event event =
             gpu_host_record(host, i, (enum vg_gpu_op)g_rand_int_range(random, 0, VG_GPU_OP_MAX));
         event.tid = event.pid = g_rand_int_range(random, -1, VG_TID_LIMIT);
@@ -71,18 +54,18 @@ test_memory_is_limited(void **state)
     struct vg_gpu_ledger_stats stats = gpu_host_stats(host);
     assert_true(stats.bytes < VG_GPU_LEDGER_BYTES_MAX);
     /* With what the topology keeps of the threads. */
-    assert_true(memory_in_use() < before + VG_GPU_LEDGER_BYTES_MAX);
+    assert_true(used_bytes() < before + VG_GPU_LEDGER_BYTES_MAX);
     assert_true(stats.open <= VG_GPU_OPEN_REQUESTS_MAX);
-    assert_true(stats.dropped > 0 || g_getenv("VG_TEST_ROUNDS"));
+    assert_true(stats.dropped > 0);
     assert_true(stats.unattributed > 0);
     g_rand_free(random);
 }
 
-/* Ten million contexts with a request each that never ends. */
+/* Many times more contexts than are kept, with a request each that never ends. */
 static void
 test_contexts_are_limited(void **state)
 {
-    const uint64_t contexts = (uint64_t)scaled(10000000);
+    const uint64_t contexts = chance_rounds(2000000, 10000000);
     struct gpu_host *host = *state;
 
     for (uint64_t i = 1; i <= contexts; i++) {
@@ -408,15 +391,13 @@ check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
 static void
 run_rounds(void (*check)(struct gpu_host *host, bool of_vgpus, GRand *random))
 {
-    enum { ROUNDS = 60, ROUNDS_SCALED = 10 };
-    const uint32_t rounds = g_getenv("VG_TEST_ROUNDS") ? ROUNDS_SCALED : ROUNDS;
-    const char *given = g_getenv("VG_TEST_SEED");
-    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : g_random_int();
+    const unsigned rounds = chance_rounds(60, 600);
+    const uint64_t seed = chance_seed();
 
-    for (uint32_t i = 0; i < rounds; i++) {
-        GRand *random = g_rand_new_with_seed(seed + i);
+    for (unsigned i = 0; i < rounds; i++) {
+        GRand *random = g_rand_new_with_seed((guint32)(seed + i));
         void *host;
-        print_message("VG_TEST_SEED=%u\n", seed + i);
+        chance_print(seed + i);
         gpu_host_setup(&host);
         check(host, i % 2 == 0, random);
         gpu_host_teardown(&host);
