@@ -3,11 +3,6 @@
 
 #include "trace/late-cpus.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-#include "trace/text-line.h"
-
 /* Names of CPUs in a message. */
 #define NAMED_MAX 16
 
@@ -82,91 +77,4 @@ vg_late_cpus_tell(vg_recording *recording, int64_t begin_ns)
         "recorded only from %.3f s%s on (other CPUs that are silent at first are "
         "taken to have been idle)",
         names->str, after_s, of);
-}
-
-/* ---- text ---- */
-
-struct late_text_cpu {
-    bool seen;
-    bool dropped; /* a line before its first record said so */
-    int64_t begin_ns;
-    uint64_t records;
-};
-
-struct late_text {
-    struct late_text_cpu *cpus; /* VG_CPU_LIMIT of them */
-    bool is_snapshot;           /* a header that only such text has was seen */
-    bool overwritten;           /* tracefs says that records were */
-    bool any;
-    int64_t begin_ns, end_ns;
-};
-
-/* "# entries-in-buffer/entries-written: 205/4711   #P:2" */
-static void
-late_text_read_entries(struct late_text *text, struct vg_text_span line)
-{
-    static const char key[] = "entries-in-buffer/entries-written:";
-    const char *end = line.s + line.len;
-    const char *p = memmem(line.s, line.len, key, strlen(key));
-    int64_t kept, written;
-
-    if (!p)
-        return;
-    for (p += strlen(key); p < end && *p == ' ';)
-        p++;
-    if (!vg_text_digits(&p, end, &kept) || p == end || *p++ != '/' ||
-        !vg_text_digits(&p, end, &written))
-        return;
-    text->is_snapshot = true;
-    text->overwritten = written > kept;
-}
-
-static void
-late_text_read_line(struct late_text *text, struct vg_text_span raw)
-{
-    struct vg_text_line line;
-    enum vg_text_kind kind = vg_text_line_parse(raw, &line);
-    struct late_text_cpu *cpu =
-        (kind == VG_TEXT_EVENT || kind == VG_TEXT_LOST) && !line.impossible && line.cpu >= 0
-            ? &text->cpus[line.cpu]
-            : NULL;
-
-    if (kind == VG_TEXT_SKIP && raw.len > 0 && raw.s[0] == '#')
-        late_text_read_entries(text, raw);
-    text->is_snapshot |= kind == VG_TEXT_HEADER && g_str_has_prefix(raw.s, "cpus=");
-    if (cpu && kind == VG_TEXT_LOST) {
-        cpu->dropped |= !cpu->seen;
-    } else if (cpu) {
-        cpu->begin_ns = cpu->seen ? cpu->begin_ns : line.ts_ns;
-        cpu->seen = true;
-        cpu->records++;
-        text->begin_ns = text->any ? text->begin_ns : line.ts_ns;
-        text->end_ns = line.ts_ns;
-        text->any = true;
-    }
-}
-
-void
-vg_late_cpus_of_text(vg_text_source *source, GArray *late, int64_t *ret_begin_ns,
-                     int64_t *ret_end_ns)
-{
-    g_autofree struct late_text_cpu *cpus = g_new0(struct late_text_cpu, VG_CPU_LIMIT);
-    struct late_text text = {.cpus = cpus};
-    struct vg_text_raw_line raw;
-    uint64_t most = 0;
-
-    while (vg_text_source_next(source, &raw) && (!text.any || text.is_snapshot)) {
-        if (!raw.too_long)
-            late_text_read_line(&text, raw.text);
-    }
-    for (int32_t i = 0; i < VG_CPU_LIMIT; i++)
-        most = MAX(most, cpus[i].records);
-    for (int32_t i = 0; i < VG_CPU_LIMIT && text.is_snapshot; i++) {
-        const struct late_text_cpu *cpu = &cpus[i];
-        bool is_late = cpu->dropped || (text.overwritten && cpu->records >= (most + 1) / 2);
-        if (cpu->seen && is_late && cpu->begin_ns > text.begin_ns)
-            vg_late_cpus_add(late, i, cpu->begin_ns);
-    }
-    *ret_begin_ns = text.begin_ns;
-    *ret_end_ns = text.end_ns;
 }

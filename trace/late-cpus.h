@@ -16,7 +16,6 @@
 
 #include "model/event.h"
 #include "trace/recording.h"
-#include "trace/text-source.h"
 
 struct vg_late_cpu {
     int32_t cpu;
@@ -37,13 +36,5 @@ bool vg_late_cpus_matter(const GArray *late, int64_t begin_ns, int64_t length_ns
 
 /* Tells of them as a problem of the recording, if they matter. */
 void vg_late_cpus_tell(vg_recording *recording, int64_t begin_ns);
-
-/* Reads trace text from its beginning for what trace-cmd ("CPU:3 [17 EVENTS DROPPED]" before the
- * first record of that CPU) and tracefs ("entries-in-buffer/entries-written") say of it. A CPU of
- * tracefs is late if records were overwritten and it has at least half as many as the one that has
- * most: only such a buffer can have overrun. *ret_begin_ns, *ret_end_ns: of the text. Text without
- * such a line at its beginning is not read to its end. */
-void vg_late_cpus_of_text(vg_text_source *source, GArray *late, int64_t *ret_begin_ns,
-                          int64_t *ret_end_ns);
 
 #endif

@@ -631,18 +631,16 @@ probe(struct text_recording *recording, GError **err)
                     damage ? "; " : "", damage ? damage : "");
 }
 
-/* What was overwritten before the first record of a CPU is lost from the beginning on. */
+/* What a late CPU has lost is lost from the beginning on. */
 static void
-text_find_late_cpus(struct text_recording *recording)
+text_find_losses(struct text_recording *recording)
 {
     vg_recording *base = &recording->base;
-    g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
-    int64_t begin_ns = 0, end_ns = 0;
+    int64_t begin_ns = 0;
 
-    if (!again)
-        return;
-    vg_late_cpus_of_text(again, base->late, &begin_ns, &end_ns);
-    base->length_ns = MAX(base->length_ns, end_ns - begin_ns);
+    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    if (!vg_text_scan(recording->source, base, recording->scanned, &begin_ns))
+        g_clear_pointer(&recording->scanned, g_array_unref);
     vg_late_cpus_tell(base, begin_ns);
     for (guint i = base->late->len; i > 0; i--) {
         const struct vg_event loss =
@@ -667,10 +665,7 @@ open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, 
         text_free(&recording->base);
         return NULL;
     }
-    recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (!vg_text_scan(recording->source, &recording->base, recording->scanned))
-        g_clear_pointer(&recording->scanned, g_array_unref);
-    text_find_late_cpus(recording);
+    text_find_losses(recording);
     return &recording->base;
 }
 

@@ -8,6 +8,9 @@
 #include "trace/late-cpus.h"
 #include "trace/text-line.h"
 
+/* The head of tracefs's file: "# entries-in-buffer/entries-written: 205/4711   #P:2". */
+#define ENTRIES "entries-in-buffer/entries-written:"
+
 #define NAME_SIZE 128
 #define NAMES_MAX 4096
 
@@ -17,6 +20,7 @@ struct scan_cpu {
     bool is_losing;
     int64_t first_ns, last_ns; /* of its records */
     uint64_t lost;
+    uint64_t records;
 };
 
 struct scan {
@@ -24,9 +28,25 @@ struct scan {
     vg_recording *recording;
     GArray *losses;
     GHashTable *names; /* of events, owned */
+    bool overwritten;  /* the head says that records were */
     bool any;
     int64_t begin_ns, end_ns;
 };
+
+static bool
+scan_is_overwritten(struct vg_text_span line)
+{
+    const char *end = line.s + line.len;
+    const char *p = memmem(line.s, line.len, ENTRIES, strlen(ENTRIES));
+    int64_t kept, written;
+
+    if (!p || line.s[0] != '#')
+        return false;
+    for (p += strlen(ENTRIES); p < end && *p == ' ';)
+        p++;
+    return vg_text_digits(&p, end, &kept) && p < end && *p++ == '/' &&
+           vg_text_digits(&p, end, &written) && written > kept;
+}
 
 static bool
 scan_finds_loss(vg_text_source *source)
@@ -34,8 +54,9 @@ scan_finds_loss(vg_text_source *source)
     struct vg_text_raw_line raw;
 
     while (vg_text_source_next(source, &raw)) {
-        if (!raw.too_long && (memmem(raw.text.s, raw.text.len, "LOST", 4) ||
-                              memmem(raw.text.s, raw.text.len, "DROPPED", 7)))
+        if (!raw.too_long &&
+            (memmem(raw.text.s, raw.text.len, "LOST", 4) ||
+             memmem(raw.text.s, raw.text.len, "DROPPED", 7) || scan_is_overwritten(raw.text)))
             return true;
     }
     return false;
@@ -82,6 +103,8 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
     struct vg_text_line line;
     enum vg_text_kind kind = vg_text_line_parse(text, &line);
 
+    if (kind == VG_TEXT_SKIP)
+        scan->overwritten |= scan_is_overwritten(text);
     if ((kind != VG_TEXT_EVENT && kind != VG_TEXT_LOST) || line.impossible || line.cpu < 0)
         return;
     struct scan_cpu *cpu = &scan->cpus[line.cpu];
@@ -98,6 +121,7 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
     scan_learn_event(scan, line.event);
     cpu->first_ns = cpu->seen ? cpu->first_ns : line.ts_ns;
     cpu->last_ns = line.ts_ns;
+    cpu->records++;
     scan->begin_ns = scan->any ? MIN(scan->begin_ns, line.ts_ns) : line.ts_ns;
     scan->end_ns = scan->any ? MAX(scan->end_ns, line.ts_ns) : line.ts_ns;
     cpu->seen = scan->any = true;
@@ -113,22 +137,38 @@ scan_compare_losses(const void *a, const void *b)
     return (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
+/* Where records were overwritten, a CPU that has less than half as many as the one that has most
+ * cannot have overrun its buffer: it is only silent at first. */
+static void
+scan_add_late(struct scan *scan)
+{
+    uint64_t most = 0;
+
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++)
+        most = MAX(most, scan->cpus[i].records);
+    for (int32_t i = 0; i < VG_CPU_LIMIT; i++) {
+        const struct scan_cpu *cpu = &scan->cpus[i];
+        bool is_late = cpu->is_late || (scan->overwritten && cpu->records >= (most + 1) / 2);
+        if (cpu->seen && is_late && cpu->first_ns > scan->begin_ns)
+            vg_late_cpus_add(scan->recording->late, i, cpu->first_ns);
+    }
+}
+
 static void
 scan_end(struct scan *scan)
 {
     for (int32_t i = 0; i < VG_CPU_LIMIT; i++) {
-        const struct scan_cpu *cpu = &scan->cpus[i];
-        if (cpu->is_losing)
+        if (scan->cpus[i].is_losing)
             scan_end_loss(scan, i, scan->end_ns);
-        if (cpu->seen && cpu->is_late && cpu->first_ns > scan->begin_ns)
-            vg_late_cpus_add(scan->recording->late, i, cpu->first_ns);
     }
+    scan_add_late(scan);
     g_array_sort(scan->losses, scan_compare_losses);
     scan->recording->length_ns = scan->any ? scan->end_ns - scan->begin_ns : 0;
 }
 
 bool
-vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses)
+vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses,
+             int64_t *ret_begin_ns)
 {
     g_autoptr(vg_text_source) first = vg_text_source_again(source);
     g_autoptr(vg_text_source) again = vg_text_source_again(source);
@@ -147,6 +187,7 @@ vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses
             scan_take_line(&scan, raw.text);
     }
     scan_end(&scan);
+    *ret_begin_ns = scan.begin_ns;
     g_hash_table_unref(scan.names);
     g_free(scan.cpus);
     return ret_losses->len < VG_TEXT_LOSSES_MAX;
