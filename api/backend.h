@@ -17,6 +17,7 @@
 #include "model/history.h"
 #include "model/identity.h"
 #include "model/inventory.h"
+#include "model/peer.h"
 #include "model/plan.h"
 #include "model/provenance.h"
 #include "model/snapshot.h"
@@ -90,7 +91,8 @@ struct vg_daemon_stats {
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
-    double cpu_s; /* of the process */
+    unsigned peers[VG_PEER_STATE_MAX]; /* how many are in that state */
+    double cpu_s;                      /* of the process */
     int64_t rss_bytes;
 };
 
@@ -106,11 +108,16 @@ struct vg_backend {
     enum vg_role (*role_of_subject)(void *data, const char *subject);
     /* A request without a known identity was answered so. */
     void (*note_refusal)(void *data, const char *origin, unsigned status);
+    /* Struct vg_peer_info; the caller frees it. */
+    GPtrArray *(*list_peers)(void *data);
     /* May block; one thread, the API's worker. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
-    /* Makes a plan from the view's snapshot with the daemon's policy; it is committed to the
+    /* One snapshot of this host, as of the view, and of all peers that answer. ret_notes: char *,
+     * who is left out and what is doubtful. */
+    vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
+    /* Makes a plan for this host and all peers with the daemon's policy; it is committed to the
      * journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND naming the rules
      * that there are. *ret_made_ns: when the same plan was made for the first time. */
     vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns,

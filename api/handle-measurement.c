@@ -146,12 +146,6 @@ vg_handle_preemptions(struct vg_request *request)
     vg_answer_etag(request, etag);
 }
 
-void
-vg_handle_snapshot(struct vg_request *request)
-{
-    vg_answer_view(request, newest_view(request), VG_BODY_SNAPSHOT);
-}
-
 struct samples_job {
     struct vg_history_query query;
     char *id;

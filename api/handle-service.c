@@ -8,6 +8,7 @@
 
 #include "api/route.h"
 #include "api/server.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "schema/schema.h"
 
@@ -31,6 +32,7 @@ version_to_json(bool all_links)
         {"gpus", "/v1/gpus"},
         {"preemptions", "/v1/preemptions"},
         {"snapshot", "/v1/snapshot"},
+        {"peers", "/v1/peers"},
         {"plans", "/v1/plans"},
         {"events", "/v1/events"},
         {"health", "/healthz"},
@@ -52,11 +54,14 @@ version_to_json(bool all_links)
 void
 vg_handle_versions(struct vg_request *request)
 {
+    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
     json_object *object = json_object_new_object();
     json_object *versions = json_object_new_array();
 
     vg_json_add_string(object, "name", "vgpud");
     vg_json_add_string(object, "version", PACKAGE_VERSION);
+    vg_json_add_string(object, "host", view->inventory->host);
+    vg_json_add_int64(object, "time_ns", vg_clock_realtime_ns());
     vg_json_append(versions, version_to_json(false));
     vg_json_add(object, "versions", versions);
     vg_answer_json(request, 200, object);

@@ -379,6 +379,11 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
            (double)stats->reloads);
     single(out, "vgpud_reload_failures_total", "counter", "Configurations that were refused.",
            (double)stats->reload_failures);
+    family(out, "vgpud_peers", "gauge", "Other vgpuds that this one knows.");
+    for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
+        g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);
+        value(out, "vgpud_peers", labels, stats->peers[i]);
+    }
     single(out, "process_cpu_seconds_total", "counter", "CPU time of the process.", stats->cpu_s);
     single(out, "process_resident_memory_bytes", "gauge", "Memory of the process.",
            (double)stats->rss_bytes);

@@ -265,12 +265,14 @@ known_group(const struct vg_conf_key *keys, size_t n_keys, const char *group)
 
 /* A text that is being read. */
 struct reading {
-    const struct vg_conf_key *keys;
-    size_t n_keys;
+    const struct vg_conf_schema *schema;
+    void *conf;
     const char *file; /* or NULL */
     struct value *values;
-    struct vg_conf_place *places; /* or NULL */
-    char *group;                  /* NULL: none yet, or one that is not known */
+    struct vg_conf_place *places;    /* or NULL */
+    char *group;                     /* NULL: none yet, or one that is not known */
+    const struct vg_conf_list *list; /* that the group is an element of, or NULL */
+    void *element;
     bool in_group;
     unsigned line;
     GString *errors; /* a line each */
@@ -323,14 +325,26 @@ conf_unescape(const char *text)
     return g_string_free(value, FALSE);
 }
 
+/* In an element, nothing waits for the end of the text. */
+static void
+conf_set_element(const struct reading *reading, size_t at, struct value *value)
+{
+    clear_key(&reading->list->keys[at], reading->element);
+    store_value(&reading->list->keys[at], value, reading->element);
+}
+
 /* Below a group that is known. */
 static void
-conf_read_value(struct reading *reading, const char *name, const char *text)
+conf_read_value(struct reading *reading, char *name, const char *text)
 {
-    size_t at = find_key(reading->keys, reading->n_keys, reading->group, name);
+    const struct vg_conf_list *list = reading->list;
+    const struct vg_conf_key *keys = list ? list->keys : reading->schema->keys;
+    size_t n_keys = list ? list->n_keys : reading->schema->n_keys;
+    size_t at =
+        find_key(keys, n_keys, list ? list->kind : reading->group, g_strdelimit(name, "-", '_'));
     g_autoptr(GError) bad = NULL;
 
-    if (at == reading->n_keys) {
+    if (at == n_keys) {
         conf_complain(reading, "unknown key '%s' in [%s]", name, reading->group);
         return;
     }
@@ -341,8 +355,13 @@ conf_read_value(struct reading *reading, const char *name, const char *text)
                       "[%s] %s: '%s' has an escape that cannot be interpreted; there are "
                       "\\s, \\n, \\t, \\r and \\\\",
                       reading->group, name, text);
-    else if (parse_value(&reading->keys[at], g_strchomp(plain), &value, &bad) < 0)
+    else if (parse_value(&keys[at], g_strchomp(plain), &value, &bad) < 0)
         conf_complain(reading, "%s", bad->message);
+    if (list) {
+        if (plain && !bad)
+            conf_set_element(reading, at, &value);
+        return;
+    }
     if (reading->places) {
         g_free(reading->places[at].file);
         reading->places[at] =
@@ -353,6 +372,125 @@ conf_read_value(struct reading *reading, const char *name, const char *text)
     g_free(reading->values[at].string);
     reading->values[at] = value;
 }
+
+/* ---- lists ---- */
+
+static GPtrArray *
+conf_list_elements(const struct vg_conf_list *list, const void *conf)
+{
+    GPtrArray *elements;
+
+    memcpy(&elements, (const char *)conf + list->offset, sizeof(elements));
+    return elements;
+}
+
+static bool
+conf_item_name_is_good(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 0 && length <= VG_CONF_ITEM_NAME_MAX &&
+           strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-") == length;
+}
+
+/* NULL: there are too many. */
+static void *
+conf_list_element(const struct vg_conf_list *list, const struct reading *reading, const char *name)
+{
+    GPtrArray *elements = conf_list_elements(list, reading->conf);
+
+    for (guint i = 0; i < elements->len; i++) {
+        if (strcmp(((const struct vg_conf_item *)elements->pdata[i])->name, name) == 0)
+            return elements->pdata[i];
+    }
+    if (elements->len >= list->max)
+        return NULL;
+    struct vg_conf_item *item = g_malloc0(list->size);
+    *item = (struct vg_conf_item){g_strdup(name), g_strdup(reading->file), reading->line};
+    vg_conf_defaults(list->keys, list->n_keys, item);
+    g_ptr_array_add(elements, item);
+    return item;
+}
+
+/* "peer a": is it an element of a list? Complains if it cannot be. */
+static bool
+conf_read_item(struct reading *reading, const char *group)
+{
+    const struct vg_conf_schema *schema = reading->schema;
+
+    for (size_t i = 0; i < schema->n_lists; i++) {
+        const struct vg_conf_list *list = &schema->lists[i];
+        size_t length = strlen(list->kind);
+        if (strncmp(group, list->kind, length) != 0 || (group[length] && group[length] != ' '))
+            continue;
+        g_autofree char *name = g_strstrip(g_strdup(group + length));
+        if (!conf_item_name_is_good(name)) {
+            conf_complain(reading,
+                          "[%s] needs a name, like [%s a], of 1 to %d letters, digits, '.', '-' "
+                          "and '_'",
+                          group, list->kind, VG_CONF_ITEM_NAME_MAX);
+            return true;
+        }
+        reading->element = conf_list_element(list, reading, name);
+        if (!reading->element) {
+            conf_complain(reading, "there are more than %zu groups [%s ...]", list->max,
+                          list->kind);
+            return true;
+        }
+        reading->list = list;
+        reading->group = g_strdup(group);
+        return true;
+    }
+    return false;
+}
+
+void
+vg_conf_lists_init(const struct vg_conf_list *lists, size_t n_lists, void *conf)
+{
+    for (size_t i = 0; i < n_lists; i++) {
+        GPtrArray *elements = g_ptr_array_new();
+        memcpy((char *)conf + lists[i].offset, &elements, sizeof(elements));
+    }
+}
+
+void
+vg_conf_lists_clear(const struct vg_conf_list *lists, size_t n_lists, void *conf)
+{
+    for (size_t i = 0; i < n_lists; i++) {
+        GPtrArray *elements = conf_list_elements(&lists[i], conf);
+        for (guint k = 0; k < elements->len; k++) {
+            struct vg_conf_item *item = elements->pdata[k];
+            vg_conf_clear(lists[i].keys, lists[i].n_keys, item);
+            g_free(item->name);
+            g_free(item->file);
+            g_free(item);
+        }
+        g_ptr_array_unref(elements);
+    }
+}
+
+char *
+vg_conf_lists_dump(const struct vg_conf_list *lists, size_t n_lists, const void *conf)
+{
+    GString *out = g_string_new(NULL);
+
+    for (size_t i = 0; i < n_lists; i++) {
+        const GPtrArray *elements = conf_list_elements(&lists[i], conf);
+        for (guint k = 0; k < elements->len; k++) {
+            const struct vg_conf_item *item = elements->pdata[k];
+            g_autofree char *group = g_strdup_printf("%s %s", lists[i].kind, item->name);
+            g_autofree struct vg_conf_key *keys =
+                g_memdup2(lists[i].keys, lists[i].n_keys * sizeof(*keys));
+            for (size_t j = 0; j < lists[i].n_keys; j++)
+                keys[j].group = group;
+            g_autofree char *text = vg_conf_dump(keys, lists[i].n_keys, item);
+            g_string_append_printf(out, "\n%s", text);
+        }
+    }
+    return g_string_free(out, FALSE);
+}
+
+/* ---- the text ---- */
 
 static void
 conf_read_line(struct reading *reading, char *line)
@@ -369,9 +507,10 @@ conf_read_line(struct reading *reading, char *line)
         line[length - 1] = '\0';
         g_clear_pointer(&reading->group, g_free);
         reading->in_group = true;
-        if (known_group(reading->keys, reading->n_keys, line + 1))
+        reading->list = NULL;
+        if (known_group(reading->schema->keys, reading->schema->n_keys, line + 1))
             reading->group = g_strdup(line + 1);
-        else
+        else if (!conf_read_item(reading, line + 1))
             conf_complain(reading, "unknown group [%s]", line + 1);
         return;
     }
@@ -413,16 +552,19 @@ conf_fail(const struct reading *reading, GError **err)
 }
 
 static int
-conf_read(const struct vg_conf_key *keys, size_t n_keys, const char *file, const char *text,
-          size_t size, void *conf, struct vg_conf_place *places, bool take_good, GError **err)
+conf_read(const struct vg_conf_schema *schema, const char *file, const char *text, size_t size,
+          void *conf, struct vg_conf_place *places, bool take_good, GError **err)
 {
+    const struct vg_conf_key *keys = schema->keys;
+    const size_t n_keys = schema->n_keys;
+
     if (conf_check_text(file, text, size, err) < 0)
         return -1;
     g_autofree struct value *values = g_new0(struct value, n_keys);
     g_autoptr(GString) errors = g_string_new(NULL);
     g_autofree char *copy = g_strndup(text, size);
-    struct reading reading = {.keys = keys,
-                              .n_keys = n_keys,
+    struct reading reading = {.schema = schema,
+                              .conf = conf,
                               .file = file,
                               .values = values,
                               .places = places,
@@ -449,15 +591,16 @@ int
 vg_conf_parse(const struct vg_conf_key *keys, size_t n_keys, const char *file, const char *text,
               size_t size, void *conf, GError **err)
 {
-    return conf_read(keys, n_keys, file, text, size, conf, NULL, false, err);
+    const struct vg_conf_schema schema = {.keys = keys, .n_keys = n_keys};
+
+    return conf_read(&schema, file, text, size, conf, NULL, false, err);
 }
 
 int
-vg_conf_parse_some(const struct vg_conf_key *keys, size_t n_keys, const char *file,
-                   const char *text, size_t size, void *conf, struct vg_conf_place *places,
-                   GError **err)
+vg_conf_parse_some(const struct vg_conf_schema *schema, const char *file, const char *text,
+                   size_t size, void *conf, struct vg_conf_place *places, GError **err)
 {
-    return conf_read(keys, n_keys, file, text, size, conf, places, true, err);
+    return conf_read(schema, file, text, size, conf, places, true, err);
 }
 
 static char *

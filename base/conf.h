@@ -3,7 +3,7 @@
  * INI configuration from one static table of keys. The table drives the defaults, the parser, the
  * dump and the manual page, so that they cannot disagree. The syntax is that of GKeyFile: [group],
  * key=value, whole-line # comments, \s \n \t \r \\ escapes; of a key given twice the last one
- * counts.
+ * counts; a '-' in the name of a key is a '_'.
  *
  * The caller defines a plain struct and a table whose entries point into it by offset. Strings in
  * the struct are owned by it: vg_conf_clear(). Pure; any thread, as long as nobody else uses the
@@ -64,10 +64,45 @@ struct vg_conf_place {
     bool bad; /* its value there is not good */
 };
 
-/* The same of a file, but for what is right being taken over also where something is wrong: for who
- * goes on looking for mistakes. places: of each key. */
-int vg_conf_parse_some(const struct vg_conf_key *keys, size_t n_keys, const char *file,
-                       const char *text, size_t size, void *conf, struct vg_conf_place *places,
+/* Groups [KIND NAME], of which a file may have any number: each is an element of a list. */
+struct vg_conf_list {
+    const char *kind; /* the group of its keys, too */
+    const struct vg_conf_key *keys;
+    size_t n_keys;
+    size_t size;   /* of an element; its struct begins with a struct vg_conf_item */
+    size_t offset; /* of the list in the struct: GPtrArray *, made by vg_conf_lists_init() */
+    size_t max;    /* elements */
+};
+
+/* How an element begins. A name has 1 to VG_CONF_ITEM_NAME_MAX letters, digits, '.', '-' and '_'.
+ */
+struct vg_conf_item {
+    char *name;    /* owned */
+    char *file;    /* owned: where the element was first named */
+    unsigned line; /* there */
+};
+
+#define VG_CONF_ITEM_NAME_MAX 64
+
+/* Empty lists, in the order in which their elements were first named. */
+void vg_conf_lists_init(const struct vg_conf_list *lists, size_t n_lists, void *conf);
+void vg_conf_lists_clear(const struct vg_conf_list *lists, size_t n_lists, void *conf);
+
+/* What vg_conf_dump() would write of the elements; the caller frees it. */
+char *vg_conf_lists_dump(const struct vg_conf_list *lists, size_t n_lists, const void *conf);
+
+/* What a file may have in it. */
+struct vg_conf_schema {
+    const struct vg_conf_key *keys;
+    size_t n_keys;
+    const struct vg_conf_list *lists;
+    size_t n_lists;
+};
+
+/* As vg_conf_parse(), of a file, with lists; what is right is taken over also where something is
+ * wrong, so that the caller can go on looking for mistakes. places: of each key. */
+int vg_conf_parse_some(const struct vg_conf_schema *schema, const char *file, const char *text,
+                       size_t size, void *conf, struct vg_conf_place *places,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* The configuration as a commented file that vg_conf_parse() reads back to the same values.

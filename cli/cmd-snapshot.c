@@ -10,8 +10,11 @@
 #include "cli/client.h"
 #include "cli/trace-args.h"
 
+enum { KEY_PEERS = 0xb00 };
+
 struct snapshot_args {
     struct vg_trace_args trace;
+    bool peers;
     struct vg_remote_args remote;
 };
 
@@ -30,6 +33,9 @@ parse(int key, char *arg, struct argp_state *state)
 
     (void)arg;
     switch (key) {
+    case KEY_PEERS:
+        args->peers = true;
+        break;
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &args->trace;
         state->child_inputs[1] = &args->remote;
@@ -38,6 +44,8 @@ parse(int key, char *arg, struct argp_state *state)
         if (args->trace.paths->len > 0 && vg_remote_args_given(&args->remote))
             argp_error(state, "a TRACE needs no vgpud, so that --%s means nothing with it",
                        vg_remote_args_given(&args->remote));
+        if (args->trace.paths->len > 0 && args->peers)
+            argp_error(state, "a TRACE has no peers, so that --peers means nothing with it");
         if (args->trace.paths->len == 0 && asks_recording(&args->trace))
             argp_error(state, "options of recordings mean nothing without a TRACE");
         break;
@@ -68,13 +76,14 @@ print_snapshot(struct vg_trace_args *args, vg_recording *take_recording, GError 
 }
 
 static int
-print_live(const struct vg_remote_args *remote, GError **err)
+print_live(const struct snapshot_args *args, GError **err)
 {
     static const char *const lists[] = {"hosts", NULL};
-    g_autoptr(vg_client) client = vg_client_new(remote, err);
+    g_autoptr(vg_client) client = vg_client_new(&args->remote, err);
+    const char *path = args->peers ? "/v1/snapshot?peers=true" : "/v1/snapshot";
     g_autoptr(json_object) document = NULL;
 
-    if (!client || vg_client_get(client, "/v1/snapshot", lists, &document, err) < 0)
+    if (!client || vg_client_get(client, path, lists, &document, err) < 0)
         return -1;
     g_autofree char *text = vg_json_to_text(document, true);
     return vg_cli_print(text, err);
@@ -100,7 +109,12 @@ vg_cmd_snapshot(int argc, char **argv)
 {
     static const struct argp_child children[] = {
         {&vg_trace_argp, 0, NULL, 0}, {&vg_remote_argp, 0, "Which vgpud, without TRACE:", 5}, {0}};
+    static const struct argp_option options[] = {
+        {"peers", KEY_PEERS, NULL, 0, "of all hosts that vgpud knows, not only of its own", 4},
+        {0},
+    };
     static const struct argp argp = {
+        .options = options,
         .parser = parse,
         .args_doc = "[TRACE...]",
         .doc = "Prints the snapshot of a recorded host, or of the running vgpud, as JSON, for "
@@ -117,7 +131,7 @@ vg_cmd_snapshot(int argc, char **argv)
     if (args.trace.paths->len > 0)
         snapshot(&args.trace, &error);
     else
-        print_live(&args.remote, &error);
+        print_live(&args, &error);
     vg_trace_args_clear(&args.trace);
     return error ? vg_cli_fail(error) : VG_EXIT_OK;
 }

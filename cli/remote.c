@@ -12,14 +12,9 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/contexts.h"
-
-/* vgpud takes no longer one. */
-#define TOKEN_MAX 505
+#include "model/identity.h"
 
 #define FILE_MAX_BYTES (4 * 1024 * 1024)
-
-/* RFC 6750. */
-#define TOKEN_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
 /* ---- where ---- */
 
@@ -290,7 +285,7 @@ remote_read_token(const struct vg_remote *remote, char **ret, GError **err)
     if (!text)
         return -1;
     g_strstrip(text);
-    if (text[0] && strlen(text) <= TOKEN_MAX && strspn(text, TOKEN_CHARACTERS) == strlen(text)) {
+    if (vg_token_text_is_good(text)) {
         vg_remote_warn_if_open(vg_remote_value(remote, VG_REMOTE_TOKEN_FILE), "a token");
         *ret = g_steal_pointer(&text);
         return 0;

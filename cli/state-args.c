@@ -104,7 +104,7 @@ ask_daemon(const struct vg_remote_args *remote, GError **err)
     g_autofree char *text = NULL;
     size_t size;
 
-    if (!client || vg_client_get_text(client, "/v1/snapshot", &text, &size, err) < 0)
+    if (!client || vg_client_get_text(client, "/v1/snapshot?peers=true", &text, &size, err) < 0)
         return NULL;
     return vg_snapshot_from_json(text, size, err);
 }

@@ -31,8 +31,8 @@ void vg_state_args_clear(struct vg_state_args *args);
 /* Reads the configuration only. */
 int vg_state_args_load_config(struct vg_state_args *args, GError **err);
 
-/* Reads configuration and snapshots, or where none is named that of the running vgpud: one sealed
- * snapshot of all hosts, or NULL. */
+/* Reads configuration and snapshots, or where none is named that of the running vgpud and its
+ * peers: one sealed snapshot of all hosts, or NULL. */
 vg_snapshot *vg_state_args_load(struct vg_state_args *args, GError **err);
 
 #endif

@@ -18,6 +18,9 @@
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
+/* Peers named in a status. */
+#define PEERS_NAMED_MAX 5
+
 struct vg_daemon_backend {
     struct vg_backend ops;
     struct vg_daemon_backend_parts parts;
@@ -93,6 +96,52 @@ journal_status(vg_daemon_backend *backend)
     return vg_part_status_new("journal", "failed", false, reason);
 }
 
+/* ---- peers ---- */
+
+static GPtrArray *
+list_peers(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_peers_list(backend->parts.peers);
+}
+
+static vg_snapshot *
+gather(void *data, const vg_view *view, GPtrArray *ret_notes)
+{
+    const vg_daemon_backend *backend = data;
+    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers);
+
+    return vg_peers_merge(view->snapshot, views, ret_notes);
+}
+
+/* "2 of 3 peers cannot be used: b, c". A peer that is away makes this vgpud no less ready. */
+static struct vg_part_status *
+peers_status(vg_daemon_backend *backend)
+{
+    g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
+    g_autoptr(GString) away = g_string_new(NULL);
+    unsigned n_away = 0, n_unknown = 0;
+
+    for (guint i = 0; i < peers->len; i++) {
+        const struct vg_peer_info *info = peers->pdata[i];
+        n_unknown += info->state == VG_PEER_UNKNOWN;
+        if (info->state != VG_PEER_UNREACHABLE)
+            continue;
+        if (n_away++ < PEERS_NAMED_MAX)
+            g_string_append_printf(away, "%s%s", away->len > 0 ? ", " : "", info->name);
+    }
+    if (n_away > PEERS_NAMED_MAX)
+        g_string_append(away, ", ...");
+    if (n_away == 0)
+        return vg_part_status_new("peers", n_unknown > 0 ? "starting" : "ok", true, NULL);
+    return vg_part_status_new(
+        "peers", "degraded", true,
+        g_strdup_printf("%u of %u peers cannot be used: %s", n_away, peers->len, away->str));
+}
+
+/* ---- state ---- */
+
 static GPtrArray *
 get_status(void *data)
 {
@@ -103,6 +152,8 @@ get_status(void *data)
     g_ptr_array_add(parts, store_status(backend));
     g_ptr_array_add(parts, journal_status(backend));
     vg_supervisor_status(backend->parts.supervisor, parts);
+    if (vg_peers_count(backend->parts.peers) > 0)
+        g_ptr_array_add(parts, peers_status(backend));
     struct vg_part_status *tracing = vg_trace_status();
     if (tracing)
         g_ptr_array_add(parts, tracing);
@@ -123,6 +174,9 @@ get_stats(void *data, struct vg_daemon_stats *ret)
         .rss_bytes = vg_process_rss_bytes(),
     };
     vg_store_read_health(backend->parts.store, &ret->store);
+    g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
+    for (guint i = 0; i < peers->len; i++)
+        ret->peers[((const struct vg_peer_info *)peers->pdata[i])->state]++;
     VG_LOCK_SCOPE(&backend->lock);
     ret->reloads = backend->reloads;
     ret->reload_failures = backend->reload_failures;
@@ -143,6 +197,8 @@ find_vm(void *data, const char *name, GError **err)
 
     return vg_store_find_vm(backend->parts.store, name, err);
 }
+
+/* ---- plans ---- */
 
 static void
 tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
@@ -172,9 +228,13 @@ make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_m
     enum vg_rule_id rule = policy.rule;
     if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
         return NULL;
-    g_autoptr(vg_plan) plan = vg_policy_plan(view->snapshot, &policy, rule, err);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(vg_snapshot) snapshot = gather(backend, view, notes);
+    g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
+    for (guint i = 0; i < notes->len; i++)
+        vg_plan_add_note(plan, "%s", (const char *)notes->pdata[i]);
     g_autoptr(json_object) document = vg_plan_to_json(plan);
     g_autofree char *text = vg_json_to_text(document, false);
     const int64_t now_ns = vg_clock_realtime_ns();
@@ -295,6 +355,8 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .stats = get_stats,
         .samples = read_samples,
         .find_vm = find_vm,
+        .list_peers = list_peers,
+        .gather = gather,
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,

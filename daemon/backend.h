@@ -8,6 +8,7 @@
 
 #include "api/backend.h"
 #include "api/event-log.h"
+#include "cluster/peers.h"
 #include "daemon/daemon-config.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
@@ -20,6 +21,7 @@ struct vg_daemon_backend_parts {
     vg_store *store;
     vg_journal *journal;
     vg_event_log *events;
+    vg_peers *peers;
     const struct vg_policy_config *policy;
 };
 

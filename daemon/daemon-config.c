@@ -13,9 +13,11 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cluster/peers.h"
 #include "collectors/fault.h"
 #include "daemon/access-config.h"
 #include "daemon/lttng-config.h"
+#include "daemon/peer-config.h"
 #include "trace/alias.h"
 
 #define AT(member) offsetof(struct vg_daemon_config, member)
@@ -156,7 +158,41 @@ static const struct vg_conf_key own_keys[] = {
 
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
+
+    {"peers", "refresh", VG_CONF_DURATION, AT(peers_refresh_ns), "10s", 1, 3600, NULL,
+     "How often each [peer NAME] is asked for what it knows, besides for a plan."},
+    {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
+     "How long one may take to answer, and how long a plan waits for all of them."},
 };
+
+#define AT_PEER(member) offsetof(struct vg_peer_config, member)
+
+static const struct vg_conf_key peer_keys[] = {
+    {"peer", "url", VG_CONF_STRING, AT_PEER(url), "", 0, 1000, NULL,
+     "Where its API is: https://HOST:PORT."},
+    {"peer", "token_file", VG_CONF_STRING, AT_PEER(token_file), "", 0, 4000, NULL,
+     "File with a token of that vgpud, whose role is at least reader; it is read at each request."},
+    {"peer", "cert", VG_CONF_STRING, AT_PEER(cert), "", 0, 4000, NULL,
+     "Or: PEM file with a client certificate that it lets in."},
+    {"peer", "key", VG_CONF_STRING, AT_PEER(key), "", 0, 4000, NULL,
+     "PEM file with the private key of cert; empty: the key is in the file of cert."},
+    {"peer", "cacert", VG_CONF_STRING, AT_PEER(cacert), "", 0, 4000, NULL,
+     "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
+    {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
+     "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
+};
+
+static const struct vg_conf_list own_lists[] = {
+    {"peer", peer_keys, G_N_ELEMENTS(peer_keys), sizeof(struct vg_peer_config), AT(peers),
+     VG_PEERS_MAX},
+};
+
+const struct vg_conf_list *
+vg_daemon_lists(size_t *ret_n)
+{
+    *ret_n = G_N_ELEMENTS(own_lists);
+    return own_lists;
+}
 
 const struct vg_conf_key *
 vg_daemon_keys(size_t *ret_n)
@@ -226,14 +262,17 @@ static void
 config_read_file(struct config_files *files, const char *path, bool may_lack)
 {
     GError *bad = NULL;
-    size_t n_keys, size;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    size_t size;
+    struct vg_conf_schema schema;
     g_autofree char *text = config_read_text(path, &size, &bad);
+
+    schema.keys = vg_daemon_keys(&schema.n_keys);
+    schema.lists = vg_daemon_lists(&schema.n_lists);
 
     if (!text && may_lack && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&bad);
-    else if (text && vg_conf_parse_some(keys, n_keys, path, text, size, files->config,
-                                        files->places, &bad) == 0)
+    else if (text &&
+             vg_conf_parse_some(&schema, path, text, size, files->config, files->places, &bad) == 0)
         return;
     /* The name of a file must not begin another line. */
     if (bad && !text)
@@ -436,6 +475,7 @@ config_check(struct config_files *files)
     };
     g_autoptr(GError) crossed = NULL;
 
+    vg_peer_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;
         /* What is quoted must not begin another line. */
@@ -463,6 +503,7 @@ vg_daemon_config_load(const char *path, GError **err)
     g_autofree char *directory = g_build_filename(parent, "conf.d", NULL);
 
     vg_conf_defaults(keys, n_keys, config);
+    vg_conf_lists_init(own_lists, G_N_ELEMENTS(own_lists), config);
     config_read_file(&files, main_path, !path);
     config_read_directory(&files, directory);
     config_check(&files);
@@ -484,6 +525,7 @@ vg_daemon_config_free(struct vg_daemon_config *config)
     if (!config)
         return;
     vg_conf_clear(keys, n_keys, config);
+    vg_conf_lists_clear(own_lists, G_N_ELEMENTS(own_lists), config);
     g_free(config);
 }
 
@@ -493,7 +535,10 @@ vg_daemon_config_dump(const struct vg_daemon_config *config)
     size_t n_keys;
     const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
 
-    return vg_conf_dump(keys, n_keys, config);
+    g_autofree char *text = vg_conf_dump(keys, n_keys, config);
+    g_autofree char *lists = vg_conf_lists_dump(own_lists, G_N_ELEMENTS(own_lists), config);
+
+    return g_strconcat(text, lists, NULL);
 }
 
 char *

@@ -89,11 +89,29 @@ struct vg_daemon_config {
 
     char *tracepoint_alias; /* as vg_aliases_new() reads it */
 
+    GPtrArray *peers; /* struct vg_peer_config */
+    int64_t peers_refresh_ns;
+    int64_t peers_deadline_ns;
+
     char *fault;
+};
+
+/* A group [peer NAME]; strings are empty where nothing is configured. */
+struct vg_peer_config {
+    struct vg_conf_item item;
+    char *url;
+    char *token_file;
+    char *cert;
+    char *key;
+    char *cacert;
+    char *libvirt_uri;
 };
 
 /* The table; made when first asked for, by the main thread. */
 const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
+
+/* Groups of which there may be many, likewise. */
+const struct vg_conf_list *vg_daemon_lists(size_t *ret_n);
 
 /* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
  * of their names; a key in a later file wins. NULL and *err, whose message has a line for each

@@ -29,6 +29,7 @@
 #include "daemon/host-facts.h"
 #include "daemon/lttng-config.h"
 #include "daemon/node.h"
+#include "daemon/peer-config.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
 #include "store/store.h"
@@ -64,6 +65,7 @@ struct daemon {
     vg_node *node;
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
+    vg_peers *peers;
     vg_api *api;
     enum vg_store_state store_state; /* as last told */
     vg_collector *replay;            /* until it is started */
@@ -126,6 +128,16 @@ tell_reload(struct daemon *daemon, bool done, const char *text)
 }
 
 static void
+set_peers(struct daemon *daemon)
+{
+    struct vg_peers_options options;
+
+    vg_peer_config_options(daemon->config, &options);
+    vg_peers_set(daemon->peers, &options);
+    g_free((void *)options.peers);
+}
+
+static void
 reload(struct daemon *daemon)
 {
     g_autoptr(GError) error = NULL;
@@ -159,6 +171,7 @@ reload(struct daemon *daemon)
         vg_log_err("the certificate is kept as it was reason=\"%s\"", error->message);
         g_clear_error(&error);
     }
+    set_peers(daemon);
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
@@ -290,6 +303,7 @@ is_alive(const struct daemon *daemon)
 
     return vg_thread_silence_ns(vg_store_thread(daemon->store)) < limit_ns &&
            vg_thread_silence_ns(vg_journal_thread(daemon->journal)) < limit_ns &&
+           vg_thread_silence_ns(vg_peers_thread(daemon->peers)) < limit_ns &&
            vg_thread_silence_ns(vg_api_thread(daemon->api)) < limit_ns;
 }
 
@@ -481,6 +495,17 @@ start_api(struct daemon *daemon, GError **err)
 }
 
 static int
+start_peers(struct daemon *daemon, GError **err)
+{
+    struct vg_peers_options options;
+
+    vg_peer_config_options(daemon->config, &options);
+    daemon->peers = vg_peers_new(&options, err);
+    g_free((void *)options.peers);
+    return daemon->peers ? 0 : -1;
+}
+
+static int
 start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
@@ -513,12 +538,15 @@ start(struct daemon *daemon, GError **err)
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
     daemon->supervisor = vg_supervisor_new(&supervisor);
+    if (start_peers(daemon, err) < 0)
+        return -1;
     daemon->backend = vg_daemon_backend_new(&(struct vg_daemon_backend_parts){
         .node = daemon->node,
         .supervisor = daemon->supervisor,
         .store = daemon->store,
         .journal = daemon->journal,
         .events = daemon->events,
+        .peers = daemon->peers,
         .policy = &daemon->config->policy,
     });
     vg_daemon_backend_set_access(daemon->backend, daemon->config);
@@ -542,6 +570,7 @@ end(struct daemon *daemon)
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
     vg_api_free(daemon->api);
+    vg_peers_free(daemon->peers);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define TOKEN_TEXT_MAX 505
+
 const char *const vg_role_names[] = {
     [VG_ROLE_NONE] = "none",
     [VG_ROLE_READER] = "reader",
@@ -31,6 +33,15 @@ vg_token_is_name(const char *name)
 
     return size > 0 && size <= VG_TOKEN_NAME_MAX &&
            strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == size;
+}
+
+bool
+vg_token_text_is_good(const char *text)
+{
+    size_t size = strlen(text);
+
+    return size > 0 && size <= TOKEN_TEXT_MAX &&
+           strspn(text, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-._~+/=") == size;
 }
 
 void

@@ -46,6 +46,9 @@ void vg_token_free(void *token); /* struct vg_token */
 #define VG_TOKEN_NAME_MAX 64
 bool vg_token_is_name(const char *name);
 
+/* Can this be the text of a token (RFC 6750), not longer than vgpud takes one? */
+bool vg_token_text_is_good(const char *text);
+
 struct vg_audit_entry {
     int64_t seq; /* of the list; given by the journal */
     int64_t at_ns;

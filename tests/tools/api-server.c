@@ -421,6 +421,36 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
 }
 
 /* One that is gone, whose name was "departed". */
+/* One that answers and one that does not. */
+static GPtrArray *
+list_peers(void *data)
+{
+    GPtrArray *peers = g_ptr_array_new_with_free_func(vg_peer_info_free);
+
+    (void)data;
+    for (int i = 0; i < 2; i++) {
+        struct vg_peer_info *info = vg_peer_info_new();
+        info->name = g_strdup(i == 0 ? "near" : "far");
+        info->url = g_strdup_printf("https://%s:8443", info->name);
+        info->state = i == 0 ? VG_PEER_REACHABLE : VG_PEER_UNREACHABLE;
+        info->reason = i == 0 ? NULL : g_strdup("nobody listens there");
+        info->host = i == 0 ? g_strdup("near-host") : NULL;
+        info->asked_ns = BEGIN_NS;
+        g_ptr_array_add(peers, info);
+    }
+    return peers;
+}
+
+static vg_snapshot *
+gather(void *data, const vg_view *view, GPtrArray *ret_notes)
+{
+    const char *label = "this host";
+
+    (void)data;
+    g_ptr_array_add(ret_notes, g_strdup("peer 'far' is left out: nobody listens there"));
+    return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -830,6 +860,8 @@ main(int argc, char **argv)
         .note_refusal = note_refusal,
         .samples = get_samples,
         .find_vm = find_vm,
+        .list_peers = list_peers,
+        .gather = gather,
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,

@@ -195,8 +195,8 @@ test_all_mistakes(void **state)
     assert_string_equal(err->message, wanted);
     assert_false(sample.enabled);
     /* Who goes on looking gets what is right, and where it is from. */
-    assert_int_equal(vg_conf_parse_some(keys, G_N_ELEMENTS(keys), "f", text, strlen(text), &sample,
-                                        places, &some),
+    const struct vg_conf_schema schema = {.keys = keys, .n_keys = G_N_ELEMENTS(keys)};
+    assert_int_equal(vg_conf_parse_some(&schema, "f", text, strlen(text), &sample, places, &some),
                      -1);
     assert_string_equal(some->message, wanted);
     assert_true(sample.enabled && sample.color == 0 && sample.count == 7);
@@ -270,6 +270,83 @@ test_dump(void **state)
     vg_conf_clear(keys, G_N_ELEMENTS(keys), &again);
 }
 
+struct element {
+    struct vg_conf_item item;
+    char *url;
+    int64_t slots;
+};
+
+struct listing {
+    GPtrArray *elements;
+};
+
+static const struct vg_conf_key element_keys[] = {
+    {"peer", "url_to", VG_CONF_STRING, offsetof(struct element, url), "", 0, 20, NULL, "Where."},
+    {"peer", "slots", VG_CONF_INT, offsetof(struct element, slots), "1", 1, 9, NULL, "How many."},
+};
+
+static const struct vg_conf_list element_list = {"peer",
+                                                 element_keys,
+                                                 G_N_ELEMENTS(element_keys),
+                                                 sizeof(struct element),
+                                                 offsetof(struct listing, elements),
+                                                 3};
+
+static int
+parse_list(const char *file, const char *text, struct listing *listing, GError **err)
+{
+    const struct vg_conf_schema schema = {.lists = &element_list, .n_lists = 1};
+
+    return vg_conf_parse_some(&schema, file, text, strlen(text), listing, NULL, err);
+}
+
+static void
+test_lists(void **state)
+{
+    (void)state;
+    struct listing listing, again;
+    g_autoptr(GError) err = NULL;
+
+    vg_conf_lists_init(&element_list, 1, &listing);
+    vg_conf_lists_init(&element_list, 1, &again);
+    assert_int_equal(parse_list("f", "[peer b]\nurl-to=x\n\n[peer  a ]\nslots=3\n", &listing, &err),
+                     0);
+    /* A later file sets more of the same element. */
+    assert_int_equal(parse_list("g", "[peer b]\nslots=2\nurl_to=y\n", &listing, &err), 0);
+    assert_int_equal(listing.elements->len, 2);
+    const struct element *b = listing.elements->pdata[0], *a = listing.elements->pdata[1];
+    assert_string_equal(b->item.name, "b");
+    assert_string_equal(b->item.file, "f");
+    assert_int_equal(b->item.line, 1);
+    assert_string_equal(b->url, "y");
+    assert_int_equal(b->slots, 2);
+    assert_string_equal(a->item.name, "a");
+    assert_int_equal(a->item.line, 4);
+    assert_int_equal(a->slots, 3);
+    g_autofree char *dump = vg_conf_lists_dump(&element_list, 1, &listing);
+    assert_int_equal(parse_list("h", dump, &again, NULL), 0);
+    g_autofree char *same = vg_conf_lists_dump(&element_list, 1, &again);
+    assert_string_equal(dump, same);
+    assert_non_null(strstr(dump, "[peer a]\n"));
+    assert_int_equal(parse_list("f",
+                                "[peer]\nurl_to=1\n[peer x y]\n[peers]\n[peer c]\nslots=0\n"
+                                "slots=4\nmore=1\n[peer d]\n",
+                                &listing, &err),
+                     -1);
+    assert_string_equal(err->message,
+                        "f:1: [peer] needs a name, like [peer a], of 1 to 64 letters, digits, '.', "
+                        "'-' and '_'\n"
+                        "f:3: [peer x y] needs a name, like [peer a], of 1 to 64 letters, digits, "
+                        "'.', '-' and '_'\n"
+                        "f:4: unknown group [peers]\n"
+                        "f:6: [peer] slots: '0' is out of range (1 to 9)\n"
+                        "f:8: unknown key 'more' in [peer c]\n"
+                        "f:9: there are more than 3 groups [peer ...]");
+    assert_int_equal(((const struct element *)listing.elements->pdata[2])->slots, 4);
+    vg_conf_lists_clear(&element_list, 1, &listing);
+    vg_conf_lists_clear(&element_list, 1, &again);
+}
+
 static void
 test_policy_table(void **state)
 {
@@ -312,7 +389,7 @@ main(void)
         cmocka_unit_test(test_durations),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_size_limit),    cmocka_unit_test(test_all_mistakes),
         cmocka_unit_test(test_many_mistakes), cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_policy_table),
+        cmocka_unit_test(test_lists),         cmocka_unit_test(test_policy_table),
     };
     return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
 }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cluster/exchange.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "model/identity.h"
+
+static const char *
+exchange_or_null(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+/* ---- the request ---- */
+
+static size_t
+exchange_take_body(char *bytes, size_t one, size_t n, void *data)
+{
+    struct vg_exchange *exchange = data;
+
+    (void)one;
+    exchange->too_long = exchange->body->len + n > VG_PEERS_ANSWER_MAX;
+    if (exchange->too_long)
+        return 0;
+    g_string_append_len(exchange->body, bytes, (gssize)n);
+    return n;
+}
+
+static size_t
+exchange_take_header(char *bytes, size_t one, size_t n, void *data)
+{
+    struct vg_exchange *exchange = data;
+    static const char name[] = "etag:";
+
+    (void)one;
+    if (n > strlen(name) && g_ascii_strncasecmp(bytes, name, strlen(name)) == 0) {
+        g_free(exchange->etag);
+        exchange->etag = g_strstrip(g_strndup(bytes + strlen(name), n - strlen(name)));
+    }
+    return n;
+}
+
+static int
+exchange_add_token(struct vg_exchange *exchange, const char *path, GError **err)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) bad = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, &bad))
+        return vg_error(err, VG_E_IO, "its token_file cannot be read: %s", bad->message);
+    if (!vg_token_text_is_good(g_strstrip(text)))
+        return vg_error(err, VG_E_INVALID,
+                        "its token_file '%s' holds no token; it must be one line, as `vgpuctl "
+                        "token create` prints it",
+                        path);
+    g_autofree char *header = g_strconcat("Authorization: Bearer ", text, NULL);
+    exchange->headers = curl_slist_append(exchange->headers, header);
+    return 0;
+}
+
+static void
+exchange_prepare_tls(CURL *curl, const struct vg_peer_options *peer)
+{
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    if (exchange_or_null(peer->cacert)) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, peer->cacert);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+    }
+    curl_easy_setopt(curl, CURLOPT_SSLCERT, exchange_or_null(peer->cert));
+    curl_easy_setopt(curl, CURLOPT_SSLKEY, exchange_or_null(peer->key));
+    /* A key with a password must not be asked for on a terminal. */
+    curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
+}
+
+struct vg_exchange *
+vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char *etag,
+                int64_t limit_ns, GError **err)
+{
+    struct vg_exchange *exchange = g_new0(struct vg_exchange, 1);
+    CURL *curl = curl_easy_init();
+    size_t length = strlen(peer->url);
+
+    if (!curl)
+        vg_bug("libcurl cannot start");
+    exchange->curl = curl;
+    exchange->body = g_string_new(NULL);
+    exchange->limit_ns = limit_ns;
+    if (exchange_or_null(peer->token_file) &&
+        exchange_add_token(exchange, peer->token_file, err) < 0) {
+        vg_exchange_free(exchange);
+        return NULL;
+    }
+    if (etag) {
+        g_autofree char *header = g_strconcat("If-None-Match: ", etag, NULL);
+        exchange->headers = curl_slist_append(exchange->headers, header);
+    }
+    while (length > 0 && peer->url[length - 1] == '/')
+        length--;
+    g_autofree char *url = g_strdup_printf("%.*s%s", (int)length, peer->url, path);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    exchange_prepare_tls(curl, peer);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)MAX(limit_ns / VG_NS_PER_MS, 1));
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "vgpud/" PACKAGE_VERSION);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->words);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, exchange_take_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, exchange_take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, exchange);
+    return exchange;
+}
+
+void
+vg_exchange_free(struct vg_exchange *exchange)
+{
+    curl_easy_cleanup(exchange->curl);
+    curl_slist_free_all(exchange->headers);
+    g_string_free(exchange->body, TRUE);
+    g_free(exchange->etag);
+    g_free(exchange);
+}
+
+/* ---- how it ended ---- */
+
+static int
+exchange_connect_error(const struct vg_exchange *exchange, GError **err)
+{
+    long errnum = 0;
+
+    curl_easy_getinfo(exchange->curl, CURLINFO_OS_ERRNO, &errnum);
+    if (errnum == ECONNREFUSED)
+        return vg_error(err, VG_E_UNREACHABLE, "nobody listens there: the connection was refused");
+    return vg_error(err, VG_E_UNREACHABLE, "it cannot be connected to: %s",
+                    errnum ? g_strerror((int)errnum) : exchange->words);
+}
+
+static int
+exchange_curl_error(struct vg_exchange *exchange, CURLcode code, GError **err)
+{
+    const char *words = exchange->words[0] ? g_strchomp(exchange->words) : curl_easy_strerror(code);
+
+    switch ((int)code) {
+    case CURLE_COULDNT_CONNECT:
+        return exchange_connect_error(exchange, err);
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return vg_error(err, VG_E_UNREACHABLE, "nobody knows the name in its url");
+    case CURLE_OPERATION_TIMEDOUT:
+        return vg_error(err, VG_E_TIMEOUT, "it did not answer within %.3g s",
+                        (double)exchange->limit_ns / (double)VG_NS_PER_S);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return vg_error(err, VG_E_UNREACHABLE, "its certificate cannot be trusted: %s", words);
+    case CURLE_SSL_CONNECT_ERROR:
+        return vg_error(err, VG_E_UNREACHABLE, "TLS cannot be begun: %s", words);
+    case CURLE_SSL_CACERT_BADFILE:
+        return vg_error(err, VG_E_UNREACHABLE, "its cacert cannot be read: %s", words);
+    case CURLE_SSL_CERTPROBLEM:
+        return vg_error(err, VG_E_UNREACHABLE,
+                        "the client certificate in cert and the key are no pair, or damaged: %s",
+                        words);
+    default:
+        return vg_error(err, VG_E_UNREACHABLE, "asking it failed: %s", words);
+    }
+}
+
+int
+vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err)
+{
+    if (exchange->too_long)
+        return vg_error(err, VG_E_EXTERNAL, "its answer has more than %d bytes",
+                        VG_PEERS_ANSWER_MAX);
+    if (code != CURLE_OK)
+        return exchange_curl_error(exchange, code, err);
+    curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &exchange->status);
+    if ((exchange->status >= 200 && exchange->status <= 299) || exchange->status == 304)
+        return 0;
+    if (exchange->status == 401)
+        return vg_error(err, VG_E_DENIED,
+                        "it does not know this vgpud (401); is the token in token_file one of "
+                        "that vgpud, and still good, or the subject of cert in its [role NAME]?");
+    if (exchange->status == 403)
+        return vg_error(err, VG_E_DENIED, "it does not let this vgpud read (403)");
+    return vg_error(err, VG_E_EXTERNAL,
+                    "it answered with status %ld; is it vgpud who listens there?",
+                    exchange->status);
+}

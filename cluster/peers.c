@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cluster/peers.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cluster/exchange.h"
+
+#define VG_LOG_TAG "peers"
+
+/* The version and the clock of a peer are asked for so often, and after each failure. */
+#define VERSION_NS (60 * VG_NS_PER_S)
+
+#define POLL_MAX_NS VG_NS_PER_S
+
+/* Peers that let their last deadline pass take no more of the requests at once, so that those that
+ * answer do not wait for them. */
+#define SILENT_PARALLEL (VG_PEERS_PARALLEL / 2)
+
+#define VERSION_TEXT_MAX 65536
+#define VERSION_DEPTH    8
+#define WORD_MAX         255
+
+/* A snapshot with counted references. */
+struct copy {
+    vg_snapshot *snapshot;
+};
+
+/* Owned copies of the caller's. */
+struct own_options {
+    struct vg_peer_options is;
+    char *texts[7];
+};
+
+struct peer {
+    int refs; /* under the lock */
+    struct own_options options;
+    /* Under the lock. */
+    struct vg_peer_info *info;
+    struct copy *copy; /* of its newest snapshot, or NULL */
+    bool silent;       /* it let its last deadline pass */
+    bool busy;         /* it is being asked */
+    uint64_t attempts; /* that have ended */
+    int64_t due_ns;    /* CLOCK_MONOTONIC */
+    /* Of the thread. */
+    char *etag;          /* of copy */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
+    int64_t version_ns;  /* CLOCK_MONOTONIC: when its version was asked for; 0: it must be */
+    int64_t sent_ns;     /* epoch: the request for it */
+    struct vg_exchange *exchange;
+    bool asks_version;
+};
+
+struct vg_peers {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    GPtrArray *list; /* struct peer */
+    int64_t refresh_ns;
+    int64_t deadline_ns;
+    bool stopping;
+    /* Of the thread. */
+    CURLM *multi;
+    GPtrArray *active; /* struct peer: references to those that are being asked */
+    unsigned n_silent; /* of these */
+    GRand *random;
+    vg_thread *thread;
+};
+
+/* ---- peers ---- */
+
+static void
+copy_clear(void *data)
+{
+    struct copy *copy = data;
+
+    vg_snapshot_free(copy->snapshot);
+}
+
+static void
+copy_release(struct copy *copy)
+{
+    if (copy)
+        g_atomic_rc_box_release_full(copy, copy_clear);
+}
+
+/* The texts of options, in the order of the struct's members. */
+static void
+peer_texts(const struct vg_peer_options *options, const char *ret[7])
+{
+    const char *const texts[] = {options->name, options->url,    options->token_file, options->cert,
+                                 options->key,  options->cacert, options->libvirt_uri};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+        ret[i] = texts[i] && *texts[i] ? texts[i] : NULL;
+}
+
+static struct peer *
+peer_new(const struct vg_peer_options *options)
+{
+    struct peer *peer = g_new0(struct peer, 1);
+    const char *texts[7];
+    char **own = peer->options.texts;
+
+    peer_texts(options, texts);
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+        own[i] = g_strdup(texts[i]);
+    peer->options.is =
+        (struct vg_peer_options){own[0], own[1], own[2], own[3], own[4], own[5], own[6]};
+    peer->refs = 1;
+    peer->info = vg_peer_info_new();
+    peer->info->name = g_strdup(own[0]);
+    peer->info->url = g_strdup(own[1]);
+    peer->info->libvirt_uri = g_strdup(own[6]);
+    return peer;
+}
+
+/* Under the lock. */
+static void
+peer_unref(void *data)
+{
+    struct peer *peer = data;
+
+    if (--peer->refs > 0)
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(peer->options.texts); i++)
+        g_free(peer->options.texts[i]);
+    vg_peer_info_free(peer->info);
+    copy_release(peer->copy);
+    g_free(peer->etag);
+    g_free(peer);
+}
+
+static bool
+peer_is(const struct peer *peer, const struct vg_peer_options *options)
+{
+    const char *texts[7];
+
+    peer_texts(options, texts);
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        if (g_strcmp0(texts[i], peer->options.texts[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- an attempt ---- */
+
+static int64_t
+peers_jittered(vg_peers *peers)
+{
+    return (int64_t)((double)peers->refresh_ns * g_rand_double_range(peers->random, 0.8, 1.2));
+}
+
+static void
+peer_note_hosts(struct vg_peer_info *info, const GPtrArray *hosts)
+{
+    info->vms = 0;
+    for (guint i = 0; i < hosts->len; i++)
+        info->vms += ((const struct vg_snap_host *)hosts->pdata[i])->vms->len;
+    if (!info->host && hosts->len == 1)
+        info->host = g_strdup(((const struct vg_snap_host *)hosts->pdata[0])->name);
+}
+
+static void
+peers_end_attempt(vg_peers *peers, struct peer *peer, struct copy *take_copy, GError *take_err)
+{
+    struct vg_peer_info *info = peer->info;
+    enum vg_peer_state state = take_err ? VG_PEER_UNREACHABLE : VG_PEER_REACHABLE;
+
+    VG_LOCK_SCOPE(&peers->lock);
+    if (state != info->state || (take_err && g_strcmp0(take_err->message, info->reason) != 0)) {
+        if (take_err)
+            vg_log_warn("a peer cannot be used name=%s url=\"%s\" reason=\"%s\"", info->name,
+                        info->url, take_err->message);
+        else
+            vg_log_notice("a peer answers name=%s url=\"%s\" version=%s host=\"%s\"", info->name,
+                          info->url, info->version, info->host);
+    }
+    info->state = state;
+    info->asked_ns = vg_clock_realtime_ns();
+    g_free(info->reason);
+    info->reason = take_err ? g_strdup(take_err->message) : NULL;
+    peers->n_silent -= peer->silent;
+    peer->silent = g_error_matches(take_err, VG_ERROR, VG_E_TIMEOUT);
+    if (take_err) {
+        peer->version_ns = 0;
+        g_error_free(take_err);
+    } else {
+        info->answered_ns = info->asked_ns;
+    }
+    if (take_copy) {
+        copy_release(peer->copy);
+        peer->copy = take_copy;
+        peer_note_hosts(info, take_copy->snapshot->hosts);
+    }
+    peer->busy = false;
+    peer->attempts++;
+    peer->due_ns = vg_clock_monotonic_ns() + peers_jittered(peers);
+    pthread_cond_broadcast(&peers->answered);
+    g_ptr_array_remove_fast(peers->active, peer);
+    peer_unref(peer);
+}
+
+static void
+peers_send(vg_peers *peers, struct peer *peer, const char *path, const char *etag)
+{
+    GError *err = NULL;
+
+    peer->sent_ns = vg_clock_realtime_ns();
+    peer->exchange = vg_exchange_new(&peer->options.is, path, etag,
+                                     peer->deadline_ns - vg_clock_monotonic_ns(), &err);
+    if (!peer->exchange) {
+        peers_end_attempt(peers, peer, NULL, err);
+        return;
+    }
+    peer->exchange->data = peer;
+    curl_multi_add_handle(peers->multi, peer->exchange->curl);
+}
+
+static void
+peers_send_next(vg_peers *peers, struct peer *peer)
+{
+    int64_t now_ns = vg_clock_monotonic_ns();
+
+    peer->asks_version = peer->version_ns == 0 || now_ns - peer->version_ns >= VERSION_NS;
+    if (peer->asks_version)
+        peers_send(peers, peer, "/", NULL);
+    else
+        peers_send(peers, peer, "/v1/snapshot", peer->copy ? peer->etag : NULL);
+}
+
+static int
+peers_read_string(const struct vg_json_node *root, const char *name, enum vg_json_need need,
+                  const char **ret, GError **err)
+{
+    struct vg_json_node node;
+    int found = vg_json_member(root, name, need, &node, err);
+
+    return found == 1 ? vg_json_string(&node, WORD_MAX, ret, err) : found;
+}
+
+/* {"name": "vgpud", "version", "host", "time_ns"}. */
+static int
+peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GError **err)
+{
+    g_autoptr(json_object) document =
+        vg_json_parse(body->str, body->len, VERSION_TEXT_MAX, VERSION_DEPTH, err);
+    struct vg_json_node root = vg_json_root(document), time;
+    const char *name = NULL, *version = NULL, *host = NULL;
+    int64_t time_ns = 0;
+    int has_time = -1;
+    const int64_t received_ns = vg_clock_realtime_ns();
+
+    if (!document || peers_read_string(&root, "name", VG_JSON_REQUIRED, &name, err) < 0 ||
+        peers_read_string(&root, "version", VG_JSON_REQUIRED, &version, err) < 0 ||
+        peers_read_string(&root, "host", VG_JSON_OPTIONAL, &host, err) < 0)
+        return -1;
+    has_time = vg_json_member(&root, "time_ns", VG_JSON_OPTIONAL, &time, err);
+    if (has_time < 0 ||
+        (has_time == 1 && vg_json_int64(&time, 0, VG_JSON_INT_MAX, &time_ns, err) < 0))
+        return -1;
+    if (strcmp(name, "vgpud") != 0)
+        return vg_error(err, VG_E_EXTERNAL, "it calls itself '%s'", name);
+    VG_LOCK_SCOPE(&peers->lock);
+    struct vg_peer_info *info = peer->info;
+    g_free(info->version);
+    info->version = g_strdup(version);
+    if (host) {
+        g_free(info->host);
+        info->host = g_strdup(host);
+    }
+    info->clock_known = has_time == 1;
+    info->round_trip_ns = MAX(received_ns - peer->sent_ns, 0);
+    info->clock_difference_ns =
+        has_time == 1 ? time_ns - (peer->sent_ns + info->round_trip_ns / 2) : 0;
+    peer->version_ns = vg_clock_monotonic_ns();
+    return 0;
+}
+
+static struct copy *
+peers_read_snapshot(const GString *body, GError **err)
+{
+    vg_snapshot *snapshot = vg_snapshot_from_json(body->str, body->len, err);
+
+    if (!snapshot) {
+        g_prefix_error(err, "its snapshot cannot be used: ");
+        return NULL;
+    }
+    struct copy *copy = g_atomic_rc_box_new0(struct copy);
+    copy->snapshot = snapshot;
+    return copy;
+}
+
+/* An exchange has ended. */
+static void
+peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
+{
+    struct peer *peer = take_exchange->data;
+    struct copy *copy = NULL;
+    GError *err = NULL;
+
+    curl_multi_remove_handle(peers->multi, take_exchange->curl);
+    peer->exchange = NULL;
+    int status = vg_exchange_check(take_exchange, code, &err);
+    if (status == 0 && peer->asks_version) {
+        status = peers_read_version(peers, peer, take_exchange->body, &err);
+        if (status < 0)
+            g_prefix_error(&err, "what answers there is no vgpud: ");
+    } else if (status == 0 && (take_exchange->status != 304 || !peer->copy)) {
+        copy = peers_read_snapshot(take_exchange->body, &err);
+        if (copy) {
+            g_free(peer->etag);
+            peer->etag = g_steal_pointer(&take_exchange->etag);
+        }
+    }
+    vg_exchange_free(take_exchange);
+    if (!err && peer->asks_version)
+        peers_send_next(peers, peer);
+    else
+        peers_end_attempt(peers, peer, copy, err);
+}
+
+/* ---- the thread ---- */
+
+/* The peer that should be asked first of those that are due; a reference, or NULL. *next_ns: when
+ * the next one is due, if that is sooner. */
+static struct peer *
+peers_next_due(vg_peers *peers, int64_t now_ns, int64_t *next_ns)
+{
+    struct peer *found = NULL;
+
+    VG_LOCK_SCOPE(&peers->lock);
+    if (peers->stopping || peers->active->len >= VG_PEERS_PARALLEL)
+        return NULL;
+    for (guint i = 0; i < peers->list->len; i++) {
+        struct peer *peer = peers->list->pdata[i];
+        if (peer->busy || (peer->silent && peers->n_silent >= SILENT_PARALLEL))
+            continue;
+        if (peer->due_ns > now_ns)
+            *next_ns = MIN(*next_ns, peer->due_ns);
+        else if (!found || peer->silent < found->silent ||
+                 (peer->silent == found->silent && peer->due_ns < found->due_ns))
+            found = peer;
+    }
+    if (!found)
+        return NULL;
+    found->busy = true;
+    found->refs++;
+    found->deadline_ns = now_ns + peers->deadline_ns;
+    g_ptr_array_add(peers->active, found);
+    peers->n_silent += found->silent;
+    return found;
+}
+
+static void
+peers_run(vg_thread *self, void *arg)
+{
+    vg_peers *peers = arg;
+
+    while (!vg_thread_stopping(self)) {
+        const int64_t now_ns = vg_clock_monotonic_ns();
+        int64_t next_ns = now_ns + POLL_MAX_NS;
+        int left = 0;
+        struct peer *peer;
+        struct CURLMsg *message;
+
+        vg_thread_beat(self);
+        while ((peer = peers_next_due(peers, now_ns, &next_ns)))
+            peers_send_next(peers, peer);
+        curl_multi_perform(peers->multi, &left);
+        bool took = false;
+        while ((message = curl_multi_info_read(peers->multi, &left))) {
+            struct vg_exchange *exchange = NULL;
+            if (message->msg != CURLMSG_DONE)
+                continue;
+            const CURLcode code = message->data.result;
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+            peers_take(peers, exchange, code);
+            vg_thread_beat(self);
+            took = true;
+        }
+        if (!took)
+            curl_multi_poll(peers->multi, NULL, 0,
+                            (int)((MAX(next_ns - vg_clock_monotonic_ns(), 0) + VG_NS_PER_MS - 1) /
+                                  VG_NS_PER_MS),
+                            NULL);
+    }
+}
+
+static void
+peers_wake(void *arg)
+{
+    vg_peers *peers = arg;
+
+    pthread_mutex_lock(&peers->lock);
+    peers->stopping = true;
+    pthread_cond_broadcast(&peers->answered);
+    pthread_mutex_unlock(&peers->lock);
+    curl_multi_wakeup(peers->multi);
+}
+
+/* ---- the public side ---- */
+
+static struct peer *
+peers_find(const GPtrArray *list, const struct vg_peer_options *options)
+{
+    for (guint i = 0; i < list->len; i++) {
+        if (peer_is(list->pdata[i], options))
+            return list->pdata[i];
+    }
+    return NULL;
+}
+
+void
+vg_peers_set(vg_peers *peers, const struct vg_peers_options *options)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(peer_unref);
+
+    pthread_mutex_lock(&peers->lock);
+    peers->refresh_ns = options->refresh_ns;
+    peers->deadline_ns = options->deadline_ns;
+    for (size_t i = 0; i < options->n_peers; i++) {
+        struct peer *known = peers_find(peers->list, &options->peers[i]);
+        if (known)
+            known->refs++;
+        g_ptr_array_add(list, known ? known : peer_new(&options->peers[i]));
+    }
+    g_ptr_array_unref(peers->list);
+    peers->list = list;
+    pthread_cond_broadcast(&peers->answered);
+    pthread_mutex_unlock(&peers->lock);
+    curl_multi_wakeup(peers->multi);
+}
+
+vg_peers *
+vg_peers_new(const struct vg_peers_options *options, GError **err)
+{
+    vg_peers *peers = g_new0(vg_peers, 1);
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    pthread_mutex_init(&peers->lock, NULL);
+    vg_cond_init(&peers->answered);
+    peers->list = g_ptr_array_new_with_free_func(peer_unref);
+    peers->active = g_ptr_array_new();
+    peers->random = g_rand_new();
+    peers->multi = curl_multi_init();
+    if (!peers->multi)
+        vg_bug("libcurl cannot start");
+    /* A connection for each peer stays open between two attempts. */
+    curl_multi_setopt(peers->multi, CURLMOPT_MAXCONNECTS, (long)(VG_PEERS_MAX + VG_PEERS_PARALLEL));
+    vg_peers_set(peers, options);
+    peers->thread = vg_thread_new("peers", peers_run, peers_wake, peers, err);
+    if (!peers->thread)
+        g_clear_pointer(&peers, vg_peers_free);
+    return peers;
+}
+
+void
+vg_peers_free(vg_peers *peers)
+{
+    if (!peers)
+        return;
+    vg_thread_free(peers->thread);
+    for (guint i = 0; i < peers->active->len; i++) {
+        struct peer *peer = peers->active->pdata[i];
+        curl_multi_remove_handle(peers->multi, peer->exchange->curl);
+        vg_exchange_free(peer->exchange);
+        peer_unref(peer);
+    }
+    g_ptr_array_unref(peers->active);
+    g_ptr_array_unref(peers->list);
+    curl_multi_cleanup(peers->multi);
+    g_rand_free(peers->random);
+    pthread_cond_destroy(&peers->answered);
+    pthread_mutex_destroy(&peers->lock);
+    g_free(peers);
+}
+
+size_t
+vg_peers_count(vg_peers *peers)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    return peers->list->len;
+}
+
+GPtrArray *
+vg_peers_list(vg_peers *peers)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_peer_info_free);
+
+    VG_LOCK_SCOPE(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        const struct peer *peer = peers->list->pdata[i];
+        g_ptr_array_add(list, vg_record_copy(&vg_peer_info_record, peer->info));
+    }
+    return list;
+}
+
+static void
+view_free(void *data)
+{
+    struct vg_peer_view *view = data;
+
+    vg_peer_info_free(view->info);
+    copy_release(view->held);
+    g_free(view);
+}
+
+/* A peer that is waited for. */
+struct wanted {
+    struct peer *peer; /* a reference */
+    uint64_t attempts; /* until it has had so many */
+    bool awaited;
+};
+
+static struct vg_peer_view *
+peers_view_of(const vg_peers *peers, const struct wanted *wanted)
+{
+    struct vg_peer_view *view = g_new0(struct vg_peer_view, 1);
+    const struct peer *peer = wanted->peer;
+
+    view->info = vg_record_copy(&vg_peer_info_record, peer->info);
+    if (peer->attempts < wanted->attempts && view->info->state != VG_PEER_UNREACHABLE) {
+        view->info->state = VG_PEER_UNREACHABLE;
+        g_free(view->info->reason);
+        view->info->reason = g_strdup_printf("it has not answered within %.3g s",
+                                             (double)peers->deadline_ns / (double)VG_NS_PER_S);
+    }
+    if (view->info->state == VG_PEER_REACHABLE && peer->copy) {
+        view->held = g_atomic_rc_box_acquire(peer->copy);
+        view->snapshot = peer->copy->snapshot;
+    }
+    return view;
+}
+
+static bool
+peers_are_awaited(const vg_peers *peers, const GArray *wanted)
+{
+    for (guint i = 0; i < wanted->len; i++) {
+        const struct wanted *one = &g_array_index(wanted, struct wanted, i);
+        if (one->awaited && one->peer->attempts < one->attempts)
+            return !peers->stopping;
+    }
+    return false;
+}
+
+GPtrArray *
+vg_peers_gather(vg_peers *peers)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct wanted));
+    GPtrArray *views = g_ptr_array_new_with_free_func(view_free);
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    pthread_mutex_lock(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        struct peer *peer = peers->list->pdata[i];
+        const struct wanted wanted = {peer, peer->attempts + 1, !peer->silent};
+        peer->refs++;
+        peer->due_ns = MIN(peer->due_ns, now_ns);
+        g_array_append_val(all, wanted);
+    }
+    curl_multi_wakeup(peers->multi);
+    while (peers_are_awaited(peers, all) &&
+           vg_cond_wait_until(&peers->answered, &peers->lock, now_ns + peers->deadline_ns)) {
+    }
+    for (guint i = 0; i < all->len; i++) {
+        const struct wanted *wanted = &g_array_index(all, struct wanted, i);
+        g_ptr_array_add(views, peers_view_of(peers, wanted));
+        peer_unref(wanted->peer);
+    }
+    pthread_mutex_unlock(&peers->lock);
+    return views;
+}
+
+const vg_thread *
+vg_peers_thread(const vg_peers *peers)
+{
+    return peers->thread;
+}

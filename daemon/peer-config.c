@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/peer-config.h"
+
+#include <string.h>
+
+/* What is wrong with it, or NULL; the caller frees it. */
+static char *
+peer_config_fault(const struct vg_peer_config *peer)
+{
+    const struct {
+        const char *key, *path;
+    } paths[] = {{"token_file", peer->token_file},
+                 {"cert", peer->cert},
+                 {"key", peer->key},
+                 {"cacert", peer->cacert}};
+    static const char scheme[] = "https://";
+
+    if (!peer->url[0])
+        return g_strdup("url is missing: where is the API of this peer?");
+    /* It may hold a password, which is in no message. */
+    if (strchr(peer->url, '@'))
+        return g_strdup("url has a user or password; token_file or cert say who this vgpud is");
+    if (!g_str_has_prefix(peer->url, scheme) || strlen(peer->url) == strlen(scheme) ||
+        strpbrk(peer->url, "?# \t"))
+        return g_strdup_printf("url: '%s' is not https://HOST:PORT", peer->url);
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        if (paths[i].path[0] && !g_path_is_absolute(paths[i].path))
+            return g_strdup_printf("%s: '%s' is not an absolute path", paths[i].key, paths[i].path);
+    }
+    if (!peer->token_file[0] && !peer->cert[0])
+        return g_strdup("token_file and cert are both missing; a peer answers nobody whom it does "
+                        "not know");
+    if (peer->key[0] && !peer->cert[0])
+        return g_strdup("key needs cert");
+    return NULL;
+}
+
+void
+vg_peer_config_check(const struct vg_daemon_config *config, GString *errors)
+{
+    for (guint i = 0; i < config->peers->len; i++) {
+        const struct vg_peer_config *peer = config->peers->pdata[i];
+        g_autofree char *fault = peer_config_fault(peer);
+        if (fault)
+            g_string_append_printf(errors, "%s%s:%u: [peer %s] %s", errors->len > 0 ? "\n" : "",
+                                   peer->item.file, peer->item.line, peer->item.name, fault);
+    }
+}
+
+void
+vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_options *ret)
+{
+    struct vg_peer_options *peers = g_new0(struct vg_peer_options, config->peers->len);
+
+    for (guint i = 0; i < config->peers->len; i++) {
+        const struct vg_peer_config *peer = config->peers->pdata[i];
+        peers[i] = (struct vg_peer_options){
+            .name = peer->item.name,
+            .url = peer->url,
+            .token_file = peer->token_file,
+            .cert = peer->cert,
+            .key = peer->key,
+            .cacert = peer->cacert,
+            .libvirt_uri = peer->libvirt_uri,
+        };
+    }
+    *ret = (struct vg_peers_options){
+        .peers = peers,
+        .n_peers = config->peers->len,
+        .refresh_ns = config->peers_refresh_ns,
+        .deadline_ns = config->peers_deadline_ns,
+    };
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the configuration says of other vgpuds.
+ */
+#ifndef VG_DAEMON_PEER_CONFIG_H
+#define VG_DAEMON_PEER_CONFIG_H
+
+#include "cluster/peers.h"
+#include "daemon/daemon-config.h"
+
+/* Adds a line to errors for each group [peer NAME] that cannot be right. */
+void vg_peer_config_check(const struct vg_daemon_config *config, GString *errors);
+
+/* For vg_peers_new() and vg_peers_set(); strings are borrowed of config, ret->peers is the caller's
+ * to free. */
+void vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_options *ret);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this vgpud knows of another one, its peer. Plain data.
+ */
+#ifndef VG_MODEL_PEER_H
+#define VG_MODEL_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+
+enum vg_peer_state {
+    VG_PEER_UNKNOWN,     /* it has not been asked yet */
+    VG_PEER_REACHABLE,   /* it answered when it was asked last */
+    VG_PEER_UNREACHABLE, /* it did not: see the reason */
+    VG_PEER_STATE_MAX
+};
+
+struct vg_peer_info {
+    char *name; /* in the configuration */
+    char *url;
+    char *libvirt_uri; /* NULL: none is configured */
+    enum vg_peer_state state;
+    char *reason;  /* UNREACHABLE: one sentence; else NULL */
+    char *host;    /* what it calls its host; NULL: it has never answered */
+    char *version; /* of its vgpud; NULL likewise */
+    bool clock_known;
+    int64_t clock_difference_ns; /* its clock minus ours; the error is half of round_trip_ns */
+    int64_t round_trip_ns;       /* of the request by which the clocks were compared */
+    int64_t asked_ns;            /* epoch: end of the last attempt; 0: none */
+    int64_t answered_ns;         /* epoch: of the last one that succeeded; 0: none */
+    int64_t vms;                 /* in its newest snapshot */
+};
+
+extern const struct vg_record_type vg_peer_info_record;
+extern const char *const vg_peer_state_names[]; /* "unknown", "reachable", "unreachable" */
+
+struct vg_peer_info *vg_peer_info_new(void);
+void vg_peer_info_free(void *peer); /* NULL is fine */
+
+#endif
