@@ -3,7 +3,7 @@
 
 #include "cli/analysis.h"
 
-#include "trace/vm-map.h"
+#include "host/vm-map.h"
 
 struct run {
     const struct vg_analysis_options *options;

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "trace/proc-scan.h"
-#include "trace/vm-map.h"
+#include "host/proc-scan.h"
+#include "host/vm-map.h"
 
 struct seen {
     int32_t pid;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "trace/vm-map.h"
+#include "host/vm-map.h"
 
 #define DEFAULT_HOST       "localhost"
 #define WINDOW_MIN_S       0.001

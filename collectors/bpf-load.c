@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/kvm-exit.h"
-#include "collectors/pid-namespace.h"
 #include "collectors/vcpu.skel.h"
+#include "host/pid-namespace.h"
 #include "model/event.h"
 
 /* What entering and leaving a program costs beside what it measures itself: an estimate, with which

@@ -22,8 +22,8 @@
 #include "collectors/gpu-cards.h"
 #include "collectors/gpu-source.h"
 #include "collectors/gpu-window.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 
 #define NAME "fdinfo"
 

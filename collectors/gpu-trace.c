@@ -24,10 +24,10 @@
 #include "collectors/gpu-cards.h"
 #include "collectors/gpu-tracepoints.h"
 #include "collectors/gpu-window.h"
-#include "collectors/pid-namespace.h"
+#include "host/pid-namespace.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 #include "model/gpu-ledger.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
 
 #define NAME "tracepoints"
 

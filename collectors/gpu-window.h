@@ -5,8 +5,8 @@
 #ifndef VG_COLLECTORS_GPU_WINDOW_H
 #define VG_COLLECTORS_GPU_WINDOW_H
 
+#include "host/proc-scan.h"
 #include "model/window.h"
-#include "trace/proc-scan.h"
 
 /* The sample of a VM whose use of GPUs is known; made if it is not there yet. It is the window's,
  * until the next call. */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/gpu-window.h"
-#include "trace/proc-scan.h"
+#include "host/proc-scan.h"
 
 /* Between two beats of the heart. */
 #define BEAT_NS VG_NS_PER_S

@@ -8,7 +8,7 @@
 #include <glib.h>
 
 #include "base/clock.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 /* So long and so many windows must they have run without an entry. A vCPU in a guest is interrupted
  * by the host's timer at least once a second. */

@@ -10,7 +10,7 @@
 #include <glib.h>
 
 #include "base/clock.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 /* /proc/stat has a line of some hundred numbers of interrupts before the ones that are wanted. */
 #define STAT_BYTES (64 * 1024)

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/collector.h"
-#include "collectors/virt-event.h"
-#include "collectors/virt-listen.h"
-#include "collectors/virt-read.h"
+#include "host/virt-event.h"
+#include "host/virt-listen.h"
+#include "host/virt-read.h"
 
 /* Events come in bursts: this long after the first one everything is read. */
 #define DEBOUNCE_NS  (100 * VG_NS_PER_MS)

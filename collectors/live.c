@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "collectors/host-contention.h"
 #include "collectors/vcpu-affinity.h"
-#include "trace/proc-scan.h"
+#include "host/proc-scan.h"
 
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
 #define RETRY_NS  (30 * VG_NS_PER_S)

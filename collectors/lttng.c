@@ -22,9 +22,9 @@
 #include "base/error.h"
 #include "collectors/lttng-url.h"
 #include "collectors/window-report.h"
+#include "host/proc-scan.h"
 #include "trace/ctf-live.h"
 #include "trace/lttng-session.h"
-#include "trace/proc-scan.h"
 
 #define NAME "lttng"
 

@@ -7,7 +7,7 @@
 
 #include "collectors/gpu-window.h"
 #include "collectors/nvml-device.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 /* Processes that use a device at once; more are left out. The library tells all or none. */
 #define PROCESSES_MAX        1024

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "collectors/gpu-window.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 /* Of one device; NVIDIA's limit is 32. */
 #define VGPUS_MAX 64

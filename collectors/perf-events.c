@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "collectors/perf-ring.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 #define RING_BYTES_MIN (16 * 1024)
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 
 /* A runnable thread that has not run for so long after it was looked at has waited since then. */
 #define SETTLED_NS (VG_NS_PER_S / 2)

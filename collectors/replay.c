@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/window-report.h"
+#include "host/vm-map.h"
 #include "trace/recording.h"
-#include "trace/vm-map.h"
 
 #define NAME "replay"
 

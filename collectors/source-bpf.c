@@ -18,8 +18,8 @@
 #include "collectors/bpf-slots.h"
 #include "collectors/cpu-source.h"
 #include "collectors/guest-silence.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 
 #define NAME "bpf"
 

@@ -24,9 +24,9 @@
 #include "collectors/perf-events.h"
 #include "collectors/perf-merge.h"
 #include "collectors/perf-watch.h"
-#include "collectors/pid-namespace.h"
+#include "host/pid-namespace.h"
+#include "host/proc-scan.h"
 #include "model/cpu-ledger.h"
-#include "trace/proc-scan.h"
 
 #define NAME "perf"
 

@@ -16,7 +16,7 @@
 #include "collectors/cpu-source.h"
 #include "collectors/vcpu-files.h"
 #include "collectors/vcpu-meter.h"
-#include "trace/proc-scan.h"
+#include "host/proc-scan.h"
 
 #define NAME "procfs"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "collectors/vcpu-meter.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 enum { VG_VCPU_FILE_SCHEDSTAT, VG_VCPU_FILE_STAT, VG_VCPU_FILE_STATUS, VG_VCPU_FILE_MAX };
 

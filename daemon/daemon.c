@@ -22,7 +22,6 @@
 #include "collectors/fault.h"
 #include "collectors/live.h"
 #include "collectors/replay.h"
-#include "collectors/virt-event.h"
 #include "daemon/access-config.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
@@ -32,6 +31,7 @@
 #include "daemon/peer-config.h"
 #include "daemon/supervisor.h"
 #include "daemon/trace.h"
+#include "host/virt-event.h"
 #include "store/store.h"
 
 #define VG_LOG_TAG "daemon"

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "collectors/domain-xml.h"
-#include "collectors/node-device.h"
+#include "host/domain-xml.h"
+#include "host/node-device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

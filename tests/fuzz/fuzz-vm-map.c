@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "host/vm-map.h"
 #include "tests/fuzz/check-event.h"
-#include "trace/vm-map.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -22,7 +22,7 @@
 #include "collectors/collector.h"
 #include "collectors/fault.h"
 #include "collectors/live.h"
-#include "collectors/virt-event.h"
+#include "host/virt-event.h"
 
 #define REPORTS_MAX 4096
 

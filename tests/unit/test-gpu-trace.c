@@ -28,11 +28,11 @@
 #include "collectors/gpu-trace.h"
 #include "collectors/gpu-tracepoints.h"
 #include "collectors/gpu-window.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 #include "tests/unit/fake-proc.h"
 #include "tests/unit/idle-thread.h"
 #include "tests/unit/window-gpu.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
 
 #define MS         VG_NS_PER_MS
 #define S          VG_NS_PER_S

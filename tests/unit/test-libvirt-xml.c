@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "collectors/domain-xml.h"
-#include "collectors/node-device.h"
+#include "host/domain-xml.h"
+#include "host/node-device.h"
 
 #define UUID_MDEV "c2177883-f1bb-47f0-914d-32a22e3a8804"
 

@@ -16,8 +16,8 @@
 #include <libvirt/libvirt.h>
 
 #include "base/clock.h"
-#include "collectors/virt-event.h"
-#include "collectors/virt-listen.h"
+#include "host/virt-event.h"
+#include "host/virt-listen.h"
 #include "tests/unit/collector-run.h"
 #include "tests/unit/fake-proc.h"
 

@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "collectors/live.h"
+#include "host/proc-scan.h"
 #include "tests/unit/collector-run.h"
 #include "tests/unit/fake-clock.h"
 #include "tests/unit/fake-proc.h"
-#include "trace/proc-scan.h"
 
 #define WINDOW_NS (50 * VG_NS_PER_MS)
 #define HANGS_MS  100000

@@ -20,11 +20,11 @@
 #include "collectors/gpu-window.h"
 #include "collectors/gpu.h"
 #include "collectors/nvml-log.h"
+#include "host/proc-scan.h"
 #include "tests/unit/fake-clock.h"
 #include "tests/unit/fake-proc.h"
 #include "tests/unit/idle-thread.h"
 #include "tests/unit/window-gpu.h"
-#include "trace/proc-scan.h"
 
 #define S        VG_NS_PER_S
 #define MS       VG_NS_PER_MS

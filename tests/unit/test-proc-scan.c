@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "host/proc-scan.h"
+#include "host/proc-text.h"
 #include "tests/unit/fake-proc.h"
-#include "trace/proc-scan.h"
-#include "trace/proc-text.h"
 
 #define UUID "c2177883-f1bb-47f0-914d-32a22e3a8804"
 

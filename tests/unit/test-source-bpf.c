@@ -18,11 +18,11 @@
 #include "base/error.h"
 #include "collectors/bpf-load.h"
 #include "collectors/cpu-source.h"
+#include "host/proc-scan.h"
 #include "tests/unit/bpf-memory.h"
 #include "tests/unit/fake-clock.h"
 #include "tests/unit/fake-map.h"
 #include "tests/unit/fake-proc.h"
-#include "trace/proc-scan.h"
 
 /* A tick of /proc. */
 #define TICK_NS (10 * VG_NS_PER_MS)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "trace/vm-map.h"
+#include "host/vm-map.h"
 
 #define UUID "b0c6e1d4-77a2-4a5e-8d3c-000000000001"
 

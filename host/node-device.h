@@ -3,8 +3,8 @@
  * Devices of the host as libvirt's node device XML has them, and the GPUs that they make up. Pure;
  * any thread.
  */
-#ifndef VG_COLLECTORS_NODE_DEVICE_H
-#define VG_COLLECTORS_NODE_DEVICE_H
+#ifndef VG_HOST_NODE_DEVICE_H
+#define VG_HOST_NODE_DEVICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

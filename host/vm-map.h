@@ -4,8 +4,8 @@
  * id of its QEMU, or, for trace text that has no process ids, the id of one of its threads. Blank
  * lines and lines that begin with '#' are skipped.
  */
-#ifndef VG_TRACE_VM_MAP_H
-#define VG_TRACE_VM_MAP_H
+#ifndef VG_HOST_VM_MAP_H
+#define VG_HOST_VM_MAP_H
 
 #include <stddef.h>
 

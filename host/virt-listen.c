@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/virt-listen.h"
+#include "host/virt-listen.h"
 
 #include <libvirt/virterror.h>
 #include <stdatomic.h>

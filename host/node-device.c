@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/node-device.h"
+#include "host/node-device.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "collectors/xml-walk.h"
+#include "host/xml-walk.h"
 
 #define NAME_BYTES_MAX VG_SNAPSHOT_NAME_MAX
 #define AVAILABLE_MAX  1000000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  *
  * Events of a libvirt connection, carried from the virt-ev thread to the one that reads them.
  */
-#ifndef VG_COLLECTORS_VIRT_LISTEN_H
-#define VG_COLLECTORS_VIRT_LISTEN_H
+#ifndef VG_HOST_VIRT_LISTEN_H
+#define VG_HOST_VIRT_LISTEN_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/xml-walk.h"
+#include "host/xml-walk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * while after it appeared (QEMU names its vCPU threads some time after it was started), and a VM's
  * threads are listed again when their number changes, within two seconds. One thread.
  */
-#ifndef VG_TRACE_PROC_SCAN_H
-#define VG_TRACE_PROC_SCAN_H
+#ifndef VG_HOST_PROC_SCAN_H
+#define VG_HOST_PROC_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * begin with vg_proc_read. What a kernel writes is not trusted more than any other input: odd text
  * gives false. Any thread.
  */
-#ifndef VG_TRACE_PROC_TEXT_H
-#define VG_TRACE_PROC_TEXT_H
+#ifndef VG_HOST_PROC_TEXT_H
+#define VG_HOST_PROC_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Whether threads have the numbers here that the kernel's events have for them. Any thread.
  */
-#ifndef VG_COLLECTORS_PID_NAMESPACE_H
-#define VG_COLLECTORS_PID_NAMESPACE_H
+#ifndef VG_HOST_PID_NAMESPACE_H
+#define VG_HOST_PID_NAMESPACE_H
 
 #include <glib.h>
 

@@ -3,8 +3,8 @@
  * The whole of a host as one libvirt connection shows it. One thread; every call may block as long
  * as libvirt does.
  */
-#ifndef VG_COLLECTORS_VIRT_READ_H
-#define VG_COLLECTORS_VIRT_READ_H
+#ifndef VG_HOST_VIRT_READ_H
+#define VG_HOST_VIRT_READ_H
 
 #include <glib.h>
 #include <libvirt/libvirt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/virt-event.h"
+#include "host/virt-event.h"
 
 #include <stdarg.h>
 

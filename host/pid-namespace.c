@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/pid-namespace.h"
+#include "host/pid-namespace.h"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/virt-read.h"
+#include "host/virt-read.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "collectors/domain-xml.h"
-#include "collectors/node-device.h"
-#include "collectors/virt-event.h"
-#include "trace/proc-scan.h"
+#include "host/domain-xml.h"
+#include "host/node-device.h"
+#include "host/proc-scan.h"
+#include "host/virt-event.h"
 
 #define KIB INT64_C(1024)
 /* Free memory is news when it moved by this part of all memory. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collectors/domain-xml.h"
+#include "host/domain-xml.h"
 
 #include <string.h>
 
-#include "collectors/xml-walk.h"
+#include "host/xml-walk.h"
 
 #define NOVA_1_0 "http://openstack.org/xmlns/libvirt/nova/1.0"
 #define NOVA_1_1 "http://openstack.org/xmlns/libvirt/nova/1.1"

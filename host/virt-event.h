@@ -6,8 +6,8 @@
  * Callbacks run on virt-ev. They copy, put into a queue and return: a libvirt call from there
  * blocks the loop that its answer needs.
  */
-#ifndef VG_COLLECTORS_VIRT_EVENT_H
-#define VG_COLLECTORS_VIRT_EVENT_H
+#ifndef VG_HOST_VIRT_EVENT_H
+#define VG_HOST_VIRT_EVENT_H
 
 #include <glib.h>
 

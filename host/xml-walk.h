@@ -4,8 +4,8 @@
  * around them, cut to a number of bytes where a character ends; empty ones are NULL. Any thread,
  * each with documents of its own.
  */
-#ifndef VG_COLLECTORS_XML_WALK_H
-#define VG_COLLECTORS_XML_WALK_H
+#ifndef VG_HOST_XML_WALK_H
+#define VG_HOST_XML_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>

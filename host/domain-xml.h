@@ -2,8 +2,8 @@
  *
  * What libvirt's XML of a domain and of a host says. Pure; any thread.
  */
-#ifndef VG_COLLECTORS_DOMAIN_XML_H
-#define VG_COLLECTORS_DOMAIN_XML_H
+#ifndef VG_HOST_DOMAIN_XML_H
+#define VG_HOST_DOMAIN_XML_H
 
 #include <glib.h>
 

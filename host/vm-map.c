@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "trace/vm-map.h"
+#include "host/vm-map.h"
 
 #include <string.h>
 

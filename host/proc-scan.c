@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "trace/proc-scan.h"
+#include "host/proc-scan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "trace/proc-text.h"
+#include "host/proc-text.h"
 
 /* A process that is no VM is looked at again after 1, 2, 4, 8, 16 and 32 s, then no more but for
  * the pid coming back. */
