@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "model/migration.h"
+
+#define REQ      VG_FIELD_REQUIRED
+#define TIME_MAX ((double)VG_JSON_INT_MAX)
+
+#define TEXT(member)   VG_ROW_STRING(member, 0, 0, VG_MIGRATION_TEXT_MAX)
+#define NEEDED(member) VG_ROW_STRING(member, REQ, 1, VG_MIGRATION_TEXT_MAX)
+#define COUNT(member)  VG_ROW_INT(member, 0, 0, TIME_MAX)
+
+const char *const vg_migration_state_names[] = {
+    [VG_MIGRATION_PENDING] = "pending",     [VG_MIGRATION_PRECHECKING] = "prechecking",
+    [VG_MIGRATION_RESERVING] = "reserving", [VG_MIGRATION_QUIESCING] = "quiescing",
+    [VG_MIGRATION_DETACHING] = "detaching", [VG_MIGRATION_MIGRATING] = "migrating",
+    [VG_MIGRATION_ATTACHING] = "attaching", [VG_MIGRATION_RESUMING] = "resuming",
+    [VG_MIGRATION_VERIFYING] = "verifying", [VG_MIGRATION_ROLLING_BACK] = "rolling_back",
+    [VG_MIGRATION_DONE] = "done",           [VG_MIGRATION_ROLLED_BACK] = "rolled_back",
+    [VG_MIGRATION_ABORTED] = "aborted",     [VG_MIGRATION_FAILED] = "failed",
+    [VG_MIGRATION_STATE_MAX] = NULL,
+};
+
+const char *const vg_migration_place_names[] = {
+    [VG_PLACE_UNKNOWN] = "unknown", [VG_PLACE_SOURCE] = "source",   [VG_PLACE_TARGET] = "target",
+    [VG_PLACE_MOVING] = "moving",   [VG_PLACE_NOWHERE] = "nowhere", [VG_PLACE_BOTH] = "both",
+    [VG_PLACE_MAX] = NULL,
+};
+
+const char *const vg_migration_gpu_names[] = {
+    [VG_GPU_UNKNOWN] = "unknown", [VG_GPU_ATTACHED] = "attached", [VG_GPU_DETACHED] = "detached",
+    [VG_GPU_PARTLY] = "partly",   [VG_GPU_STATE_MAX] = NULL,
+};
+
+const char *const vg_move_device_kind_names[] = {
+    [VG_MOVE_DEVICE_NAMED] = "named",
+    [VG_MOVE_DEVICE_MDEV] = "mdev",
+    [VG_MOVE_DEVICE_PCI] = "pci",
+    [VG_MOVE_DEVICE_KIND_MAX] = NULL,
+};
+
+#define THIS vg_move_device
+static const struct vg_field device_fields[] = {
+    VG_ROW_ENUM("kind", kind, REQ, vg_move_device_kind_names),
+    NEEDED(type),
+    TEXT(alias),
+    TEXT(guest_address),
+    TEXT(guest_path),
+    TEXT(source_address),
+    TEXT(target_address),
+    VG_ROW_BOOL(persistent, 0),
+    VG_ROW_STRING(source_xml, 0, 0, VG_MIGRATION_XML_MAX),
+    VG_ROW_STRING(target_xml, 0, 0, VG_MIGRATION_XML_MAX),
+};
+const struct vg_record_type vg_move_device_record = VG_ROW_TYPE(device_fields);
+#undef THIS
+
+#define THIS vg_migration_step
+static const struct vg_field step_fields[] = {
+    NEEDED(verb),           COUNT(began_ns), COUNT(ended_ns), VG_ROW_BOOL(ok, 0),
+    VG_ROW_BOOL(undoes, 0), TEXT(asked),     TEXT(answer),
+};
+const struct vg_record_type vg_migration_step_record = VG_ROW_TYPE(step_fields);
+#undef THIS
+
+#define THIS vg_migration_progress
+static const struct vg_field progress_fields[] = {
+    COUNT(total_bytes), COUNT(remaining_bytes), COUNT(processed_bytes), COUNT(dirty_bytes_per_s),
+    COUNT(bytes_per_s), COUNT(iteration),       COUNT(eta_ns),          COUNT(downtime_ns),
+    COUNT(elapsed_ns),
+};
+const struct vg_record_type vg_migration_progress_record = VG_ROW_TYPE(progress_fields);
+#undef THIS
+
+#define THIS vg_migration
+static const struct vg_field migration_fields[] = {
+    NEEDED(id),
+    NEEDED(vm),
+    NEEDED(uuid),
+    NEEDED(from),
+    NEEDED(to),
+    TEXT(peer),
+    TEXT(plan_id),
+    TEXT(undo_of),
+    TEXT(asked_by),
+    VG_ROW_BOOL(no_agent, 0),
+    VG_ROW_ENUM("state", state, REQ, vg_migration_state_names),
+    TEXT(step),
+    VG_ROW_BOOL(abort_asked, 0),
+    TEXT(cause),
+    VG_ROW_ENUM("vm_on", vm_on, 0, vg_migration_place_names),
+    VG_ROW_ENUM("gpu", gpu, 0, vg_migration_gpu_names),
+    TEXT(reservation),
+    COUNT(made_ns),
+    COUNT(ended_ns),
+    COUNT(guest_pause_ns),
+    VG_ROW_PART(progress, 0, &vg_migration_progress_record),
+    VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),
+    VG_ROW_LIST(steps, 0, VG_MIGRATION_STEPS_MAX, &vg_migration_step_record),
+};
+const struct vg_record_type vg_migration_record = VG_ROW_TYPE(migration_fields);
+#undef THIS
+
+struct vg_migration *
+vg_migration_new(void)
+{
+    return vg_record_new(&vg_migration_record);
+}
+
+void
+vg_migration_free(void *migration)
+{
+    if (migration)
+        vg_record_free(&vg_migration_record, migration);
+}
+
+struct vg_migration *
+vg_migration_copy(const struct vg_migration *migration)
+{
+    return vg_record_copy(&vg_migration_record, migration);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A move of a VM from one host to another, with its GPUs: what was wanted, how far it has come, and
+ * how it ended. Plain data described by records; kept by the journal, told by the API.
+ */
+#ifndef VG_MODEL_MIGRATION_H
+#define VG_MODEL_MIGRATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+
+#define VG_MIGRATION_DEVICES_MAX 16
+#define VG_MIGRATION_STEPS_MAX   100 /* kept of a move */
+#define VG_MIGRATION_XML_MAX     65536
+#define VG_MIGRATION_TEXT_MAX    8192
+
+/* The first nine are the way forward, in this order. */
+enum vg_migration_state {
+    VG_MIGRATION_PENDING,
+    VG_MIGRATION_PRECHECKING,
+    VG_MIGRATION_RESERVING, /* the target's GPUs, and the source's for a way back */
+    VG_MIGRATION_QUIESCING, /* the guest lets go of its GPUs */
+    VG_MIGRATION_DETACHING,
+    VG_MIGRATION_MIGRATING,
+    VG_MIGRATION_ATTACHING,
+    VG_MIGRATION_RESUMING, /* the guest takes the GPUs up */
+    VG_MIGRATION_VERIFYING,
+    VG_MIGRATION_ROLLING_BACK, /* what was done is being undone */
+    VG_MIGRATION_DONE,
+    VG_MIGRATION_ROLLED_BACK, /* a step failed; the VM is on the source as it was */
+    VG_MIGRATION_ABORTED,     /* somebody asked for it; the VM is on the source as it was */
+    VG_MIGRATION_FAILED,      /* see cause, vm_on and gpu */
+    VG_MIGRATION_STATE_MAX
+};
+
+static inline bool
+vg_migration_has_ended(enum vg_migration_state state)
+{
+    return state >= VG_MIGRATION_DONE;
+}
+
+/* Where the VM is. */
+enum vg_migration_place {
+    VG_PLACE_UNKNOWN,
+    VG_PLACE_SOURCE,
+    VG_PLACE_TARGET,
+    VG_PLACE_MOVING,  /* libvirt is at it */
+    VG_PLACE_NOWHERE, /* it runs on neither host */
+    VG_PLACE_BOTH,    /* it runs on both: somebody has started it twice */
+    VG_PLACE_MAX
+};
+
+/* Whether it has its GPUs there. */
+enum vg_migration_gpu {
+    VG_GPU_UNKNOWN,
+    VG_GPU_ATTACHED,
+    VG_GPU_DETACHED,
+    VG_GPU_PARTLY, /* some of several */
+    VG_GPU_STATE_MAX
+};
+
+enum vg_move_device_kind {
+    VG_MOVE_DEVICE_NAMED, /* a device of [gpu NAME] in the configuration */
+    VG_MOVE_DEVICE_MDEV,
+    VG_MOVE_DEVICE_PCI, /* a whole GPU or a virtual function */
+    VG_MOVE_DEVICE_KIND_MAX
+};
+
+/* A GPU that moves with the VM. The hosts have one each. */
+struct vg_move_device {
+    enum vg_move_device_kind kind;
+    char *type;           /* NAME of [gpu NAME]; mdev type "nvidia-63"; PCI "10de:2330" */
+    char *alias;          /* in the domain: "ua-gpu0" */
+    char *guest_address;  /* PCI, as libvirt has it: "0000:01:00.0"; NULL: none */
+    char *guest_path;     /* slots from the root bus: "00:02.0/00.0"; NULL: unknown */
+    char *source_address; /* NAMED: NULL; MDEV: UUID; PCI: "0000:41:00.0" */
+    char *target_address; /* likewise, once reserved */
+    bool persistent;      /* the domain's persistent definition has it, too */
+    char *source_xml;     /* the element, as the source's live domain has it */
+    char *target_xml;     /* the element to attach on the target, once reserved */
+};
+
+/* What was asked of somebody, and what came of it. */
+struct vg_migration_step {
+    char *verb; /* "detach" */
+    int64_t began_ns;
+    int64_t ended_ns; /* 0: it is not known to have ended */
+    bool ok;
+    bool undoes;  /* it was part of the way back */
+    char *asked;  /* in words: "guest0 on h1: detach ua-gpu0" */
+    char *answer; /* what came back, or the error */
+};
+
+/* How far copying the memory is, as libvirt tells. */
+struct vg_migration_progress {
+    int64_t total_bytes;
+    int64_t remaining_bytes;
+    int64_t processed_bytes;
+    int64_t dirty_bytes_per_s;
+    int64_t bytes_per_s;
+    int64_t iteration;
+    int64_t eta_ns;      /* 0: unknown */
+    int64_t downtime_ns; /* of a migration that has ended, as libvirt measured; 0: unknown */
+    int64_t elapsed_ns;
+};
+
+struct vg_migration {
+    char *id; /* "move-" and 16 hexadecimal digits */
+    char *vm;
+    char *uuid;
+    char *from; /* host names */
+    char *to;
+    char *peer;     /* name of [peer NAME] that is the target */
+    char *plan_id;  /* or NULL */
+    char *undo_of;  /* id of the move that this one takes back, or NULL */
+    char *asked_by; /* identity */
+    bool no_agent;  /* the guest has no agent, or is not to be asked */
+    enum vg_migration_state state;
+    char *step; /* verb that runs now, or NULL */
+    bool abort_asked;
+    char *cause; /* the first failure, one sentence; NULL: none */
+    enum vg_migration_place vm_on;
+    enum vg_migration_gpu gpu;
+    char *reservation;      /* id, on the target; NULL: none held */
+    int64_t made_ns;        /* epoch */
+    int64_t ended_ns;       /* epoch; 0: not yet */
+    int64_t guest_pause_ns; /* the longest that the guest saw; 0: unknown */
+    struct vg_migration_progress progress;
+    GPtrArray *devices; /* struct vg_move_device */
+    GPtrArray *steps;   /* struct vg_migration_step, oldest first */
+};
+
+extern const struct vg_record_type vg_move_device_record;
+extern const struct vg_record_type vg_migration_step_record;
+extern const struct vg_record_type vg_migration_progress_record;
+extern const struct vg_record_type vg_migration_record;
+extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
+extern const char *const vg_migration_place_names[];
+extern const char *const vg_migration_gpu_names[];
+extern const char *const vg_move_device_kind_names[]; /* "named", "mdev", "pci" */
+
+struct vg_migration *vg_migration_new(void);
+void vg_migration_free(void *migration); /* NULL is fine */
+struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
+typedef struct vg_migration vg_migration;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_migration, vg_migration_free)
+
+#endif
