@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state machine of a move: the way forward, each way back, and that in any world, whatever
+ * fails and whenever, it ends, tells the truth and undoes what it did.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "move/move.h"
+#include "tests/unit/chance.h"
+
+#define STEPS_MAX 400
+
+/* What really is. */
+struct world {
+    enum vg_migration_place place;
+    enum vg_migration_gpu gpu;
+    bool reserved;
+    bool quiesced;
+};
+
+static const struct world start = {VG_PLACE_SOURCE, VG_GPU_ATTACHED, false, false};
+
+/* Has the verb its effect in the world? false: it cannot have. */
+static bool
+world_change(struct world *world, enum vg_move_verb verb)
+{
+    switch (verb) {
+    case VG_MOVE_RESERVE:
+        world->reserved = true;
+        return true;
+    case VG_MOVE_RELEASE:
+        world->reserved = false;
+        return true;
+    case VG_MOVE_QUIESCE:
+        world->quiesced = true;
+        return true;
+    case VG_MOVE_RESUME:
+    case VG_MOVE_REVIVE:
+        if (world->gpu != VG_GPU_ATTACHED)
+            return false;
+        world->quiesced = false;
+        return true;
+    case VG_MOVE_DETACH:
+        world->gpu = VG_GPU_DETACHED;
+        return true;
+    case VG_MOVE_ATTACH:
+    case VG_MOVE_REATTACH:
+        world->gpu = VG_GPU_ATTACHED;
+        return true;
+    case VG_MOVE_MIGRATE:
+    case VG_MOVE_RETURN:
+        if (world->gpu != VG_GPU_DETACHED)
+            return false; /* QEMU refuses it */
+        world->place = verb == VG_MOVE_MIGRATE ? VG_PLACE_TARGET : VG_PLACE_SOURCE;
+        return true;
+    case VG_MOVE_LOOK:
+    case VG_MOVE_PRECHECK:
+    case VG_MOVE_VERIFY:
+    case VG_MOVE_VERB_MAX:
+    default:
+        return true;
+    }
+}
+
+/* ---- one failure ---- */
+
+/* Of a verb that fails. HALF: of several GPUs. */
+enum effect { NONE, HALF, WHOLE };
+
+/* Runs a move in which one verb fails the first n times. The verbs but the looks,
+ * as words. */
+static char *
+verbs_when(enum vg_move_verb fails, unsigned n, enum effect effect, enum vg_migration_state *ret)
+{
+    GString *said = g_string_new(NULL);
+    struct world world = start;
+    struct vg_move move;
+    enum vg_move_verb verb;
+
+    vg_move_init(&move, true, true);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        const bool ok = verb != fails || n == 0;
+        if (!ok)
+            n--;
+        if (ok || effect == WHOLE)
+            assert_true(world_change(&world, verb));
+        else if (effect == HALF)
+            world.gpu = VG_GPU_PARTLY;
+        const struct vg_move_facts facts = {world.place, world.gpu};
+        vg_move_told(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
+        if (verb != VG_MOVE_LOOK)
+            g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                   vg_move_verb_names[verb]);
+    }
+    *ret = vg_move_state(&move);
+    return g_string_free(said, FALSE);
+}
+
+static void
+test_each_failure(void **state)
+{
+    (void)state;
+#define FORWARD "precheck reserve quiesce detach migrate attach resume verify release"
+    static const struct {
+        enum vg_move_verb verb;
+        unsigned times;
+        enum effect effect;
+        const char *verbs;
+        enum vg_migration_state end;
+    } cases[] = {
+        {VG_MOVE_VERB_MAX, 0, NONE, FORWARD, VG_MIGRATION_DONE},
+        {VG_MOVE_LOOK, 3, NONE, FORWARD, VG_MIGRATION_DONE},
+        {VG_MOVE_LOOK, 99, NONE, "", VG_MIGRATION_FAILED},
+        {VG_MOVE_PRECHECK, 1, NONE, "precheck", VG_MIGRATION_FAILED},
+        {VG_MOVE_RESERVE, 1, NONE, "precheck reserve release", VG_MIGRATION_FAILED},
+        {VG_MOVE_QUIESCE, 1, NONE, "precheck reserve quiesce revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_DETACH, 1, NONE, "precheck reserve quiesce detach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_DETACH, 1, WHOLE, "precheck reserve quiesce detach reattach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_MIGRATE, 1, NONE,
+         "precheck reserve quiesce detach migrate reattach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_MIGRATE, 1, WHOLE, FORWARD, VG_MIGRATION_DONE},
+        {VG_MOVE_ATTACH, 1, NONE,
+         "precheck reserve quiesce detach migrate attach return reattach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_ATTACH, 1, WHOLE, FORWARD, VG_MIGRATION_DONE},
+        {VG_MOVE_ATTACH, 1, HALF,
+         "precheck reserve quiesce detach migrate attach detach return reattach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_DETACH, 1, HALF, "precheck reserve quiesce detach reattach revive release",
+         VG_MIGRATION_ROLLED_BACK},
+        {VG_MOVE_RESUME, 1, NONE, FORWARD, VG_MIGRATION_FAILED},
+        {VG_MOVE_VERIFY, 1, NONE, FORWARD, VG_MIGRATION_FAILED},
+        {VG_MOVE_RELEASE, 2, NONE, FORWARD " release release", VG_MIGRATION_DONE},
+        {VG_MOVE_RELEASE, 9, NONE, FORWARD " release release", VG_MIGRATION_DONE},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        enum vg_migration_state end;
+        g_autofree char *verbs = verbs_when(cases[i].verb, cases[i].times, cases[i].effect, &end);
+        assert_string_equal(verbs, cases[i].verbs);
+        assert_int_equal(end, cases[i].end);
+    }
+}
+
+/* The VM left, found no GPU, came back, and the source does not give it its GPU either: that is
+ * told. */
+static void
+test_no_way_back(void **state)
+{
+    (void)state;
+    struct world world = start;
+    struct vg_move move;
+    enum vg_move_verb verb;
+    unsigned reattached = 0;
+
+    vg_move_init(&move, true, true);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        const bool ok = verb != VG_MOVE_ATTACH && verb != VG_MOVE_REATTACH;
+        reattached += verb == VG_MOVE_REATTACH;
+        if (ok)
+            assert_true(world_change(&world, verb));
+        const struct vg_move_facts facts = {world.place, world.gpu};
+        vg_move_told(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+    }
+    assert_int_equal(reattached, 3);
+    assert_int_equal(vg_move_state(&move), VG_MIGRATION_FAILED);
+    assert_int_equal(move.facts.place, VG_PLACE_SOURCE);
+    assert_int_equal(move.facts.gpu, VG_GPU_DETACHED);
+    assert_false(world.reserved);
+}
+
+/* Without GPUs, or without an agent, there is less to do. */
+static void
+test_less_to_do(void **state)
+{
+    (void)state;
+    static const char *const wanted[] = {
+        "precheck migrate verify", "precheck migrate verify",
+        "precheck reserve detach migrate attach verify release",
+        "precheck reserve quiesce detach migrate attach resume verify release"};
+
+    for (int i = 0; i < 4; i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        struct world world = start;
+        struct vg_move move;
+        enum vg_move_verb verb;
+        vg_move_init(&move, i & 2, i & 1);
+        while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+            if (i & 2)
+                world_change(&world, verb);
+            else if (verb == VG_MOVE_MIGRATE)
+                world.place = VG_PLACE_TARGET;
+            const struct vg_move_facts facts = {world.place, world.gpu};
+            vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
+            if (verb != VG_MOVE_LOOK)
+                g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                       vg_move_verb_names[verb]);
+        }
+        assert_string_equal(said->str, wanted[i]);
+        assert_int_equal(vg_move_state(&move), VG_MIGRATION_DONE);
+    }
+}
+
+/* ---- any world ---- */
+
+/* A record of the journal: an intent and, unless it was lost in a crash, its outcome. */
+struct record {
+    enum vg_move_verb verb;
+    bool ended, ok;
+};
+
+struct run {
+    GRand *chance;
+    struct world world;
+    struct vg_move move;
+    bool has_gpus, has_agent;
+    struct record records[STEPS_MAX];
+    unsigned n;
+    double failing, crashing, aborting;
+    bool looked; /* since the last verb of its kind */
+    unsigned since_look[VG_MOVE_VERB_MAX];
+    bool went_back; /* a verb of the way back was asked for */
+    unsigned releases_failed;
+};
+
+static void
+check_verb(struct run *run, enum vg_move_verb verb)
+{
+    const struct world *world = &run->world;
+
+    /* Nothing is asked for twice without a look. */
+    if (verb == VG_MOVE_LOOK)
+        memset(run->since_look, 0, sizeof(run->since_look));
+    else
+        assert_int_equal(run->since_look[verb]++, 0);
+    switch (verb) {
+    case VG_MOVE_MIGRATE:
+        assert_true(world->place == VG_PLACE_SOURCE && !run->went_back);
+        assert_true(!run->has_gpus || world->gpu == VG_GPU_DETACHED);
+        assert_true(!run->has_gpus || run->move.done[VG_MOVE_RESERVE]);
+        break;
+    case VG_MOVE_RETURN:
+        assert_true(world->place == VG_PLACE_TARGET && world->gpu == VG_GPU_DETACHED);
+        break;
+    case VG_MOVE_QUIESCE:
+        assert_true(world->place == VG_PLACE_SOURCE && !run->went_back && run->has_agent);
+        break;
+    case VG_MOVE_DETACH:
+        assert_false(run->went_back);
+        break;
+    case VG_MOVE_ATTACH:
+        assert_true(world->place == VG_PLACE_TARGET && !run->went_back);
+        break;
+    case VG_MOVE_RESUME:
+        assert_true(world->place == VG_PLACE_TARGET && world->gpu == VG_GPU_ATTACHED);
+        break;
+    case VG_MOVE_REATTACH:
+        assert_true(world->place == VG_PLACE_SOURCE && world->gpu != VG_GPU_ATTACHED);
+        break;
+    case VG_MOVE_REVIVE:
+        assert_true(world->place == VG_PLACE_SOURCE && world->gpu == VG_GPU_ATTACHED);
+        break;
+    case VG_MOVE_RELEASE:
+        /* Nobody gives the way back away before there is no need of it. */
+        assert_true(run->move.back || run->move.failed || run->move.done[VG_MOVE_VERIFY]);
+        break;
+    case VG_MOVE_LOOK:
+    case VG_MOVE_PRECHECK:
+    case VG_MOVE_RESERVE:
+    case VG_MOVE_VERIFY:
+    case VG_MOVE_VERB_MAX:
+    default:
+        break;
+    }
+    run->went_back = run->went_back || verb == VG_MOVE_RETURN || verb == VG_MOVE_REATTACH ||
+                     verb == VG_MOVE_REVIVE;
+}
+
+/* The driver was killed: a new one reads the journal. */
+static void
+crash(struct run *run)
+{
+    vg_move_init(&run->move, run->has_gpus, run->has_agent);
+    for (unsigned i = 0; i < run->n; i++)
+        vg_move_replay(&run->move, run->records[i].verb, run->records[i].ended, run->records[i].ok);
+    vg_move_recover(&run->move);
+}
+
+static bool
+happens(const struct run *run, double p)
+{
+    return g_rand_double(run->chance) < p;
+}
+
+static struct vg_move_facts
+look(const struct run *run)
+{
+    struct vg_move_facts facts = {run->world.place, run->world.gpu};
+
+    /* A host may not answer; a migration may still be under way. */
+    if (happens(run, run->failing / 3))
+        facts.place = happens(run, 0.5) ? VG_PLACE_UNKNOWN : VG_PLACE_MOVING;
+    return facts;
+}
+
+static void
+step(struct run *run, enum vg_move_verb verb)
+{
+    struct record *record = &run->records[run->n++];
+    bool fails = happens(run, run->failing);
+
+    *record = (struct record){.verb = verb};
+    check_verb(run, verb);
+    if (happens(run, run->aborting))
+        vg_move_abort(&run->move);
+    if (verb == VG_MOVE_LOOK) {
+        const struct vg_move_facts facts = look(run);
+        if (happens(run, run->crashing)) {
+            crash(run);
+            return;
+        }
+        *record = (struct record){verb, true, !fails};
+        vg_move_told(&run->move, !fails, fails ? NULL : &facts);
+        return;
+    }
+    /* What fails may have had its effect, and what succeeds has. */
+    if (!fails || happens(run, 0.5)) {
+        const bool may = !run->has_gpus && (verb == VG_MOVE_MIGRATE || verb == VG_MOVE_RETURN);
+        if (may)
+            run->world.place = verb == VG_MOVE_MIGRATE ? VG_PLACE_TARGET : VG_PLACE_SOURCE;
+        else
+            fails = !world_change(&run->world, verb) || fails;
+    } else if (verb == VG_MOVE_DETACH && happens(run, 0.3)) {
+        run->world.gpu = VG_GPU_PARTLY;
+    }
+    run->releases_failed += verb == VG_MOVE_RELEASE && fails;
+    if (happens(run, run->crashing)) {
+        crash(run);
+        return;
+    }
+    *record = (struct record){verb, true, !fails};
+    vg_move_told(&run->move, !fails, NULL);
+}
+
+static void
+check_end(const struct run *run)
+{
+    const struct world *world = &run->world;
+    const enum vg_migration_state end = vg_move_state(&run->move);
+    const bool has_its_gpu = !run->has_gpus || world->gpu == VG_GPU_ATTACHED;
+
+    assert_true(vg_migration_has_ended(end));
+    if (end == VG_MIGRATION_DONE)
+        assert_true(world->place == VG_PLACE_TARGET && has_its_gpu && !world->quiesced);
+    if (end == VG_MIGRATION_ROLLED_BACK || end == VG_MIGRATION_ABORTED)
+        assert_true(world->place == VG_PLACE_SOURCE && has_its_gpu && !world->quiesced);
+    if (end == VG_MIGRATION_ABORTED)
+        assert_true(run->move.aborted);
+    /* What it says it knows is true. */
+    if (run->move.looked) {
+        assert_int_equal(run->move.facts.place, world->place);
+        assert_true(!run->has_gpus || run->move.facts.gpu == world->gpu);
+        if (run->releases_failed == 0)
+            assert_false(world->reserved);
+    }
+    /* Where nothing fails, it gets there. */
+    if (run->failing <= 0 && run->crashing <= 0 && run->aborting <= 0)
+        assert_int_equal(end, VG_MIGRATION_DONE);
+}
+
+static void
+run_once(GRand *chance)
+{
+    struct run run = {
+        .chance = chance,
+        .world = start,
+        .has_gpus = g_rand_int_range(chance, 0, 8) > 0,
+        .has_agent = g_rand_int_range(chance, 0, 4) > 0,
+    };
+    enum vg_move_verb verb;
+
+    run.failing = happens(&run, 0.1) ? 0 : g_rand_double_range(chance, 0, 0.5);
+    run.crashing = happens(&run, 0.5) ? 0 : g_rand_double_range(chance, 0, 0.2);
+    run.aborting = happens(&run, 0.5) ? 0 : g_rand_double_range(chance, 0, 0.2);
+    vg_move_init(&run.move, run.has_gpus, run.has_agent);
+    while ((verb = vg_move_next(&run.move)) != VG_MOVE_VERB_MAX) {
+        assert_true(run.n < STEPS_MAX);
+        step(&run, verb);
+    }
+    check_end(&run);
+    assert_int_equal(vg_move_next(&run.move), VG_MOVE_VERB_MAX);
+    assert_false(vg_move_abort(&run.move));
+}
+
+static void
+test_any_world(void **state)
+{
+    (void)state;
+    const unsigned rounds = chance_rounds(5000, 200000);
+    GRand *chance = chance_rand();
+
+    for (unsigned i = 0; i < rounds; i++)
+        run_once(chance);
+    g_rand_free(chance);
+}
+
+/* It can be turned back until the VM has switched hosts, and not later. */
+static void
+test_abort_is_too_late(void **state)
+{
+    (void)state;
+    struct world world = start;
+    struct vg_move move;
+    enum vg_move_verb verb;
+
+    vg_move_init(&move, true, true);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        if (verb > VG_MOVE_MIGRATE)
+            assert_false(vg_move_abort(&move));
+        /* Asked for while it migrates, and libvirt was faster. */
+        if (verb == VG_MOVE_MIGRATE)
+            assert_true(vg_move_abort(&move));
+        world_change(&world, verb);
+        const struct vg_move_facts facts = {world.place, world.gpu};
+        vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
+    }
+    assert_int_equal(vg_move_state(&move), VG_MIGRATION_DONE);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_failure),      cmocka_unit_test(test_no_way_back),
+        cmocka_unit_test(test_less_to_do),        cmocka_unit_test(test_any_world),
+        cmocka_unit_test(test_abort_is_too_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
