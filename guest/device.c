@@ -10,10 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "guest/child.h"
 #include "guest/util.h"
 
 /* Classes of PCI (pci_ids.h of the kernel): display controllers, processing accelerators. */
 enum { CLASS_DISPLAY = 0x03, CLASS_ACCELERATOR = 0x12 };
+/* Between two looks at a driver. */
+#define LOOK_MS 50
 
 static int
 device_read_hex(const char *dir, const char *name)
@@ -66,6 +69,18 @@ vg_guest_device_read_driver(struct vg_guest_device *device)
     target[size] = '\0';
     const char *name = strrchr(target, '/');
     vg_guest_put(device->driver, sizeof device->driver, "%s", name ? name + 1 : target);
+}
+
+bool
+vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms)
+{
+    vg_guest_device_read_driver(device);
+    while ((*device->driver != '\0') != bound && vg_guest_now_ms() < until_ms &&
+           vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
+        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
+        vg_guest_device_read_driver(device);
+    }
+    return (*device->driver != '\0') == bound;
 }
 
 /* Whether there is one of this name; it can go at any time. */

@@ -41,6 +41,10 @@ bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 /* Its driver as it is now. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 
+/* Waits until it has a driver, or has none, at most until then. Returns whether it is so. In a
+ * process that works (guest/child.h). */
+bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
+
 /* Whether other devices than these have this driver. */
 bool vg_guest_driver_has_others(const char *root, const char *driver,
                                 const struct vg_guest_device *devices, size_t n);

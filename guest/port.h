@@ -16,9 +16,9 @@
 /* Reading stops while more than this waits to be written. */
 #define VG_GUEST_PENDING_READ 65536
 /* What does not fit is dropped. */
-#define VG_GUEST_PENDING_MAX (1 << 20)
+#define VG_GUEST_PENDING_MAX (4 << 20)
 /* Of one reading. */
-#define VG_GUEST_READ_MAX 1024
+#define VG_GUEST_READ_MAX 16384
 /* Between two attempts, while there is no port or nobody on the host's side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500

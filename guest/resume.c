@@ -14,11 +14,12 @@
 #include "guest/work-private.h"
 
 enum {
-    /* Between two looks for the devices, and for their drivers. */
+    /* Between two looks for the devices. */
     LOOK_MS = 50,
-    /* How long the kernel has for binding a driver by itself, which may be a module to be loaded.
-     */
+    /* How long the kernel has for binding a driver by itself, which may be a module to be loaded,
+     * and after it was asked to. */
     DRIVER_MS = 2000,
+    PROBED_MS = 500,
 };
 
 static int
@@ -56,54 +57,47 @@ resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t 
     return json_object_get_string(json_object_array_get_idx(drivers, i));
 }
 
-static bool
-resume_wait_for_driver(struct vg_guest_device *device, int64_t until_ms)
+/* Asks the kernel to look for a driver, then the driver that it had. */
+static int
+resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device, const char *known)
 {
-    vg_guest_device_read_driver(device);
-    while (!*device->driver && vg_guest_now_ms() < until_ms &&
-           vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
-        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
-        vg_guest_device_read_driver(device);
-    }
-    return *device->driver != '\0';
+    const char *root = work->config->root;
+    vg_guest_auto char *probe = vg_guest_format("%s/sys/bus/pci/drivers_probe", root);
+    vg_guest_auto char *bind =
+        vg_guest_format("%s/sys/bus/pci/drivers/%s/bind", root, known ? known : "");
+    int error = vg_guest_child_write(probe, device->address, work->until_ms);
+
+    if (error >= 0 && vg_guest_device_wait(device, true, vg_guest_now_ms() + PROBED_MS))
+        return 0;
+    if (error >= 0 && known)
+        error = vg_guest_child_write(bind, device->address, work->until_ms);
+    /* Without a driver that it had, none is fine. */
+    if ((error >= 0 && !known) ||
+        (error == 0 && vg_guest_device_wait(device, true, work->until_ms)))
+        return 0;
+    if (error <= 0 && vg_guest_work_check(work, "driver") != 0)
+        return -1;
+    return vg_guest_work_fail(work, VG_GUEST_BIND_FAILED, "driver '%s' does not take %s: %s", known,
+                              device->address, strerror(error));
 }
 
-/* Asks the kernel to look for a driver, then the one that it had. wait_ms: how long to wait for it
- * to do that by itself. */
+/* wait_ms: how long the kernel has for binding one by itself. */
 static int
 resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const char *known,
             int64_t wait_ms)
 {
-    const char *root = work->config->root;
-    vg_guest_auto char *probe = vg_guest_format("%s/sys/bus/pci/drivers_probe", root);
     int64_t wait_until_ms = vg_guest_now_ms() + wait_ms;
     json_object *more = json_object_new_object();
 
-    vg_guest_device_read_driver(device);
-    if (known && !*known)
-        wait_until_ms = 0;
     json_object_object_add(more, "address", json_object_new_string(device->address));
     vg_guest_work_progress(work, "driver", more);
-    if (resume_wait_for_driver(device,
-                               wait_until_ms < work->until_ms ? wait_until_ms : work->until_ms))
-        return 0;
+    vg_guest_device_read_driver(device);
     if (known && !*known)
         return 0;
-    int error = vg_guest_child_write(probe, device->address, work->until_ms);
-    vg_guest_device_read_driver(device);
-    if (*device->driver || !known)
-        return error < 0 ? vg_guest_work_check(work, "driver") : 0;
-    if (error >= 0) {
-        vg_guest_auto char *bind = vg_guest_format("%s/sys/bus/pci/drivers/%s/bind", root, known);
-        error = vg_guest_child_write(bind, device->address, work->until_ms);
-        vg_guest_device_read_driver(device);
-    }
-    if (*device->driver)
+    if (vg_guest_device_wait(device, true,
+                             wait_until_ms < work->until_ms ? wait_until_ms : work->until_ms))
         return 0;
-    if (error < 0 && vg_guest_work_check(work, "driver") != 0)
-        return -1;
-    return vg_guest_work_fail(work, VG_GUEST_BIND_FAILED, "driver '%s' does not take %s: %s", known,
-                              device->address, error > 0 ? strerror(error) : "it is not bound");
+    return resume_ask_for_driver(work, device, known);
 }
 
 /* In the opposite order of preparing. One that fails does not keep the others from trying. */
