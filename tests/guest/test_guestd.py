@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from guestd import LONG_MS, Agent, Guest, program
+from guestd import LONG_MS, Agent, Guest, is_alive, program
 from settings import HANG_S, seed
 from unixhttp import wait_for
 
@@ -99,9 +99,8 @@ def test_there_and_back(guest, host):
     assert done["devices"][0]["driver"] == "fake"
     # The other way round than preparing.
     assert guest.ran()[3:] == ["resume/a", "resume/B", "resume/20-b", "resume/10-a"]
-    with open(guest.path("env"), encoding="utf-8") as file:
-        assert file.read().splitlines() == (["prepare 0000:01:00.0"] * 3 +
-                                            ["resume 0000:07:00.0"] * 4)
+    assert guest.read("env").splitlines() == (["prepare 0000:01:00.0"] * 3 +
+                                              ["resume 0000:07:00.0"] * 4)
 
 
 def test_driver_is_bound_on_demand(guest, host):
@@ -183,7 +182,7 @@ def test_hook_is_late(guest, host):
     assert (done["code"], done["hook"], done["undone"]) == ("timeout", "slow", True), done
     assert done["ended_early"] is True
     assert guest.ran() == ["prepare/slow", "resume/slow"]
-    wait_for(lambda: not os.path.exists("/proc/" + open(guest.path("child")).read().strip()))
+    wait_for(lambda: not is_alive(guest.read("child").strip()))
 
 
 def test_a_daemon_that_a_hook_starts_is_left_alone(guest, host):
@@ -191,8 +190,7 @@ def test_a_daemon_that_a_hook_starts_is_left_alone(guest, host):
     # It keeps the hook's output open.
     guest.hook("prepare", "1", f"setsid sleep 100000 & echo $! > {guest.root}/child")
     assert prepare(host)["type"] == "prepared"
-    with open(guest.path("child"), encoding="utf-8") as file:
-        os.kill(int(file.read()), 9)
+    os.kill(int(guest.read("child")), 9)
 
 
 @pytest.mark.parametrize("how,what", [("open", "open"), ("mapped", "mapped"), ("thread", "open")])
@@ -265,9 +263,10 @@ def test_driver_does_not_let_go(guest, host):
 
 
 def test_which_device_is_meant(guest, host):
-    guest.add_gpu(address="0000:01:00.0", bridge="0000:00:02.0", node=None)
-    guest.add_gpu(address="0000:02:00.0", bridge="0000:00:02.1", node=None)
-    guest.add_gpu(address="0000:03:00.0", bridge="0000:00:02.2", node=None, ids=("0x1002", "0x740f"))
+    guest.add_gpu(address="0000:01:00.0", bridge="0000:00:02.0", node=None, driver=None)
+    guest.add_gpu(address="0000:02:00.0", bridge="0000:00:02.1", node=None, driver=None)
+    guest.add_gpu(address="0000:03:00.0", bridge="0000:00:02.2", node=None, driver=None,
+                  ids=("0x1002", "0x740f"))
 
     def outcome(*devices):
         done = prepare(host, deadline_ms=SHORT_MS, devices=devices)
@@ -516,10 +515,9 @@ def test_end_kills_hooks(guest, agent):
     guest.hook("prepare", "1", f"trap '' TERM; echo $$ > {guest.root}/pid; sleep 100000 & wait; wait")
     with agent.host() as host:
         host.request("prepare", deadline_ms=LONG_MS, devices=[GPU])
-        pid = wait_for(lambda: os.path.exists(guest.path("pid")) and
-                       open(guest.path("pid"), encoding="utf-8").read().strip())
+        pid = wait_for(lambda: guest.read("pid").strip())
         agent.stop()
-    wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+    wait_for(lambda: not is_alive(pid))
     assert not os.path.exists(agent.socket)
 
 
@@ -528,11 +526,10 @@ def test_killed_agent_leaves_no_hook(guest):
     guest.hook("prepare", "1", f"echo $$ > {guest.root}/pid; sleep 100000 & wait")
     with Agent(guest) as agent, agent.host() as host:
         host.request("prepare", deadline_ms=LONG_MS, devices=[GPU])
-        pid = wait_for(lambda: os.path.exists(guest.path("pid")) and
-                       open(guest.path("pid"), encoding="utf-8").read().strip())
+        pid = wait_for(lambda: guest.read("pid").strip())
         agent.process.kill()
         agent.process.wait()
-        wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+        wait_for(lambda: not is_alive(pid))
 
 
 def test_port_that_is_not_there(guest):
@@ -541,9 +538,9 @@ def test_port_that_is_not_there(guest):
     with open(guest.path("err"), "w", encoding="utf-8") as err:
         process = subprocess.Popen([program(), "--port", port, "--sysroot", guest.root], stderr=err)
     try:
-        wait_for(lambda: "cannot open" in open(guest.path("err"), encoding="utf-8").read())
+        wait_for(lambda: "cannot open" in guest.read("err"))
         os.mkfifo(port)
-        wait_for(lambda: "opened port" in open(guest.path("err"), encoding="utf-8").read())
+        wait_for(lambda: "opened port" in guest.read("err"))
     finally:
         process.terminate()
         assert process.wait(HANG_S) == 0

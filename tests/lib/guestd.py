@@ -24,6 +24,15 @@ def program():
     return os.environ.get("VGPU_GUESTD", os.path.join(build_dir(), "vgpu-guestd"))
 
 
+def is_alive(pid):
+    """A zombie is not; whoever is pid 1 may be slow to reap it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 class Guest:
     """What a guest's kernel shows and does, below a directory."""
 
@@ -63,6 +72,13 @@ class Guest:
         os.makedirs(os.path.dirname(self.path(path)), exist_ok=True)
         with open(self.path(path), "w", encoding="utf-8") as file:
             file.write(text)
+
+    def read(self, path):
+        """Nothing if it is not there."""
+        if not os.path.exists(self.path(path)):
+            return ""
+        with open(self.path(path), encoding="utf-8") as file:
+            return file.read()
 
     def show_processes(self, *pids):
         """All of the machine's, or these only, with room for other files in /proc."""
@@ -161,10 +177,7 @@ class Guest:
         os.chmod(path, 0o755)
 
     def ran(self):
-        if not os.path.exists(self.log):
-            return []
-        with open(self.log, encoding="utf-8") as file:
-            return file.read().split()
+        return self.read("hooks.log").split()
 
     def holder(self, path, how="open"):
         return Holder(path, how)
