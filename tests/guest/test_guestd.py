@@ -552,6 +552,24 @@ def test_usage():
         assert done.returncode == 2 and "--help" in done.stderr
 
 
+def test_install_guest(tmp_path):
+    build = os.path.dirname(program())
+    if not os.path.exists(os.path.join(build, "Makefile")):
+        pytest.skip(f"{build} is no build directory")
+    subprocess.run(["make", "-s", "-C", build, "install-guest", f"DESTDIR={tmp_path}"], check=True)
+    files = {os.path.relpath(os.path.join(where, name), tmp_path)
+             for where, _, names in os.walk(tmp_path) for name in names}
+    assert {os.path.basename(file) for file in files} == {"vgpu-guestd", "vgpu-guestd.service",
+                                                          "vgpu-guestd.8"}
+    for phase in ("prepare", "resume"):
+        assert os.path.isdir(tmp_path / "etc/vgpud/guest-hooks.d" / phase)
+    [unit] = [file for file in files if file.endswith(".service")]
+    [agent] = [file for file in files if os.path.basename(file) == "vgpu-guestd"]
+    assert f"ExecStart=/{agent}\n" in (tmp_path / unit).read_text()
+    shown = subprocess.run([tmp_path / agent, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("vgpu-guestd ")
+
+
 def test_it_fits_into_any_guest(tmp_path):
     """libc alone, and small."""
     needed = subprocess.run(["readelf", "-d", program()], capture_output=True, text=True, check=True)
