@@ -46,7 +46,6 @@ agent_send(void *user, const char *line)
     struct agent *agent = user;
 
     vg_guest_port_send(&agent->port, line);
-    agent->beat_ms = vg_guest_now_ms() + VG_GUEST_BEAT_MS;
 }
 
 static int
@@ -69,6 +68,7 @@ agent_work(void *user, const struct vg_guest_order *order)
 
     agent->work_until_ms =
         vg_guest_now_ms() + order->request.deadline_ms + VG_GUEST_UNDO_MS + VG_GUEST_GRACE_MS;
+    agent->beat_ms = vg_guest_now_ms() + VG_GUEST_BEAT_MS;
     agent->work_told = false;
     vg_guest_log(LOG_NOTICE, "%s id=%lld devices=%zu deadline_ms=%lld",
                  vg_guest_type_word(order->request.type), (long long)order->request.id,
@@ -120,6 +120,7 @@ agent_on_work(void *user, enum vg_guest_tag tag, const char *line)
     switch (tag) {
     case VG_GUEST_TAG_PROGRESS:
         vg_guest_session_progress(&agent->session, line);
+        agent->beat_ms = vg_guest_now_ms() + VG_GUEST_BEAT_MS;
         break;
     case VG_GUEST_TAG_KEEP:
         vg_guest_session_keep(&agent->session, line);
@@ -215,7 +216,18 @@ agent_read_port(struct agent *agent)
 }
 
 static void
-agent_wait(const struct agent *agent)
+agent_beat(struct agent *agent)
+{
+    int64_t now_ms = vg_guest_now_ms();
+
+    if (!agent->session.working || now_ms < agent->beat_ms)
+        return;
+    vg_guest_session_beat(&agent->session);
+    agent->beat_ms = now_ms + VG_GUEST_BEAT_MS;
+}
+
+static void
+agent_wait(struct agent *agent)
 {
     int64_t now_ms = vg_guest_now_ms(), until_ms = now_ms + 3600000;
     struct pollfd fds[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
@@ -225,8 +237,9 @@ agent_wait(const struct agent *agent)
     if (agent->work.pid > 0) {
         fds[1] = (struct pollfd){.fd = agent->work.fd, .events = POLLIN};
         until_ms = agent->work_until_ms < until_ms ? agent->work_until_ms : until_ms;
-        until_ms = agent->beat_ms < until_ms ? agent->beat_ms : until_ms;
     }
+    if (agent->session.working && agent->beat_ms < until_ms)
+        until_ms = agent->beat_ms;
     if (agent->look.pid > 0) {
         fds[2] = (struct pollfd){.fd = agent->look.fd, .events = POLLIN};
         until_ms = agent->look_until_ms < until_ms ? agent->look_until_ms : until_ms;
@@ -234,7 +247,8 @@ agent_wait(const struct agent *agent)
     int64_t left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
     struct timespec timeout = {.tv_sec = left_ms / 1000, .tv_nsec = left_ms % 1000 * 1000000};
     sigemptyset(&none);
-    ppoll(fds, 3, &timeout, &none);
+    if (ppoll(fds, 3, &timeout, &none) > 0)
+        vg_guest_port_polled(&agent->port, fds[0].revents);
 }
 
 /* Programs of the guest must not outlive the agent that runs them. */
@@ -295,8 +309,7 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     while (!end_asked) {
         agent_read_port(&agent);
         agent_read_workers(&agent);
-        if (vg_guest_now_ms() >= agent.beat_ms && agent.session.working)
-            vg_guest_session_beat(&agent.session);
+        agent_beat(&agent);
         vg_guest_port_flush(&agent.port);
         agent_wait(&agent);
     }

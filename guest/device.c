@@ -13,8 +13,9 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* Classes of PCI (pci_ids.h of the kernel): display controllers, processing accelerators. */
-enum { CLASS_DISPLAY = 0x03, CLASS_ACCELERATOR = 0x12 };
+/* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing accelerators.
+ */
+enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
 /* Between two looks at a driver. */
 #define LOOK_MS 50
 
@@ -188,6 +189,12 @@ bool
 vg_guest_device_is_gpu(const struct vg_guest_device *device)
 {
     return device->class >> 16 == CLASS_DISPLAY || device->class >> 16 == CLASS_ACCELERATOR;
+}
+
+bool
+vg_guest_device_is_bridge(const struct vg_guest_device *device)
+{
+    return device->class >> 16 == CLASS_BRIDGE;
 }
 
 bool

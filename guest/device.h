@@ -38,6 +38,9 @@ void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t s
 /* Whether it draws or computes, by its class. */
 bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 
+/* Whether other devices are behind it. */
+bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
+
 /* Its driver as it is now. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 

@@ -193,7 +193,7 @@ vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
     look.known = known;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (pid > 0 && pid != getpid() && pid != getppid())
+        if (pid > 0 && pid != getpid())
             holder_look_at(&look, proc, pid);
     }
     closedir(dir);

@@ -23,7 +23,7 @@ struct vg_guest_holder {
     size_t device;
 };
 
-/* One for each process and node; this process and its parent are left out. The first max are put
+/* One for each process and node; this process is left out. The first max are put
  * into ret_holders. Returns how many there are. root as for vg_guest_devices_read(). */
 size_t vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                              struct vg_guest_holder *ret_holders, size_t max);

@@ -127,6 +127,14 @@ vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
     return poll_fd;
 }
 
+void
+vg_guest_port_polled(struct vg_guest_port *port, short events)
+{
+    /* What waits would keep us from reading, which is what finds out. */
+    if (events & (POLLHUP | POLLERR))
+        port->pending_size = 0;
+}
+
 /* The virtio port stays open while the host is away; another host's agent finds it so. */
 static int
 port_gone(struct vg_guest_port *port)

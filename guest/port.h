@@ -46,6 +46,9 @@ void vg_guest_port_open(struct vg_guest_port *port);
 /* What to wait for; *until_ms is brought forward to when to come back. */
 struct pollfd vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms);
 
+/* What poll() said of it. */
+void vg_guest_port_polled(struct vg_guest_port *port, short events);
+
 /* Bytes read, 0 for none, -1: the host has gone. */
 int vg_guest_port_read(struct vg_guest_port *port, char *data, size_t size);
 

@@ -287,6 +287,9 @@ def test_which_device_is_meant(guest, host):
     assert code == "not-found" and "0000:00/09.0/00.0" in message
     code, message = outcome({"vendor": "0x1002"}, {"address": "0000:03:00.0"})
     assert code == "ambiguous" and "twice" in message
+    guest.add_gpu(address="0000:00:05.0", bridge="", node=None, driver=None, pci_class="0x060400")
+    code, message = outcome({"path": "0000:00/05.0"})
+    assert code == "bad-request" and "0000:00:05.0 is a bridge" in message
     assert outcome({"path": "0000:00/02.2/00.0"}, {"path": "0000:00/02.0/00.0"}) == [
         "0000:03:00.0", "0000:01:00.0"]
 
@@ -499,6 +502,10 @@ def test_host_that_does_not_read(agent, host):
         for _ in range(1000):
             host.send(line)
     assert agent.memory_kib() < 16384
+    host.socket.close()
+    host.lines.close()
+    with agent.host() as another:
+        assert another.greeting["type"] == "hello"
 
 
 def test_one_host_after_the_other(guest, agent):

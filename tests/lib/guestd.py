@@ -143,7 +143,7 @@ class Guest:
     def add_gpu(self, address="0000:01:00.0", bridge="0000:00:02.1", driver="fake", node="card0",
                 ids=("0x10de", "0x20b0"), pci_class="0x030200"):
         """Returns the path of its node, if it has one."""
-        directory = f"sys/devices/pci0000:00/{bridge}/{address}"
+        directory = os.path.normpath(f"sys/devices/pci0000:00/{bridge}/{address}")
         for name, text in (("vendor", ids[0]), ("device", ids[1]), ("class", pci_class),
                            ("config", ""), ("resource", ""), ("resource2", "x" * 4096)):
             self.write(f"{directory}/{name}", text + "\n")
