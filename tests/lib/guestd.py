@@ -48,7 +48,7 @@ class Guest:
         self.selector.register(self.wake, selectors.EVENT_READ)
         self.drivers = {}
         self.probe_driver = {}
-        self.lock = threading.Lock()
+        self.before_unbind = lambda: None
         self.fifo("sys/bus/pci/drivers_probe", self.probe)
         self.show_processes()
         self.thread = threading.Thread(target=self.run)
@@ -132,6 +132,7 @@ class Guest:
                    os.path.join(self.device_dir(address), "driver"))
 
     def unbind(self, address):
+        self.before_unbind()
         driver = self.driver_of(address)
         os.unlink(self.path("sys/bus/pci/drivers", driver, address))
         os.unlink(os.path.join(self.device_dir(address), "driver"))
@@ -141,15 +142,15 @@ class Guest:
             self.bind(address, self.probe_driver[address])
 
     def add_gpu(self, address="0000:01:00.0", bridge="0000:00:02.1", driver="fake", node="card0",
-                ids=("0x10de", "0x20b0"), pci_class="0x030200"):
+                ids=("0x10de", "0x20b0"), pci_class="0x030200", numbers="226:0"):
         """Returns the path of its node, if it has one."""
         directory = os.path.normpath(f"sys/devices/pci0000:00/{bridge}/{address}")
         for name, text in (("vendor", ids[0]), ("device", ids[1]), ("class", pci_class),
                            ("config", ""), ("resource", ""), ("resource2", "x" * 4096)):
             self.write(f"{directory}/{name}", text + "\n")
         if node:
-            self.write(f"{directory}/drm/{node}/dev", "226:0\n")
-            self.write(f"{directory}/drm/{node}/uevent", f"MAJOR=226\nMINOR=0\nDEVNAME=dri/{node}\n")
+            self.write(f"{directory}/drm/{node}/dev", numbers + "\n")
+            self.write(f"{directory}/drm/{node}/uevent", f"DEVTYPE=drm_minor\nDEVNAME=dri/{node}\n")
             self.write(f"dev/dri/{node}", "x" * 4096)
         # A device shows up in one step.
         os.symlink(self.path(directory), self.path("sys/bus/pci/devices", address))
