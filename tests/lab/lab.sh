@@ -29,7 +29,8 @@ Environment:
   LAB_NET      first three bytes of the network (10.66.0)
   LAB_GPUS     GPUs with mediated devices in each host's /sys (0)
   LAB_KERNEL   a vmlinuz, with LAB_MODULES, its lib/modules/VERSION (fetched by apt-get)
-  LAB_AGENT    a static program to be run in the guest instead of guest-agent
+  LAB_AGENT    a static program to be run in the guest instead of guest-agent, for what tests ask
+  LAB_GUESTD   the vgpu-guestd of the guest (that of build/, if it is built)
 END
 }
 
@@ -132,17 +133,36 @@ newer()
     done
 }
 
+# add_guestd ROOT: the agent with the libraries that it wants, and hooks that say what they do.
+add_guestd()
+{
+    local root=$1 file phase
+    install -D -m 755 "$guestd" "$root/usr/sbin/vgpu-guestd"
+    for file in $(ldd "$guestd" | grep -o '/[^ ]*'); do
+        install -D -m 755 "$file" "$root$file"
+    done
+    for phase in prepare resume; do
+        install -D -m 755 "$here/guest-hook" "$root/etc/vgpud/guest-hooks.d/$phase/10-lab"
+    done
+}
+
 make_image()
 {
     local image=$lab/image kernel=${LAB_KERNEL-} modules=${LAB_MODULES-} root name
-    local agent=${LAB_AGENT:-$here/guest-agent}
+    local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
+    local -a parts=("$here/guest-init" "$here/guest-hook" "$agent")
+    if [ -x "$guestd" ]; then
+        parts+=("$guestd")
+    else
+        guestd=''
+    fi
     if [ -z "$kernel" ]; then
         fetch_kernel
         kernel=$(echo "$lab"/kernel/boot/vmlinuz-*)
         modules=$(echo "$lab"/kernel/lib/modules/*)
     fi
     [ -n "$modules" ] || die "LAB_MODULES is needed with LAB_KERNEL"
-    if newer "$image/initrd" "$here/guest-init" "$agent" && newer "$image/vmlinuz" "$kernel"; then
+    if newer "$image/initrd" "${parts[@]}" && newer "$image/vmlinuz" "$kernel"; then
         return
     fi
     mkdir -p "$image"
@@ -159,6 +179,7 @@ make_image()
     find "$root/mod" -name '*.xz' -exec xz -d {} +
     install -m 755 "$here/guest-init" "$root/init"
     install -m 755 "$agent" "$root/agent"
+    [ -z "$guestd" ] || add_guestd "$root"
     (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) > "$image/initrd.new"
     rm -r "$root"
     cp "$kernel" "$image/vmlinuz"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host of tests/lab/lab.sh with one guest."""
+"""Hosts of tests/lab/lab.sh, the first one with a guest."""
 import fcntl
 import os
 import shutil
@@ -12,12 +12,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.abspath(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")))
 LAB = os.path.join(ROOT, "tests", "lab", "lab.sh")
 VGPUD = os.environ.get("VGPUD", os.path.join(BUILD, "vgpud"))
+GUESTD = os.path.join(BUILD, "vgpu-guestd")
 DUMP = os.path.join(BUILD, "tests", "tools", "collector-dump")
 # libvirt and what it uses are not built with ThreadSanitizer, which so sees their locks but not their
 # atomic counters: here, where libvirt talks to a libvirtd, races within libraries are none of ours.
 TSAN = {"TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"}
 # A lab by hand, and one of another build, have a state and a network of their own.
 ENV = {**os.environ, **TSAN, "LAB_DIR": os.path.join(BUILD, "lab"), "LAB_GPUS": "2",
+       "LAB_GUESTD": GUESTD,
        "LAB_NET": f"10.67.{os.getpid() % 250}"}
 
 
@@ -36,7 +38,7 @@ def missing():
                     "unshare", "apt-get", "xz"):
         if not shutil.which(command):
             return f"the lab needs {command}"
-    for program in (VGPUD, DUMP):
+    for program in (VGPUD, DUMP, GUESTD):
         if not os.access(program, os.X_OK):
             return f"{program} is not built"
     probe = subprocess.run(["unshare", "--mount", "--uts", "--net", "--ipc", "--pid", "--fork",
@@ -48,7 +50,7 @@ def missing():
 
 
 def a_host():
-    """For a fixture: h1 with guest0, one of a build at a time; skips where that cannot be."""
+    """For a fixture: h1 with guest0, and h2; one of a build at a time; skips where that cannot be."""
     why = missing()
     if why:
         pytest.skip(why)
@@ -56,7 +58,7 @@ def a_host():
         fcntl.flock(lock, fcntl.LOCK_EX)
         lab("down", check=False)
         try:
-            up = lab("up", "1", check=False)
+            up = lab("up", "2", check=False)
             if up.returncode != 0:
                 pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
             lab("guest", "h1", "guest0")

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Child processes that end in time or are given up, and waiting that a signal ends. For the process
+ * that works, which has called vg_guest_child_init(); it has one child at a time.
+ */
+#ifndef VG_GUEST_CHILD_H
+#define VG_GUEST_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Between SIGTERM and SIGKILL. */
+#define VG_GUEST_TERM_MS 2000
+/* Of what a child says, its end. */
+#define VG_GUEST_OUTPUT_MAX 2048
+
+enum vg_guest_stop {
+    VG_GUEST_STOP_NONE,
+    /* SIGUSR1: what is being done shall end, and be undone. */
+    VG_GUEST_STOP_CANCEL,
+};
+
+struct vg_guest_child_end {
+    /* Its exit status, or the signal that ended it. */
+    int exit, signal;
+    /* It was told to end, for it was late or the work was cancelled. */
+    bool ended_early;
+    /* It did not even end when killed, and is left behind. */
+    bool stuck;
+    int64_t ms;
+    char output[VG_GUEST_OUTPUT_MAX + 1];
+};
+
+/* Handles signals: SIGUSR1 as above; SIGTERM ends this process and kills its child. Both, and
+ * SIGCHLD, come only while this process waits. */
+void vg_guest_child_init(void);
+
+/* Whether what is done shall end. */
+enum vg_guest_stop vg_guest_child_stop(void);
+/* What is undone cannot be cancelled. */
+void vg_guest_child_ignore_cancel(void);
+
+/* Waits until then, or until it shall end. */
+void vg_guest_child_sleep(int64_t until_ms);
+
+/* Runs a program in a process group of its own, with its output and errors kept; reads nothing. env
+ * ends with NULL. 0, or an errno if it cannot be started. */
+int vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
+                       struct vg_guest_child_end *ret);
+
+/* Of a write that was not done by then, and could be ended or not. */
+enum { VG_GUEST_WRITE_ENDED = -1, VG_GUEST_WRITE_STUCK = -2 };
+
+/* Writes text to a file of sysfs, which may block for ever. 0, an errno, or one of those. */
+int vg_guest_child_write(const char *path, const char *text, int64_t until_ms);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of the guest's PCI buses, as sysfs has them. Any process of the agent.
+ */
+#ifndef VG_GUEST_DEVICE_H
+#define VG_GUEST_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "guest/request.h"
+
+#define VG_GUEST_FUNCTIONS_MAX 4096
+
+struct vg_guest_device {
+    /* "0000:01:00.0" */
+    char address[VG_GUEST_ADDRESS_MAX];
+    /* "0000:00/02.1/00.0", see vg_guest_match; empty if it is below no PCI root. */
+    char path[VG_GUEST_PATH_MAX];
+    /* Its directory below /sys/devices, with the root before it. */
+    char dir[512];
+    int vendor, device, class;
+    /* Empty without one. */
+    char driver[64];
+};
+
+/* All of them below root ("" or a directory), by address; the caller frees it. NULL with *ret_n 0
+ * if there is no PCI. */
+struct vg_guest_device *vg_guest_devices_read(const char *root, size_t *ret_n);
+
+/* How many of them are meant by match; *ret is the first one. */
+size_t vg_guest_devices_match(const struct vg_guest_device *devices, size_t n,
+                              const struct vg_guest_match *match, struct vg_guest_device *ret);
+
+/* What match asks for, in words. */
+void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t size);
+
+/* Whether it draws or computes, by its class. */
+bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
+
+/* Whether other devices are behind it. */
+bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
+
+/* Its driver as it is now. */
+void vg_guest_device_read_driver(struct vg_guest_device *device);
+
+/* Waits until it has a driver, or has none, at most until then. Returns whether it is so. In a
+ * process that works (guest/child.h). */
+bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
+
+/* Whether other devices than these have this driver. */
+bool vg_guest_driver_has_others(const char *root, const char *driver,
+                                const struct vg_guest_device *devices, size_t n);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/holder.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "guest/util.h"
+
+/* A look at all processes. */
+struct look {
+    const struct vg_guest_nodes *nodes;
+    struct vg_guest_holder *holders;
+    size_t max, total;
+    /* The process that is looked at, and which of the nodes it is known to have. */
+    pid_t pid;
+    char comm[32];
+    bool *known;
+};
+
+static const char *
+holder_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static void
+holder_add(struct look *look, size_t i, bool mapped)
+{
+    const struct vg_guest_node *node = &look->nodes->nodes[i];
+
+    if (look->known[i])
+        return;
+    look->known[i] = true;
+    if (look->total++ < look->max) {
+        struct vg_guest_holder *holder = &look->holders[look->total - 1];
+        *holder =
+            (struct vg_guest_holder){.pid = look->pid, .mapped = mapped, .device = node->device};
+        vg_guest_put(holder->comm, sizeof holder->comm, "%s", look->comm);
+        vg_guest_put(holder->path, sizeof holder->path, "%s", node->path);
+    }
+}
+
+/* A file that somebody has, as one of the nodes. link is its magic link in /proc. Files of network
+ * file systems are not asked for anew: their servers may be gone. */
+static void
+holder_check(struct look *look, const char *link, bool mapped)
+{
+    struct statx stx;
+
+    if (statx(AT_FDCWD, link, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_INO, &stx) !=
+        0)
+        return;
+    dev_t dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+    dev_t rdev = makedev(stx.stx_rdev_major, stx.stx_rdev_minor);
+    for (size_t i = 0; i < look->nodes->n; i++) {
+        const struct vg_guest_node *node = &look->nodes->nodes[i];
+        bool same = S_ISCHR(stx.stx_mode) && node->rdev != 0 && rdev == node->rdev;
+        if (node->ino != 0 && stx.stx_ino == node->ino) {
+            char target[PATH_MAX];
+            ssize_t size =
+                node->in_sysfs && dev != node->dev ? readlink(link, target, sizeof target - 1) : 0;
+            target[size > 0 ? size : 0] = '\0';
+            same = same || dev == node->dev ||
+                   (size > 0 && strcmp(holder_base(target), holder_base(node->path)) == 0);
+        }
+        if (same)
+            holder_add(look, i, mapped);
+    }
+}
+
+/* task: /proc of a process or thread. Returns how many files it has open. */
+static size_t
+holder_look_at_files(struct look *look, const char *task)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/fd", task);
+    DIR *dir = opendir(path);
+    size_t n = 0;
+
+    if (!dir)
+        return 0;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        char link[PATH_MAX];
+        if (entry->d_name[0] == '.')
+            continue;
+        n++;
+        vg_guest_put(link, sizeof link, "%s/%s", path, entry->d_name);
+        holder_check(look, link, false);
+    }
+    closedir(dir);
+    return n;
+}
+
+/* A line of maps, "begin-end perms offset major:minor inode path". Those whose name is one of a
+ * node's are asked what they are, as device numbers of a mapping are those of its file system. */
+static void
+holder_check_map(struct look *look, const char *task, char *line)
+{
+    unsigned int dev_major, dev_minor;
+    unsigned long long ino;
+    char range[64], link[PATH_MAX];
+    int at = 0;
+
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%63s %*s %*s %x:%x %llu %n", range, &dev_major, &dev_minor, &ino, &at) < 4 ||
+        ino == 0 || at == 0)
+        return;
+    const char *path = line + at;
+    for (size_t i = 0; i < look->nodes->n; i++) {
+        const struct vg_guest_node *node = &look->nodes->nodes[i];
+        bool same_file = node->ino == ino && node->dev == makedev(dev_major, dev_minor);
+        if (same_file || strcmp(path, node->path) == 0) {
+            holder_add(look, i, true);
+        } else if (strcmp(holder_base(path), holder_base(node->path)) == 0 && node->ino != 0) {
+            vg_guest_put(link, sizeof link, "%s/map_files/%s", task, range);
+            holder_check(look, link, true);
+        }
+    }
+}
+
+static void
+holder_look_at_maps(struct look *look, const char *task)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/maps", task);
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+
+    if (!file)
+        return;
+    while (getline(&line, &room, file) > 0)
+        holder_check_map(look, task, line);
+    free(line);
+    fclose(file);
+}
+
+/* Of a process whose first thread has ended, files and memory are seen at another one's. Those are
+ * in /proc, too, only not listed. */
+static void
+holder_look_at_tasks(struct look *look, const char *proc, const char *process)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/task", process);
+    DIR *dir = opendir(path);
+
+    if (!dir)
+        return;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == look->pid)
+            continue;
+        vg_guest_auto char *task = vg_guest_format("%s/%s", proc, entry->d_name);
+        holder_look_at_files(look, task);
+        holder_look_at_maps(look, task);
+    }
+    closedir(dir);
+}
+
+static void
+holder_look_at(struct look *look, const char *proc, pid_t pid)
+{
+    vg_guest_auto char *process = vg_guest_format("%s/%d", proc, (int)pid);
+    vg_guest_auto char *comm = vg_guest_format("%s/comm", process);
+
+    look->pid = pid;
+    vg_guest_read_file(comm, look->comm, sizeof look->comm);
+    memset(look->known, 0, look->nodes->n * sizeof *look->known);
+    if (holder_look_at_files(look, process) == 0)
+        holder_look_at_tasks(look, proc, process);
+    holder_look_at_maps(look, process);
+}
+
+size_t
+vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
+                      struct vg_guest_holder *ret_holders, size_t max)
+{
+    struct look look = {.nodes = nodes, .holders = ret_holders, .max = max};
+    vg_guest_auto char *proc = vg_guest_format("%s/proc", root);
+    vg_guest_auto bool *known = vg_guest_alloc((nodes->n + 1) * sizeof *known);
+    DIR *dir = opendir(proc);
+
+    if (!dir)
+        return 0;
+    look.known = known;
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+        if (pid > 0 && pid != getpid())
+            holder_look_at(&look, proc, pid);
+    }
+    closedir(dir);
+    return look.total;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpu-guestd: runs in a VM and has its GPUs released before the VM moves, and taken back after.
+ */
+#include "config.h"
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guest/agent.h"
+#include "guest/status.h"
+#include "guest/util.h"
+
+#define DEFAULT_PORT  "/dev/virtio-ports/org.vgpud.guest.0"
+#define DEFAULT_HOOKS "/etc/vgpud/guest-hooks.d"
+
+const char *argp_program_version = "vgpu-guestd " PACKAGE_VERSION;
+
+enum { OPTION_PORT = 1000, OPTION_HOOKS, OPTION_LISTEN, OPTION_SYSROOT };
+
+static const struct argp_option options[] = {
+    {"port", OPTION_PORT, "PATH", 0, "The virtio port (" DEFAULT_PORT ")", 0},
+    {"hooks", OPTION_HOOKS, "DIR", 0, "Where the hooks are (" DEFAULT_HOOKS ")", 0},
+    {"listen", OPTION_LISTEN, "SOCKET", 0,
+     "For tests: listen on this unix socket instead of opening the port", 0},
+    {"sysroot", OPTION_SYSROOT, "DIR", 0, "For tests: what is before /sys, /proc and /dev", 0},
+    {0},
+};
+
+struct args {
+    struct vg_guest_config config;
+    bool status;
+};
+
+static error_t
+parse(int key, char *arg, struct argp_state *state)
+{
+    struct args *args = state->input;
+
+    switch (key) {
+    case OPTION_PORT:
+        args->config.port = arg;
+        break;
+    case OPTION_HOOKS:
+        args->config.hooks = arg;
+        break;
+    case OPTION_LISTEN:
+        args->config.listen = arg;
+        break;
+    case OPTION_SYSROOT:
+        args->config.root = arg;
+        break;
+    case ARGP_KEY_ARG:
+        if (state->arg_num > 0 || strcmp(arg, "status") != 0)
+            argp_error(state, "'%s' is no command; there is `status`", arg);
+        args->status = true;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[status]",
+    .doc =
+        "Has the GPUs of this VM released before it moves, and taken back after, as vgpud on its "
+        "host asks.\v"
+        "With `status`, prints what it sees: the port, hooks, GPUs and who holds them.",
+};
+
+int
+main(int argc, char **argv)
+{
+    struct args args = {.config = {.port = DEFAULT_PORT, .hooks = DEFAULT_HOOKS, .root = ""}};
+
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    if (args.status)
+        return vg_guest_status_print(&args.config);
+    if (geteuid() != 0)
+        vg_guest_log(LOG_WARNING,
+                     "not root: processes of other users that hold a GPU are not seen, "
+                     "and no driver can be unbound");
+    return vg_guest_agent_run(&args.config);
+}

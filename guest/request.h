@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A line from the host as a request. docs/vgpud-guest.7 is the contract. Pure.
+ */
+#ifndef VG_GUEST_REQUEST_H
+#define VG_GUEST_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The one version of the protocol that this agent speaks. */
+#define VG_GUEST_VERSION      1
+#define VG_GUEST_DEPTH_MAX    8
+#define VG_GUEST_DEVICES_MAX  16
+#define VG_GUEST_VERSIONS_MAX 16
+/* What every reader of JSON can hold. */
+#define VG_GUEST_ID_MAX          ((int64_t)1 << 53)
+#define VG_GUEST_DEADLINE_MS_MIN 100
+#define VG_GUEST_DEADLINE_MS_MAX 3600000
+/* Bytes, with the NUL: "0000:00/02.1/00.0", one step for each bridge. */
+#define VG_GUEST_PATH_MAX    128
+#define VG_GUEST_ADDRESS_MAX 16
+#define VG_GUEST_MESSAGE_MAX 256
+
+/* Codes of errors; their words are in docs/vgpud-guest.7. */
+enum vg_guest_code {
+    VG_GUEST_BAD_REQUEST,
+    VG_GUEST_TOO_LONG,
+    VG_GUEST_UNKNOWN_TYPE,
+    VG_GUEST_BAD_VERSION,
+    VG_GUEST_HELLO_FIRST,
+    VG_GUEST_BUSY,
+    VG_GUEST_ID_REUSED,
+    VG_GUEST_BAD_STATE,
+    VG_GUEST_NOT_FOUND,
+    VG_GUEST_AMBIGUOUS,
+    VG_GUEST_HOOK_FAILED,
+    VG_GUEST_HELD,
+    VG_GUEST_UNBIND_FAILED,
+    VG_GUEST_BIND_FAILED,
+    VG_GUEST_TIMEOUT,
+    VG_GUEST_CANCELLED,
+    VG_GUEST_INTERNAL,
+    VG_GUEST_CODE_MAX
+};
+const char *vg_guest_code_word(enum vg_guest_code code);
+
+enum vg_guest_type {
+    VG_GUEST_HELLO,
+    VG_GUEST_PREPARE,
+    VG_GUEST_RESUME,
+    VG_GUEST_STATUS,
+    VG_GUEST_CANCEL,
+    VG_GUEST_TYPE_MAX
+};
+const char *vg_guest_type_word(enum vg_guest_type type);
+
+/* What a function of the PCI bus has to be; what was not given is empty or -1. */
+struct vg_guest_match {
+    char path[VG_GUEST_PATH_MAX];
+    char address[VG_GUEST_ADDRESS_MAX];
+    int vendor, device;
+};
+
+struct vg_guest_request {
+    int64_t id;
+    enum vg_guest_type type;
+    /* Of hello: the best that both speak, 0 for none. */
+    int version;
+    /* From its arrival on. */
+    int64_t deadline_ms;
+    size_t n_devices;
+    struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
+};
+
+struct vg_guest_fault {
+    /* 0: the line has none that could be read. */
+    int64_t id;
+    enum vg_guest_code code;
+    char message[VG_GUEST_MESSAGE_MAX];
+};
+
+/* 0, or -1 and why. */
+int vg_guest_request_parse(const char *text, size_t size, struct vg_guest_request *ret,
+                           struct vg_guest_fault *ret_fault);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/status.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *
+status_text(json_object *object, const char *name)
+{
+    const char *text = json_object_get_string(json_object_object_get(object, name));
+
+    return text ? text : "none";
+}
+
+static void
+status_print_list(json_object *object, const char *name)
+{
+    json_object *list = json_object_object_get(object, name);
+    size_t n = list ? json_object_array_length(list) : 0;
+
+    printf("  %-9s", name);
+    for (size_t i = 0; i < n; i++)
+        printf(" %s", json_object_get_string(json_object_array_get_idx(list, i)));
+    printf("%s\n", n == 0 ? " none" : "");
+}
+
+static void
+status_print_device(json_object *device)
+{
+    json_object *holders = json_object_object_get(device, "holders");
+    size_t n = json_object_array_length(holders);
+    int64_t total = json_object_get_int64(json_object_object_get(device, "holders_total"));
+
+    printf("GPU %s\n", status_text(device, "address"));
+    printf("  path      %s\n", status_text(device, "path"));
+    printf("  is        vendor %s, device %s, class %s\n", status_text(device, "vendor"),
+           status_text(device, "device"), status_text(device, "class"));
+    printf("  driver    %s\n", status_text(device, "driver"));
+    status_print_list(device, "nodes");
+    for (size_t i = 0; i < n; i++) {
+        json_object *holder = json_object_array_get_idx(holders, i);
+        printf("  held by   %s (%s), %s %s\n", status_text(holder, "pid"),
+               status_text(holder, "comm"), status_text(holder, "path"),
+               status_text(holder, "how"));
+    }
+    if (total > (int64_t)n)
+        printf("  held by   %lld more\n", (long long)(total - (int64_t)n));
+    if (total == 0)
+        printf("  held by   nobody\n");
+}
+
+int
+vg_guest_status_print(const struct vg_guest_config *config)
+{
+    struct vg_guest_order order = {.request = {.type = VG_GUEST_STATUS}};
+    json_object *object = vg_guest_look_json(config, &order);
+    json_object *providers = json_object_object_get(object, "providers");
+    json_object *devices = json_object_object_get(object, "devices");
+    size_t n = json_object_array_length(devices);
+    bool there = access(config->port, F_OK) == 0;
+
+    printf("port        %s%s\n", config->port,
+           there ? "" : ": not there; has the VM a channel of this name?");
+    for (size_t i = 0; i < json_object_array_length(providers); i++) {
+        json_object *provider = json_object_array_get_idx(providers, i);
+        printf("provider %s\n", status_text(provider, "name"));
+        printf("  %-9s %s\n", "directory", status_text(provider, "directory"));
+        status_print_list(provider, "prepare");
+        status_print_list(provider, "resume");
+    }
+    for (size_t i = 0; i < n; i++)
+        status_print_device(json_object_array_get_idx(devices, i));
+    if (n == 0)
+        printf("GPUs        none is seen\n");
+    if (geteuid() != 0)
+        printf("Only root sees what other users' processes hold.\n");
+    json_object_put(object);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the agent has instead of GLib: memory, text, small files, a clock, the log. Memory that
+ * cannot be had ends the process, which systemd starts again. Any process of the agent; nothing is
+ * shared.
+ */
+#ifndef VG_GUEST_UTIL_H
+#define VG_GUEST_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <syslog.h>
+
+/* Frees what the variable points to when its scope ends. */
+#define vg_guest_auto __attribute__((cleanup(vg_guest_free_at)))
+void vg_guest_free_at(void *pointer);
+
+/* Zeroed. The caller frees it, as all that follow. */
+void *vg_guest_alloc(size_t size);
+char *vg_guest_copy(const char *text);
+char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Into an array of the caller; what does not fit is cut. */
+void vg_guest_put(char *to, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Valid UTF-8 without control characters but newlines: whatever else is in text becomes '?'. At
+ * most max bytes, of the text's end. */
+char *vg_guest_clean(const char *text, size_t max);
+
+/* The file's first size - 1 bytes, ended by a NUL, without blanks at the end. 0, or an errno. */
+int vg_guest_read_file(const char *path, char *ret_text, size_t size);
+
+/* One write, as sysfs wants it. 0, or an errno. */
+int vg_guest_write_file(const char *path, const char *text);
+
+/* Monotonic, in ms. */
+int64_t vg_guest_now_ms(void);
+
+/* LOG_ERR someone must act, LOG_WARNING it goes on, LOG_NOTICE a state changed, LOG_INFO. To
+ * stderr. */
+void vg_guest_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/work.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/child.h"
+#include "guest/holder.h"
+#include "guest/node.h"
+#include "guest/provider.h"
+#include "guest/util.h"
+#include "guest/work-private.h"
+#include "guest/worker.h"
+
+int
+vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
+{
+    char text[VG_GUEST_MESSAGE_MAX];
+    va_list args;
+
+    if (work->failure)
+        return -1;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    vg_guest_auto char *clean = vg_guest_clean(text, sizeof text);
+    work->failure = json_object_new_object();
+    json_object_object_add(work->failure, "code", json_object_new_string(vg_guest_code_word(code)));
+    json_object_object_add(work->failure, "message", json_object_new_string(clean));
+    return -1;
+}
+
+int
+vg_guest_work_check(struct vg_guest_work *work, const char *what)
+{
+    if (vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
+        return vg_guest_work_fail(work, VG_GUEST_CANCELLED, "cancelled by the host, at: %s", what);
+    if (vg_guest_now_ms() >= work->until_ms)
+        return vg_guest_work_fail(work, VG_GUEST_TIMEOUT, "the deadline has passed, at: %s", what);
+    return 0;
+}
+
+static json_object *
+work_message(const struct vg_guest_work *work, const char *type)
+{
+    json_object *object = json_object_new_object();
+
+    json_object_object_add(object, "id", json_object_new_int64(work->order->request.id));
+    json_object_object_add(object, "type", json_object_new_string(type));
+    return object;
+}
+
+static void
+work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag, json_object *object)
+{
+    vg_guest_auto char *line = vg_guest_object_line(object);
+
+    vg_guest_worker_tell(work->out, tag, line);
+}
+
+/* Moves the members of more, which it takes. */
+static void
+work_add_members(json_object *object, json_object *more)
+{
+    if (!more)
+        return;
+    json_object_object_foreach(more, name, value)
+    {
+        json_object_object_add(object, name, json_object_get(value));
+    }
+    json_object_put(more);
+}
+
+void
+vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more)
+{
+    json_object *object = work_message(work, "progress");
+
+    json_object_object_add(object, "step", json_object_new_string(step));
+    json_object_object_add(object, "elapsed_ms",
+                           json_object_new_int64(vg_guest_now_ms() - work->began_ms));
+    work_add_members(object, more);
+    work_tell(work, VG_GUEST_TAG_PROGRESS, object);
+}
+
+/* Guest memory that is in use, with the page cache: what a migration copies. */
+static int64_t
+work_ram_bytes(const char *root)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/meminfo", root);
+    char text[4096];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *total = strstr(text, "MemTotal:"), *free_part = strstr(text, "MemFree:");
+    if (!total || !free_part)
+        return 0;
+    return 1024 * (strtoll(total + strlen("MemTotal:"), NULL, 10) -
+                   strtoll(free_part + strlen("MemFree:"), NULL, 10));
+}
+
+static json_object *
+work_hex(int number)
+{
+    char text[16];
+
+    vg_guest_put(text, sizeof text, "0x%04x", (unsigned int)number);
+    return json_object_new_string(text);
+}
+
+json_object *
+vg_guest_device_json(const struct vg_guest_device *device)
+{
+    json_object *object = json_object_new_object();
+
+    json_object_object_add(object, "path", json_object_new_string(device->path));
+    json_object_object_add(object, "address", json_object_new_string(device->address));
+    json_object_object_add(object, "vendor", work_hex(device->vendor));
+    json_object_object_add(object, "device", work_hex(device->device));
+    json_object_object_add(object, "driver",
+                           *device->driver ? json_object_new_string(device->driver) : NULL);
+    return object;
+}
+
+/* A device that was released before and is gone. */
+static json_object *
+work_gone_json(const struct vg_guest_match *match)
+{
+    json_object *object = json_object_new_object();
+
+    json_object_object_add(object, "path",
+                           *match->path ? json_object_new_string(match->path) : NULL);
+    json_object_object_add(object, "address",
+                           *match->address ? json_object_new_string(match->address) : NULL);
+    json_object_object_add(object, "vendor", match->vendor < 0 ? NULL : work_hex(match->vendor));
+    json_object_object_add(object, "device", match->device < 0 ? NULL : work_hex(match->device));
+    json_object_object_add(object, "driver", NULL);
+    json_object_object_add(object, "gone", json_object_new_boolean(true));
+    return object;
+}
+
+json_object *
+vg_guest_work_devices_json(const struct vg_guest_work *work)
+{
+    json_object *list = json_object_new_array();
+
+    for (size_t i = 0; i < work->n_devices; i++) {
+        const struct vg_guest_device *device = &work->devices[i];
+        json_object_array_add(list, *device->dir
+                                        ? vg_guest_device_json(device)
+                                        : work_gone_json(&work->order->request.devices[i]));
+    }
+    return list;
+}
+
+json_object *
+vg_guest_holder_json(const struct vg_guest_holder *holder)
+{
+    json_object *object = json_object_new_object();
+    vg_guest_auto char *comm = vg_guest_clean(holder->comm, sizeof holder->comm);
+    vg_guest_auto char *path = vg_guest_clean(holder->path, sizeof holder->path);
+
+    json_object_object_add(object, "pid", json_object_new_int(holder->pid));
+    json_object_object_add(object, "comm", json_object_new_string(comm));
+    json_object_object_add(object, "path", json_object_new_string(path));
+    json_object_object_add(object, "how",
+                           json_object_new_string(holder->mapped ? "mapped" : "open"));
+    return object;
+}
+
+int
+vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone)
+{
+    const struct vg_guest_request *request = &work->order->request;
+    size_t n, used = 0;
+    vg_guest_auto struct vg_guest_device *all = vg_guest_devices_read(work->config->root, &n);
+
+    work->addresses[0] = '\0';
+    work->n_devices = request->n_devices;
+    for (size_t i = 0; i < request->n_devices; i++) {
+        char text[VG_GUEST_MESSAGE_MAX];
+        struct vg_guest_device *device = &work->devices[i];
+        *device = (struct vg_guest_device){0};
+        size_t found = vg_guest_devices_match(all, n, &request->devices[i], device);
+        vg_guest_match_text(&request->devices[i], text, sizeof text);
+        if (found == 0 && may_be_gone)
+            continue;
+        if (found == 0)
+            return vg_guest_work_fail(work, VG_GUEST_NOT_FOUND, "there is no PCI device with %s",
+                                      text);
+        if (found > 1)
+            return vg_guest_work_fail(work, VG_GUEST_AMBIGUOUS, "%zu PCI devices have %s", found,
+                                      text);
+        if (vg_guest_device_is_bridge(device))
+            return vg_guest_work_fail(work, VG_GUEST_BAD_REQUEST, "%s is a bridge, no device",
+                                      device->address);
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(work->devices[j].address, device->address) == 0)
+                return vg_guest_work_fail(work, VG_GUEST_AMBIGUOUS, "%s is meant twice",
+                                          device->address);
+        }
+        vg_guest_put(work->addresses + used, sizeof work->addresses - used, "%s%s", used ? " " : "",
+                     device->address);
+        used = strlen(work->addresses);
+    }
+    return 0;
+}
+
+/* Ends with an error; takes its members. as_before: the guest is as it was. */
+static void
+work_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object *failure)
+{
+    json_object *object = work_message(work, "error");
+
+    work_add_members(object, failure);
+    json_object_object_add(object, "undone", json_object_new_boolean(tag != VG_GUEST_TAG_BROKEN));
+    json_object_object_add(object, "hooks", json_object_get(work->hooks));
+    work_tell(work, tag, object);
+}
+
+static void
+work_prepare(struct vg_guest_work *work)
+{
+    json_object *kept = NULL;
+    int result = vg_guest_prepare(work, &kept);
+
+    if (result == 0) {
+        json_object *object = work_message(work, "prepared");
+        json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
+        json_object_object_add(object, "released", vg_guest_work_devices_json(work));
+        json_object_object_add(object, "hooks", json_object_get(work->hooks));
+        json_object_object_add(object, "ram_bytes",
+                               json_object_new_int64(work_ram_bytes(work->config->root)));
+        if (!work->order->already)
+            work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
+        work_tell(work, VG_GUEST_TAG_DONE, object);
+    } else {
+        json_object *failure = work->failure;
+        enum vg_guest_tag tag = VG_GUEST_TAG_UNTOUCHED;
+        work->failure = NULL;
+        if (kept) {
+            vg_guest_undo(work, kept);
+            tag = work->failure ? VG_GUEST_TAG_BROKEN : VG_GUEST_TAG_UNDONE;
+        }
+        if (work->failure)
+            json_object_object_add(
+                failure, "undo_error",
+                json_object_get(json_object_object_get(work->failure, "message")));
+        if (tag == VG_GUEST_TAG_BROKEN)
+            work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
+        work_end_failed(work, tag, failure);
+    }
+    json_object_put(kept);
+}
+
+static void
+work_resume(struct vg_guest_work *work)
+{
+    bool begun = false;
+
+    if (vg_guest_resume(work, &begun) == 0) {
+        json_object *object = work_message(work, "resumed");
+        json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
+        json_object_object_add(object, "devices", vg_guest_work_devices_json(work));
+        json_object_object_add(object, "hooks", json_object_get(work->hooks));
+        work_tell(work, VG_GUEST_TAG_DONE, object);
+        return;
+    }
+    work_end_failed(work, begun ? VG_GUEST_TAG_BROKEN : VG_GUEST_TAG_UNTOUCHED,
+                    json_object_get(work->failure));
+}
+
+void
+vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order, int out)
+{
+    int64_t now_ms = vg_guest_now_ms();
+    struct vg_guest_work work = {.config = config,
+                                 .order = order,
+                                 .out = out,
+                                 .began_ms = now_ms,
+                                 .until_ms = now_ms + order->request.deadline_ms,
+                                 .hooks = json_object_new_array()};
+
+    vg_guest_work_progress(&work, "start", NULL);
+    if (order->request.type == VG_GUEST_PREPARE)
+        work_prepare(&work);
+    else
+        work_resume(&work);
+    json_object_put(work.failure);
+    json_object_put(work.hooks);
+}
+
+void
+vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order, int out)
+{
+    struct vg_guest_work work = {.config = config, .order = order, .out = out};
+    json_object *object = work_message(&work, "status");
+
+    json_object_object_add(object, "state", json_object_new_string(order->state));
+    json_object_object_add(object, "running",
+                           order->running ? json_object_new_int64(order->running) : NULL);
+    work_add_members(object, vg_guest_look_json(config, order));
+    work_tell(&work, VG_GUEST_TAG_DONE, object);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Preparing, resuming, looking: what one process of the agent does for one request. It tells
+ * through a pipe what to send to the host (guest/worker.h).
+ */
+#ifndef VG_GUEST_WORK_H
+#define VG_GUEST_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "guest/device.h"
+#include "guest/session.h"
+
+/* For undoing what was begun, after the deadline or before. */
+#define VG_GUEST_UNDO_MS 30000
+/* Holders that an error or a progress lists, and a status for each GPU. */
+#define VG_GUEST_HOLDERS_MAX        32
+#define VG_GUEST_STATUS_HOLDERS_MAX 8
+#define VG_GUEST_STATUS_NODES_MAX   16
+
+struct vg_guest_config {
+    /* The virtio port, or with listen a socket instead. */
+    const char *port;
+    const char *listen;
+    const char *hooks;
+    /* Before /sys, /proc and /dev; "" for none. */
+    const char *root;
+};
+
+struct vg_guest_work {
+    const struct vg_guest_config *config;
+    const struct vg_guest_order *order;
+    /* Where to tell. */
+    int out;
+    int64_t began_ms, until_ms;
+    /* The functions that were found, in the order of the request. */
+    size_t n_devices;
+    struct vg_guest_device devices[VG_GUEST_DEVICES_MAX];
+    /* Addresses of those, with blanks between. */
+    char addresses[VG_GUEST_DEVICES_MAX * VG_GUEST_ADDRESS_MAX];
+    /* The kernel is still unbinding one, and nothing ends that. */
+    bool stuck;
+    /* The first error, or NULL: members of the message. */
+    json_object *failure;
+    /* What ran: a list of {name, ms, exit}. */
+    json_object *hooks;
+};
+
+/* Keeps the first failure. Returns -1. */
+int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* -1 and the failure if the time is over or the work is cancelled; what: whom it was waiting for.
+ */
+int vg_guest_work_check(struct vg_guest_work *work, const char *what);
+
+/* Tells the host what is done now. Takes more: further members, or NULL. */
+void vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more);
+
+/* The whole of an order, in a process of its own; its lines go to out. */
+void vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
+                       int out);
+void vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
+                       int out);
+
+/* GPUs and who holds them: those of order, or all. The caller puts it. */
+json_object *vg_guest_look_json(const struct vg_guest_config *config,
+                                const struct vg_guest_order *order);
+
+#endif

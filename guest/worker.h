@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A process that works for the agent: what it reads or writes may block for ever, and its libraries
+ * may crash; the agent goes on. Lines come back through a pipe, each with a letter before it.
+ */
+#ifndef VG_GUEST_WORKER_H
+#define VG_GUEST_WORKER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "guest/work.h"
+
+/* A line for the host; what resuming has to know; and the last line with how it ended. */
+enum vg_guest_tag {
+    VG_GUEST_TAG_PROGRESS = 'P',
+    VG_GUEST_TAG_KEEP = 'K',
+    VG_GUEST_TAG_DONE = 'D',
+    VG_GUEST_TAG_UNTOUCHED = 'N',
+    VG_GUEST_TAG_UNDONE = 'U',
+    VG_GUEST_TAG_BROKEN = 'B',
+};
+
+typedef void vg_guest_work_fn(const struct vg_guest_config *config,
+                              const struct vg_guest_order *order, int out);
+typedef void vg_guest_worker_fn(void *user, enum vg_guest_tag tag, const char *line);
+
+struct vg_guest_worker {
+    /* 0 while there is none. */
+    pid_t pid;
+    int fd;
+    char *data;
+    size_t size;
+};
+
+/* 0, or an errno. The process closes all files but its standard ones and its pipe. */
+int vg_guest_worker_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
+                          const struct vg_guest_config *config, const struct vg_guest_order *order);
+
+/* Reads what can be read. 1 while it goes on, 0 once it has ended. */
+int vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line, void *user);
+
+/* Ends it by force, without waiting for it. */
+void vg_guest_worker_give_up(struct vg_guest_worker *worker);
+
+/* For the process itself. */
+void vg_guest_worker_tell(int out, enum vg_guest_tag tag, const char *line);
+
+#endif
