@@ -4,8 +4,9 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
- *                [--not-ready] [--events N] [--list-routes]
- * The first VM, or --gpu-vms of them, use a GPU.
+ *                [--not-ready] [--events N] [--fault NAME] [--list-routes]
+ * The first VM, or --gpu-vms of them, use a GPU. Faults: those of api-faults.h; expired and
+ * revoked, whose tokens let in.
  */
 #include "config.h"
 
@@ -19,6 +20,7 @@
 #include "api/route.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "tests/tools/api-faults.h"
 #include "tests/tools/fake-backend.h"
 
 struct options {
@@ -32,6 +34,7 @@ struct options {
     const char *listen[8];
     const char *certificate, *key, *client_ca;
     bool client_required;
+    const char *fault;
 };
 
 static void
@@ -77,9 +80,13 @@ parse_options(int argc, char **argv, struct options *o)
         const char *name;
         const char **value;
     } texts[] = {
-        {"--socket", &o->socket},           {"--group", &o->group},
-        {"--certificate", &o->certificate}, {"--key", &o->key},
-        {"--client-ca", &o->client_ca},     {"--operator", &o->fake.operator_subject},
+        {"--socket", &o->socket},
+        {"--group", &o->group},
+        {"--certificate", &o->certificate},
+        {"--key", &o->key},
+        {"--client-ca", &o->client_ca},
+        {"--operator", &o->fake.operator_subject},
+        {"--fault", &o->fault},
     };
     size_t n_listen = 0;
 
@@ -183,6 +190,9 @@ main(int argc, char **argv)
     sigaddset(&signals, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    api_fault_begin(o.fault);
+    o.fake.expired_lets_in = g_strcmp0(o.fault, "expired") == 0;
+    o.fake.revoked_lets_in = g_strcmp0(o.fault, "revoked") == 0;
     fake_backend *fake = fake_backend_new(&o.fake);
     g_autoptr(vg_event_log) log = vg_event_log_new();
     for (int64_t i = 0; i < o.events; i++)

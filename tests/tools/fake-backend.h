@@ -4,8 +4,8 @@
  * audit in memory. The text of a token is its name and "-token"; reader, operator and admin are
  * there from the start, and expired, an admin's that has expired.
  */
-#ifndef VG_TESTS_FAKE_BACKEND_H
-#define VG_TESTS_FAKE_BACKEND_H
+#ifndef VG_TESTS_TOOLS_FAKE_BACKEND_H
+#define VG_TESTS_TOOLS_FAKE_BACKEND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@ struct fake_options {
     int64_t gpu_vms; /* so many of the first ones use a GPU */
     int64_t job_ms;  /* that reading samples and making plans take */
     bool not_ready;
-    const char *operator_subject; /* of a certificate; NULL: none has a role */
+    const char *operator_subject;          /* of a certificate; NULL: none has a role */
+    bool expired_lets_in, revoked_lets_in; /* faults: such tokens are good */
 };
 
 typedef struct fake_backend fake_backend;
