@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from certs import Authority
 from unixhttp import Server
 
 
@@ -23,3 +24,8 @@ def start(tmp_path):
     for each in servers:
         if each.process.poll() is None:
             each.stop()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))

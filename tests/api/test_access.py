@@ -13,7 +13,8 @@ import pytest
 from certs import Authority
 from contract import Contract
 from settings import HANG_S
-from unixhttp import Answer, Server, build_dir, read_all, wait_for
+from tlsserver import TlsServer
+from unixhttp import Answer, build_dir, read_all, wait_for
 
 ROLES = ("none", "reader", "operator", "admin")
 # What operations want, by hand: that the contract says so is tested, too. Those not named here read,
@@ -33,39 +34,6 @@ NOBODY = {"nothing": {}, "unknown": {"Authorization": "Bearer unknown-token"},
 NOWHERE = (("GET", "/nothing"), ("GET", "/v1/vms/nobody"), ("DELETE", "/v1/vms"), ("HEAD", "/v1/vms"),
            ("OPTIONS", "/v1/vms"), ("OPTIONS", "/nothing"), ("POST", "/v1/nothing"),
            ("GET", "/v1/vms?x=1"), ("GET", "/v1/vms/%00"), ("PUT", "/healthz/x"))
-
-
-def loopback():
-    """An address that no other process of a test uses, and a port on it."""
-    pid = os.getpid()
-    host = f"127.{1 + pid // 250 % 250}.{1 + pid % 250}.1"
-    with socket.socket() as sock:
-        sock.bind((host, 0))
-        return host, sock.getsockname()[1]
-
-
-class TlsServer(Server):
-    def __init__(self, directory, authority, *options):
-        self.host, self.port = loopback()
-        self.authority = authority
-        certificate, key = authority.issue("server", f'ip_address = "{self.host}"')
-        super().__init__(directory, "--listen", f"{self.host}:{self.port}", "--certificate",
-                         certificate, "--key", key, *options)
-
-    def connect_tls(self, client=None):
-        context = ssl.create_default_context(cafile=self.authority.certificate)
-        if client:
-            context.load_cert_chain(*client)
-        return http.client.HTTPSConnection(self.host, self.port, context=context, timeout=HANG_S)
-
-    def over_tls(self, method, url, headers=None, body=None, client=None):
-        with closing(self.connect_tls(client)) as connection:
-            return self.request(method, url, body, headers, connection)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")
