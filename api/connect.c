@@ -108,6 +108,7 @@ vg_conn_free(struct vg_conn *conn)
     if (!conn->ended)
         conn->listener->connections--;
     g_queue_unlink(&api->conns, &conn->link);
+    g_free(conn->subject);
     g_free(conn);
 }
 

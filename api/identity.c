@@ -71,37 +71,32 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     return identity_refuse(request, conn, "the token is not known, or has expired");
 }
 
-/* Once for a connection. */
-static void
-identity_of_certificate(vg_api *api, struct vg_conn *conn)
+/* What its subject may do can change while the connection is open. */
+static bool
+identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
 {
-    g_autofree char *subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
+    const struct vg_backend *backend = request->backend;
+    struct vg_identity *identity = &request->identity;
 
-    conn->has_certificate = subject != NULL;
-    if (!subject)
-        return;
-    conn->identity.role = api->backend->role_of_subject(api->backend->data, subject);
-    g_snprintf(conn->identity.name, sizeof(conn->identity.name), "cert:%s", subject);
+    identity->role = backend->role_of_subject(backend->data, conn->subject);
+    g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
+    return identity->role != VG_ROLE_NONE ||
+           identity_refuse(request, conn, "no [role] of vgpud has the subject of this certificate");
 }
 
 static bool
 identity_of_client(struct vg_request *request, struct vg_conn *conn, const char *authorization)
 {
     if (!conn->settled)
-        identity_of_certificate(request->api, conn);
+        conn->subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
     conn->settled = true;
-    if (request->api->client_required && !conn->has_certificate)
+    if (request->api->client_required && !conn->subject)
         return identity_refuse(request, conn, "a client certificate is required");
     if (authorization)
         return identity_of_token(request, conn, authorization);
-    if (!conn->has_certificate)
-        return identity_refuse(request, conn, "a token or a client certificate is required");
-    if (conn->identity.role == VG_ROLE_NONE)
-        return identity_refuse(request, conn,
-                               "no [role] of vgpud has the subject of this "
-                               "certificate");
-    request->identity = conn->identity;
-    return true;
+    if (conn->subject)
+        return identity_of_certificate(request, conn);
+    return identity_refuse(request, conn, "a token or a client certificate is required");
 }
 
 bool

@@ -10,7 +10,7 @@
 #include "api/server.h"
 
 /* Settles request->identity. authorization: the header field, or NULL. false: the answer is set,
- * 401 or 503; *ret_nobody: and there is no identity at all. */
+ * 401 or 503. */
 bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 

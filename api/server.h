@@ -71,14 +71,14 @@ struct vg_conn {
     struct vg_listener *listener;
     int fd;
     bool is_tcp;
-    bool settled; /* who it is, as far as the connection tells */
-    bool has_certificate;
+    bool settled;             /* who it is, as far as the connection tells */
+    char *subject;            /* of its certificate, owned; NULL: it has shown none */
     bool known;               /* atomic: there was a request of somebody whose identity is known */
     bool ended;               /* by us, and not yet noticed; with api->lock */
     gnutls_session_t session; /* of TCP */
     struct vg_client *client; /* NULL: it has too many, and this one is closed */
     char origin[VG_ORIGIN_MAX];  /* "unix", or the address */
-    struct vg_identity identity; /* by credentials of the socket, or certificate */
+    struct vg_identity identity; /* by credentials of the socket */
     struct vg_peer peer;         /* of the socket */
     int64_t deadline_ns; /* atomic, monotonic: the request must have come by then; 0: it has */
     GList link;
