@@ -68,6 +68,7 @@ struct header_sum {
     unsigned transfer_encodings;
     unsigned hosts;
     unsigned content_types;
+    unsigned authorizations;
     bool blank_names;
     GString *if_none_match; /* of all fields of that name */
 };
@@ -143,6 +144,7 @@ sum_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *val
     sum->blank_names = sum->blank_names || !*name || strpbrk(name, " \t");
     sum->hosts += g_ascii_strcasecmp(name, "Host") == 0;
     sum->content_types += g_ascii_strcasecmp(name, "Content-Type") == 0;
+    sum->authorizations += g_ascii_strcasecmp(name, "Authorization") == 0;
     if (value && g_ascii_strcasecmp(name, "If-None-Match") == 0)
         g_string_append_printf(sum->if_none_match, "%s,", value);
     return MHD_YES;
@@ -171,6 +173,8 @@ check_framing(struct exchange *exchange, const char *version, const struct heade
         what = "there is more than one Content-Length";
     else if (sum->content_types > 1)
         what = "there is more than one Content-Type";
+    else if (sum->authorizations > 1)
+        what = "there is more than one Authorization";
     else if (sum->transfer_encodings > 0 && sum->content_lengths > 0)
         what = "there are both Content-Length and Transfer-Encoding";
     else if (sum->transfer_encodings > 0 && (!http11 || sum->transfer_encodings > 1 || !encoding ||
