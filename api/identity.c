@@ -62,8 +62,10 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         strlen(authorization) > TOKEN_MAX)
         return identity_refuse(request, conn, "Authorization must be 'Bearer' and a token");
     g_autofree char *token = g_strdup(authorization + strlen(BEARER));
-    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0)
+    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0) {
+        request->token = g_steal_pointer(&token);
         return true;
+    }
     if (!g_error_matches(err, VG_ERROR, VG_E_DENIED)) {
         vg_answer_problem(request, VG_E_BUSY, "it cannot be said whose the token is");
         return false;
@@ -80,6 +82,7 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
 
     identity->role = backend->role_of_subject(backend->data, conn->subject);
     g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
+    request->subject = g_strdup(conn->subject);
     return identity->role != VG_ROLE_NONE ||
            identity_refuse(request, conn, "no [role] of vgpud has the subject of this certificate");
 }
@@ -121,6 +124,20 @@ vg_identity_may(struct vg_request *request, enum vg_role role)
                       request->identity.name, vg_role_names[request->identity.role],
                       vg_role_names[role]);
     return false;
+}
+
+bool
+vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
+                  enum vg_role role)
+{
+    struct vg_identity identity = {.role = VG_ROLE_NONE};
+    g_autoptr(GError) err = NULL;
+
+    if (token && backend->check_token(backend->data, token, &identity, &err) != 0)
+        return !g_error_matches(err, VG_ERROR, VG_E_DENIED);
+    if (subject)
+        identity.role = backend->role_of_subject(backend->data, subject);
+    return (!token && !subject) || identity.role >= role;
 }
 
 /* ---- what routes want ---- */

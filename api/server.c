@@ -564,6 +564,8 @@ on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->last_event_id);
     g_free(request->id);
     g_free(request->object);
+    g_free(request->token);
+    g_free(request->subject);
     g_free(request->uri);
     g_free(exchange);
     *state = NULL;

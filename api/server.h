@@ -89,13 +89,15 @@ struct vg_wait {
     vg_api *api;
     struct MHD_Connection *connection;
     bool suspended;
-    int64_t deadline_ns; /* monotonic: of the next heartbeat, or the end of the poll */
-    uint64_t at;         /* number of the event that was the last */
-    uint64_t lost;       /* poll: events that were gone before they could be told */
-    char *types;         /* NULL: all */
-    GString *out;        /* of a stream: not yet sent ... */
-    size_t sent;         /* ... but for this much */
-    GList link;          /* in api->waits */
+    int64_t deadline_ns;   /* monotonic: of the next heartbeat, or the end of the poll */
+    uint64_t at;           /* number of the event that was the last */
+    uint64_t lost;         /* poll: events that were gone before they could be told */
+    char *types;           /* NULL: all */
+    char *token, *subject; /* of the request, owned; NULL: none */
+    enum vg_role role;     /* that its route wants */
+    GString *out;          /* of a stream: not yet sent ... */
+    size_t sent;           /* ... but for this much */
+    GList link;            /* in api->waits */
 };
 
 struct vg_api {
@@ -131,7 +133,7 @@ void vg_conn_is_known(struct vg_conn *conn);
 int vg_ticker_start(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* api/sse.c. begin: NULL if there are too many. */
-struct vg_wait *vg_wait_begin(vg_api *api, uint64_t at, const char *types);
+struct vg_wait *vg_wait_begin(struct vg_request *request, uint64_t at, const char *types);
 void vg_wait_free(void *wait);
 /* Bytes written to buffer; 0: suspended; -1: the end. */
 ssize_t vg_stream_read(struct vg_wait *wait, char *buffer, size_t max);

@@ -4,6 +4,12 @@ from certs import Authority
 from unixhttp import Server
 
 
+def pytest_sessionfinish():
+    """Tests that fail may leave servers."""
+    for each in Server.made:
+        each.process.kill()
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """One for all tests of a file, with five events."""

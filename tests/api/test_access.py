@@ -323,6 +323,28 @@ def test_a_token_is_told_once(tmp_path, authority):
     server.stop()
 
 
+def test_a_revoked_token_ends_its_streams(tmp_path, authority):
+    """And no others."""
+    server = TlsServer(tmp_path, authority, "--events", 5)
+    assert server.post("/v1/tokens", {"name": "gone", "role": "reader"}).status == 201
+    with closing(server.connect_tls()) as gone, closing(server.connect_tls()) as kept:
+        streams = []
+        for connection, token in ((gone, "gone"), (kept, "reader")):
+            connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}-token"})
+            streams.append(connection.getresponse())
+            assert streams[-1].readline() == b": connected\n"
+        on_socket = server.stream()
+        assert server.request("DELETE", "/v1/tokens/gone").status == 204
+        assert b"event:" not in streams[0].read()
+        server.event()
+        while not streams[1].readline().startswith(b"event:"):
+            pass
+        assert on_socket.next_event()
+        on_socket.close()
+        streams[1].close()
+    server.stop()
+
+
 # ---- limits of one client ----
 
 def test_connections_of_one_client(tmp_path, authority):

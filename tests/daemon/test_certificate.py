@@ -135,9 +135,14 @@ def test_a_role_that_is_taken_away_is_gone_for_open_connections(site):
     kept, _ = site.connect()
     with closing(kept):
         assert status(kept) == 200
+        stream, _ = site.connect()
+        stream.request("GET", "/v1/events?types=config")
+        answer = stream.getresponse()
         site.daemon.write_config(site.config)
         assert site.reload()["taken"] is True
         assert status(kept) == 401
+        assert b"event:" not in answer.read()
+        stream.close()
         site.daemon.write_config(site.config + "[role operator]\nsubject=CN=seer\n")
         assert site.reload()["taken"] is True
         assert status(kept) == 200
