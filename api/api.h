@@ -20,7 +20,9 @@
 #include "base/thread.h"
 
 struct vg_api_limits {
-    int64_t connections;        /* at once, as of the start; more wait to be accepted */
+    /* Of each listener at once, as of the start; more wait to be accepted. With three quarters of
+     * them, a new one ends the oldest whose client is not known yet. */
+    int64_t connections;
     int64_t client_connections; /* of one user id, or address; more are closed at once */
     int64_t client_requests;    /* of one of these in a second; more are answered 429 */
     int64_t streams;            /* of /v1/events at once, polls included */

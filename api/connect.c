@@ -12,6 +12,9 @@
  * but has to be done with a request in so many times the idle time. */
 #define REQUEST_IDLE_TIMES 2
 #define SCANS_PER_IDLE     4
+/* Of the connections of a listener, one in so many is not for those who have not shown who they
+ * are: where it comes to that, the one of them that is the longest there makes room. */
+#define KNOWN_SHARE 4
 
 /* Who is on the other side, as limits know him. */
 static void
@@ -33,15 +36,47 @@ conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
     }
 }
 
-struct vg_conn *
-vg_conn_new(vg_api *api, int fd, bool is_tcp)
+/* With the lock, which keeps the descriptor from being closed meanwhile. libmicrohttpd notices. */
+static void
+conn_end(struct vg_conn *conn)
 {
+    if (conn->ended)
+        return;
+    conn->ended = true;
+    conn->listener->connections--;
+    shutdown(conn->fd, SHUT_RDWR);
+}
+
+/* Whoever comes from many addresses takes all connections that there are, and says nothing. */
+static void
+conn_make_room(struct vg_listener *listener)
+{
+    vg_api *api = listener->api;
+
+    if (listener->connections <= api->limits.connections - api->limits.connections / KNOWN_SHARE)
+        return;
+    for (GList *link = api->conns.head; link; link = link->next) {
+        struct vg_conn *conn = link->data;
+        if (conn->listener == listener && !conn->ended &&
+            !__atomic_load_n(&conn->known, __ATOMIC_RELAXED)) {
+            vg_api_count_refused(api, VG_REFUSED_STRANGERS);
+            conn_end(conn);
+            return;
+        }
+    }
+}
+
+struct vg_conn *
+vg_conn_new(struct vg_listener *listener, int fd)
+{
+    vg_api *api = listener->api;
     struct vg_conn *conn = g_new0(struct vg_conn, 1);
     char name[VG_ORIGIN_MAX];
 
     conn->api = api;
+    conn->listener = listener;
     conn->fd = fd;
-    conn->is_tcp = is_tcp;
+    conn->is_tcp = listener->is_tcp;
     conn->link.data = conn;
     conn_name(conn, name);
     conn->client = vg_client_enter(api, name);
@@ -52,6 +87,11 @@ vg_conn_new(vg_api *api, int fd, bool is_tcp)
     VG_LOCK_SCOPE(&api->lock);
     if (g_queue_is_empty(&api->conns))
         pthread_cond_signal(&api->wake);
+    listener->connections++;
+    if (conn->client)
+        conn_make_room(listener);
+    else
+        conn_end(conn);
     g_queue_push_tail_link(&api->conns, &conn->link);
     return conn;
 }
@@ -65,7 +105,10 @@ vg_conn_free(struct vg_conn *conn)
     if (conn->client)
         vg_client_leave(api, conn->client);
     VG_LOCK_SCOPE(&api->lock);
+    if (!conn->ended)
+        conn->listener->connections--;
     g_queue_unlink(&api->conns, &conn->link);
+    g_free(conn->subject);
     g_free(conn);
 }
 
@@ -83,7 +126,13 @@ vg_conn_has_request(struct vg_conn *conn)
     __atomic_store_n(&conn->deadline_ns, 0, __ATOMIC_RELAXED);
 }
 
-/* The lock keeps the descriptor from being closed meanwhile. */
+void
+vg_conn_is_known(struct vg_conn *conn)
+{
+    __atomic_store_n(&conn->known, true, __ATOMIC_RELAXED);
+}
+
+/* With the lock. */
 static void
 end_slow(vg_api *api, int64_t now_ns)
 {
@@ -91,7 +140,7 @@ end_slow(vg_api *api, int64_t now_ns)
         struct vg_conn *conn = link->data;
         int64_t deadline = __atomic_load_n(&conn->deadline_ns, __ATOMIC_RELAXED);
         if (deadline != 0 && now_ns > deadline)
-            shutdown(conn->fd, SHUT_RDWR);
+            conn_end(conn);
     }
 }
 

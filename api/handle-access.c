@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/route.h"
+#include "api/server.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -97,6 +98,8 @@ access_run_revoke(struct vg_request *request)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
+    /* Streams that it let in end. */
+    vg_waits_wake(request->api);
 }
 
 void

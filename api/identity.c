@@ -62,8 +62,10 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         strlen(authorization) > TOKEN_MAX)
         return identity_refuse(request, conn, "Authorization must be 'Bearer' and a token");
     g_autofree char *token = g_strdup(authorization + strlen(BEARER));
-    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0)
+    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0) {
+        request->token = g_steal_pointer(&token);
         return true;
+    }
     if (!g_error_matches(err, VG_ERROR, VG_E_DENIED)) {
         vg_answer_problem(request, VG_E_BUSY, "it cannot be said whose the token is");
         return false;
@@ -71,37 +73,33 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     return identity_refuse(request, conn, "the token is not known, or has expired");
 }
 
-/* Once for a connection. */
-static void
-identity_of_certificate(vg_api *api, struct vg_conn *conn)
+/* What its subject may do can change while the connection is open. */
+static bool
+identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
 {
-    g_autofree char *subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
+    const struct vg_backend *backend = request->backend;
+    struct vg_identity *identity = &request->identity;
 
-    conn->has_certificate = subject != NULL;
-    if (!subject)
-        return;
-    conn->identity.role = api->backend->role_of_subject(api->backend->data, subject);
-    g_snprintf(conn->identity.name, sizeof(conn->identity.name), "cert:%s", subject);
+    identity->role = backend->role_of_subject(backend->data, conn->subject);
+    g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
+    request->subject = g_strdup(conn->subject);
+    return identity->role != VG_ROLE_NONE ||
+           identity_refuse(request, conn, "no [role] of vgpud has the subject of this certificate");
 }
 
 static bool
 identity_of_client(struct vg_request *request, struct vg_conn *conn, const char *authorization)
 {
     if (!conn->settled)
-        identity_of_certificate(request->api, conn);
+        conn->subject = conn->session ? vg_tls_peer_subject(conn->session) : NULL;
     conn->settled = true;
-    if (request->api->client_required && !conn->has_certificate)
+    if (request->api->client_required && !conn->subject)
         return identity_refuse(request, conn, "a client certificate is required");
     if (authorization)
         return identity_of_token(request, conn, authorization);
-    if (!conn->has_certificate)
-        return identity_refuse(request, conn, "a token or a client certificate is required");
-    if (conn->identity.role == VG_ROLE_NONE)
-        return identity_refuse(request, conn,
-                               "no [role] of vgpud has the subject of this "
-                               "certificate");
-    request->identity = conn->identity;
-    return true;
+    if (conn->subject)
+        return identity_of_certificate(request, conn);
+    return identity_refuse(request, conn, "a token or a client certificate is required");
 }
 
 bool
@@ -126,6 +124,20 @@ vg_identity_may(struct vg_request *request, enum vg_role role)
                       request->identity.name, vg_role_names[request->identity.role],
                       vg_role_names[role]);
     return false;
+}
+
+bool
+vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
+                  enum vg_role role)
+{
+    struct vg_identity identity = {.role = VG_ROLE_NONE};
+    g_autoptr(GError) err = NULL;
+
+    if (token && backend->check_token(backend->data, token, &identity, &err) != 0)
+        return !g_error_matches(err, VG_ERROR, VG_E_DENIED);
+    if (subject)
+        identity.role = backend->role_of_subject(backend->data, subject);
+    return (!token && !subject) || identity.role >= role;
 }
 
 /* ---- what routes want ---- */

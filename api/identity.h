@@ -10,12 +10,17 @@
 #include "api/server.h"
 
 /* Settles request->identity. authorization: the header field, or NULL. false: the answer is set,
- * 401 or 503; *ret_nobody: and there is no identity at all. */
+ * 401 or 503. */
 bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 
 /* May this identity use the route? Else the answer is set, 403. */
 bool vg_identity_may(struct vg_request *request, enum vg_role role);
+
+/* Whoever was let in by these, of which one may be there: does he still have the role? NULL, as on
+ * the socket: yes. Not known now: yes. Any thread. */
+bool vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
+                       enum vg_role role);
 
 /* Reads x-role of each operation of the OpenAPI document into the roles of vg_routes[].
  * VG_E_BUG: a route has none, or one that there is not. */

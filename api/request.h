@@ -70,9 +70,10 @@ struct vg_request {
     bool openstack_id;   /* it came as X-Openstack-Request-Id */
     struct vg_peer peer; /* of the unix socket */
     struct vg_identity identity;
-    const char *origin; /* "unix", or the client's address; lives as long as the connection */
-    bool audited;       /* it is in the audit, or was tried */
-    char *object;       /* what a write was about, for the audit; owned; NULL: the id */
+    char *token, *subject; /* what over TCP says so, owned: one of them, or none */
+    const char *origin;    /* "unix", or the client's address; lives as long as the connection */
+    bool audited;          /* it is in the audit, or was tried */
+    char *object;          /* what a write was about, for the audit; owned; NULL: the id */
     struct vg_query query;
     GByteArray *body; /* NULL: none yet */
     char *if_none_match;

@@ -27,7 +27,7 @@
 #define VG_LOG_TAG "api"
 
 #define POOL_THREADS 2
-#define BACKLOG      128
+#define BACKLOG      1024
 /* Nothing older, and nothing that these do not call secure. */
 #define TLS_PRIORITIES   "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define CONN_MEMORY      (64 * 1024)
@@ -41,17 +41,10 @@ const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1] = {
     413, 414, 415, 422, 429, 431, 500, 502, 503, 504,
 };
 
-/* One address that is listened on, or the unix socket. */
-struct listener {
-    vg_api *api;
-    bool is_tcp;
-    struct MHD_Daemon *daemon;
-};
-
 const char *const vg_refused_names[] = {
     [VG_REFUSED_NOBODY] = "nobody",           [VG_REFUSED_ROLE] = "role",
-    [VG_REFUSED_CONNECTIONS] = "connections", [VG_REFUSED_REQUESTS] = "requests",
-    [VG_REFUSED_WRITES] = "writes",
+    [VG_REFUSED_CONNECTIONS] = "connections", [VG_REFUSED_STRANGERS] = "strangers",
+    [VG_REFUSED_REQUESTS] = "requests",       [VG_REFUSED_WRITES] = "writes",
 };
 
 enum phase { PHASE_NEW, PHASE_BODY, PHASE_JOB, PHASE_WAIT };
@@ -75,6 +68,7 @@ struct header_sum {
     unsigned transfer_encodings;
     unsigned hosts;
     unsigned content_types;
+    unsigned authorizations;
     bool blank_names;
     GString *if_none_match; /* of all fields of that name */
 };
@@ -150,6 +144,7 @@ sum_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *val
     sum->blank_names = sum->blank_names || !*name || strpbrk(name, " \t");
     sum->hosts += g_ascii_strcasecmp(name, "Host") == 0;
     sum->content_types += g_ascii_strcasecmp(name, "Content-Type") == 0;
+    sum->authorizations += g_ascii_strcasecmp(name, "Authorization") == 0;
     if (value && g_ascii_strcasecmp(name, "If-None-Match") == 0)
         g_string_append_printf(sum->if_none_match, "%s,", value);
     return MHD_YES;
@@ -178,6 +173,8 @@ check_framing(struct exchange *exchange, const char *version, const struct heade
         what = "there is more than one Content-Length";
     else if (sum->content_types > 1)
         what = "there is more than one Content-Type";
+    else if (sum->authorizations > 1)
+        what = "there is more than one Authorization";
     else if (sum->transfer_encodings > 0 && sum->content_lengths > 0)
         what = "there are both Content-Length and Transfer-Encoding";
     else if (sum->transfer_encodings > 0 && (!http11 || sum->transfer_encodings > 1 || !encoding ||
@@ -308,9 +305,11 @@ settle_client(struct exchange *exchange)
                           VG_API_LIMIT(request->api, client_requests));
         request->answer.retry_after_s = wait_s;
         vg_api_count_refused(request->api, VG_REFUSED_REQUESTS);
-    } else if (!is_public(request) &&
-               !vg_identity_settle(request, conn, header(exchange, "Authorization"))) {
-        vg_api_count_refused(request->api, VG_REFUSED_NOBODY);
+    } else if (!is_public(request)) {
+        if (vg_identity_settle(request, conn, header(exchange, "Authorization")))
+            vg_conn_is_known(conn);
+        else
+            vg_api_count_refused(request->api, VG_REFUSED_NOBODY);
     }
 }
 
@@ -565,6 +564,8 @@ on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->last_event_id);
     g_free(request->id);
     g_free(request->object);
+    g_free(request->token);
+    g_free(request->subject);
     g_free(request->uri);
     g_free(exchange);
     *state = NULL;
@@ -574,18 +575,16 @@ static void
 on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
               enum MHD_ConnectionNotificationCode code)
 {
-    const struct listener *listener = cls;
+    struct vg_listener *listener = cls;
     vg_api *api = listener->api;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         unsigned idle_s = (unsigned)CLAMP(VG_API_LIMIT(api, idle_ns) / VG_NS_PER_S, 1, 86400);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
-        struct vg_conn *conn = vg_conn_new(api, fd_of(connection), listener->is_tcp);
+        struct vg_conn *conn = vg_conn_new(listener, fd_of(connection));
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         conn->session = info ? info->tls_session : NULL;
-        if (!conn->client)
-            shutdown(conn->fd, SHUT_RDWR);
         *socket_context = conn;
     } else if (*socket_context) {
         vg_conn_free(*socket_context);
@@ -607,7 +606,7 @@ on_log(void *cls, const char *fmt, va_list args)
 static void
 listener_free(void *data)
 {
-    struct listener *listener = data;
+    struct vg_listener *listener = data;
 
     if (listener->daemon)
         MHD_stop_daemon(listener->daemon);
@@ -618,7 +617,7 @@ listener_free(void *data)
 static int
 start_listener(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **err)
 {
-    struct listener *listener = g_new0(struct listener, 1);
+    struct vg_listener *listener = g_new0(struct vg_listener, 1);
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                            MHD_USE_ERROR_LOG | (is_tcp ? MHD_USE_TLS : 0);
     const char *ca = is_tcp ? vg_tls_client_ca(api->tls) : NULL;

@@ -36,6 +36,7 @@ enum vg_refused {
     VG_REFUSED_NOBODY,      /* 401 */
     VG_REFUSED_ROLE,        /* 403 */
     VG_REFUSED_CONNECTIONS, /* of one client; closed */
+    VG_REFUSED_STRANGERS,   /* there were many, and it had not shown who it is; closed */
     VG_REFUSED_REQUESTS,    /* 429 */
     VG_REFUSED_WRITES,      /* 429 */
     VG_REFUSED_MAX
@@ -56,17 +57,28 @@ struct vg_http_stats {
 /* Status number i, 0 at the end; what is not in it is counted as 500. */
 extern const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1];
 
+/* One address that is listened on, or the unix socket. */
+struct vg_listener {
+    vg_api *api;
+    bool is_tcp;
+    struct MHD_Daemon *daemon;
+    int64_t connections; /* that have not been ended; with api->lock */
+};
+
 /* A connection; alive from libmicrohttpd's notice of it to its end. */
 struct vg_conn {
     vg_api *api;
+    struct vg_listener *listener;
     int fd;
     bool is_tcp;
-    bool settled; /* who it is, as far as the connection tells */
-    bool has_certificate;
-    gnutls_session_t session;    /* of TCP */
-    struct vg_client *client;    /* NULL: it has too many, and this one is closed */
+    bool settled;             /* who it is, as far as the connection tells */
+    char *subject;            /* of its certificate, owned; NULL: it has shown none */
+    bool known;               /* atomic: there was a request of somebody whose identity is known */
+    bool ended;               /* by us, and not yet noticed; with api->lock */
+    gnutls_session_t session; /* of TCP */
+    struct vg_client *client; /* NULL: it has too many, and this one is closed */
     char origin[VG_ORIGIN_MAX];  /* "unix", or the address */
-    struct vg_identity identity; /* by credentials of the socket, or certificate */
+    struct vg_identity identity; /* by credentials of the socket */
     struct vg_peer peer;         /* of the socket */
     int64_t deadline_ns; /* atomic, monotonic: the request must have come by then; 0: it has */
     GList link;
@@ -77,13 +89,15 @@ struct vg_wait {
     vg_api *api;
     struct MHD_Connection *connection;
     bool suspended;
-    int64_t deadline_ns; /* monotonic: of the next heartbeat, or the end of the poll */
-    uint64_t at;         /* number of the event that was the last */
-    uint64_t lost;       /* poll: events that were gone before they could be told */
-    char *types;         /* NULL: all */
-    GString *out;        /* of a stream: not yet sent ... */
-    size_t sent;         /* ... but for this much */
-    GList link;          /* in api->waits */
+    int64_t deadline_ns;   /* monotonic: of the next heartbeat, or the end of the poll */
+    uint64_t at;           /* number of the event that was the last */
+    uint64_t lost;         /* poll: events that were gone before they could be told */
+    char *types;           /* NULL: all */
+    char *token, *subject; /* of the request, owned; NULL: none */
+    enum vg_role role;     /* that its route wants */
+    GString *out;          /* of a stream: not yet sent ... */
+    size_t sent;           /* ... but for this much */
+    GList link;            /* in api->waits */
 };
 
 struct vg_api {
@@ -94,7 +108,7 @@ struct vg_api {
     vg_socket *socket;
     vg_tls *tls; /* NULL: no TCP */
     bool client_required;
-    GPtrArray *listeners; /* struct listener of server.c, owned */
+    GPtrArray *listeners; /* struct vg_listener, owned */
     enum vg_role *roles;  /* of vg_routes */
     vg_worker *worker;
     struct vg_http_stats stats;
@@ -111,14 +125,15 @@ struct vg_api {
 
 /* api/connect.c: connections, and the thread `api-tick` for what has a deadline. */
 struct vg_client;
-struct vg_conn *vg_conn_new(vg_api *api, int fd, bool is_tcp);
+struct vg_conn *vg_conn_new(struct vg_listener *listener, int fd);
 void vg_conn_free(struct vg_conn *conn);
 void vg_conn_expect_request(struct vg_conn *conn);
 void vg_conn_has_request(struct vg_conn *conn);
+void vg_conn_is_known(struct vg_conn *conn);
 int vg_ticker_start(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* api/sse.c. begin: NULL if there are too many. */
-struct vg_wait *vg_wait_begin(vg_api *api, uint64_t at, const char *types);
+struct vg_wait *vg_wait_begin(struct vg_request *request, uint64_t at, const char *types);
 void vg_wait_free(void *wait);
 /* Bytes written to buffer; 0: suspended; -1: the end. */
 ssize_t vg_stream_read(struct vg_wait *wait, char *buffer, size_t max);

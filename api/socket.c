@@ -22,7 +22,7 @@
 #define LOCK_TRIES    60
 #define LOCK_PAUSE_US 50000
 
-#define BACKLOG         128
+#define BACKLOG         1024
 #define GROUP_BYTES_MAX (1024 * 1024) /* of one entry of the group database */
 #define PEER_GROUPS_MAX 65536         /* NGROUPS_MAX of Linux */
 

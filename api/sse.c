@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 
+#include "api/identity.h"
 #include "api/route.h"
 #include "api/server.h"
 #include "base/clock.h"
@@ -19,8 +20,10 @@
 static const char stream_type[] = "text/event-stream";
 
 struct vg_wait *
-vg_wait_begin(vg_api *api, uint64_t at, const char *types)
+vg_wait_begin(struct vg_request *request, uint64_t at, const char *types)
 {
+    vg_api *api = request->api;
+
     VG_LOCK_SCOPE(&api->lock);
     if (api->stopping || g_queue_get_length(&api->waits) >= VG_API_LIMIT(api, streams))
         return NULL;
@@ -28,6 +31,9 @@ vg_wait_begin(vg_api *api, uint64_t at, const char *types)
     wait->api = api;
     wait->at = at;
     wait->types = g_strdup(types);
+    wait->token = g_strdup(request->token);
+    wait->subject = g_strdup(request->subject);
+    wait->role = api->roles[request->route - vg_routes];
     wait->out = g_string_new(NULL);
     wait->deadline_ns = vg_clock_monotonic_ns() + VG_HEARTBEAT_NS;
     wait->link.data = wait;
@@ -49,6 +55,8 @@ vg_wait_free(void *data)
     __atomic_store_n(&api->stats.streams, g_queue_get_length(&api->waits), __ATOMIC_RELAXED);
     g_string_free(wait->out, TRUE);
     g_free(wait->types);
+    g_free(wait->token);
+    g_free(wait->subject);
     g_free(wait);
 }
 
@@ -145,6 +153,8 @@ vg_stream_read(struct vg_wait *wait, char *buffer, size_t max)
 {
     vg_api *api = wait->api;
 
+    if (!vg_identity_holds(api->backend, wait->token, wait->subject, wait->role))
+        return -1;
     VG_LOCK_SCOPE(&api->lock);
     if (wait->sent == wait->out->len) {
         int64_t now = vg_clock_monotonic_ns();
@@ -251,7 +261,7 @@ begin_poll(struct vg_request *request, uint64_t after, int64_t wait_s, const cha
         answer_reset(request, newest);
         return;
     }
-    request->wait = vg_wait_begin(request->api, after, types);
+    request->wait = vg_wait_begin(request, after, types);
     if (!request->wait) {
         answer_full(request);
         return;
@@ -283,7 +293,7 @@ begin_stream(struct vg_request *request, const char *types)
         if (gap)
             at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
-    request->wait = vg_wait_begin(api, at, types);
+    request->wait = vg_wait_begin(request, at, types);
     if (!request->wait) {
         answer_full(request);
         return;

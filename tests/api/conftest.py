@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from certs import Authority
 from unixhttp import Server
+
+
+def pytest_sessionfinish():
+    """Tests that fail may leave servers."""
+    for each in Server.made:
+        each.process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +30,8 @@ def start(tmp_path):
     for each in servers:
         if each.process.poll() is None:
             each.stop()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("ca"))

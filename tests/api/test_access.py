@@ -1,63 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what: every operation of the contract, for every role, over every way in."""
 import http.client
+import json
 import os
 import socket
 import ssl
 import subprocess
 import tempfile
+from contextlib import closing
 
 import pytest
 from certs import Authority
 from contract import Contract
 from settings import HANG_S
-from unixhttp import Answer, Server, read_all, wait_for
+from tlsserver import TlsServer
+from unixhttp import Answer, build_dir, read_all, wait_for
 
 ROLES = ("none", "reader", "operator", "admin")
+# What operations want, by hand: that the contract says so is tested, too. Those not named here read,
+# and are a reader's.
+WANTED = {("GET", "/healthz"): "none", ("POST", "/v1/plans"): "operator",
+          ("GET", "/v1/tokens"): "admin", ("POST", "/v1/tokens"): "admin",
+          ("DELETE", "/v1/tokens/{id}"): "admin", ("GET", "/v1/audit"): "admin"}
 # Tokens that tests/tools/api-server has from the start are NAME-token.
-TOKENS = {"reader": "reader", "operator": "operator", "admin": "admin"}
+TOKENS = ("reader", "operator", "admin")
 BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',
           ("POST", "/v1/tokens"): b'{"name": "another", "role": "reader"}'}
 NOBODY = {"nothing": {}, "unknown": {"Authorization": "Bearer unknown-token"},
           "expired": {"Authorization": "Bearer expired-token"},
+          "revoked": {"Authorization": "Bearer revoked-token"},
           "basic": {"Authorization": "Basic cmVhZGVyOnJlYWRlcg=="},
           "empty": {"Authorization": "Bearer "}, "odd": {"Authorization": "reader-token"}}
-
-
-def loopback():
-    """An address that no other process of a test uses, and a port on it."""
-    pid = os.getpid()
-    host = f"127.{1 + pid // 250 % 250}.{1 + pid % 250}.1"
-    with socket.socket() as sock:
-        sock.bind((host, 0))
-        return host, sock.getsockname()[1]
-
-
-class TlsServer(Server):
-    def __init__(self, directory, authority, *options):
-        self.host, self.port = loopback()
-        self.authority = authority
-        certificate, key = authority.issue("server", f'ip_address = "{self.host}"')
-        super().__init__(directory, "--listen", f"{self.host}:{self.port}", "--certificate",
-                         certificate, "--key", key, *options)
-
-    def over_tls(self, method, url, headers=None, body=None, client=None):
-        context = ssl.create_default_context(cafile=self.authority.certificate)
-        if client:
-            context.load_cert_chain(*client)
-        connection = http.client.HTTPSConnection(self.host, self.port, context=context,
-                                                 timeout=HANG_S)
-        try:
-            connection.request(method, url, body=body, headers=headers or {})
-            response = connection.getresponse()
-            return Answer(response, response.read())
-        finally:
-            connection.close()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("ca"))
+NOWHERE = (("GET", "/nothing"), ("GET", "/v1/vms/nobody"), ("DELETE", "/v1/vms"), ("HEAD", "/v1/vms"),
+           ("OPTIONS", "/v1/vms"), ("OPTIONS", "/nothing"), ("POST", "/v1/nothing"),
+           ("GET", "/v1/vms?x=1"), ("GET", "/v1/vms/%00"), ("PUT", "/healthz/x"))
 
 
 @pytest.fixture(scope="module")
@@ -67,26 +43,33 @@ def clients(authority):
             "stranger": authority.issue("stranger", server=False)}
 
 
+def start_tls(directory, authority, *options):
+    """One that knows a certificate, and a token that has been revoked."""
+    server = TlsServer(directory, authority, "--client-ca", authority.certificate, "--operator",
+                       "CN=ops", *options)
+    assert server.post("/v1/tokens", {"name": "revoked", "role": "admin"}).status == 201
+    assert server.over_tls("GET", "/v1/audit", NOBODY["revoked"]).status == 200
+    assert server.request("DELETE", "/v1/tokens/revoked").status == 204
+    return server
+
+
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory, authority):
-    server = TlsServer(tmp_path_factory.mktemp("tls"), authority, "--client-ca",
-                       authority.certificate, "--operator", "CN=ops")
+    server = start_tls(tmp_path_factory.mktemp("tls"), authority)
     yield server
     server.stop()
 
 
-@pytest.fixture(scope="module")
-def contract(tls):
-    return Contract(tls.get("/v1/openapi.json").json())
+# ---- every operation for everybody ----
+
+def wanted(path, method):
+    return WANTED.get((method, path), "reader")
 
 
-def one_of(path):
-    return path.replace("{id}", "nobody" if path.startswith("/v1/tokens") else "alpha")
-
-
-def call(contract, path, method):
+def call(path, method):
+    """The URL, header fields and body of a good call, of something that is there if it is to be read."""
     headers = {"Content-Type": "application/json"} if (method, path) in BODIES else {}
-    url = one_of(path)
+    url = path.replace("{id}", "nobody" if path.startswith("/v1/tokens") else "alpha")
     if path == "/v1/events":
         url += "?after=99999&wait=0"
     return url, headers, BODIES.get((method, path))
@@ -96,59 +79,160 @@ def allowed(answer):
     return answer.status not in (401, 403)
 
 
-def test_every_operation_names_its_role(contract):
-    for path, method, operation in contract.operations():
-        assert operation["x-role"] in ROLES, (path, method)
-        if method != "GET":
-            assert ROLES.index(operation["x-role"]) >= ROLES.index("operator"), (path, method)
+def may_use(role, path, method):
+    return ROLES.index(role) >= ROLES.index(wanted(path, method))
 
 
-@pytest.mark.parametrize("role", TOKENS)
-def test_tokens(tls, contract, role):
-    n = 0
-    for path, method, operation in contract.operations():
-        url, headers, body = call(contract, path, method)
-        headers["Authorization"] = f"Bearer {TOKENS[role]}-token"
-        answer = tls.over_tls(method, url, headers, body)
-        may = ROLES.index(role) >= ROLES.index(operation["x-role"])
-        assert allowed(answer) == may, (path, method, role, answer.status)
-        assert may or answer.status == 403
-        contract.check(method, url, answer)
-        n += 1
-    assert n > 20
+def check_document(_, contract):
+    """The contract names the role of each operation, which is what was meant."""
+    named = {(method, path): operation.get("x-role")
+             for path, method, operation in contract.operations()}
+    assert len(named) > 20 and set(WANTED) <= set(named)
+    for (method, path), role in named.items():
+        assert role == wanted(path, method), (path, method, role)
+        assert method == "GET" or (method, path) in WANTED, (path, method)
 
 
-@pytest.mark.parametrize("who", NOBODY)
-def test_nobody_over_tls(tls, contract, who):
+def check_token(server, contract, role):
+    with closing(server.connect_tls()) as connection:
+        for path, method, _ in contract.operations():
+            url, headers, body = call(path, method)
+            headers["Authorization"] = f"Bearer {role}-token"
+            answer = server.request(method, url, body, headers, connection)
+            may = may_use(role, path, method)
+            assert allowed(answer) == may, (path, method, role, answer.status)
+            assert may or answer.status == 403
+            contract.check(method, url, answer)
+
+
+def check_nobody(server, contract, who):
     """Whoever does not say who he is learns nothing, not even what there is."""
-    for path, method, operation in contract.operations():
-        url, headers, body = call(contract, path, method)
-        answer = tls.over_tls(method, url, {**headers, **NOBODY[who]}, body)
-        if operation["x-role"] == "none":
-            assert answer.status == 200
-            assert answer.json() == {"status": "ok"}
-            continue
-        assert answer.status == 401, (path, method, answer.status)
-        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        contract.check(method, url, answer)
-    for method, url in (("GET", "/nothing"), ("GET", "/v1/vms/nobody"), ("DELETE", "/v1/vms"),
-                        ("OPTIONS", "/v1/vms"), ("POST", "/v1/nothing"), ("GET", "/v1/vms?x=1"),
-                        ("GET", "/v1/vms/%00"), ("PUT", "/healthz/x")):
-        assert tls.over_tls(method, url, NOBODY[who]).status == 401, (method, url)
+    with closing(server.connect_tls()) as connection:
+        for path, method, _ in contract.operations():
+            url, headers, body = call(path, method)
+            answer = server.request(method, url, body, {**headers, **NOBODY[who]}, connection)
+            if wanted(path, method) == "none":
+                assert answer.status == 200
+                assert answer.json() == {"status": "ok"}
+                continue
+            assert answer.status == 401, (path, method, answer.status)
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+            contract.check(method, url, answer)
+        for method, url in NOWHERE:
+            answer = server.request(method, url, headers=NOBODY[who], connection=connection)
+            assert answer.status == 401, (method, url, answer.status)
 
 
-def test_client_certificates(tls, contract, clients):
-    for path, method, operation in contract.operations():
-        url, headers, body = call(contract, path, method)
-        answer = tls.over_tls(method, url, headers, body, clients["operator"])
-        may = operation["x-role"] != "admin"
-        assert allowed(answer) == may, (path, method, answer.status)
-        # A certificate whose subject has no role is nobody's.
-        stranger = tls.over_tls(method, url, headers, body, clients["stranger"])
-        assert (stranger.status == 401) == (operation["x-role"] != "none"), (path, stranger.status)
-    # With a token beside it, the token counts.
-    url, headers = "/v1/tokens", {"Authorization": "Bearer admin-token"}
-    assert tls.over_tls("GET", url, headers, client=clients["stranger"]).status == 200
+def check_certificates(server, contract, clients):
+    """A certificate whose subject has no role is nobody's."""
+    with closing(server.connect_tls(clients["operator"])) as operator, \
+            closing(server.connect_tls(clients["stranger"])) as stranger:
+        for path, method, _ in contract.operations():
+            url, headers, body = call(path, method)
+            answer = server.request(method, url, body, headers, operator)
+            assert allowed(answer) == may_use("operator", path, method), (path, method, answer.status)
+            answer = server.request(method, url, body, headers, stranger)
+            assert (answer.status == 401) == (wanted(path, method) != "none"), (path, answer.status)
+
+
+def statuses_on_socket(server, calls, uid, gid):
+    """What a user of this machine is answered."""
+    script = "\nnext\n".join(
+        "\n".join([f'url = "http://x{url}"', f'request = "{method}"', f'output = "{os.devnull}"',
+                   f'unix-socket = "{server.path}"', r'write-out = "%{http_code}\n"',
+                   f"max-time = {HANG_S}",
+                   *(f'header = "{name}: {value}"' for name, value in headers.items()),
+                   *(["data = " + json.dumps(body.decode())] if body else [])])
+        for method, url, headers, body in calls)
+    done = subprocess.run(["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups",
+                           "curl", "-sS", "-K", "-"], input=script, capture_output=True, text=True,
+                          timeout=HANG_S, check=True)
+    return [int(line) for line in done.stdout.split()]
+
+
+def check_socket(server, contract):
+    """nobody reads, a member of the group operates, root is admin."""
+    operations = [(path, method) for path, method, _ in contract.operations()]
+    calls = [(method, *call(path, method)) for path, method in operations]
+    for uid, gid, role in ((65534, 65534, "reader"), (65534, 1, "operator"), (0, 0, "admin")):
+        statuses = statuses_on_socket(server, calls, uid, gid)
+        assert len(statuses) == len(operations)
+        for (path, method), status in zip(operations, statuses):
+            assert (status != 403) == may_use(role, path, method), (path, method, role, status)
+            assert status != 401
+
+
+def table(clients):
+    """All of it, as name -> check."""
+    checks = {"document": check_document,
+              "certificates": lambda *server: check_certificates(*server, clients)}
+    for role in TOKENS:
+        checks[f"token {role}"] = lambda *server, role=role: check_token(*server, role)
+    for who in NOBODY:
+        checks[f"nobody {who}"] = lambda *server, who=who: check_nobody(*server, who)
+    if os.geteuid() == 0:
+        checks["socket"] = check_socket
+    return checks
+
+
+@pytest.fixture(scope="module")
+def open_directory():
+    """Whose socket everybody can get to: pytest shuts its own."""
+    with tempfile.TemporaryDirectory(prefix="vg-") as directory:
+        os.chmod(directory, 0o755)
+        yield directory
+
+
+PUBLIC = ("--mode", "666", "--group", "daemon") if os.geteuid() == 0 else ()
+
+
+def contract_of(server):
+    return Contract(server.get("/v1/openapi.json").json())
+
+
+def failed(clients, server):
+    """Checks of the table that do not hold, with what they say."""
+    contract = contract_of(server)
+    found = {}
+    for name, check in table(clients).items():
+        try:
+            check(server, contract)
+        except AssertionError as error:
+            found[name] = str(error)
+    return found
+
+
+def test_every_operation_for_everybody(open_directory, authority, clients):
+    server = start_tls(open_directory, authority, *PUBLIC)
+    assert failed(clients, server) == {}
+    server.stop()
+
+
+# Of faults that api-server has: which checks of the table find them.
+FAULTS = {"no-role-read": {"document", "certificates", "token reader", "token operator", "socket"},
+          "weak-role": {"document", "token reader", "socket"},
+          "expired": {"nobody expired"}, "revoked": {"nobody revoked"},
+          "not-found": {f"nobody {who}" for who in NOBODY}}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(open_directory, authority, clients, fault):
+    server = start_tls(open_directory, authority, *PUBLIC, "--fault", fault)
+    found = failed(clients, server)
+    assert set(found) == FAULTS[fault] & set(table(clients)), found
+    server.stop()
+
+
+def test_without_a_role_in_the_contract_there_is_no_start(tmp_path):
+    program = os.path.join(build_dir(), "tests", "tools", "api-server")
+    done = subprocess.run([program, "--socket", tmp_path / "s", "--fault", "no-role"], text=True,
+                          capture_output=True, timeout=HANG_S, check=False)
+    assert done.returncode == 1 and "does not say who may use /v1/audit get" in done.stderr
+
+
+def test_of_certificate_and_token_the_token_counts(tls, clients):
+    headers = {"Authorization": "Bearer admin-token"}
+    assert tls.over_tls("GET", "/v1/tokens", headers, client=clients["stranger"]).status == 200
 
 
 def test_a_foreign_certificate(tls, tmp_path):
@@ -167,32 +251,6 @@ def test_certificate_required(tmp_path, authority, clients):
     assert server.over_tls("GET", "/v1/vms", token).status == 401
     assert server.over_tls("GET", "/v1/vms", token, client=clients["stranger"]).status == 200
     assert server.over_tls("GET", "/v1/vms", client=clients["operator"]).status == 200
-    server.stop()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_the_socket(contract):
-    """nobody reads, a member of the group operates, root is admin."""
-    with tempfile.TemporaryDirectory(prefix="vg-") as directory:
-        os.chmod(directory, 0o755)
-        check_the_socket(directory, contract)
-
-
-def check_the_socket(directory, contract):
-    server = Server(directory, "--mode", "666", "--group", "daemon")
-    for uid, gid, role in ((65534, 65534, "reader"), (65534, 1, "operator"), (0, 0, "admin")):
-        for path, method, operation in contract.operations():
-            url, headers, body = call(contract, path, method)
-            args = ["curl", "-sS", "-o", os.devnull, "-w", "%{http_code}", "--max-time", str(HANG_S),
-                    "-X", method, "--unix-socket", server.path, "http://x" + url]
-            if body:
-                args += ["-H", "Content-Type: application/json", "-d", body.decode()]
-            status = subprocess.run(["setpriv", "--reuid", str(uid), "--regid", str(gid),
-                                     "--clear-groups", *args], capture_output=True, text=True,
-                                    timeout=HANG_S, check=True).stdout
-            may = ROLES.index(role) >= ROLES.index(operation["x-role"])
-            assert (status != "403") == may, (path, method, role, status)
-            assert status != "401"
     server.stop()
 
 
@@ -262,6 +320,28 @@ def test_a_token_is_told_once(tmp_path, authority):
         assert server.post("/v1/tokens", bad).status == 400, bad
     assert server.post("/v1/tokens", {"name": "new", "role": "admin"}).status == 409
     assert "new-token" not in server.messages()
+    server.stop()
+
+
+def test_a_revoked_token_ends_its_streams(tmp_path, authority):
+    """And no others."""
+    server = TlsServer(tmp_path, authority, "--events", 5)
+    assert server.post("/v1/tokens", {"name": "gone", "role": "reader"}).status == 201
+    with closing(server.connect_tls()) as gone, closing(server.connect_tls()) as kept:
+        streams = []
+        for connection, token in ((gone, "gone"), (kept, "reader")):
+            connection.request("GET", "/v1/events", headers={"Authorization": f"Bearer {token}-token"})
+            streams.append(connection.getresponse())
+            assert streams[-1].readline() == b": connected\n"
+        on_socket = server.stream()
+        assert server.request("DELETE", "/v1/tokens/gone").status == 204
+        assert b"event:" not in streams[0].read()
+        server.event()
+        while not streams[1].readline().startswith(b"event:"):
+            pass
+        assert on_socket.next_event()
+        on_socket.close()
+        streams[1].close()
     server.stop()
 
 

@@ -402,6 +402,8 @@ REFUSED = {
     "other scheme": b"GET ftp://x/healthz" + CLOSE,
     "two types": b"POST /v1/plans HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                  b"Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}",
+    "two authorizations": b"GET /v1/vms HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\n"
+                          b"Authorization: Bearer b\r\n\r\n",
     "blank in the path": b"GET /healthz x HTTP/1.1\r\nHost: x\r\n\r\n",
     "two blanks later": b"GET /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
     "nul in the query": b"GET /v1/vms?sort=name\0x HTTP/1.1\r\nHost: x\r\n\r\n",

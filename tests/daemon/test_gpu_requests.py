@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 import vgpuctl
-from settings import HANG_S, full
+from settings import HANG_S, full, is_instrumented
 from vgpud import Daemon, program, wait_for
 
 SCENARIO = {
@@ -161,12 +161,6 @@ def test_what_a_window_has_no_room_for_is_told(tmp_path):
         assert left_out == whole["left_out"]
 
 
-def is_instrumented():
-    with open(program(), "rb") as file:
-        text = file.read()
-    return b"__asan_init" in text or b"__tsan_init" in text
-
-
 def test_memory_does_not_grow_with_requests(tmp_path):
     """A million of them; the newest are kept. Under a sanitizer memory says nothing."""
     seconds = 26 if full() else 7
@@ -187,7 +181,7 @@ def test_memory_does_not_grow_with_requests(tmp_path):
             return wait_for(look, pause=0.1)
         early = rss(2 * REQUESTS_MAX)
         late = rss((seconds - 1) * 40000)
-        if not is_instrumented():
+        if not is_instrumented(program()):
             assert late - early < 8 << 20 and late < 64 << 20, (early, late)
         wait_for(lambda: daemon.get("/v1/host")["daemon"]["replay_ended"])
         requests, last = pages(daemon, 10000)

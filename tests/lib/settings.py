@@ -17,6 +17,13 @@ def full():
     return os.environ.get("VG_TEST_FULL", "") not in ("", "0")
 
 
+def is_instrumented(program):
+    """Is it built with a sanitizer? Then its memory says nothing."""
+    with open(program, "rb") as file:
+        text = file.read()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
 def random_of(name):
     """Chance of its own for whatever is called so."""
     return random.Random(f"{seed()}/{name}")

@@ -54,6 +54,7 @@ class Answer:
 
 class Server:
     """tests/tools/api-server with these options, for one test or many."""
+    made = []
 
     def __init__(self, directory, *options):
         self.path = os.path.join(str(directory), "api.sock")
@@ -67,6 +68,7 @@ class Server:
                 stdout=subprocess.PIPE, stderr=log,
                 # GLib's own allocator hides from ThreadSanitizer that memory changes hands.
                 env={**os.environ, "G_SLICE": "always-malloc"})
+        Server.made.append(self)
         assert self.process.stdout.readline() == b"ready\n", self.messages()
 
     def messages(self):
