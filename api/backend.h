@@ -17,9 +17,11 @@
 #include "model/history.h"
 #include "model/identity.h"
 #include "model/inventory.h"
+#include "model/migration.h"
 #include "model/peer.h"
 #include "model/plan.h"
 #include "model/provenance.h"
+#include "model/reservation.h"
 #include "model/snapshot.h"
 #include "model/window.h"
 
@@ -126,6 +128,28 @@ struct vg_backend {
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
     /* Newest first, made before before_ns (INT64_MAX: all), without their text. */
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
+    /* Starts a move, or finds the one that was started with the same key (*ret_known). *ret_peer:
+     * the name of the peer that runs it, if that is not this vgpud; the caller frees it. Errors say
+     * why not: VG_E_REFUSED (acting is off, nova has the VM), VG_E_CONFLICT (it is being moved, is
+     * elsewhere, things have changed since the plan), VG_E_NOT_FOUND. */
+    struct vg_migration *(*migrate)(void *data, const struct vg_migration_request *request,
+                                    bool *ret_known, char **ret_peer, GError **err);
+    /* What would speak against it, and its steps: a document; the caller puts it. */
+    json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
+                                    GError **err);
+    /* peer: of whom; NULL: of this vgpud. */
+    struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
+                                           GError **err);
+    /* Newest first, made before before_ns (INT64_MAX: all). */
+    GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
+                                  GError **err);
+    struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
+                                            GError **err);
+    /* Keeps GPUs of this host; fills id, times, and what the devices are here. */
+    int (*reserve)(void *data, struct vg_reservation *reservation, GError **err);
+    struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
+    int (*release)(void *data, const char *id, GError **err);
+    GPtrArray *(*list_reservations)(void *data, GError **err);
     /* Struct vg_token, by name. create: as vg_journal_create_token(). */
     GPtrArray *(*list_tokens)(void *data);
     char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,

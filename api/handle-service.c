@@ -34,6 +34,7 @@ version_to_json(bool all_links)
         {"snapshot", "/v1/snapshot"},
         {"peers", "/v1/peers"},
         {"plans", "/v1/plans"},
+        {"migrations", "/v1/migrations"},
         {"events", "/v1/events"},
         {"health", "/healthz"},
         {"readiness", "/readyz"},

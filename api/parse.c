@@ -595,3 +595,19 @@ vg_parse_token_request(const char *text, size_t size, struct vg_token_request *r
         (struct vg_token_request){.name = g_strdup(name), .role = role, .lifetime_s = lifetime_s};
     return 0;
 }
+
+void *
+vg_parse_record(const char *text, size_t size, const char *example,
+                const struct vg_record_type *type, GError **err)
+{
+    g_autoptr(GPtrArray) members = g_ptr_array_new();
+    g_autoptr(json_object) value = NULL;
+
+    for (size_t i = 0; i < type->n_fields; i++)
+        g_ptr_array_add(members, (void *)type->fields[i].name);
+    g_ptr_array_add(members, NULL);
+    if (read_body(text, size, example, (const char *const *)members->pdata, &value, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(value);
+    return vg_record_read(type, &root, err);
+}

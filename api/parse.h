@@ -12,6 +12,7 @@
 
 #include <glib.h>
 
+#include "base/record.h"
 #include "model/identity.h"
 
 #define VG_QUERY_PARAMS_MAX 16
@@ -94,6 +95,11 @@ struct vg_plan_request {
 /* The body of POST /v1/plans; unknown members are refused. */
 int vg_parse_plan_request(const char *text, size_t size, struct vg_plan_request *ret,
                           GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* A body as a record, none of whose members may be unknown. example: a good one. The caller frees
+ * it. */
+void *vg_parse_record(const char *text, size_t size, const char *example,
+                      const struct vg_record_type *type, GError **err);
 
 struct vg_token_request {
     char *name;

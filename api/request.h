@@ -78,6 +78,7 @@ struct vg_request {
     GByteArray *body; /* NULL: none yet */
     char *if_none_match;
     char *last_event_id;
+    char *idempotency_key;
     struct vg_answer answer;
     /* Of handlers that go on after a pause. */
     vg_job *job;

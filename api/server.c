@@ -361,6 +361,7 @@ start(struct exchange *exchange, const char *method, const char *version)
     request->last_event_id = g_strdup(header(exchange, "Last-Event-ID"));
     if (request->last_event_id)
         g_strchomp(request->last_event_id);
+    request->idempotency_key = g_strdup(header(exchange, "Idempotency-Key"));
     if (request->answer.status == 0)
         check_role(exchange);
     /* A body is read to its end before it is refused, as long as that is no burden: who is cut off
@@ -562,6 +563,7 @@ on_completed(void *cls, struct MHD_Connection *connection, void **state,
         g_byte_array_unref(request->body);
     g_free(request->if_none_match);
     g_free(request->last_event_id);
+    g_free(request->idempotency_key);
     g_free(request->id);
     g_free(request->object);
     g_free(request->token);

@@ -20,7 +20,7 @@
 #define VG_URL_MAX          8192
 #define VG_HEADERS_MAX      100
 #define VG_HEADER_BYTES_MAX 16384
-#define VG_HTTP_ROUTES_MAX  31
+#define VG_HTTP_ROUTES_MAX  63
 #define VG_HTTP_CODES_MAX   20
 #define VG_HEARTBEAT_NS     (15 * VG_NS_PER_S)
 

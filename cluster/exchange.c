@@ -8,7 +8,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "model/identity.h"
+
+#define PROBLEM_TEXT_MAX 65536
+#define PROBLEM_DEPTH    8
 
 static const char *
 exchange_or_null(const char *text)
@@ -123,6 +127,18 @@ vg_exchange_new(const struct vg_peer_options *peer, const char *path, const char
 }
 
 void
+vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const char *body)
+{
+    if (body) {
+        exchange->headers = curl_slist_append(exchange->headers, "Content-Type: application/json");
+        exchange->headers = curl_slist_append(exchange->headers, "Expect:");
+        curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->headers);
+        curl_easy_setopt(exchange->curl, CURLOPT_COPYPOSTFIELDS, body);
+    }
+    curl_easy_setopt(exchange->curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
+void
 vg_exchange_free(struct vg_exchange *exchange)
 {
     curl_easy_cleanup(exchange->curl);
@@ -194,4 +210,41 @@ vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err)
     return vg_error(err, VG_E_EXTERNAL,
                     "it answered with status %ld; is it vgpud who listens there?",
                     exchange->status);
+}
+
+static enum vg_error_code
+exchange_code_of(long status)
+{
+    switch (status) {
+    case 404:
+        return VG_E_NOT_FOUND;
+    case 409:
+        return VG_E_CONFLICT;
+    case 422:
+        return VG_E_REFUSED;
+    case 429:
+    case 503:
+        return VG_E_BUSY;
+    default:
+        return VG_E_EXTERNAL;
+    }
+}
+
+int
+vg_exchange_check_call(struct vg_exchange *exchange, CURLcode code, GError **err)
+{
+    long status = 0;
+    json_object *detail = NULL;
+
+    if (code == CURLE_OK)
+        curl_easy_getinfo(exchange->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status < 400 || status == 401)
+        return vg_exchange_check(exchange, code, err);
+    g_autoptr(json_object) problem = vg_json_parse(exchange->body->str, exchange->body->len,
+                                                   PROBLEM_TEXT_MAX, PROBLEM_DEPTH, NULL);
+    if (json_object_is_type(problem, json_type_object))
+        json_object_object_get_ex(problem, "detail", &detail);
+    if (!detail)
+        return vg_exchange_check(exchange, code, err);
+    return vg_error(err, exchange_code_of(status), "%s", json_object_get_string(detail));
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/thread.h"
 #include "daemon/access-config.h"
+#include "daemon/backend-private.h"
 #include "daemon/host-facts.h"
 #include "daemon/trace.h"
 #include "policy/policy.h"
@@ -20,19 +21,6 @@
 
 /* Peers named in a status. */
 #define PEERS_NAMED_MAX 5
-
-struct vg_daemon_backend {
-    struct vg_backend ops;
-    struct vg_daemon_backend_parts parts;
-    pthread_mutex_t lock; /* of what follows */
-    struct vg_policy_config policy;
-    const struct vg_daemon_config *access;
-    int64_t age_ns;
-    int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was told */
-    bool replay_ended;
-    uint64_t reloads;
-    uint64_t reload_failures;
-};
 
 static vg_view *
 get_view(void *data)
@@ -106,8 +94,8 @@ list_peers(void *data)
     return vg_peers_list(backend->parts.peers);
 }
 
-static vg_snapshot *
-gather(void *data, const vg_view *view, GPtrArray *ret_notes)
+vg_snapshot *
+backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
     const vg_daemon_backend *backend = data;
     g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers);
@@ -229,7 +217,7 @@ make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_m
     if (rule_name && vg_rule_from_name(rule_name, &rule, err) < 0)
         return NULL;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(vg_snapshot) snapshot = gather(backend, view, notes);
+    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
     g_autoptr(vg_plan) plan = vg_policy_plan(snapshot, &policy, rule, err);
     if (!plan)
         return NULL;
@@ -356,7 +344,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .samples = read_samples,
         .find_vm = find_vm,
         .list_peers = list_peers,
-        .gather = gather,
+        .gather = backend_gather,
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,
@@ -369,6 +357,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .audit = audit,
         .list_audit = list_audit,
     };
+    backend_add_moves(&backend->ops);
     return backend;
 }
 

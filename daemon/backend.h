@@ -10,6 +10,7 @@
 #include "api/event-log.h"
 #include "cluster/peers.h"
 #include "daemon/daemon-config.h"
+#include "daemon/mover.h"
 #include "daemon/node.h"
 #include "daemon/supervisor.h"
 #include "journal/journal.h"
@@ -22,6 +23,8 @@ struct vg_daemon_backend_parts {
     vg_journal *journal;
     vg_event_log *events;
     vg_peers *peers;
+    vg_mover *mover;
+    vg_reservations *reservations;
     const struct vg_policy_config *policy;
 };
 

@@ -17,6 +17,7 @@
 #include "collectors/fault.h"
 #include "daemon/access-config.h"
 #include "daemon/lttng-config.h"
+#include "daemon/move-config.h"
 #include "daemon/peer-config.h"
 #include "trace/alias.h"
 
@@ -159,6 +160,26 @@ static const struct vg_conf_key own_keys[] = {
     {"fault", "windows", VG_CONF_STRING, AT(fault), "", 0, 256, NULL,
      "For tests: faults put between collectors and engine, like drop:0.1,hang:30" AT_START "."},
 
+    {"fault", "move_writes", VG_CONF_INT, AT(fault_move_writes), "0", 0, 1000, NULL,
+     "For tests: vgpud kills itself after so many writes to the journal about moves; 0: never."},
+
+    {"actions", "enabled", VG_CONF_BOOL, AT(actions), "no", 0, 0, NULL,
+     "Whether this vgpud moves VMs, and takes VMs with GPUs from others."},
+    {"actions", "libvirt_uri", VG_CONF_STRING, AT(actions_uri), "", 0, 1000, NULL,
+     "How libvirt of other hosts reaches that of this one; empty: as it reaches theirs."},
+    {"actions", "moves", VG_CONF_INT, AT(actions_moves), "2", 1, 64, NULL,
+     "Most moves away from this host at once."},
+    {"actions", "bandwidth", VG_CONF_INT, AT(actions_bandwidth), "0", 0, 1000000, NULL,
+     "Most MiB/s that a migration may take; 0: libvirt's default."},
+    {"actions", "downtime", VG_CONF_DURATION, AT(actions_downtime_ns), "500ms", 0.01, 600, NULL,
+     "How long a VM may stand still at the switch, if it does not converge otherwise."},
+    {"actions", "guest_deadline", VG_CONF_DURATION, AT(actions_guest_ns), "2min", 1, 3600, NULL,
+     "How long a guest may take to let go of its GPUs, and to take them up again."},
+    {"actions", "migrate_deadline", VG_CONF_DURATION, AT(actions_migrate_ns), "30min", 5, 86400,
+     NULL, "How long copying a VM's memory may take."},
+    {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,
+     "How long another host keeps GPUs for a VM if this vgpud falls silent."},
+
     {"peers", "refresh", VG_CONF_DURATION, AT(peers_refresh_ns), "10s", 1, 3600, NULL,
      "How often each [peer NAME] is asked for what it knows, besides for a plan."},
     {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
@@ -182,7 +203,19 @@ static const struct vg_conf_key peer_keys[] = {
      "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
 };
 
+#define AT_GPU(member) offsetof(struct vg_gpu_config, member)
+
+static const struct vg_conf_key gpu_keys[] = {
+    {"gpu", "device_xml", VG_CONF_STRING, AT_GPU(device_xml), "", 0, 4000, NULL,
+     "File with the libvirt XML of a device that VMs have for a GPU; its alias tells which."},
+    {"gpu", "slots", VG_CONF_INT, AT_GPU(slots), "1", 1, 1024, NULL,
+     "How many VMs of this host can have one at the same time."},
+};
+
+#define GPUS_MAX 64
+
 static const struct vg_conf_list own_lists[] = {
+    {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     {"peer", peer_keys, G_N_ELEMENTS(peer_keys), sizeof(struct vg_peer_config), AT(peers),
      VG_PEERS_MAX},
 };
@@ -476,6 +509,7 @@ config_check(struct config_files *files)
     g_autoptr(GError) crossed = NULL;
 
     vg_peer_config_check(files->config, files->errors);
+    vg_move_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;
         /* What is quoted must not begin another line. */

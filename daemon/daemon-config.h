@@ -93,7 +93,25 @@ struct vg_daemon_config {
     int64_t peers_refresh_ns;
     int64_t peers_deadline_ns;
 
+    bool actions;
+    char *actions_uri; /* empty: as others are reached */
+    int64_t actions_moves;
+    int64_t actions_bandwidth; /* MiB/s; 0: libvirt's default */
+    int64_t actions_downtime_ns;
+    int64_t actions_guest_ns;
+    int64_t actions_migrate_ns;
+    int64_t actions_lease_ns;
+    GPtrArray *gpus; /* struct vg_gpu_config */
+
     char *fault;
+    int64_t fault_move_writes;
+};
+
+/* A group [gpu NAME]. */
+struct vg_gpu_config {
+    struct vg_conf_item item;
+    char *device_xml; /* a file */
+    int64_t slots;
 };
 
 /* A group [peer NAME]; strings are empty where nothing is configured. */

@@ -27,6 +27,7 @@
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/lttng-config.h"
+#include "daemon/mover.h"
 #include "daemon/node.h"
 #include "daemon/peer-config.h"
 #include "daemon/supervisor.h"
@@ -66,6 +67,8 @@ struct daemon {
     vg_supervisor *supervisor;
     vg_daemon_backend *backend;
     vg_peers *peers;
+    vg_reservations *reservations;
+    vg_mover *mover;
     vg_api *api;
     enum vg_store_state store_state; /* as last told */
     vg_collector *replay;            /* until it is started */
@@ -172,6 +175,10 @@ reload(struct daemon *daemon)
         g_clear_error(&error);
     }
     set_peers(daemon);
+    vg_move_settings *settings = vg_move_settings_new(next, &error);
+    if (settings)
+        vg_mover_configure(daemon->mover, settings);
+    g_clear_error(&error);
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
@@ -506,6 +513,26 @@ start_peers(struct daemon *daemon, GError **err)
 }
 
 static int
+start_mover(struct daemon *daemon, GError **err)
+{
+    vg_move_settings *settings = vg_move_settings_new(daemon->config, err);
+
+    if (!settings)
+        return -1;
+    daemon->reservations = vg_reservations_new(daemon->journal);
+    daemon->mover = vg_mover_new(
+        &(struct vg_mover_parts){
+            .journal = daemon->journal,
+            .peers = daemon->peers,
+            .reservations = daemon->reservations,
+            .events = daemon->events,
+            .host = daemon->host,
+        },
+        settings);
+    return 0;
+}
+
+static int
 start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
@@ -538,7 +565,7 @@ start(struct daemon *daemon, GError **err)
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
     daemon->supervisor = vg_supervisor_new(&supervisor);
-    if (start_peers(daemon, err) < 0)
+    if (start_peers(daemon, err) < 0 || start_mover(daemon, err) < 0)
         return -1;
     daemon->backend = vg_daemon_backend_new(&(struct vg_daemon_backend_parts){
         .node = daemon->node,
@@ -547,11 +574,14 @@ start(struct daemon *daemon, GError **err)
         .journal = daemon->journal,
         .events = daemon->events,
         .peers = daemon->peers,
+        .mover = daemon->mover,
+        .reservations = daemon->reservations,
         .policy = &daemon->config->policy,
     });
     vg_daemon_backend_set_access(daemon->backend, daemon->config);
     if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
         return -1;
+    vg_mover_recover(daemon->mover);
     return watch(daemon, err);
 }
 
@@ -570,6 +600,8 @@ end(struct daemon *daemon)
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
     vg_api_free(daemon->api);
+    vg_mover_free(daemon->mover);
+    vg_reservations_free(daemon->reservations);
     vg_peers_free(daemon->peers);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);

@@ -43,6 +43,17 @@ read_types(const xmlNode *types, vg_node_device *device)
     }
 }
 
+static char *
+pci_id_of(const xmlNode *pci)
+{
+    int64_t vendor = vg_xml_attribute_number(vg_xml_child(pci, "vendor"), "id", 0xffff, -1);
+    int64_t product = vg_xml_attribute_number(vg_xml_child(pci, "product"), "id", 0xffff, -1);
+
+    return vendor < 0 || product < 0
+               ? NULL
+               : g_strdup_printf("%04x:%04x", (unsigned)vendor, (unsigned)product);
+}
+
 static void
 read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
 {
@@ -56,6 +67,7 @@ read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
         vg_xml_pci_address(vg_xml_child(capability(pci, "phys_function"), "address"));
     device->vendor = vg_xml_text(vg_xml_child(pci, "vendor"), NAME_BYTES_MAX);
     device->product = vg_xml_text(vg_xml_child(pci, "product"), NAME_BYTES_MAX);
+    device->pci_id = pci_id_of(pci);
     device->driver = vg_xml_text(vg_xml_at(root, "driver/name"), NAME_BYTES_MAX);
     device->numa_node = vg_xml_attribute_number(vg_xml_child(pci, "numa"), "node", 1000000, -1);
     device->vf_max =
@@ -110,6 +122,7 @@ vg_node_device_read(const char *xml, GError **err)
     const xmlNode *root = vg_xml_root(doc);
     const xmlNode *pci = capability(root, "pci");
     const xmlNode *mdev = capability(root, "mdev");
+    device->name = vg_xml_text(vg_xml_child(root, "name"), NAME_BYTES_MAX);
     device->numa_node = -1;
     device->types = g_ptr_array_new_with_free_func(type_free);
     if (pci)
@@ -124,10 +137,12 @@ vg_node_device_free(vg_node_device *device)
 {
     if (!device)
         return;
+    g_free(device->name);
     g_free(device->address);
     g_free(device->physical);
     g_free(device->vendor);
     g_free(device->product);
+    g_free(device->pci_id);
     g_free(device->driver);
     g_ptr_array_unref(device->types);
     g_free(device->uuid);

@@ -22,11 +22,13 @@ enum vg_node_device_kind {
 typedef struct vg_node_device vg_node_device;
 struct vg_node_device {
     enum vg_node_device_kind kind;
+    char *name; /* libvirt's: "pci_0000_41_00_0" */
     /* GPU */
     char *address;  /* "0000:41:00.0" */
     char *physical; /* a virtual function: address of the one it is of; else NULL */
     char *vendor;
     char *product;
+    char *pci_id; /* of vendor and product: "10de:2330" */
     char *driver;
     int64_t numa_node; /* -1: unknown */
     int64_t vf_max;

@@ -27,7 +27,7 @@ vg_xml_parse(const char *text, const char *root, GError **err)
         return NULL;
     }
     const xmlNode *element = vg_xml_root(xml);
-    if (!element || strcmp((const char *)element->name, root) != 0) {
+    if (!element || (root && strcmp((const char *)element->name, root) != 0)) {
         vg_error(err, VG_E_INVALID, "XML is not of a <%s>", root);
         return NULL;
     }
@@ -162,4 +162,15 @@ vg_xml_pci_address(const xmlNode *node)
     }
     return g_strdup_printf("%04x:%02x:%02x.%x", (unsigned)values[0], (unsigned)values[1],
                            (unsigned)values[2], (unsigned)values[3]);
+}
+
+char *
+vg_xml_write(const xmlNode *node)
+{
+    xmlBuffer *buffer = xmlBufferCreate();
+
+    xmlNodeDump(buffer, node->doc, (xmlNode *)node, 0, 0);
+    char *text = g_strdup((const char *)xmlBufferContent(buffer));
+    xmlBufferFree(buffer);
+    return text;
 }

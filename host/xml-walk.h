@@ -18,8 +18,9 @@
 
 typedef xmlDoc vg_xml;
 
-/* The document, whose root must have this name. NULL and VG_E_INVALID otherwise, and for anything
- * with a DOCTYPE: libvirt writes none, and entities are how small documents become large. */
+/* The document, whose root must have this name; any, if it is NULL. NULL and VG_E_INVALID
+ * otherwise, and for anything with a DOCTYPE: libvirt writes none, and entities are how small
+ * documents become large. */
 vg_xml *vg_xml_parse(const char *text, const char *root, GError **err);
 void vg_xml_free(vg_xml *xml);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_xml, vg_xml_free)
@@ -47,5 +48,8 @@ int64_t vg_xml_attribute_number(const xmlNode *node, const char *name, int64_t m
 /* "0000:41:00.0" of an element with the attributes domain, bus, slot and function, or with
  * elements of these names; NULL if one is missing. */
 char *vg_xml_pci_address(const xmlNode *node);
+
+/* The element as a text of its own. */
+char *vg_xml_write(const xmlNode *node);
 
 #endif

@@ -26,9 +26,13 @@
 #include "base/thread.h"
 #include "model/history.h"
 #include "model/identity.h"
+#include "model/migration.h"
+#include "model/reservation.h"
 
 /* Plans that are kept: the newest. */
 #define VG_JOURNAL_PLANS_MAX 1000
+/* Moves that are kept: the newest, and those that have not ended. */
+#define VG_JOURNAL_MIGRATIONS_MAX 1000
 /* Tokens, expired ones included. */
 #define VG_JOURNAL_TOKENS_MAX 1000
 
@@ -72,6 +76,43 @@ struct vg_saved_plan *vg_journal_read_plan(vg_journal *journal, const char *id, 
  * struct vg_saved_plan. */
 GPtrArray *vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t limit,
                                  GError **err);
+
+/* ---- moves: all of these block ---- */
+
+/* A new one. VG_E_CONFLICT: its VM is being moved already. key, request: Idempotency-Key with the
+ * identity before it, and what was asked for with it; or NULL. */
+int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *migration,
+                               const char *key, const char *request,
+                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The same as it is now; once its state is one of the end, the VM may be moved again. */
+int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
+                              GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* NULL and VG_E_NOT_FOUND. */
+struct vg_migration *vg_journal_read_migration(vg_journal *journal, const char *id, GError **err);
+
+/* By its key; *ret NULL: the key is new. VG_E_CONFLICT: it was used for another request. */
+int vg_journal_find_migration(vg_journal *journal, const char *key, const char *request,
+                              struct vg_migration **ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The newest first, at most limit, made before before_ns; active: only those that have not ended.
+ * struct vg_migration. */
+GPtrArray *vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns,
+                                      size_t limit, GError **err);
+
+/* ---- reservations: all of these block ---- */
+
+/* A new one, or the same with another end of its lease. A move has one. */
+int vg_journal_save_reservation(vg_journal *journal, const struct vg_reservation *reservation,
+                                GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* VG_E_NOT_FOUND. */
+int vg_journal_delete_reservation(vg_journal *journal, const char *id,
+                                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* struct vg_reservation, the oldest first; those whose lease is over are removed. */
+GPtrArray *vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err);
 
 /* ---- tokens ---- */
 

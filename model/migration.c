@@ -101,6 +101,32 @@ static const struct vg_field migration_fields[] = {
 const struct vg_record_type vg_migration_record = VG_ROW_TYPE(migration_fields);
 #undef THIS
 
+#define THIS vg_migration_request
+static const struct vg_field request_fields[] = {
+    VG_ROW_STRING(vm, REQ, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(to, REQ, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_BOOL(dry_run, 0),
+    VG_ROW_BOOL(no_agent, 0),
+    VG_ROW_BOOL(forward, 0),
+    VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(plan_hash, 0, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(undo_of, 0, 1, VG_MIGRATION_NAME_MAX),
+};
+const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(request_fields);
+#undef THIS
+
+void
+vg_migration_request_free(void *data)
+{
+    struct vg_migration_request *request = data;
+
+    if (!request)
+        return;
+    g_free(request->asked_by);
+    g_free(request->key);
+    vg_record_free(&vg_migration_request_record, request);
+}
+
 struct vg_migration *
 vg_migration_new(void)
 {

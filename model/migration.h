@@ -15,6 +15,7 @@
 #define VG_MIGRATION_STEPS_MAX   100 /* kept of a move */
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
+#define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
 
 /* The first nine are the way forward, in this order. */
 enum vg_migration_state {
@@ -132,6 +133,21 @@ struct vg_migration {
     GPtrArray *steps;   /* struct vg_migration_step, oldest first */
 };
 
+/* What somebody asks for. Strings may be NULL but for vm and to. */
+struct vg_migration_request {
+    char *vm; /* name or UUID */
+    char *to; /* host, or name of a peer */
+    bool dry_run;
+    bool no_agent;
+    bool forward;    /* if another vgpud has the VM, that one is asked */
+    char *plan_id;   /* the move is part of this plan, and is refused if things have changed */
+    char *plan_hash; /* input_hash of that plan */
+    char *undo_of;
+    char *asked_by; /* identity; not part of the document */
+    char *key;      /* Idempotency-Key; not part of the document */
+};
+
+extern const struct vg_record_type vg_migration_request_record;
 extern const struct vg_record_type vg_move_device_record;
 extern const struct vg_record_type vg_migration_step_record;
 extern const struct vg_record_type vg_migration_progress_record;
@@ -140,6 +156,8 @@ extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_
 extern const char *const vg_migration_place_names[];
 extern const char *const vg_migration_gpu_names[];
 extern const char *const vg_move_device_kind_names[]; /* "named", "mdev", "pci" */
+
+void vg_migration_request_free(void *request); /* NULL is fine */
 
 struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */

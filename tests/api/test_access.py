@@ -20,11 +20,19 @@ ROLES = ("none", "reader", "operator", "admin")
 # What operations want, by hand: that the contract says so is tested, too. Those not named here read,
 # and are a reader's.
 WANTED = {("GET", "/healthz"): "none", ("POST", "/v1/plans"): "operator",
+          ("POST", "/v1/migrations"): "operator", ("POST", "/v1/migrations/{id}/abort"): "operator",
+          ("POST", "/v1/reservations"): "operator", ("POST", "/v1/reservations/{id}"): "operator",
+          ("DELETE", "/v1/reservations/{id}"): "operator",
           ("GET", "/v1/tokens"): "admin", ("POST", "/v1/tokens"): "admin",
           ("DELETE", "/v1/tokens/{id}"): "admin", ("GET", "/v1/audit"): "admin"}
 # Tokens that tests/tools/api-server has from the start are NAME-token.
 TOKENS = ("reader", "operator", "admin")
 BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',
+          ("POST", "/v1/migrations"): b'{"vm": "alpha", "to": "node-b"}',
+          ("POST", "/v1/migrations/{id}/abort"): b"{}",
+          ("POST", "/v1/reservations"): b'{"move_id": "m", "vm": "v", "uuid": "u", "from": "f", '
+                                        b'"lease_s": 60, "devices": []}',
+          ("POST", "/v1/reservations/{id}"): b'{"lease_s": 60}',
           ("POST", "/v1/tokens"): b'{"name": "another", "role": "reader"}'}
 NOBODY = {"nothing": {}, "unknown": {"Authorization": "Bearer unknown-token"},
           "expired": {"Authorization": "Bearer expired-token"},

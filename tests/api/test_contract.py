@@ -28,7 +28,9 @@ GOOD = [
     "/v1/gpus/0000:41:00.0/requests?since=-1s&until=-0s&vm=departed",
     "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
-    "/v1/events?after=99999&wait=60", "/healthz", "/readyz",
+    "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers",
+    "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
+    "/v1/reservations",
 ]
 
 
@@ -46,6 +48,60 @@ def test_good(server, contract, url):
     head = server.request("HEAD", url)
     assert (head.status, head.body) == (200, b"")
     assert head.type == answer.type
+
+
+@pytest.mark.smoke
+def test_moves(server, contract):
+    def post(url, document, status):
+        answer = server.post(url, document)
+        assert answer.status == status, answer.body
+        contract.check("POST", url, answer)
+        return answer
+
+    made = post("/v1/migrations", {"vm": "alpha", "to": "node-b", "no_agent": True}, 201)
+    url = made.headers["Location"]
+    assert url == f"/v1/migrations/{made.json()['id']}"
+    for _ in range(4):
+        contract.check("GET", url, server.get(url))
+    post(url + "/abort", {}, 202)
+    while server.get(url).json()["ended_ns"] == 0:
+        pass
+    got = server.get(url)
+    contract.check("GET", url, got)
+    assert got.json()["state"] == "aborted" and b"shmem" not in got.body
+    assert made.json()["id"] in [m["id"] for m in server.get("/v1/migrations").json()["items"]]
+    assert made.json()["id"] not in [m["id"] for m in
+                                     server.get("/v1/migrations?active=true").json()["items"]]
+    check = post("/v1/migrations", {"vm": "alpha", "to": "full", "dry_run": True}, 200).json()
+    assert check["dry_run"] and len(check["problems"]) == 1
+    post("/v1/migrations", {"vm": "alpha", "to": "full"}, 409)
+    post("/v1/migrations", {"vm": "alpha", "to": "off"}, 422)
+    post("/v1/migrations", {"vm": "nobody", "to": "node-b"}, 404)
+    for bad in ({}, {"vm": "alpha"}, {"vm": "", "to": "b"}, {"vm": 1, "to": "b"},
+                {"vm": "alpha", "to": "b", "more": 1}, {"vm": "alpha", "to": "b", "dry_run": 1}):
+        post("/v1/migrations", bad, 400)
+
+
+@pytest.mark.smoke
+def test_reservations(server, contract):
+    want = {"move_id": "move-1", "vm": "guest0", "uuid": "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01",
+            "from": "node-a", "lease_s": 60, "devices": [{"kind": "mdev", "type": "nvidia-63"}]}
+    made = server.post("/v1/reservations", want)
+    assert made.status == 201, made.body
+    contract.check("POST", "/v1/reservations", made)
+    url = made.headers["Location"]
+    renewed = server.post(url, {"lease_s": 100})
+    assert renewed.status == 200 and renewed.json()["lease_s"] == 100
+    contract.check("POST", url, renewed)
+    listed = server.get("/v1/reservations")
+    contract.check("GET", "/v1/reservations", listed)
+    assert made.json()["id"] in [r["id"] for r in listed.json()["items"]]
+    for bad in ({}, {"lease_s": 1}, {"lease_s": 60, "x": 1}):
+        assert server.post(url, bad).status == 400
+    for bad in ({**want, "lease_s": 0}, {**want, "devices": 1}, {**want, "devices": [{"kind": "x"}]}):
+        assert server.post("/v1/reservations", bad).status == 400, bad
+    assert server.request("DELETE", url).status == 204
+    assert server.request("DELETE", url).status == 404
 
 
 @pytest.mark.smoke

@@ -3,14 +3,14 @@
 import json
 import os
 import re
-import signal
 import subprocess
 
 import pytest
 import vgpuctl
-from labhost import TSAN, inside, lab, set_instances, vcpu_threads
+from labdaemon import LabDaemon
+from labhost import inside, lab, set_instances, vcpu_threads
 from settings import HANG_S
-from vgpud import Daemon, Events, wait_for
+from vgpud import Events, wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
@@ -26,34 +26,9 @@ use=yes
 """
 
 
-class LabDaemon(Daemon):
-    """vgpud in the host's namespaces; its socket is in a file system that they share with us.
-    process is nsenter, which stays outside."""
-
-    def __init__(self, directory):
-        init = re.search(r"^h1 init=(\d+)", lab("status").stdout, re.M)[1]
-        super().__init__(directory, config=CONFIG, env=TSAN,
-                         prefix=["nsenter", "-t", init, "-m", "-u", "-n", "-i", "-p", "--"])
-
-    def pid(self):
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",
-                  encoding="utf-8") as file:
-            return int(file.read())
-
-    def stop(self, signum=signal.SIGTERM, code=0):
-        os.kill(self.pid(), signum)
-        assert self.process.wait(HANG_S) == code, self.tail()
-        return self.log()
-
-    def __exit__(self, *unused):
-        if self.process.poll() is None:
-            os.kill(self.pid(), signal.SIGKILL)
-        self.process.wait()
-
-
 @pytest.fixture(scope="module")
 def daemon(host, tmp_path_factory):
-    with LabDaemon(tmp_path_factory.mktemp("vgpud")) as running:
+    with LabDaemon(tmp_path_factory.mktemp("vgpud"), config=CONFIG) as running:
         yield running
         running.stop()
 

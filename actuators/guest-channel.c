@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asking the agent in a guest over the domain's virtio port. libvirt's stream does not block, so
+ * that the deadline and who cancels are seen whatever the guest does.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include <libvirt/virterror.h>
+
+#include "actuators/guest-talk.h"
+#include "actuators/virt-host.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define CHANNEL "org.vgpud.guest.0"
+#define LOOK_NS (20 * VG_NS_PER_MS)
+/* After so long without a word nobody is there: docs/vgpud-guest.7. */
+#define HELLO_NS   (10 * VG_NS_PER_S)
+#define SILENCE_NS (15 * VG_NS_PER_S)
+/* An agent that is at something else, as it is for a while after it was cancelled. */
+#define BUSY_NS (500 * VG_NS_PER_MS)
+/* What the agent may need to undo what it has begun, after the deadline that it is told; at most
+ * half of the time that there is. */
+#define UNDO_MS   40000
+#define ANSWER_MS 2000
+/* Limits of the protocol. */
+#define DEADLINE_MS_MIN 100
+#define DEADLINE_MS_MAX 3600000
+
+#define PIECE 4096
+
+struct channel {
+    vg_virt_host *host;
+    virDomainPtr domain;
+    virStreamPtr stream;
+    const struct vg_verb *verb;
+    vg_guest_talk *talk;
+    int64_t last_id;
+    int64_t heard_ns;
+};
+
+void
+vg_guest_answer_clear(struct vg_guest_answer *answer)
+{
+    g_free(answer->text);
+    *answer = (struct vg_guest_answer){0};
+}
+
+/* ---- bytes ---- */
+
+static int
+channel_try(struct channel *channel, unsigned flags)
+{
+    channel->stream = virStreamNew(channel->host->connection, VIR_STREAM_NONBLOCK);
+    if (channel->stream &&
+        virDomainOpenChannel(channel->domain, CHANNEL, channel->stream, flags) == 0)
+        return 0;
+    if (channel->stream)
+        virStreamFree(channel->stream);
+    channel->stream = NULL;
+    return -1;
+}
+
+static int
+channel_open(struct channel *channel, GError **err)
+{
+    g_autofree char *xml = vg_virt_host_xml(channel->host, channel->domain, 0, err);
+
+    if (!xml)
+        return -1;
+    if (!vg_domain_xml_has_channel(xml, CHANNEL))
+        return vg_error(err, VG_E_NOT_FOUND,
+                        "'%s' has no channel %s to an agent: add <channel type='unix'><target "
+                        "type='virtio' name='%s'/></channel> to its devices",
+                        virDomainGetName(channel->domain), CHANNEL, CHANNEL);
+    /* A stream of a client that has gone may still hold it; one of a client that has not is told.
+     */
+    if (channel_try(channel, 0) < 0 && channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)
+        return vg_virt_host_failed(channel->host, err, "cannot open the channel %s of '%s'",
+                                   CHANNEL, virDomainGetName(channel->domain));
+    virResetLastError();
+    return 0;
+}
+
+static void
+channel_close(struct channel *channel)
+{
+    /* What was sent last is still to arrive. */
+    if (channel->stream && virStreamFinish(channel->stream) < 0)
+        virStreamAbort(channel->stream);
+    if (channel->stream)
+        virStreamFree(channel->stream);
+    virResetLastError();
+    vg_guest_talk_free(channel->talk);
+}
+
+static int
+channel_lost(const struct channel *channel, GError **err)
+{
+    const char *name = virDomainGetName(channel->domain);
+
+    if (virGetLastErrorCode() != VIR_ERR_OK)
+        return vg_virt_host_failed(channel->host, err, "lost the channel to the agent of '%s'",
+                                   name);
+    return vg_error(err, VG_E_EXTERNAL,
+                    "the channel to the agent of '%s' was closed: the VM has ended, or another "
+                    "program has taken the channel",
+                    name);
+}
+
+static int
+channel_send(struct channel *channel, const char *line, GError **err)
+{
+    size_t left = strlen(line);
+
+    while (left > 0) {
+        int sent = virStreamSend(channel->stream, line, left);
+        if (sent == -2) {
+            if (vg_verb_pause(channel->verb, LOOK_NS, "the guest to read", err) < 0)
+                return -1;
+            continue;
+        }
+        if (sent < 0)
+            return channel_lost(channel, err);
+        line += sent;
+        left -= (size_t)sent;
+    }
+    return 0;
+}
+
+/* 1: something came; 0: nothing yet. */
+static int
+channel_receive(struct channel *channel, GError **err)
+{
+    char piece[PIECE];
+    int size = virStreamRecv(channel->stream, piece, sizeof piece);
+
+    if (size == -2)
+        return 0;
+    if (size <= 0)
+        return channel_lost(channel, err);
+    return vg_guest_talk_feed(channel->talk, piece, (size_t)size, err) < 0 ? -1 : 1;
+}
+
+/* ---- messages ---- */
+
+static int64_t
+channel_new_id(struct channel *channel)
+{
+    channel->last_id = MAX(vg_clock_realtime_ns() / VG_NS_PER_US, channel->last_id + 1);
+    return channel->last_id;
+}
+
+/* The next message. silence_ns: since the last one, or since the request. */
+static int
+channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
+             GError **err)
+{
+    for (;;) {
+        int found = vg_guest_talk_next(channel->talk, ret, err);
+        if (found > 0)
+            channel->heard_ns = vg_clock_monotonic_ns();
+        if (found != 0)
+            return found < 0 ? -1 : 0;
+        int came = channel_receive(channel, err);
+        if (came < 0)
+            return -1;
+        /* Also between pieces: a guest may send without end. */
+        if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
+            return -1;
+        if (vg_clock_monotonic_ns() - channel->heard_ns > silence_ns)
+            return vg_error(err, VG_E_TIMEOUT,
+                            "the agent in '%s' has said nothing for %lld s: does it run, and does "
+                            "the guest?",
+                            virDomainGetName(channel->domain),
+                            (long long)(silence_ns / VG_NS_PER_S));
+    }
+}
+
+static int
+channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **err)
+{
+    g_autofree char *line = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
+
+    channel->heard_ns = vg_clock_monotonic_ns();
+    if (channel_send(channel, line, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
+        return -1;
+    if (ret->kind == VG_GUEST_HELLO)
+        return 0;
+    vg_error(err, VG_E_EXTERNAL, "the agent in '%s' does not agree: %s",
+             virDomainGetName(channel->domain), ret->text);
+    vg_guest_message_clear(ret);
+    return -1;
+}
+
+static int
+channel_order(struct channel *channel, const char *type, const GPtrArray *devices, GError **err)
+{
+    bool undoes = strcmp(type, "prepare") == 0;
+    int64_t left_ms = (channel->verb->deadline_ns - vg_clock_monotonic_ns()) / VG_NS_PER_MS;
+    int64_t deadline_ms = left_ms - MIN(undoes ? UNDO_MS : ANSWER_MS, left_ms / 2);
+    g_autofree char *line =
+        vg_guest_talk_order(channel->talk, channel_new_id(channel), type,
+                            CLAMP(deadline_ms, DEADLINE_MS_MIN, DEADLINE_MS_MAX), devices, err);
+
+    channel->heard_ns = vg_clock_monotonic_ns();
+    return line ? channel_send(channel, line, err) : -1;
+}
+
+/* The last word to an order. */
+static int
+channel_answer(struct channel *channel, const char *type, const GPtrArray *devices,
+               struct vg_guest_message *ret, GError **err)
+{
+    const enum vg_guest_message_kind wanted =
+        strcmp(type, "prepare") == 0 ? VG_GUEST_PREPARED : VG_GUEST_RESUMED;
+
+    if (channel_order(channel, type, devices, err) < 0)
+        return -1;
+    for (;;) {
+        struct vg_guest_message message = {0};
+        if (channel_next(channel, SILENCE_NS, &message, err) < 0)
+            return -1;
+        if (message.kind == VG_GUEST_ERROR || message.kind == wanted) {
+            *ret = message;
+            return 0;
+        }
+        if (message.kind != VG_GUEST_PROGRESS && message.kind != VG_GUEST_BUSY) {
+            vg_guest_message_clear(&message);
+            return vg_error(err, VG_E_EXTERNAL, "the agent in '%s' answers what was not asked",
+                            virDomainGetName(channel->domain));
+        }
+        if (channel->verb->tell)
+            channel->verb->tell(channel->verb->data, NULL, message.text);
+        bool busy = message.kind == VG_GUEST_BUSY;
+        vg_guest_message_clear(&message);
+        if (busy && (vg_verb_pause(channel->verb, BUSY_NS, "the agent in the guest", err) < 0 ||
+                     channel_order(channel, type, devices, err) < 0))
+            return -1;
+    }
+}
+
+/* For who gave up, by whatever cause: it would go on in the guest. */
+static void
+channel_cancel(struct channel *channel)
+{
+    g_autofree char *line = vg_guest_talk_cancel(channel_new_id(channel));
+
+    virStreamSend(channel->stream, line, strlen(line));
+    virResetLastError();
+}
+
+/* ---- the verbs ---- */
+
+static void
+free_device(void *device)
+{
+    vg_record_free(&vg_move_device_record, device);
+}
+
+/* Copies of them that say where the guest has them now, if they are on. */
+static GPtrArray *
+devices_now(const vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, GError **err)
+{
+    g_autoptr(GPtrArray) live = vg_virt_host_devices(host, domain, 0, err);
+
+    if (!live)
+        return NULL;
+    GPtrArray *now = g_ptr_array_new_with_free_func(free_device);
+    for (unsigned i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        struct vg_move_device *copy = vg_record_copy(&vg_move_device_record, device);
+        const vg_domain_device *found = vg_domain_devices_find(live, device->alias, NULL);
+        if (found && found->guest_path) {
+            g_free(copy->guest_path);
+            copy->guest_path = g_strdup(found->guest_path);
+        }
+        g_ptr_array_add(now, copy);
+    }
+    return now;
+}
+
+static int
+channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
+            struct vg_guest_message *ret, GError **err)
+{
+    if (channel_open(channel, err) < 0 || channel_hello(channel, ret, err) < 0)
+        return -1;
+    if (!type)
+        return 0;
+    vg_guest_message_clear(ret);
+    int result = channel_answer(channel, type, devices, ret, err);
+    if (result < 0)
+        channel_cancel(channel);
+    return result;
+}
+
+/* type: of an order; NULL: to say hello only. */
+static int
+ask(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
+    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+    struct vg_guest_message message = {0};
+
+    if (!domain)
+        return -1;
+    g_autoptr(GPtrArray) now = devices ? devices_now(host, domain, devices, err) : NULL;
+    if (devices && !now)
+        return -1;
+    struct channel channel = {
+        .host = host, .domain = domain, .verb = verb, .talk = vg_guest_talk_new()};
+    int result = channel_ask(&channel, type, now, &message, err);
+    channel_close(&channel);
+    if (result < 0)
+        return -1;
+    *ret = (struct vg_guest_answer){.ok = message.kind != VG_GUEST_ERROR,
+                                    .text = g_steal_pointer(&message.text),
+                                    .ram_bytes = message.ram_bytes};
+    return 0;
+}
+
+int
+vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
+               struct vg_guest_answer *ret, GError **err)
+{
+    return ask(host, uuid, NULL, NULL, verb, ret, err);
+}
+
+int
+vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return ask(host, uuid, "prepare", devices, verb, ret, err);
+}
+
+int
+vg_guest_resume(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return ask(host, uuid, "resume", devices, verb, ret, err);
+}

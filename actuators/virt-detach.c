@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Taking devices off a running domain. The guest has to let go of each, and libvirt's calls return
+ * 0 whether it has or not: a device is off when it is no longer in the live XML.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include <libvirt/virterror.h>
+
+#include "actuators/virt-host.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define LOOK_NS (100 * VG_NS_PER_MS)
+/* A guest may have missed the request, or have had no time for it while it booted. With native PCIe
+ * hotplug it answers after 6 s. */
+#define ASK_AGAIN_NS (10 * VG_NS_PER_S)
+
+struct detach {
+    vg_virt_host *host;
+    virDomainPtr domain;
+    const GPtrArray *devices; /* struct vg_move_device */
+    const struct vg_verb *verb;
+    char *last_words; /* of libvirt, on asking again; or NULL */
+};
+
+static void
+tell_text(const struct vg_verb *verb, const char *text)
+{
+    if (verb->tell)
+        verb->tell(verb->data, NULL, text);
+}
+
+/* Of the domain's devices those that are to go; the items are borrowed from live. */
+static GPtrArray *
+detach_left(const struct detach *detach, const GPtrArray *live)
+{
+    GPtrArray *left = g_ptr_array_new();
+
+    for (unsigned i = 0; i < detach->devices->len; i++) {
+        const struct vg_move_device *device = detach->devices->pdata[i];
+        const vg_domain_device *found =
+            vg_domain_devices_find(live, device->alias, device->source_address);
+        if (found && found->alias)
+            g_ptr_array_add(left, (void *)found);
+    }
+    return left;
+}
+
+static char *
+detach_names(const GPtrArray *left)
+{
+    GString *names = g_string_new(NULL);
+
+    for (unsigned i = 0; i < left->len; i++) {
+        const vg_domain_device *device = left->pdata[i];
+        g_string_append_printf(names, "%s%s", i ? ", " : "", device->alias);
+    }
+    return g_string_free(names, FALSE);
+}
+
+/* The first refusal counts, unless QEMU says that it is at it already. */
+static int
+detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **err)
+{
+    g_autofree char *names = detach_names(left);
+    g_autofree char *text =
+        g_strdup_printf("%s the guest to release %s", again ? "asking again" : "asking", names);
+
+    tell_text(detach->verb, text);
+    for (unsigned i = 0; i < left->len; i++) {
+        const vg_domain_device *device = left->pdata[i];
+        if (virDomainDetachDeviceAlias(detach->domain, device->alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
+            continue;
+        const char *words = virGetLastErrorMessage();
+        bool under_way = strstr(words, "in the process of unplug") != NULL;
+        g_free(detach->last_words);
+        detach->last_words = g_strdup(words);
+        /* Not one that has gone between looking and asking. */
+        g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
+        if (!live)
+            return -1;
+        if (!again && !under_way && vg_domain_devices_find(live, device->alias, NULL))
+            return vg_error(err, VG_E_EXTERNAL, "'%s' cannot be taken off '%s': %s", device->alias,
+                            virDomainGetName(detach->domain), detach->last_words);
+        virResetLastError();
+    }
+    return 0;
+}
+
+static int
+detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
+{
+    g_autofree char *names = detach_names(left);
+    g_autofree char *what = g_strdup_printf("the guest to release %s", names);
+
+    if (vg_verb_pause(detach->verb, LOOK_NS, what, err) == 0)
+        return 0;
+    if (detach->last_words && err && *err)
+        g_prefix_error(err, "libvirt said '%s', and ", detach->last_words);
+    return -1;
+}
+
+static int
+detach_live(struct detach *detach, GError **err)
+{
+    int64_t ask_at_ns = 0;
+
+    for (;;) {
+        g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
+        if (!live)
+            return -1;
+        g_autoptr(GPtrArray) left = detach_left(detach, live);
+        if (left->len == 0)
+            return 0;
+        if (vg_clock_monotonic_ns() >= ask_at_ns) {
+            if (detach_ask(detach, left, ask_at_ns > 0, err) < 0)
+                return -1;
+            ask_at_ns = vg_clock_monotonic_ns() + ASK_AGAIN_NS;
+        }
+        if (detach_wait(detach, left, err) < 0)
+            return -1;
+    }
+}
+
+/* Only now that it is off: a definition without a device that the guest still has would be wrong
+ * at the next start. */
+static int
+detach_from_definition(const struct detach *detach, GError **err)
+{
+    if (virDomainIsPersistent(detach->domain) != 1)
+        return 0;
+    g_autoptr(GPtrArray) inactive =
+        vg_virt_host_devices(detach->host, detach->domain, VIR_DOMAIN_XML_INACTIVE, err);
+    if (!inactive)
+        return -1;
+    for (unsigned i = 0; i < detach->devices->len; i++) {
+        const struct vg_move_device *device = detach->devices->pdata[i];
+        const vg_domain_device *found =
+            device->persistent
+                ? vg_domain_devices_find(inactive, device->alias, device->source_address)
+                : NULL;
+        if (found &&
+            virDomainDetachDeviceFlags(detach->domain, found->xml, VIR_DOMAIN_AFFECT_CONFIG) < 0)
+            return vg_virt_host_failed(detach->host, err,
+                                       "'%s' is off, but stays in the definition of '%s'",
+                                       device->alias, virDomainGetName(detach->domain));
+    }
+    return 0;
+}
+
+int
+vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+               const struct vg_verb *verb, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+    struct detach detach = {.host = host, .domain = domain, .devices = devices, .verb = verb};
+
+    if (!domain)
+        return -1;
+    int result = detach_live(&detach, err);
+    if (result == 0)
+        result = detach_from_definition(&detach, err);
+    g_free(detach.last_words);
+    return result;
+}

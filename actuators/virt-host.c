@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "actuators/virt-host.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <libvirt/virterror.h>
+
+#include "base/error.h"
+#include "host/virt-event.h"
+
+/* A libvirtd that does not answer for 5 s is given up, and so is what waits for its answer. */
+#define KEEPALIVE_S     1
+#define KEEPALIVE_COUNT 5
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
+
+char *
+vg_virt_own(char *take_text)
+{
+    char *text = g_strdup(take_text);
+
+    free(take_text);
+    return text;
+}
+
+/* ---- the connection ---- */
+
+int
+vg_virt_host_connect(vg_virt_host *host, GError **err)
+{
+    if (host->connection && virConnectIsAlive(host->connection) == 1)
+        return 0;
+    if (host->connection)
+        virConnectClose(host->connection);
+    host->connection = virConnectOpen(host->uri);
+    if (!host->connection) {
+        vg_error(err, VG_E_UNREACHABLE, "cannot connect to '%s': %s", host->uri,
+                 virGetLastErrorMessage());
+        virResetLastError();
+        return -1;
+    }
+    /* Not every driver has it, nor needs it. */
+    virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT);
+    virResetLastError();
+    return 0;
+}
+
+vg_virt_host *
+vg_virt_host_open(const char *uri, GError **err)
+{
+    g_autoptr(vg_virt_host) host = g_new0(vg_virt_host, 1);
+
+    host->uri = g_strdup(uri);
+    if (vg_virt_event_start(err) < 0 || vg_virt_host_connect(host, err) < 0)
+        return NULL;
+    return g_steal_pointer(&host);
+}
+
+void
+vg_virt_host_close(vg_virt_host *host)
+{
+    if (!host)
+        return;
+    if (host->connection)
+        virConnectClose(host->connection);
+    virResetLastError();
+    g_free(host->uri);
+    g_free(host);
+}
+
+int
+vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
+{
+    g_autofree char *why = g_strdup(virGetLastErrorMessage());
+    va_list args;
+
+    virResetLastError();
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    bool alive = host->connection && virConnectIsAlive(host->connection) == 1;
+    virResetLastError();
+    return vg_error(err, alive ? VG_E_EXTERNAL : VG_E_UNREACHABLE, "%s on '%s': %s", text,
+                    host->uri, why);
+}
+
+/* ---- domains ---- */
+
+virDomainPtr
+vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err)
+{
+    if (vg_virt_host_connect(host, err) < 0)
+        return NULL;
+    virDomainPtr domain = virDomainLookupByUUIDString(host->connection, uuid);
+    if (domain)
+        return domain;
+    if (virGetLastErrorCode() == VIR_ERR_NO_DOMAIN) {
+        virResetLastError();
+        vg_error(err, VG_E_NOT_FOUND, "there is no domain %s on '%s'", uuid, host->uri);
+    } else {
+        vg_virt_host_failed(host, err, "cannot look for domain %s", uuid);
+    }
+    return NULL;
+}
+
+char *
+vg_virt_host_xml(const vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
+{
+    char *xml = vg_virt_own(virDomainGetXMLDesc(domain, flags));
+
+    if (!xml)
+        vg_virt_host_failed(host, err, "cannot read the XML of '%s'", virDomainGetName(domain));
+    return xml;
+}
+
+GPtrArray *
+vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
+{
+    g_autofree char *xml = vg_virt_host_xml(host, domain, flags, err);
+
+    return xml ? vg_domain_devices_read(xml, err) : NULL;
+}
+
+/* ---- looking ---- */
+
+/* A migration out of here shows as a job. One to here has none that may be asked for, which is an
+ * error of its own kind; and after a libvirtd that died there is neither. */
+static enum vg_domain_place
+place_of_job(virDomainPtr domain, bool paused_by_migration)
+{
+    virTypedParameterPtr params = NULL;
+    int n = 0, type = VIR_DOMAIN_JOB_NONE, operation = VIR_DOMAIN_JOB_OPERATION_UNKNOWN;
+    enum vg_domain_place place = VG_DOMAIN_HERE;
+
+    if (virDomainGetJobStats(domain, &type, &params, &n, 0) < 0) {
+        const int code = virGetLastErrorCode();
+        if (paused_by_migration &&
+            (code == VIR_ERR_OPERATION_UNSUPPORTED || code == VIR_ERR_OPERATION_INVALID))
+            place = VG_DOMAIN_INCOMING;
+        virResetLastError();
+        return place;
+    }
+    virTypedParamsGetInt(params, n, VIR_DOMAIN_JOB_OPERATION, &operation);
+    virTypedParamsFree(params, n);
+    if (type != VIR_DOMAIN_JOB_NONE && operation == VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT)
+        place = VG_DOMAIN_LEAVING;
+    return place;
+}
+
+static int
+look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_look *look,
+              GError **err)
+{
+    int state = VIR_DOMAIN_NOSTATE, reason = 0, persistent = virDomainIsPersistent(domain);
+
+    if (persistent < 0 || virDomainGetState(domain, &state, &reason, 0) < 0)
+        return vg_virt_host_failed(host, err, "cannot read the state of '%s'",
+                                   virDomainGetName(domain));
+    look->defined = persistent == 1;
+    if (virDomainIsActive(domain) == 1 && state != VIR_DOMAIN_CRASHED)
+        look->place = place_of_job(domain, state == VIR_DOMAIN_PAUSED &&
+                                               reason == VIR_DOMAIN_PAUSED_MIGRATION);
+    return 0;
+}
+
+static int
+look_at_domain(const vg_virt_host *host, virDomainPtr domain, const char *const *aliases,
+               struct vg_domain_look *look, GError **err)
+{
+    if (look_at_state(host, domain, look, err) < 0)
+        return -1;
+    if (look->place == VG_DOMAIN_ABSENT || !aliases)
+        return 0;
+    g_autoptr(GPtrArray) devices = vg_virt_host_devices(host, domain, 0, err);
+    if (!devices)
+        return -1;
+    for (size_t i = 0; aliases[i]; i++)
+        look->present += vg_domain_devices_find(devices, aliases[i], NULL) != NULL;
+    return 0;
+}
+
+int
+vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
+             struct vg_domain_look *ret, GError **err)
+{
+    struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, &error);
+
+    if (domain && look_at_domain(host, domain, aliases, &look, &error) < 0 &&
+        !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
+        /* It may have gone meanwhile, of which there are as many errors as calls. */
+        g_clear_error(&error);
+        look = (struct vg_domain_look){.place = VG_DOMAIN_ABSENT};
+        g_autoptr(virDomain) again = vg_virt_host_domain(host, uuid, &error);
+        if (again)
+            look_at_domain(host, again, aliases, &look, &error);
+    }
+    if (error && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
+    *ret = look;
+    return 0;
+}
+
+/* ---- devices of the host ---- */
+
+static void
+free_node_device(void *device)
+{
+    vg_node_device_free(device);
+}
+
+/* libvirt has them in any order; who picks one twice is to get the same. */
+static int
+compare_names(const void *a, const void *b)
+{
+    const vg_node_device *x = *(vg_node_device *const *)a, *y = *(vg_node_device *const *)b;
+
+    return g_strcmp0(x->name, y->name);
+}
+
+GPtrArray *
+vg_virt_host_node_devices(const vg_virt_host *host, GError **err)
+{
+    virNodeDevicePtr *handles = NULL;
+    int n = virConnectListAllNodeDevices(host->connection, &handles,
+                                         VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
+                                             VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV);
+
+    if (n < 0) {
+        vg_virt_host_failed(host, err, "cannot list the devices");
+        return NULL;
+    }
+    GPtrArray *devices = g_ptr_array_new_with_free_func(free_node_device);
+    for (int i = 0; i < n; i++) {
+        g_autoptr(virNodeDevice) handle = handles[i];
+        g_autofree char *xml = vg_virt_own(virNodeDeviceGetXMLDesc(handle, 0));
+        /* One that has gone meanwhile is none. */
+        vg_node_device *device = xml ? vg_node_device_read(xml, NULL) : NULL;
+        if (device && device->kind != VG_NODE_DEVICE_OTHER)
+            g_ptr_array_add(devices, device);
+        else
+            vg_node_device_free(device);
+    }
+    free(handles);
+    virResetLastError();
+    g_ptr_array_sort(devices, compare_names);
+    return devices;
+}

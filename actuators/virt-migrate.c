@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moving a running domain. libvirt's call blocks until the end: a thread makes it, while the caller
+ * looks at how far it is, helps it to converge, and calls it off.
+ *
+ * Peer to peer: the source's libvirtd drives it, and notices a target that dies. It goes on without
+ * us if we die. Never post-copy, which would leave a guest that cannot go back.
+ */
+#include "config.h"
+
+#include <libvirt/virterror.h>
+
+#include "actuators/virt-host.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+#define LOOK_NS (250 * VG_NS_PER_MS)
+/* How often libvirt is asked to give up, until it has. */
+#define ABORT_AGAIN_NS VG_NS_PER_S
+/* QEMU's own limit of the downtime, with which every migration begins. */
+#define DOWNTIME_NS (300 * VG_NS_PER_MS)
+/* From this pass over the memory on, the limit is doubled every so many passes: those before show
+ * what the guest changes while it is copied. */
+#define PATIENT_PASSES 4
+#define PASSES_A_STEP  2
+
+#define MIB (INT64_C(1) << 20)
+
+struct migrate {
+    vg_virt_host *host;
+    virDomainPtr domain;
+    const struct vg_virt_migration *migration;
+    const struct vg_verb *verb;
+    virTypedParameterPtr params;
+    int n_params;
+    unsigned flags;
+    int64_t began_ns;
+    /* The thread's; its end orders them. */
+    int result;
+    char *words;
+    /* The caller's. */
+    int64_t downtime_ns; /* the limit as set */
+    int64_t raise_at;    /* pass at which it is raised next */
+    struct vg_migration_progress progress;
+};
+
+/* Nobody supervises this thread: it cannot beat while libvirt is at it. */
+static void
+migrate_run(vg_thread *self, void *arg)
+{
+    struct migrate *migrate = arg;
+
+    (void)self;
+    migrate->result =
+        virDomainMigrateToURI3(migrate->domain, migrate->migration->peer_uri, migrate->params,
+                               (unsigned)migrate->n_params, migrate->flags);
+    migrate->words = g_strdup(migrate->result < 0 ? virGetLastErrorMessage() : "");
+    virResetLastError();
+}
+
+/* ---- what libvirt is told ---- */
+
+/* A device that is off, but still in the persistent definition, would be in that of the target,
+ * with an address of this host. */
+static char *
+migrate_definition(const struct migrate *migrate, bool *ret_changed, GError **err)
+{
+    const GPtrArray *devices = migrate->migration->devices;
+    g_autofree const char **aliases = g_new0(const char *, devices->len);
+    g_autofree const char **addresses = g_new0(const char *, devices->len);
+    g_autofree char *xml = vg_virt_host_xml(
+        migrate->host, migrate->domain,
+        VIR_DOMAIN_XML_INACTIVE | VIR_DOMAIN_XML_SECURE | VIR_DOMAIN_XML_MIGRATABLE, err);
+
+    if (!xml)
+        return NULL;
+    for (unsigned i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        aliases[i] = device->alias;
+        addresses[i] = device->source_address;
+    }
+    return vg_domain_xml_without(xml, aliases, addresses, devices->len, ret_changed, err);
+}
+
+static int
+migrate_add_definition(struct migrate *migrate, int *room, GError **err)
+{
+    bool changed = false;
+
+    if (!migrate->migration->devices || migrate->migration->devices->len == 0)
+        return 0;
+    g_autofree char *xml = migrate_definition(migrate, &changed, err);
+    if (!xml)
+        return -1;
+    if (changed && virTypedParamsAddString(&migrate->params, &migrate->n_params, room,
+                                           VIR_MIGRATE_PARAM_PERSIST_XML, xml) < 0)
+        return vg_virt_host_failed(migrate->host, err, "cannot pass the definition");
+    return 0;
+}
+
+static int
+migrate_set_up(struct migrate *migrate, GError **err)
+{
+    const int64_t bandwidth = migrate->migration->bandwidth_bytes_per_s;
+    int persistent = virDomainIsPersistent(migrate->domain), room = 0;
+
+    if (persistent < 0)
+        return vg_virt_host_failed(migrate->host, err, "cannot see whether '%s' is defined",
+                                   virDomainGetName(migrate->domain));
+    migrate->flags = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_ABORT_ON_ERROR |
+                     VIR_MIGRATE_AUTO_CONVERGE;
+    if (persistent)
+        migrate->flags |= VIR_MIGRATE_PERSIST_DEST | VIR_MIGRATE_UNDEFINE_SOURCE;
+    if (bandwidth > 0 && virTypedParamsAddULLong(&migrate->params, &migrate->n_params, &room,
+                                                 VIR_MIGRATE_PARAM_BANDWIDTH,
+                                                 (unsigned long long)MAX(bandwidth / MIB, 1)) < 0)
+        return vg_virt_host_failed(migrate->host, err, "cannot pass the bandwidth");
+    return persistent ? migrate_add_definition(migrate, &room, err) : 0;
+}
+
+/* ---- how far it is ---- */
+
+static int64_t
+number_of(virTypedParameterPtr params, int n, const char *name)
+{
+    unsigned long long value = 0;
+
+    virTypedParamsGetULLong(params, n, name, &value);
+    return (int64_t)MIN(value, (unsigned long long)VG_JSON_INT_MAX);
+}
+
+static int64_t
+product_of(int64_t a, int64_t b)
+{
+    return a > 0 && b > VG_JSON_INT_MAX / a ? VG_JSON_INT_MAX : a * b;
+}
+
+static void
+read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *ret)
+{
+    ret->total_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
+    ret->remaining_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
+    ret->processed_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
+    /* Pages a second. */
+    ret->dirty_bytes_per_s = product_of(number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
+                                        number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
+    ret->bytes_per_s = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_BPS);
+    ret->iteration = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_ITERATION);
+    ret->elapsed_ns = product_of(number_of(params, n, VIR_DOMAIN_JOB_TIME_ELAPSED), VG_NS_PER_MS);
+    /* As long as the guest dirties its memory faster than it is copied there is no end in sight. */
+    int64_t gain = ret->bytes_per_s - ret->dirty_bytes_per_s;
+    ret->eta_ns =
+        gain > 0 ? (int64_t)((double)ret->remaining_bytes / (double)gain * (double)VG_NS_PER_S) : 0;
+    ret->eta_ns = MIN(ret->eta_ns, VG_JSON_INT_MAX);
+}
+
+static void
+migrate_set_downtime(struct migrate *migrate, int64_t ns)
+{
+    if (virDomainMigrateSetMaxDowntime(migrate->domain,
+                                       (unsigned long long)MAX(ns / VG_NS_PER_MS, 1), 0) == 0) {
+        g_autofree char *text = g_strdup_printf("the downtime may be up to %lld ms now",
+                                                (long long)(ns / VG_NS_PER_MS));
+        if (migrate->verb->tell)
+            migrate->verb->tell(migrate->verb->data, NULL, text);
+    }
+    migrate->downtime_ns = ns;
+    virResetLastError();
+}
+
+/* The guest may stand still for longer, if it does not end otherwise. */
+static void
+migrate_help(struct migrate *migrate)
+{
+    const int64_t max_ns = migrate->migration->downtime_max_ns, pass = migrate->progress.iteration;
+
+    if (max_ns <= 0)
+        return;
+    if (migrate->downtime_ns > max_ns)
+        migrate_set_downtime(migrate, max_ns);
+    if (pass < migrate->raise_at || migrate->downtime_ns >= max_ns)
+        return;
+    migrate_set_downtime(migrate, MIN(migrate->downtime_ns * 2, max_ns));
+    migrate->raise_at = pass + PASSES_A_STEP;
+}
+
+static void
+migrate_look(struct migrate *migrate)
+{
+    virTypedParameterPtr params = NULL;
+    struct vg_migration_progress progress = {0};
+    int type = VIR_DOMAIN_JOB_NONE, n = 0;
+
+    /* An error is how it looks when the domain has left. */
+    if (virDomainGetJobStats(migrate->domain, &type, &params, &n, 0) == 0)
+        read_progress(params, n, &progress);
+    virTypedParamsFree(params, n);
+    virResetLastError();
+    /* At first it is all 0. */
+    if (type == VIR_DOMAIN_JOB_NONE || progress.total_bytes == 0)
+        return;
+    migrate->progress = progress;
+    if (migrate->verb->tell)
+        migrate->verb->tell(migrate->verb->data, &progress, NULL);
+    migrate_help(migrate);
+}
+
+/* Calls it off, and waits until libvirt has: it may have come to its end instead, and a caller that
+ * looks before would see it half done. */
+static void
+migrate_call_off(struct migrate *migrate, vg_thread *thread)
+{
+    int64_t again_ns = 0;
+
+    while (!vg_thread_ended(thread)) {
+        int64_t now_ns = vg_clock_monotonic_ns();
+        if (now_ns >= again_ns) {
+            virDomainAbortJob(migrate->domain);
+            virResetLastError();
+            again_ns = now_ns + ABORT_AGAIN_NS;
+        }
+        vg_clock_poll(NULL, 0, now_ns + LOOK_NS / 10);
+    }
+}
+
+/* -1: it was called off, why. */
+static int
+migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
+{
+    int64_t look_ns = 0;
+
+    while (!vg_thread_ended(thread)) {
+        int64_t now_ns = vg_clock_monotonic_ns();
+        if (now_ns >= look_ns) {
+            migrate_look(migrate);
+            look_ns = now_ns + LOOK_NS;
+        }
+        if (vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
+            migrate_call_off(migrate, thread);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* What libvirt measured, which the target's knows. */
+static void
+migrate_read_end(struct migrate *migrate)
+{
+    vg_virt_host *target = migrate->migration->target;
+    virTypedParameterPtr params = NULL;
+    int type, n = 0;
+    g_autoptr(virDomain) there =
+        target ? vg_virt_host_domain(target, migrate->migration->uuid, NULL) : NULL;
+
+    if (there &&
+        virDomainGetJobStats(there, &type, &params, &n, VIR_DOMAIN_JOB_STATS_COMPLETED) == 0)
+        read_progress(params, n, &migrate->progress);
+    /* While it runs, this is only what QEMU expects. */
+    migrate->progress.downtime_ns =
+        product_of(number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
+    if (n == 0)
+        migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;
+    migrate->progress.eta_ns = 0;
+    virTypedParamsFree(params, n);
+    virResetLastError();
+}
+
+static int
+migrate_all(struct migrate *migrate, GError **err)
+{
+    g_autoptr(GError) called_off = NULL;
+
+    if (migrate_set_up(migrate, err) < 0)
+        return -1;
+    migrate->began_ns = vg_clock_monotonic_ns();
+    vg_thread *thread = vg_thread_new("migrate", migrate_run, NULL, migrate, err);
+    if (!thread)
+        return -1;
+    migrate_watch(migrate, thread, &called_off);
+    vg_thread_free(thread);
+    if (migrate->result == 0) {
+        migrate_read_end(migrate);
+        return 0;
+    }
+    if (called_off) {
+        g_propagate_error(err, g_steal_pointer(&called_off));
+        return -1;
+    }
+    return vg_error(err, VG_E_EXTERNAL, "the migration of '%s' to '%s' failed: %s",
+                    virDomainGetName(migrate->domain), migrate->migration->peer_uri,
+                    migrate->words);
+}
+
+int
+vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
+                const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, migration->uuid, err);
+    struct migrate migrate = {
+        .host = host,
+        .domain = domain,
+        .migration = migration,
+        .verb = verb,
+        .downtime_ns = DOWNTIME_NS,
+        .raise_at = PATIENT_PASSES,
+    };
+
+    if (!domain)
+        return -1;
+    int result = migrate_all(&migrate, err);
+    virTypedParamsFree(migrate.params, migrate.n_params);
+    g_free(migrate.words);
+    *ret = migrate.progress;
+    return result;
+}
+
+void
+vg_virt_abort(vg_virt_host *host, const char *uuid)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, NULL);
+
+    if (domain)
+        virDomainAbortJob(domain);
+    virResetLastError();
+}

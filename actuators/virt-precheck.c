@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What would make a move fail, as far as it can be known before anything is touched.
+ *
+ * Not asked, as libvirt offers no call for it that would leave the domain untainted: what QEMU
+ * itself has against migrating the domain. libvirt asks it when the migration begins, with the GPUs
+ * already off; the VM then stays where it is and gets them back. Nor is it tried whether the
+ * source's libvirtd reaches the target's.
+ */
+#include "config.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include <libvirt/virterror.h>
+
+#include "actuators/virt-host.h"
+#include "base/error.h"
+#include "host/domain-xml.h"
+#include "host/move-xml.h"
+
+#define MIB       (INT64_C(1) << 20)
+#define KIB       INT64_C(1024)
+#define STATS_MAX 32
+
+struct precheck {
+    vg_virt_host *source, *target;
+    struct vg_precheck *check;
+    virDomainPtr domain;
+    const char *name;
+    char *xml; /* the live one */
+    vg_move_needs *needs;
+    GPtrArray *problems;
+};
+
+static void precheck_add(struct precheck *check, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static void
+precheck_add(struct precheck *check, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_ptr_array_add(check->problems, g_strdup_vprintf(fmt, args));
+    va_end(args);
+}
+
+/* For a question that the target answers with an error: 0 and the problem, or -1 and *err if it
+ * cannot be asked at all. */
+static int precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
+    G_GNUC_PRINTF(3, 4);
+
+static int
+precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
+{
+    va_list args;
+    g_autoptr(GError) error = NULL;
+
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    vg_virt_host_failed(check->target, &error, "%s", text);
+    if (g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
+    precheck_add(check, "%s", error->message);
+    return 0;
+}
+
+/* ---- the domain, where it is ---- */
+
+static int
+check_metadata(struct precheck *check, GError **err)
+{
+    struct vg_inv_vm *vm = vg_record_new(&vg_inv_vm_record);
+    int result = vg_domain_xml_read(check->xml, NULL, vm, err);
+
+    if (result == 0) {
+        check->check->memory_bytes = vm->memory_bytes;
+        if (vm->nova_managed)
+            precheck_add(check,
+                         "'%s' belongs to OpenStack (instance %s): nova moves it, with "
+                         "'openstack server migrate --live-migration'",
+                         check->name, vm->nova.name ? vm->nova.name : "without a name");
+    }
+    vg_record_free(&vg_inv_vm_record, vm);
+    return result;
+}
+
+static int
+check_devices(struct precheck *check, GError **err)
+{
+    const GPtrArray *devices = check->check->devices;
+    const unsigned n = devices ? devices->len : 0;
+    g_autofree const char **off = g_new0(const char *, n + 1);
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        off[i] = device->alias;
+    }
+    return vg_move_xml_problems(check->xml, off, check->problems, err);
+}
+
+static void
+check_state(struct precheck *check)
+{
+    int state = VIR_DOMAIN_NOSTATE;
+    virDomainJobInfo job = {.type = VIR_DOMAIN_JOB_NONE};
+
+    if (virDomainGetState(check->domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_PAUSED)
+        precheck_add(check,
+                     "'%s' is paused, and a guest that stands still does not release a device: "
+                     "resume it first",
+                     check->name);
+    if (virDomainGetJobInfo(check->domain, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
+        precheck_add(check,
+                     "libvirt is at another job of '%s' ('virsh domjobinfo' tells which): wait for "
+                     "its end",
+                     check->name);
+    int snapshots = virDomainSnapshotNum(check->domain, 0);
+    if (snapshots > 0)
+        precheck_add(check,
+                     "'%s' has %d snapshots, with which libvirt migrates no VM: delete them first",
+                     check->name, snapshots);
+    virResetLastError();
+}
+
+/* ---- its disks ---- */
+
+/* What the kernel calls file systems that several hosts have, or may have (FUSE). */
+static bool
+is_shared(int64_t type)
+{
+    static const int64_t types[] = {
+        0x6969 /* NFS */,       0xff534d42 /* CIFS */,   0xfe534d42 /* SMB */,
+        0x517b /* SMB */,       0xc36400 /* Ceph */,     0x1161970 /* GFS2 */,
+        0x7461636f /* OCFS2 */, 0x5346414f /* AFS */,    0x47504653 /* GPFS */,
+        0xbd00bd0 /* Lustre */, 0x65735546 /* FUSE */,   0x1021997 /* 9P */,
+        0x61756673 /* aufs */,  0x786f4256 /* vboxsf */, 0x19830326 /* BeeGFS */,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
+        if (types[i] == type)
+            return true;
+    return false;
+}
+
+/* A file elsewhere cannot be looked at, and block devices are taken for a storage network's, as
+ * libvirt takes them. */
+static void
+check_files(struct precheck *check)
+{
+    bool local = strstr(check->source->uri, ":///") != NULL;
+
+    for (unsigned i = 0; local && i < check->needs->files->len; i++) {
+        const char *path = check->needs->files->pdata[i];
+        struct statfs about;
+        if (statfs(path, &about) == 0 && !is_shared((int64_t)about.f_type & 0xffffffff))
+            precheck_add(check,
+                         "the disk %s of '%s' is on a file system of this host alone: move it to "
+                         "storage that both hosts have",
+                         path, check->name);
+    }
+}
+
+/* ---- what the target has ---- */
+
+static void
+check_other(struct precheck *check, virDomainPtr other, const char *why)
+{
+    if (other)
+        precheck_add(check, "there is a domain '%s' on '%s' with %s: undefine or rename it",
+                     virDomainGetName(other), check->target->uri, why);
+}
+
+static int
+check_clashes(struct precheck *check, GError **err)
+{
+    virConnectPtr connection = check->target->connection;
+    const char *uuid = check->check->uuid;
+    g_autoptr(virDomain) same_uuid = virDomainLookupByUUIDString(connection, uuid);
+
+    if (!same_uuid && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
+        return vg_virt_host_failed(check->target, err, "cannot look for domain %s", uuid);
+    g_autoptr(virDomain) same_name = virDomainLookupByName(connection, check->name);
+    if (!same_name && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
+        return vg_virt_host_failed(check->target, err, "cannot look for domain '%s'", check->name);
+    virResetLastError();
+    check_other(check, same_uuid, "the same UUID");
+    char other[VIR_UUID_STRING_BUFLEN] = "";
+    if (same_name && virDomainGetUUIDString(same_name, other) == 0 &&
+        g_ascii_strcasecmp(other, uuid) != 0)
+        check_other(check, same_name, "the same name and another UUID");
+    return 0;
+}
+
+/* UUID and CPU model; both may be absent. */
+static vg_inventory *
+read_capabilities(const vg_virt_host *host, GError **err)
+{
+    g_autofree char *xml = vg_virt_own(virConnectGetCapabilities(host->connection));
+    g_autoptr(vg_inventory) inventory = vg_inventory_new(NULL);
+
+    if (!xml) {
+        vg_virt_host_failed(host, err, "cannot read the capabilities");
+        return NULL;
+    }
+    return vg_capabilities_xml_read(xml, inventory, err) == 0 ? g_steal_pointer(&inventory) : NULL;
+}
+
+static int
+check_hosts(struct precheck *check, GError **err)
+{
+    g_autoptr(vg_inventory) here = read_capabilities(check->source, err);
+    g_autoptr(vg_inventory) there = here ? read_capabilities(check->target, err) : NULL;
+
+    if (!there)
+        return -1;
+    if (here->uuid && g_strcmp0(here->uuid, there->uuid) == 0)
+        precheck_add(
+            check,
+            "'%s' and '%s' have the same UUID: they are one host, or one needs a host_uuid "
+            "of its own in libvirtd.conf",
+            check->source->uri, check->target->uri);
+    if (check->needs->host_cpu && g_strcmp0(here->cpu_model, there->cpu_model) != 0)
+        precheck_add(check,
+                     "'%s' has the CPU of its host, which is %s, and that of '%s' is %s: give it a "
+                     "CPU model that both have",
+                     check->name, here->cpu_model ? here->cpu_model : "unknown", check->target->uri,
+                     there->cpu_model ? there->cpu_model : "unknown");
+    return 0;
+}
+
+/* Whether it has this QEMU and machine. */
+static int
+check_machine(struct precheck *check, bool *ret_known, GError **err)
+{
+    const vg_move_needs *needs = check->needs;
+    g_autofree char *xml = vg_virt_own(
+        virConnectGetDomainCapabilities(check->target->connection, needs->emulator, needs->arch,
+                                        needs->machine, needs->virt_type, 0));
+
+    *ret_known = xml != NULL;
+    if (xml)
+        return 0;
+    return precheck_refused(check, err, "'%s' needs %s of %s (%s), which cannot be had",
+                            check->name, needs->machine ? needs->machine : "a machine",
+                            needs->emulator ? needs->emulator : "the emulator",
+                            needs->virt_type ? needs->virt_type : "any type");
+}
+
+static int
+check_cpu(struct precheck *check, GError **err)
+{
+    const vg_move_needs *needs = check->needs;
+
+    if (!needs->cpu_xml || needs->host_cpu)
+        return 0;
+    int result = virConnectCompareHypervisorCPU(
+        check->target->connection, needs->emulator, needs->arch, needs->machine, needs->virt_type,
+        needs->cpu_xml, VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE);
+    if (result >= VIR_CPU_COMPARE_IDENTICAL)
+        return 0;
+    /* Not every architecture, nor every driver, can tell. */
+    if (result != VIR_CPU_COMPARE_INCOMPATIBLE && virGetLastErrorCode() == VIR_ERR_NO_SUPPORT) {
+        virResetLastError();
+        return 0;
+    }
+    return precheck_refused(check, err, "the CPU of '%s' cannot be had", check->name);
+}
+
+/* What is free, and what the page cache would give up: -1: unknown. */
+static int64_t
+memory_of(virConnectPtr connection)
+{
+    virNodeMemoryStats stats[STATS_MAX];
+    int n = STATS_MAX;
+    int64_t sum = 0;
+
+    if (virNodeGetMemoryStats(connection, VIR_NODE_MEMORY_STATS_ALL_CELLS, stats, &n, 0) < 0) {
+        virResetLastError();
+        return -1;
+    }
+    for (int i = 0; i < n && i < STATS_MAX; i++)
+        if (strcmp(stats[i].field, VIR_NODE_MEMORY_STATS_TOTAL) != 0)
+            sum += (int64_t)MIN(stats[i].value, (unsigned long long)(INT64_MAX / KIB / STATS_MAX));
+    return sum * KIB;
+}
+
+static void
+check_memory(struct precheck *check)
+{
+    int64_t there = memory_of(check->target->connection);
+
+    if (!check->needs->huge_pages && there >= 0 && there < check->check->memory_bytes)
+        precheck_add(check, "'%s' needs %lld MiB of memory, and '%s' has %lld MiB at most",
+                     check->name, (long long)(check->check->memory_bytes / MIB), check->target->uri,
+                     (long long)(there / MIB));
+}
+
+/* ---- all of it ---- */
+
+static int
+check_target(struct precheck *check, GError **err)
+{
+    bool known = false;
+
+    if (check_clashes(check, err) < 0 || check_hosts(check, err) < 0 ||
+        check_machine(check, &known, err) < 0 || (known && check_cpu(check, err) < 0))
+        return -1;
+    check_memory(check);
+    return 0;
+}
+
+static int
+check_all(struct precheck *check, GError **err)
+{
+    check->xml = vg_virt_host_xml(check->source, check->domain, 0, err);
+    if (!check->xml)
+        return -1;
+    check->needs = vg_move_needs_read(check->xml, err);
+    if (!check->needs || check_metadata(check, err) < 0 || check_devices(check, err) < 0)
+        return -1;
+    check_state(check);
+    check_files(check);
+    if (strstr(check->check->peer_uri, ":///"))
+        precheck_add(check,
+                     "the source's libvirtd would reach itself by '%s': give the URI by which it "
+                     "reaches the target, with the name of that host",
+                     check->check->peer_uri);
+    return check_target(check, err);
+}
+
+int
+vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
+                 GPtrArray *problems, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(source, check->uuid, err);
+    struct precheck all = {
+        .source = source, .target = target, .check = check, .domain = domain, .problems = problems};
+
+    if (!domain || vg_virt_host_connect(target, err) < 0)
+        return -1;
+    all.name = virDomainGetName(domain);
+    if (virDomainIsActive(domain) == 0) {
+        precheck_add(&all, "'%s' does not run on '%s': start it, or move its definition", all.name,
+                     source->uri);
+        return 0;
+    }
+    int result = check_all(&all, err);
+    g_free(all.xml);
+    vg_move_needs_free(all.needs);
+    return result;
+}

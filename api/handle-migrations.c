@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moves of VMs, and GPUs that are kept for them. What happens is said at once; a move goes on by
+ * itself.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/route.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "api"
+
+#define KEY_MAX 255
+
+/* ---- documents ---- */
+
+static void
+migration_add_time(json_object *object, const char *name, int64_t t_ns)
+{
+    if (t_ns > 0)
+        vg_json_add_int64(object, name, t_ns);
+    else
+        vg_json_add(object, name, NULL);
+}
+
+/* A record's text of XML is for vgpuds among themselves. */
+static json_object *
+migration_to_json(const struct vg_migration *migration)
+{
+    json_object *object = vg_record_write(&vg_migration_record, migration);
+    json_object *devices = json_object_object_get(object, "devices");
+
+    for (size_t i = 0; i < json_object_array_length(devices); i++) {
+        json_object *device = json_object_array_get_idx(devices, i);
+        json_object_object_del(device, "source_xml");
+        json_object_object_del(device, "target_xml");
+    }
+    return object;
+}
+
+static json_object *
+migration_summary(const struct vg_migration *migration)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "id", migration->id);
+    vg_json_add_string(object, "vm", migration->vm);
+    vg_json_add_string(object, "uuid", migration->uuid);
+    vg_json_add_string(object, "from", migration->from);
+    vg_json_add_string(object, "to", migration->to);
+    vg_json_add_string(object, "state", vg_migration_state_names[migration->state]);
+    vg_json_add_string(object, "cause", migration->cause);
+    vg_json_add_int64(object, "made_ns", migration->made_ns);
+    migration_add_time(object, "ended_ns", migration->ended_ns);
+    return object;
+}
+
+/* Where to look how it goes on. */
+static char *
+migration_location(const char *id, const char *peer)
+{
+    return peer ? g_strdup_printf("/v1/migrations/%s?peer=%s", id, peer)
+                : g_strdup_printf("/v1/migrations/%s", id);
+}
+
+/* ---- starting one ---- */
+
+static void
+migration_run_check(struct vg_request *request, const struct vg_migration_request *wanted)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    json_object *document = backend->check_migration(backend->data, wanted, &err);
+
+    if (document)
+        vg_answer_json(request, 200, document);
+    else
+        vg_answer_error(request, err);
+}
+
+static void
+migration_run_start(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const struct vg_migration_request *wanted = request->job_data;
+    g_autofree char *peer = NULL;
+    GError *err = NULL;
+    bool known = false;
+
+    request->object = g_strdup(wanted->vm);
+    if (wanted->dry_run) {
+        migration_run_check(request, wanted);
+        return;
+    }
+    g_autoptr(vg_migration) migration =
+        backend->migrate(backend->data, wanted, &known, &peer, &err);
+    if (!migration) {
+        vg_log_info("write failed request=%s: %s", request->request_id, err->message);
+        vg_answer_error(request, err);
+        return;
+    }
+    vg_answer_json(request, known ? 200 : 201, migration_to_json(migration));
+    request->answer.location = migration_location(migration->id, peer);
+    g_free(request->object);
+    request->object = g_strdup(migration->id);
+}
+
+void
+vg_handle_start_migration(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    const char *key = request->idempotency_key;
+    GError *err = NULL;
+
+    if (key && (!key[0] || strlen(key) > KEY_MAX)) {
+        vg_answer_problem(request, VG_E_INVALID, "Idempotency-Key: it must have 1 to %d characters",
+                          KEY_MAX);
+        return;
+    }
+    struct vg_migration_request *wanted = vg_parse_record(
+        body ? (const char *)body->data : "", body ? body->len : 0,
+        "{\"vm\": \"guest0\", \"to\": \"host-b\"}", &vg_migration_request_record, &err);
+    if (!wanted) {
+        vg_answer_error(request, err);
+        return;
+    }
+    wanted->asked_by = g_strdup(request->identity.name);
+    wanted->key = g_strdup(key);
+    vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
+                  request->identity.name, request->origin, request->route->path,
+                  request->request_id);
+    request->job_data = wanted;
+    request->job_data_free = vg_migration_request_free;
+    request->job = migration_run_start;
+}
+
+/* ---- looking, turning back ---- */
+
+/* The peer that the query names, or NULL; false: it is answered. */
+static bool
+migration_read_peer(struct vg_request *request, const char **ret)
+{
+    GError *err = NULL;
+
+    if (vg_query_length(&request->query, "peer", VG_MIGRATION_NAME_MAX, &err) < 0) {
+        vg_answer_error(request, err);
+        return false;
+    }
+    *ret = vg_query_get(&request->query, "peer");
+    return true;
+}
+
+static void
+migration_answer(struct vg_request *request, unsigned status, struct vg_migration *take_migration,
+                 GError *take_err)
+{
+    g_autoptr(vg_migration) migration = take_migration;
+
+    if (migration)
+        vg_answer_json(request, status, migration_to_json(migration));
+    else
+        vg_answer_error(request, take_err);
+}
+
+static void
+migration_run_read(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const char *peer = request->job_data;
+    GError *err = NULL;
+    struct vg_migration *migration =
+        backend->read_migration(backend->data, request->id, peer, &err);
+
+    migration_answer(request, 200, migration, err);
+}
+
+static void
+migration_run_abort(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const char *peer = request->job_data;
+    GError *err = NULL;
+    struct vg_migration *migration =
+        backend->abort_migration(backend->data, request->id, peer, &err);
+
+    migration_answer(request, 202, migration, err);
+}
+
+static void
+migration_handle_one(struct vg_request *request, vg_job *job)
+{
+    const char *peer = NULL;
+
+    if (!migration_read_peer(request, &peer))
+        return;
+    request->job_data = g_strdup(peer);
+    request->job_data_free = g_free;
+    request->job = job;
+}
+
+void
+vg_handle_migration(struct vg_request *request)
+{
+    migration_handle_one(request, migration_run_read);
+}
+
+void
+vg_handle_abort_migration(struct vg_request *request)
+{
+    migration_handle_one(request, migration_run_abort);
+}
+
+struct migration_page {
+    int64_t before_ns;
+    int64_t limit;
+    bool active;
+};
+
+static void
+migration_run_list(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const struct migration_page *page = request->job_data;
+    GError *err = NULL;
+    /* One more tells if there is a next page. */
+    g_autoptr(GPtrArray) list = backend->list_migrations(
+        backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &err);
+    g_autofree char *next = NULL;
+
+    if (!list) {
+        vg_answer_error(request, err);
+        return;
+    }
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    for (guint i = 0; i < list->len && i < (guint)page->limit; i++) {
+        const struct vg_migration *migration = list->pdata[i];
+        vg_json_append(items, migration_summary(migration));
+        if (i + 1 == (guint)page->limit && list->len > i + 1) {
+            g_autofree char *text = g_strdup_printf("migrations\n%" PRId64, migration->made_ns);
+            next = vg_marker_new(text);
+        }
+    }
+    vg_json_add(object, "items", items);
+    vg_json_add_string(object, "next", next);
+    vg_answer_json(request, 200, object);
+}
+
+static int
+migration_read_marker(const char *marker, int64_t *ret_before, GError **err)
+{
+    static const char prefix[] = "migrations\n";
+    g_autofree char *text = marker ? vg_marker_read(marker, err) : NULL;
+
+    if (!marker)
+        return 0;
+    if (!text)
+        return -1;
+    if (!g_str_has_prefix(text, prefix) || !vg_parse_int(text + strlen(prefix), ret_before))
+        return vg_error(err, VG_E_INVALID, "marker: it is not of the list of moves");
+    return 0;
+}
+
+void
+vg_handle_list_migrations(struct vg_request *request)
+{
+    struct migration_page page = {.before_ns = INT64_MAX, .limit = VG_LIMIT_DEFAULT};
+    const char *active = vg_query_get(&request->query, "active");
+    GError *err = NULL;
+
+    if (active && strcmp(active, "true") != 0 && strcmp(active, "false") != 0) {
+        vg_answer_problem(request, VG_E_INVALID, "active: '%s' is neither true nor false", active);
+        return;
+    }
+    if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &page.limit, &err) < 0 ||
+        vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0 ||
+        migration_read_marker(vg_query_get(&request->query, "marker"), &page.before_ns, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    page.active = active && strcmp(active, "true") == 0;
+    request->job_data = g_memdup2(&page, sizeof(page));
+    request->job_data_free = g_free;
+    request->job = migration_run_list;
+}
+
+/* ---- reservations ---- */
+
+static void
+reservation_run_make(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    struct vg_reservation *wanted = request->job_data;
+    GError *err = NULL;
+
+    request->object = g_strdup(wanted->vm);
+    if (backend->reserve(backend->data, wanted, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    vg_answer_json(request, 201, vg_record_write(&vg_reservation_record, wanted));
+    request->answer.location = g_strconcat("/v1/reservations/", wanted->id, NULL);
+    g_free(request->object);
+    request->object = g_strdup(wanted->id);
+}
+
+void
+vg_handle_reserve(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    struct vg_reservation *wanted = vg_parse_record(
+        body ? (const char *)body->data : "", body ? body->len : 0,
+        "{\"move_id\": \"move-0123456789abcdef\", \"vm\": \"guest0\", \"uuid\": \"...\", \"from\": "
+        "\"host-a\", \"lease_s\": 300, \"devices\": [{\"kind\": \"mdev\", \"type\": "
+        "\"nvidia-63\"}]}",
+        &vg_reservation_record, &err);
+
+    if (!wanted) {
+        vg_answer_error(request, err);
+        return;
+    }
+    g_free(wanted->asked_by);
+    wanted->asked_by = g_strdup(request->identity.name);
+    request->job_data = wanted;
+    request->job_data_free = vg_reservation_free;
+    request->job = reservation_run_make;
+}
+
+static void
+reservation_run_renew(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    g_autoptr(vg_reservation) reservation =
+        backend->renew(backend->data, request->id, *(const int64_t *)request->job_data, &err);
+
+    if (reservation)
+        vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, reservation));
+    else
+        vg_answer_error(request, err);
+}
+
+void
+vg_handle_renew(struct vg_request *request)
+{
+    struct lease {
+        int64_t lease_s;
+    };
+#define THIS lease
+    static const struct vg_field fields[] = {
+        VG_ROW_INT(lease_s, VG_FIELD_REQUIRED, VG_LEASE_MIN_S, VG_LEASE_MAX_S),
+    };
+    static const struct vg_record_type type = VG_ROW_TYPE(fields);
+#undef THIS
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    struct lease *lease = vg_parse_record(body ? (const char *)body->data : "",
+                                          body ? body->len : 0, "{\"lease_s\": 300}", &type, &err);
+
+    if (!lease) {
+        vg_answer_error(request, err);
+        return;
+    }
+    request->job_data = g_memdup2(&lease->lease_s, sizeof(lease->lease_s));
+    request->job_data_free = g_free;
+    request->job = reservation_run_renew;
+    vg_record_free(&type, lease);
+}
+
+static void
+reservation_run_release(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+
+    if (backend->release(backend->data, request->id, &err) != 0)
+        vg_answer_error(request, err);
+    else
+        request->answer.status = 204;
+}
+
+void
+vg_handle_release(struct vg_request *request)
+{
+    request->job = reservation_run_release;
+}
+
+static void
+reservation_run_list(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    g_autoptr(GPtrArray) list = backend->list_reservations(backend->data, &err);
+
+    if (!list) {
+        vg_answer_error(request, err);
+        return;
+    }
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    for (guint i = 0; i < list->len; i++)
+        vg_json_append(items, vg_record_write(&vg_reservation_record, list->pdata[i]));
+    vg_json_add(object, "items", items);
+    vg_answer_json(request, 200, object);
+}
+
+void
+vg_handle_list_reservations(struct vg_request *request)
+{
+    request->job = reservation_run_list;
+}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the API asks about moves: who has the VM, whether a plan still holds, and who is to do it.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "daemon/backend-private.h"
+#include "model/plan.h"
+
+/* Another vgpud may look at both hosts and the guest before it answers. */
+#define CHECK_LIMIT_NS (60 * VG_NS_PER_S)
+#define ASK_LIMIT_NS   (20 * VG_NS_PER_S)
+
+#define UNPLUG_S 1.0
+#define GUEST_S  2.0
+
+/* ---- whose VM is it? ---- */
+
+static bool
+moves_is_vm(const char *id, const char *name, const char *uuid)
+{
+    return strcmp(name, id) == 0 || (uuid && g_ascii_strcasecmp(uuid, id) == 0);
+}
+
+/* Of this host; NULL: there is none. */
+static const struct vg_inv_vm *
+moves_find_here(const vg_view *view, const char *id)
+{
+    for (guint i = 0; i < view->inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = view->inventory->vms->pdata[i];
+        if (vm->uuid && moves_is_vm(id, vm->name, vm->uuid))
+            return vm;
+    }
+    return NULL;
+}
+
+static bool
+moves_has_vm(const vg_snapshot *snapshot, const char *id)
+{
+    for (guint i = 0; i < snapshot->hosts->len; i++) {
+        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        for (guint k = 0; k < host->vms->len; k++) {
+            const struct vg_snap_vm *vm = host->vms->pdata[k];
+            if (moves_is_vm(id, vm->name, vm->uuid))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The peer that has it, or NULL and *err. */
+static struct vg_peer_info *
+moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
+{
+    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers);
+
+    for (guint i = 0; i < views->len; i++) {
+        const struct vg_peer_view *view = views->pdata[i];
+        if (view->snapshot && moves_has_vm(view->snapshot, id))
+            return vg_record_copy(&vg_peer_info_record, view->info);
+    }
+    vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers has a VM '%s'", id);
+    return NULL;
+}
+
+/* ---- asking another vgpud ---- */
+
+static struct vg_migration *
+moves_ask_peer(vg_daemon_backend *backend, const char *peer, const char *method, const char *path,
+               const char *body, GError **err)
+{
+    g_autoptr(json_object) answer = NULL;
+
+    if (vg_peers_request(backend->parts.peers, peer, method, path, body, ASK_LIMIT_NS, &answer,
+                         err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    return vg_record_read(&vg_migration_record, &root, err);
+}
+
+/* As that one knows the target. Whether the plan holds has been looked at here. */
+static char *
+moves_forward_body(vg_daemon_backend *backend, const struct vg_migration_request *request)
+{
+    struct vg_peer_info *target = vg_peers_find(backend->parts.peers, request->to);
+    struct vg_migration_request *copy = vg_record_copy(&vg_migration_request_record, request);
+
+    copy->forward = false;
+    g_clear_pointer(&copy->plan_id, g_free);
+    g_clear_pointer(&copy->plan_hash, g_free);
+    if (target && target->host) {
+        g_free(copy->to);
+        copy->to = g_strdup(target->host);
+    }
+    vg_peer_info_free(target);
+    g_autoptr(json_object) object = vg_record_write(&vg_migration_request_record, copy);
+    vg_record_free(&vg_migration_request_record, copy);
+    return vg_json_to_text(object, false);
+}
+
+/* The peer to ask; NULL and *err if it is not to be asked. */
+static struct vg_peer_info *
+moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
+                 GError **err)
+{
+    struct vg_peer_info *owner = moves_find_owner(backend, request->vm, err);
+
+    if (owner && !request->forward) {
+        vg_error(err, VG_E_CONFLICT,
+                 "the VM '%s' is on host '%s', whose vgpud moves it: ask that one, at %s, or have "
+                 "it asked with `forward`",
+                 request->vm, owner->host ? owner->host : owner->name, owner->url);
+        vg_peer_info_free(owner);
+        return NULL;
+    }
+    return owner;
+}
+
+/* ---- does the plan still hold? ---- */
+
+static const struct vg_plan_action *
+moves_find_action(const vg_plan *plan, const char *vm, const char *to)
+{
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (moves_is_vm(vm, action->vm, action->uuid) && strcmp(action->to, to) == 0)
+            return action;
+    }
+    return NULL;
+}
+
+static const struct vg_snap_vm *
+moves_find_vm(const struct vg_snap_host *host, const struct vg_plan_action *action)
+{
+    for (guint i = 0; host && i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (action->uuid ? g_strcmp0(vm->uuid, action->uuid) == 0
+                         : strcmp(vm->name, action->vm) == 0)
+            return vm;
+    }
+    return NULL;
+}
+
+static int
+moves_check_drift(const vg_snapshot *snapshot, const vg_plan *plan,
+                  const struct vg_plan_action *action, GError **err)
+{
+    const struct vg_snap_host *from = vg_snapshot_find_host(snapshot, action->from);
+    const struct vg_snap_host *to = vg_snapshot_find_host(snapshot, action->to);
+    const struct vg_snap_vm *vm = moves_find_vm(from, action);
+    static const char again[] = "; make a new plan";
+
+    if (!from || !to)
+        return vg_error(err, VG_E_CONFLICT, "host '%s' of plan '%s' does not answer now%s",
+                        from ? action->to : action->from, plan->id, again);
+    if (!vm)
+        return vg_error(err, VG_E_CONFLICT,
+                        "the VM '%s' is no longer on '%s', as plan '%s' has it%s", action->vm,
+                        action->from, plan->id, again);
+    g_autofree char *vm_now = vg_snap_vm_facts_hash(from, vm);
+    g_autofree char *from_now = vg_snap_host_facts_hash(from);
+    g_autofree char *to_now = vg_snap_host_facts_hash(to);
+    if (g_strcmp0(vm_now, action->facts.vm) != 0)
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "the VM '%s' is not as it was when plan '%s' was made (its size, devices or "
+            "constraints)%s",
+            action->vm, plan->id, again);
+    if (g_strcmp0(from_now, action->facts.from) != 0 || g_strcmp0(to_now, action->facts.to) != 0)
+        return vg_error(err, VG_E_CONFLICT,
+                        "host '%s' is not as it was when plan '%s' was made (its size, devices or "
+                        "maintenance)%s",
+                        g_strcmp0(from_now, action->facts.from) != 0 ? action->from : action->to,
+                        plan->id, again);
+    return 0;
+}
+
+static int
+moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
+                 const struct vg_migration_request *request, GError **err)
+{
+    struct vg_saved_plan *saved =
+        vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
+
+    if (!saved)
+        return -1;
+    g_autoptr(vg_plan) plan = vg_plan_from_json(saved->text, strlen(saved->text), err);
+    vg_saved_plan_free(saved);
+    if (!plan)
+        return -1;
+    if (request->plan_hash && g_strcmp0(request->plan_hash, plan->input_hash) != 0)
+        return vg_error(err, VG_E_CONFLICT, "plan '%s' has the input_hash %s, not %s", plan->id,
+                        plan->input_hash, request->plan_hash);
+    const struct vg_plan_action *action = moves_find_action(plan, request->vm, request->to);
+    if (!action)
+        return vg_error(err, VG_E_CONFLICT, "plan '%s' does not move '%s' to '%s'", plan->id,
+                        request->vm, request->to);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
+    return moves_check_drift(snapshot, plan, action, err);
+}
+
+/* ---- VMs that must not be on one host are moved one after the other ---- */
+
+static const struct vg_snap_vm *
+moves_snap_vm(const vg_view *view, const char *uuid)
+{
+    return vg_view_find_vm(view, uuid);
+}
+
+static int
+moves_check_groups(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
+                   GError **err)
+{
+    g_autoptr(GPtrArray) moving = vg_mover_moving(backend->parts.mover);
+    const struct vg_snap_vm *mine = moves_snap_vm(view, vm->uuid);
+
+    for (guint i = 0; mine && i < moving->len; i++) {
+        const struct vg_snap_vm *other = moves_snap_vm(view, moving->pdata[i]);
+        for (guint k = 0; other && other != mine && k < mine->anti_affinity->len; k++) {
+            const char *group = mine->anti_affinity->pdata[k];
+            if (g_ptr_array_find_with_equal_func(other->anti_affinity, group, g_str_equal, NULL))
+                return vg_error(err, VG_E_CONFLICT,
+                                "'%s' of the same anti-affinity group '%s' is being moved; one at "
+                                "a time",
+                                other->name, group);
+        }
+    }
+    return 0;
+}
+
+/* ---- what the API calls ---- */
+
+static struct vg_migration *
+moves_prepare_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
+                   const struct vg_migration_request *request, GError **err)
+{
+    if (vm->nova_managed) {
+        vg_error(err, VG_E_REFUSED, "OpenStack manages '%s'; nova would not know that it was moved",
+                 vm->name);
+        return NULL;
+    }
+    if (moves_check_groups(backend, view, vm, err) < 0)
+        return NULL;
+    return vg_mover_prepare(backend->parts.mover, vm->name, vm->uuid, request, err);
+}
+
+static char *
+moves_request_text(const struct vg_migration_request *request)
+{
+    g_autoptr(json_object) object = vg_record_write(&vg_migration_request_record, request);
+
+    return vg_json_to_text(object, false);
+}
+
+static struct vg_migration *
+moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
+                 const struct vg_migration_request *request, const char *key, const char *text,
+                 GError **err)
+{
+    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, request, err);
+
+    if (!migration || vg_mover_start(backend->parts.mover, migration, key, text, err) < 0)
+        return NULL;
+    return g_steal_pointer(&migration);
+}
+
+static struct vg_migration *
+moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_known,
+              char **ret_peer, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
+    g_autofree char *text = moves_request_text(request);
+    g_autofree char *key =
+        request->key ? g_strdup_printf("%s\n%s", request->asked_by, request->key) : NULL;
+    struct vg_migration *known = NULL;
+
+    if (key && vg_journal_find_migration(backend->parts.journal, key, text, &known, err) < 0)
+        return NULL;
+    if (known) {
+        *ret_known = true;
+        struct vg_migration *now = vg_mover_read(backend->parts.mover, known->id, err);
+        vg_migration_free(known);
+        return now;
+    }
+    if (request->plan_id && moves_check_plan(backend, view, request, err) < 0)
+        return NULL;
+    if (vm)
+        return moves_start_here(backend, view, vm, request, key, text, err);
+    struct vg_peer_info *owner = moves_forward_to(backend, request, err);
+    if (!owner)
+        return NULL;
+    g_autofree char *body = moves_forward_body(backend, request);
+    struct vg_migration *migration =
+        moves_ask_peer(backend, owner->name, "POST", "/v1/migrations", body, err);
+    if (migration)
+        *ret_peer = g_strdup(owner->name);
+    vg_peer_info_free(owner);
+    return migration;
+}
+
+/* ---- a dry run ---- */
+
+static double
+moves_expected_s(enum vg_move_verb verb, const struct vg_inv_vm *vm,
+                 const struct vg_policy_config *policy)
+{
+    switch (verb) {
+    case VG_MOVE_QUIESCE:
+    case VG_MOVE_RESUME:
+        return GUEST_S;
+    case VG_MOVE_DETACH:
+    case VG_MOVE_ATTACH:
+        return UNPLUG_S;
+    case VG_MOVE_MIGRATE:
+        return (double)vm->memory_bytes / (double)policy->bandwidth +
+               (double)policy->stun_ns / (double)VG_NS_PER_S;
+    case VG_MOVE_LOOK:
+    case VG_MOVE_PRECHECK:
+    case VG_MOVE_RESERVE:
+    case VG_MOVE_VERIFY:
+    case VG_MOVE_RETURN:
+    case VG_MOVE_REATTACH:
+    case VG_MOVE_REVIVE:
+    case VG_MOVE_RELEASE:
+    case VG_MOVE_VERB_MAX:
+    default:
+        return 0.1;
+    }
+}
+
+static double
+moves_deadline_s(enum vg_move_verb verb, const vg_move_settings *settings)
+{
+    int64_t ns = vg_move_deadline_ns(verb);
+
+    if (verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME)
+        ns = settings->guest_deadline_ns;
+    else if (verb == VG_MOVE_MIGRATE)
+        ns = settings->migrate_deadline_ns;
+    return (double)ns / (double)VG_NS_PER_S;
+}
+
+/* The way forward, if nothing fails. */
+static void
+moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
+                const struct vg_migration *migration)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+    json_object *steps = json_object_new_array();
+    struct vg_policy_config policy;
+    struct vg_move_facts facts = {VG_PLACE_SOURCE, VG_GPU_ATTACHED};
+    struct vg_move move;
+    enum vg_move_verb verb;
+    double sum_s = 0;
+
+    pthread_mutex_lock(&backend->lock);
+    policy = backend->policy;
+    pthread_mutex_unlock(&backend->lock);
+    vg_move_init(&move, migration->devices->len > 0,
+                 migration->devices->len > 0 && !migration->no_agent);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
+        const double expected_s = moves_expected_s(verb, vm, &policy);
+        json_object *step = json_object_new_object();
+        vg_json_add_string(step, "verb", vg_move_verb_names[verb]);
+        vg_json_add_double(step, "expected_s", expected_s);
+        vg_json_add_double(step, "deadline_s", moves_deadline_s(verb, settings));
+        vg_json_append(steps, step);
+        sum_s += expected_s;
+    }
+    vg_json_add(document, "steps", steps);
+    vg_json_add_double(document, "expected_s", sum_s);
+}
+
+static json_object *
+moves_check_to_json(const struct vg_migration *migration, const GPtrArray *problems)
+{
+    json_object *object = json_object_new_object();
+    json_object *list = json_object_new_array(), *devices = json_object_new_array();
+
+    vg_json_add_bool(object, "dry_run", true);
+    vg_json_add_string(object, "vm", migration->vm);
+    vg_json_add_string(object, "uuid", migration->uuid);
+    vg_json_add_string(object, "from", migration->from);
+    vg_json_add_string(object, "to", migration->to);
+    for (guint i = 0; i < problems->len; i++)
+        vg_json_append(list, vg_json_new_string(problems->pdata[i]));
+    vg_json_add(object, "problems", list);
+    for (guint i = 0; i < migration->devices->len; i++) {
+        json_object *device = vg_record_write(&vg_move_device_record, migration->devices->pdata[i]);
+        json_object_object_del(device, "source_xml");
+        json_object_object_del(device, "target_xml");
+        vg_json_append(devices, device);
+    }
+    vg_json_add(object, "devices", devices);
+    return object;
+}
+
+/* Is there a GPU for it on the other host? It is kept, and given back at once. */
+static void
+moves_try_reservation(vg_daemon_backend *backend, const struct vg_migration *migration,
+                      GPtrArray *problems)
+{
+    g_autoptr(vg_reservation) wanted = vg_reservation_new();
+    g_autoptr(json_object) answer = NULL;
+    g_autoptr(GError) error = NULL;
+    json_object *id = NULL, *nothing = NULL;
+
+    if (migration->devices->len == 0)
+        return;
+    wanted->move_id = g_strdup(migration->id);
+    wanted->vm = g_strdup(migration->vm);
+    wanted->uuid = g_strdup(migration->uuid);
+    wanted->from = g_strdup(migration->from);
+    wanted->lease_s = VG_LEASE_MIN_S;
+    for (guint i = 0; i < migration->devices->len; i++)
+        g_ptr_array_add(wanted->devices,
+                        vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]));
+    g_autoptr(json_object) body = vg_record_write(&vg_reservation_record, wanted);
+    g_autofree char *text = vg_json_to_text(body, false);
+    if (vg_peers_request(backend->parts.peers, migration->peer, "POST", "/v1/reservations", text,
+                         ASK_LIMIT_NS, &answer, &error) < 0) {
+        g_ptr_array_add(problems, g_strdup(error->message));
+        return;
+    }
+    if (json_object_object_get_ex(answer, "id", &id)) {
+        g_autofree char *path = g_strconcat("/v1/reservations/", json_object_get_string(id), NULL);
+        (void)!vg_peers_request(backend->parts.peers, migration->peer, "DELETE", path, NULL,
+                                ASK_LIMIT_NS, &nothing, NULL);
+        json_object_put(nothing);
+    }
+}
+
+static json_object *
+moves_check(void *data, const struct vg_migration_request *request, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
+    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+
+    if (request->plan_id && moves_check_plan(backend, view, request, err) < 0)
+        return NULL;
+    if (!vm) {
+        struct vg_peer_info *owner = moves_forward_to(backend, request, err);
+        json_object *answer = NULL;
+        if (!owner)
+            return NULL;
+        g_autofree char *body = moves_forward_body(backend, request);
+        (void)!vg_peers_request(backend->parts.peers, owner->name, "POST", "/v1/migrations", body,
+                                CHECK_LIMIT_NS, &answer, err);
+        vg_peer_info_free(owner);
+        return answer;
+    }
+    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, request, err);
+    if (!migration || vg_mover_check(backend->parts.mover, migration, problems, err) < 0)
+        return NULL;
+    moves_try_reservation(backend, migration, problems);
+    json_object *document = moves_check_to_json(migration, problems);
+    moves_add_steps(backend, document, vm, migration);
+    return document;
+}
+
+/* ---- the rest ---- */
+
+static struct vg_migration *
+moves_read(void *data, const char *id, const char *peer, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (!peer)
+        return vg_mover_read(backend->parts.mover, id, err);
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
+    return moves_ask_peer(backend, peer, "GET", path, NULL, err);
+}
+
+static struct vg_migration *
+moves_abort(void *data, const char *id, const char *peer, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (!peer)
+        return vg_mover_abort(backend->parts.mover, id, err);
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/abort", NULL);
+    return moves_ask_peer(backend, peer, "POST", path, "{}", err);
+}
+
+static GPtrArray *
+moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    return vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
+}
+
+static int
+moves_reserve(void *data, struct vg_reservation *reservation, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+
+    return vg_reservations_make(backend->parts.reservations, settings, reservation, err);
+}
+
+static struct vg_reservation *
+moves_renew(void *data, const char *id, int64_t lease_s, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    return vg_reservations_renew(backend->parts.reservations, id, lease_s, err);
+}
+
+static int
+moves_release(void *data, const char *id, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    return vg_reservations_release(backend->parts.reservations, id, err);
+}
+
+static GPtrArray *
+moves_list_reservations(void *data, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    return vg_reservations_list(backend->parts.reservations, err);
+}
+
+void
+backend_add_moves(struct vg_backend *ops)
+{
+    ops->migrate = moves_migrate;
+    ops->check_migration = moves_check;
+    ops->read_migration = moves_read;
+    ops->list_migrations = moves_list;
+    ops->abort_migration = moves_abort;
+    ops->reserve = moves_reserve;
+    ops->renew = moves_renew;
+    ops->release = moves_release;
+    ops->list_reservations = moves_list_reservations;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VG_DAEMON_BACKEND_PRIVATE_H
+#define VG_DAEMON_BACKEND_PRIVATE_H
+
+#include <pthread.h>
+
+#include "daemon/backend.h"
+
+struct vg_daemon_backend {
+    struct vg_backend ops;
+    struct vg_daemon_backend_parts parts;
+    pthread_mutex_t lock; /* of what follows */
+    struct vg_policy_config policy;
+    const struct vg_daemon_config *access;
+    int64_t age_ns;
+    int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was told */
+    bool replay_ended;
+    uint64_t reloads;
+    uint64_t reload_failures;
+};
+
+/* Fills in what is about moves; daemon/backend-moves.c. */
+void backend_add_moves(struct vg_backend *ops);
+
+/* This host, as of the view, and all peers; vg_backend.gather. */
+vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
+
+#endif

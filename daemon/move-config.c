@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/move-config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "host/device-xml.h"
+
+#define MIB INT64_C(1048576)
+
+/* ---- a device that is named ---- */
+
+static char *
+move_config_read(const struct vg_gpu_config *gpu, GError **err)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) bad = NULL;
+    size_t size;
+
+    if (!gpu->device_xml[0]) {
+        vg_error(err, VG_E_INVALID, "device_xml is missing: which device do VMs have?");
+        return NULL;
+    }
+    if (!g_path_is_absolute(gpu->device_xml)) {
+        vg_error(err, VG_E_INVALID, "device_xml: '%s' is not an absolute path", gpu->device_xml);
+        return NULL;
+    }
+    if (!g_file_get_contents(gpu->device_xml, &text, &size, &bad)) {
+        vg_error(err, VG_E_INVALID, "device_xml: %s", bad->message);
+        return NULL;
+    }
+    if (size > VG_MIGRATION_XML_MAX || strlen(text) != size || !g_utf8_validate(text, -1, NULL)) {
+        vg_error(err, VG_E_INVALID, "device_xml: '%s' is not text of at most %d bytes",
+                 gpu->device_xml, VG_MIGRATION_XML_MAX);
+        return NULL;
+    }
+    return g_steal_pointer(&text);
+}
+
+void
+vg_move_config_check(const struct vg_daemon_config *config, GString *errors)
+{
+    for (guint i = 0; i < config->gpus->len; i++) {
+        const struct vg_gpu_config *gpu = config->gpus->pdata[i];
+        g_autoptr(GError) bad = NULL;
+        g_autofree char *text = move_config_read(gpu, &bad);
+        g_autoptr(vg_domain_device) device = text ? vg_domain_device_read(text, &bad) : NULL;
+        if (device && (!device->alias || !g_str_has_prefix(device->alias, "ua-")))
+            vg_error(&bad, VG_E_INVALID,
+                     "the device needs an <alias name='ua-...'/>, by which VMs' devices are known");
+        if (text && bad)
+            g_prefix_error(&bad, "device_xml: '%s': ", gpu->device_xml);
+        if (bad)
+            g_string_append_printf(errors, "%s%s:%u: [gpu %s] %s", errors->len > 0 ? "\n" : "",
+                                   gpu->item.file, gpu->item.line, gpu->item.name,
+                                   g_strdelimit(bad->message, "\n", ' '));
+    }
+}
+
+/* ---- settings ---- */
+
+static void
+move_settings_clear(void *data)
+{
+    struct vg_move_settings *settings = data;
+
+    for (size_t i = 0; i < settings->n_named; i++) {
+        g_free((char *)settings->named[i].name);
+        g_free((char *)settings->named[i].xml);
+    }
+    g_free(settings->named);
+    g_free(settings->libvirt_uri);
+    g_free(settings->own_uri);
+}
+
+struct vg_move_settings *
+vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = g_atomic_rc_box_new0(struct vg_move_settings);
+
+    settings->enabled = config->actions;
+    settings->libvirt_uri = g_strdup(config->libvirt_uri);
+    settings->own_uri = g_strdup(config->actions_uri);
+    settings->moves = config->actions_moves;
+    settings->bandwidth_bytes_per_s = config->actions_bandwidth * MIB;
+    settings->downtime_max_ns = config->actions_downtime_ns;
+    settings->guest_deadline_ns = config->actions_guest_ns;
+    settings->migrate_deadline_ns = config->actions_migrate_ns;
+    settings->lease_s = config->actions_lease_ns / VG_NS_PER_S;
+    settings->fault_writes = config->fault_move_writes;
+    settings->named = g_new0(struct vg_named_device, config->gpus->len);
+    for (guint i = 0; i < config->gpus->len; i++) {
+        const struct vg_gpu_config *gpu = config->gpus->pdata[i];
+        char *xml = move_config_read(gpu, err);
+        if (!xml) {
+            g_prefix_error(err, "[gpu %s] ", gpu->item.name);
+            return NULL;
+        }
+        settings->named[settings->n_named++] =
+            (struct vg_named_device){g_strdup(gpu->item.name), xml, gpu->slots};
+    }
+    return g_steal_pointer(&settings);
+}
+
+struct vg_move_settings *
+vg_move_settings_ref(struct vg_move_settings *settings)
+{
+    return g_atomic_rc_box_acquire(settings);
+}
+
+void
+vg_move_settings_unref(struct vg_move_settings *settings)
+{
+    if (settings)
+        g_atomic_rc_box_release_full(settings, move_settings_clear);
+}
+
+char *
+vg_move_new_id(const char *prefix)
+{
+    g_autofree char *uuid = g_uuid_string_random();
+
+    /* All of its digits but two are random. */
+    return g_strdup_printf("%s-%.8s%.4s%.4s", prefix, uuid, uuid + 24, uuid + 32);
+}

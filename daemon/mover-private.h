@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef VG_DAEMON_MOVER_PRIVATE_H
+#define VG_DAEMON_MOVER_PRIVATE_H
+
+#include <pthread.h>
+
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "daemon/mover.h"
+
+struct vg_mover {
+    struct vg_mover_parts parts;
+    pthread_mutex_t lock;
+    vg_move_settings *settings;
+    GPtrArray *moves; /* struct mover_move: those that have not been forgotten */
+    atomic_uint writes;
+    atomic_bool stopping;
+};
+
+struct mover_move {
+    vg_mover *mover;
+    vg_move_settings *settings;
+    vg_thread *thread;
+    atomic_bool cancel;
+    struct vg_migration *record; /* under the lock */
+    struct vg_move machine;      /* its thread; vg_move_abort() and state under the lock */
+    bool ended;                  /* under the lock */
+    /* Of the thread. */
+    vg_virt_host *source;
+    vg_virt_host *target;
+    char *peer_uri;   /* the target's libvirt, as this host reaches it */
+    int64_t renew_ns; /* CLOCK_MONOTONIC: when what is reserved must be renewed */
+    int64_t told_ns;  /* CLOCK_MONOTONIC: when progress was published last */
+};
+
+/* What came of a verb, in words. */
+struct mover_outcome {
+    bool ok;
+    struct vg_move_facts facts; /* of LOOK */
+    char *text;                 /* owned */
+};
+
+/* Has it done; on the move's thread. */
+void mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret);
+
+/* What is asked of whom, in words; the caller frees it. */
+char *mover_describe(const struct mover_move *move, enum vg_move_verb verb);
+
+/* The libvirt of a peer, as this host reaches it; VG_E_REFUSED: it is not configured. */
+char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
+
+#endif

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What each verb of a move is: of whom it is asked, and what is made of the answer.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+#define PEER_LIMIT_NS     (10 * VG_NS_PER_S)
+#define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
+#define HELLO_NS          (15 * VG_NS_PER_S)
+#define PROGRESS_PAUSE_NS VG_NS_PER_S
+
+/* ---- whom to ask ---- */
+
+char *
+mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
+{
+    g_autoptr(GPtrArray) list = vg_peers_list(mover->parts.peers);
+
+    for (guint i = 0; i < list->len; i++) {
+        const struct vg_peer_info *info = list->pdata[i];
+        if (strcmp(info->name, peer) != 0)
+            continue;
+        if (info->libvirt_uri && *info->libvirt_uri)
+            return g_strdup(info->libvirt_uri);
+        vg_error(
+            err, VG_E_REFUSED,
+            "libvirt_uri is not set in [peer %s]: how does libvirt of this host reach that one?",
+            peer);
+        return NULL;
+    }
+    vg_error(err, VG_E_NOT_FOUND, "there is no [peer %s] any more", peer);
+    return NULL;
+}
+
+/* A connection that is there, or is made now. */
+static vg_virt_host *
+mover_source(struct mover_move *move, GError **err)
+{
+    if (!move->source)
+        move->source = vg_virt_host_open(move->settings->libvirt_uri, err);
+    return move->source;
+}
+
+static vg_virt_host *
+mover_target(struct mover_move *move, GError **err)
+{
+    if (!move->peer_uri)
+        move->peer_uri = mover_peer_uri(move->mover, move->record->peer, err);
+    if (!move->target && move->peer_uri)
+        move->target = vg_virt_host_open(move->peer_uri, err);
+    return move->target;
+}
+
+/* The host that the VM is on, as the last look found. */
+static vg_virt_host *
+mover_here(struct mover_move *move, GError **err)
+{
+    return move->machine.facts.place == VG_PLACE_TARGET ? mover_target(move, err)
+                                                        : mover_source(move, err);
+}
+
+/* How the target's libvirt reaches that of this host: as it is reached, if nothing else is said. */
+static char *
+mover_own_uri(const struct mover_move *move)
+{
+    const char *own = move->settings->own_uri, *peer = move->peer_uri;
+    const char *host = strstr(peer, "://");
+    const char *rest = host ? strchr(host + 3, '/') : NULL;
+
+    if (own[0] || !rest)
+        return g_strdup(own);
+    return g_strdup_printf("%.*s%s%s", (int)(host + 3 - peer), peer, move->record->from, rest);
+}
+
+static GStrv
+mover_aliases(const struct vg_migration *record)
+{
+    GStrv aliases = g_new0(char *, record->devices->len + 1);
+
+    for (guint i = 0; i < record->devices->len; i++)
+        aliases[i] = g_strdup(((const struct vg_move_device *)record->devices->pdata[i])->alias);
+    return aliases;
+}
+
+/* ---- keeping what is reserved ---- */
+
+static int
+mover_renew(struct mover_move *move, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    const int64_t lease_s = move->settings->lease_s;
+    g_autofree char *hold = vg_reservations_hold_id(record->id);
+    g_autoptr(json_object) body = json_object_new_object();
+    g_autoptr(json_object) answer = NULL;
+
+    move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
+    g_autoptr(vg_reservation) held =
+        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL);
+    if (!record->reservation)
+        return 0;
+    vg_json_add_int64(body, "lease_s", lease_s);
+    g_autofree char *text = vg_json_to_text(body, false);
+    g_autofree char *path = g_strconcat("/v1/reservations/", record->reservation, NULL);
+    return vg_peers_request(move->mover->parts.peers, record->peer, "POST", path, text,
+                            PEER_LIMIT_NS, &answer, err);
+}
+
+static void
+mover_renew_if_due(struct mover_move *move)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
+        return;
+    if (mover_renew(move, &error) < 0)
+        vg_log_warn("the target's GPUs are not kept any longer id=%s reason=\"%s\"",
+                    move->record->id, error->message);
+}
+
+/* ---- while a verb runs ---- */
+
+/* On any thread. */
+static void
+mover_progress(void *data, const struct vg_migration_progress *progress, const char *text)
+{
+    struct mover_move *move = data;
+
+    (void)text;
+    if (progress) {
+        VG_LOCK_SCOPE(&move->mover->lock);
+        move->record->progress = *progress;
+    }
+    mover_renew_if_due(move);
+}
+
+static struct vg_verb
+mover_verb(struct mover_move *move, int64_t limit_ns)
+{
+    return (struct vg_verb){
+        .deadline_ns = vg_clock_monotonic_ns() + limit_ns,
+        .cancel = &move->cancel,
+        .tell = mover_progress,
+        .data = move,
+    };
+}
+
+/* ---- looking ---- */
+
+struct mover_views {
+    struct vg_domain_look source, target;
+    bool source_known, target_known;
+};
+
+static enum vg_migration_place
+mover_place(const struct mover_views *views)
+{
+    const enum vg_domain_place source = views->source.place, target = views->target.place;
+    const bool is_here = views->source_known && source == VG_DOMAIN_HERE;
+    const bool is_there = views->target_known && target == VG_DOMAIN_HERE;
+
+    if ((views->source_known && source == VG_DOMAIN_LEAVING) ||
+        (views->target_known && target == VG_DOMAIN_INCOMING))
+        return VG_PLACE_MOVING;
+    if (is_here && is_there)
+        return VG_PLACE_BOTH;
+    /* A VM that runs on the source is not on the target, whether that answers or not: a migration
+     * pauses it before the other one runs. */
+    if (is_here)
+        return VG_PLACE_SOURCE;
+    if (is_there)
+        return VG_PLACE_TARGET;
+    return views->source_known && views->target_known ? VG_PLACE_NOWHERE : VG_PLACE_UNKNOWN;
+}
+
+static enum vg_migration_gpu
+mover_gpu(const struct mover_move *move, const struct vg_domain_look *look)
+{
+    const unsigned n = move->record->devices->len;
+
+    if (look->present == n)
+        return VG_GPU_ATTACHED;
+    return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
+}
+
+static void
+mover_look_once(struct mover_move *move, struct mover_views *views, GString *why)
+{
+    g_auto(GStrv) aliases = mover_aliases(move->record);
+    const char *const *names = (const char *const *)aliases;
+    g_autoptr(GError) source_error = NULL;
+    g_autoptr(GError) target_error = NULL;
+    vg_virt_host *source = mover_source(move, &source_error);
+    vg_virt_host *target = mover_target(move, &target_error);
+
+    *views = (struct mover_views){0};
+    g_string_truncate(why, 0);
+    views->source_known = source && vg_virt_look(source, move->record->uuid, names, &views->source,
+                                                 &source_error) == 0;
+    views->target_known = target && vg_virt_look(target, move->record->uuid, names, &views->target,
+                                                 &target_error) == 0;
+    if (source_error)
+        g_string_append(why, source_error->message);
+    if (target_error)
+        g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", target_error->message);
+}
+
+/* A migration that is under way is waited for; one that was called off is ended. */
+static void
+mover_do_look(struct mover_move *move, struct mover_outcome *ret)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
+    g_autoptr(GString) why = g_string_new(NULL);
+    struct mover_views views;
+
+    do {
+        mover_look_once(move, &views, why);
+        ret->facts.place = mover_place(&views);
+        mover_renew_if_due(move);
+        if (ret->facts.place == VG_PLACE_MOVING && move->machine.back && move->source)
+            vg_virt_abort(move->source, move->record->uuid);
+    } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
+             vg_clock_monotonic_ns() < until_ns &&
+             vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
+    ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? mover_gpu(move, &views.source)
+                     : ret->facts.place == VG_PLACE_TARGET ? mover_gpu(move, &views.target)
+                                                           : VG_GPU_UNKNOWN;
+    ret->ok = true;
+    ret->text = g_strdup_printf(
+        "the VM is %s%s; its GPUs are %s%s%s",
+        ret->facts.place == VG_PLACE_SOURCE || ret->facts.place == VG_PLACE_TARGET ? "on the " : "",
+        vg_migration_place_names[ret->facts.place],
+        move->record->devices->len > 0 ? vg_migration_gpu_names[ret->facts.gpu] : "none",
+        why->len > 0 ? "; " : "", why->str);
+}
+
+static int
+mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    g_autoptr(GString) why = g_string_new(NULL);
+    struct mover_views views;
+
+    mover_look_once(move, &views, why);
+    if (!views.source_known || !views.target_known)
+        return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
+    if (mover_place(&views) != VG_PLACE_TARGET)
+        return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", move->record->to);
+    if (move->record->devices->len > 0 && mover_gpu(move, &views.target) != VG_GPU_ATTACHED)
+        return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
+    if (views.source.defined)
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' still has a definition of the VM; `virsh undefine` removes it",
+                        move->record->from);
+    ret->text = g_strdup_printf("the VM runs on '%s' and not on '%s'%s", move->record->to,
+                                move->record->from,
+                                move->record->devices->len > 0 ? ", and has its GPUs" : "");
+    return 0;
+}
+
+/* ---- before anything is touched ---- */
+
+static char *
+mover_join(const GPtrArray *sentences)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < sentences->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", (const char *)sentences->pdata[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* The agent that will be asked is there. */
+static void
+mover_check_agent(struct mover_move *move, GPtrArray *problems)
+{
+    struct vg_guest_answer answer = {0};
+    g_autoptr(GError) error = NULL;
+    const struct vg_verb verb = mover_verb(move, HELLO_NS);
+
+    if (!move->machine.has_agent)
+        return;
+    if (vg_guest_hello(move->source, move->record->uuid, &verb, &answer, &error) < 0 || !answer.ok)
+        g_ptr_array_add(problems,
+                        g_strdup_printf("the guest's agent does not answer (%s); vgpu-guestd must "
+                                        "run in the guest, or no_agent leave it out",
+                                        error ? error->message : answer.text));
+    vg_guest_answer_clear(&answer);
+}
+
+static int
+mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
+{
+    vg_virt_host *source = mover_source(move, err);
+    vg_virt_host *target = source ? mover_target(move, err) : NULL;
+    struct vg_precheck check = {
+        .uuid = move->record->uuid,
+        .peer_uri = move->peer_uri,
+        .devices = move->record->devices,
+    };
+
+    if (!target || vg_virt_precheck(source, target, &check, problems, err) < 0)
+        return -1;
+    mover_check_agent(move, problems);
+    return 0;
+}
+
+static int
+mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+
+    if (mover_find_problems(move, problems, err) < 0)
+        return -1;
+    if (problems->len > 0) {
+        g_autofree char *text = mover_join(problems);
+        return vg_error(err, VG_E_REFUSED, "%s", text);
+    }
+    ret->text = g_strdup("nothing speaks against it");
+    return 0;
+}
+
+int
+vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+{
+    struct mover_move move = {.mover = mover, .record = migration};
+
+    move.settings = vg_mover_settings(mover);
+    vg_move_init(&move.machine, migration->devices->len > 0,
+                 !migration->no_agent && migration->devices->len > 0);
+    int status = mover_find_problems(&move, problems, err);
+    vg_virt_host_close(move.source);
+    vg_virt_host_close(move.target);
+    g_free(move.peer_uri);
+    vg_move_settings_unref(move.settings);
+    return status;
+}
+
+/* ---- reserving ---- */
+
+/* What the target says its devices are. */
+static int
+mover_take_reservation(struct mover_move *move, json_object *document, GError **err)
+{
+    const struct vg_json_node root = vg_json_root(document);
+    g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
+    struct vg_migration *record = move->record;
+
+    if (!given)
+        return -1;
+    if (!given->id || given->devices->len != record->devices->len)
+        return vg_error(err, VG_E_EXTERNAL, "the answer has %u devices instead of %u",
+                        given->devices->len, record->devices->len);
+    VG_LOCK_SCOPE(&move->mover->lock);
+    for (guint i = 0; i < record->devices->len; i++) {
+        struct vg_move_device *device = record->devices->pdata[i];
+        const struct vg_move_device *there = given->devices->pdata[i];
+        if (!there->target_xml || g_strcmp0(there->alias, device->alias) != 0)
+            return vg_error(err, VG_E_EXTERNAL, "the answer's device %u is not the one asked for",
+                            i);
+        g_free(device->target_address);
+        g_free(device->target_xml);
+        device->target_address = g_strdup(there->target_address);
+        device->target_xml = g_strdup(there->target_xml);
+    }
+    g_free(record->reservation);
+    record->reservation = g_strdup(given->id);
+    return 0;
+}
+
+static int
+mover_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    g_autoptr(vg_reservation) wanted = vg_reservation_new();
+    g_autoptr(json_object) answer = NULL;
+
+    if (vg_reservations_hold(move->mover->parts.reservations, record, move->settings->lease_s,
+                             err) < 0)
+        return -1;
+    wanted->move_id = g_strdup(record->id);
+    wanted->vm = g_strdup(record->vm);
+    wanted->uuid = g_strdup(record->uuid);
+    wanted->from = g_strdup(record->from);
+    wanted->lease_s = move->settings->lease_s;
+    for (guint i = 0; i < record->devices->len; i++)
+        g_ptr_array_add(wanted->devices,
+                        vg_record_copy(&vg_move_device_record, record->devices->pdata[i]));
+    g_autoptr(json_object) body = vg_record_write(&vg_reservation_record, wanted);
+    g_autofree char *text = vg_json_to_text(body, false);
+    if (vg_peers_request(move->mover->parts.peers, record->peer, "POST", "/v1/reservations", text,
+                         PEER_LIMIT_NS, &answer, err) < 0 ||
+        mover_take_reservation(move, answer, err) < 0)
+        return -1;
+    move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
+    ret->text = g_strdup_printf("'%s' keeps %u GPU%s as %s", record->to, record->devices->len,
+                                record->devices->len == 1 ? "" : "s", record->reservation);
+    return 0;
+}
+
+static int
+mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    struct vg_migration *record = move->record;
+    g_autofree char *hold = vg_reservations_hold_id(record->id);
+    g_autoptr(GError) error = NULL;
+
+    move->renew_ns = 0;
+    if (vg_reservations_release(move->mover->parts.reservations, hold, &error) < 0 &&
+        !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
+    g_clear_error(&error);
+    if (record->reservation) {
+        g_autofree char *path = g_strconcat("/v1/reservations/", record->reservation, NULL);
+        json_object *answer = NULL;
+        int status = vg_peers_request(move->mover->parts.peers, record->peer, "DELETE", path, NULL,
+                                      PEER_LIMIT_NS, &answer, &error);
+        json_object_put(answer);
+        if (status < 0 && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+            g_propagate_prefixed_error(err, g_steal_pointer(&error),
+                                       "it is given up when its lease ends: ");
+            return -1;
+        }
+    }
+    pthread_mutex_lock(&move->mover->lock);
+    g_clear_pointer(&record->reservation, g_free);
+    pthread_mutex_unlock(&move->mover->lock);
+    ret->text = g_strdup("nothing is kept any more");
+    return 0;
+}
+
+/* ---- the guest ---- */
+
+static int
+mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
+                GError **err)
+{
+    vg_virt_host *host = mover_here(move, err);
+    const struct vg_verb limits = mover_verb(move, move->settings->guest_deadline_ns);
+    const struct vg_migration *record = move->record;
+    struct vg_guest_answer answer = {0};
+
+    if (!host)
+        return -1;
+    int status = verb == VG_MOVE_QUIESCE
+                     ? vg_guest_prepare(host, record->uuid, record->devices, &limits, &answer, err)
+                     : vg_guest_resume(host, record->uuid, record->devices, &limits, &answer, err);
+    if (status == 0 && !answer.ok)
+        status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
+    if (status == 0) {
+        ret->text = g_strdup(answer.text);
+        VG_LOCK_SCOPE(&move->mover->lock);
+        move->record->guest_pause_ns = MAX(move->record->guest_pause_ns, answer.pause_ns);
+    }
+    vg_guest_answer_clear(&answer);
+    return status;
+}
+
+/* ---- libvirt ---- */
+
+static int
+mover_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    vg_virt_host *host = mover_here(move, err);
+    const struct vg_verb limits = mover_verb(move, vg_move_deadline_ns(VG_MOVE_DETACH));
+
+    if (!host || vg_virt_detach(host, move->record->uuid, move->record->devices, &limits, err) < 0)
+        return -1;
+    ret->text = g_strdup("the guest has released them");
+    return 0;
+}
+
+static int
+mover_attach(struct mover_move *move, bool is_target, struct mover_outcome *ret, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    vg_virt_host *host = is_target ? mover_target(move, err) : mover_source(move, err);
+    const struct vg_verb limits = mover_verb(move, vg_move_deadline_ns(VG_MOVE_ATTACH));
+
+    if (!host)
+        return -1;
+    for (guint i = 0; i < record->devices->len; i++) {
+        const struct vg_move_device *device = record->devices->pdata[i];
+        const char *xml = is_target ? device->target_xml : device->source_xml;
+        if (vg_virt_attach(host, record->uuid, device, xml, &limits, err) < 0)
+            return -1;
+    }
+    ret->text = g_strdup("they are in the VM");
+    return 0;
+}
+
+static int
+mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, GError **err)
+{
+    vg_virt_host *source = mover_source(move, err);
+    vg_virt_host *target = source ? mover_target(move, err) : NULL;
+    const struct vg_verb limits = mover_verb(move, move->settings->migrate_deadline_ns);
+    struct vg_migration_progress progress = {0};
+
+    if (!target)
+        return -1;
+    g_autofree char *uri = is_back ? mover_own_uri(move) : g_strdup(move->peer_uri);
+    const struct vg_virt_migration migration = {
+        .uuid = move->record->uuid,
+        .peer_uri = uri,
+        .target = is_back ? source : target,
+        .devices = move->record->devices,
+        .bandwidth_bytes_per_s = move->settings->bandwidth_bytes_per_s,
+        .downtime_max_ns = move->settings->downtime_max_ns,
+    };
+    int status = vg_virt_migrate(is_back ? target : source, &migration, &limits, &progress, err);
+    if (status < 0)
+        return -1;
+    if (!is_back)
+        mover_progress(move, &progress, NULL);
+    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms",
+                                (double)progress.elapsed_ns / (double)VG_NS_PER_S,
+                                (double)progress.processed_bytes / 1048576,
+                                (double)progress.downtime_ns / 1e6);
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static int
+mover_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
+              GError **err)
+{
+    switch (verb) {
+    case VG_MOVE_PRECHECK:
+        return mover_precheck(move, ret, err);
+    case VG_MOVE_RESERVE:
+        return mover_reserve(move, ret, err);
+    case VG_MOVE_RELEASE:
+        return mover_release(move, ret, err);
+    case VG_MOVE_QUIESCE:
+    case VG_MOVE_RESUME:
+    case VG_MOVE_REVIVE:
+        return mover_ask_guest(move, verb, ret, err);
+    case VG_MOVE_DETACH:
+        return mover_detach(move, ret, err);
+    case VG_MOVE_ATTACH:
+    case VG_MOVE_REATTACH:
+        return mover_attach(move, verb == VG_MOVE_ATTACH, ret, err);
+    case VG_MOVE_MIGRATE:
+    case VG_MOVE_RETURN:
+        return mover_migrate(move, verb == VG_MOVE_RETURN, ret, err);
+    case VG_MOVE_VERIFY:
+        return mover_verify(move, ret, err);
+    case VG_MOVE_LOOK:
+    case VG_MOVE_VERB_MAX:
+    default:
+        vg_bug("verb %d is not done here", (int)verb);
+    }
+}
+
+void
+mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret)
+{
+    g_autoptr(GError) error = NULL;
+
+    mover_renew_if_due(move);
+    if (verb == VG_MOVE_LOOK) {
+        mover_do_look(move, ret);
+        return;
+    }
+    ret->ok = mover_do_verb(move, verb, ret, &error) == 0;
+    if (!ret->ok) {
+        g_free(ret->text);
+        ret->text = g_strdup(error ? error->message : "it failed");
+    }
+}
+
+char *
+mover_describe(const struct mover_move *move, enum vg_move_verb verb)
+{
+    const struct vg_migration *record = move->record;
+    g_auto(GStrv) aliases = mover_aliases(record);
+    g_autofree char *gpus = g_strjoinv(", ", aliases);
+    const char *here = move->machine.facts.place == VG_PLACE_TARGET ? record->to : record->from;
+
+    switch (verb) {
+    case VG_MOVE_LOOK:
+        return g_strdup_printf("libvirt of '%s' and of '%s': where is the VM?", record->from,
+                               record->to);
+    case VG_MOVE_PRECHECK:
+        return g_strdup_printf("libvirt of '%s' and of '%s', and the guest: can it move?",
+                               record->from, record->to);
+    case VG_MOVE_RESERVE:
+        return g_strdup_printf("vgpud of '%s': keep %u GPUs (%s)", record->to, record->devices->len,
+                               gpus);
+    case VG_MOVE_QUIESCE:
+        return g_strdup_printf("the guest on '%s': let go of %s", record->from, gpus);
+    case VG_MOVE_DETACH:
+        return g_strdup_printf("libvirt of '%s': unplug %s", here, gpus);
+    case VG_MOVE_MIGRATE:
+        return g_strdup_printf("libvirt of '%s': migrate to '%s'", record->from, record->to);
+    case VG_MOVE_ATTACH:
+        return g_strdup_printf("libvirt of '%s': plug in %s", record->to, gpus);
+    case VG_MOVE_RESUME:
+        return g_strdup_printf("the guest on '%s': take up %s", record->to, gpus);
+    case VG_MOVE_VERIFY:
+        return g_strdup_printf("libvirt of '%s' and of '%s': is all as it should be?", record->from,
+                               record->to);
+    case VG_MOVE_RETURN:
+        return g_strdup_printf("libvirt of '%s': migrate back to '%s'", record->to, record->from);
+    case VG_MOVE_REATTACH:
+        return g_strdup_printf("libvirt of '%s': plug in %s again", record->from, gpus);
+    case VG_MOVE_REVIVE:
+        return g_strdup_printf("the guest on '%s': take up %s again", record->from, gpus);
+    case VG_MOVE_RELEASE:
+        return g_strdup_printf("vgpud of '%s': keep nothing any more", record->to);
+    case VG_MOVE_VERB_MAX:
+    default:
+        return NULL;
+    }
+}

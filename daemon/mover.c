@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/mover.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* Without the journal nothing is done; it is tried so often, a second apart. */
+#define JOURNAL_TRIES 30
+
+/* ---- telling ---- */
+
+/* Under the lock. */
+static void
+mover_tell(const struct mover_move *move)
+{
+    const struct vg_migration *record = move->record;
+    json_object *data = json_object_new_object();
+
+    vg_json_add_string(data, "id", record->id);
+    vg_json_add_string(data, "vm", record->vm);
+    vg_json_add_string(data, "uuid", record->uuid);
+    vg_json_add_string(data, "from", record->from);
+    vg_json_add_string(data, "to", record->to);
+    vg_json_add_string(data, "state", vg_migration_state_names[record->state]);
+    vg_json_add_string(data, "step", record->step);
+    vg_json_add_string(data, "cause", record->cause);
+    vg_event_log_add(move->mover->parts.events, "migration", data);
+}
+
+/* Under the lock. */
+static void
+mover_set_state(struct mover_move *move, enum vg_migration_state state)
+{
+    struct vg_migration *record = move->record;
+
+    if (record->state == state)
+        return;
+    record->state = state;
+    mover_tell(move);
+    vg_log_notice("move state=%s id=%s vm=\"%s\" from=\"%s\" to=\"%s\"",
+                  vg_migration_state_names[state], record->id, record->vm, record->from,
+                  record->to);
+}
+
+/* ---- the journal ---- */
+
+/* For tests: as if somebody had killed vgpud just after this. */
+static void
+mover_count_write(struct mover_move *move)
+{
+    unsigned n = atomic_fetch_add(&move->mover->writes, 1) + 1;
+
+    if (move->settings->fault_writes > 0 && n == (unsigned)move->settings->fault_writes) {
+        vg_log_warn("killing vgpud, as [fault] move_writes says");
+        kill(getpid(), SIGKILL);
+    }
+}
+
+static struct vg_migration *
+mover_copy(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return vg_migration_copy(move->record);
+}
+
+/* -1: the journal takes nothing; what it should have has not been done. */
+static int
+mover_save(struct mover_move *move, GError **err)
+{
+    g_autoptr(vg_migration) copy = mover_copy(move);
+    g_autoptr(GError) error = NULL;
+
+    for (int i = 0; i < JOURNAL_TRIES; i++) {
+        g_clear_error(&error);
+        if (vg_journal_save_migration(move->mover->parts.journal, copy, &error) == 0) {
+            mover_count_write(move);
+            return 0;
+        }
+        vg_log_warn("move id=%s cannot be written down, trying again reason=\"%s\"", copy->id,
+                    error->message);
+        if (!vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + VG_NS_PER_S))
+            break;
+    }
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* ---- a step ---- */
+
+static void
+mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
+{
+    struct vg_migration_step *step = vg_record_new(&vg_migration_step_record);
+
+    step->verb = g_strdup(vg_move_verb_names[verb]);
+    step->began_ns = vg_clock_realtime_ns();
+    step->asked = mover_describe(move, verb);
+    VG_LOCK_SCOPE(&move->mover->lock);
+    step->undoes = move->machine.back;
+    g_ptr_array_add(move->record->steps, step);
+    /* The oldest of many looks are no loss; what was done first is not among them. */
+    if (move->record->steps->len > VG_MIGRATION_STEPS_MAX)
+        g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2);
+    g_free(move->record->step);
+    move->record->step = g_strdup(step->verb);
+}
+
+static void
+mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *outcome)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    struct vg_migration *record = move->record;
+    struct vg_migration_step *step = record->steps->pdata[record->steps->len - 1];
+    const bool had_failed = move->machine.failed;
+
+    step->ended_ns = vg_clock_realtime_ns();
+    step->ok = outcome->ok;
+    step->answer = g_steal_pointer(&outcome->text);
+    g_clear_pointer(&record->step, g_free);
+    vg_move_told(&move->machine, outcome->ok,
+                 outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
+    if (!record->cause && move->machine.aborted)
+        record->cause = g_strdup("it was aborted");
+    else if (!record->cause && move->machine.failed && !had_failed)
+        record->cause = g_strdup_printf("%s: %s", step->verb, step->answer);
+    record->vm_on = move->machine.facts.place;
+    record->gpu = move->machine.facts.gpu;
+}
+
+/* An intent is committed before anything is done. */
+static void
+mover_step(struct mover_move *move, enum vg_move_verb verb)
+{
+    struct mover_outcome outcome = {0};
+    g_autoptr(GError) error = NULL;
+
+    mover_begin_step(move, verb);
+    if (mover_save(move, &error) == 0)
+        mover_do(move, verb, &outcome);
+    else
+        outcome.text = g_strdup(error->message);
+    vg_log_info("move id=%s verb=%s ok=%d: %s", move->record->id, vg_move_verb_names[verb],
+                outcome.ok, outcome.text ? outcome.text : "");
+    /* What a vgpud that ends did not wait for is as if it had been killed. */
+    if (atomic_load(&move->mover->stopping)) {
+        g_free(outcome.text);
+        return;
+    }
+    mover_end_step(move, verb, &outcome);
+    g_clear_error(&error);
+    (void)!mover_save(move, &error);
+    g_free(outcome.text);
+}
+
+/* ---- a move ---- */
+
+static void
+mover_finish(struct mover_move *move)
+{
+    g_autoptr(GError) error = NULL;
+
+    pthread_mutex_lock(&move->mover->lock);
+    struct vg_migration *record = move->record;
+    record->ended_ns = vg_clock_realtime_ns();
+    g_clear_pointer(&record->step, g_free);
+    record->vm_on = move->machine.looked ? move->machine.facts.place : VG_PLACE_UNKNOWN;
+    record->gpu = move->machine.looked ? move->machine.facts.gpu : VG_GPU_UNKNOWN;
+    mover_set_state(move, vg_move_state(&move->machine));
+    if (record->state == VG_MIGRATION_DONE)
+        g_clear_pointer(&record->cause, g_free); /* it has arrived all the same */
+    pthread_mutex_unlock(&move->mover->lock);
+    while (mover_save(move, &error) < 0 && !vg_thread_stopping(move->thread))
+        g_clear_error(&error);
+}
+
+static void
+mover_run(vg_thread *self, void *arg)
+{
+    struct mover_move *move = arg;
+    vg_mover *mover = move->mover;
+    enum vg_move_verb verb = VG_MOVE_LOOK;
+
+    pthread_mutex_lock(&mover->lock); /* until `thread` is set */
+    pthread_mutex_unlock(&mover->lock);
+    while (!vg_thread_stopping(self)) {
+        pthread_mutex_lock(&mover->lock);
+        verb = vg_move_next(&move->machine);
+        if (verb != VG_MOVE_VERB_MAX)
+            mover_set_state(move, vg_move_state(&move->machine));
+        /* What was called off is not what comes now. */
+        atomic_store(&move->cancel, atomic_load(&mover->stopping));
+        pthread_mutex_unlock(&mover->lock);
+        if (verb == VG_MOVE_VERB_MAX)
+            break;
+        mover_step(move, verb);
+    }
+    if (verb == VG_MOVE_VERB_MAX)
+        mover_finish(move);
+    vg_virt_host_close(g_steal_pointer(&move->source));
+    vg_virt_host_close(g_steal_pointer(&move->target));
+    VG_LOCK_SCOPE(&mover->lock);
+    move->ended = true;
+}
+
+static void
+mover_wake(void *arg)
+{
+    struct mover_move *move = arg;
+
+    atomic_store(&move->cancel, true);
+}
+
+static void
+mover_move_free(void *data)
+{
+    struct mover_move *move = data;
+
+    vg_thread_free(move->thread);
+    vg_migration_free(move->record);
+    vg_move_settings_unref(move->settings);
+    g_free(move->peer_uri);
+    g_free(move);
+}
+
+/* Threads of moves that have ended are not kept. */
+static void
+mover_forget_ended(vg_mover *mover)
+{
+    g_autoptr(GPtrArray) ended = g_ptr_array_new_with_free_func(mover_move_free);
+
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = mover->moves->len; i > 0; i--) {
+        struct mover_move *move = mover->moves->pdata[i - 1];
+        if (move->ended && vg_thread_ended(move->thread))
+            g_ptr_array_add(ended, g_ptr_array_steal_index_fast(mover->moves, i - 1));
+    }
+}
+
+static int
+mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err)
+{
+    struct mover_move *move = take_move;
+
+    pthread_mutex_lock(&mover->lock);
+    move->thread = vg_thread_new("move", mover_run, mover_wake, move, err);
+    if (move->thread)
+        g_ptr_array_add(mover->moves, move);
+    pthread_mutex_unlock(&mover->lock);
+    if (move->thread)
+        return 0;
+    mover_move_free(move);
+    return -1;
+}
+
+static struct mover_move *
+mover_new_move(vg_mover *mover, const struct vg_migration *migration)
+{
+    struct mover_move *move = g_new0(struct mover_move, 1);
+
+    move->mover = mover;
+    move->settings = vg_mover_settings(mover);
+    move->record = vg_migration_copy(migration);
+    vg_move_init(&move->machine, migration->devices->len > 0,
+                 !migration->no_agent && migration->devices->len > 0);
+    return move;
+}
+
+int
+vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
+               const char *request, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    unsigned running = 0;
+
+    mover_forget_ended(mover);
+    pthread_mutex_lock(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++)
+        running += !((const struct mover_move *)mover->moves->pdata[i])->ended;
+    pthread_mutex_unlock(&mover->lock);
+    if (running >= settings->moves)
+        return vg_error(err, VG_E_CONFLICT,
+                        "%u moves are under way already, the most that [actions] moves allows",
+                        running);
+    migration->made_ns = vg_clock_realtime_ns();
+    if (vg_journal_begin_migration(mover->parts.journal, migration, key, request, err) < 0)
+        return -1;
+    struct mover_move *move = mover_new_move(mover, migration);
+    mover_count_write(move);
+    vg_log_notice("move begins id=%s vm=\"%s\" from=\"%s\" to=\"%s\" by=\"%s\"", migration->id,
+                  migration->vm, migration->from, migration->to,
+                  migration->asked_by ? migration->asked_by : "");
+    return mover_launch(mover, move, err);
+}
+
+/* ---- from outside ---- */
+
+/* Under the lock; NULL: it is not here. */
+static struct mover_move *
+mover_find(vg_mover *mover, const char *id)
+{
+    for (guint i = 0; i < mover->moves->len; i++) {
+        struct mover_move *move = mover->moves->pdata[i];
+        if (strcmp(move->record->id, id) == 0)
+            return move;
+    }
+    return NULL;
+}
+
+struct vg_migration *
+vg_mover_read(vg_mover *mover, const char *id, GError **err)
+{
+    pthread_mutex_lock(&mover->lock);
+    struct mover_move *move = mover_find(mover, id);
+    struct vg_migration *copy = move ? vg_migration_copy(move->record) : NULL;
+    pthread_mutex_unlock(&mover->lock);
+    return copy ? copy : vg_journal_read_migration(mover->parts.journal, id, err);
+}
+
+static int
+mover_turn_back(struct mover_move *move, GError **err)
+{
+    if (move->ended || move->machine.ended)
+        return vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
+                        vg_migration_state_names[move->record->state]);
+    if (!vg_move_abort(&move->machine))
+        return vg_error(err, VG_E_CONFLICT,
+                        move->machine.back
+                            ? "the move goes back already"
+                            : "it is too late: the VM is on '%s'; once the move is done, it can be "
+                              "undone",
+                        move->record->to);
+    move->record->abort_asked = true;
+    atomic_store(&move->cancel, true);
+    return 0;
+}
+
+struct vg_migration *
+vg_mover_abort(vg_mover *mover, const char *id, GError **err)
+{
+    g_autoptr(vg_migration) known = vg_mover_read(mover, id, err);
+
+    if (!known)
+        return NULL;
+    VG_LOCK_SCOPE(&mover->lock);
+    struct mover_move *move = mover_find(mover, id);
+    if (!move) {
+        vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
+                 vg_migration_state_names[known->state]);
+        return NULL;
+    }
+    if (mover_turn_back(move, err) < 0)
+        return NULL;
+    return vg_migration_copy(move->record);
+}
+
+GPtrArray *
+vg_mover_moving(vg_mover *mover)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        if (!move->ended)
+            g_ptr_array_add(list, g_strdup(move->record->uuid));
+    }
+    return list;
+}
+
+/* ---- going on after a restart ---- */
+
+static void
+mover_take_up(vg_mover *mover, const struct vg_migration *migration)
+{
+    g_autoptr(GError) error = NULL;
+    struct mover_move *move = mover_new_move(mover, migration);
+    const GPtrArray *steps = migration->steps;
+    const char *last = "nothing yet";
+
+    for (guint i = 0; i < steps->len; i++) {
+        const struct vg_migration_step *step = steps->pdata[i];
+        int verb = vg_move_verb_from_name(step->verb);
+        if (verb >= 0)
+            vg_move_replay(&move->machine, (enum vg_move_verb)verb, step->ended_ns > 0, step->ok);
+        last = step->verb;
+    }
+    vg_move_recover(&move->machine);
+    move->machine.aborted = migration->abort_asked;
+    if (!move->record->cause)
+        move->record->cause = g_strdup_printf("vgpud ended during the move (%s)", last);
+    vg_log_notice("move goes on id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);
+    if (mover_launch(mover, move, &error) < 0)
+        vg_log_err("%s", error->message);
+}
+
+void
+vg_mover_recover(vg_mover *mover)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) list = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
+                                                           VG_JOURNAL_MIGRATIONS_MAX, &error);
+
+    if (!list) {
+        vg_log_err("moves that were under way cannot be taken up again reason=\"%s\"",
+                   error->message);
+        return;
+    }
+    for (guint i = 0; i < list->len; i++)
+        mover_take_up(mover, list->pdata[i]);
+}
+
+/* ---- life ---- */
+
+vg_mover *
+vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings)
+{
+    vg_mover *mover = g_new0(vg_mover, 1);
+
+    mover->parts = *parts;
+    mover->settings = take_settings;
+    mover->moves = g_ptr_array_new();
+    pthread_mutex_init(&mover->lock, NULL);
+    return mover;
+}
+
+void
+vg_mover_configure(vg_mover *mover, vg_move_settings *take_settings)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    vg_move_settings_unref(mover->settings);
+    mover->settings = take_settings;
+}
+
+vg_move_settings *
+vg_mover_settings(vg_mover *mover)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    return vg_move_settings_ref(mover->settings);
+}
+
+void
+vg_mover_free(vg_mover *mover)
+{
+    if (!mover)
+        return;
+    atomic_store(&mover->stopping, true);
+    for (guint i = 0; i < mover->moves->len; i++)
+        vg_thread_stop(((struct mover_move *)mover->moves->pdata[i])->thread);
+    for (guint i = 0; i < mover->moves->len; i++)
+        mover_move_free(mover->moves->pdata[i]);
+    g_ptr_array_unref(mover->moves);
+    vg_move_settings_unref(mover->settings);
+    pthread_mutex_destroy(&mover->lock);
+    g_free(mover);
+}

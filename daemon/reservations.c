@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/reservations.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+#define HOLD_PREFIX "res-hold-"
+
+struct vg_reservations {
+    vg_journal *journal;
+    pthread_mutex_t lock; /* one at a time finds something free */
+};
+
+vg_reservations *
+vg_reservations_new(vg_journal *journal)
+{
+    vg_reservations *reservations = g_new0(vg_reservations, 1);
+
+    reservations->journal = journal;
+    pthread_mutex_init(&reservations->lock, NULL);
+    return reservations;
+}
+
+void
+vg_reservations_free(vg_reservations *reservations)
+{
+    if (!reservations)
+        return;
+    pthread_mutex_destroy(&reservations->lock);
+    g_free(reservations);
+}
+
+GPtrArray *
+vg_reservations_list(vg_reservations *reservations, GError **err)
+{
+    return vg_journal_list_reservations(reservations->journal, vg_clock_realtime_ns(), err);
+}
+
+static void
+reservation_set_lease(struct vg_reservation *reservation, int64_t lease_s)
+{
+    reservation->lease_s = lease_s;
+    reservation->expires_ns = vg_clock_realtime_ns() + lease_s * VG_NS_PER_S;
+}
+
+/* ---- what is taken ---- */
+
+static GStrv
+reservation_aliases(const GPtrArray *devices)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new();
+
+    for (guint i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        if (device->alias)
+            g_ptr_array_add(list, g_strdup(device->alias));
+    }
+    g_ptr_array_add(list, NULL);
+    return (GStrv)g_ptr_array_free(g_steal_pointer(&list), FALSE);
+}
+
+/* A VM that has its GPUs here shows that they are taken; what is kept for it must not count twice.
+ */
+static bool
+reservation_is_used(vg_virt_host *host, const struct vg_reservation *reservation)
+{
+    g_auto(GStrv) aliases = reservation_aliases(reservation->devices);
+    struct vg_domain_look look;
+
+    return vg_virt_look(host, reservation->uuid, (const char *const *)aliases, &look, NULL) == 0 &&
+           look.place != VG_DOMAIN_ABSENT && look.present == reservation->devices->len;
+}
+
+static void
+reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
+{
+    for (guint i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        const char *what =
+            device->kind == VG_MOVE_DEVICE_NAMED ? device->type : device->target_address;
+        if (what)
+            g_ptr_array_add(taken, g_strdup(what));
+    }
+}
+
+/* ---- making one ---- */
+
+static int
+reservations_pick(vg_virt_host *host, const struct vg_move_settings *settings, GPtrArray *taken,
+                  struct vg_reservation *reservation, GError **err)
+{
+    for (guint i = 0; i < reservation->devices->len; i++) {
+        struct vg_move_device *device = reservation->devices->pdata[i];
+        if (vg_virt_pick(host, device, taken, settings->named, settings->n_named, err) < 0)
+            return -1;
+        g_autoptr(GPtrArray) one = g_ptr_array_new();
+        g_ptr_array_add(one, device);
+        reservations_add_taken(taken, one);
+    }
+    return 0;
+}
+
+/* Under the lock. 1: the move has one, which was copied. */
+static int
+reservations_find_taken(vg_reservations *reservations, vg_virt_host *host,
+                        struct vg_reservation *reservation, GPtrArray *taken, GError **err)
+{
+    g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
+
+    if (!list)
+        return -1;
+    for (guint i = 0; i < list->len; i++) {
+        const struct vg_reservation *other = list->pdata[i];
+        if (strcmp(other->move_id, reservation->move_id) == 0) {
+            struct vg_reservation *copy = vg_reservation_copy(other);
+            vg_record_clear(&vg_reservation_record, reservation);
+            *reservation = *copy;
+            g_free(copy);
+            return 1;
+        }
+        if (!reservation_is_used(host, other))
+            reservations_add_taken(taken, other->devices);
+    }
+    return 0;
+}
+
+int
+vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
+                     struct vg_reservation *reservation, GError **err)
+{
+    g_autoptr(GPtrArray) taken = g_ptr_array_new_with_free_func(g_free);
+
+    if (!settings->enabled)
+        return vg_error(err, VG_E_REFUSED,
+                        "acting is off on this host; [actions] enabled=yes in its vgpud.conf "
+                        "allows it");
+    g_autoptr(vg_virt_host) host = vg_virt_host_open(settings->libvirt_uri, err);
+    if (!host)
+        return -1;
+    VG_LOCK_SCOPE(&reservations->lock);
+    int found = reservations_find_taken(reservations, host, reservation, taken, err);
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    if (reservations_pick(host, settings, taken, reservation, err) < 0)
+        return -1;
+    g_free(reservation->id);
+    reservation->id = vg_move_new_id("res");
+    reservation->made_ns = vg_clock_realtime_ns();
+    reservation_set_lease(reservation, reservation->lease_s);
+    return vg_journal_save_reservation(reservations->journal, reservation, err);
+}
+
+/* ---- the others ---- */
+
+char *
+vg_reservations_hold_id(const char *move_id)
+{
+    return g_strconcat(HOLD_PREFIX, move_id, NULL);
+}
+
+int
+vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *migration,
+                     int64_t lease_s, GError **err)
+{
+    g_autoptr(vg_reservation) hold = vg_reservation_new();
+
+    hold->id = vg_reservations_hold_id(migration->id);
+    hold->move_id = g_strconcat("hold-", migration->id, NULL);
+    hold->vm = g_strdup(migration->vm);
+    hold->uuid = g_strdup(migration->uuid);
+    hold->from = g_strdup(migration->from);
+    hold->made_ns = vg_clock_realtime_ns();
+    reservation_set_lease(hold, lease_s);
+    for (guint i = 0; i < migration->devices->len; i++) {
+        struct vg_move_device *device =
+            vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]);
+        g_free(device->target_address);
+        device->target_address = g_strdup(device->source_address);
+        g_ptr_array_add(hold->devices, device);
+    }
+    VG_LOCK_SCOPE(&reservations->lock);
+    return vg_journal_save_reservation(reservations->journal, hold, err);
+}
+
+struct vg_reservation *
+vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lease_s, GError **err)
+{
+    VG_LOCK_SCOPE(&reservations->lock);
+    g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
+
+    for (guint i = 0; list && i < list->len; i++) {
+        struct vg_reservation *one = list->pdata[i];
+        if (strcmp(one->id, id) != 0)
+            continue;
+        reservation_set_lease(one, lease_s);
+        if (vg_journal_save_reservation(reservations->journal, one, err) < 0)
+            return NULL;
+        return vg_reservation_copy(one);
+    }
+    if (list)
+        vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'; its lease may be over", id);
+    return NULL;
+}
+
+int
+vg_reservations_release(vg_reservations *reservations, const char *id, GError **err)
+{
+    VG_LOCK_SCOPE(&reservations->lock);
+    return vg_journal_delete_reservation(reservations->journal, id, err);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "host/move-xml.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/device-xml.h"
+#include "host/xml-walk.h"
+
+#define TEXT_BYTES_MAX 1024
+#define PATH_BYTES_MAX 4096
+#define FILES_MAX      256
+
+/* ---- what it needs ---- */
+
+static void
+read_files(const xmlNode *domain, GPtrArray *files)
+{
+    for (const xmlNode *disk = vg_xml_at(domain, "devices/disk"); disk && files->len < FILES_MAX;
+         disk = vg_xml_next(disk)) {
+        char *file = vg_xml_attribute(vg_xml_child(disk, "source"), "file", PATH_BYTES_MAX);
+        if (file)
+            g_ptr_array_add(files, file);
+    }
+}
+
+vg_move_needs *
+vg_move_needs_read(const char *xml, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", err);
+
+    if (!doc)
+        return NULL;
+    vg_move_needs *needs = g_new0(vg_move_needs, 1);
+    const xmlNode *domain = vg_xml_root(doc);
+    const xmlNode *type = vg_xml_at(domain, "os/type"), *cpu = vg_xml_child(domain, "cpu");
+    needs->virt_type = vg_xml_attribute(domain, "type", TEXT_BYTES_MAX);
+    needs->arch = vg_xml_attribute(type, "arch", TEXT_BYTES_MAX);
+    needs->machine = vg_xml_attribute(type, "machine", TEXT_BYTES_MAX);
+    needs->emulator = vg_xml_text(vg_xml_at(domain, "devices/emulator"), PATH_BYTES_MAX);
+    needs->cpu_xml = cpu ? vg_xml_write(cpu) : NULL;
+    needs->host_cpu = vg_xml_attribute_is(cpu, "mode", "host-passthrough") ||
+                      vg_xml_attribute_is(cpu, "mode", "maximum");
+    needs->huge_pages = vg_xml_at(domain, "memoryBacking/hugepages") != NULL;
+    needs->files = g_ptr_array_new_with_free_func(g_free);
+    read_files(domain, needs->files);
+    return needs;
+}
+
+void
+vg_move_needs_free(vg_move_needs *needs)
+{
+    if (!needs)
+        return;
+    g_free(needs->virt_type);
+    g_free(needs->arch);
+    g_free(needs->machine);
+    g_free(needs->emulator);
+    g_free(needs->cpu_xml);
+    g_ptr_array_unref(needs->files);
+    g_free(needs);
+}
+
+/* ---- what stands in the way ---- */
+
+static void add_problem(GPtrArray *problems, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static void
+add_problem(GPtrArray *problems, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_ptr_array_add(problems, g_strdup_vprintf(fmt, args));
+    va_end(args);
+}
+
+static char *
+alias_of(const xmlNode *node)
+{
+    return vg_xml_attribute(vg_xml_child(node, "alias"), "name", TEXT_BYTES_MAX);
+}
+
+static bool
+is_off(const char *alias, const char *const *off)
+{
+    return alias && g_strv_contains(off, alias);
+}
+
+/* NULL: nothing. */
+static const char *
+what_blocks(const xmlNode *node)
+{
+    const char *name = (const char *)node->name;
+
+    /* Network cards in a team are unplugged by libvirt itself. */
+    if (vg_xml_child(node, "teaming"))
+        return NULL;
+    if (strcmp(name, "hostdev") == 0 && vg_xml_attribute_is(node, "type", "pci"))
+        return "a PCI device of the host";
+    if (strcmp(name, "hostdev") == 0 && vg_xml_attribute_is(node, "type", "mdev"))
+        return "a mediated device of the host";
+    if (strcmp(name, "interface") == 0 && vg_xml_attribute_is(node, "type", "hostdev"))
+        return "a network card of the host";
+    if (strcmp(name, "shmem") == 0 && !vg_xml_attribute_is(node, "role", "master"))
+        return "shared memory of the host (its role is not master)";
+    return NULL;
+}
+
+static void
+find_blockers(const xmlNode *devices, const char *const *off, GPtrArray *problems)
+{
+    for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+        const char *what = node->type == XML_ELEMENT_NODE ? what_blocks(node) : NULL;
+        g_autofree char *alias = what ? alias_of(node) : NULL;
+        if (what && !is_off(alias, off))
+            add_problem(problems,
+                        "device '%s' is %s, with which no VM can be migrated: take it off, or name "
+                        "it in a [gpu NAME] if it is to move",
+                        alias ? alias : (const char *)node->name, what);
+    }
+}
+
+/* libvirt's index of the root bus of q35, where nothing can be unplugged while the guest runs. */
+static bool
+has_rigid_root(const xmlNode *devices)
+{
+    const xmlNode *controller = vg_xml_child(devices, "controller");
+
+    while (controller && !vg_xml_attribute_is(controller, "model", "pcie-root"))
+        controller = vg_xml_next(controller);
+    return controller != NULL;
+}
+
+static bool
+has_neighbour(const xmlNode *devices, const xmlNode *self, const char *address)
+{
+    for (const xmlNode *node = devices->children; node; node = node->next) {
+        g_autofree char *other = node->type == XML_ELEMENT_NODE && node != self
+                                     ? vg_xml_pci_address(vg_xml_child(node, "address"))
+                                     : NULL;
+        if (other && strncmp(other, address, strlen("0000:00:00.")) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A device that is to be off, at this address of the guest. */
+static void
+find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrArray *problems)
+{
+    g_autofree char *address = vg_xml_pci_address(vg_xml_child(node, "address"));
+
+    if (!address)
+        return;
+    if (has_rigid_root(devices) && g_str_has_prefix(address, "0000:00:"))
+        add_problem(problems,
+                    "device '%s' is on the root bus of the VM, where it cannot be unplugged: give "
+                    "it a place behind a pcie-root-port in the VM's definition, and start the VM "
+                    "again",
+                    alias);
+    if (has_neighbour(devices, node, address))
+        add_problem(problems,
+                    "device '%s' shares its slot with another device of the VM, and cannot be "
+                    "unplugged alone: give it a slot of its own in the VM's definition, and start "
+                    "the VM again",
+                    alias);
+}
+
+/* ---- aliases that libvirt makes ---- */
+
+/* The number of one; -1: it is another alias. */
+static int
+number_of(const char *alias)
+{
+    const char *digits =
+        alias && g_str_has_prefix(alias, "hostdev") ? alias + strlen("hostdev") : "";
+
+    return g_ascii_isdigit(*digits) ? atoi(digits) : -1;
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* libvirt gives a device without an alias of its own the number after the highest that is there.
+ * Whoever attaches them in their order gets the same aliases again, unless a number is left out. */
+static void
+find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problems)
+{
+    g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(int));
+    int next = 0;
+
+    for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+        g_autofree char *alias = node->type == XML_ELEMENT_NODE ? alias_of(node) : NULL;
+        int number = number_of(alias);
+        if (number >= 0 && is_off(alias, off))
+            g_array_append_val(numbers, number);
+        else
+            next = MAX(next, number + 1);
+    }
+    g_array_sort(numbers, compare_numbers);
+    for (unsigned i = 0; i < numbers->len; i++, next++)
+        if (g_array_index(numbers, int, i) != next)
+            add_problem(problems,
+                        "device 'hostdev%d' would be called 'hostdev%d' when it is attached again, "
+                        "and not be recognised: give it an alias (<alias name='ua-gpu%d'/>) in the "
+                        "VM's definition, and start the VM again",
+                        g_array_index(numbers, int, i), next, next);
+}
+
+int
+vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problems, GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", err);
+
+    if (!doc)
+        return -1;
+    const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
+    if (vg_xml_child(vg_xml_root(doc), "launchSecurity"))
+        add_problem(problems, "the VM's memory is encrypted (<launchSecurity>), and cannot be "
+                              "copied to another host");
+    find_blockers(devices, off, problems);
+    for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
+        g_autofree char *alias = node->type == XML_ELEMENT_NODE ? alias_of(node) : NULL;
+        if (is_off(alias, off))
+            find_rigid(devices, node, alias, problems);
+    }
+    find_unstable(devices, off, problems);
+    return 0;
+}

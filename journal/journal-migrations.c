@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moves of VMs, and GPUs kept for them. Each is one row with a document, written as a whole.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "journal/journal-private.h"
+
+#define DOCUMENT_MAX   (8 * 1024 * 1024)
+#define DOCUMENT_DEPTH 8
+
+static char *
+journal_document(const struct vg_record_type *type, const void *record)
+{
+    g_autoptr(json_object) object = vg_record_write(type, record);
+
+    return vg_json_to_text(object, false);
+}
+
+/* What a row has; NULL and *err, naming the row. */
+static void *
+journal_read_document(const struct vg_record_type *type, const char *text, const char *id,
+                      GError **err)
+{
+    g_autoptr(json_object) object =
+        vg_json_parse(text, strlen(text), DOCUMENT_MAX, DOCUMENT_DEPTH, err);
+    struct vg_json_node root = vg_json_root(object);
+    void *record = object ? vg_record_read(type, &root, err) : NULL;
+
+    if (!record)
+        g_prefix_error(err, "the journal's entry '%s' cannot be read: ", id);
+    return record;
+}
+
+static void
+journal_list_free(void *list)
+{
+    g_ptr_array_unref(list);
+}
+
+/* All rows of a statement with id and document, as records. */
+static int
+journal_read_all(struct journal_db *db, sqlite3_stmt *take_statement,
+                 const struct vg_record_type *type, GDestroyNotify free_record, void **ret,
+                 GError **err)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(free_record);
+    int status = take_statement ? 1 : -1;
+
+    while (status > 0 && (status = journal_db_step(db, take_statement, err)) > 0) {
+        void *record = journal_read_document(type, journal_db_text(take_statement, 1),
+                                             journal_db_text(take_statement, 0), err);
+        if (!record)
+            status = -1;
+        else
+            g_ptr_array_add(list, record);
+    }
+    journal_db_end(take_statement);
+    if (status == 0)
+        *ret = g_steal_pointer(&list);
+    return status;
+}
+
+/* ---- moves ---- */
+
+struct journal_migration {
+    struct vg_migration *migration;
+    char *key;     /* or NULL */
+    char *request; /* or NULL */
+};
+
+static void
+journal_migration_free(void *data)
+{
+    struct journal_migration *arg = data;
+
+    vg_migration_free(arg->migration);
+    g_free(arg->key);
+    g_free(arg->request);
+    g_free(arg);
+}
+
+/* The move by which this key was used before, or that moves the VM now. */
+static int
+journal_migration_refuse(struct journal_db *db, const struct journal_migration *arg, GError **err)
+{
+    sqlite3_stmt *statement =
+        journal_db_query(db, err, "SELECT id FROM migration WHERE active = 1 AND uuid = ?", "s",
+                         arg->migration->uuid);
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+
+    if (status > 0)
+        status = vg_error(err, VG_E_CONFLICT, "the VM '%s' is being moved already, by '%s'",
+                          arg->migration->vm, journal_db_text(statement, 0));
+    journal_db_end(statement);
+    return status;
+}
+
+static int
+journal_migration_begin(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_migration *arg = data;
+    const struct vg_migration *migration = arg->migration;
+    g_autofree char *document = journal_document(&vg_migration_record, migration);
+
+    (void)ret;
+    if (journal_migration_refuse(db, arg, err) < 0)
+        return -1;
+    if (journal_db_run(db, NULL, err,
+                       "INSERT INTO migration VALUES (?, ?, ?, 1, NULLIF(?, ''), NULLIF(?, ''), ?)",
+                       "ssisss", migration->id, migration->uuid, migration->made_ns,
+                       arg->key ? arg->key : "", arg->request ? arg->request : "", document) != 0)
+        return -1;
+    return journal_db_run(db, NULL, err,
+                          "DELETE FROM migration WHERE active = 0 AND id IN (SELECT id FROM "
+                          "migration ORDER BY made_ns DESC, id DESC LIMIT -1 OFFSET ?)",
+                          "i", (int64_t)VG_JOURNAL_MIGRATIONS_MAX);
+}
+
+int
+vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *migration,
+                           const char *key, const char *request, GError **err)
+{
+    struct journal_migration *arg = g_new0(struct journal_migration, 1);
+
+    arg->migration = vg_migration_copy(migration);
+    arg->key = g_strdup(key);
+    arg->request = g_strdup(request);
+    return journal_ask_thread(journal, journal_migration_begin, arg, journal_migration_free, NULL,
+                              NULL, err);
+}
+
+static int
+journal_migration_save(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct vg_migration *migration = data;
+    g_autofree char *document = journal_document(&vg_migration_record, migration);
+    int changes = 0;
+
+    (void)ret;
+    if (journal_db_run(
+            db, &changes, err, "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
+            (int64_t)!vg_migration_has_ended(migration->state), document, migration->id) != 0)
+        return -1;
+    return changes == 1 ? 0
+                        : vg_error(err, VG_E_NOT_FOUND, "there is no move '%s' in the journal",
+                                   migration->id);
+}
+
+int
+vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration, GError **err)
+{
+    return journal_ask_thread(journal, journal_migration_save, vg_migration_copy(migration),
+                              vg_migration_free, NULL, NULL, err);
+}
+
+static int
+journal_migration_read(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    const char *id = arg;
+    sqlite3_stmt *statement =
+        journal_db_query(db, err, "SELECT document FROM migration WHERE id = ?", "s", id);
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+
+    if (status > 0)
+        *ret = journal_read_document(&vg_migration_record, journal_db_text(statement, 0), id, err);
+    else if (status == 0)
+        vg_error(err, VG_E_NOT_FOUND, "there is no move '%s'", id);
+    journal_db_end(statement);
+    return *ret ? 0 : -1;
+}
+
+struct vg_migration *
+vg_journal_read_migration(vg_journal *journal, const char *id, GError **err)
+{
+    void *migration = NULL;
+
+    return journal_ask_thread(journal, journal_migration_read, g_strdup(id), g_free, &migration,
+                              vg_migration_free, err) == 0
+               ? migration
+               : NULL;
+}
+
+/* *ret stays NULL where the key is new. */
+static int
+journal_migration_by_key(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_migration *arg = data;
+    sqlite3_stmt *statement = journal_db_query(
+        db, err, "SELECT document, request FROM migration WHERE request_key = ?", "s", arg->key);
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+
+    if (status > 0 && g_strcmp0(journal_db_text(statement, 1), arg->request) != 0)
+        status = vg_error(err, VG_E_CONFLICT,
+                          "this Idempotency-Key was used before, for another request");
+    if (status > 0) {
+        *ret = journal_read_document(&vg_migration_record, journal_db_text(statement, 0), arg->key,
+                                     err);
+        status = *ret ? 0 : -1;
+    }
+    journal_db_end(statement);
+    return status;
+}
+
+int
+vg_journal_find_migration(vg_journal *journal, const char *key, const char *request,
+                          struct vg_migration **ret, GError **err)
+{
+    struct journal_migration *arg = g_new0(struct journal_migration, 1);
+    void *migration = NULL;
+
+    arg->key = g_strdup(key);
+    arg->request = g_strdup(request);
+    if (journal_ask_thread(journal, journal_migration_by_key, arg, journal_migration_free,
+                           &migration, vg_migration_free, err) < 0)
+        return -1;
+    *ret = migration;
+    return 0;
+}
+
+struct journal_page {
+    int64_t before;
+    int64_t limit;
+    bool active;
+};
+
+static int
+journal_migrations_list(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    const struct journal_page *page = arg;
+
+    return journal_read_all(db,
+                            journal_db_query(db, err,
+                                             "SELECT id, document FROM migration WHERE made_ns < ? "
+                                             "AND active >= ? ORDER BY made_ns DESC, id DESC "
+                                             "LIMIT ?",
+                                             "iii", page->before, (int64_t)page->active,
+                                             page->limit),
+                            &vg_migration_record, vg_migration_free, ret, err);
+}
+
+GPtrArray *
+vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns, size_t limit,
+                           GError **err)
+{
+    struct journal_page *page = g_new(struct journal_page, 1);
+    void *list = NULL;
+
+    *page =
+        (struct journal_page){before_ns, (int64_t)MIN(limit, VG_JOURNAL_MIGRATIONS_MAX), active};
+    return journal_ask_thread(journal, journal_migrations_list, page, g_free, &list,
+                              journal_list_free, err) == 0
+               ? list
+               : NULL;
+}
+
+/* ---- reservations ---- */
+
+static int
+journal_reservation_save(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct vg_reservation *reservation = data;
+    g_autofree char *document = journal_document(&vg_reservation_record, reservation);
+
+    (void)ret;
+    return journal_db_run(db, NULL, err,
+                          "INSERT OR REPLACE INTO reservation VALUES (?, ?, ?, ?, ?)", "ssiis",
+                          reservation->id, reservation->move_id, reservation->made_ns,
+                          reservation->expires_ns, document);
+}
+
+int
+vg_journal_save_reservation(vg_journal *journal, const struct vg_reservation *reservation,
+                            GError **err)
+{
+    return journal_ask_thread(journal, journal_reservation_save, vg_reservation_copy(reservation),
+                              vg_reservation_free, NULL, NULL, err);
+}
+
+static int
+journal_reservation_delete(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    int changes = 0;
+
+    (void)ret;
+    if (journal_db_run(db, &changes, err, "DELETE FROM reservation WHERE id = ?", "s", arg) != 0)
+        return -1;
+    return changes > 0
+               ? 0
+               : vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'", (const char *)arg);
+}
+
+int
+vg_journal_delete_reservation(vg_journal *journal, const char *id, GError **err)
+{
+    return journal_ask_thread(journal, journal_reservation_delete, g_strdup(id), g_free, NULL, NULL,
+                              err);
+}
+
+static int
+journal_reservations_list(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    const int64_t now_ns = *(const int64_t *)arg;
+
+    if (journal_db_run(db, NULL, err, "DELETE FROM reservation WHERE expires_ns <= ?", "i",
+                       now_ns) != 0)
+        return -1;
+    return journal_read_all(
+        db,
+        journal_db_query(db, err, "SELECT id, document FROM reservation ORDER BY made_ns, id", ""),
+        &vg_reservation_record, vg_reservation_free, ret, err);
+}
+
+GPtrArray *
+vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err)
+{
+    void *list = NULL;
+
+    return journal_ask_thread(journal, journal_reservations_list,
+                              g_memdup2(&now_ns, sizeof(now_ns)), g_free, &list, journal_list_free,
+                              err) == 0
+               ? list
+               : NULL;
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpuds move a VM with its GPU between two real libvirt hosts: the whole path, and back."""
+import pytest
+from movelab import (MoveLab, console, defined_on, has_gpu, hooks, remove_guest, running_on,
+                     start_guest)
+from settings import full
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "mover"
+FORWARD = ["precheck", "reserve", "quiesce", "detach", "migrate", "attach", "resume", "verify",
+           "release"]
+
+
+@pytest.fixture(scope="module")
+def movelab(host, tmp_path_factory):
+    made = MoveLab(tmp_path_factory.mktemp("move"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def guest(movelab):
+    start_guest("h1", GUEST)
+    wait_for(lambda: knows(movelab.nodes["h1"], GUEST))
+    yield GUEST
+    remove_guest(GUEST)
+
+
+def knows(node, guest):
+    return node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200
+
+
+def verbs(move):
+    return [s["verb"] for s in move["steps"] if s["verb"] != "look"]
+
+
+def check_nothing_is_kept(movelab):
+    for node in movelab.nodes.values():
+        assert node.reservations() == []
+        assert node.daemon.get("/v1/migrations?active=true")["items"] == []
+
+
+def check_there(movelab, host, guest):
+    assert running_on(guest) == [host] and defined_on(guest) == [host]
+    assert has_gpu(host, guest)
+    check_nothing_is_kept(movelab)
+
+
+def test_there_and_back(movelab, guest):
+    """Three times (twenty in full): the VM and its GPU arrive, the hooks ran in order, and nothing is
+    left over."""
+    where = ["h1", "h2"]
+    for _ in range(20 if full() else 3):
+        source, target = where
+        wait_for(lambda node=movelab.nodes[source]: knows(node, guest))
+        move = movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
+        assert move["state"] == "done", (move["cause"], move["steps"])
+        assert verbs(move) == FORWARD
+        assert move["vm_on"] == "target" and move["gpu"] == "attached" and move["cause"] is None
+        assert move["progress"]["downtime_ns"] > 0 and move["progress"]["processed_bytes"] > 0
+        assert all(step["ok"] for step in move["steps"])
+        check_there(movelab, target, guest)
+        assert hooks(source, guest)[-1] == "prepare" and hooks(target, guest)[-1] == "resume"
+        where.reverse()
+    assert console("h1", guest)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpud inside of a host of tests/lab/lab.sh."""
+import os
+import re
+import signal
+
+from labhost import TSAN, lab
+from settings import HANG_S
+from vgpud import Daemon
+
+
+def prefix(host):
+    """Before a command that is to run there."""
+    init = re.search(rf"^{host} init=(\d+)", lab("status").stdout, re.M)[1]
+    return ["nsenter", "-t", init, "-m", "-u", "-n", "-i", "-p", "--"]
+
+
+class LabDaemon(Daemon):
+    """vgpud in the host's namespaces; its socket is in a file system that they share with us.
+    process is nsenter, which stays outside."""
+
+    def __init__(self, directory, *args, host="h1", **options):
+        super().__init__(directory, *args, env=TSAN, prefix=prefix(host), **options)
+
+    def pid(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children",
+                  encoding="utf-8") as file:
+            return int(file.read())
+
+    def stop(self, signum=signal.SIGTERM, code=0):
+        os.kill(self.pid(), signum)
+        assert self.process.wait(HANG_S) == code, self.tail()
+        return self.log()
+
+    def kill(self):
+        os.kill(self.pid(), signal.SIGKILL)
+        self.process.wait(HANG_S)
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.kill()
+        self.process.wait()

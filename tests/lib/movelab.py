@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two hosts of tests/lab/lab.sh, each with its vgpud, which know each other; and a guest with a
+stand-in GPU that moves between them."""
+import os
+import re
+
+from certs import Authority
+from labdaemon import LabDaemon
+from labhost import ENV, LAB, lab
+from settings import HANG_S
+from unixhttp import wait_for
+
+PORT = 8447
+GPU_XML = os.path.join(os.path.dirname(LAB), "gpu.xml")
+ALIAS = "ua-gpu0"
+
+
+def address(host):
+    return f"{ENV['LAB_NET']}.{host[1:]}"
+
+
+class Node:
+    """One host's vgpud."""
+
+    def __init__(self, host, directory, authority, slots=1):
+        self.host, self.directory, self.slots = host, directory, slots
+        self.directory.mkdir()
+        self.pem, self.key = authority.issue(host, f'ip_address = "{address(host)}"')
+        self.ca = authority.certificate
+        self.more = ""
+        self.daemon = None
+
+    def config(self, peers=()):
+        text = (f"[api]\nlisten={address(self.host)}:{PORT}\ntls_certificate={self.pem}\n"
+                f"tls_key={self.key}\nwrites_per_min=100000\n"
+                "[libvirt]\nuse=yes\npoll=1s\n[live]\nuse=no\n[gpu]\nenable=no\n"
+                f"[gpu standin]\ndevice_xml={GPU_XML}\nslots={self.slots}\n"
+                "[actions]\nenabled=yes\nguest_deadline=60s\n")
+        for peer in peers:
+            text += (f"[peer {peer.host}]\nurl=https://{address(peer.host)}:{PORT}\n"
+                     f"cacert={self.ca}\ntoken_file={peer.directory}/token\n"
+                     f"libvirt_uri=qemu+tcp://{peer.host}/system\n")
+        return text + "[peers]\nrefresh=1s\ndeadline=2s\n"
+
+    def start(self, peers=(), wait=True):
+        self.daemon = LabDaemon(self.directory, host=self.host, config=self.config(peers) + self.more,
+                                wait=wait)
+        return self
+
+    def make_token(self):
+        status, _, answer = self.daemon.post("/v1/tokens", {"name": "peer", "role": "operator"})
+        assert status in (201, 409), answer
+        if status == 201:
+            (self.directory / "token").write_text(answer["token"] + "\n")
+
+    # ---- what is asked ----
+
+    def move(self, vm, to, status=201, **more):
+        got, _, answer = self.daemon.post("/v1/migrations", {"vm": vm, "to": to, **more})
+        assert got == status, answer
+        return answer
+
+    def migration(self, move):
+        return self.daemon.get("/v1/migrations/" + move["id"])
+
+    def ended(self, move, limit=HANG_S):
+        """The move, once it has ended."""
+        def done():
+            now = self.migration(move)
+            return now if now["ended_ns"] else None
+        return wait_for(done, limit, pause=0.05)
+
+    def reservations(self):
+        return self.daemon.get("/v1/reservations")["items"]
+
+
+class MoveLab:
+    def __init__(self, directory, hosts=("h1", "h2")):
+        authority = Authority(directory / "ca")
+        self.nodes = {host: Node(host, directory / host, authority) for host in hosts}
+        for node in self.nodes.values():
+            node.start()
+            node.make_token()
+            node.daemon.stop()
+        for host in hosts:
+            self.start(host)
+        self.meet()
+
+    def start(self, host, **options):
+        others = [node for name, node in self.nodes.items() if name != host]
+        return self.nodes[host].start(others, **options)
+
+    def meet(self):
+        """Until each knows the others."""
+        def known():
+            return all(p["state"] == "reachable" for node in self.nodes.values()
+                       for p in node.daemon.get("/v1/peers")["items"])
+        wait_for(known)
+
+    def close(self):
+        for node in self.nodes.values():
+            if node.daemon and node.daemon.process.poll() is None:
+                node.daemon.kill()
+
+
+# ---- what is true, asked of both libvirts ----
+
+def running_on(guest):
+    """The hosts on which it runs; a domain that waits for a migration does not."""
+    return [host for host in ("h1", "h2") if guest in
+            lab("virsh", host, "-q", "list", "--state-running", "--name").stdout.split()]
+
+
+def defined_on(guest):
+    return [host for host in ("h1", "h2") if guest in
+            lab("virsh", host, "-q", "list", "--all", "--persistent", "--name").stdout.split()]
+
+
+def has_gpu(host, guest):
+    return ALIAS in lab("virsh", host, "dumpxml", guest).stdout
+
+
+def console(host, guest):
+    path = os.path.join(ENV["LAB_DIR"], host, "log", "qemu", f"{guest}.console")
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def hooks(host, guest):
+    """The phases of the hooks that ran while it was on this host."""
+    return re.findall(r"HOOK (\w+) ", console(host, guest))
+
+
+def start_guest(host, guest, gpu=True):
+    lab("guest", host, guest)
+    if gpu:
+        lab("gpu", host, "attach", guest)
+
+
+def remove_guest(guest):
+    for host in ("h1", "h2"):
+        lab("virsh", host, "-q", "destroy", guest, check=False)
+        lab("virsh", host, "-q", "undefine", guest, check=False)
+
