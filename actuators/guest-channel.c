@@ -318,6 +318,7 @@ ask(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *dev
         return -1;
     *ret = (struct vg_guest_answer){.ok = message.kind != VG_GUEST_ERROR,
                                     .text = g_steal_pointer(&message.text),
+                                    .undone = message.undone,
                                     .ram_bytes = message.ram_bytes};
     return 0;
 }

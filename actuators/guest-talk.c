@@ -357,6 +357,9 @@ read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *
     if (message.kind == VG_GUEST_HELLO && number_of(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
     message.ram_bytes = number_of(object, "ram_bytes");
+    /* One that was not begun needs no undoing. */
+    message.undone =
+        !json_object_object_get_ex(object, "undone", NULL) || is_true(object, "undone");
     talk->greeted = true;
     *ret = message;
     return 1;

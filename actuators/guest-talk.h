@@ -33,6 +33,7 @@ struct vg_guest_message {
     enum vg_guest_message_kind kind;
     char *text; /* one sentence, printable */
     int64_t ram_bytes;
+    bool undone; /* ERROR: the guest is as it was before */
 };
 void vg_guest_message_clear(struct vg_guest_message *message);
 

@@ -17,13 +17,17 @@
 /* A guest may have missed the request, or have had no time for it while it booted. With native PCIe
  * hotplug it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
+/* A request cannot be taken back: who gives up waits so long for what comes of it. */
+#define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
     vg_virt_host *host;
     virDomainPtr domain;
     const GPtrArray *devices; /* struct vg_move_device */
     const struct vg_verb *verb;
-    char *last_words; /* of libvirt, on asking again; or NULL */
+    int64_t asked_ns;      /* CLOCK_MONOTONIC: when the guest was asked last */
+    struct vg_verb limits; /* of verb, but without its cancel */
+    char *last_words;      /* of libvirt, on asking again; or NULL */
 };
 
 static void
@@ -96,7 +100,7 @@ detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
     g_autofree char *names = detach_names(left);
     g_autofree char *what = g_strdup_printf("the guest to release %s", names);
 
-    if (vg_verb_pause(detach->verb, LOOK_NS, what, err) == 0)
+    if (vg_verb_pause(&detach->limits, LOOK_NS, what, err) == 0)
         return 0;
     if (detach->last_words && err && *err)
         g_prefix_error(err, "libvirt said '%s', and ", detach->last_words);
@@ -115,10 +119,14 @@ detach_live(struct detach *detach, GError **err)
         g_autoptr(GPtrArray) left = detach_left(detach, live);
         if (left->len == 0)
             return 0;
+        if (detach->verb->cancel && atomic_load(detach->verb->cancel))
+            detach->limits.deadline_ns =
+                MIN(detach->limits.deadline_ns, detach->asked_ns + SETTLE_NS);
         if (vg_clock_monotonic_ns() >= ask_at_ns) {
             if (detach_ask(detach, left, ask_at_ns > 0, err) < 0)
                 return -1;
-            ask_at_ns = vg_clock_monotonic_ns() + ASK_AGAIN_NS;
+            detach->asked_ns = vg_clock_monotonic_ns();
+            ask_at_ns = detach->asked_ns + ASK_AGAIN_NS;
         }
         if (detach_wait(detach, left, err) < 0)
             return -1;
@@ -156,10 +164,12 @@ vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                const struct vg_verb *verb, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
-    struct detach detach = {.host = host, .domain = domain, .devices = devices, .verb = verb};
+    struct detach detach = {
+        .host = host, .domain = domain, .devices = devices, .verb = verb, .limits = *verb};
 
     if (!domain)
         return -1;
+    detach.limits.cancel = NULL;
     int result = detach_live(&detach, err);
     if (result == 0)
         result = detach_from_definition(&detach, err);

@@ -120,6 +120,7 @@ void vg_virt_abort(vg_virt_host *host, const char *uuid);
 struct vg_guest_answer {
     bool ok;
     char *text;        /* one sentence: hooks run, or the error and who holds the GPU */
+    bool undone;       /* not ok: the guest is as it was before */
     int64_t ram_bytes; /* prepared: guest memory taken for device memory */
     int64_t pause_ns;  /* resumed: the longest that the guest saw itself stand still; 0: unknown,
                         * as it is with version 1 of the protocol */

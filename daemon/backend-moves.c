@@ -343,6 +343,8 @@ moves_deadline_s(enum vg_move_verb verb, const vg_move_settings *settings)
 
     if (verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME)
         ns = settings->guest_deadline_ns;
+    else if (verb == VG_MOVE_DETACH)
+        ns = settings->unplug_deadline_ns;
     else if (verb == VG_MOVE_MIGRATE)
         ns = settings->migrate_deadline_ns;
     return (double)ns / (double)VG_NS_PER_S;

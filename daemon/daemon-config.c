@@ -175,6 +175,8 @@ static const struct vg_conf_key own_keys[] = {
      "How long a VM may stand still at the switch, if it does not converge otherwise."},
     {"actions", "guest_deadline", VG_CONF_DURATION, AT(actions_guest_ns), "2min", 1, 3600, NULL,
      "How long a guest may take to let go of its GPUs, and to take them up again."},
+    {"actions", "unplug_deadline", VG_CONF_DURATION, AT(actions_unplug_ns), "40s", 8, 600, NULL,
+     "How long a guest may take to release an unplugged GPU."},
     {"actions", "migrate_deadline", VG_CONF_DURATION, AT(actions_migrate_ns), "30min", 5, 86400,
      NULL, "How long copying a VM's memory may take."},
     {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,

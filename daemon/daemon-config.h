@@ -99,6 +99,7 @@ struct vg_daemon_config {
     int64_t actions_bandwidth; /* MiB/s; 0: libvirt's default */
     int64_t actions_downtime_ns;
     int64_t actions_guest_ns;
+    int64_t actions_unplug_ns;
     int64_t actions_migrate_ns;
     int64_t actions_lease_ns;
     GPtrArray *gpus; /* struct vg_gpu_config */

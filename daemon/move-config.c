@@ -88,6 +88,7 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
     settings->bandwidth_bytes_per_s = config->actions_bandwidth * MIB;
     settings->downtime_max_ns = config->actions_downtime_ns;
     settings->guest_deadline_ns = config->actions_guest_ns;
+    settings->unplug_deadline_ns = config->actions_unplug_ns;
     settings->migrate_deadline_ns = config->actions_migrate_ns;
     settings->lease_s = config->actions_lease_ns / VG_NS_PER_S;
     settings->fault_writes = config->fault_move_writes;

@@ -17,6 +17,7 @@ struct vg_move_settings {
     int64_t bandwidth_bytes_per_s;
     int64_t downtime_max_ns;
     int64_t guest_deadline_ns;
+    int64_t unplug_deadline_ns;
     int64_t migrate_deadline_ns;
     int64_t lease_s;
     int64_t fault_writes;          /* 0: none */

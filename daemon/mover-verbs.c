@@ -455,6 +455,8 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
     int status = verb == VG_MOVE_QUIESCE
                      ? vg_guest_prepare(host, record->uuid, record->devices, &limits, &answer, err)
                      : vg_guest_resume(host, record->uuid, record->devices, &limits, &answer, err);
+    if (status == 0 && !answer.ok && answer.undone && verb == VG_MOVE_QUIESCE)
+        vg_move_guest_as_before(&move->machine);
     if (status == 0 && !answer.ok)
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
     if (status == 0) {
@@ -472,7 +474,7 @@ static int
 mover_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     vg_virt_host *host = mover_here(move, err);
-    const struct vg_verb limits = mover_verb(move, vg_move_deadline_ns(VG_MOVE_DETACH));
+    const struct vg_verb limits = mover_verb(move, move->settings->unplug_deadline_ns);
 
     if (!host || vg_virt_detach(host, move->record->uuid, move->record->devices, &limits, err) < 0)
         return -1;

@@ -398,6 +398,7 @@ mover_take_up(vg_mover *mover, const struct vg_migration *migration)
     }
     vg_move_recover(&move->machine);
     move->machine.aborted = migration->abort_asked;
+    move->machine.shown = migration->state;
     if (!move->record->cause)
         move->record->cause = g_strdup_printf("vgpud ended during the move (%s)", last);
     vg_log_notice("move goes on id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);

@@ -26,11 +26,11 @@ static const struct {
     [VG_MOVE_DETACH] = {"detach", VG_MIGRATION_DETACHING, 40 * S, 1},
     [VG_MOVE_MIGRATE] = {"migrate", VG_MIGRATION_MIGRATING, 1800 * S, 1},
     [VG_MOVE_ATTACH] = {"attach", VG_MIGRATION_ATTACHING, 30 * S, 1},
-    [VG_MOVE_RESUME] = {"resume", VG_MIGRATION_RESUMING, 120 * S, 1},
+    [VG_MOVE_RESUME] = {"resume", VG_MIGRATION_RESUMING, 120 * S, 2},
     [VG_MOVE_VERIFY] = {"verify", VG_MIGRATION_VERIFYING, 30 * S, 1},
     [VG_MOVE_RETURN] = {"return", VG_MIGRATION_ROLLING_BACK, 1800 * S, 1},
     [VG_MOVE_REATTACH] = {"reattach", VG_MIGRATION_ROLLING_BACK, 30 * S, 3},
-    [VG_MOVE_REVIVE] = {"revive", VG_MIGRATION_ROLLING_BACK, 120 * S, 1},
+    [VG_MOVE_REVIVE] = {"revive", VG_MIGRATION_ROLLING_BACK, 120 * S, 3},
     [VG_MOVE_RELEASE] = {"release", VG_MIGRATION_STATE_MAX, 15 * S, 3},
 };
 
@@ -83,11 +83,19 @@ move_has_touched(const struct vg_move *move)
            move->asked[VG_MOVE_MIGRATE];
 }
 
-/* A guest that was asked to let go of its GPUs may have done so, whatever it answered. */
+/* A guest that was asked to let go of its GPUs may have done so, unless it said that it has not. */
 static bool
 move_guest_waits(const struct vg_move *move)
 {
-    return move->has_agent && move->has_gpus && move->asked[VG_MOVE_QUIESCE];
+    return move->has_agent && move->has_gpus && move->asked[VG_MOVE_QUIESCE] &&
+           !move->guest_as_before;
+}
+
+/* Was it asked for, and not done in the end? */
+static bool
+move_has_failed(const struct vg_move *move, enum vg_move_verb verb)
+{
+    return move->failures[verb] > 0 && !move->done[verb];
 }
 
 /* ---- what comes next ---- */
@@ -282,6 +290,12 @@ vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts)
         move_take_success(move, verb);
 }
 
+void
+vg_move_guest_as_before(struct vg_move *move)
+{
+    move->guest_as_before = true;
+}
+
 /* ---- turning back, and after a restart ---- */
 
 bool
@@ -323,7 +337,7 @@ vg_move_state(const struct vg_move *move)
 {
     const bool as_it_was = move->facts.place == VG_PLACE_SOURCE && move->looked &&
                            (!move->has_gpus || move->facts.gpu == VG_GPU_ATTACHED) &&
-                           !move->failures[VG_MOVE_REVIVE];
+                           !move_has_failed(move, VG_MOVE_REVIVE);
 
     if (!move->ended)
         return move->shown;
@@ -332,7 +346,7 @@ vg_move_state(const struct vg_move *move)
     if (as_it_was)
         return move_has_touched(move) ? VG_MIGRATION_ROLLED_BACK : VG_MIGRATION_FAILED;
     if (move->facts.place == VG_PLACE_TARGET && move->looked && !move->back &&
-        !move->failures[VG_MOVE_RESUME] && !move->failures[VG_MOVE_VERIFY])
+        !move_has_failed(move, VG_MOVE_RESUME) && !move_has_failed(move, VG_MOVE_VERIFY))
         return VG_MIGRATION_DONE;
     return VG_MIGRATION_FAILED;
 }

@@ -61,6 +61,7 @@ struct vg_move {
     bool asked[VG_MOVE_VERB_MAX]; /* at least once */
     bool done[VG_MOVE_VERB_MAX];  /* with success, and not undone since */
     unsigned failures[VG_MOVE_VERB_MAX];
+    bool guest_as_before;      /* quiescing failed, and the guest has undone it */
     unsigned waits;            /* looks that found a migration under way */
     enum vg_move_verb running; /* VERB_MAX: none */
     enum vg_migration_state shown;
@@ -81,6 +82,10 @@ enum vg_move_verb vg_move_next(struct vg_move *move);
 
 /* The verb that vg_move_next() told has ended. facts: of LOOK that is ok, else NULL. */
 void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
+
+/* The guest said, when it was asked to let go of its GPUs, that it did not and is as it was before.
+ */
+void vg_move_guest_as_before(struct vg_move *move);
 
 /* Turns back. false: it is too late, or the move goes back or has ended already. The verb that runs
  * should be cancelled; it is told as always. */

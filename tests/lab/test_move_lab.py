@@ -8,7 +8,7 @@ from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
-GUEST = "mover"
+GUEST = "traveller"
 FORWARD = ["precheck", "reserve", "quiesce", "detach", "migrate", "attach", "resume", "verify",
            "release"]
 

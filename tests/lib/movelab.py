@@ -3,6 +3,7 @@
 stand-in GPU that moves between them."""
 import os
 import re
+import socket
 
 from certs import Authority
 from labdaemon import LabDaemon
@@ -32,7 +33,7 @@ class Node:
 
     def config(self, peers=()):
         text = (f"[api]\nlisten={address(self.host)}:{PORT}\ntls_certificate={self.pem}\n"
-                f"tls_key={self.key}\nwrites_per_min=100000\n"
+                f"tls_key={self.key}\nwrites_per_min=100000\nclient_requests=1000000\n"
                 "[libvirt]\nuse=yes\npoll=1s\n[live]\nuse=no\n[gpu]\nenable=no\n"
                 f"[gpu standin]\ndevice_xml={GPU_XML}\nslots={self.slots}\n"
                 "[actions]\nenabled=yes\nguest_deadline=60s\n")
@@ -52,6 +53,15 @@ class Node:
         assert status in (201, 409), answer
         if status == 201:
             (self.directory / "token").write_text(answer["token"] + "\n")
+
+    def reload(self, more):
+        """With more in its configuration; only what a reload takes."""
+        before = self.daemon.log().count("configuration reloaded")
+        with open(self.daemon.config_path, encoding="utf-8") as file:
+            text = file.read().split("# more\n", 1)[0]
+        self.daemon.write_config(text + "# more\n" + more)
+        os.kill(self.daemon.pid(), 1)
+        wait_for(lambda: self.daemon.log().count("configuration reloaded") > before)
 
     # ---- what is asked ----
 
@@ -137,6 +147,44 @@ def start_guest(host, guest, gpu=True):
     lab("guest", host, guest)
     if gpu:
         lab("gpu", host, "attach", guest)
+
+
+def start_deaf_guest(host, guest):
+    """One that never lets go of what is unplugged, with a GPU."""
+    with open(os.path.join(os.path.dirname(LAB), "guest.xml.in"), encoding="utf-8") as file:
+        xml = file.read()
+    for what, by in (("@NAME@", guest), ("@UUID@", "00000000-0000-4000-9000-00000000dea1"), ("@MIB@", "160"),
+                     ("console=ttyS0", "console=ttyS0 acpiphp.disable=1")):
+        xml = xml.replace(what, by)
+    # It would not hear of one that is plugged in either.
+    with open(GPU_XML, encoding="utf-8") as file:
+        xml = xml.replace("<memballoon", file.read() + "<memballoon", 1)
+    with open(os.path.join(ENV["LAB_DIR"], host, "lib", f"{guest}.xml"), "w", encoding="utf-8") as file:
+        file.write(xml)
+    lab("virsh", host, "-q", "define", f"/var/lib/libvirt/{guest}.xml")
+    lab("virsh", host, "-q", "start", guest)
+    wait_for(lambda: "GUEST-READY" in console(host, guest), pause=0.1)
+
+
+def tell(host, guest, line):
+    """To what stands in for the guest's programs (tests/lab/guest-agent)."""
+    xml = lab("virsh", host, "dumpxml", guest).stdout
+    path = re.search(r"path='/var/lib/libvirt/(\S*/org\.vgpud\.test\.0)'", xml)[1]
+    directory = os.open(os.path.join(ENV["LAB_DIR"], host, "lib", os.path.dirname(path)), os.O_PATH)
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(HANG_S)
+            connection.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+            connection.sendall(line.encode() + b"\n")
+            answer = connection.makefile().readline()
+    finally:
+        os.close(directory)
+    assert answer.startswith("ok"), answer
+    return answer.split()
+
+
+def kill_qemu(host, guest):
+    lab("exec", host, "sh", "-c", f"kill -9 $(cat /run/libvirt/qemu/{guest}.pid)")
 
 
 def remove_guest(guest):

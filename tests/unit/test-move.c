@@ -142,7 +142,12 @@ test_each_failure(void **state)
          VG_MIGRATION_ROLLED_BACK},
         {VG_MOVE_DETACH, 1, HALF, "precheck reserve quiesce detach reattach revive release",
          VG_MIGRATION_ROLLED_BACK},
-        {VG_MOVE_RESUME, 1, NONE, FORWARD, VG_MIGRATION_FAILED},
+        {VG_MOVE_RESUME, 1, NONE,
+         "precheck reserve quiesce detach migrate attach resume resume verify release",
+         VG_MIGRATION_DONE},
+        {VG_MOVE_RESUME, 9, NONE,
+         "precheck reserve quiesce detach migrate attach resume resume verify release",
+         VG_MIGRATION_FAILED},
         {VG_MOVE_VERIFY, 1, NONE, FORWARD, VG_MIGRATION_FAILED},
         {VG_MOVE_RELEASE, 2, NONE, FORWARD " release release", VG_MIGRATION_DONE},
         {VG_MOVE_RELEASE, 9, NONE, FORWARD " release release", VG_MIGRATION_DONE},
@@ -153,6 +158,25 @@ test_each_failure(void **state)
         assert_string_equal(verbs, cases[i].verbs);
         assert_int_equal(end, cases[i].end);
     }
+}
+
+/* A guest that could not let go of its GPU, and said so, is not asked to take it up. */
+static void
+test_guest_as_before(void **state)
+{
+    (void)state;
+    const struct vg_move_facts facts = {VG_PLACE_SOURCE, VG_GPU_ATTACHED};
+    struct vg_move move;
+    enum vg_move_verb verb;
+
+    vg_move_init(&move, true, true);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        assert_int_not_equal(verb, VG_MOVE_REVIVE);
+        if (verb == VG_MOVE_QUIESCE)
+            vg_move_guest_as_before(&move);
+        vg_move_told(&move, verb != VG_MOVE_QUIESCE, verb == VG_MOVE_LOOK ? &facts : NULL);
+    }
+    assert_int_equal(vg_move_state(&move), VG_MIGRATION_ROLLED_BACK);
 }
 
 /* The VM left, found no GPU, came back, and the source does not give it its GPU either: that is
@@ -444,9 +468,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_failure),      cmocka_unit_test(test_no_way_back),
-        cmocka_unit_test(test_less_to_do),        cmocka_unit_test(test_any_world),
-        cmocka_unit_test(test_abort_is_too_late),
+        cmocka_unit_test(test_each_failure), cmocka_unit_test(test_guest_as_before),
+        cmocka_unit_test(test_no_way_back),  cmocka_unit_test(test_less_to_do),
+        cmocka_unit_test(test_any_world),    cmocka_unit_test(test_abort_is_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

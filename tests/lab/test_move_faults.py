@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong while a VM moves: each time it ends with the VM on exactly one host, its GPU attached
+or its absence told, the first cause kept, and nothing reserved. Both libvirts are asked by the test."""
+import os
+import threading
+
+import pytest
+from labhost import lab
+from movelab import (MoveLab, has_gpu, hooks, kill_qemu, remove_guest, running_on, start_deaf_guest,
+                     start_guest, tell)
+from settings import HANG_S, sample
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "traveller"
+SLOW = "[actions]\nbandwidth=8\n"
+# Every write of the way forward: the move, and an intent and an outcome of each verb.
+WRITES = range(1, 23)
+PHASES = ["pending", "prechecking", "reserving", "quiescing", "detaching", "migrating", "attaching", "resuming",
+          "verifying"]
+
+
+@pytest.fixture(scope="module")
+def movelab(host, tmp_path_factory):
+    made = MoveLab(tmp_path_factory.mktemp("move"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def guest(movelab):
+    """It stays; each test finds it on one of the hosts."""
+    start_guest("h1", GUEST)
+    yield GUEST
+    remove_guest(GUEST)
+
+
+@pytest.fixture
+def way(movelab, guest):
+    """Where it is, and where it is not; afterwards nobody is slow any more."""
+    [source] = running_on(guest)
+    target = "h2" if source == "h1" else "h1"
+    assert has_gpu(source, guest)
+    knows(movelab, source, guest)
+    yield source, target
+    for node in movelab.nodes.values():
+        node.reload("")
+
+
+def knows(movelab, host, guest):
+    node = movelab.nodes[host]
+    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    movelab.meet()
+
+
+def check_end(movelab, guest, host, gpu=True):
+    assert running_on(guest) == [host]
+    assert has_gpu(host, guest) == gpu
+    for node in movelab.nodes.values():
+        assert wait_for(lambda node=node: node.reservations() == [])
+        assert node.daemon.get("/v1/migrations?active=true")["items"] == []
+
+
+def verbs(move, undoes=False):
+    return [s["verb"] for s in move["steps"] if s["verb"] != "look" and s["undoes"] == undoes]
+
+
+# ---- vgpud is killed ----
+
+def killed_after_a_write(movelab, way, guest, write):
+    source, target = way
+    node = movelab.nodes[source]
+    node.daemon.stop()
+    node.more = f"[fault]\nmove_writes={write}\n"
+    movelab.start(source)
+    knows(movelab, source, guest)
+    node.more = ""
+    try:
+        node.move(guest, target)
+    except OSError:
+        pass  # it died before it could answer
+    assert node.daemon.process.wait(HANG_S) != 0
+    movelab.start(source)
+    move = node.ended(node.daemon.get("/v1/migrations?limit=1")["items"][0])
+    assert move["state"] in ("done", "rolled_back", "failed"), move
+    assert (move["state"] == "done") == (move["cause"] is None), move
+    # What had come far enough goes on, all else goes back.
+    assert (move["state"] == "done") == any(s["verb"] == "migrate" and s["ok"] for s in move["steps"]) or (
+        write in (12, 13)), move
+    where = target if move["state"] == "done" else source
+    check_end(movelab, guest, where)
+    if "quiesce" in verbs(move):
+        assert hooks(where, guest)[-1] == "resume"
+
+
+# ---- somebody turns it back ----
+
+def aborted(movelab, way, guest, phase):
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+
+    def reached():
+        now = node.migration(move)
+        return now["ended_ns"] or PHASES.index(phase) <= PHASES.index(now["state"])
+    wait_for(reached, pause=0.001)
+    status, _, answer = node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+    assert status in (202, 409), answer
+    end = node.ended(move)
+    if end["state"] == "aborted":
+        assert status == 202 and end["cause"] == "it was aborted"
+        check_end(movelab, guest, source)
+    else:
+        # libvirt, or the move, was faster.
+        assert end["state"] == "done", end
+        check_end(movelab, guest, target)
+    assert "quiesce" not in verbs(end) or hooks(running_on(guest)[0], guest)[-1] == "resume"
+
+
+# ---- the guest ----
+
+def a_gpu_that_is_in_use(movelab, way, guest, _):
+    """Somebody in the guest has it open, and does not let go: he is named, and all is as it was."""
+    source, target = way
+    tell(source, guest, "hold")
+    movelab.nodes[source].reload("[actions]\nguest_deadline=5s\n")
+    move = movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
+    tell(source, guest, "drop")
+    assert move["state"] == "rolled_back", move
+    assert "quiesce" in move["cause"] and "sleep" in move["cause"], move["cause"]
+    assert verbs(move, undoes=True) == ["release"]  # the guest has undone the rest
+    check_end(movelab, guest, source)
+
+
+def a_guest_that_never_releases(movelab, *_):
+    """Its kernel does not hear that a device is to be unplugged."""
+    name = "deaf"
+    node = movelab.nodes["h1"]
+    try:
+        start_deaf_guest("h1", name)
+        knows(movelab, "h1", name)
+        movelab.nodes["h2"].reload("[gpu standin]\nslots=2\n")
+        node.reload("[actions]\nunplug_deadline=8s\n")
+        move = node.ended(node.move(name, "h2"))
+        assert move["state"] == "rolled_back" and move["cause"].startswith("detach: "), move
+        check_end(movelab, name, "h1")
+    finally:
+        remove_guest(name)
+
+
+def a_guest_whose_agent_is_silent(movelab, *_):
+    """The move is refused before anything is touched; told so, it goes without the agent."""
+    name = "plain"
+    node = movelab.nodes["h1"]
+    try:
+        start_guest("h1", name)
+        knows(movelab, "h1", name)
+        movelab.nodes["h2"].reload("[gpu standin]\nslots=2\n")
+        tell("h1", name, "mute")
+        move = node.ended(node.move(name, "h2"))
+        assert move["state"] == "failed" and "agent" in move["cause"] and verbs(move) == ["precheck"]
+        check_end(movelab, name, "h1")
+        move = node.ended(node.move(name, "h2", no_agent=True))
+        assert move["state"] == "done", move
+        assert "quiesce" not in verbs(move)
+        check_end(movelab, name, "h2")
+    finally:
+        remove_guest(name)
+
+
+# ---- the other host ----
+
+def attach_is_refused(movelab, way, guest, _):
+    """The VM arrives and gets no GPU: it goes back to the one it had."""
+    source, target = way
+    lab("exec", target, "mount", "-o", "remount,ro", "/dev/shm")
+    try:
+        move = movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
+    finally:
+        lab("exec", target, "mount", "-o", "remount,rw", "/dev/shm")
+    assert move["state"] == "rolled_back" and move["cause"].startswith("attach: "), move
+    assert verbs(move, undoes=True) == ["return", "reattach", "revive", "release"]
+    check_end(movelab, guest, source)
+    assert hooks(source, guest)[-1] == "resume"
+
+
+def target_qemu_is_killed(movelab, way, guest, _):
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    kill_qemu(target, guest)
+    end = node.ended(move)
+    assert end["state"] == "rolled_back" and end["cause"].startswith("migrate: "), end
+    check_end(movelab, guest, source)
+
+
+def target_vgpud_is_gone(movelab, way, guest, _):
+    """It goes on without; what that vgpud has kept is given up when the lease ends."""
+    source, target = way
+    node, other = movelab.nodes[source], movelab.nodes[target]
+    node.reload(SLOW + "lease=10s\n")
+    move = node.move(guest, target)
+    wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
+    other.daemon.kill()
+    try:
+        end = node.ended(move)
+        assert end["state"] == "done", end
+        assert running_on(guest) == [target] and has_gpu(target, guest)
+        assert [s["ok"] for s in end["steps"] if s["verb"] == "release"] == [False] * 3
+    finally:
+        movelab.start(target)
+    check_end(movelab, guest, target)
+
+
+FAULTS = ([(killed_after_a_write, write) for write in WRITES] + [(aborted, phase) for phase in PHASES[1:]] +
+          [(fault, None) for fault in (a_gpu_that_is_in_use, a_guest_that_never_releases,
+                                       a_guest_whose_agent_is_silent, attach_is_refused,
+                                       target_qemu_is_killed, target_vgpud_is_gone)])
+
+
+@pytest.mark.parametrize("fault, which", sample("move-faults", FAULTS, 8),
+                         ids=lambda v: getattr(v, "__name__", str(v)))
+def test_fault(movelab, way, guest, fault, which):
+    fault(movelab, way, guest, which)
+
+
+def test_abort_is_too_late(movelab, way, guest):
+    source, target = way
+    node = movelab.nodes[source]
+    move = node.move(guest, target)
+    assert node.ended(move)["state"] == "done"
+    status, _, answer = node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+    assert status == 409 and "done" in answer["detail"]
+    assert node.daemon.request("POST", "/v1/migrations/move-0/abort", "{}",
+                               {"Content-Type": "application/json"})[0] == 404
+
+
+# ---- two at once ----
+
+def test_one_vm_is_moved_once(movelab, way, guest):
+    source, target = way
+    node = movelab.nodes[source]
+    answers = []
+
+    def ask():
+        answers.append(node.daemon.post("/v1/migrations", {"vm": guest, "to": target}))
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(status for status, _, _ in answers) == [201, 409, 409, 409], answers
+    refused = next(answer for status, _, answer in answers if status == 409)
+    assert "moved already" in refused["detail"] or "under way" in refused["detail"]
+    move = next(answer for status, _, answer in answers if status == 201)
+    assert node.ended(move)["state"] == "done"
+    check_end(movelab, guest, target)
+
+
+def test_the_same_key_is_one_move(movelab, way, guest):
+    source, target = way
+    node = movelab.nodes[source]
+    body = '{"vm": "%s", "to": "%s"}' % (guest, target)
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f"key-{os.getpid()}"}
+    first = node.daemon.request("POST", "/v1/migrations", body, headers)
+    again = node.daemon.request("POST", "/v1/migrations", body, headers)
+    assert (first[0], again[0]) == (201, 200)
+    assert first[1]["Location"] == again[1]["Location"]
+    other = node.daemon.request("POST", "/v1/migrations", '{"vm": "%s", "to": "x"}' % guest, headers)
+    assert other[0] == 409 and b"Idempotency-Key" in other[2]
+    path = first[1]["Location"]
+    wait_for(lambda: node.daemon.get(path)["ended_ns"])
+    assert node.daemon.get(path)["state"] == "done"
+    check_end(movelab, guest, target)
+
+
+def test_two_vms_and_one_gpu(movelab, way, guest):
+    """The second one gets 409 in the words of the host that has no GPU left, and stays as it was."""
+    source, target = way
+    second = "second"
+    try:
+        start_guest(source, second)
+        knows(movelab, source, second)
+        node = movelab.nodes[source]
+        moves = [node.move(name, target) for name in (guest, second)]
+        ends = [node.ended(move) for move in moves]
+        states = sorted(end["state"] for end in ends)
+        assert states == ["done", "failed"], ends
+        lost = next(end for end in ends if end["state"] == "failed")
+        assert lost["cause"].startswith("reserve: ") and "standin" in lost["cause"], lost["cause"]
+        assert running_on(lost["vm"]) == [source] and has_gpu(source, lost["vm"])
+        won = next(end for end in ends if end["state"] == "done")
+        check_end(movelab, won["vm"], target)
+    finally:
+        remove_guest(second)
+        if not running_on(guest):
+            start_guest("h1", guest)
