@@ -30,6 +30,8 @@ struct vg_cli_command {
 int vg_cmd_analyze(int argc, char **argv);
 int vg_cmd_record(int argc, char **argv);
 int vg_cmd_snapshot(int argc, char **argv);
+int vg_cmd_migrate(int argc, char **argv);
+int vg_cmd_migration(int argc, char **argv);
 int vg_cmd_peer(int argc, char **argv);
 int vg_cmd_placement(int argc, char **argv);
 int vg_cmd_simulate(int argc, char **argv);

@@ -294,10 +294,33 @@ check_interrupt(void *data, curl_off_t down_total, curl_off_t down, curl_off_t u
     return atomic_load(&client->interrupted);
 }
 
-/* method NULL: GET, or POST where there is a body. */
+static struct curl_slist *
+add_key(struct curl_slist *headers, const char *key)
+{
+    g_autofree char *header = g_strconcat("Idempotency-Key: ", key, NULL);
+
+    return curl_slist_append(headers, header);
+}
+
+/* After the request. */
+static void
+note_what_came(const vg_client *client, struct vg_client_once *once)
+{
+    struct curl_header *header;
+    long sent = 0;
+
+    curl_easy_getinfo(client->curl, CURLINFO_REQUEST_SIZE, &sent);
+    once->sent = once->sent || sent > 0;
+    if (curl_easy_header(client->curl, "Location", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
+        g_free(once->location);
+        once->location = g_strdup(header->value);
+    }
+}
+
+/* method NULL: GET, or POST where there is a body. once may be NULL. */
 static int
-request(vg_client *client, const char *method, const char *path, const char *body, char **ret,
-        size_t *ret_size, GError **err)
+request(vg_client *client, const char *method, const char *path, const char *body,
+        struct vg_client_once *once, char **ret, size_t *ret_size, GError **err)
 {
     struct answer answer = {0};
     long status = 0;
@@ -317,9 +340,13 @@ request(vg_client *client, const char *method, const char *path, const char *bod
         headers = curl_slist_append(headers, "Expect:");
         curl_easy_setopt(client->curl, CURLOPT_POSTFIELDS, body);
     }
+    if (once)
+        headers = add_key(headers, once->key);
     curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method);
     CURLcode code = curl_easy_perform(client->curl);
+    if (once)
+        note_what_came(client, once);
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (answer.too_long)
         result = vg_error(err, VG_E_EXTERNAL, "the answer has more than %zu bytes", ANSWER_MAX);
@@ -340,16 +367,17 @@ request(vg_client *client, const char *method, const char *path, const char *bod
 int
 vg_client_get_text(vg_client *client, const char *path, char **ret, size_t *ret_size, GError **err)
 {
-    return request(client, NULL, path, NULL, ret, ret_size, err);
+    return request(client, NULL, path, NULL, NULL, ret, ret_size, err);
 }
 
 static int
-request_json(vg_client *client, const char *path, const char *body, json_object **ret, GError **err)
+request_json(vg_client *client, const char *path, const char *body, struct vg_client_once *once,
+             json_object **ret, GError **err)
 {
     g_autofree char *text = NULL;
     size_t size;
 
-    if (request(client, NULL, path, body, &text, &size, err) < 0)
+    if (request(client, NULL, path, body, once, &text, &size, err) < 0)
         return -1;
     json_object *document = vg_json_parse(text, size, ANSWER_MAX, DEPTH_MAX, err);
     if (!document) {
@@ -388,7 +416,7 @@ vg_client_get(vg_client *client, const char *path, const char *const *lists, jso
     g_autoptr(json_object) document = NULL;
     g_autoptr(GError) wrong = NULL;
 
-    if (request_json(client, path, NULL, &document, err) < 0)
+    if (request_json(client, path, NULL, NULL, &document, err) < 0)
         return -1;
     if (check_lists(document, lists, &wrong) < 0)
         return vg_error(err, VG_E_EXTERNAL, "the answer to %s is not what vgpud says: %s", path,
@@ -403,7 +431,16 @@ vg_client_post(vg_client *client, const char *path, json_object *body, json_obje
 {
     g_autofree char *text = vg_json_to_text(body, false);
 
-    return request_json(client, path, text, ret, err);
+    return request_json(client, path, text, NULL, ret, err);
+}
+
+int
+vg_client_post_once(vg_client *client, const char *path, json_object *body,
+                    struct vg_client_once *once, json_object **ret, GError **err)
+{
+    g_autofree char *text = vg_json_to_text(body, false);
+
+    return request_json(client, path, text, once, ret, err);
 }
 
 int
@@ -412,7 +449,7 @@ vg_client_delete(vg_client *client, const char *path, GError **err)
     g_autofree char *text = NULL;
     size_t size;
 
-    return request(client, "DELETE", path, NULL, &text, &size, err);
+    return request(client, "DELETE", path, NULL, NULL, &text, &size, err);
 }
 
 int

@@ -36,6 +36,16 @@ int vg_client_get(vg_client *client, const char *path, const char *const *lists,
 int vg_client_post(vg_client *client, const char *path, json_object *body, json_object **ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* A POST that must not be done twice, so that it can be tried again. */
+struct vg_client_once {
+    const char *key; /* Idempotency-Key */
+    bool sent;       /* out: vgpud may have heard it, also where there is no answer */
+    char *location;  /* out: Location of the answer, or NULL; the caller frees it */
+};
+int vg_client_post_once(vg_client *client, const char *path, json_object *body,
+                        struct vg_client_once *once, json_object **ret,
+                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 int vg_client_delete(vg_client *client, const char *path, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* The text of the answer; the caller frees *ret. */

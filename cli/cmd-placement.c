@@ -110,6 +110,9 @@ ask_daemon(const struct placement_args *args, GError **err)
     if (!client || vg_client_post(client, "/v1/plans", body, &document, err) < 0 ||
         vg_plan_print_document(document, args->state.format, args->commands, &plan, err) < 0)
         return NULL;
+    if (plan->verdict == VG_PLAN_CHANGES &&
+        (args->state.format == VG_OUTPUT_TABLE || args->state.format == VG_OUTPUT_WIDE))
+        printf("\n`vgpuctl plan apply %s` carries it out.\n", plan->id);
     return plan;
 }
 

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl migration list|show|watch|abort|undo: moves of VMs, those that go on and those that have
+ * ended.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/follow.h"
+#include "cli/move-bars.h"
+#include "cli/move-options.h"
+#include "cli/move-text.h"
+#include "cli/online-args.h"
+#include "cli/printable.h"
+
+enum { KEY_ACTIVE = 0xb00, KEY_PEER };
+
+struct migration_args {
+    struct vg_online_args online;
+    struct vg_move_options options;
+    bool active;
+    const char *peer;
+};
+
+/* ---- list ---- */
+
+static const struct vg_column list_columns[] = {
+    {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_TEXT, false},
+    {"FROM", "from", VG_CELL_TEXT, false},   {"TO", "to", VG_CELL_TEXT, false},
+    {"STATE", "words", VG_CELL_TEXT, false}, {"ASKED (UTC)", "asked", VG_CELL_TEXT, false},
+    {"TOOK", "took", VG_CELL_TEXT, true},    {"UUID", "uuid", VG_CELL_TEXT, true},
+    {"CAUSE", "cause", VG_CELL_TEXT, true},
+};
+
+static void
+migration_add_words(json_object *row)
+{
+    const char *state = json_object_get_string(vg_output_member(row, "state"));
+    json_object *ended = vg_output_member(row, "ended_ns");
+    g_autofree char *words = g_strdelimit(g_strdup(state ? state : "?"), "_", ' ');
+
+    vg_json_add_string(row, "words", words);
+    vg_online_add_time(row, "asked", "made_ns");
+    if (!json_object_is_type(ended, json_type_int))
+        return;
+    g_autofree char *took = vg_move_text_time(
+        json_object_get_int64(ended) - json_object_get_int64(vg_output_member(row, "made_ns")));
+    vg_json_add_string(row, "took", took);
+}
+
+static int
+migration_list(void *data, vg_client *client, GError **err)
+{
+    const struct migration_args *args = data;
+    g_autoptr(json_object) items = NULL;
+
+    if (vg_client_list(client, args->active ? "/v1/migrations?active=true" : "/v1/migrations",
+                       &items, err) < 0)
+        return -1;
+    g_autoptr(json_object) rows = vg_online_rows(items);
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        migration_add_words(json_object_array_get_idx(rows, i));
+    const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
+                                   args->active ? "no VM is being moved"
+                                                : "vgpud has not moved any VM"};
+    return vg_output_print(args->online.format, items, &table, 1, err);
+}
+
+/* ---- show, watch ---- */
+
+static int
+migration_show(void *data, vg_client *client, GError **err)
+{
+    const struct migration_args *args = data;
+    g_auto(vg_follow) follow = {0};
+
+    if (vg_follow_open(client, args->online.object, args->peer, &follow, err) < 0)
+        return -1;
+    if (vg_follow_stream(args->online.format) != stdout)
+        return vg_follow_print(&follow, args->online.format, err);
+    g_autofree char *story = vg_move_text_story(follow.move, vg_move_bars_width(stdout));
+    return vg_cli_print(story, err);
+}
+
+static int
+migration_finish(const struct migration_args *args, vg_client *client, vg_follow *follow,
+                 enum vg_migration_state wanted, GError **err)
+{
+    return vg_move_options_finish(&args->options, client, follow, wanted, args->online.format, err);
+}
+
+static int
+migration_watch(void *data, vg_client *client, GError **err)
+{
+    const struct migration_args *args = data;
+    g_auto(vg_follow) follow = {0};
+
+    vg_follow_catch_begin(client);
+    int status = vg_follow_open(client, args->online.object, args->peer, &follow, err);
+    if (status == 0)
+        status = migration_finish(args, client, &follow, VG_MIGRATION_DONE, err);
+    vg_follow_catch_end();
+    return status;
+}
+
+/* ---- abort, undo ---- */
+
+static int
+migration_abort(void *data, vg_client *client, GError **err)
+{
+    const struct migration_args *args = data;
+    g_auto(vg_follow) follow = {0};
+
+    if (vg_follow_abort(client, args->online.object, args->peer, &follow, err) < 0)
+        return -1;
+    if (args->options.wait) {
+        vg_follow_catch_begin(client);
+        int status = migration_finish(args, client, &follow, VG_MIGRATION_ABORTED, err);
+        vg_follow_catch_end();
+        return status;
+    }
+    if (vg_follow_stream(args->online.format) != stdout)
+        return vg_follow_print(&follow, args->online.format, err);
+    g_autofree char *watch = vg_follow_command(&follow, "watch");
+    g_autoptr(GString) text = g_string_new(NULL);
+    vg_printable_append_line(text, "%s: turns back; what was done is undone", follow.move->id);
+    vg_printable_append_line(text, "to watch it:      %s", watch);
+    return vg_cli_print(text->str, err);
+}
+
+/* Only what has been done can be taken back: everything else has no GPUs or no VM where it would
+ * have to begin. */
+static json_object *
+migration_undo_body(const vg_migration *move, GError **err)
+{
+    if (move->state != VG_MIGRATION_DONE) {
+        vg_error(err, VG_E_REFUSED, "only a move that is done can be undone; %s is %s", move->id,
+                 vg_move_text_state(move->state));
+        return NULL;
+    }
+    json_object *body = json_object_new_object();
+    vg_json_add_string(body, "vm", move->uuid);
+    vg_json_add_string(body, "to", move->from);
+    vg_json_add_bool(body, "forward", true);
+    if (move->no_agent)
+        vg_json_add_bool(body, "no_agent", true);
+    vg_json_add_string(body, "undo_of", move->id);
+    return body;
+}
+
+static int
+migration_undo(void *data, vg_client *client, GError **err)
+{
+    const struct migration_args *args = data;
+    g_autofree char *key = g_uuid_string_random();
+    g_auto(vg_follow) old = {0};
+    g_auto(vg_follow) follow = {0};
+
+    if (vg_follow_open(client, args->online.object, args->peer, &old, err) < 0)
+        return -1;
+    g_autoptr(json_object) body = migration_undo_body(old.move, err);
+    if (!body)
+        return -1;
+    vg_follow_catch_begin(client);
+    int status = vg_follow_start(client, body, key, &follow, err);
+    if (status == 0)
+        status = migration_finish(args, client, &follow, VG_MIGRATION_DONE, err);
+    vg_follow_catch_end();
+    return status;
+}
+
+/* ---- arguments ---- */
+
+static void
+migration_check(struct migration_args *args, const struct argp_state *state)
+{
+    const char *verb = args->online.verb->name;
+    const bool lists = strcmp(verb, "list") == 0;
+    const bool watches = strcmp(verb, "watch") == 0;
+    const bool acts = strcmp(verb, "abort") == 0 || strcmp(verb, "undo") == 0;
+
+    if (args->active && !lists)
+        argp_error(state, "--active belongs to `migration list`");
+    if (args->peer && lists)
+        argp_error(state, "--peer goes with one move; `migration list` has those of this vgpud");
+    if (args->options.wait && !acts)
+        argp_error(state, "--wait belongs to `migration abort` and `migration undo`");
+    if (args->online.watch_s > 0 && !lists && strcmp(verb, "show") != 0)
+        argp_error(state, "--watch means nothing here");
+    args->options.wait = args->options.wait || watches;
+    vg_move_options_check(&args->options, args->options.wait, state);
+}
+
+static error_t
+migration_parse(int key, char *arg, struct argp_state *state)
+{
+    struct migration_args *args = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->options;
+        state->child_inputs[1] = &args->online;
+        break;
+    case KEY_ACTIVE:
+        args->active = true;
+        break;
+    case KEY_PEER:
+        args->peer = arg;
+        break;
+    case ARGP_KEY_END:
+        migration_check(args, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int
+vg_cmd_migration(int argc, char **argv)
+{
+    static const char hint[] = "name the move; `vgpuctl migration list` shows them";
+    static const struct vg_online_verb verbs[] = {
+        {"list", VG_OBJECT_NONE, NULL, migration_list},
+        {"show", VG_OBJECT_REQUIRED, hint, migration_show},
+        {"watch", VG_OBJECT_REQUIRED, hint, migration_watch},
+        {"abort", VG_OBJECT_REQUIRED, hint, migration_abort},
+        {"undo", VG_OBJECT_REQUIRED, hint, migration_undo},
+    };
+    static const struct argp_option options[] = {
+        {"active", KEY_ACTIVE, NULL, 0, "list: only those that have not ended", 1},
+        {"peer", KEY_PEER, "NAME", 0, "the peer whose vgpud runs the move, where that is not the "
+         "vgpud that is asked", 1},
+        {0},
+    };
+    static const struct argp_child children[] = {
+        {&vg_move_options_argp, 0, NULL, 1}, {&vg_online_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = migration_parse,
+        .args_doc = "list\nshow MOVE\nwatch MOVE\nabort MOVE\nundo MOVE",
+        .doc = "Shows the moves of VMs, follows one, turns one back that goes on, and takes one "
+               "back that is done. `vgpuctl migrate` begins one.",
+        .children = children,
+    };
+    struct migration_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    int code = vg_online_run(&args.online, &args);
+    vg_follow_die_if_caught();
+    return code;
+}

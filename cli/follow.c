@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/follow.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/move-bars.h"
+#include "cli/move-text.h"
+#include "cli/printable.h"
+
+#define MOVES_PATH "/v1/migrations/"
+
+#define LOOK_NS  (500 * VG_NS_PER_MS) /* between two looks */
+#define DRAW_NS  (100 * VG_NS_PER_MS) /* between two drawings */
+#define RETRY_NS (60 * VG_NS_PER_S)
+
+/* ---- Ctrl-C ---- */
+
+static _Atomic(vg_client *) follow_client;
+static volatile sig_atomic_t follow_caught;
+
+static void
+follow_on_interrupt(int signal_number)
+{
+    vg_client *client = atomic_load(&follow_client);
+
+    (void)signal_number;
+    follow_caught = 1;
+    if (client)
+        vg_client_interrupt(client);
+}
+
+void
+vg_follow_catch_begin(vg_client *client)
+{
+    const struct sigaction action = {.sa_handler = follow_on_interrupt};
+
+    atomic_store(&follow_client, client);
+    sigaction(SIGINT, &action, NULL);
+}
+
+void
+vg_follow_catch_end(void)
+{
+    if (!follow_caught)
+        signal(SIGINT, SIG_DFL);
+    atomic_store(&follow_client, NULL);
+}
+
+void
+vg_follow_die_if_caught(void)
+{
+    if (!follow_caught)
+        return;
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+}
+
+/* ---- what vgpud says ---- */
+
+void
+vg_follow_clear(vg_follow *follow)
+{
+    g_free(follow->path);
+    json_object_put(follow->document);
+    vg_migration_free(follow->move);
+    *follow = (vg_follow){0};
+}
+
+/* The document becomes the newest that is known. */
+static int
+follow_take(vg_follow *follow, json_object *take_document, GError **err)
+{
+    g_autoptr(json_object) document = take_document;
+    g_autoptr(GError) wrong = NULL;
+    const struct vg_json_node root = vg_json_root(document);
+    struct vg_migration *move = vg_record_read(&vg_migration_record, &root, &wrong);
+
+    if (!move)
+        return vg_error(err, VG_E_EXTERNAL, "the answer is no move as vgpud tells it: %s",
+                        wrong->message);
+    vg_migration_free(follow->move);
+    json_object_put(follow->document);
+    follow->move = move;
+    follow->document = g_steal_pointer(&document);
+    return 0;
+}
+
+static int
+follow_look(vg_client *client, vg_follow *follow, GError **err)
+{
+    static const char *const lists[] = {"steps", "devices", NULL};
+    json_object *document = NULL;
+
+    if (vg_client_get(client, follow->path, lists, &document, err) < 0)
+        return -1;
+    return follow_take(follow, document, err);
+}
+
+/* rest: "" or "/abort". */
+static char *
+follow_path(const char *id, const char *rest, const char *peer)
+{
+    g_autofree char *path = vg_client_path(MOVES_PATH, id, rest);
+    g_autofree char *escaped = peer ? g_uri_escape_string(peer, NULL, FALSE) : NULL;
+
+    return g_strconcat(path, escaped ? "?peer=" : NULL, escaped, NULL);
+}
+
+int
+vg_follow_open(vg_client *client, const char *id, const char *peer, vg_follow *ret, GError **err)
+{
+    g_auto(vg_follow) follow = {.path = follow_path(id, "", peer)};
+
+    if (follow_look(client, &follow, err) < 0)
+        return -1;
+    *ret = follow;
+    follow = (vg_follow){0};
+    return 0;
+}
+
+int
+vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_follow *ret, GError **err)
+{
+    g_autofree char *path = follow_path(id, "/abort", peer);
+    g_autoptr(json_object) body = json_object_new_object();
+    g_auto(vg_follow) follow = {.path = follow_path(id, "", peer)};
+    json_object *document = NULL;
+
+    if (vg_client_post(client, path, body, &document, err) < 0 ||
+        follow_take(&follow, document, err) < 0)
+        return -1;
+    *ret = follow;
+    follow = (vg_follow){0};
+    return 0;
+}
+
+/* For a shell, without quotes where none are needed. */
+static char *
+follow_quote(const char *word)
+{
+    static const char plain[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-";
+
+    return word[0] && strspn(word, plain) == strlen(word) ? g_strdup(word)
+                                                          : vg_printable_quote(word);
+}
+
+char *
+vg_follow_command(const vg_follow *follow, const char *verb)
+{
+    static const char parameter[] = "?peer=";
+    const char *escaped = strstr(follow->path, parameter);
+    g_autofree char *peer =
+        escaped ? g_uri_unescape_string(escaped + strlen(parameter), NULL) : NULL;
+    g_autofree char *id = follow_quote(follow->move->id);
+    g_autofree char *quoted = peer ? follow_quote(peer) : NULL;
+
+    return g_strconcat("vgpuctl migration ", verb, " ", id, quoted ? " --peer=" : NULL, quoted,
+                       NULL);
+}
+
+/* ---- starting ---- */
+
+static void
+follow_sleep(int64_t ns)
+{
+    const struct timespec time = {.tv_sec = (time_t)(ns / VG_NS_PER_S),
+                                  .tv_nsec = (long)(ns % VG_NS_PER_S)};
+
+    nanosleep(&time, NULL);
+}
+
+/* Was there no answer at all? */
+static bool
+follow_is_broken(const GError *error)
+{
+    return g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) ||
+           g_error_matches(error, VG_ERROR, VG_E_TIMEOUT);
+}
+
+/* The answer to a POST that is asked until there is one, if it may have been heard. */
+static int
+follow_post(vg_client *client, json_object *body, struct vg_client_once *once, json_object **ret,
+            GError **err)
+{
+    int64_t until_ns = 0;
+
+    while (true) {
+        g_autoptr(GError) error = NULL;
+        if (vg_client_post_once(client, "/v1/migrations", body, once, ret, &error) == 0)
+            return 0;
+        if (until_ns == 0)
+            until_ns = vg_clock_monotonic_ns() + RETRY_NS;
+        const bool in_doubt = once->sent && follow_is_broken(error);
+        if (!in_doubt || follow_caught || vg_clock_monotonic_ns() > until_ns) {
+            if (in_doubt)
+                g_prefix_error(&error, "whether the move has begun is not known, `vgpuctl "
+                                       "migration list --active` tells: ");
+            g_propagate_error(err, g_steal_pointer(&error));
+            return -1;
+        }
+        vg_cli_warn("%s; it is asked again, and a move that has begun is not begun twice",
+                    error->message);
+        follow_sleep(LOOK_NS);
+    }
+}
+
+/* Only a path of this API is followed, and never to another host. */
+static int
+follow_take_location(vg_follow *follow, const char *location, GError **err)
+{
+    if (location && !g_str_has_prefix(location, MOVES_PATH))
+        return vg_error(err, VG_E_EXTERNAL, "the move's Location '%s' is no place of vgpud's",
+                        location);
+    follow->path =
+        location ? g_strdup(location) : vg_client_path(MOVES_PATH, follow->move->id, "");
+    return 0;
+}
+
+int
+vg_follow_start(vg_client *client, json_object *body, const char *key, vg_follow *ret, GError **err)
+{
+    struct vg_client_once once = {.key = key};
+    g_auto(vg_follow) follow = {0};
+    json_object *document = NULL;
+    int status = follow_post(client, body, &once, &document, err);
+
+    if (status == 0)
+        status = follow_take(&follow, document, err);
+    if (status == 0)
+        status = follow_take_location(&follow, once.location, err);
+    g_free(once.location);
+    if (status < 0)
+        return -1;
+    *ret = follow;
+    follow = (vg_follow){0};
+    return 0;
+}
+
+/* ---- to the end ---- */
+
+struct follow_watch {
+    struct vg_move_bars bars;
+    int64_t heard_ns; /* CLOCK_MONOTONIC, the last answer */
+    int64_t until_ns; /* INT64_MAX: for ever */
+    char *trouble;    /* why nothing newer was heard, or NULL */
+};
+
+static int
+follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why, GError **err)
+{
+    g_autofree char *watch = vg_follow_command(follow, "watch");
+    g_autofree char *abort = vg_follow_command(follow, "abort");
+
+    return vg_error(err, code,
+                    "%s; the move goes on by itself (%s). `%s` goes on watching, `%s` turns it back",
+                    why, vg_move_text_state(follow->move->state), watch, abort);
+}
+
+/* What is no answer now may be one soon: vgpud, or that of the peer, may be starting again. */
+static int
+follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_error, GError **err)
+{
+    g_autoptr(GError) error = take_error;
+    const int64_t silent_ns = vg_clock_monotonic_ns() - watch->heard_ns;
+    const bool may_pass = follow_is_broken(error) ||
+                          g_error_matches(error, VG_ERROR, VG_E_BUSY) ||
+                          g_error_matches(error, VG_ERROR, VG_E_EXTERNAL);
+
+    if (follow_caught)
+        return 0;
+    if (!may_pass || silent_ns > RETRY_NS) {
+        vg_move_bars_end(&watch->bars);
+        return follow_give_up(follow, (enum vg_error_code)error->code, error->message, err);
+    }
+    g_autofree char *time = vg_move_text_time(silent_ns);
+    g_autofree char *line = g_strdup_printf("no news for %s: %s", time, error->message);
+    if (!watch->trouble && !watch->bars.drawn)
+        vg_cli_warn("%s; it is asked again for a minute", error->message);
+    g_free(watch->trouble);
+    watch->trouble = vg_printable_text(line);
+    return 0;
+}
+
+/* Until the next look; false: there is none. */
+static bool
+follow_wait(struct follow_watch *watch, const vg_follow *follow)
+{
+    const int64_t until_ns = MIN(vg_clock_monotonic_ns() + LOOK_NS, watch->until_ns);
+    int64_t now_ns;
+
+    while ((now_ns = vg_clock_monotonic_ns()) < until_ns && !follow_caught) {
+        vg_move_bars_show(&watch->bars, follow->move, watch->trouble);
+        follow_sleep(MIN(DRAW_NS, until_ns - now_ns));
+    }
+    return now_ns < watch->until_ns && !follow_caught;
+}
+
+static int
+follow_run(struct follow_watch *watch, vg_client *client, double timeout_s, vg_follow *follow,
+           GError **err)
+{
+    while (!vg_migration_has_ended(follow->move->state)) {
+        GError *error = NULL;
+        if (!follow_wait(watch, follow)) {
+            vg_move_bars_end(&watch->bars);
+            if (follow_caught)
+                return follow_give_up(follow, VG_E_EXTERNAL, "no longer watching", err);
+            g_autofree char *why = g_strdup_printf("it has not ended after %g s", timeout_s);
+            return follow_give_up(follow, VG_E_TIMEOUT, why, err);
+        }
+        if (follow_look(client, follow, &error) == 0) {
+            watch->heard_ns = vg_clock_monotonic_ns();
+            g_clear_pointer(&watch->trouble, g_free);
+        } else if (follow_bear(watch, follow, error, err) < 0) {
+            return -1;
+        }
+    }
+    vg_move_bars_show(&watch->bars, follow->move, NULL);
+    return 0;
+}
+
+int
+vg_follow_to_end(vg_client *client, FILE *to, double timeout_s, vg_follow *follow, GError **err)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    struct follow_watch watch = {
+        .heard_ns = now_ns,
+        .until_ns =
+            timeout_s > 0 ? now_ns + (int64_t)(timeout_s * (double)VG_NS_PER_S) : INT64_MAX,
+    };
+
+    vg_move_bars_init(&watch.bars, to);
+    int status = follow_run(&watch, client, timeout_s, follow, err);
+    g_free(watch.trouble);
+    return status;
+}
+
+/* ---- what came of it ---- */
+
+int
+vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *to, GError **err)
+{
+    const vg_migration *move = follow->move;
+    const char *state = vg_move_text_state(move->state);
+    g_autofree char *where = vg_move_text_where(move);
+    g_autofree char *took = vg_move_text_time(vg_move_text_took_ns(move));
+    g_autofree char *down = vg_move_text_time(move->progress.downtime_ns);
+    const bool has_downtime = move->progress.downtime_ns > 0;
+    g_autofree char *story = vg_follow_command(follow, "show");
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *result =
+        g_strdup_printf("%c%s after %s: %s%s%s.", g_ascii_toupper(state[0]), state + 1, took, where,
+                        has_downtime ? "; downtime " : "", has_downtime ? down : "");
+
+    vg_move_text_append_wrapped(text, 0, vg_move_bars_width(to), result);
+    fputs(text->str, to);
+    fflush(to);
+    if (move->state == wanted)
+        return 0;
+    return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` tells the whole story",
+                    move->id, move->vm, move->to, state,
+                    move->cause ? move->cause : "no cause is known", story);
+}
+
+FILE *
+vg_follow_stream(enum vg_output_format format)
+{
+    return format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE ? stdout : stderr;
+}
+
+int
+vg_follow_print(const vg_follow *follow, enum vg_output_format format, GError **err)
+{
+    static const struct vg_column columns[] = {
+        {"MOVE", "id", VG_CELL_TEXT, false},   {"VM", "vm", VG_CELL_TEXT, false},
+        {"UUID", "uuid", VG_CELL_TEXT, false}, {"FROM", "from", VG_CELL_TEXT, false},
+        {"TO", "to", VG_CELL_TEXT, false},     {"STATE", "state", VG_CELL_TEXT, false},
+        {"CAUSE", "cause", VG_CELL_TEXT, false}, {"VM ON", "vm_on", VG_CELL_TEXT, false},
+        {"GPUS", "gpu", VG_CELL_TEXT, false},
+    };
+
+    if (vg_follow_stream(format) == stdout)
+        return 0;
+    g_autoptr(json_object) rows = json_object_new_array();
+    vg_json_append(rows, json_object_get(follow->document));
+    const struct vg_table table = {NULL, rows, columns, G_N_ELEMENTS(columns), NULL};
+    return vg_output_print(format, follow->document, &table, 1, err);
+}

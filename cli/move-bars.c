@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/move-bars.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/move-text.h"
+#include "cli/printable.h"
+
+#define WIDTH_DEFAULT 80
+#define NAME_WIDTH    11
+#define BAR_WIDTH     40
+#define BLOCK_WIDTH   6 /* that goes to and fro where nobody knows how much is done */
+#define BLOCK_NS      (60 * VG_NS_PER_MS)
+
+/* A step may have begun before it was watched, on a host whose clock is another. */
+#define BEFORE_MAX_NS (24 * 3600 * VG_NS_PER_S)
+
+void
+vg_move_bars_init(struct vg_move_bars *bars, FILE *to)
+{
+    const char *term = getenv("TERM");
+
+    *bars = (struct vg_move_bars){
+        .to = to,
+        .drawn = isatty(fileno(to)) && term && term[0] && strcmp(term, "dumb") != 0,
+    };
+}
+
+int
+vg_move_bars_width(FILE *to)
+{
+    struct winsize size;
+
+    if (ioctl(fileno(to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return WIDTH_DEFAULT;
+}
+
+/* ---- the screen ---- */
+
+/* Where the live lines began, and nothing below. */
+static void
+bars_erase(struct vg_move_bars *bars)
+{
+    if (bars->live > 0)
+        fputs("\r", bars->to);
+    for (; bars->live > 1; bars->live--)
+        fputs("\033[A", bars->to);
+    if (bars->live > 0)
+        fputs("\033[J", bars->to);
+    bars->live = 0;
+}
+
+/* A line that must not be broken, or erasing it would leave a part. */
+static void
+bars_draw_live(struct vg_move_bars *bars, const char *line)
+{
+    g_autofree char *cut = g_utf8_substring(
+        line, 0, MIN(g_utf8_strlen(line, -1), MAX(vg_move_bars_width(bars->to) - 1, 1)));
+
+    fprintf(bars->to, "%s%s", bars->live > 0 ? "\n" : "", cut);
+    bars->live++;
+}
+
+/* ---- a step ---- */
+
+static void
+bars_fill(char bar[BAR_WIDTH + 1], double done)
+{
+    const int filled = (int)(CLAMP(done, 0.0, 1.0) * BAR_WIDTH);
+
+    memset(bar, '#', (size_t)filled);
+    memset(bar + filled, ' ', (size_t)(BAR_WIDTH - filled));
+    bar[BAR_WIDTH] = '\0';
+}
+
+static void
+bars_fill_moving(char bar[BAR_WIDTH + 1], int64_t spent_ns)
+{
+    const int64_t way = BAR_WIDTH - BLOCK_WIDTH;
+    const int64_t at = spent_ns / BLOCK_NS % (2 * way);
+
+    bars_fill(bar, 0);
+    memset(bar + (at <= way ? at : 2 * way - at), '#', BLOCK_WIDTH);
+}
+
+/* "[----------- failed -----------]" */
+static void
+bars_fill_word(char bar[BAR_WIDTH + 1], const char *word)
+{
+    g_autofree char *text = g_strdup_printf(" %s ", word);
+    const size_t length = strlen(text);
+
+    memset(bar, '-', BAR_WIDTH);
+    bar[BAR_WIDTH] = '\0';
+    memcpy(bar + (BAR_WIDTH - length) / 2, text, length);
+}
+
+static char *
+bars_line(const struct vg_migration_step *step, const char *bar, int64_t spent_ns)
+{
+    g_autofree char *name = vg_printable_text(step->verb);
+    g_autofree char *time = spent_ns >= 0 ? vg_move_text_seconds(spent_ns) : g_strdup("");
+
+    return g_strdup_printf("%-*s[%s] %11s", NAME_WIDTH, name, bar, time);
+}
+
+static bool
+bars_copies(const struct vg_migration_step *step)
+{
+    return strcmp(step->verb, "migrate") == 0 || strcmp(step->verb, "return") == 0;
+}
+
+/* "0.75 of 1.00 GiB, 128 MiB/s; the guest rewrites 1 MiB/s; iteration 2; 2.0 s left" */
+static char *
+bars_copy_line(const struct vg_migration_progress *progress)
+{
+    g_autofree char *done = vg_move_text_bytes(progress->total_bytes - progress->remaining_bytes);
+    g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
+    g_autofree char *rate = vg_move_text_bytes(progress->bytes_per_s);
+    g_autofree char *dirty = vg_move_text_bytes(progress->dirty_bytes_per_s);
+    g_autofree char *left =
+        progress->eta_ns > 0 ? vg_move_text_time(progress->eta_ns) : g_strdup("unknown");
+
+    return g_strdup_printf("%*s%s of %s, %s/s, dirty %s/s, iter. %" PRId64 ", ETA %s", NAME_WIDTH,
+                           "", done, total, rate, dirty, progress->iteration, left);
+}
+
+/* ---- what has ended ---- */
+
+static int64_t
+bars_took_ns(const struct vg_migration_step *step)
+{
+    return step->ended_ns > 0 ? MAX(step->ended_ns - step->began_ns, 0) : -1;
+}
+
+/* "768 MiB": how much was copied, or "". */
+static char *
+bars_copied(const struct vg_migration_step *step, const vg_migration *move)
+{
+    const int64_t bytes = move->progress.processed_bytes;
+
+    return bars_copies(step) && step->ok && bytes > 0 ? vg_move_text_bytes(bytes) : g_strdup("");
+}
+
+static void
+bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
+                const vg_migration *move)
+{
+    g_autofree char *copied = bars_copied(step, move);
+    char bar[BAR_WIDTH + 1];
+
+    if (step->ended_ns == 0)
+        bars_fill_word(bar, "nobody knows how it ended");
+    else if (!step->ok)
+        bars_fill_word(bar, "failed");
+    else
+        bars_fill(bar, 1);
+    g_autofree char *line = bars_line(step, bar, bars_took_ns(step));
+    fprintf(bars->to, "%s%s%s\n", line, copied[0] ? "  " : "", copied);
+    if (step->ended_ns == 0 || step->ok || !step->answer)
+        return;
+    g_autoptr(GString) answer = g_string_new(NULL);
+    vg_move_text_append_wrapped(answer, NAME_WIDTH, vg_move_bars_width(bars->to), step->answer);
+    fputs(answer->str, bars->to);
+}
+
+/* "detach          6.1 s" */
+static void
+bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
+                const vg_migration *move)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_autofree char *copied = bars_copied(step, move);
+    const int64_t took_ns = bars_took_ns(step);
+    g_autofree char *time = took_ns >= 0 ? vg_move_text_seconds(took_ns) : g_strdup("?");
+
+    g_string_append_printf(line, "%-*s%11s", NAME_WIDTH, step->verb, time);
+    if (step->ended_ns == 0)
+        g_string_append(line, "  nobody knows how it ended");
+    else if (!step->ok)
+        g_string_append_printf(line, "  failed%s%s", step->answer ? ": " : "",
+                               step->answer ? step->answer : "");
+    else if (copied[0])
+        g_string_append_printf(line, "  %s copied", copied);
+    g_autofree char *shown = vg_printable_text(line->str);
+    fprintf(bars->to, "%s\n", shown);
+}
+
+static void
+bars_tell(struct vg_move_bars *bars, const vg_migration *move, const struct vg_migration_step *step)
+{
+    if (step->undoes && !bars->goes_back) {
+        fputs("Turning back: what was done is undone.\n", bars->to);
+        bars->goes_back = true;
+    }
+    if (bars->drawn)
+        bars_draw_ended(bars, step, move);
+    else
+        bars_tell_ended(bars, step, move);
+}
+
+/* ---- what goes on ---- */
+
+/* Of the step that runs, CLOCK_MONOTONIC. What is seen to begin has just begun; what runs already
+ * when the watching begins has done so for a time that only the other host's clock tells. */
+static void
+bars_follow_step(struct vg_move_bars *bars, const struct vg_migration_step *step, guint number)
+{
+    const int64_t before_ns = vg_clock_realtime_ns() - step->began_ns;
+    const bool is_plausible = before_ns > 0 && before_ns < BEFORE_MAX_NS;
+
+    if (bars->running == number)
+        return;
+    bars->began_ns = vg_clock_monotonic_ns();
+    if (!bars->began && is_plausible)
+        bars->began_ns -= before_ns;
+    bars->running = number;
+}
+
+static void
+bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
+                  const struct vg_migration_step *step)
+{
+    const struct vg_migration_progress *progress = &move->progress;
+    const int64_t spent_ns = vg_clock_monotonic_ns() - bars->began_ns;
+    const bool copies = bars_copies(step) && progress->total_bytes > 0;
+    char bar[BAR_WIDTH + 1];
+    double done = 0;
+
+    if (copies) {
+        done = 1 - (double)progress->remaining_bytes / (double)progress->total_bytes;
+        bars_fill(bar, done);
+    } else {
+        bars_fill_moving(bar, spent_ns);
+    }
+    g_autofree char *line = bars_line(step, bar, spent_ns);
+    g_autofree char *with_share =
+        copies ? g_strdup_printf("%s  %3.0f %%", line, done * 100) : g_strdup(line);
+    bars_draw_live(bars, with_share);
+    if (!copies)
+        return;
+    g_autofree char *copy = bars_copy_line(progress);
+    bars_draw_live(bars, copy);
+}
+
+static void
+bars_begin(struct vg_move_bars *bars, const vg_migration *move)
+{
+    g_autoptr(GString) head = g_string_new(NULL);
+
+    if (!bars->began)
+        vg_printable_append_line(head, "%s: %s from %s to %s", move->id, move->vm, move->from,
+                                 move->to);
+    fputs(head->str, bars->to);
+    bars->began = true;
+}
+
+void
+vg_move_bars_show(struct vg_move_bars *bars, const vg_migration *move, const char *trouble)
+{
+    const bool has_ended = vg_migration_has_ended(move->state);
+    const struct vg_migration_step *running = NULL;
+
+    bars_erase(bars);
+    if (move->steps->len > 0 && !has_ended) {
+        running = move->steps->pdata[move->steps->len - 1];
+        if (running->ended_ns > 0)
+            running = NULL;
+    }
+    if (running)
+        bars_follow_step(bars, running, move->steps->len);
+    bars_begin(bars, move);
+    for (; bars->told < move->steps->len - (running ? 1 : 0); bars->told++)
+        bars_tell(bars, move, move->steps->pdata[bars->told]);
+    if (bars->drawn && running)
+        bars_draw_running(bars, move, running);
+    else if (bars->drawn && !has_ended)
+        bars_draw_live(bars, "waiting for the next step");
+    if (bars->drawn && trouble)
+        bars_draw_live(bars, trouble);
+    fflush(bars->to);
+}
+
+void
+vg_move_bars_end(struct vg_move_bars *bars)
+{
+    if (bars->live > 0)
+        fputc('\n', bars->to);
+    bars->live = 0;
+    fflush(bars->to);
+}

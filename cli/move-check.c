@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/move-check.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/online-args.h"
+#include "cli/printable.h"
+
+static const struct vg_column step_columns[] = {
+    {"STEP", "verb", VG_CELL_TEXT, false},
+    {"EXPECTED s", "expected_s", VG_CELL_COUNT, false},
+    {"DEADLINE s", "deadline_s", VG_CELL_COUNT, false},
+};
+
+static const struct vg_column device_columns[] = {
+    {"GPU", "alias", VG_CELL_TEXT, false},
+    {"KIND", "kind", VG_CELL_TEXT, false},
+    {"TYPE", "type", VG_CELL_TEXT, false},
+    {"IN THE GUEST", "guest_address", VG_CELL_TEXT, false},
+    {"NOW", "source_address", VG_CELL_TEXT, false},
+    {"THEN", "target_address", VG_CELL_TEXT, true},
+};
+
+int
+vg_move_check_ask(vg_client *client, json_object *body, json_object **ret, GError **err)
+{
+    g_autoptr(json_object) check = NULL;
+
+    if (vg_client_post(client, "/v1/migrations", body, &check, err) < 0)
+        return -1;
+    if (!json_object_is_type(vg_output_member(check, "problems"), json_type_array))
+        return vg_error(err, VG_E_EXTERNAL, "the answer to a dry run does not say what speaks "
+                                            "against the move");
+    *ret = g_steal_pointer(&check);
+    return 0;
+}
+
+static const char *
+move_check_text(json_object *check, const char *name)
+{
+    const char *text = json_object_get_string(vg_output_member(check, name));
+
+    return text ? text : "?";
+}
+
+static char *
+move_check_head(json_object *check)
+{
+    json_object *problems = vg_output_member(check, "problems");
+    const size_t n = vg_output_length(problems);
+    GString *text = g_string_new(NULL);
+
+    vg_printable_append_line(text, "%s from %s to %s", move_check_text(check, "vm"),
+                             move_check_text(check, "from"), move_check_text(check, "to"));
+    if (n == 0)
+        g_string_append(text, "Nothing speaks against it.\n");
+    else
+        g_string_append(text, "What speaks against it:\n");
+    for (size_t i = 0; i < n; i++)
+        vg_printable_append_line(text, "- %s",
+                                 json_object_get_string(json_object_array_get_idx(problems, i)));
+    g_string_append_c(text, '\n');
+    return g_string_free(text, FALSE);
+}
+
+/* The steps, and a line for all of them. */
+static json_object *
+move_check_rows(json_object *check)
+{
+    json_object *steps = vg_output_member(check, "steps");
+    json_object *rows = steps ? vg_online_rows(steps) : json_object_new_array();
+    json_object *sum = json_object_new_object();
+
+    vg_json_add_string(sum, "verb", "all of it");
+    vg_json_add(sum, "expected_s", json_object_get(vg_output_member(check, "expected_s")));
+    vg_json_append(rows, sum);
+    return rows;
+}
+
+int
+vg_move_check_problems(json_object *check, GError **err)
+{
+    const size_t n = vg_output_length(vg_output_member(check, "problems"));
+
+    if (n == 0)
+        return 0;
+    return vg_error(err, VG_E_REFUSED, "%s cannot be moved to %s: %zu problem%s",
+                    move_check_text(check, "vm"), move_check_text(check, "to"), n,
+                    n == 1 ? "" : "s");
+}
+
+int
+vg_move_check_print(json_object *check, enum vg_output_format format, GError **err)
+{
+    const bool for_people = format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE;
+    g_autofree char *head = move_check_head(check);
+    g_autoptr(json_object) rows =
+        for_people ? move_check_rows(check)
+                   : json_object_get(vg_output_member(check, "steps"));
+    const struct vg_table tables[] = {
+        {NULL, rows, step_columns, G_N_ELEMENTS(step_columns), NULL},
+        {NULL, vg_output_member(check, "devices"), device_columns, G_N_ELEMENTS(device_columns),
+         "No GPU moves with it."},
+    };
+
+    if ((for_people && vg_cli_print(head, err) < 0) ||
+        vg_output_print(format, check, tables, G_N_ELEMENTS(tables), err) < 0)
+        return -1;
+    return vg_move_check_problems(check, err);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a move of a VM would be: MigrationCheck of the API.
+ */
+#ifndef VG_CLI_MOVE_CHECK_H
+#define VG_CLI_MOVE_CHECK_H
+
+#include "cli/client.h"
+#include "cli/output.h"
+
+/* body is a MigrationRequest with dry_run. The caller puts *ret. */
+int vg_move_check_ask(vg_client *client, json_object *body, json_object **ret,
+                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Prints it. VG_E_REFUSED, then, if something speaks against the move. */
+int vg_move_check_print(json_object *check, enum vg_output_format format,
+                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* The same error without the printing. */
+int vg_move_check_problems(json_object *check, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `vgpuctl migration show` tells: how a move went, from beginning to end.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "cli/move-text.h"
+#include "cli/printable.h"
+
+#define LABEL_WIDTH 15
+#define STEP_INDENT 34
+
+/* "asked by:      root"; a long value goes on below itself. */
+G_GNUC_PRINTF(4, 5)
+static void
+move_story_line(GString *to, int width, const char *label, const char *fmt, ...)
+{
+    g_autoptr(GString) value = g_string_new(NULL);
+    va_list args;
+
+    va_start(args, fmt);
+    g_autofree char *text = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    vg_move_text_append_wrapped(value, LABEL_WIDTH, width, text);
+    if (value->len < LABEL_WIDTH)
+        return;
+    g_string_append_printf(to, "%-*s%s", LABEL_WIDTH, label, value->str + LABEL_WIDTH);
+}
+
+static const char *
+move_story_utc(int64_t t_ns, char buf[VG_UTC_LEN])
+{
+    return vg_utc_format(t_ns / VG_NS_PER_S * VG_NS_PER_S, buf);
+}
+
+static void
+move_story_times(GString *to, const vg_migration *move, int width)
+{
+    char utc[VG_UTC_LEN];
+
+    move_story_line(to, width, "asked:", "%s by %s", move_story_utc(move->made_ns, utc),
+                    move->asked_by ? move->asked_by : "nobody knows whom");
+    if (move->plan_id)
+        move_story_line(to, width, "plan:", "%s", move->plan_id);
+    if (move->undo_of)
+        move_story_line(to, width, "takes back:", "%s", move->undo_of);
+    if (move->no_agent)
+        move_story_line(to, width, "guest:", "is not asked to let go of its GPUs");
+    if (move->ended_ns == 0)
+        return;
+    g_autofree char *took = vg_move_text_time(vg_move_text_took_ns(move));
+    move_story_line(to, width, "ended:", "%s, after %s", move_story_utc(move->ended_ns, utc), took);
+}
+
+static void
+move_story_copied(GString *to, const vg_migration *move, int width)
+{
+    const struct vg_migration_progress *progress = &move->progress;
+
+    if (progress->downtime_ns > 0) {
+        g_autofree char *time = vg_move_text_time(progress->downtime_ns);
+        move_story_line(to, width, "downtime:", "%s, as libvirt measured", time);
+    }
+    if (move->guest_pause_ns > 0) {
+        g_autofree char *time = vg_move_text_time(move->guest_pause_ns);
+        move_story_line(to, width, "longest pause:", "%s, as the guest saw it", time);
+    }
+    if (progress->total_bytes == 0)
+        return;
+    g_autofree char *copied = vg_move_text_bytes(progress->processed_bytes);
+    g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
+    g_autofree char *time = vg_move_text_time(progress->elapsed_ns);
+    move_story_line(to, width, "copied:", "%s for %s of memory, %" PRId64 " iterations, %s", copied,
+                    total, progress->iteration, time);
+}
+
+static void
+move_story_head(GString *to, const vg_migration *move, int width)
+{
+    g_autofree char *where = vg_move_text_where(move);
+
+    vg_printable_append_line(to, "%s: %s", move->id, vg_move_text_state(move->state));
+    move_story_line(to, width, "VM:", "%s (%s)", move->vm, move->uuid);
+    move_story_line(to, width, "from, to:", "%s, %s", move->from, move->to);
+    move_story_times(to, move, width);
+    if (move->abort_asked)
+        move_story_line(to, width, "abort:", "was asked for");
+    if (move->cause)
+        move_story_line(to, width, "cause:", "%s", move->cause);
+    move_story_line(to, width, "now:", "%s", where);
+    move_story_copied(to, move, width);
+}
+
+/* ---- devices ---- */
+
+static void
+move_story_add_place(GString *to, const char *where, const char *address)
+{
+    if (address && address[0])
+        g_string_append_printf(to, "; %s %s", where, address);
+}
+
+static void
+move_story_devices(GString *to, const vg_migration *move, int width)
+{
+    g_autofree char *on_source = g_strconcat("on ", move->from, NULL);
+    g_autofree char *on_target = g_strconcat("on ", move->to, NULL);
+
+    if (move->devices->len > 0)
+        g_string_append(to, "\nGPUs that move with it\n");
+    for (guint i = 0; i < move->devices->len; i++) {
+        const struct vg_move_device *device = move->devices->pdata[i];
+        g_autofree char *alias = vg_printable_text(device->alias ? device->alias : "-");
+        g_autoptr(GString) what = g_string_new(NULL);
+        g_string_append_printf(what, "%s %s", vg_move_device_kind_names[device->kind],
+                               device->type);
+        move_story_add_place(what, "in the guest", device->guest_address);
+        move_story_add_place(what, on_source, device->source_address);
+        move_story_add_place(what, on_target, device->target_address);
+        move_story_line(to, width, alias, "%s", what->str);
+    }
+}
+
+/* ---- steps ---- */
+
+static char *
+move_story_took(const struct vg_migration_step *step, bool is_running)
+{
+    if (step->ended_ns > 0)
+        return vg_move_text_seconds(MAX(step->ended_ns - step->began_ns, 0));
+    return g_strdup(is_running ? "now" : "?");
+}
+
+/* When it began, how long it took, what it was; then what was asked and what came back. */
+static void
+move_story_step(GString *to, const vg_migration *move, guint i, int width)
+{
+    const struct vg_migration_step *step = move->steps->pdata[i];
+    const bool is_running = step->ended_ns == 0 && !vg_migration_has_ended(move->state) &&
+                            i + 1 == move->steps->len;
+    g_autofree char *after = vg_move_text_seconds(MAX(step->began_ns - move->made_ns, 0));
+    g_autofree char *took = move_story_took(step, is_running);
+    g_autofree char *verb = vg_printable_text(step->verb);
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (step->asked)
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, step->asked);
+    if (step->ended_ns == 0 && !is_running)
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, "(nobody knows how it ended)");
+    else if (step->answer) {
+        g_autofree char *answer =
+            step->ok ? g_strdup_printf("-> %s", step->answer)
+                     : g_strdup_printf("-> FAILED: %s", step->answer);
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, answer);
+    } else if (step->ended_ns > 0 && !step->ok)
+        vg_move_text_append_wrapped(text, STEP_INDENT, width, "-> FAILED");
+    g_string_append_printf(to, "%11s %10s %s %-9s", after, took, step->undoes ? "<" : " ", verb);
+    if (text->len > STEP_INDENT)
+        g_string_append(to, text->str + STEP_INDENT);
+    else
+        g_string_append_c(to, '\n');
+}
+
+char *
+vg_move_text_story(const vg_migration *move, int width)
+{
+    GString *to = g_string_new(NULL);
+    bool goes_back = false;
+
+    move_story_head(to, move, width);
+    move_story_devices(to, move, width);
+    if (move->steps->len > 0)
+        g_string_append_printf(to, "\n%11s %10s   %s\n", "AFTER", "TOOK", "STEP");
+    for (guint i = 0; i < move->steps->len; i++) {
+        const struct vg_migration_step *step = move->steps->pdata[i];
+        goes_back = goes_back || step->undoes;
+        move_story_step(to, move, i, width);
+    }
+    if (goes_back)
+        g_string_append(to, "< is the way back\n");
+    return g_string_free(to, FALSE);
+}

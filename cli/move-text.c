@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/move-text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/printable.h"
+
+#define GIB (1024.0 * 1024 * 1024)
+#define MIB (1024.0 * 1024)
+
+#define TEXT_MIN 20 /* columns that a text gets, however narrow the terminal is */
+
+char *
+vg_move_text_time(int64_t ns)
+{
+    if (ns < VG_NS_PER_S - VG_NS_PER_MS / 2)
+        return g_strdup_printf("%.0f ms", (double)ns / (double)VG_NS_PER_MS);
+    return vg_move_text_seconds(ns);
+}
+
+char *
+vg_move_text_seconds(int64_t ns)
+{
+    const int64_t s = (ns + VG_NS_PER_S / 2) / VG_NS_PER_S;
+
+    if (ns < 60 * VG_NS_PER_S - VG_NS_PER_S / 20)
+        return g_strdup_printf("%.1f s", (double)ns / (double)VG_NS_PER_S);
+    if (s < 3600)
+        return g_strdup_printf("%" PRId64 " min %02" PRId64 " s", s / 60, s % 60);
+    return g_strdup_printf("%" PRId64 " h %02" PRId64 " min", s / 3600, s / 60 % 60);
+}
+
+char *
+vg_move_text_bytes(int64_t bytes)
+{
+    if ((double)bytes < GIB)
+        return g_strdup_printf("%.0f MiB", (double)bytes / MIB);
+    return g_strdup_printf("%.2f GiB", (double)bytes / GIB);
+}
+
+const char *
+vg_move_text_state(enum vg_migration_state state)
+{
+    switch ((int)state) {
+    case VG_MIGRATION_ROLLING_BACK:
+        return "turning back";
+    case VG_MIGRATION_ROLLED_BACK:
+        return "rolled back";
+    default:
+        return vg_migration_state_names[state];
+    }
+}
+
+/* ---- where the VM is ---- */
+
+static const char *
+move_text_gpu(const vg_migration *move)
+{
+    if (move->devices->len == 0)
+        return "and has no GPU";
+    switch (move->gpu) {
+    case VG_GPU_ATTACHED:
+        return "and has its GPUs";
+    case VG_GPU_DETACHED:
+        return "WITHOUT its GPUs";
+    case VG_GPU_PARTLY:
+        return "with only SOME of its GPUs";
+    case VG_GPU_UNKNOWN:
+    case VG_GPU_STATE_MAX:
+    default:
+        return "and nobody knows whether it has its GPUs";
+    }
+}
+
+char *
+vg_move_text_where(const vg_migration *move)
+{
+    switch (move->vm_on) {
+    case VG_PLACE_SOURCE:
+        return g_strdup_printf("%s is on %s %s", move->vm, move->from, move_text_gpu(move));
+    case VG_PLACE_TARGET:
+        return g_strdup_printf("%s is on %s %s", move->vm, move->to, move_text_gpu(move));
+    case VG_PLACE_MOVING:
+        return g_strdup_printf("libvirt is still moving %s from %s to %s", move->vm, move->from,
+                               move->to);
+    case VG_PLACE_NOWHERE:
+        return g_strdup_printf("%s runs NEITHER on %s NOR on %s", move->vm, move->from, move->to);
+    case VG_PLACE_BOTH:
+        return g_strdup_printf("%s runs TWICE, on %s and on %s: stop one of them at once, both "
+                               "write to its disks",
+                               move->vm, move->from, move->to);
+    case VG_PLACE_UNKNOWN:
+    case VG_PLACE_MAX:
+    default:
+        return g_strdup_printf("nobody knows whether %s is on %s or on %s", move->vm, move->from,
+                               move->to);
+    }
+}
+
+int64_t
+vg_move_text_took_ns(const vg_migration *move)
+{
+    int64_t end_ns = move->ended_ns;
+
+    if (end_ns == 0 && move->steps->len > 0) {
+        const struct vg_migration_step *last = move->steps->pdata[move->steps->len - 1];
+        end_ns = MAX(last->began_ns, last->ended_ns);
+    }
+    return MAX(end_ns - move->made_ns, 0);
+}
+
+/* ---- lines ---- */
+
+/* How many bytes of a line go into `room` columns: up to a blank, if there is one. */
+static size_t
+move_text_fit(const char *line, size_t room)
+{
+    const char *end = line;
+    const char *blank = NULL;
+
+    for (size_t n = 0; *end && n < room; n++, end = g_utf8_next_char(end)) {
+        if (*end == ' ')
+            blank = end;
+    }
+    if (!*end || *end == ' ')
+        return (size_t)(end - line);
+    return (size_t)((blank && blank > line ? blank : end) - line);
+}
+
+void
+vg_move_text_append_wrapped(GString *to, int indent, int width, const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    const size_t room = (size_t)MAX(width - indent, TEXT_MIN);
+
+    for (size_t i = 0; lines[i]; i++) {
+        g_autofree char *line = vg_printable_text(g_strchomp(lines[i]));
+        for (const char *at = line; *at;) {
+            size_t n = move_text_fit(at, room);
+            g_string_append_printf(to, "%*s%.*s\n", indent, "", (int)n, at);
+            at += n;
+            at += strspn(at, " ");
+        }
+    }
+}

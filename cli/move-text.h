@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A move of a VM in words, for people. The caller frees all texts; names in them are as they came.
+ */
+#ifndef VG_CLI_MOVE_TEXT_H
+#define VG_CLI_MOVE_TEXT_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "model/migration.h"
+
+/* "80 ms", "12.3 s", "3 min 20 s", "1 h 02 min". */
+char *vg_move_text_time(int64_t ns);
+
+/* The same, but "0.1 s" below a second, for columns and for what grows. */
+char *vg_move_text_seconds(int64_t ns);
+
+/* "512 MiB", "1.50 GiB". */
+char *vg_move_text_bytes(int64_t bytes);
+
+/* "rolled back": a state. */
+const char *vg_move_text_state(enum vg_migration_state state);
+
+/* "alpha is on host-b and has its GPUs". */
+char *vg_move_text_where(const vg_migration *move);
+
+/* How long it took so far or in all; 0: the times make no sense. */
+int64_t vg_move_text_took_ns(const vg_migration *move);
+
+/* Text from outside, line by line, each broken at blanks to fit into `width` columns and moved to
+ * the right by `indent`. */
+void vg_move_text_append_wrapped(GString *to, int indent, int width, const char *text);
+
+/* All that is known of a move, in lines that fit into `width` columns where they can. */
+char *vg_move_text_story(const vg_migration *move, int width);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/plan-apply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/follow.h"
+#include "cli/move-check.h"
+#include "cli/plan-text.h"
+#include "cli/printable.h"
+
+#define ANSWER_MAX 16
+
+static vg_plan *
+apply_get_plan(const struct vg_plan_apply *apply, vg_client *client, GError **err)
+{
+    static const char *const lists[] = {"actions", NULL};
+    g_autofree char *path = vg_client_path("/v1/plans/", apply->plan, "");
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_client_get(client, path, lists, &document, err) < 0)
+        return NULL;
+    g_autofree char *text = vg_json_to_text(document, false);
+    return vg_plan_from_json(text, strlen(text), err);
+}
+
+static json_object *
+apply_body(const vg_plan *plan, const struct vg_plan_action *action)
+{
+    json_object *body = json_object_new_object();
+
+    vg_json_add_string(body, "vm", action->uuid ? action->uuid : action->vm);
+    vg_json_add_string(body, "to", action->to);
+    vg_json_add_bool(body, "forward", true);
+    vg_json_add_string(body, "plan_id", plan->id);
+    vg_json_add_string(body, "plan_hash", plan->input_hash);
+    return body;
+}
+
+/* ---- asking whether it shall be ---- */
+
+static bool
+apply_is_wanted(const vg_plan *plan)
+{
+    char answer[ANSWER_MAX] = "";
+
+    fprintf(stderr, "\nCarry out %s: %u move%s? [y/N] ", plan->id, plan->actions->len,
+            plan->actions->len == 1 ? "" : "s");
+    fflush(stderr);
+    if (!fgets(answer, sizeof(answer), stdin))
+        fputc('\n', stderr);
+    g_strchomp(answer);
+    return g_ascii_strcasecmp(answer, "y") == 0 || g_ascii_strcasecmp(answer, "yes") == 0;
+}
+
+/* ---- what came of it ---- */
+
+/* One entry for each action: what it was, how it ended, and what vgpud told. */
+static void
+apply_note(json_object *results, const struct vg_plan_action *action, const char *result,
+           const char *error, json_object *told)
+{
+    json_object *entry = json_object_new_object();
+
+    vg_json_add_string(entry, "vm", action->vm);
+    vg_json_add_string(entry, "uuid", action->uuid);
+    vg_json_add_string(entry, "from", action->from);
+    vg_json_add_string(entry, "to", action->to);
+    vg_json_add_string(entry, "result", result);
+    vg_json_add_string(entry, "error", error);
+    vg_json_add(entry, "move", json_object_get(told));
+    vg_json_append(results, entry);
+}
+
+static int
+apply_print(const struct vg_plan_apply *apply, json_object *results, GError **err)
+{
+    static const struct vg_column columns[] = {
+        {"VM", "vm", VG_CELL_TEXT, false},         {"FROM", "from", VG_CELL_TEXT, false},
+        {"TO", "to", VG_CELL_TEXT, false},         {"RESULT", "result", VG_CELL_TEXT, false},
+        {"MOVE", "move.id", VG_CELL_TEXT, false},  {"UUID", "uuid", VG_CELL_TEXT, true},
+        {"ERROR", "error", VG_CELL_TEXT, true},
+    };
+    g_autoptr(json_object) document = json_object_new_object();
+
+    if (vg_follow_stream(apply->format) == stdout)
+        putchar('\n');
+    vg_json_add_string(document, "plan_id", apply->plan);
+    vg_json_add_bool(document, "dry_run", apply->dry_run);
+    vg_json_add(document, "actions", json_object_get(results));
+    const struct vg_table table = {NULL, results, columns, G_N_ELEMENTS(columns), NULL};
+    return vg_output_print(apply->format, document, &table, 1, err);
+}
+
+/* ---- one action ---- */
+
+/* "[1/2] " and the move. */
+static void
+apply_tell_action(const struct vg_plan_apply *apply, const vg_plan *plan, guint i)
+{
+    const struct vg_plan_action *action = plan->actions->pdata[i];
+    g_autoptr(GString) text = g_string_new("\n");
+
+    vg_printable_append_line(text, "Move %u of %u: %s from %s to %s", i + 1, plan->actions->len,
+                             action->vm, action->from, action->to);
+    fputs(text->str, vg_follow_stream(apply->format));
+}
+
+/* The same plan applied again goes on where it stopped: moves that were begun are not begun again.
+ */
+static int
+apply_move(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
+           vg_follow *follow, GError **err)
+{
+    FILE *to = vg_follow_stream(apply->format);
+    g_autofree char *key = g_strdup_printf("%s/%u", plan->id, i + 1);
+    g_autoptr(json_object) body = apply_body(plan, plan->actions->pdata[i]);
+
+    if (vg_follow_start(client, body, key, follow, err) < 0)
+        return -1;
+    if (vg_migration_has_ended(follow->move->state))
+        fputs("This move was made before, when this plan was applied:\n", to);
+    if (vg_follow_to_end(client, to, 0, follow, err) < 0)
+        return -1;
+    return vg_follow_result(follow, VG_MIGRATION_DONE, to, err);
+}
+
+static int
+apply_check(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
+            json_object *results, GError **err)
+{
+    g_autoptr(json_object) body = apply_body(plan, plan->actions->pdata[i]);
+    g_autoptr(json_object) check = NULL;
+    g_autoptr(GError) error = NULL;
+    int status = 0;
+
+    vg_json_add_bool(body, "dry_run", true);
+    if (vg_move_check_ask(client, body, &check, &error) < 0)
+        status = -1;
+    else if (vg_follow_stream(apply->format) == stdout)
+        status = vg_move_check_print(check, apply->format, &error);
+    else
+        status = vg_move_check_problems(check, &error);
+    apply_note(results, plan->actions->pdata[i], status == 0 ? "possible" : "impossible",
+               error ? error->message : NULL, check);
+    if (error)
+        g_propagate_error(err, g_steal_pointer(&error));
+    return status;
+}
+
+/* ---- all of them ---- */
+
+/* All are looked at; the first that cannot be is the error. */
+static int
+apply_check_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
+                json_object *results, GError **err)
+{
+    g_autoptr(GError) first = NULL;
+
+    for (guint i = 0; i < plan->actions->len; i++) {
+        g_autoptr(GError) error = NULL;
+        apply_tell_action(apply, plan, i);
+        if (apply_check(apply, client, plan, i, results, &error) < 0) {
+            vg_cli_warn("%s", error->message);
+            if (!first)
+                first = g_steal_pointer(&error);
+        }
+    }
+    if (!first)
+        return 0;
+    g_propagate_error(err, g_steal_pointer(&first));
+    return -1;
+}
+
+static const char *
+apply_result(const vg_follow *follow)
+{
+    if (!follow->move)
+        return "not-begun";
+    return vg_migration_state_names[follow->move->state];
+}
+
+static int
+apply_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
+          json_object *results, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < plan->actions->len; i++) {
+        g_auto(vg_follow) follow = {0};
+        if (error) {
+            apply_note(results, plan->actions->pdata[i], "not-begun", NULL, NULL);
+            continue;
+        }
+        apply_tell_action(apply, plan, i);
+        int status = apply_move(apply, client, plan, i, &follow, &error);
+        apply_note(results, plan->actions->pdata[i], apply_result(&follow),
+                   status < 0 ? error->message : NULL, follow.document);
+        if (status < 0)
+            g_prefix_error(&error, "move %u of %u: ", i + 1, plan->actions->len);
+    }
+    if (!error)
+        return 0;
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* What has happened is printed in any case. */
+static int
+apply_run(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, GError **err)
+{
+    g_autoptr(json_object) results = json_object_new_array();
+
+    if (apply->dry_run) {
+        int status = apply_check_all(apply, client, plan, results, err);
+        return apply_print(apply, results, status < 0 ? NULL : err) < 0 ? -1 : status;
+    }
+    vg_follow_catch_begin(client);
+    int status = apply_all(apply, client, plan, results, err);
+    vg_follow_catch_end();
+    return apply_print(apply, results, status < 0 ? NULL : err) < 0 ? -1 : status;
+}
+
+int
+vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client, GError **err)
+{
+    g_autoptr(vg_plan) plan = apply_get_plan(apply, client, err);
+
+    if (!plan)
+        return -1;
+    g_autofree char *text = vg_plan_text(plan, false);
+    fputs(text, vg_follow_stream(apply->format));
+    fflush(stdout);
+    if (plan->actions->len > 0 && !apply->dry_run && !apply->yes && !apply_is_wanted(plan))
+        return vg_error(err, VG_E_INVALID, "nothing was done");
+    if (plan->actions->len == 0 && vg_follow_stream(apply->format) == stdout)
+        return 0;
+    return apply_run(apply, client, plan, err);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl plan apply: the moves of a plan, one after the other.
+ */
+#ifndef VG_CLI_PLAN_APPLY_H
+#define VG_CLI_PLAN_APPLY_H
+
+#include <stdbool.h>
+
+#include "cli/client.h"
+#include "cli/output.h"
+
+struct vg_plan_apply {
+    const char *plan; /* its id */
+    bool dry_run;     /* only say what speaks against each move now */
+    bool yes;         /* do not ask whether it shall be */
+    enum vg_output_format format;
+};
+
+/* Stops at the first move that is not done. */
+int vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client,
+                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+#endif
