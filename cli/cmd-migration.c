@@ -235,8 +235,10 @@ vg_cmd_migration(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"active", KEY_ACTIVE, NULL, 0, "list: only those that have not ended", 1},
-        {"peer", KEY_PEER, "NAME", 0, "the peer whose vgpud runs the move, where that is not the "
-         "vgpud that is asked", 1},
+        {"peer", KEY_PEER, "NAME", 0,
+         "the peer whose vgpud runs the move, where that is not the "
+         "vgpud that is asked",
+         1},
         {0},
     };
     static const struct argp_child children[] = {

@@ -4,9 +4,10 @@
 #include "cli/follow.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
+
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -220,8 +221,7 @@ follow_take_location(vg_follow *follow, const char *location, GError **err)
     if (location && !g_str_has_prefix(location, MOVES_PATH))
         return vg_error(err, VG_E_EXTERNAL, "the move's Location '%s' is no place of vgpud's",
                         location);
-    follow->path =
-        location ? g_strdup(location) : vg_client_path(MOVES_PATH, follow->move->id, "");
+    follow->path = location ? g_strdup(location) : vg_client_path(MOVES_PATH, follow->move->id, "");
     return 0;
 }
 
@@ -260,9 +260,9 @@ follow_give_up(const vg_follow *follow, enum vg_error_code code, const char *why
     g_autofree char *watch = vg_follow_command(follow, "watch");
     g_autofree char *abort = vg_follow_command(follow, "abort");
 
-    return vg_error(err, code,
-                    "%s; the move goes on by itself (%s). `%s` goes on watching, `%s` turns it back",
-                    why, vg_move_text_state(follow->move->state), watch, abort);
+    return vg_error(
+        err, code, "%s; the move goes on by itself (%s). `%s` goes on watching, `%s` turns it back",
+        why, vg_move_text_state(follow->move->state), watch, abort);
 }
 
 /* What is no answer now may be one soon: vgpud, or that of the peer, may be starting again. */
@@ -271,8 +271,7 @@ follow_bear(struct follow_watch *watch, const vg_follow *follow, GError *take_er
 {
     g_autoptr(GError) error = take_error;
     const int64_t silent_ns = vg_clock_monotonic_ns() - watch->heard_ns;
-    const bool may_pass = follow_is_broken(error) ||
-                          g_error_matches(error, VG_ERROR, VG_E_BUSY) ||
+    const bool may_pass = follow_is_broken(error) || g_error_matches(error, VG_ERROR, VG_E_BUSY) ||
                           g_error_matches(error, VG_ERROR, VG_E_EXTERNAL);
 
     if (follow_caught)
@@ -334,8 +333,7 @@ vg_follow_to_end(vg_client *client, FILE *to, double timeout_s, vg_follow *follo
     const int64_t now_ns = vg_clock_monotonic_ns();
     struct follow_watch watch = {
         .heard_ns = now_ns,
-        .until_ns =
-            timeout_s > 0 ? now_ns + (int64_t)(timeout_s * (double)VG_NS_PER_S) : INT64_MAX,
+        .until_ns = timeout_s > 0 ? now_ns + (int64_t)(timeout_s * (double)VG_NS_PER_S) : INT64_MAX,
     };
 
     vg_move_bars_init(&watch.bars, to);
@@ -381,9 +379,9 @@ int
 vg_follow_print(const vg_follow *follow, enum vg_output_format format, GError **err)
 {
     static const struct vg_column columns[] = {
-        {"MOVE", "id", VG_CELL_TEXT, false},   {"VM", "vm", VG_CELL_TEXT, false},
-        {"UUID", "uuid", VG_CELL_TEXT, false}, {"FROM", "from", VG_CELL_TEXT, false},
-        {"TO", "to", VG_CELL_TEXT, false},     {"STATE", "state", VG_CELL_TEXT, false},
+        {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_TEXT, false},
+        {"UUID", "uuid", VG_CELL_TEXT, false},   {"FROM", "from", VG_CELL_TEXT, false},
+        {"TO", "to", VG_CELL_TEXT, false},       {"STATE", "state", VG_CELL_TEXT, false},
         {"CAUSE", "cause", VG_CELL_TEXT, false}, {"VM ON", "vm_on", VG_CELL_TEXT, false},
         {"GPUS", "gpu", VG_CELL_TEXT, false},
     };

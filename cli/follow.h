@@ -40,8 +40,8 @@ int vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_foll
 int vg_follow_to_end(vg_client *client, FILE *to, double timeout_s, vg_follow *follow,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Of a move that has ended: 0 if its state is the wanted one, or VG_E_EXTERNAL with the cause. Tells
- * `to` where the VM is then. */
+/* Of a move that has ended: 0 if its state is the wanted one, or VG_E_EXTERNAL with the cause.
+ * Tells `to` where the VM is then. */
 int vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *to,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -118,9 +118,9 @@ bars_copies(const struct vg_migration_step *step)
     return strcmp(step->verb, "migrate") == 0 || strcmp(step->verb, "return") == 0;
 }
 
-/* "0.75 of 1.00 GiB, 128 MiB/s; the guest rewrites 1 MiB/s; iteration 2; 2.0 s left" */
+/* "768 MiB of 1.00 GiB, 128 MiB/s, dirty 1 MiB/s, iter. 2, ETA 2.0 s" */
 static char *
-bars_copy_line(const struct vg_migration_progress *progress)
+bars_copy_line(const struct vg_migration_progress *progress, int width)
 {
     g_autofree char *done = vg_move_text_bytes(progress->total_bytes - progress->remaining_bytes);
     g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
@@ -129,8 +129,11 @@ bars_copy_line(const struct vg_migration_progress *progress)
     g_autofree char *left =
         progress->eta_ns > 0 ? vg_move_text_time(progress->eta_ns) : g_strdup("unknown");
 
-    return g_strdup_printf("%*s%s of %s, %s/s, dirty %s/s, iter. %" PRId64 ", ETA %s", NAME_WIDTH,
-                           "", done, total, rate, dirty, progress->iteration, left);
+    g_autofree char *line = g_strdup_printf("%s of %s, %s/s, dirty %s/s, iter. %" PRId64 ", ETA %s",
+                                            done, total, rate, dirty, progress->iteration, left);
+    const int room = width - 1 - (int)strlen(line);
+
+    return g_strdup_printf("%*s%s", CLAMP(room, 0, NAME_WIDTH), "", line);
 }
 
 /* ---- what has ended ---- */
@@ -247,7 +250,7 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
     bars_draw_live(bars, with_share);
     if (!copies)
         return;
-    g_autofree char *copy = bars_copy_line(progress);
+    g_autofree char *copy = bars_copy_line(progress, vg_move_bars_width(bars->to));
     bars_draw_live(bars, copy);
 }
 

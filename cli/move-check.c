@@ -32,29 +32,30 @@ vg_move_check_ask(vg_client *client, json_object *body, json_object **ret, GErro
     if (vg_client_post(client, "/v1/migrations", body, &check, err) < 0)
         return -1;
     if (!json_object_is_type(vg_output_member(check, "problems"), json_type_array))
-        return vg_error(err, VG_E_EXTERNAL, "the answer to a dry run does not say what speaks "
-                                            "against the move");
+        return vg_error(err, VG_E_EXTERNAL,
+                        "the answer to a dry run does not say what speaks "
+                        "against the move");
     *ret = g_steal_pointer(&check);
     return 0;
 }
 
 static const char *
-move_check_text(json_object *check, const char *name)
+move_check_member(json_object *check, const char *name)
 {
     const char *text = json_object_get_string(vg_output_member(check, name));
 
     return text ? text : "?";
 }
 
-static char *
-move_check_head(json_object *check)
+char *
+vg_move_check_text(json_object *check)
 {
     json_object *problems = vg_output_member(check, "problems");
     const size_t n = vg_output_length(problems);
     GString *text = g_string_new(NULL);
 
-    vg_printable_append_line(text, "%s from %s to %s", move_check_text(check, "vm"),
-                             move_check_text(check, "from"), move_check_text(check, "to"));
+    vg_printable_append_line(text, "%s from %s to %s", move_check_member(check, "vm"),
+                             move_check_member(check, "from"), move_check_member(check, "to"));
     if (n == 0)
         g_string_append(text, "Nothing speaks against it.\n");
     else
@@ -62,7 +63,6 @@ move_check_head(json_object *check)
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
-    g_string_append_c(text, '\n');
     return g_string_free(text, FALSE);
 }
 
@@ -88,7 +88,7 @@ vg_move_check_problems(json_object *check, GError **err)
     if (n == 0)
         return 0;
     return vg_error(err, VG_E_REFUSED, "%s cannot be moved to %s: %zu problem%s",
-                    move_check_text(check, "vm"), move_check_text(check, "to"), n,
+                    move_check_member(check, "vm"), move_check_member(check, "to"), n,
                     n == 1 ? "" : "s");
 }
 
@@ -96,17 +96,16 @@ int
 vg_move_check_print(json_object *check, enum vg_output_format format, GError **err)
 {
     const bool for_people = format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE;
-    g_autofree char *head = move_check_head(check);
+    g_autofree char *head = vg_move_check_text(check);
     g_autoptr(json_object) rows =
-        for_people ? move_check_rows(check)
-                   : json_object_get(vg_output_member(check, "steps"));
+        for_people ? move_check_rows(check) : json_object_get(vg_output_member(check, "steps"));
     const struct vg_table tables[] = {
         {NULL, rows, step_columns, G_N_ELEMENTS(step_columns), NULL},
         {NULL, vg_output_member(check, "devices"), device_columns, G_N_ELEMENTS(device_columns),
          "No GPU moves with it."},
     };
 
-    if ((for_people && vg_cli_print(head, err) < 0) ||
+    if ((for_people && (vg_cli_print(head, err) < 0 || vg_cli_print("\n", err) < 0)) ||
         vg_output_print(format, check, tables, G_N_ELEMENTS(tables), err) < 0)
         return -1;
     return vg_move_check_problems(check, err);

@@ -16,7 +16,9 @@ int vg_move_check_ask(vg_client *client, json_object *body, json_object **ret,
 int vg_move_check_print(json_object *check, enum vg_output_format format,
                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The same error without the printing. */
+/* The parts of that: what speaks against the move, in lines for people, which the caller frees; and
+ * the error. */
+char *vg_move_check_text(json_object *check);
 int vg_move_check_problems(json_object *check, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

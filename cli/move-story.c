@@ -139,8 +139,8 @@ static void
 move_story_step(GString *to, const vg_migration *move, guint i, int width)
 {
     const struct vg_migration_step *step = move->steps->pdata[i];
-    const bool is_running = step->ended_ns == 0 && !vg_migration_has_ended(move->state) &&
-                            i + 1 == move->steps->len;
+    const bool is_running =
+        step->ended_ns == 0 && !vg_migration_has_ended(move->state) && i + 1 == move->steps->len;
     g_autofree char *after = vg_move_text_seconds(MAX(step->began_ns - move->made_ns, 0));
     g_autofree char *took = move_story_took(step, is_running);
     g_autofree char *verb = vg_printable_text(step->verb);
@@ -151,9 +151,8 @@ move_story_step(GString *to, const vg_migration *move, guint i, int width)
     if (step->ended_ns == 0 && !is_running)
         vg_move_text_append_wrapped(text, STEP_INDENT, width, "(nobody knows how it ended)");
     else if (step->answer) {
-        g_autofree char *answer =
-            step->ok ? g_strdup_printf("-> %s", step->answer)
-                     : g_strdup_printf("-> FAILED: %s", step->answer);
+        g_autofree char *answer = step->ok ? g_strdup_printf("-> %s", step->answer)
+                                           : g_strdup_printf("-> FAILED: %s", step->answer);
         vg_move_text_append_wrapped(text, STEP_INDENT, width, answer);
     } else if (step->ended_ns > 0 && !step->ok)
         vg_move_text_append_wrapped(text, STEP_INDENT, width, "-> FAILED");

@@ -37,9 +37,13 @@ vg_move_text_seconds(int64_t ns)
 char *
 vg_move_text_bytes(int64_t bytes)
 {
-    if ((double)bytes < GIB)
+    const double gib = (double)bytes / GIB;
+
+    if (gib < 1)
         return g_strdup_printf("%.0f MiB", (double)bytes / MIB);
-    return g_strdup_printf("%.2f GiB", (double)bytes / GIB);
+    if (gib < 1000)
+        return g_strdup_printf("%.*f GiB", gib < 10 ? 2 : 1, gib);
+    return g_strdup_printf("%.2f TiB", gib / 1024);
 }
 
 const char *

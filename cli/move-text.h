@@ -17,7 +17,7 @@ char *vg_move_text_time(int64_t ns);
 /* The same, but "0.1 s" below a second, for columns and for what grows. */
 char *vg_move_text_seconds(int64_t ns);
 
-/* "512 MiB", "1.50 GiB". */
+/* "512 MiB", "1.50 GiB", "1.17 TiB". */
 char *vg_move_text_bytes(int64_t bytes);
 
 /* "rolled back": a state. */

@@ -80,10 +80,14 @@ apply_note(json_object *results, const struct vg_plan_action *action, const char
 static int
 apply_print(const struct vg_plan_apply *apply, json_object *results, GError **err)
 {
-    static const struct vg_column columns[] = {
-        {"VM", "vm", VG_CELL_TEXT, false},         {"FROM", "from", VG_CELL_TEXT, false},
-        {"TO", "to", VG_CELL_TEXT, false},         {"RESULT", "result", VG_CELL_TEXT, false},
-        {"MOVE", "move.id", VG_CELL_TEXT, false},  {"UUID", "uuid", VG_CELL_TEXT, true},
+    const struct vg_column columns[] = {
+        {"VM", "vm", VG_CELL_TEXT, false},
+        {"FROM", "from", VG_CELL_TEXT, false},
+        {"TO", "to", VG_CELL_TEXT, false},
+        {"RESULT", "result", VG_CELL_TEXT, false},
+        apply->dry_run ? (struct vg_column){"EXPECTED s", "move.expected_s", VG_CELL_COUNT, false}
+                       : (struct vg_column){"MOVE", "move.id", VG_CELL_TEXT, false},
+        {"UUID", "uuid", VG_CELL_TEXT, true},
         {"ERROR", "error", VG_CELL_TEXT, true},
     };
     g_autoptr(json_object) document = json_object_new_object();
@@ -99,16 +103,19 @@ apply_print(const struct vg_plan_apply *apply, json_object *results, GError **er
 
 /* ---- one action ---- */
 
-/* "[1/2] " and the move. */
 static void
-apply_tell_action(const struct vg_plan_apply *apply, const vg_plan *plan, guint i)
+apply_tell_number(const struct vg_plan_apply *apply, const vg_plan *plan, guint i)
+{
+    fprintf(vg_follow_stream(apply->format), "\nMove %u of %u\n", i + 1, plan->actions->len);
+}
+
+static void
+apply_prefix(GError **error, const vg_plan *plan, guint i)
 {
     const struct vg_plan_action *action = plan->actions->pdata[i];
-    g_autoptr(GString) text = g_string_new("\n");
 
-    vg_printable_append_line(text, "Move %u of %u: %s from %s to %s", i + 1, plan->actions->len,
-                             action->vm, action->from, action->to);
-    fputs(text->str, vg_follow_stream(apply->format));
+    g_prefix_error(error, "move %u of %u (%s to %s): ", i + 1, plan->actions->len, action->vm,
+                   action->to);
 }
 
 /* The same plan applied again goes on where it stopped: moves that were begun are not begun again.
@@ -130,6 +137,7 @@ apply_move(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *
     return vg_follow_result(follow, VG_MIGRATION_DONE, to, err);
 }
 
+/* What speaks against it is told to people as it is found. */
 static int
 apply_check(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan, guint i,
             json_object *results, GError **err)
@@ -137,20 +145,22 @@ apply_check(const struct vg_plan_apply *apply, vg_client *client, const vg_plan 
     g_autoptr(json_object) body = apply_body(plan, plan->actions->pdata[i]);
     g_autoptr(json_object) check = NULL;
     g_autoptr(GError) error = NULL;
-    int status = 0;
 
     vg_json_add_bool(body, "dry_run", true);
-    if (vg_move_check_ask(client, body, &check, &error) < 0)
-        status = -1;
-    else if (vg_follow_stream(apply->format) == stdout)
-        status = vg_move_check_print(check, apply->format, &error);
-    else
-        status = vg_move_check_problems(check, &error);
-    apply_note(results, plan->actions->pdata[i], status == 0 ? "possible" : "impossible",
+    if (vg_move_check_ask(client, body, &check, &error) < 0) {
+        vg_cli_warn("%s", error->message);
+    } else {
+        g_autofree char *text = vg_move_check_text(check);
+        fputs(text, vg_follow_stream(apply->format));
+        (void)!vg_move_check_problems(check, &error);
+    }
+    apply_note(results, plan->actions->pdata[i], error ? "impossible" : "possible",
                error ? error->message : NULL, check);
-    if (error)
-        g_propagate_error(err, g_steal_pointer(&error));
-    return status;
+    if (!error)
+        return 0;
+    apply_prefix(&error, plan, i);
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
 }
 
 /* ---- all of them ---- */
@@ -160,29 +170,26 @@ static int
 apply_check_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *plan,
                 json_object *results, GError **err)
 {
-    g_autoptr(GError) first = NULL;
+    int status = 0;
 
     for (guint i = 0; i < plan->actions->len; i++) {
-        g_autoptr(GError) error = NULL;
-        apply_tell_action(apply, plan, i);
-        if (apply_check(apply, client, plan, i, results, &error) < 0) {
-            vg_cli_warn("%s", error->message);
-            if (!first)
-                first = g_steal_pointer(&error);
-        }
+        apply_tell_number(apply, plan, i);
+        if (apply_check(apply, client, plan, i, results, status == 0 ? err : NULL) < 0)
+            status = -1;
     }
-    if (!first)
-        return 0;
-    g_propagate_error(err, g_steal_pointer(&first));
-    return -1;
+    return status;
 }
 
+/* Of a move that was asked for; error NULL: it is done. */
 static const char *
-apply_result(const vg_follow *follow)
+apply_result(const vg_follow *follow, const GError *error)
 {
-    if (!follow->move)
-        return "not-begun";
-    return vg_migration_state_names[follow->move->state];
+    if (follow->move)
+        return vg_migration_state_names[follow->move->state];
+    if (g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) ||
+        g_error_matches(error, VG_ERROR, VG_E_TIMEOUT))
+        return "unknown";
+    return "refused";
 }
 
 static int
@@ -197,12 +204,12 @@ apply_all(const struct vg_plan_apply *apply, vg_client *client, const vg_plan *p
             apply_note(results, plan->actions->pdata[i], "not-begun", NULL, NULL);
             continue;
         }
-        apply_tell_action(apply, plan, i);
+        apply_tell_number(apply, plan, i);
         int status = apply_move(apply, client, plan, i, &follow, &error);
-        apply_note(results, plan->actions->pdata[i], apply_result(&follow),
+        apply_note(results, plan->actions->pdata[i], apply_result(&follow, error),
                    status < 0 ? error->message : NULL, follow.document);
         if (status < 0)
-            g_prefix_error(&error, "move %u of %u: ", i + 1, plan->actions->len);
+            apply_prefix(&error, plan, i);
     }
     if (!error)
         return 0;
