@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "cluster/exchange.h"
+#include "cluster/peers-private.h"
 
 #define VG_LOG_TAG "peers"
 
@@ -25,64 +25,6 @@
 #define VERSION_TEXT_MAX 65536
 #define VERSION_DEPTH    8
 #define WORD_MAX         255
-#define ANSWER_DEPTH     16
-
-#define GRACE_NS (2 * VG_NS_PER_S)
-
-/* A snapshot with counted references. */
-struct copy {
-    vg_snapshot *snapshot;
-};
-
-/* Owned copies of the caller's. */
-struct own_options {
-    struct vg_peer_options is;
-    char *texts[7];
-};
-
-struct peer {
-    int refs; /* under the lock */
-    struct own_options options;
-    /* Under the lock. */
-    struct vg_peer_info *info;
-    struct copy *copy; /* of its newest snapshot, or NULL */
-    bool silent;       /* it let its last deadline pass */
-    bool busy;         /* it is being asked */
-    uint64_t attempts; /* that have ended */
-    int64_t due_ns;    /* CLOCK_MONOTONIC */
-    /* Of the thread. */
-    char *etag;          /* of copy */
-    int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
-    int64_t version_ns;  /* CLOCK_MONOTONIC: when its version was asked for; 0: it must be */
-    int64_t sent_ns;     /* epoch: the request for it */
-    struct vg_exchange *exchange;
-    bool asks_version;
-};
-
-/* A request that somebody waits for. It is freed by whoever is the last to have done with it. */
-struct call {
-    struct vg_exchange *exchange;
-    CURLcode code;
-    bool done;
-    bool abandoned; /* nobody waits any more */
-};
-
-struct vg_peers {
-    pthread_mutex_t lock;
-    pthread_cond_t answered;
-    GPtrArray *list; /* struct peer */
-    GQueue calls;    /* struct call: not begun */
-    int64_t refresh_ns;
-    int64_t deadline_ns;
-    bool stopping;
-    /* Of the thread. */
-    CURLM *multi;
-    GPtrArray *active;  /* struct peer: references to those that are being asked */
-    unsigned n_silent;  /* of these */
-    GPtrArray *calling; /* struct call: begun */
-    GRand *random;
-    vg_thread *thread;
-};
 
 /* ---- peers ---- */
 
@@ -309,38 +251,6 @@ peers_read_snapshot(const GString *body, GError **err)
     return copy;
 }
 
-static void
-call_free(struct call *call)
-{
-    vg_exchange_free(call->exchange);
-    g_free(call);
-}
-
-static void
-peers_begin_calls(vg_peers *peers)
-{
-    VG_LOCK_SCOPE(&peers->lock);
-    while (!g_queue_is_empty(&peers->calls)) {
-        struct call *call = g_queue_pop_head(&peers->calls);
-        g_ptr_array_add(peers->calling, call);
-        curl_multi_add_handle(peers->multi, call->exchange->curl);
-    }
-}
-
-static void
-peers_end_call(vg_peers *peers, struct call *call, CURLcode code)
-{
-    curl_multi_remove_handle(peers->multi, call->exchange->curl);
-    VG_LOCK_SCOPE(&peers->lock);
-    g_ptr_array_remove_fast(peers->calling, call);
-    call->code = code;
-    call->done = true;
-    if (call->abandoned)
-        call_free(call);
-    else
-        pthread_cond_broadcast(&peers->answered);
-}
-
 /* An exchange has ended. */
 static void
 peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
@@ -523,13 +433,7 @@ vg_peers_free(vg_peers *peers)
         vg_exchange_free(peer->exchange);
         peer_unref(peer);
     }
-    for (guint i = 0; i < peers->calling->len; i++) {
-        struct call *call = peers->calling->pdata[i];
-        curl_multi_remove_handle(peers->multi, call->exchange->curl);
-        call_free(call);
-    }
-    while (!g_queue_is_empty(&peers->calls))
-        call_free(g_queue_pop_head(&peers->calls));
+    peers_drop_calls(peers);
     g_ptr_array_unref(peers->calling);
     g_ptr_array_unref(peers->active);
     g_ptr_array_unref(peers->list);
@@ -634,93 +538,6 @@ vg_peers_gather(vg_peers *peers)
     }
     pthread_mutex_unlock(&peers->lock);
     return views;
-}
-
-/* ---- single requests ---- */
-
-/* Under the lock. */
-static struct peer *
-peers_by_name(const vg_peers *peers, const char *name)
-{
-    for (guint i = 0; i < peers->list->len; i++) {
-        struct peer *peer = peers->list->pdata[i];
-        if (strcmp(peer->info->name, name) == 0)
-            return peer;
-    }
-    return NULL;
-}
-
-struct vg_peer_info *
-vg_peers_find(vg_peers *peers, const char *host)
-{
-    VG_LOCK_SCOPE(&peers->lock);
-    const struct peer *found = peers_by_name(peers, host);
-    for (guint i = 0; !found && i < peers->list->len; i++) {
-        const struct peer *peer = peers->list->pdata[i];
-        if (g_strcmp0(peer->info->host, host) == 0)
-            found = peer;
-    }
-    return found ? vg_record_copy(&vg_peer_info_record, found->info) : NULL;
-}
-
-static struct call *
-peers_new_call(vg_peers *peers, const char *name, const char *method, const char *path,
-               const char *body, int64_t limit_ns, GError **err)
-{
-    VG_LOCK_SCOPE(&peers->lock);
-    const struct peer *peer = peers_by_name(peers, name);
-    struct vg_exchange *exchange = NULL;
-
-    if (!peer)
-        vg_error(err, VG_E_NOT_FOUND, "there is no peer '%s'", name);
-    else
-        exchange = vg_exchange_new(&peer->options.is, path, NULL, limit_ns, err);
-    if (!exchange)
-        return NULL;
-    struct call *call = g_new0(struct call, 1);
-    vg_exchange_set_method(exchange, method, body);
-    exchange->call = call;
-    call->exchange = exchange;
-    g_queue_push_tail(&peers->calls, call);
-    return call;
-}
-
-/* libcurl ends it in time; the thread might not. */
-static int
-peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **err)
-{
-    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns + GRACE_NS;
-
-    VG_LOCK_SCOPE(&peers->lock);
-    while (!call->done && !peers->stopping &&
-           vg_cond_wait_until(&peers->answered, &peers->lock, until_ns)) {
-    }
-    call->abandoned = !call->done;
-    return call->done ? 0 : vg_error(err, VG_E_TIMEOUT, "it did not answer in time");
-}
-
-int
-vg_peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-                 const char *body, int64_t limit_ns, json_object **ret, GError **err)
-{
-    struct call *call = peers_new_call(peers, name, method, path, body, limit_ns, err);
-    int status = -1;
-
-    if (!call)
-        return -1;
-    curl_multi_wakeup(peers->multi);
-    if (peers_wait_for(peers, call, limit_ns, err) == 0) {
-        const GString *text = call->exchange->body;
-        status = vg_exchange_check_call(call->exchange, call->code, err);
-        if (status == 0 && text->len > 0)
-            *ret = vg_json_parse(text->str, text->len, VG_PEERS_ANSWER_MAX, ANSWER_DEPTH, err);
-        if (status == 0 && text->len > 0 && !*ret)
-            status = -1;
-        call_free(call);
-    }
-    if (status < 0)
-        g_prefix_error(err, "peer '%s': ", name);
-    return status;
 }
 
 const vg_thread *

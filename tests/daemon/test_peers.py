@@ -177,6 +177,29 @@ def test_peer_list(site):
     assert "knows no other" in site.nodes["b"].ctl("peer", "list")
 
 
+def test_a_plan_that_no_longer_holds(site):
+    """A move that a plan proposes is refused once things are not as they were, and says what is not."""
+    plan = site.a.plan()
+    wanted = {"vm": plan["actions"][0]["vm"], "to": plan["actions"][0]["to"], "plan_id": plan["id"],
+              "plan_hash": plan["input_hash"]}
+
+    def refused(status, **more):
+        got, _, problem = site.a.daemon.post("/v1/migrations", {**wanted, **more})
+        assert got == status, problem
+        return problem["detail"]
+    # It holds; but these hosts are recordings, whose VMs nobody can move.
+    assert "neither this host nor" in refused(404)
+    assert "input_hash" in refused(409, plan_hash="0" * 64)
+    assert "no plan" in refused(404, plan_id="plan-0000000000000000")
+    assert "does not move" in refused(409, to="host-c")
+    site.nodes["b"].daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        assert "host 'host-b' of plan" in refused(409)
+    finally:
+        site.nodes["b"].daemon.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: "answer now" not in site.a.daemon.post("/v1/migrations", wanted)[2]["detail"])
+
+
 def test_peers_that_cannot_be_asked(site):
     """One has ended, one hangs, one shows a certificate of another CA; b answers."""
     a, nodes = site.a, site.nodes

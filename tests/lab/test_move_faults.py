@@ -299,3 +299,38 @@ def test_two_vms_and_one_gpu(movelab, way, guest):
         remove_guest(second)
         if not running_on(guest):
             start_guest("h1", guest)
+
+
+# ---- what is refused, and who is asked ----
+
+def test_refused(movelab, way, guest):
+    """Nothing is touched, and the message says what to do."""
+    source, target = way
+    node = movelab.nodes[source]
+    for vm, to, status, words in ((guest, "nowhere", 404, "[peer NAME]"), ("nobody", target, 404, "peers"),
+                                  (guest, source, 409, "already")):
+        assert words in node.move(vm, to, status)["detail"]
+    other = movelab.nodes[target].move(guest, source, 409)
+    assert source in other["detail"] and "https://" in other["detail"]
+    node.reload("[actions]\nenabled=no\n")
+    assert "[actions] enabled" in node.move(guest, target, 422)["detail"]
+    node.reload("")
+    movelab.nodes[target].reload("[actions]\nenabled=no\n")
+    check = node.move(guest, target, 200, dry_run=True)
+    assert any("acting is off" in p for p in check["problems"]), check
+    assert [s["verb"] for s in check["steps"] if s["verb"] != "look"][:3] == ["precheck", "reserve", "quiesce"]
+    end = node.ended(node.move(guest, target))
+    assert end["state"] == "failed" and end["cause"].startswith("reserve: "), end
+    check_end(movelab, guest, source)
+
+
+def test_another_vgpud_is_asked(movelab, way, guest):
+    """The target's vgpud has the source's do it, and follows it there; undone the same way."""
+    source, target = way
+    node, other = movelab.nodes[source], movelab.nodes[target]
+    status, headers, move = other.daemon.post("/v1/migrations",
+                                              {"vm": guest, "to": target, "forward": True})
+    assert status == 201 and headers["Location"] == f"/v1/migrations/{move['id']}?peer={source}"
+    end = wait_for(lambda: (m := other.daemon.get(headers["Location"]))["ended_ns"] and m)
+    assert end["state"] == "done" and end == node.migration(move)
+    check_end(movelab, guest, target)

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Single requests to a peer, for whoever waits for the answer.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cluster/peers-private.h"
+
+#define ANSWER_DEPTH 16
+
+#define GRACE_NS (2 * VG_NS_PER_S)
+
+static void
+call_free(struct call *call)
+{
+    vg_exchange_free(call->exchange);
+    g_free(call);
+}
+
+void
+peers_begin_calls(vg_peers *peers)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    while (!g_queue_is_empty(&peers->calls)) {
+        struct call *call = g_queue_pop_head(&peers->calls);
+        g_ptr_array_add(peers->calling, call);
+        curl_multi_add_handle(peers->multi, call->exchange->curl);
+    }
+}
+
+void
+peers_end_call(vg_peers *peers, struct call *call, CURLcode code)
+{
+    curl_multi_remove_handle(peers->multi, call->exchange->curl);
+    VG_LOCK_SCOPE(&peers->lock);
+    g_ptr_array_remove_fast(peers->calling, call);
+    call->code = code;
+    call->done = true;
+    if (call->abandoned)
+        call_free(call);
+    else
+        pthread_cond_broadcast(&peers->answered);
+}
+
+void
+peers_drop_calls(vg_peers *peers)
+{
+    for (guint i = 0; i < peers->calling->len; i++) {
+        struct call *call = peers->calling->pdata[i];
+        curl_multi_remove_handle(peers->multi, call->exchange->curl);
+        call_free(call);
+    }
+    while (!g_queue_is_empty(&peers->calls))
+        call_free(g_queue_pop_head(&peers->calls));
+}
+
+/* Under the lock. */
+static struct peer *
+peers_by_name(const vg_peers *peers, const char *name)
+{
+    for (guint i = 0; i < peers->list->len; i++) {
+        struct peer *peer = peers->list->pdata[i];
+        if (strcmp(peer->info->name, name) == 0)
+            return peer;
+    }
+    return NULL;
+}
+
+struct vg_peer_info *
+vg_peers_find(vg_peers *peers, const char *host)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    const struct peer *found = peers_by_name(peers, host);
+    for (guint i = 0; !found && i < peers->list->len; i++) {
+        const struct peer *peer = peers->list->pdata[i];
+        if (g_strcmp0(peer->info->host, host) == 0)
+            found = peer;
+    }
+    return found ? vg_record_copy(&vg_peer_info_record, found->info) : NULL;
+}
+
+static struct call *
+peers_new_call(vg_peers *peers, const char *name, const char *method, const char *path,
+               const char *body, int64_t limit_ns, GError **err)
+{
+    VG_LOCK_SCOPE(&peers->lock);
+    const struct peer *peer = peers_by_name(peers, name);
+    struct vg_exchange *exchange = NULL;
+
+    if (!peer)
+        vg_error(err, VG_E_NOT_FOUND, "there is no peer '%s'", name);
+    else
+        exchange = vg_exchange_new(&peer->options.is, path, NULL, limit_ns, err);
+    if (!exchange)
+        return NULL;
+    struct call *call = g_new0(struct call, 1);
+    vg_exchange_set_method(exchange, method, body);
+    exchange->call = call;
+    call->exchange = exchange;
+    g_queue_push_tail(&peers->calls, call);
+    return call;
+}
+
+/* libcurl ends it in time; the thread might not. */
+static int
+peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns + GRACE_NS;
+
+    VG_LOCK_SCOPE(&peers->lock);
+    while (!call->done && !peers->stopping &&
+           vg_cond_wait_until(&peers->answered, &peers->lock, until_ns)) {
+    }
+    call->abandoned = !call->done;
+    return call->done ? 0 : vg_error(err, VG_E_TIMEOUT, "it did not answer in time");
+}
+
+int
+vg_peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
+                 const char *body, int64_t limit_ns, json_object **ret, GError **err)
+{
+    struct call *call = peers_new_call(peers, name, method, path, body, limit_ns, err);
+    int status = -1;
+
+    if (!call)
+        return -1;
+    curl_multi_wakeup(peers->multi);
+    if (peers_wait_for(peers, call, limit_ns, err) == 0) {
+        const GString *text = call->exchange->body;
+        status = vg_exchange_check_call(call->exchange, call->code, err);
+        if (status == 0 && text->len > 0)
+            *ret = vg_json_parse(text->str, text->len, VG_PEERS_ANSWER_MAX, ANSWER_DEPTH, err);
+        if (status == 0 && text->len > 0 && !*ret)
+            status = -1;
+        call_free(call);
+    }
+    if (status < 0)
+        g_prefix_error(err, "peer '%s': ", name);
+    return status;
+}

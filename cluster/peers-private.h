@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files about peers share.
+ */
+#ifndef VG_CLUSTER_PEERS_PRIVATE_H
+#define VG_CLUSTER_PEERS_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "cluster/exchange.h"
+#include "cluster/peers.h"
+
+/* A snapshot with counted references. */
+struct copy {
+    vg_snapshot *snapshot;
+};
+
+/* Owned copies of the caller's. */
+struct own_options {
+    struct vg_peer_options is;
+    char *texts[7];
+};
+
+struct peer {
+    int refs; /* under the lock */
+    struct own_options options;
+    /* Under the lock. */
+    struct vg_peer_info *info;
+    struct copy *copy; /* of its newest snapshot, or NULL */
+    bool silent;       /* it let its last deadline pass */
+    bool busy;         /* it is being asked */
+    uint64_t attempts; /* that have ended */
+    int64_t due_ns;    /* CLOCK_MONOTONIC */
+    /* Of the thread. */
+    char *etag;          /* of copy */
+    int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
+    int64_t version_ns;  /* CLOCK_MONOTONIC: when its version was asked for; 0: it must be */
+    int64_t sent_ns;     /* epoch: the request for it */
+    struct vg_exchange *exchange;
+    bool asks_version;
+};
+
+/* A request that somebody waits for. It is freed by whoever is the last to have done with it. */
+struct call {
+    struct vg_exchange *exchange;
+    CURLcode code;
+    bool done;
+    bool abandoned; /* nobody waits any more */
+};
+
+struct vg_peers {
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    GPtrArray *list; /* struct peer */
+    GQueue calls;    /* struct call: not begun */
+    int64_t refresh_ns;
+    int64_t deadline_ns;
+    bool stopping;
+    /* Of the thread. */
+    CURLM *multi;
+    GPtrArray *active;  /* struct peer: references to those that are being asked */
+    unsigned n_silent;  /* of these */
+    GPtrArray *calling; /* struct call: begun */
+    GRand *random;
+    vg_thread *thread;
+};
+
+/* cluster/peer-calls.c: requests that somebody waits for; by the thread. */
+void peers_begin_calls(vg_peers *peers);
+void peers_end_call(vg_peers *peers, struct call *call, CURLcode code);
+
+/* When it has ended. */
+void peers_drop_calls(vg_peers *peers);
+
+#endif
