@@ -220,6 +220,7 @@ exchange_code_of(long status)
         return VG_E_NOT_FOUND;
     case 409:
         return VG_E_CONFLICT;
+    case 403:
     case 422:
         return VG_E_REFUSED;
     case 429:
