@@ -130,6 +130,16 @@ tell_reload(struct daemon *daemon, bool done, const char *text)
     vg_event_log_add(daemon->events, "config", data);
 }
 
+/* Of what could not be read anew, the old one stays in force; the rest is taken. */
+static void
+keep_as_it_was(GString *kept, const char *what, GError **error)
+{
+    vg_log_err("%s is kept as it was reason=\"%s\"", what, (*error)->message);
+    g_string_append_printf(kept, "%s%s is kept as it was: %s", kept->len > 0 ? "; " : "", what,
+                           (*error)->message);
+    g_clear_error(error);
+}
+
 static void
 set_peers(struct daemon *daemon)
 {
@@ -170,21 +180,21 @@ reload(struct daemon *daemon)
     vg_store_set_limits(daemon->store, &store);
     vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
-    if (vg_api_reload_certificate(daemon->api, &error) != 0) {
-        vg_log_err("the certificate is kept as it was reason=\"%s\"", error->message);
-        g_clear_error(&error);
-    }
     set_peers(daemon);
+    g_autoptr(GString) kept = g_string_new(NULL);
+    if (vg_api_reload_certificate(daemon->api, &error) != 0)
+        keep_as_it_was(kept, "the certificate", &error);
     vg_move_settings *settings = vg_move_settings_new(next, &error);
     if (settings)
         vg_mover_configure(daemon->mover, settings);
-    g_clear_error(&error);
+    else
+        keep_as_it_was(kept, "what is configured of moves", &error);
     vg_supervisor_set_thread_limit(daemon->supervisor, next->thread_limit_ns);
     if (waiting)
         vg_log_notice("configuration reloaded at_next_start=\"%s\"", waiting);
     else
         vg_log_notice("configuration reloaded");
-    tell_reload(daemon, true, waiting);
+    tell_reload(daemon, kept->len == 0, kept->len > 0 ? kept->str : waiting);
     sd_notify(0, "READY=1");
 }
 

@@ -117,8 +117,9 @@ def test_what_is_broken_leaves_the_old_one(site):
             site.put("new")
             damage(site)
             before = len(site.daemon.log())
-            # The rest of the configuration is taken.
-            assert site.reload()["taken"] is True
+            # The rest of the configuration is taken, and what is not is told.
+            told = site.reload()
+            assert told["taken"] is False and "the certificate is kept as it was" in told["reason"]
             messages = [line for line in site.daemon.log()[before:].splitlines()
                         if "the certificate is kept as it was reason=" in line]
             assert len(messages) == 1, name
