@@ -77,6 +77,26 @@ move_story_copied(GString *to, const vg_migration *move, int width)
                     total, progress->iteration, time);
 }
 
+/* "1.20 cores in the 300 s before, 0.10 in the 62 s after; the plan foresaw 1.00 less" */
+static void
+move_story_effect(GString *to, const vg_migration *move, int width)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (move->before.known)
+        g_string_append_printf(text, "%.2f cores in the %" PRId64 " s before",
+                               (double)move->before.lost_cpu_ns_per_s / 1e9, move->before.seconds);
+    if (move->after.known)
+        g_string_append_printf(text, "%s%.2f in the %" PRId64 " s after", text->len > 0 ? ", " : "",
+                               (double)move->after.lost_cpu_ns_per_s / 1e9, move->after.seconds);
+    if (move->predicted)
+        g_string_append_printf(text, "%sthe plan foresaw %.2f less on all hosts",
+                               text->len > 0 ? "; " : "",
+                               (double)move->predicted_gain_ns_per_s / 1e9);
+    if (text->len > 0)
+        move_story_line(to, width, "CPU time lost:", "%s", text->str);
+}
+
 static void
 move_story_head(GString *to, const vg_migration *move, int width)
 {
@@ -92,6 +112,7 @@ move_story_head(GString *to, const vg_migration *move, int width)
         move_story_line(to, width, "cause:", "%s", move->cause);
     move_story_line(to, width, "now:", "%s", where);
     move_story_copied(to, move, width);
+    move_story_effect(to, move, width);
 }
 
 /* ---- devices ---- */

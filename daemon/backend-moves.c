@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "daemon/backend-private.h"
+#include "daemon/move-effect.h"
 #include "model/plan.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
@@ -180,9 +181,10 @@ moves_check_drift(const vg_snapshot *snapshot, const vg_plan *plan,
     return 0;
 }
 
+/* *ret_gain: what the plan foresees. */
 static int
 moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
-                 const struct vg_migration_request *request, GError **err)
+                 const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
 {
     struct vg_saved_plan *saved =
         vg_journal_read_plan(backend->parts.journal, request->plan_id, err);
@@ -200,6 +202,7 @@ moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
     if (!action)
         return vg_error(err, VG_E_CONFLICT, "plan '%s' does not move '%s' to '%s'", plan->id,
                         request->vm, request->to);
+    *ret_gain = action->gain.lost_cpu_ns_per_s;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
     return moves_check_drift(snapshot, plan, action, err);
@@ -258,14 +261,25 @@ moves_request_text(const struct vg_migration_request *request)
     return vg_json_to_text(object, false);
 }
 
+/* A request, and as what the journal knows it. */
+struct moves_asked {
+    const struct vg_migration_request *request;
+    const char *key; /* or NULL */
+    const char *text;
+};
+
 static struct vg_migration *
 moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
-                 const struct vg_migration_request *request, const char *key, const char *text,
-                 GError **err)
+                 const struct moves_asked *asked, int64_t gain, GError **err)
 {
-    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, request, err);
+    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, asked->request, err);
 
-    if (!migration || vg_mover_start(backend->parts.mover, migration, key, text, err) < 0)
+    if (!migration)
+        return NULL;
+    migration->predicted = asked->request->plan_id != NULL;
+    migration->predicted_gain_ns_per_s = gain;
+    vg_move_effect_before(backend->parts.store, migration);
+    if (vg_mover_start(backend->parts.mover, migration, asked->key, asked->text, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }
@@ -280,7 +294,9 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     g_autofree char *text = moves_request_text(request);
     g_autofree char *key =
         request->key ? g_strdup_printf("%s\n%s", request->asked_by, request->key) : NULL;
+    const struct moves_asked asked = {request, key, text};
     struct vg_migration *known = NULL;
+    int64_t gain = 0;
 
     if (key && vg_journal_find_migration(backend->parts.journal, key, text, &known, err) < 0)
         return NULL;
@@ -290,10 +306,10 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
         vg_migration_free(known);
         return now;
     }
-    if (request->plan_id && moves_check_plan(backend, view, request, err) < 0)
+    if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
     if (vm)
-        return moves_start_here(backend, view, vm, request, key, text, err);
+        return moves_start_here(backend, view, vm, &asked, gain, err);
     struct vg_peer_info *owner = moves_forward_to(backend, request, err);
     if (!owner)
         return NULL;
@@ -448,8 +464,9 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+    int64_t gain = 0;
 
-    if (request->plan_id && moves_check_plan(backend, view, request, err) < 0)
+    if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
@@ -478,8 +495,13 @@ moves_read(void *data, const char *id, const char *peer, GError **err)
 {
     vg_daemon_backend *backend = data;
 
-    if (!peer)
-        return vg_mover_read(backend->parts.mover, id, err);
+    if (!peer) {
+        struct vg_migration *migration = vg_mover_read(backend->parts.mover, id, err);
+        if (migration && migration->state == VG_MIGRATION_DONE && migration->after.seconds == 0 &&
+            vg_move_effect_after(backend->parts.peers, migration))
+            (void)!vg_journal_save_migration(backend->parts.journal, migration, NULL);
+        return migration;
+    }
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
     return moves_ask_peer(backend, peer, "GET", path, NULL, err);

@@ -72,6 +72,15 @@ static const struct vg_field progress_fields[] = {
 const struct vg_record_type vg_migration_progress_record = VG_ROW_TYPE(progress_fields);
 #undef THIS
 
+#define THIS vg_migration_effect
+static const struct vg_field effect_fields[] = {
+    VG_ROW_BOOL(known, 0),
+    COUNT(lost_cpu_ns_per_s),
+    COUNT(seconds),
+};
+const struct vg_record_type vg_migration_effect_record = VG_ROW_TYPE(effect_fields);
+#undef THIS
+
 #define THIS vg_migration
 static const struct vg_field migration_fields[] = {
     NEEDED(id),
@@ -95,6 +104,10 @@ static const struct vg_field migration_fields[] = {
     COUNT(ended_ns),
     COUNT(guest_pause_ns),
     VG_ROW_PART(progress, 0, &vg_migration_progress_record),
+    VG_ROW_BOOL(predicted, 0),
+    VG_ROW_INT(predicted_gain_ns_per_s, 0, -TIME_MAX, TIME_MAX),
+    VG_ROW_PART(before, 0, &vg_migration_effect_record),
+    VG_ROW_PART(after, 0, &vg_migration_effect_record),
     VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),
     VG_ROW_LIST(steps, 0, VG_MIGRATION_STEPS_MAX, &vg_migration_step_record),
 };

@@ -107,6 +107,15 @@ struct vg_migration_progress {
     int64_t elapsed_ns;
 };
 
+/* CPU time that the VM lost to waiting, on average over up to VG_EFFECT_S seconds. */
+#define VG_EFFECT_S 300
+
+struct vg_migration_effect {
+    bool known;
+    int64_t lost_cpu_ns_per_s; /* 1e9 is one core */
+    int64_t seconds;           /* that were measured */
+};
+
 struct vg_migration {
     char *id; /* "move-" and 16 hexadecimal digits */
     char *vm;
@@ -129,8 +138,12 @@ struct vg_migration {
     int64_t ended_ns;       /* epoch; 0: not yet */
     int64_t guest_pause_ns; /* the longest that the guest saw; 0: unknown */
     struct vg_migration_progress progress;
-    GPtrArray *devices; /* struct vg_move_device */
-    GPtrArray *steps;   /* struct vg_migration_step, oldest first */
+    bool predicted;                    /* by a plan: the next one is known */
+    int64_t predicted_gain_ns_per_s;   /* CPU time no longer lost, on all hosts */
+    struct vg_migration_effect before; /* on the source */
+    struct vg_migration_effect after;  /* on the target, since the move was done */
+    GPtrArray *devices;                /* struct vg_move_device */
+    GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
 };
 
 /* What somebody asks for. Strings may be NULL but for vm and to. */
@@ -151,6 +164,7 @@ extern const struct vg_record_type vg_migration_request_record;
 extern const struct vg_record_type vg_move_device_record;
 extern const struct vg_record_type vg_migration_step_record;
 extern const struct vg_record_type vg_migration_progress_record;
+extern const struct vg_record_type vg_migration_effect_record;
 extern const struct vg_record_type vg_migration_record;
 extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
 extern const char *const vg_migration_place_names[];

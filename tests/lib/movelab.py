@@ -34,7 +34,7 @@ class Node:
     def config(self, peers=()):
         text = (f"[api]\nlisten={address(self.host)}:{PORT}\ntls_certificate={self.pem}\n"
                 f"tls_key={self.key}\nwrites_per_min=100000\nclient_requests=1000000\n"
-                "[libvirt]\nuse=yes\npoll=1s\n[live]\nuse=no\n[gpu]\nenable=no\n"
+                "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
                 f"[gpu standin]\ndevice_xml={GPU_XML}\nslots={self.slots}\n"
                 "[actions]\nenabled=yes\nguest_deadline=60s\n")
         for peer in peers:

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/move-effect.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#define READ_NS (2 * VG_NS_PER_S)
+#define ASK_NS  (5 * VG_NS_PER_S)
+
+/* What is less than this says nothing. */
+#define MIN_NS (5 * VG_NS_PER_S)
+
+static void
+move_effect_set(struct vg_migration_effect *effect, int64_t lost_ns, int64_t measured_ns)
+{
+    effect->known = measured_ns >= MIN_NS;
+    if (!effect->known)
+        return;
+    effect->seconds = measured_ns / VG_NS_PER_S;
+    effect->lost_cpu_ns_per_s = (int64_t)((double)lost_ns / (double)measured_ns * 1e9);
+}
+
+void
+vg_move_effect_before(vg_store *store, struct vg_migration *migration)
+{
+    const int64_t now_ns = vg_clock_realtime_ns();
+    const struct vg_history_query query = {
+        .vm = migration->uuid,
+        .since_ns = now_ns - VG_EFFECT_S * VG_NS_PER_S,
+        .until_ns = now_ns,
+        .step_ns = VG_NS_PER_S,
+        .deadline_ns = vg_clock_monotonic_ns() + READ_NS,
+    };
+    g_autoptr(GArray) rows = vg_store_read_samples(store, &query, NULL);
+    int64_t lost_ns = 0, measured_ns = 0;
+
+    for (guint i = 0; rows && i < rows->len; i++) {
+        const struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, i);
+        lost_ns += row->cpu.preempt_ns + row->cpu.wake_wait_ns;
+        measured_ns += row->end_ns - row->begin_ns;
+    }
+    move_effect_set(&migration->before, lost_ns, measured_ns);
+}
+
+static int64_t
+move_effect_number(json_object *row, const char *name)
+{
+    json_object *value = NULL;
+
+    return json_object_is_type(row, json_type_object) &&
+                   json_object_object_get_ex(row, name, &value)
+               ? json_object_get_int64(value)
+               : 0;
+}
+
+/* The rows of /v1/vms/{id}/samples. */
+static void
+move_effect_read(json_object *document, struct vg_migration_effect *effect)
+{
+    json_object *items = NULL;
+    int64_t lost_ns = 0, measured_ns = 0;
+
+    if (!json_object_is_type(document, json_type_object) ||
+        !json_object_object_get_ex(document, "items", &items) ||
+        !json_object_is_type(items, json_type_array))
+        return;
+    for (size_t i = 0; i < json_object_array_length(items); i++) {
+        json_object *row = json_object_array_get_idx(items, i);
+        lost_ns += move_effect_number(row, "preempt_ns") + move_effect_number(row, "wake_wait_ns");
+        measured_ns += move_effect_number(row, "end_ns") - move_effect_number(row, "begin_ns");
+    }
+    move_effect_set(effect, lost_ns, measured_ns);
+}
+
+bool
+vg_move_effect_after(vg_peers *peers, struct vg_migration *migration)
+{
+    const int64_t end_ns = migration->ended_ns + VG_EFFECT_S * VG_NS_PER_S;
+    const int64_t now_ns = vg_clock_realtime_ns();
+    g_autoptr(json_object) document = NULL;
+    g_autofree char *path = g_strdup_printf(
+        "/v1/vms/%s/samples?step=1s&since=%" PRId64 "&until=%" PRId64, migration->uuid,
+        migration->ended_ns / VG_NS_PER_S + 1, MIN(now_ns, end_ns) / VG_NS_PER_S);
+
+    if (now_ns - migration->ended_ns < MIN_NS + 2 * VG_NS_PER_S)
+        return false;
+    if (vg_peers_request(peers, migration->peer, "GET", path, NULL, ASK_NS, &document, NULL) == 0)
+        move_effect_read(document, &migration->after);
+    return now_ns >= end_ns && migration->after.known;
+}
