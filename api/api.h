@@ -2,9 +2,10 @@
  *
  * The HTTP/JSON API, on a unix socket and, if wanted, on TCP addresses with TLS. libmicrohttpd's
  * threads (a pool of 2 for the socket and one for each address, which it names MHD-worker) answer
- * from views; one worker thread, `api-work`, calls what may block; `api-tick` sleeps until somebody
- * has waited long enough. The contract is schema/api/openapi.yaml; every error is an
- * application/problem+json of RFC 9457, but for what libmicrohttpd cannot read as HTTP.
+ * from views; worker threads, `api-work` and others, call what may block;
+ * `api-tick` sleeps until somebody has waited long enough. The contract is schema/api/openapi.yaml;
+ * every error is an application/problem+json of RFC 9457, but for what libmicrohttpd cannot read as
+ * HTTP.
  */
 #ifndef VG_API_API_H
 #define VG_API_API_H

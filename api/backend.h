@@ -2,7 +2,7 @@
  *
  * All that the API knows of the daemon. The daemon publishes a view after each window; requests
  * read the newest one and never wait for the engine. What takes longer (the store, the policy) is
- * called on the API's worker thread.
+ * called on one of the API's worker threads.
  */
 #ifndef VG_API_BACKEND_H
 #define VG_API_BACKEND_H
@@ -112,7 +112,7 @@ struct vg_backend {
     void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* Struct vg_peer_info; the caller frees it. */
     GPtrArray *(*list_peers)(void *data);
-    /* May block; one thread, the API's worker. */
+    /* May block; one of the API's workers. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);

@@ -136,6 +136,7 @@ vg_handle_start_migration(struct vg_request *request)
                   request->request_id);
     request->job_data = wanted;
     request->job_data_free = vg_migration_request_free;
+    request->lane = wanted->forward || wanted->plan_id ? VG_LANE_ASK : VG_LANE_MOVE;
     request->job = migration_run_start;
 }
 
@@ -200,6 +201,7 @@ migration_handle_one(struct vg_request *request, vg_job *job)
         return;
     request->job_data = g_strdup(peer);
     request->job_data_free = g_free;
+    request->lane = peer ? VG_LANE_ASK : VG_LANE_KEEP;
     request->job = job;
 }
 
@@ -329,6 +331,7 @@ vg_handle_reserve(struct vg_request *request)
     wanted->asked_by = g_strdup(request->identity.name);
     request->job_data = wanted;
     request->job_data_free = vg_reservation_free;
+    request->lane = VG_LANE_KEEP;
     request->job = reservation_run_make;
 }
 
@@ -369,6 +372,7 @@ vg_handle_renew(struct vg_request *request)
     }
     request->job_data = g_memdup2(&lease->lease_s, sizeof(lease->lease_s));
     request->job_data_free = g_free;
+    request->lane = VG_LANE_KEEP;
     request->job = reservation_run_renew;
     vg_record_free(&type, lease);
 }
@@ -388,6 +392,7 @@ reservation_run_release(struct vg_request *request)
 void
 vg_handle_release(struct vg_request *request)
 {
+    request->lane = VG_LANE_KEEP;
     request->job = reservation_run_release;
 }
 
@@ -413,5 +418,6 @@ reservation_run_list(struct vg_request *request)
 void
 vg_handle_list_reservations(struct vg_request *request)
 {
+    request->lane = VG_LANE_KEEP;
     request->job = reservation_run_list;
 }

@@ -56,6 +56,7 @@ vg_handle_snapshot(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     const char *peers = vg_query_get(&request->query, "peers");
 
+    request->lane = VG_LANE_ASK;
     if (peers && strcmp(peers, "true") != 0 && strcmp(peers, "false") != 0)
         vg_answer_problem(request, VG_E_INVALID, "peers: '%s' is neither true nor false", peers);
     else if (peers && strcmp(peers, "true") == 0)

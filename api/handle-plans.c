@@ -76,6 +76,7 @@ vg_handle_make_plan(struct vg_request *request)
                   request->request_id);
     request->job_data = g_steal_pointer(&wanted);
     request->job_data_free = plan_request_free;
+    request->lane = VG_LANE_ASK;
     request->job = run_make_plan;
 }
 

@@ -56,8 +56,19 @@ struct vg_peer {
     pid_t pid;
 };
 
-/* Runs on the worker and fills request->answer. */
+/* Runs on a worker and fills request->answer. */
 typedef void vg_job(struct vg_request *request);
+
+/* Workers, one thread each. A job may ask another vgpud only for what a lane before its own does
+ * there, or two that ask each other would wait for each other; and neither libvirt nor a guest
+ * holds up what only reads. */
+enum vg_lane {
+    VG_LANE_WORK, /* "api-work": the store, the journal */
+    VG_LANE_KEEP, /* "api-keep": libvirt of this host alone; moves that this vgpud runs */
+    VG_LANE_MOVE, /* "api-move": what begins a move here: libvirt of two hosts, the guest */
+    VG_LANE_ASK,  /* "api-ask": what may be up to other vgpuds */
+    VG_LANE_MAX
+};
 
 struct vg_request {
     vg_api *api;
@@ -82,6 +93,7 @@ struct vg_request {
     struct vg_answer answer;
     /* Of handlers that go on after a pause. */
     vg_job *job;
+    enum vg_lane lane; /* that runs the job */
     void *job_data;
     GDestroyNotify job_data_free;
     struct vg_wait *wait; /* owned: a poll of events */

@@ -470,7 +470,7 @@ go_on(struct exchange *exchange)
     if (request->answer.status != 0 && !request->job)
         return send_answer(exchange);
     if (request->job) {
-        if (vg_worker_put(request->api->worker, request))
+        if (vg_worker_put(request->api->workers[request->lane], request))
             return MHD_YES;
         __atomic_add_fetch(&request->api->stats.jobs_refused, 1, __ATOMIC_RELAXED);
         vg_answer_problem(request, VG_E_BUSY, "%d requests wait already for what may take long",
@@ -720,6 +720,10 @@ start_listeners(vg_api *api, const struct vg_api_options *options, GError **err)
 vg_api *
 vg_api_new(const struct vg_api_options *options, GError **err)
 {
+    static const char *const lanes[] = {[VG_LANE_WORK] = "api-work",
+                                        [VG_LANE_KEEP] = "api-keep",
+                                        [VG_LANE_MOVE] = "api-move",
+                                        [VG_LANE_ASK] = "api-ask"};
     static const struct vg_worker_hooks hooks = {
         .suspend = suspend_job, .run = run_job, .resume = resume_job};
     vg_api *api = g_new0(vg_api, 1);
@@ -742,11 +746,14 @@ vg_api_new(const struct vg_api_options *options, GError **err)
         return NULL;
     }
     api->socket = vg_socket_new(options->socket, options->socket_mode, options->socket_group, err);
-    if (api->socket)
-        api->worker = vg_worker_new(&hooks, err);
+    bool have_workers = api->socket != NULL;
+    for (int i = 0; have_workers && i < VG_LANE_MAX; i++) {
+        api->workers[i] = vg_worker_new(lanes[i], &hooks, err);
+        have_workers = api->workers[i] != NULL;
+    }
     /* Before the first stream can wait for an event. */
     vg_event_log_listen(api->events, vg_waits_wake, api);
-    if (!api->worker || vg_ticker_start(api, err) < 0 || start_listeners(api, options, err) < 0) {
+    if (!have_workers || vg_ticker_start(api, err) < 0 || start_listeners(api, options, err) < 0) {
         vg_event_log_listen(api->events, NULL, NULL);
         vg_api_free(api);
         return NULL;
@@ -775,7 +782,8 @@ stop_daemon(vg_api *api)
     pthread_mutex_lock(&api->lock);
     api->stopping = true;
     pthread_mutex_unlock(&api->lock);
-    vg_worker_stop(api->worker);
+    for (int i = 0; i < VG_LANE_MAX; i++)
+        vg_worker_stop(api->workers[i]);
     vg_waits_wake(api);
     for (int i = 0; i < END_STEPS && __atomic_load_n(&api->stats.active, __ATOMIC_RELAXED) > 0; i++)
         g_usleep(END_STEP_US);
@@ -792,7 +800,8 @@ vg_api_free(vg_api *api)
     g_ptr_array_unref(api->listeners);
     vg_tls_free(api->tls);
     vg_thread_free(api->ticker);
-    vg_worker_free(api->worker);
+    for (int i = 0; i < VG_LANE_MAX; i++)
+        vg_worker_free(api->workers[i]);
     vg_socket_free(api->socket);
     g_hash_table_destroy(api->clients);
     g_free(api->roles);
@@ -810,5 +819,5 @@ vg_api_reload_certificate(vg_api *api, GError **err)
 const vg_thread *
 vg_api_thread(const vg_api *api)
 {
-    return vg_worker_thread(api->worker);
+    return vg_worker_thread(api->workers[VG_LANE_WORK]);
 }

@@ -110,7 +110,7 @@ struct vg_api {
     bool client_required;
     GPtrArray *listeners; /* struct vg_listener, owned */
     enum vg_role *roles;  /* of vg_routes */
-    vg_worker *worker;
+    vg_worker *workers[VG_LANE_MAX];
     struct vg_http_stats stats;
     pthread_mutex_t lock; /* of what follows; taken before that of the event log */
     pthread_cond_t wake;  /* of the ticker */

@@ -57,7 +57,7 @@ wake(void *arg)
 }
 
 vg_worker *
-vg_worker_new(const struct vg_worker_hooks *hooks, GError **err)
+vg_worker_new(const char *name, const struct vg_worker_hooks *hooks, GError **err)
 {
     vg_worker *worker = g_new0(vg_worker, 1);
 
@@ -65,7 +65,7 @@ vg_worker_new(const struct vg_worker_hooks *hooks, GError **err)
     pthread_mutex_init(&worker->lock, NULL);
     vg_cond_init(&worker->wake);
     g_queue_init(&worker->jobs);
-    worker->thread = vg_thread_new("api-work", run, wake, worker, err);
+    worker->thread = vg_thread_new(name, run, wake, worker, err);
     if (!worker->thread) {
         vg_worker_free(worker);
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread `api-work`, which runs the jobs of requests one after the other: what may block.
+ * A thread that runs the jobs of requests one after the other: what may block.
  */
 #ifndef VG_API_WORKER_H
 #define VG_API_WORKER_H
@@ -23,7 +23,7 @@ struct vg_worker_hooks {
     void (*resume)(struct vg_request *request); /* on the worker's thread; answer is set */
 };
 
-vg_worker *vg_worker_new(const struct vg_worker_hooks *hooks, GError **err);
+vg_worker *vg_worker_new(const char *name, const struct vg_worker_hooks *hooks, GError **err);
 
 /* Suspends the request and runs its job; false: there is no room, nothing was done. */
 bool vg_worker_put(vg_worker *worker, struct vg_request *request);
