@@ -19,7 +19,7 @@
 
 #define MOVES_PATH "/v1/migrations/"
 
-#define LOOK_NS  (500 * VG_NS_PER_MS) /* between two looks */
+#define LOOK_NS  (200 * VG_NS_PER_MS) /* between two looks */
 #define DRAW_NS  (100 * VG_NS_PER_MS) /* between two drawings */
 #define RETRY_NS (60 * VG_NS_PER_S)
 

@@ -104,8 +104,8 @@ mover_renew(struct mover_move *move, GError **err)
     g_autoptr(json_object) answer = NULL;
 
     move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
-    g_autoptr(vg_reservation) held =
-        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL);
+    vg_reservation_free(
+        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL));
     if (!record->reservation)
         return 0;
     vg_json_add_int64(body, "lease_s", lease_s);

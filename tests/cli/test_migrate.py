@@ -175,8 +175,10 @@ def test_wait_on_a_terminal_draws_bars(server):
     seen = []
     with terminal(server, "migrate", "alpha", "--to", "host-b", "--wait") as screen:
         for verb in VERBS:
+            # What is copied is on the line below, which is drawn after it.
             screen.wait(lambda now, verb=verb: any(
-                line.startswith(verb) for line in now.lines()))
+                line.startswith(verb) for line in now.lines()) and (
+                    verb != "migrate" or "ETA" in now.text()))
             seen.append(screen.screen.text())
         assert screen.end() == 0
         lines = [line for line in screen.screen.lines() if line]

@@ -42,6 +42,8 @@ def routes(daemon, vm):
             continue
         if path.startswith("/v1/plans/"):
             ids = [plan["id"] for plan in daemon.get("/v1/plans")["items"]]
+        elif path.startswith("/v1/migrations/"):
+            ids = [move["id"] for move in daemon.get("/v1/migrations")["items"]]
         elif path.startswith("/v1/gpus/"):
             ids = [gpu["id"] for gpu in daemon.get("/v1/gpus")["items"]]
         else:

@@ -16,6 +16,7 @@
  */
 #include "config.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -357,6 +358,8 @@ main(int argc, char **argv)
     const struct action *action = NULL;
     g_autoptr(GError) err = NULL;
 
+    /* Of a connection that libvirt writes to after the other side has gone. */
+    signal(SIGPIPE, SIG_IGN);
     if (read_options(&tool, argc, argv) && argc - optind >= 2) {
         tool.args = argv + optind + 2;
         tool.n_args = argc - optind - 2;
