@@ -13,6 +13,7 @@
 
 #include <glib.h>
 
+#include "model/arrival.h"
 #include "model/gpu-log.h"
 #include "model/history.h"
 #include "model/identity.h"
@@ -112,6 +113,8 @@ struct vg_backend {
     void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* Struct vg_peer_info; the caller frees it. */
     GPtrArray *(*list_peers)(void *data);
+    /* Fills the answer of a scheduler's question. */
+    void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* May block; one of the API's workers. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */

@@ -18,6 +18,7 @@
 enum vg_method {
     VG_METHOD_GET, /* and HEAD */
     VG_METHOD_POST,
+    VG_METHOD_ASK, /* POST of a question: it writes nothing, and its body may be large */
     VG_METHOD_DELETE
 };
 
@@ -28,6 +29,9 @@ struct vg_route {
     const char *const *params;                      /* names, NULL-terminated */
     unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* beyond those of every route; 0 at the end */
 };
+
+/* Bytes of the body of a question. */
+#define VG_LARGE_BODY (1024 * 1024)
 
 extern const struct vg_route vg_routes[];
 extern const size_t vg_n_routes;
@@ -77,6 +81,8 @@ vg_handler vg_handle_list_reservations;
 vg_handler vg_handle_reserve;
 vg_handler vg_handle_renew;
 vg_handler vg_handle_release;
+vg_handler vg_handle_nova_placement;
+vg_handler vg_handle_nova_external;
 vg_handler vg_handle_list_tokens;
 vg_handler vg_handle_create_token;
 vg_handler vg_handle_revoke_token;

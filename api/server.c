@@ -257,11 +257,21 @@ check_type(struct exchange *exchange)
                           type ? type : "");
 }
 
+/* Before the route is known, the largest body that any may have. */
+static int64_t
+body_limit(const struct vg_request *request)
+{
+    int64_t limit = VG_API_LIMIT(request->api, body_bytes);
+
+    return !request->route || request->route->method == VG_METHOD_ASK ? MAX(limit, VG_LARGE_BODY)
+                                                                      : limit;
+}
+
 static void
 check_sizes(struct exchange *exchange, const struct header_sum *sum)
 {
     struct vg_request *request = &exchange->request;
-    int64_t limit = VG_API_LIMIT(request->api, body_bytes);
+    int64_t limit = body_limit(request);
     const char *length = header(exchange, "Content-Length");
 
     if (exchange->uri_long)
@@ -327,6 +337,10 @@ check_role(struct exchange *exchange)
     }
     if (route->method == VG_METHOD_GET)
         return;
+    if (route->method == VG_METHOD_ASK) {
+        check_type(exchange);
+        return;
+    }
     int wait_s = vg_client_take_write(request->api, conn->client);
     if (wait_s > 0) {
         vg_answer_problem(request, VG_PROBLEM_TOO_MANY,
@@ -381,7 +395,7 @@ static enum MHD_Result
 take_body(struct exchange *exchange, const char *data, size_t size)
 {
     struct vg_request *request = &exchange->request;
-    int64_t limit = VG_API_LIMIT(request->api, body_bytes);
+    int64_t limit = body_limit(request);
 
     if (!request->body)
         request->body = g_byte_array_new();
@@ -418,7 +432,8 @@ static bool
 is_audited(const struct vg_request *request)
 {
     return request->route && request->route->method != VG_METHOD_GET &&
-           request->identity.role != VG_ROLE_NONE && !request->audited;
+           request->route->method != VG_METHOD_ASK && request->identity.role != VG_ROLE_NONE &&
+           !request->audited;
 }
 
 static void

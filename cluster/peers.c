@@ -134,7 +134,8 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, struct copy *take_copy, GE
                         info->url, take_err->message);
         else
             vg_log_notice("a peer answers name=%s url=\"%s\" version=%s host=\"%s\"", info->name,
-                          info->url, info->version, info->host);
+                          info->url, info->version ? info->version : "",
+                          info->host ? info->host : "");
     }
     info->state = state;
     info->asked_ns = vg_clock_realtime_ns();
@@ -472,6 +473,34 @@ view_free(void *data)
     vg_peer_info_free(view->info);
     copy_release(view->held);
     g_free(view);
+}
+
+static void
+peer_copy_free(void *data)
+{
+    struct vg_peer_copy *copy = data;
+
+    copy_release(copy->held);
+    g_free(copy);
+}
+
+GPtrArray *
+vg_peers_copies(vg_peers *peers)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(peer_copy_free);
+
+    VG_LOCK_SCOPE(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        const struct peer *peer = peers->list->pdata[i];
+        if (!peer->copy)
+            continue;
+        struct vg_peer_copy *copy = g_new0(struct vg_peer_copy, 1);
+        copy->held = g_atomic_rc_box_acquire(peer->copy);
+        copy->snapshot = peer->copy->snapshot;
+        copy->at_ns = peer->info->answered_ns;
+        g_ptr_array_add(list, copy);
+    }
+    return list;
 }
 
 /* A peer that is waited for. */

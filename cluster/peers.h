@@ -63,6 +63,17 @@ struct vg_peer_view {
     void *held;                  /* private: what the snapshot belongs to */
 };
 
+/* The newest snapshot of a peer, as it is in memory. */
+struct vg_peer_copy {
+    const vg_snapshot *snapshot;
+    int64_t at_ns; /* epoch: when the peer said that this is its newest */
+    void *held;    /* private */
+};
+
+/* Struct vg_peer_copy of all that have ever answered; the caller frees it. Any thread; does not
+ * block. */
+GPtrArray *vg_peers_copies(vg_peers *peers);
+
 /* Asks all peers side by side and waits until they have answered or the deadline has come. A peer
  * that let its last deadline pass is not waited for. In the order of the configuration; the caller
  * frees it. Any thread but "peers". */

@@ -6,6 +6,13 @@
 
 #include "daemon/backend.h"
 
+/* A move that a plan of this vgpud proposes: a scheduler that asks is told to let it be. */
+struct backend_proposal {
+    char *uuid;
+    char *to;
+    int64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
 struct vg_daemon_backend {
     struct vg_backend ops;
     struct vg_daemon_backend_parts parts;
@@ -17,7 +24,11 @@ struct vg_daemon_backend {
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
+    GPtrArray *proposed; /* struct backend_proposal */
 };
+
+/* vg_backend.rate_arrival; daemon/backend-arrivals.c. */
+void backend_rate_arrival(void *data, struct vg_arrival_query *query);
 
 /* Fills in what is about moves; daemon/backend-moves.c. */
 void backend_add_moves(struct vg_backend *ops);

@@ -19,6 +19,10 @@
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
+/* Moves of plans that a scheduler lets be. */
+#define PROPOSED_MAX 1000
+#define PROPOSED_NS  (3600 * VG_NS_PER_S)
+
 /* Peers named in a status. */
 #define PEERS_NAMED_MAX 5
 
@@ -189,6 +193,35 @@ find_vm(void *data, const char *name, GError **err)
 /* ---- plans ---- */
 
 static void
+proposal_free(void *data)
+{
+    struct backend_proposal *proposal = data;
+
+    g_free(proposal->uuid);
+    g_free(proposal->to);
+    g_free(proposal);
+}
+
+/* For an hour; those of plans before are forgotten when there are too many. */
+static void
+note_proposals(vg_daemon_backend *backend, const vg_plan *plan)
+{
+    VG_LOCK_SCOPE(&backend->lock);
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (!action->uuid)
+            continue;
+        struct backend_proposal *proposal = g_new0(struct backend_proposal, 1);
+        proposal->uuid = g_strdup(action->uuid);
+        proposal->to = g_strdup(action->to);
+        proposal->until_ns = vg_clock_monotonic_ns() + PROPOSED_NS;
+        if (backend->proposed->len >= PROPOSED_MAX)
+            g_ptr_array_remove_index(backend->proposed, 0);
+        g_ptr_array_add(backend->proposed, proposal);
+    }
+}
+
+static void
 tell_plan(vg_daemon_backend *backend, const vg_plan *plan)
 {
     json_object *data = json_object_new_object();
@@ -234,6 +267,7 @@ make_plan(void *data, const vg_view *view, const char *rule_name, int64_t *ret_m
     };
     if (vg_journal_save_plan(backend->parts.journal, &saved, ret_made_ns, err) < 0)
         return NULL;
+    note_proposals(backend, plan);
     if (*ret_made_ns == now_ns) {
         tell_plan(backend, plan);
         vg_trace_plan(plan);
@@ -344,6 +378,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .samples = read_samples,
         .find_vm = find_vm,
         .list_peers = list_peers,
+        .rate_arrival = backend_rate_arrival,
         .gather = backend_gather,
         .make_plan = make_plan,
         .read_plan = read_plan,
@@ -357,6 +392,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .audit = audit,
         .list_audit = list_audit,
     };
+    backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
     backend_add_moves(&backend->ops);
     return backend;
 }
@@ -373,6 +409,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
 {
     if (!backend)
         return;
+    g_ptr_array_unref(backend->proposed);
     pthread_mutex_destroy(&backend->lock);
     g_free(backend);
 }

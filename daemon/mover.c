@@ -365,6 +365,19 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
     return vg_migration_copy(move->record);
 }
 
+bool
+vg_mover_is_moving(vg_mover *mover, const char *uuid, const char *to)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        if (!move->ended && strcmp(move->record->uuid, uuid) == 0 &&
+            strcmp(move->record->to, to) == 0)
+            return true;
+    }
+    return false;
+}
+
 GPtrArray *
 vg_mover_moving(vg_mover *mover)
 {

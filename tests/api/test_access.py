@@ -19,7 +19,9 @@ from unixhttp import Answer, build_dir, read_all, wait_for
 ROLES = ("none", "reader", "operator", "admin")
 # What operations want, by hand: that the contract says so is tested, too. Those not named here read,
 # and are a reader's.
-WANTED = {("GET", "/healthz"): "none", ("POST", "/v1/plans"): "operator",
+WANTED = {("GET", "/healthz"): "none",
+          ("POST", "/v1/nova/placement"): "reader", ("POST", "/scheduler/nova/external"): "reader",
+          ("POST", "/v1/plans"): "operator",
           ("POST", "/v1/migrations"): "operator", ("POST", "/v1/migrations/{id}/abort"): "operator",
           ("POST", "/v1/reservations"): "operator", ("POST", "/v1/reservations/{id}"): "operator",
           ("DELETE", "/v1/reservations/{id}"): "operator",
@@ -30,6 +32,8 @@ TOKENS = ("reader", "operator", "admin")
 BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',
           ("POST", "/v1/migrations"): b'{"vm": "alpha", "to": "node-b"}',
           ("POST", "/v1/migrations/{id}/abort"): b"{}",
+          ("POST", "/v1/nova/placement"): b'{"instance": {}, "hosts": []}',
+          ("POST", "/scheduler/nova/external"): b'{"hosts": []}',
           ("POST", "/v1/reservations"): b'{"move_id": "m", "vm": "v", "uuid": "u", "from": "f", '
                                         b'"lease_s": 60, "devices": []}',
           ("POST", "/v1/reservations/{id}"): b'{"lease_s": 60}',

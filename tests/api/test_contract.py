@@ -83,6 +83,36 @@ def test_moves(server, contract):
 
 
 @pytest.mark.smoke
+def test_what_schedulers_ask(server, contract):
+    """It is answered, and neither counted as a write nor kept."""
+    before = len(server.get("/v1/audit").json()["items"])
+    names = ["other", "full", "nobody", "good"]
+    ours = server.post("/v1/nova/placement", {
+        "instance": {"vcpus": 4, "class": None, "gpu_type": "nvidia-63"},
+        "hosts": [{"name": n} for n in names]})
+    assert ours.status == 200, ours.body
+    contract.check("POST", "/v1/nova/placement", ours)
+    assert [(h["name"], h["verdict"], h["score"]) for h in ours.json()["hosts"]] == [
+        ("other", "pass", 0.3), ("full", "veto", 0), ("nobody", "unknown", 0.5), ("good", "pass", 0.9)]
+    url = "/scheduler/nova/external"
+    hook = server.post(url, {"spec": {"nova_object.data": {"flavor": {"nova_object.data": {"vcpus": 2}}}},
+                             "hosts": [{"host": n, "hypervisor_hostname": n} for n in names + ["third"]],
+                             "weights": {"third": 2.0, "other": 1.0}})
+    assert hook.status == 200 and hook.json() == {"hosts": ["good", "nobody", "third", "other"]}
+    contract.check("POST", url, hook)
+    assert server.post(url, {"hosts": [{"host": "full"}]}).json() == {"hosts": ["full"]}
+    assert server.post(url, {"hosts": []}).json() == {"hosts": []}
+    many = {"instance": {}, "hosts": [{"name": f"node-{i}.example.org", "uuid": "u" * 36} for i in range(2000)]}
+    assert len(server.post("/v1/nova/placement", many).json()["hosts"]) == 2000
+    for bad in ({}, {"instance": {}}, {"hosts": []}, {"instance": {"vcpus": 0}, "hosts": []},
+                {"instance": {"class": "x"}, "hosts": []}, {"instance": {}, "hosts": [{}]},
+                {"instance": {}, "hosts": [{"name": "x"}] * 2001}, []):
+        answer = server.post("/v1/nova/placement", bad)
+        assert answer.status == 400, (bad, answer.body)
+    assert len(server.get("/v1/audit").json()["items"]) == before
+
+
+@pytest.mark.smoke
 def test_reservations(server, contract):
     want = {"move_id": "move-1", "vm": "guest0", "uuid": "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01",
             "from": "node-a", "lease_s": 60, "devices": [{"kind": "mdev", "type": "nvidia-63"}]}

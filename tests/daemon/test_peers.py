@@ -177,6 +177,28 @@ def test_peer_list(site):
     assert "knows no other" in site.nodes["b"].ctl("peer", "list")
 
 
+def rated(daemon, names, **instance):
+    status, _, answer = daemon.post("/v1/nova/placement", {"instance": instance,
+                                                           "hosts": [{"name": n} for n in names]})
+    assert status == 200, answer
+    assert [h["name"] for h in answer["hosts"]] == names
+    return answer, {h["name"]: h for h in answer["hosts"]}
+
+
+def test_what_a_scheduler_is_told(site):
+    """A VM that wants CPUs fares better where there are some; nobody knows the last host."""
+    site.a.plan()
+    answer, hosts = rated(site.a.daemon, ["host-a", "host-b", "host-x"], vcpus=2, **{"class": "cpu"})
+    assert answer["class"] == "cpu" and answer["class_from"] == "flavor"
+    assert hosts["host-a"]["verdict"] == hosts["host-b"]["verdict"] == "pass"
+    assert hosts["host-b"]["score"] > 0.9 > 0.5 > hosts["host-a"]["score"]
+    assert hosts["host-b"]["age_ms"] >= 0
+    assert (hosts["host-x"]["verdict"], hosts["host-x"]["score"], hosts["host-x"]["age_ms"]) == (
+        "unknown", 0.5, None)
+    _, hosts = rated(site.a.daemon, ["host-b", "host-c"], gpu_type="nvidia-63")
+    assert {h["verdict"] for h in hosts.values()} == {"veto"} and "nvidia-63" in hosts["host-b"]["reason"]
+
+
 def test_a_plan_that_no_longer_holds(site):
     """A move that a plan proposes is refused once things are not as they were, and says what is not."""
     plan = site.a.plan()
@@ -334,6 +356,8 @@ def test_five_hundred_peers(tmp_path, players):
         assert players.not_modified - before >= 500
         _, _, text = daemon.request("GET", "/v1/snapshot?peers=true")
         assert len(json.loads(text)["hosts"]) == 501
+        _, hosts = rated(daemon, [f"played-{n}" for n in range(500)], vcpus=1)
+        assert {h["verdict"] for h in hosts.values()} == {"pass"}
         assert daemon.stop()
 
 

@@ -688,6 +688,25 @@ list_peers(void *data)
     return peers;
 }
 
+/* What a scheduler asks: "full" cannot, "good" is best, "nobody" is not known. */
+static void
+rate_arrival(void *data, struct vg_arrival_query *query)
+{
+    (void)data;
+    query->basis = VG_ARRIVAL_BY_SIZE;
+    for (guint i = 0; i < query->hosts->len; i++) {
+        struct vg_arrival_host *host = query->hosts->pdata[i];
+        if (strcmp(host->name, "nobody") == 0)
+            continue;
+        host->verdict = strcmp(host->name, "full") == 0 ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
+        host->score = strcmp(host->name, "full") == 0   ? 0
+                      : strcmp(host->name, "good") == 0 ? 0.9
+                                                        : 0.3;
+        host->age_ms = 100;
+        g_strlcpy(host->text, "made up", sizeof(host->text));
+    }
+}
+
 static vg_snapshot *
 gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
@@ -965,6 +984,7 @@ fake_backend_new(const struct fake_options *options)
         .release = release,
         .list_reservations = list_reservations,
         .gather = gather,
+        .rate_arrival = rate_arrival,
         .make_plan = make_plan,
         .read_plan = read_plan,
         .list_plans = list_plans,

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What OpenStack's scheduler asks: one question about all hosts that could take an instance.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/route.h"
+#include "base/json.h"
+#include "model/score.h"
+
+#define BODY_DEPTH 32
+
+/* ---- the question ---- */
+
+static int
+nova_read_text(const struct vg_json_node *object, const char *name, enum vg_json_need need,
+               const char **ret, GError **err)
+{
+    struct vg_json_node node;
+    int found = vg_json_member(object, name, need, &node, err);
+
+    return found == 1 ? vg_json_string(&node, VG_ARRIVAL_NAME_MAX, ret, err) : found;
+}
+
+static int
+nova_read_int(const struct vg_json_node *object, const char *name, int64_t min, int64_t max,
+              int64_t *ret, GError **err)
+{
+    struct vg_json_node node;
+    int found = vg_json_member(object, name, VG_JSON_OPTIONAL, &node, err);
+
+    return found == 1 ? vg_json_int64(&node, min, max, ret, err) : found;
+}
+
+static int
+nova_read_class(const char *name, int *ret, GError **err)
+{
+    for (int i = 0; name && vg_vm_class_names[i]; i++) {
+        if (strcmp(vg_vm_class_names[i], name) == 0) {
+            *ret = i;
+            return 0;
+        }
+    }
+    return name ? vg_error(err, VG_E_INVALID, "instance.class: '%s' is no class of VMs", name) : 0;
+}
+
+static int
+nova_read_instance(const struct vg_json_node *root, struct vg_arrival_query *query, GError **err)
+{
+    const char *uuid = NULL, *class_name = NULL, *gpu_type = NULL;
+    struct vg_json_node instance;
+
+    if (vg_json_member(root, "instance", VG_JSON_REQUIRED, &instance, err) < 0 ||
+        vg_json_object(&instance, err) < 0 ||
+        nova_read_text(&instance, "uuid", VG_JSON_OPTIONAL, &uuid, err) < 0 ||
+        nova_read_text(&instance, "class", VG_JSON_OPTIONAL, &class_name, err) < 0 ||
+        nova_read_text(&instance, "gpu_type", VG_JSON_OPTIONAL, &gpu_type, err) < 0 ||
+        nova_read_int(&instance, "vcpus", 1, 4096, &query->vcpus, err) < 0 ||
+        nova_read_class(class_name, &query->vm_class, err) < 0)
+        return -1;
+    query->uuid = uuid ? g_ascii_strdown(uuid, -1) : NULL;
+    query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
+    query->gpus = query->gpu_type ? 1 : 0;
+    return query->gpu_type ? nova_read_int(&instance, "gpus", 1, 64, &query->gpus, err) : 0;
+}
+
+static int
+nova_read_hosts(const struct vg_json_node *root, const char *name_member, const char *other_member,
+                struct vg_arrival_query *query, GError **err)
+{
+    struct vg_json_node hosts;
+
+    if (vg_json_member(root, "hosts", VG_JSON_REQUIRED, &hosts, err) < 0 ||
+        vg_json_array(&hosts, VG_ARRIVAL_HOSTS_MAX, err) < 0)
+        return -1;
+    for (size_t i = 0; i < vg_json_length(&hosts); i++) {
+        const struct vg_json_node item = vg_json_item(&hosts, i);
+        const char *name = NULL, *other = NULL;
+        if (vg_json_object(&item, err) < 0 ||
+            nova_read_text(&item, name_member, VG_JSON_REQUIRED, &name, err) < 0 ||
+            nova_read_text(&item, other_member, VG_JSON_OPTIONAL, &other, err) < 0)
+            return -1;
+        g_autofree char *lower = other ? g_ascii_strdown(other, -1) : NULL;
+        vg_arrival_add_host(query, name, lower);
+    }
+    return 0;
+}
+
+static json_object *
+nova_parse(struct vg_request *request)
+{
+    const GByteArray *body = request->body;
+    GError *err = NULL;
+    json_object *document = vg_json_parse(body ? (const char *)body->data : "",
+                                          body ? body->len : 0, VG_LARGE_BODY, BODY_DEPTH, &err);
+
+    if (!document)
+        vg_answer_error(request, err);
+    return document;
+}
+
+/* ---- our own answer ---- */
+
+static json_object *
+nova_host_to_json(const struct vg_arrival_host *host)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "name", host->name);
+    vg_json_add_string(object, "verdict", vg_arrival_verdict_names[host->verdict]);
+    vg_json_add_double(object, "score", host->score);
+    vg_json_add_string(object, "reason", host->text);
+    if (host->age_ms < 0)
+        vg_json_add(object, "age_ms", NULL);
+    else
+        vg_json_add_int64(object, "age_ms", host->age_ms);
+    return object;
+}
+
+void
+vg_handle_nova_placement(struct vg_request *request)
+{
+    g_autoptr(json_object) document = nova_parse(request);
+    const struct vg_json_node root = vg_json_root(document);
+    GError *err = NULL;
+
+    if (!document)
+        return;
+    struct vg_arrival_query *query = vg_arrival_query_new();
+    if (vg_json_object(&root, &err) < 0 || nova_read_instance(&root, query, &err) < 0 ||
+        nova_read_hosts(&root, "name", "uuid", query, &err) < 0) {
+        vg_answer_error(request, err);
+        vg_arrival_query_free(query);
+        return;
+    }
+    request->backend->rate_arrival(request->backend->data, query);
+    json_object *object = json_object_new_object();
+    json_object *hosts = json_object_new_array_ext((int)query->hosts->len);
+    for (guint i = 0; i < query->hosts->len; i++)
+        vg_json_append(hosts, nova_host_to_json(query->hosts->pdata[i]));
+    vg_json_add(object, "hosts", hosts);
+    vg_json_add_string(object, "class",
+                       query->expected_class >= 0 ? vg_vm_class_names[query->expected_class]
+                                                  : NULL);
+    vg_json_add_string(object, "class_from", vg_arrival_basis_names[query->basis]);
+    vg_answer_json(request, 200, object);
+    vg_arrival_query_free(query);
+}
+
+/* ---- SAP's hook: names in, names out ---- */
+
+/* A member of a dumped object of nova, which is in its "nova_object.data" or, dumped plainly, in
+ * itself; NULL: there is none. */
+static json_object *
+nova_member(json_object *object, const char *name)
+{
+    json_object *data = NULL, *value = NULL;
+
+    if (!json_object_is_type(object, json_type_object))
+        return NULL;
+    if (json_object_object_get_ex(object, "nova_object.data", &data))
+        object = data;
+    return json_object_is_type(object, json_type_object) &&
+                   json_object_object_get_ex(object, name, &value)
+               ? value
+               : NULL;
+}
+
+static const char *
+nova_text(json_object *value)
+{
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+}
+
+/* What is not as expected is as if it were not there: the hook must never stop a boot. */
+static void
+nova_read_spec(json_object *spec, struct vg_arrival_query *query)
+{
+    json_object *flavor = nova_member(spec, "flavor");
+    json_object *extra = nova_member(flavor, "extra_specs");
+    const char *uuid = nova_text(nova_member(spec, "instance_uuid"));
+    const char *gpu_type = nova_text(nova_member(extra, "vgpud:gpu_type"));
+    const char *gpus = nova_text(nova_member(extra, "resources:VGPU"));
+    const int64_t vcpus = json_object_get_int64(nova_member(flavor, "vcpus"));
+
+    query->uuid = uuid ? g_ascii_strdown(uuid, -1) : NULL;
+    query->vcpus = CLAMP(vcpus, 1, 4096);
+    (void)!nova_read_class(nova_text(nova_member(extra, "vgpud:class")), &query->vm_class, NULL);
+    query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
+    query->gpus = query->gpu_type ? MAX(gpus ? g_ascii_strtoll(gpus, NULL, 10) : 1, 1) : 0;
+}
+
+static double
+nova_weight(json_object *weights, const char *host)
+{
+    json_object *value = NULL;
+
+    return json_object_is_type(weights, json_type_object) &&
+                   json_object_object_get_ex(weights, host, &value)
+               ? json_object_get_double(value)
+               : 0;
+}
+
+/* A host, as it was asked, for sorting. */
+struct nova_ranked {
+    const struct vg_arrival_host *host;
+    const char *name;
+    double weight;
+    guint at;
+};
+
+static int
+nova_compare(const void *a, const void *b)
+{
+    const struct nova_ranked *x = a, *y = b;
+
+    if (x->host->score < y->host->score || x->host->score > y->host->score)
+        return x->host->score > y->host->score ? -1 : 1;
+    if (x->weight < y->weight || x->weight > y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return x->at < y->at ? -1 : 1;
+}
+
+/* The best first, without those on which it cannot run; all of them if that would leave none, for
+ * an empty list is believed. */
+static json_object *
+nova_rank(const struct vg_arrival_query *query, json_object *document)
+{
+    json_object *weights = nova_member(document, "weights"),
+                *asked = nova_member(document, "hosts");
+    g_autoptr(GArray) ranked = g_array_new(FALSE, FALSE, sizeof(struct nova_ranked));
+    json_object *names = json_object_new_array();
+
+    for (guint i = 0; i < query->hosts->len; i++) {
+        const struct vg_arrival_host *host = query->hosts->pdata[i];
+        const char *name = nova_text(nova_member(json_object_array_get_idx(asked, i), "host"));
+        const struct nova_ranked one = {host, name, nova_weight(weights, name), i};
+        if (host->verdict != VG_ARRIVAL_VETO)
+            g_array_append_val(ranked, one);
+    }
+    g_array_sort(ranked, nova_compare);
+    for (guint i = 0; i < ranked->len; i++)
+        vg_json_append(names,
+                       vg_json_new_string(g_array_index(ranked, struct nova_ranked, i).name));
+    for (guint i = 0; ranked->len == 0 && i < query->hosts->len; i++)
+        vg_json_append(names,
+                       json_object_get(nova_member(json_object_array_get_idx(asked, i), "host")));
+    return names;
+}
+
+void
+vg_handle_nova_external(struct vg_request *request)
+{
+    g_autoptr(json_object) document = nova_parse(request);
+    const struct vg_json_node root = vg_json_root(document);
+    GError *err = NULL;
+
+    if (!document)
+        return;
+    struct vg_arrival_query *query = vg_arrival_query_new();
+    if (vg_json_object(&root, &err) < 0 ||
+        nova_read_hosts(&root, "host", "hypervisor_hostname", query, &err) < 0) {
+        vg_answer_error(request, err);
+        vg_arrival_query_free(query);
+        return;
+    }
+    nova_read_spec(nova_member(document, "spec"), query);
+    request->backend->rate_arrival(request->backend->data, query);
+    json_object *object = json_object_new_object();
+    vg_json_add(object, "hosts", nova_rank(query, document));
+    vg_answer_json(request, 200, object);
+    vg_arrival_query_free(query);
+}

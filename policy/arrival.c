@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/arrival.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
+#define SPARE_PART 0.1
+
+/* What VMs of a class want, of each vCPU, and of a GPU where they have one. */
+static const struct {
+    double cpu, gpu;
+} arrival_usual[] = {
+    [VG_CLASS_IDLE] = {0.05, 0.05},      [VG_CLASS_CPU] = {0.9, 0.1},
+    [VG_CLASS_GPU] = {0.25, 0.8},        [VG_CLASS_MIXED] = {0.6, 0.5},
+    [VG_CLASS_ALTERNATING] = {0.5, 0.5},
+};
+
+/* Of a VM of which nothing is known but its size. */
+#define UNKNOWN_CPU 0.5
+#define UNKNOWN_GPU 0.5
+
+void
+vg_arrival_expect(struct vg_arrival *arrival)
+{
+    const bool known = arrival->vm_class >= 0;
+
+    arrival->cpu_demand =
+        (double)arrival->vcpus * (known ? arrival_usual[arrival->vm_class].cpu : UNKNOWN_CPU);
+    arrival->gpu_demand = 0;
+    if (arrival->gpu_type)
+        arrival->gpu_demand = known ? arrival_usual[arrival->vm_class].gpu : UNKNOWN_GPU;
+}
+
+void
+vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm)
+{
+    arrival->vm_class = (int)vm->vm_class;
+    arrival->cpu_demand = vg_snap_vm_demand(vm);
+    if (arrival->gpu_type && vm->gpu_known)
+        arrival->gpu_demand = vm->gpu_intensity;
+}
+
+static double
+arrival_host_demand(const struct vg_snap_host *host)
+{
+    double sum = host->own_share;
+
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (!vm->problem)
+            sum += vg_snap_vm_demand(vm);
+    }
+    return sum;
+}
+
+static double
+arrival_gpu_busy(const struct vg_snap_gpu *gpu)
+{
+    double most = 0;
+
+    for (guint i = 0; i < gpu->engines->len; i++)
+        most = MAX(most, ((const struct vg_snap_engine *)gpu->engines->pdata[i])->share);
+    return most;
+}
+
+static int64_t
+arrival_free_slots(const struct vg_snap_gpu *gpu, const char *type)
+{
+    for (guint i = 0; i < gpu->vgpu_types->len; i++) {
+        const struct vg_snap_vgpu_type *one = gpu->vgpu_types->pdata[i];
+        if (strcmp(one->type, type) == 0)
+            return one->free;
+    }
+    return 0;
+}
+
+/* The GPUs that have a place for it: how many places, and how busy the least busy one is. */
+static int64_t
+arrival_find_gpu(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+                 double *ret_busy)
+{
+    int64_t places = 0;
+
+    *ret_busy = 1;
+    for (guint i = 0; i < host->gpus->len; i++) {
+        const struct vg_snap_gpu *gpu = host->gpus->pdata[i];
+        int64_t free = arrival_free_slots(gpu, arrival->gpu_type);
+        if (free > 0)
+            *ret_busy = MIN(*ret_busy, arrival_gpu_busy(gpu));
+        places += free;
+    }
+    return places;
+}
+
+static double
+arrival_lost(double demand, double more, double capacity)
+{
+    return MAX(demand + more - capacity, 0) - MAX(demand - capacity, 0);
+}
+
+void
+vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+                const struct vg_policy_config *config, struct vg_arrival_score *ret)
+{
+    const double capacity = (double)host->cpus;
+    const double demand = arrival_host_demand(host);
+    const double cpu_lost = arrival_lost(demand, arrival->cpu_demand, capacity);
+    const double spare = CLAMP((capacity - demand - arrival->cpu_demand) / capacity, 0, 1);
+    double gpu_lost = 0, busy = 0;
+
+    *ret = (struct vg_arrival_score){.veto = host->maintenance};
+    if (host->maintenance) {
+        g_snprintf(ret->text, sizeof(ret->text), "the host is in maintenance");
+        return;
+    }
+    if (arrival->gpu_type) {
+        int64_t places = arrival_find_gpu(arrival, host, &busy);
+        ret->veto = places < arrival->gpus;
+        if (ret->veto) {
+            g_snprintf(ret->text, sizeof(ret->text),
+                       "%" PRId64 " of type %.60s are free, not %" PRId64, places,
+                       arrival->gpu_type, arrival->gpus);
+            return;
+        }
+        gpu_lost = arrival_lost(busy, arrival->gpu_demand, 1);
+    }
+    const double worst = arrival->cpu_demand + config->gpu_weight * arrival->gpu_demand;
+    ret->lost = cpu_lost + config->gpu_weight * gpu_lost;
+    const double kept = worst > 0 ? CLAMP(1 - ret->lost / worst, 0, 1) : 1;
+    ret->score = (1 - SPARE_PART) * kept + SPARE_PART * spare;
+    int used =
+        g_snprintf(ret->text, sizeof(ret->text),
+                   "%.2f of %.0f CPUs are wanted, it wants %.2f more: %.2f cores would be lost",
+                   demand, capacity, arrival->cpu_demand, cpu_lost);
+    if (arrival->gpu_type)
+        g_snprintf(ret->text + used, sizeof(ret->text) - (size_t)used, "; its GPU is %.0f %% busy",
+                   busy * 100);
+}

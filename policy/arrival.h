@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How well a VM that is to come would fare on a host, and what it would take from those who are
+ * there: one number for each host, for schedulers that ask about many at once. Pure; any thread.
+ */
+#ifndef VG_POLICY_ARRIVAL_H
+#define VG_POLICY_ARRIVAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/snapshot.h"
+#include "policy/policy-conf.h"
+
+/* The VM. Demands are filled by vg_arrival_expect(). */
+struct vg_arrival {
+    int64_t vcpus;        /* >= 1 */
+    int vm_class;         /* enum vg_vm_class, or -1: nobody knows */
+    const char *gpu_type; /* of vGPU that it needs, or NULL */
+    int64_t gpus;         /* how many */
+    double cpu_demand;    /* cores */
+    double gpu_demand;    /* engines */
+};
+
+/* What is expected of a VM of its class and size. */
+void vg_arrival_expect(struct vg_arrival *arrival);
+
+/* What is known of it where it runs, or ran, takes the place of that. */
+void vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm);
+
+struct vg_arrival_score {
+    bool veto;    /* it cannot run there */
+    double score; /* 0..1, 1 is best; 0 with a veto */
+    double lost;  /* cores and weighed engines that are lost by its coming, by itself and others */
+    char text[160]; /* why, one sentence */
+};
+
+void vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+                     const struct vg_policy_config *config, struct vg_arrival_score *ret);
+
+#endif

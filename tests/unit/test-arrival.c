@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a host is told to be worth to a VM that comes.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "policy/arrival.h"
+
+static vg_snapshot *snapshot;
+static struct vg_policy_config config;
+
+static int
+set_up(void **state)
+{
+    (void)state;
+    vg_policy_config_init(&config);
+    snapshot = vg_snapshot_new(VG_SOURCE_EXAMPLE);
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    (void)state;
+    vg_snapshot_free(snapshot);
+    return 0;
+}
+
+/* A host with so many CPUs, whose VMs want so much. */
+static struct vg_snap_host *
+add_host(const char *name, int64_t cpus, double wanted)
+{
+    struct vg_snap_host *host = vg_snapshot_add_host(snapshot, name);
+
+    host->cpus = cpus;
+    vg_snap_host_add_vm(host, "vm")->run_share = wanted;
+    return host;
+}
+
+static void
+add_gpu(struct vg_snap_host *host, int64_t free, double busy)
+{
+    struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(host, "0000:41:00.0");
+    struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
+    struct vg_snap_engine *engine = vg_record_new(&vg_snap_engine_record);
+
+    type->type = g_strdup("nvidia-63");
+    type->free = free;
+    g_ptr_array_add(gpu->vgpu_types, type);
+    engine->engine = g_strdup("rcs0");
+    engine->share = busy;
+    g_ptr_array_add(gpu->engines, engine);
+}
+
+static struct vg_arrival_score
+rate(const struct vg_arrival *arrival, const struct vg_snap_host *host)
+{
+    struct vg_arrival_score score;
+
+    vg_arrival_rate(arrival, host, &config, &score);
+    assert_true(score.score >= 0 && score.score <= 1);
+    assert_true(strlen(score.text) > 10);
+    return score;
+}
+
+static void
+test_cpu(void **state)
+{
+    (void)state;
+    struct vg_arrival arrival = {.vcpus = 4, .vm_class = VG_CLASS_CPU};
+    const struct vg_snap_host *idle = add_host("idle", 8, 0.5), *half = add_host("half", 8, 4),
+                              *full = add_host("full", 8, 8);
+
+    vg_arrival_expect(&arrival);
+    assert_true(arrival.cpu_demand > 3 && arrival.cpu_demand <= 4);
+    assert_true(rate(&arrival, idle).score > rate(&arrival, half).score);
+    assert_true(rate(&arrival, half).score > rate(&arrival, full).score);
+    assert_true(rate(&arrival, half).lost <= 0);
+    /* All that it wants is lost there, by itself or by those who are there. */
+    assert_true(rate(&arrival, full).lost > 3.5 && rate(&arrival, full).score < 0.01);
+    /* One that hardly does anything loses hardly anything. */
+    arrival.vm_class = VG_CLASS_IDLE;
+    vg_arrival_expect(&arrival);
+    assert_true(rate(&arrival, full).lost < 0.5);
+}
+
+static void
+test_gpu(void **state)
+{
+    (void)state;
+    struct vg_arrival arrival = {
+        .vcpus = 2, .vm_class = VG_CLASS_GPU, .gpu_type = "nvidia-63", .gpus = 1};
+    struct vg_snap_host *none = add_host("none", 8, 1), *busy = add_host("busy", 8, 1),
+                        *free_one = add_host("free", 8, 1), *taken = add_host("taken", 8, 1);
+
+    add_gpu(busy, 1, 0.9);
+    add_gpu(free_one, 1, 0.1);
+    add_gpu(taken, 0, 0);
+    vg_arrival_expect(&arrival);
+    assert_true(rate(&arrival, none).veto && rate(&arrival, taken).veto);
+    assert_false(rate(&arrival, busy).veto);
+    assert_true(rate(&arrival, free_one).score > rate(&arrival, busy).score);
+    assert_non_null(strstr(rate(&arrival, busy).text, "90 % busy"));
+    arrival.gpus = 2;
+    assert_true(rate(&arrival, free_one).veto);
+    none->maintenance = true;
+    arrival.gpu_type = NULL;
+    assert_true(rate(&arrival, none).veto);
+}
+
+static void
+test_history(void **state)
+{
+    (void)state;
+    struct vg_arrival arrival = {.vcpus = 8, .vm_class = -1};
+    struct vg_snap_host *host = add_host("host", 8, 6);
+    struct vg_snap_vm *vm = host->vms->pdata[0];
+
+    vg_arrival_expect(&arrival);
+    assert_true(rate(&arrival, host).lost > 1.9);
+    /* It is known to want little. */
+    vm->run_share = 0.1;
+    vm->vm_class = VG_CLASS_IDLE;
+    vg_arrival_learn(&arrival, vm);
+    assert_true(arrival.cpu_demand < 0.2 && arrival.vm_class == VG_CLASS_IDLE);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
