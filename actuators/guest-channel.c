@@ -19,6 +19,9 @@
 /* After so long without a word nobody is there: docs/vgpud-guest.7. */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
+/* The guest hears of a host that comes and of what that says in two ways. Where the words are
+ * faster, its agent still takes the host for gone, and drops the answer. */
+#define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
 /* An agent that is at something else, as it is for a while after it was cancelled. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
 /* What the agent may need to undo what it has begun, after the deadline that it is told; at most
@@ -39,6 +42,8 @@ struct channel {
     vg_guest_talk *talk;
     int64_t last_id;
     int64_t heard_ns;
+    char *hello;
+    int64_t hello_ns; /* when it is said again, until it is answered */
 };
 
 void
@@ -94,6 +99,7 @@ channel_close(struct channel *channel)
         virStreamFree(channel->stream);
     virResetLastError();
     vg_guest_talk_free(channel->talk);
+    g_free(channel->hello);
 }
 
 static int
@@ -153,6 +159,13 @@ channel_new_id(struct channel *channel)
     return channel->last_id;
 }
 
+static int
+channel_say_hello(struct channel *channel, GError **err)
+{
+    channel->hello_ns = vg_clock_monotonic_ns() + HELLO_AGAIN_NS;
+    return channel_send(channel, channel->hello, err);
+}
+
 /* The next message. silence_ns: since the last one, or since the request. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
@@ -176,17 +189,19 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
                             "the guest?",
                             virDomainGetName(channel->domain),
                             (long long)(silence_ns / VG_NS_PER_S));
+        if (vg_clock_monotonic_ns() > channel->hello_ns && channel_say_hello(channel, err) < 0)
+            return -1;
     }
 }
 
 static int
 channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **err)
 {
-    g_autofree char *line = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
-
+    channel->hello = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
     channel->heard_ns = vg_clock_monotonic_ns();
-    if (channel_send(channel, line, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
+    if (channel_say_hello(channel, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
         return -1;
+    channel->hello_ns = INT64_MAX;
     if (ret->kind == VG_GUEST_HELLO)
         return 0;
     vg_error(err, VG_E_EXTERNAL, "the agent in '%s' does not agree: %s",

@@ -15,6 +15,8 @@
 
 #define WIDTH_DEFAULT 80
 #define NAME_WIDTH    11
+#define TIME_WIDTH    11
+#define TOLD_INDENT   (NAME_WIDTH + TIME_WIDTH + 2)
 #define BAR_WIDTH     40
 #define BLOCK_WIDTH   6 /* that goes to and fro where nobody knows how much is done */
 #define BLOCK_NS      (60 * VG_NS_PER_MS)
@@ -109,7 +111,7 @@ bars_line(const struct vg_migration_step *step, const char *bar, int64_t spent_n
     g_autofree char *name = vg_printable_text(step->verb);
     g_autofree char *time = spent_ns >= 0 ? vg_move_text_seconds(spent_ns) : g_strdup("");
 
-    return g_strdup_printf("%-*s[%s] %11s", NAME_WIDTH, name, bar, time);
+    return g_strdup_printf("%-*s[%s] %*s", NAME_WIDTH, name, bar, TIME_WIDTH, time);
 }
 
 static bool
@@ -175,26 +177,28 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     fputs(answer->str, bars->to);
 }
 
-/* "detach          6.1 s" */
+/* "detach          6.1 s"; why it failed goes on below itself. */
 static void
 bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
                 const vg_migration *move)
 {
-    g_autoptr(GString) line = g_string_new(NULL);
+    g_autoptr(GString) rest = g_string_new(NULL);
+    g_autofree char *name = vg_printable_text(step->verb);
     g_autofree char *copied = bars_copied(step, move);
     const int64_t took_ns = bars_took_ns(step);
     g_autofree char *time = took_ns >= 0 ? vg_move_text_seconds(took_ns) : g_strdup("?");
+    g_autofree char *text = NULL;
 
-    g_string_append_printf(line, "%-*s%11s", NAME_WIDTH, step->verb, time);
     if (step->ended_ns == 0)
-        g_string_append(line, "  nobody knows how it ended");
+        text = g_strdup("nobody knows how it ended");
     else if (!step->ok)
-        g_string_append_printf(line, "  failed%s%s", step->answer ? ": " : "",
-                               step->answer ? step->answer : "");
+        text = g_strconcat("failed", step->answer ? ": " : NULL, step->answer, NULL);
     else if (copied[0])
-        g_string_append_printf(line, "  %s copied", copied);
-    g_autofree char *shown = vg_printable_text(line->str);
-    fprintf(bars->to, "%s\n", shown);
+        text = g_strconcat(copied, " copied", NULL);
+    fprintf(bars->to, "%-*s%*s", NAME_WIDTH, name, TIME_WIDTH, time);
+    if (text)
+        vg_move_text_append_wrapped(rest, TOLD_INDENT, vg_move_bars_width(bars->to), text);
+    fputs(text ? rest->str + TOLD_INDENT - 2 : "\n", bars->to);
 }
 
 static void

@@ -3,6 +3,8 @@
 
 #include "cli/move-check.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -13,6 +15,21 @@ static const struct vg_column step_columns[] = {
     {"STEP", "verb", VG_CELL_TEXT, false},
     {"EXPECTED s", "expected_s", VG_CELL_COUNT, false},
     {"DEADLINE s", "deadline_s", VG_CELL_COUNT, false},
+    {"WHAT IT DOES", "does", VG_CELL_TEXT, false},
+};
+
+/* A step that a newer vgpud has besides is shown without. */
+static const char *const step_does[][2] = {
+    {"look", "asks both libvirts where the VM is"},
+    {"precheck", "asks both libvirts and the guest whether it can"},
+    {"reserve", "reserves GPUs on the other host"},
+    {"quiesce", "has the guest let go of its GPUs"},
+    {"detach", "unplugs them"},
+    {"migrate", "copies the memory and switches over"},
+    {"attach", "plugs in the GPUs of the other host"},
+    {"resume", "has the guest take them up"},
+    {"verify", "asks both libvirts whether all is right"},
+    {"release", "ends the reservation"},
 };
 
 static const struct vg_column device_columns[] = {
@@ -20,8 +37,8 @@ static const struct vg_column device_columns[] = {
     {"KIND", "kind", VG_CELL_TEXT, false},
     {"TYPE", "type", VG_CELL_TEXT, false},
     {"IN THE GUEST", "guest_address", VG_CELL_TEXT, false},
-    {"NOW", "source_address", VG_CELL_TEXT, false},
-    {"THEN", "target_address", VG_CELL_TEXT, true},
+    {"ON SOURCE", "source_address", VG_CELL_TEXT, false},
+    {"ON TARGET", "target_address", VG_CELL_TEXT, true},
 };
 
 int
@@ -66,6 +83,17 @@ vg_move_check_text(json_object *check)
     return g_string_free(text, FALSE);
 }
 
+static void
+move_check_add_does(json_object *row)
+{
+    const char *verb = json_object_get_string(vg_output_member(row, "verb"));
+
+    for (size_t i = 0; verb && i < G_N_ELEMENTS(step_does); i++) {
+        if (strcmp(verb, step_does[i][0]) == 0)
+            vg_json_add_string(row, "does", step_does[i][1]);
+    }
+}
+
 /* The steps, and a line for all of them. */
 static json_object *
 move_check_rows(json_object *check)
@@ -74,6 +102,8 @@ move_check_rows(json_object *check)
     json_object *rows = steps ? vg_online_rows(steps) : json_object_new_array();
     json_object *sum = json_object_new_object();
 
+    for (size_t i = 0; i < json_object_array_length(rows); i++)
+        move_check_add_does(json_object_array_get_idx(rows, i));
     vg_json_add_string(sum, "verb", "all of it");
     vg_json_add(sum, "expected_s", json_object_get(vg_output_member(check, "expected_s")));
     vg_json_append(rows, sum);
@@ -100,7 +130,8 @@ vg_move_check_print(json_object *check, enum vg_output_format format, GError **e
     g_autoptr(json_object) rows =
         for_people ? move_check_rows(check) : json_object_get(vg_output_member(check, "steps"));
     const struct vg_table tables[] = {
-        {NULL, rows, step_columns, G_N_ELEMENTS(step_columns), NULL},
+        /* Programs have no use for the last column. */
+        {NULL, rows, step_columns, G_N_ELEMENTS(step_columns) - (for_people ? 0 : 1), NULL},
         {NULL, vg_output_member(check, "devices"), device_columns, G_N_ELEMENTS(device_columns),
          "No GPU moves with it."},
     };

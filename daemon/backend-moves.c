@@ -324,9 +324,21 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
+/* Nothing is copied faster than [actions] lets it. */
+static double
+moves_copy_s(const struct vg_inv_vm *vm, const struct vg_policy_config *policy,
+             const vg_move_settings *settings)
+{
+    const double most = (double)settings->bandwidth_bytes_per_s;
+    const double rate = (double)policy->bandwidth;
+
+    return (double)vm->memory_bytes / (most > 0 ? MIN(most, rate) : rate) +
+           (double)policy->stun_ns / (double)VG_NS_PER_S;
+}
+
 static double
 moves_expected_s(enum vg_move_verb verb, const struct vg_inv_vm *vm,
-                 const struct vg_policy_config *policy)
+                 const struct vg_policy_config *policy, const vg_move_settings *settings)
 {
     switch (verb) {
     case VG_MOVE_QUIESCE:
@@ -336,8 +348,7 @@ moves_expected_s(enum vg_move_verb verb, const struct vg_inv_vm *vm,
     case VG_MOVE_ATTACH:
         return UNPLUG_S;
     case VG_MOVE_MIGRATE:
-        return (double)vm->memory_bytes / (double)policy->bandwidth +
-               (double)policy->stun_ns / (double)VG_NS_PER_S;
+        return moves_copy_s(vm, policy, settings);
     case VG_MOVE_LOOK:
     case VG_MOVE_PRECHECK:
     case VG_MOVE_RESERVE:
@@ -386,7 +397,7 @@ moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct 
                  migration->devices->len > 0 && !migration->no_agent);
     while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
         vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
-        const double expected_s = moves_expected_s(verb, vm, &policy);
+        const double expected_s = moves_expected_s(verb, vm, &policy, settings);
         json_object *step = json_object_new_object();
         vg_json_add_string(step, "verb", vg_move_verb_names[verb]);
         vg_json_add_double(step, "expected_s", expected_s);

@@ -70,7 +70,7 @@ static const struct vg_conf_key own_keys[] = {
      "Most bytes of a request's body."},
     {"api", "idle", VG_CONF_DURATION, AT(idle_ns), "60s", 1, 3600, NULL,
      "A connection on which nothing happens for so long is closed."},
-    {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "60", 1, 100000, NULL,
+    {"api", "writes_per_min", VG_CONF_INT, AT(writes_per_min), "600", 1, 100000, NULL,
      "Most writing requests of one client in a minute."},
 
     {"role reader", "subject", VG_CONF_STRING, AT(reader_subject), "", 0, 65536, NULL,

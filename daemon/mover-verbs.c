@@ -523,8 +523,7 @@ mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, 
     int status = vg_virt_migrate(is_back ? target : source, &migration, &limits, &progress, err);
     if (status < 0)
         return -1;
-    if (!is_back)
-        mover_progress(move, &progress, NULL);
+    mover_progress(move, &progress, NULL);
     ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms",
                                 (double)progress.elapsed_ns / (double)VG_NS_PER_S,
                                 (double)progress.processed_bytes / 1048576,
@@ -599,8 +598,8 @@ mover_describe(const struct mover_move *move, enum vg_move_verb verb)
         return g_strdup_printf("libvirt of '%s' and of '%s', and the guest: can it move?",
                                record->from, record->to);
     case VG_MOVE_RESERVE:
-        return g_strdup_printf("vgpud of '%s': keep %u GPUs (%s)", record->to, record->devices->len,
-                               gpus);
+        return g_strdup_printf("vgpud of '%s': keep %u GPU%s (%s)", record->to,
+                               record->devices->len, record->devices->len == 1 ? "" : "s", gpus);
     case VG_MOVE_QUIESCE:
         return g_strdup_printf("the guest on '%s': let go of %s", record->from, gpus);
     case VG_MOVE_DETACH:

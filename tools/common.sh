@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034 # variables for those who source it
-# What tools/check and tools/quickstart share: packages and builds. Sourced with the working
-# directory at the top of the tree. Functions print what went wrong and return non-zero.
+# What tools/check, tools/quickstart and tools/demo-migration share: packages, builds, and how a demo
+# talks. Sourced with the working directory at the top of the tree. Functions print what went wrong
+# and return non-zero.
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 # What a calling make or a developer's shell exports must not leak into the builds.
@@ -105,4 +106,38 @@ ensure_build()
     fi
     mkdir -p "$dir" && (cd "$dir" && ../configure -q "$@") || return 1
     echo "$want" > "$stamp"
+}
+
+# ---- a demo ----
+
+# build_for_demo LOG PROGRAM...: makes them in build/; any build of this tree will do.
+build_for_demo()
+{
+    local log=$1 program
+    shift
+    for program; do
+        if [ ! -x "build/$program" ]; then
+            echo "Building $* in build/ (about a minute)..."
+            break
+        fi
+    done
+    if ! { { grep -qsxF "abs_top_srcdir = $PWD" build/Makefile ||
+        ensure_build build "${gcc_build[@]}"; } &&
+        make -j "$jobs" -C build "$@"; } > "$log" 2>&1; then
+        echo "The build failed:"
+        show_log "$log"
+        return 1
+    fi
+}
+
+title()
+{
+    printf '\n== %s\n\n' "$1"
+}
+
+# show COMMAND...: the command as one would type it, then what it prints.
+show()
+{
+    printf '$ %s\n' "${*/#build\/vgpuctl/vgpuctl}"
+    "$@"
 }

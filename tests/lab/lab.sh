@@ -22,6 +22,7 @@ usage: tests/lab/lab.sh COMMAND
   daemon HOST stop|kill|start        the host's libvirtd
   guest HOST [NAME [MIB]]            define and start a guest, wait until it is up
   gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
+  tell HOST NAME LINE                have the guest do something (guest-agent), print its answer
   migrate FROM TO NAME [OPTION...]   live migration, options of virsh
 
 Environment:
@@ -106,6 +107,13 @@ uri()
 
 # ---- the guest's kernel and initramfs ----
 
+# Nothing, if apt-get update has not run yet.
+kernel_package()
+{
+    apt-cache depends linux-image-cloud-amd64 2> /dev/null |
+        sed -n 's/.*Depends: *\(linux-image-[^ ]*\)/\1/p' | head -n 1 || true
+}
+
 # Downloaded, never installed.
 fetch_kernel()
 {
@@ -115,8 +123,11 @@ fetch_kernel()
     fi
     rm -rf "$lab/kernel"
     mkdir -p "$lab/kernel"
-    package=$(apt-cache depends linux-image-cloud-amd64 |
-        sed -n 's/.*Depends: *\(linux-image-[^ ]*\)/\1/p' | head -n 1)
+    package=$(kernel_package)
+    if [ -z "$package" ]; then
+        apt-get -qq update
+        package=$(kernel_package)
+    fi
     [ -n "$package" ] || die "apt-cache knows no linux-image-cloud-amd64"
     (cd "$lab/kernel" && apt-get -qq -o APT::Sandbox::User=root download "$package" &&
         dpkg-deb -x "$package"_*.deb . && rm ./*.deb) || die "cannot fetch $package"
@@ -313,11 +324,13 @@ up()
         ! alive "$host" || die "already up, lab.sh down first"
         rm -rf "${lab:?}/$host"
     done
-    # The last four are places for mounts.
+    # All but the first are places for mounts.
     mkdir -p "$lab" /etc/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt
+    [ -e /etc/hosts ] || touch /etc/hosts
     make_image
     ip link add "$bridge" type bridge
-    touch "$lab/bridge"
+    # What has to go, whatever LAB_NET is then.
+    echo "$bridge" > "$lab/bridge"
     ip addr add "$net.254/24" dev "$bridge"
     ip link set "$bridge" up
     for ((i = 1; i <= count; i++)); do
@@ -333,6 +346,7 @@ up()
 down()
 {
     local host pid child
+    [ ! -s "$lab/bridge" ] || read -r bridge < "$lab/bridge"
     for host in $(hosts); do
         if alive "$host"; then
             child=$(namespace_pid "$host")
@@ -406,6 +420,21 @@ gpu()
     inside "$1" virsh -q "$2-device" "$3" /dev/stdin --live < "$here/gpu.xml"
 }
 
+tell()
+{
+    local path
+    path=$(inside "$1" virsh -q dumpxml "$2" |
+        sed -n "s/.*path='\([^']*\/org\.vgpud\.test\.0\)'.*/\1/p")
+    [ -n "$path" ] || die "$2 does not run on $1"
+    inside "$1" /usr/bin/python3 -c 'import socket, sys
+with socket.socket(socket.AF_UNIX) as guest:
+    guest.connect(sys.argv[1])
+    guest.sendall(sys.argv[2].encode() + b"\n")
+    answer = guest.makefile().readline().rstrip()
+print(answer)
+sys.exit(not answer.startswith("ok"))' "$path" "$3"
+}
+
 migrate()
 {
     local from=$1 to=$2 name=$3
@@ -417,7 +446,7 @@ migrate()
 command=${1-}
 [ $# = 0 ] || shift
 case $command in
-up | down | status | uri | daemon | guest | gpu | migrate) "$command" "$@" ;;
+up | down | status | uri | daemon | guest | gpu | tell | migrate) "$command" "$@" ;;
 virsh)
     host=$1
     shift

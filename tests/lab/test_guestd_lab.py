@@ -2,12 +2,10 @@
 """vgpu-guestd in a guest of a real QEMU, which moves from one libvirtd to another (tests/lab/lab.sh)."""
 import os
 import re
-import socket
 
 import pytest
 from guestd import LONG_MS, Host
 from labhost import ENV, lab
-from settings import HANG_S
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -19,37 +17,20 @@ GPU = {"path": "0000:00/03.0/00.0", "vendor": "0x1af4", "device": "0x1110"}
 ADDRESS = "0000:02:00.0"
 
 
-def channel(host, name):
-    """The socket of QEMU, by a path that is short enough however deep this tree lies."""
-    xml = lab("virsh", host, "dumpxml", GUEST).stdout
-    path = re.search(rf"path='/var/lib/libvirt/(\S*/{name})'", xml)[1]
-    short = os.path.join(ENV["LAB_DIR"], f"{host}-{name}")
-    if os.path.islink(short):
-        os.unlink(short)
-    os.symlink(os.path.join(ENV["LAB_DIR"], host, "lib", path), short)
-    directory = os.open(ENV["LAB_DIR"], os.O_PATH)
-    return directory, f"/proc/self/fd/{directory}/{host}-{name}"
-
-
 def agent(host):
-    directory, path = channel(host, "org.vgpud.guest.0")
+    """By a path to QEMU's socket that is short enough however deep this tree lies."""
+    xml = lab("virsh", host, "dumpxml", GUEST).stdout
+    path = re.search(r"path='/var/lib/libvirt/(\S*/org\.vgpud\.guest\.0)'", xml)[1]
+    directory = os.open(os.path.join(ENV["LAB_DIR"], host, "lib", os.path.dirname(path)), os.O_PATH)
     try:
-        return Host(path)
+        return Host(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
     finally:
         os.close(directory)
 
 
 def tell(host, line):
     """To what stands in for the guest's programs."""
-    directory, path = channel(host, "org.vgpud.test.0")
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(HANG_S)
-        connection.connect(path)
-        os.close(directory)
-        connection.sendall(line.encode() + b"\n")
-        answer = connection.makefile().readline()
-    assert answer.startswith("ok"), answer
-    return answer.split()
+    return lab("tell", host, GUEST, line).stdout.split()
 
 
 def console(host):

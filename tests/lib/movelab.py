@@ -3,7 +3,6 @@
 stand-in GPU that moves between them."""
 import os
 import re
-import socket
 
 from certs import Authority
 from labdaemon import LabDaemon
@@ -168,19 +167,7 @@ def start_deaf_guest(host, guest):
 
 def tell(host, guest, line):
     """To what stands in for the guest's programs (tests/lab/guest-agent)."""
-    xml = lab("virsh", host, "dumpxml", guest).stdout
-    path = re.search(r"path='/var/lib/libvirt/(\S*/org\.vgpud\.test\.0)'", xml)[1]
-    directory = os.open(os.path.join(ENV["LAB_DIR"], host, "lib", os.path.dirname(path)), os.O_PATH)
-    try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(HANG_S)
-            connection.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
-            connection.sendall(line.encode() + b"\n")
-            answer = connection.makefile().readline()
-    finally:
-        os.close(directory)
-    assert answer.startswith("ok"), answer
-    return answer.split()
+    return lab("tell", host, guest, line).stdout.split()
 
 
 def kill_qemu(host, guest):
@@ -191,4 +178,3 @@ def remove_guest(guest):
     for host in ("h1", "h2"):
         lab("virsh", host, "-q", "destroy", guest, check=False)
         lab("virsh", host, "-q", "undefine", guest, check=False)
-
