@@ -421,3 +421,43 @@ def test_status(guest, host):
     assert f"cannot be released now: {worker.pid} (fake-cuda-worke): it uses" in shown()
     guest.fault()
     assert "in all    64 MiB of GPU memory, can be released now" in shown()
+
+
+def by_hand(guest, command):
+    return subprocess.run([program(), command, "--sysroot", guest.root], capture_output=True, text=True)
+
+
+def test_try(guest):
+    worker, other = guest.start(), guest.start()
+    done = by_hand(guest, "try")
+    assert done.returncode == 0, done
+    assert "released: nobody had a GPU open or mapped" in done.stdout
+    for pid in (worker.pid, other.pid):
+        assert f"{pid} fake-cuda-worke running " in done.stdout
+    assert worker.end()[:2] == (0, 1)
+    # Without anybody, and with somebody who is in the way.
+    with guest.holder(guest.path("dev/nvidiactl")) as holder:
+        guest.show(holder.pid)
+        done = by_hand(guest, "try")
+        assert done.returncode == 1 and f"{holder.pid} (python3)" in done.stdout
+    assert other.end()[:2] == (0, 1)
+    done = by_hand(guest, "try")
+    assert done.returncode == 0 and "no process of CUDA" in done.stdout
+
+
+def test_restore_by_hand(guest, host):
+    worker = guest.start()
+    assert prepare(host)["type"] == "prepared"
+    guest.fault(f"restore {worker.pid} 999")
+    guest.bind_all()
+    assert resume(host)["code"] == "cuda-failed"
+    done = by_hand(guest, "restore")
+    assert done.returncode == 1 and "error 999" in done.stdout
+    guest.fault()
+    done = by_hand(guest, "restore")
+    assert done.returncode == 0 and f"{worker.pid} fake-cuda-worke running " in done.stdout
+    assert worker.runs()
+    # The host finds what is.
+    assert resume(host)["type"] == "resumed"
+    assert worker.end()[:2] == (0, 1)
+    assert "no process of CUDA" in by_hand(guest, "restore").stdout
