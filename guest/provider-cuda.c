@@ -381,7 +381,8 @@ cuda_prepare(struct vg_guest_work *work, json_object **ret_kept)
     if (result == 0)
         result = cuda_check_memory(work);
     if (result == 0) {
-        *ret_kept = vg_cuda_job_keep(&job);
+        /* Before the first call: whatever ends this, what it has stopped is known. */
+        cuda_keep(work, ret_kept);
         result = cuda_release(work, ret_kept);
     }
     if (result != 1)
@@ -549,16 +550,17 @@ cuda_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, size_
     cuda_fail_call(work, "cannot be brought back");
 }
 
-/* What is kept, or what an agent before this one kept; the caller puts it. */
+/* What is in the file, which is there as long as anything is to be taken back, also if whoever
+ * released it has ended since; or what is kept. The caller puts it. */
 static json_object *
 cuda_kept(const struct vg_guest_work *work, json_object *kept, bool undo)
 {
     vg_guest_auto char *path = vg_guest_format("%s" KEPT_PATH, work->config->root);
+    json_object *read = undo ? NULL : json_object_from_file(path);
 
-    if (kept || undo || access(path, F_OK) != 0)
-        return json_object_get(kept);
-    vg_guest_log(LOG_NOTICE, "taking back what was released before path='%s'", path);
-    return json_object_from_file(path);
+    if (read && !kept)
+        vg_guest_log(LOG_NOTICE, "taking back what was released before path='%s'", path);
+    return read ? read : json_object_get(kept);
 }
 
 static void
