@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,18 +59,16 @@ vg_guest_child_ignore_cancel(void)
     stop_cancel = 0;
 }
 
-/* Until something can be read of fd (-1: none), a signal, or then. The agent's end is ours. */
-static void
-child_wait(int fd, int64_t until_ms)
+void
+vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms)
 {
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     int64_t left = until_ms - vg_guest_now_ms();
     struct timespec timeout = {.tv_sec = left > 0 ? left / 1000 : 0,
                                .tv_nsec = left > 0 ? left % 1000 * 1000000 : 0};
     sigset_t none;
 
     sigemptyset(&none);
-    ppoll(&poll_fd, 1, &timeout, &none);
+    ppoll(fds, n, &timeout, &none);
     if (stop_end) {
         if (running > 0) {
             kill(-running, SIGTERM);
@@ -85,7 +84,7 @@ void
 vg_guest_child_sleep(int64_t until_ms)
 {
     while (vg_guest_now_ms() < until_ms && !stop_cancel)
-        child_wait(-1, until_ms);
+        vg_guest_child_wait(NULL, 0, until_ms);
 }
 
 /* In the child: nothing of the agent is left to it but its standard files. */
@@ -165,7 +164,8 @@ child_follow(pid_t pid, int fd, int64_t until_ms, struct vg_guest_child_end *end
         }
         if (fd >= 0 && !child_read(fd, end))
             fd = -1;
-        child_wait(fd, limit);
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        vg_guest_child_wait(&poll_fd, 1, limit);
     }
     running = 0;
     if (fd >= 0)
@@ -227,4 +227,23 @@ vg_guest_child_write(const char *path, const char *text, int64_t until_ms)
     if (end.stuck)
         return VG_GUEST_WRITE_STUCK;
     return end.ended_early ? VG_GUEST_WRITE_ENDED : end.signal ? EIO : end.exit;
+}
+
+pid_t
+vg_guest_child_start(void (*run)(int fd), int fd)
+{
+    pid_t self = getpid(), pid = fork();
+
+    if (pid != 0)
+        return pid;
+    child_reset();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self)
+        _exit(1);
+    if (fd != 3)
+        dup2(fd, 3);
+    /* Also those of its siblings, who would not see each other's end else. */
+    close_range(4, ~0U, 0);
+    run(3);
+    _exit(0);
 }

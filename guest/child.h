@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Child processes that end in time or are given up, and waiting that a signal ends. For the process
- * that works, which has called vg_guest_child_init(); it has one child at a time.
+ * that works, which has called vg_guest_child_init(); it has one child at a
+ * time that it follows.
  */
 #ifndef VG_GUEST_CHILD_H
 #define VG_GUEST_CHILD_H
 
+#include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Between SIGTERM and SIGKILL. */
 #define VG_GUEST_TERM_MS 2000
@@ -40,6 +44,10 @@ enum vg_guest_stop vg_guest_child_stop(void);
 /* What is undone cannot be cancelled. */
 void vg_guest_child_ignore_cancel(void);
 
+/* Until one of them is as wanted, a signal has come, or then. The agent's end is that of this
+ * process. */
+void vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms);
+
 /* Waits until then, or until it shall end. */
 void vg_guest_child_sleep(int64_t until_ms);
 
@@ -47,6 +55,10 @@ void vg_guest_child_sleep(int64_t until_ms);
  * ends with NULL. 0, or an errno if it cannot be started. */
 int vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
                        struct vg_guest_child_end *ret);
+
+/* Forks a process that runs this with the file fd, has its standard files and no other, and dies
+ * with the one that works. Its pid, or -1. The caller waits for it; any number of them. */
+pid_t vg_guest_child_start(void (*run)(int fd), int fd);
 
 /* Of a write that was not done by then, and could be ended or not. */
 enum { VG_GUEST_WRITE_ENDED = -1, VG_GUEST_WRITE_STUCK = -2 };

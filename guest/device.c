@@ -17,7 +17,7 @@
  */
 enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
 /* Between two looks at a driver. */
-#define LOOK_MS 50
+#define LOOK_MS_MAX 50
 
 static int
 device_read_hex(const char *dir, const char *name)
@@ -75,10 +75,13 @@ vg_guest_device_read_driver(struct vg_guest_device *device)
 bool
 vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms)
 {
+    int64_t pause_ms = 1;
+
     vg_guest_device_read_driver(device);
     while ((*device->driver != '\0') != bound && vg_guest_now_ms() < until_ms &&
            vg_guest_child_stop() == VG_GUEST_STOP_NONE) {
-        vg_guest_child_sleep(vg_guest_now_ms() + LOOK_MS);
+        vg_guest_child_sleep(vg_guest_now_ms() + pause_ms);
+        pause_ms = pause_ms < LOOK_MS_MAX / 2 ? 2 * pause_ms : LOOK_MS_MAX;
         vg_guest_device_read_driver(device);
     }
     return (*device->driver != '\0') == bound;

@@ -5,12 +5,13 @@
 #include "config.h"
 
 #include <argp.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "guest/agent.h"
+#include "guest/hand.h"
 #include "guest/status.h"
 #include "guest/util.h"
 
@@ -30,9 +31,19 @@ static const struct argp_option options[] = {
     {0},
 };
 
+typedef int command_fn(const struct vg_guest_config *config);
+
+static const struct {
+    const char *name;
+    command_fn *run;
+} commands[] = {{"status", vg_guest_status_print},
+                {"try", vg_guest_hand_try},
+                {"restore", vg_guest_hand_restore}};
+
 struct args {
     struct vg_guest_config config;
-    bool status;
+    /* NULL: the agent. */
+    command_fn *command;
 };
 
 static error_t
@@ -54,9 +65,12 @@ parse(int key, char *arg, struct argp_state *state)
         args->config.root = arg;
         break;
     case ARGP_KEY_ARG:
-        if (state->arg_num > 0 || strcmp(arg, "status") != 0)
-            argp_error(state, "'%s' is no command; there is `status`", arg);
-        args->status = true;
+        for (size_t i = 0; i < sizeof commands / sizeof *commands && state->arg_num == 0; i++) {
+            if (strcmp(arg, commands[i].name) == 0)
+                args->command = commands[i].run;
+        }
+        if (state->arg_num > 0 || !args->command)
+            argp_error(state, "'%s' is no command; there are `status`, `try` and `restore`", arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -67,11 +81,13 @@ parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[status]",
+    .args_doc = "[status | try | restore]",
     .doc =
         "Has the GPUs of this VM released before it moves, and taken back after, as vgpud on its "
         "host asks.\v"
-        "With `status`, prints what it sees: the port, hooks, GPUs and who holds them.",
+        "With `status`, prints what it sees: the port, hooks, programs of CUDA, GPUs and who holds "
+        "them. With `try`, releases programs of CUDA and brings them back at once, and prints how "
+        "long they stood still. With `restore`, brings back those that stayed released.",
 };
 
 int
@@ -81,8 +97,8 @@ main(int argc, char **argv)
 
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    if (args.status)
-        return vg_guest_status_print(&args.config);
+    if (args.command)
+        return args.command(&args.config);
     if (geteuid() != 0)
         vg_guest_log(LOG_WARNING,
                      "not root: processes of other users that hold a GPU are not seen, "

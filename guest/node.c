@@ -24,9 +24,9 @@
 static const struct {
     const char *driver, *dir, *pattern;
 } shared[] = {
-    {"nvidia", "", "nvidiactl"},     {"nvidia", "", "nvidia-uvm"},
-    {"nvidia", "", "nvidia-uvm-*"},  {"nvidia", "", "nvidia-modeset"},
-    {"nvidia", "nvidia-caps", "n*"}, {"amdgpu", "", "kfd"},
+    {"nvidia", "", "nvidiactl"},      {"nvidia", "", "nvidia-uvm"},
+    {"nvidia", "", "nvidia-uvm-*"},   {"nvidia", "", "nvidia-modeset"},
+    {"nvidia", "/nvidia-caps", "n*"}, {"amdgpu", "", "kfd"},
 };
 
 static void
@@ -151,7 +151,7 @@ node_add_shared(struct vg_guest_nodes *to, const char *root, size_t device,
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
         if (strcmp(shared[i].driver, function->driver) != 0)
             continue;
-        vg_guest_put(path, sizeof path, "%s/dev/%s", root, shared[i].dir);
+        vg_guest_put(path, sizeof path, "%s/dev%s", root, shared[i].dir);
         node_add_like(to, device, false, path, shared[i].pattern);
     }
 }

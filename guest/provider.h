@@ -29,5 +29,6 @@ struct vg_guest_provider {
 extern const struct vg_guest_provider *const vg_guest_providers[];
 
 extern const struct vg_guest_provider vg_guest_provider_hooks;
+extern const struct vg_guest_provider vg_guest_provider_cuda;
 
 #endif

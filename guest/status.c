@@ -52,6 +52,45 @@ status_print_device(json_object *device)
         printf("  held by   nobody\n");
 }
 
+static void
+status_print_hooks(json_object *provider)
+{
+    printf("  %-9s %s\n", "directory", status_text(provider, "directory"));
+    status_print_list(provider, "prepare");
+    status_print_list(provider, "resume");
+}
+
+static void
+status_print_cuda(json_object *provider)
+{
+    json_object *cuda = json_object_object_get(provider, "cuda");
+    json_object *list = json_object_object_get(cuda, "processes");
+    size_t n = json_object_array_length(list);
+    int64_t total = json_object_get_int64(json_object_object_get(cuda, "processes_total"));
+    bool can = json_object_get_boolean(json_object_object_get(provider, "releasable"));
+
+    for (size_t i = 0; i < n; i++) {
+        json_object *process = json_object_array_get_idx(list, i);
+        json_object *bytes = json_object_object_get(process, "bytes"), *why;
+        printf("  process   %s (%s), ", status_text(process, "pid"), status_text(process, "comm"));
+        if (bytes)
+            printf("%lld MiB of GPU memory", (long long)json_object_get_int64(bytes) >> 20);
+        else
+            printf("its GPU memory is not told");
+        why = json_object_object_get(process, "why");
+        printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
+    }
+    if (total > (int64_t)n)
+        printf("  process   %lld more\n", (long long)(total - (int64_t)n));
+    if (total == 0)
+        printf("  process   none\n");
+    else
+        printf("  in all    %lld MiB of GPU memory, %s%s\n",
+               (long long)json_object_get_int64(json_object_object_get(cuda, "bytes")) >> 20,
+               can ? "can be released now" : "cannot be released now: ",
+               can ? "" : status_text(provider, "why"));
+}
+
 int
 vg_guest_status_print(const struct vg_guest_config *config)
 {
@@ -67,9 +106,10 @@ vg_guest_status_print(const struct vg_guest_config *config)
     for (size_t i = 0; i < json_object_array_length(providers); i++) {
         json_object *provider = json_object_array_get_idx(providers, i);
         printf("provider %s\n", status_text(provider, "name"));
-        printf("  %-9s %s\n", "directory", status_text(provider, "directory"));
-        status_print_list(provider, "prepare");
-        status_print_list(provider, "resume");
+        if (json_object_object_get(provider, "cuda"))
+            status_print_cuda(provider);
+        else
+            status_print_hooks(provider);
     }
     for (size_t i = 0; i < n; i++)
         status_print_device(json_object_array_get_idx(devices, i));

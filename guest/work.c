@@ -218,6 +218,7 @@ work_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object *
     work_add_members(object, failure);
     json_object_object_add(object, "undone", json_object_new_boolean(tag != VG_GUEST_TAG_BROKEN));
     json_object_object_add(object, "hooks", json_object_get(work->hooks));
+    work_add_members(object, json_object_get(work->details));
     work_tell(work, tag, object);
 }
 
@@ -234,6 +235,7 @@ work_prepare(struct vg_guest_work *work)
         json_object_object_add(object, "hooks", json_object_get(work->hooks));
         json_object_object_add(object, "ram_bytes",
                                json_object_new_int64(work_ram_bytes(work->config->root)));
+        work_add_members(object, json_object_get(work->details));
         if (!work->order->already)
             work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
         work_tell(work, VG_GUEST_TAG_DONE, object);
@@ -266,6 +268,7 @@ work_resume(struct vg_guest_work *work)
         json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
         json_object_object_add(object, "devices", vg_guest_work_devices_json(work));
         json_object_object_add(object, "hooks", json_object_get(work->hooks));
+        work_add_members(object, json_object_get(work->details));
         work_tell(work, VG_GUEST_TAG_DONE, object);
         return;
     }
@@ -282,7 +285,8 @@ vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_or
                                  .out = out,
                                  .began_ms = now_ms,
                                  .until_ms = now_ms + order->request.deadline_ms,
-                                 .hooks = json_object_new_array()};
+                                 .hooks = json_object_new_array(),
+                                 .details = json_object_new_object()};
 
     vg_guest_work_progress(&work, "start", NULL);
     if (order->request.type == VG_GUEST_PREPARE)
@@ -291,6 +295,7 @@ vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_or
         work_resume(&work);
     json_object_put(work.failure);
     json_object_put(work.hooks);
+    json_object_put(work.details);
 }
 
 void

@@ -47,6 +47,8 @@ struct vg_guest_work {
     json_object *failure;
     /* What ran: a list of {name, ms, exit}. */
     json_object *hooks;
+    /* What else providers have to say in the answer: members of it. */
+    json_object *details;
 };
 
 /* Keeps the first failure. Returns -1. */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is called of NVIDIA's driver: the checkpoint calls of libcuda.so.1, and of
+ * libnvidia-ml.so.1 which GPUs there are and who uses their memory. Both are opened when they are
+ * needed, in a process that may hang or crash, and are as their public ABI has them.
+ */
+#ifndef VG_GUEST_CUDA_API_H
+#define VG_GUEST_CUDA_API_H
+
+#include <stdint.h>
+
+/* CUresult, as far as it matters here. */
+enum {
+    VG_CUDA_SUCCESS = 0,
+    VG_CUDA_OUT_OF_MEMORY = 2,
+    VG_CUDA_NOT_INITIALIZED = 3,
+    VG_CUDA_NOT_READY = 600,
+    VG_CUDA_NOT_PERMITTED = 800,
+    VG_CUDA_NOT_SUPPORTED = 801,
+};
+
+/* CUprocessState. */
+enum {
+    VG_CUDA_RUNNING,
+    VG_CUDA_LOCKED,
+    VG_CUDA_CHECKPOINTED,
+    VG_CUDA_FAILED,
+};
+
+struct vg_cuda_uuid {
+    unsigned char bytes[16];
+};
+
+struct vg_cuda_pair {
+    struct vg_cuda_uuid from, to;
+};
+
+/* 64 bytes each; what is reserved is zero. */
+struct vg_cuda_lock_args {
+    /* 0: for ever. */
+    unsigned int timeout_ms;
+    unsigned int reserved;
+    uint64_t reserved_too[7];
+};
+
+struct vg_cuda_restore_args {
+    struct vg_cuda_pair *pairs;
+    unsigned int n_pairs;
+    char reserved[52 - sizeof(void *)];
+    uint64_t reserved_too;
+};
+
+struct vg_cuda_api {
+    int (*init)(unsigned int flags);
+    int (*error_name)(int result, const char **ret);
+    int (*state)(int pid, int *ret);
+    int (*lock)(int pid, struct vg_cuda_lock_args *args);
+    int (*checkpoint)(int pid, void *args);
+    int (*restore)(int pid, struct vg_cuda_restore_args *args);
+    int (*unlock)(int pid, void *args);
+};
+
+/* 0, or -1 and why: the library is missing, or its driver older than these calls. The caller frees
+ * *ret_why. */
+int vg_cuda_load(struct vg_cuda_api *ret, char **ret_why);
+
+/* nvmlReturn_t. */
+enum { VG_NVML_SUCCESS = 0, VG_NVML_INSUFFICIENT_SIZE = 7 };
+
+struct vg_nvml_memory {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+};
+#define VG_NVML_MEMORY_VERSION ((unsigned int)sizeof(struct vg_nvml_memory) | 2U << 24)
+
+struct vg_nvml_pci {
+    char bus_id_legacy[16];
+    unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
+    char bus_id[32];
+};
+
+/* memory is ~0 where the driver does not say it. */
+struct vg_nvml_process {
+    unsigned int pid;
+    unsigned long long memory;
+    unsigned int gpu_instance, compute_instance;
+};
+
+struct vg_nvml_api {
+    int (*init)(void);
+    int (*count)(unsigned int *ret);
+    int (*by_index)(unsigned int index, void **ret);
+    int (*uuid)(void *device, char *ret, unsigned int size);
+    int (*name)(void *device, char *ret, unsigned int size);
+    int (*pci)(void *device, struct vg_nvml_pci *ret);
+    int (*memory)(void *device, struct vg_nvml_memory *memory);
+    int (*capability)(void *device, int *ret_major, int *ret_minor);
+    int (*processes)(void *device, unsigned int *n, struct vg_nvml_process *ret);
+};
+
+/* As vg_cuda_load(). */
+int vg_nvml_load(struct vg_nvml_api *ret, char **ret_why);
+
+#endif

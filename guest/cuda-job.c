@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/cuda-job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/holder.h"
+#include "guest/node.h"
+#include "guest/util.h"
+
+/* One for each process and node. */
+#define HOLDERS_MAX 4096
+/* A tree of processes is not deeper than that. */
+#define DEPTH_MAX 64
+
+#define NVIDIA_VENDOR 0x10de
+
+/* Of /proc/PID/stat, whose second field may have blanks and brackets. */
+static int
+job_read_stat(const char *root, pid_t pid, pid_t *ret_parent, unsigned long long *ret_start)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/stat", root, (int)pid);
+    char text[1024];
+    int parent;
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *end = strrchr(text, ')');
+    /* parent is field 4, the start 22. */
+    if (!end || sscanf(end + 1,
+                       " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                       "%*d %llu",
+                       &parent, ret_start) != 2)
+        return -1;
+    *ret_parent = parent;
+    return 0;
+}
+
+bool
+vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/stat", root, (int)process->pid);
+    unsigned long long start;
+    char text[1024];
+    pid_t parent;
+
+    if (job_read_stat(root, process->pid, &parent, &start) != 0 || start != process->start)
+        return false;
+    vg_guest_read_file(path, text, sizeof text);
+    const char *end = strrchr(text, ')');
+    return end && !strchr("ZX", end[2]);
+}
+
+static struct vg_cuda_process *
+job_process(struct vg_cuda_job *job, pid_t pid)
+{
+    for (size_t i = 0; i < job->n; i++) {
+        if (job->processes[i].pid == pid)
+            return &job->processes[i];
+    }
+    return NULL;
+}
+
+static void
+job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder *holder)
+{
+    struct vg_cuda_process *process = &job->processes[job->n];
+    pid_t parent;
+
+    *process = (struct vg_cuda_process){.pid = holder->pid,
+                                        .job = holder->pid,
+                                        .state = -1,
+                                        .locked_us = -1,
+                                        .lock_us = -1,
+                                        .checkpoint_us = -1,
+                                        .restore_us = -1,
+                                        .unlock_us = -1,
+                                        .stop_us = -1};
+    /* It has ended since. */
+    if (job_read_stat(root, holder->pid, &parent, &process->start) != 0)
+        return;
+    vg_guest_auto char *comm = vg_guest_clean(holder->comm, sizeof process->comm - 1);
+    vg_guest_put(process->comm, sizeof process->comm, "%s", comm);
+    job->n++;
+}
+
+static void
+job_set_tree(struct vg_cuda_job *job, const char *root, struct vg_cuda_process *process)
+{
+    unsigned long long start;
+    pid_t at = process->pid;
+
+    for (int i = 0; i < DEPTH_MAX && at > 1 && job_read_stat(root, at, &at, &start) == 0; i++) {
+        if (job_process(job, at))
+            process->job = at;
+    }
+}
+
+size_t
+vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job)
+{
+    const char *root = work->config->root;
+    vg_guest_auto struct vg_guest_holder *holders = vg_guest_alloc(HOLDERS_MAX * sizeof *holders);
+    vg_guest_auto char *dev = vg_guest_format("%s/dev/nvidia", root);
+    struct vg_guest_nodes nodes;
+    size_t total = 0;
+
+    job->n = 0;
+    vg_guest_nodes_read(root, work->devices, work->n_devices, &nodes);
+    size_t n = vg_guest_holders_find(root, &nodes, holders, HOLDERS_MAX);
+    for (size_t i = 0; i < n && i < HOLDERS_MAX; i++) {
+        if (strncmp(holders[i].path, dev, strlen(dev)) != 0 ||
+            vg_cuda_callers_have(holders[i].pid) || job_process(job, holders[i].pid))
+            continue;
+        total++;
+        if (job->n < VG_CUDA_PROCESSES_MAX)
+            job_add(job, root, &holders[i]);
+    }
+    vg_guest_nodes_clear(&nodes);
+    for (size_t i = 0; i < job->n; i++)
+        job_set_tree(job, root, &job->processes[i]);
+    return n > HOLDERS_MAX ? n : total;
+}
+
+void
+vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
+                     const struct vg_cuda_gpus *gpus)
+{
+    job->gpus = *gpus;
+    job->n_leaving = 0;
+    for (size_t i = 0; i < work->n_devices; i++) {
+        for (size_t j = 0; j < gpus->n; j++) {
+            if (work->devices[i].vendor == NVIDIA_VENDOR &&
+                strcmp(gpus->gpus[j].address, work->devices[i].address) == 0 &&
+                job->n_leaving < VG_CUDA_GPUS_MAX)
+                job->leaving[job->n_leaving++] = j;
+        }
+    }
+    for (size_t i = 0; i < gpus->n_uses; i++) {
+        struct vg_cuda_process *process = job_process(job, gpus->uses[i].pid);
+        if (!process || gpus->uses[i].bytes < 0)
+            continue;
+        process->bytes[gpus->uses[i].gpu] += gpus->uses[i].bytes;
+        process->bytes_known = true;
+    }
+}
+
+int64_t
+vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process)
+{
+    int64_t bytes = 0;
+
+    if (!process->bytes_known)
+        return -1;
+    for (size_t i = 0; i < job->gpus.n; i++)
+        bytes += process->bytes[i];
+    return bytes;
+}
+
+int64_t
+vg_cuda_job_bytes(const struct vg_cuda_job *job)
+{
+    int64_t bytes = 0, used = 0;
+    bool known = true;
+
+    for (size_t i = 0; i < job->n; i++) {
+        int64_t of_one = vg_cuda_process_bytes(job, &job->processes[i]);
+        known = known && of_one >= 0;
+        bytes += of_one >= 0 ? of_one : 0;
+    }
+    for (size_t i = 0; i < job->n_leaving; i++)
+        used += job->gpus.gpus[job->leaving[i]].used_bytes;
+    return known || bytes > used ? bytes : used;
+}
+
+int64_t
+vg_cuda_free_memory(const char *root)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/meminfo", root);
+    char text[4096];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *found = strstr(text, "MemAvailable:");
+    return found ? 1024 * strtoll(found + strlen("MemAvailable:"), NULL, 10) : -1;
+}
+
+/* ---- JSON ---- */
+
+static void
+job_put(json_object *object, const char *name, int64_t value)
+{
+    json_object_object_add(object, name, json_object_new_int64(value));
+}
+
+static int64_t
+job_get(json_object *object, const char *name)
+{
+    return json_object_get_int64(json_object_object_get(object, name));
+}
+
+static void
+job_put_text(json_object *object, const char *name, const char *text)
+{
+    json_object_object_add(object, name, json_object_new_string(text));
+}
+
+static void
+job_put_list(json_object *object, const char *name, json_object *list)
+{
+    json_object_object_add(object, name, list);
+}
+
+static void
+job_get_text(json_object *object, const char *name, char *ret, size_t size)
+{
+    const char *text = json_object_get_string(json_object_object_get(object, name));
+
+    vg_guest_put(ret, size, "%s", text ? text : "");
+}
+
+static void
+job_put_gpu(json_object *list, const struct vg_cuda_gpu *gpu)
+{
+    json_object *object = json_object_new_object();
+    char uuid[2 * sizeof gpu->uuid.bytes + 1];
+
+    for (size_t i = 0; i < sizeof gpu->uuid.bytes; i++)
+        vg_guest_put(uuid + 2 * i, 3, "%02x", gpu->uuid.bytes[i]);
+    job_put_text(object, "uuid", uuid);
+    job_put_text(object, "address", gpu->address);
+    job_put_text(object, "name", gpu->name);
+    job_put(object, "major", gpu->major);
+    job_put(object, "minor", gpu->minor);
+    job_put(object, "total", gpu->total_bytes);
+    job_put(object, "used", gpu->used_bytes);
+    json_object_array_add(list, object);
+}
+
+static void
+job_get_gpu(json_object *object, struct vg_cuda_gpu *ret)
+{
+    char uuid[2 * sizeof ret->uuid.bytes + 1];
+
+    job_get_text(object, "uuid", uuid, sizeof uuid);
+    for (size_t i = 0; i < strlen(uuid) / 2; i++) {
+        char digits[3] = {uuid[2 * i], uuid[2 * i + 1], '\0'};
+        ret->uuid.bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    job_get_text(object, "address", ret->address, sizeof ret->address);
+    job_get_text(object, "name", ret->name, sizeof ret->name);
+    ret->major = (int)job_get(object, "major");
+    ret->minor = (int)job_get(object, "minor");
+    ret->total_bytes = job_get(object, "total");
+    ret->used_bytes = job_get(object, "used");
+}
+
+static void
+job_put_process(const struct vg_cuda_job *job, json_object *list,
+                const struct vg_cuda_process *process)
+{
+    json_object *object = json_object_new_object(), *bytes = json_object_new_array();
+
+    job_put(object, "pid", process->pid);
+    job_put(object, "start", (int64_t)process->start);
+    job_put_text(object, "comm", process->comm);
+    job_put(object, "job", process->job);
+    for (size_t i = 0; i < job->gpus.n && process->bytes_known; i++)
+        json_object_array_add(bytes, json_object_new_int64(process->bytes[i]));
+    job_put_list(object, "bytes", bytes);
+    job_put(object, "locked_us", process->locked_us);
+    job_put(object, "lock_us", process->lock_us);
+    job_put(object, "checkpoint_us", process->checkpoint_us);
+    json_object_array_add(list, object);
+}
+
+static void
+job_get_process(json_object *object, struct vg_cuda_process *ret)
+{
+    json_object *bytes = json_object_object_get(object, "bytes");
+    size_t n = bytes ? json_object_array_length(bytes) : 0;
+
+    *ret = (struct vg_cuda_process){.pid = (pid_t)job_get(object, "pid"),
+                                    .start = (unsigned long long)job_get(object, "start"),
+                                    .job = (pid_t)job_get(object, "job"),
+                                    .bytes_known = n > 0,
+                                    .state = -1,
+                                    .locked_us = job_get(object, "locked_us"),
+                                    .lock_us = job_get(object, "lock_us"),
+                                    .checkpoint_us = job_get(object, "checkpoint_us"),
+                                    .restore_us = -1,
+                                    .unlock_us = -1,
+                                    .stop_us = -1};
+    job_get_text(object, "comm", ret->comm, sizeof ret->comm);
+    for (size_t i = 0; i < n && i < VG_CUDA_GPUS_MAX; i++)
+        ret->bytes[i] = json_object_get_int64(json_object_array_get_idx(bytes, i));
+}
+
+json_object *
+vg_cuda_job_keep(const struct vg_cuda_job *job)
+{
+    json_object *kept = json_object_new_object(), *gpus = json_object_new_array();
+    json_object *leaving = json_object_new_array(), *processes = json_object_new_array();
+
+    for (size_t i = 0; i < job->gpus.n; i++)
+        job_put_gpu(gpus, &job->gpus.gpus[i]);
+    for (size_t i = 0; i < job->n_leaving; i++)
+        json_object_array_add(leaving, json_object_new_int64((int64_t)job->leaving[i]));
+    for (size_t i = 0; i < job->n; i++)
+        job_put_process(job, processes, &job->processes[i]);
+    job_put_list(kept, "gpus", gpus);
+    job_put_list(kept, "leaving", leaving);
+    job_put_list(kept, "processes", processes);
+    return kept;
+}
+
+static size_t
+job_length(json_object *list, size_t max)
+{
+    size_t n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+
+    return n < max ? n : max;
+}
+
+int
+vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret)
+{
+    json_object *gpus = json_object_object_get(kept, "gpus");
+    json_object *leaving = json_object_object_get(kept, "leaving");
+    json_object *processes = json_object_object_get(kept, "processes");
+
+    *ret = (struct vg_cuda_job){.gpus.n = job_length(gpus, VG_CUDA_GPUS_MAX),
+                                .n_leaving = job_length(leaving, VG_CUDA_GPUS_MAX),
+                                .n = job_length(processes, VG_CUDA_PROCESSES_MAX)};
+    for (size_t i = 0; i < ret->gpus.n; i++)
+        job_get_gpu(json_object_array_get_idx(gpus, i), &ret->gpus.gpus[i]);
+    for (size_t i = 0; i < ret->n_leaving; i++) {
+        int64_t at = json_object_get_int64(json_object_array_get_idx(leaving, i));
+        if (at < 0 || at >= (int64_t)ret->gpus.n)
+            return -1;
+        ret->leaving[i] = (size_t)at;
+    }
+    for (size_t i = 0; i < ret->n; i++)
+        job_get_process(json_object_array_get_idx(processes, i), &ret->processes[i]);
+    return 0;
+}
+
+static const char *
+job_state_word(const struct vg_cuda_process *process)
+{
+    static const char *const words[] = {[VG_CUDA_RUNNING] = "running",
+                                        [VG_CUDA_LOCKED] = "locked",
+                                        [VG_CUDA_CHECKPOINTED] = "released",
+                                        [VG_CUDA_FAILED] = "failed"};
+
+    if (process->gone)
+        return "gone";
+    return process->state >= 0 && process->state <= VG_CUDA_FAILED ? words[process->state]
+                                                                   : "unknown";
+}
+
+static void
+job_add_ms(json_object *object, const char *name, int64_t us)
+{
+    if (us >= 0)
+        json_object_object_add(object, name, json_object_new_int64((us + 500) / 1000));
+}
+
+static json_object *
+job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *process)
+{
+    json_object *object = json_object_new_object();
+    int64_t bytes = vg_cuda_process_bytes(job, process);
+
+    json_object_object_add(object, "pid", json_object_new_int(process->pid));
+    json_object_object_add(object, "comm", json_object_new_string(process->comm));
+    json_object_object_add(object, "job", json_object_new_int(process->job));
+    json_object_object_add(object, "bytes", bytes < 0 ? NULL : json_object_new_int64(bytes));
+    json_object_object_add(object, "state", json_object_new_string(job_state_word(process)));
+    if (*process->why)
+        json_object_object_add(object, "why", json_object_new_string(process->why));
+    job_add_ms(object, "lock_ms", process->lock_us);
+    job_add_ms(object, "checkpoint_ms", process->checkpoint_us);
+    job_add_ms(object, "restore_ms", process->restore_us);
+    job_add_ms(object, "unlock_ms", process->unlock_us);
+    job_add_ms(object, "stop_ms", process->stop_us);
+    return object;
+}
+
+json_object *
+vg_cuda_job_json(const struct vg_cuda_job *job)
+{
+    json_object *object = json_object_new_object(), *list = json_object_new_array();
+    size_t n = 0;
+
+    /* Those that something is wrong with are not cut off. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < job->n && n < VG_GUEST_HOLDERS_MAX; i++) {
+            if ((*job->processes[i].why == '\0') == (pass == 1)) {
+                json_object_array_add(list, job_process_json(job, &job->processes[i]));
+                n++;
+            }
+        }
+    }
+    json_object_object_add(object, "processes", list);
+    json_object_object_add(object, "processes_total", json_object_new_int64((int64_t)job->n));
+    json_object_object_add(object, "bytes", json_object_new_int64(vg_cuda_job_bytes(job)));
+    return object;
+}

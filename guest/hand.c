@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/hand.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "guest/child.h"
+#include "guest/holder.h"
+#include "guest/node.h"
+#include "guest/provider.h"
+#include "guest/util.h"
+
+/* For each half. */
+#define HAND_MS 120000
+
+static void
+hand_begin(struct vg_guest_work *work)
+{
+    size_t n;
+    vg_guest_auto struct vg_guest_device *all = vg_guest_devices_read(work->config->root, &n);
+
+    vg_guest_child_init();
+    /* Who ends this half way leaves programs standing still. */
+    signal(SIGTERM, SIG_IGN);
+    work->details = json_object_new_object();
+    work->began_ms = vg_guest_now_ms();
+    work->until_ms = work->began_ms + HAND_MS;
+    for (size_t i = 0; i < n && work->n_devices < VG_GUEST_DEVICES_MAX; i++) {
+        if (vg_guest_device_is_gpu(&all[i]))
+            work->devices[work->n_devices++] = all[i];
+    }
+}
+
+static const char *
+hand_ms(json_object *process, const char *name)
+{
+    const char *text = json_object_get_string(json_object_object_get(process, name));
+
+    return text ? text : "-";
+}
+
+static void
+hand_print_process(json_object *process)
+{
+    json_object *why = json_object_object_get(process, "why");
+
+    printf("%8s %-15s %-8s %8s %8s %10s %8s %8s%s%s\n", hand_ms(process, "pid"),
+           hand_ms(process, "comm"), hand_ms(process, "state"), hand_ms(process, "stop_ms"),
+           hand_ms(process, "lock_ms"), hand_ms(process, "checkpoint_ms"),
+           hand_ms(process, "restore_ms"), hand_ms(process, "unlock_ms"), why ? "  " : "",
+           why ? json_object_get_string(why) : "");
+}
+
+/* Prints what became of all, and why it failed; the exit status. */
+static int
+hand_end(struct vg_guest_work *work)
+{
+    json_object *cuda = json_object_object_get(work->details, "cuda");
+    json_object *list = json_object_object_get(cuda, "processes");
+    size_t n = list ? json_object_array_length(list) : 0;
+    int64_t total = json_object_get_int64(json_object_object_get(cuda, "processes_total"));
+    int result = work->failure ? 1 : 0;
+
+    if (n > 0)
+        printf("%8s %-15s %-8s %8s %8s %10s %8s %8s  (ms)\n", "pid", "comm", "state", "stop",
+               "lock", "checkpoint", "restore", "unlock");
+    for (size_t i = 0; i < n; i++)
+        hand_print_process(json_object_array_get_idx(list, i));
+    if (total > (int64_t)n)
+        printf("and %lld more\n", (long long)(total - (int64_t)n));
+    if (total == 0 && !work->failure)
+        printf("no process of CUDA has a GPU, or none can be asked\n");
+    if (work->failure)
+        printf("failed: %s\n",
+               json_object_get_string(json_object_object_get(work->failure, "message")));
+    json_object_put(work->failure);
+    json_object_put(work->details);
+    return result;
+}
+
+static void
+hand_print_holders(const struct vg_guest_work *work)
+{
+    struct vg_guest_holder holders[VG_GUEST_HOLDERS_MAX];
+    struct vg_guest_nodes nodes;
+
+    vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
+    size_t total = vg_guest_holders_find(work->config->root, &nodes, holders, VG_GUEST_HOLDERS_MAX);
+    for (size_t i = 0; i < total && i < VG_GUEST_HOLDERS_MAX; i++)
+        printf("still held by %d (%s): %s %s\n", (int)holders[i].pid, holders[i].comm,
+               holders[i].path, holders[i].mapped ? "mapped" : "open");
+    if (total == 0)
+        printf("released: nobody had a GPU open or mapped\n");
+    vg_guest_nodes_clear(&nodes);
+}
+
+int
+vg_guest_hand_try(const struct vg_guest_config *config)
+{
+    struct vg_guest_order order = {.request = {.type = VG_GUEST_PREPARE}};
+    struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
+    json_object *kept = NULL;
+
+    hand_begin(&work);
+    int released = vg_guest_provider_cuda.prepare(&work, &kept);
+    if (released == 0 && kept)
+        hand_print_holders(&work);
+    json_object *failure = work.failure;
+    work.failure = NULL;
+    work.until_ms = vg_guest_now_ms() + HAND_MS;
+    if (kept)
+        vg_guest_provider_cuda.resume(&work, kept, released != 0);
+    if (failure) {
+        json_object_put(work.failure);
+        work.failure = failure;
+    }
+    json_object_put(kept);
+    return hand_end(&work);
+}
+
+int
+vg_guest_hand_restore(const struct vg_guest_config *config)
+{
+    struct vg_guest_order order = {.request = {.type = VG_GUEST_RESUME}};
+    struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
+
+    hand_begin(&work);
+    vg_guest_provider_cuda.resume(&work, NULL, false);
+    return hand_end(&work);
+}
