@@ -33,15 +33,15 @@ class VgpudFilter(filters.BaseHostFilter):
             return states
         opinions = conf.shared_client().ask(request.instance(spec_obj),
                                             [request.host(state) for state in states])
-        passing, kept_out = [], []
+        passing, kept_out = [], {}
         for state, opinion in zip(states, opinions):
             if opinion.veto:
-                kept_out.append((state.host, opinion.reason))
+                kept_out[state.host] = opinion.reason
             else:
                 passing.append(state)
-        for host, reason in kept_out:
-            LOG.debug("vgpud has a veto against host %s: %s", host, reason)
-        if kept_out and not passing:
+        if kept_out:
+            LOG.debug("vgpud has vetoes against hosts: %s", kept_out)
+        if not passing:
             LOG.info("vgpud has a veto against each of %d hosts for instance %s; against %s: %s",
-                     len(states), request.field(spec_obj, "instance_uuid"), *kept_out[0])
+                     len(states), request.field(spec_obj, "instance_uuid"), *next(iter(kept_out.items())))
         return passing

@@ -204,7 +204,8 @@ class Endpoint:
     def _look_up(self):
         now = time.monotonic()
         if now >= self.addresses_until:
-            self.addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            # Without names of arguments: eventlet's has others.
+            self.addresses = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)
             self.addresses_until = now + ADDRESSES_S
         return self.addresses
 

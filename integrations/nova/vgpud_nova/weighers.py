@@ -60,7 +60,7 @@ class VgpudWeigher(weights.BaseHostWeigher):
             return [client.NEUTRAL] * len(states)
         opinions = conf.shared_client().ask(request.instance(spec_obj),
                                             [request.host(state) for state in states])
-        scores = []
+        scores, reasons = [], {}
         for state, opinion in zip(states, opinions):
             score = opinion.score
             if opinion.pending:
@@ -68,5 +68,6 @@ class VgpudWeigher(weights.BaseHostWeigher):
                 # would get all.
                 score = max(0.0, score - opinion.pending * _share(state, spec_obj))
             scores.append(score)
-            LOG.debug("vgpud gives host %s %.3f: %s", state.host, score, opinion.reason)
+            reasons[state.host] = opinion.reason
+        LOG.debug("what vgpud gives hosts their weights for: %s", reasons)
         return scores
