@@ -5,6 +5,7 @@ import json
 import socketserver
 import ssl
 import threading
+import time
 
 from settings import HANG_S
 
@@ -140,9 +141,10 @@ class FakeVgpud:
         assert self.released.wait(HANG_S)
 
     def drip(self, handler, _asked):
-        """An answer that goes on and never ends: each wait for a piece of it is a short one."""
+        """An answer that goes on and on: each wait for a piece of it is a short one."""
+        end = time.monotonic() + HANG_S
         handler.send_response(200)
         handler.send_header("Content-Length", "1000000")
         handler.end_headers()
-        while not self.released.wait(0.01):
+        while not self.released.wait(0.01) and time.monotonic() < end:
             handler.wfile.write(b" ")
