@@ -44,8 +44,7 @@ def test_vetoed_are_out_and_best_is_first_for_one_request(scheduler, fake):
     (path, asked), = vgpud.requests
     assert path == "/v1/nova/placement"
     assert asked == {
-        "instance": {"uuid": UUID, "vcpus": 4, "memory_mb": 8192, "class": None, "gpu_type": None,
-                     "gpus": 0},
+        "instance": {"uuid": UUID, "vcpus": 4, "memory_mb": 8192, "class": None, "gpu_type": None},
         "hosts": [{"name": f"node-{n}", "uuid": f"00000000-0000-4000-8000-{n:012d}"}
                   for n in range(6)]}
 
@@ -57,13 +56,15 @@ def test_vetoed_are_out_and_best_is_first_for_one_request(scheduler, fake):
      {"class": None, "gpu_type": None, "gpus": 7}),
     # What no validator has seen: older microversions take any extra spec.
     ({"vgpud:class": "GPU", "vgpud:gpu_type": "a\nb", "resources:VGPU": "many", "hw:cpu_policy": "x"},
-     {"class": None, "gpu_type": None, "gpus": 0}),
+     {"class": None, "gpu_type": None}),
+    ({"resources:VGPU": "0"}, {}),
+    ({"resources:VGPU": "99"}, {"gpus": 64}),
 ])
 def test_extra_specs_of_the_flavor(scheduler, fake, extra_specs, members):
     vgpud = fake()
     scheduler([vgpud.url]).schedule(states(2), spec(extra_specs))
-    instance = vgpud.requests[0][1]["instance"]
-    assert {name: instance[name] for name in members} == members
+    usual = {"uuid": UUID, "vcpus": 4, "memory_mb": 8192, "class": None, "gpu_type": None}
+    assert vgpud.requests[0][1]["instance"] == {**usual, **members}
 
 
 @pytest.mark.parametrize("fields", [

@@ -11,7 +11,7 @@ import tomllib
 
 import pytest
 from fakevgpud import right
-from settings import HANG_S, full
+from settings import HANG_S
 from test_nova import veto_of
 from tlsserver import loopback
 
@@ -19,10 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..", "..", "integrations", "nova")
 MODULES = "usr/lib/python3/dist-packages"
 
-pytestmark = [
-    pytest.mark.skipif(not full(), reason="only in full runs (VG_TEST_FULL=1)"),
-    pytest.mark.xdist_group("real-nova"),
-]
+pytestmark = pytest.mark.xdist_group("real-nova")
 
 
 def fetch(root):

@@ -7,6 +7,9 @@ from vgpud_nova import client
 
 CLASSES = ("idle", "cpu", "gpu", "mixed", "alternating")
 GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:+-]{0,63}")
+# Ranges that the API takes.
+VCPUS_MAX = 4096
+GPUS_MAX = 64
 # Numbered groups have a suffix between the word and the colon.
 VGPU = re.compile(r"resources[A-Za-z0-9_-]{0,64}:VGPU")
 
@@ -42,19 +45,25 @@ def instance(spec):
     extra = field(flavor, "extra_specs") or {}
     wanted = extra.get("vgpud:class")
     gpu_type = extra.get("vgpud:gpu_type")
+    vcpus = field(flavor, "vcpus")
+    memory_mb = field(flavor, "memory_mb")
     gpus = 0
     for key, value in extra.items():
         if VGPU.fullmatch(key) and str(value).isdecimal():
             gpus += int(value)
-    return {
+    members = {
         # New instances have no history, and one answer serves all of them.
         "uuid": None if _is_multi_create(spec) else field(spec, "instance_uuid"),
-        "vcpus": field(flavor, "vcpus"),
-        "memory_mb": field(flavor, "memory_mb"),
         "class": wanted if wanted in CLASSES else None,
         "gpu_type": gpu_type if isinstance(gpu_type, str) and GPU_TYPE.fullmatch(gpu_type) else None,
-        "gpus": gpus,
     }
+    if vcpus:
+        members["vcpus"] = min(vcpus, VCPUS_MAX)
+    if memory_mb:
+        members["memory_mb"] = memory_mb
+    if gpus:
+        members["gpus"] = min(gpus, GPUS_MAX)
+    return members
 
 
 def host(state):
