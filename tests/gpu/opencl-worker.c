@@ -37,7 +37,8 @@ must(cl_int result, const char *what)
 int
 main(void)
 {
-    cl_platform_id platform;
+    cl_platform_id platforms[8];
+    cl_uint n_platforms = 0;
     cl_device_id device;
     cl_int error;
     uint32_t zero = 0, steps = 0;
@@ -45,8 +46,12 @@ main(void)
 
     signal(SIGTERM, on_signal);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    must(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-    must(clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, 1, &device, NULL), "clGetDeviceIDs");
+    must(clGetPlatformIDs(8, platforms, &n_platforms), "clGetPlatformIDs");
+    /* A platform without a GPU, such as PoCL, may come first. */
+    error = CL_DEVICE_NOT_FOUND;
+    for (cl_uint i = 0; i < n_platforms && i < 8 && error != CL_SUCCESS; i++)
+        error = clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_GPU, 1, &device, NULL);
+    must(error, "clGetDeviceIDs");
     cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
     must(error, "clCreateContext");
     cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
