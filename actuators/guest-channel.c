@@ -179,14 +179,28 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
     }
 }
 
+/* What is said before the guest's kernel knows of us may be lost: it is said again. */
 static int
 channel_hello(struct channel *channel, struct vg_guest_message *ret, GError **err)
 {
-    g_autofree char *line = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
+    static const int64_t silence_ns[] = {VG_NS_PER_S, 3 * VG_NS_PER_S, HELLO_NS};
+    g_autoptr(GError) error = NULL;
+    int result = -1;
 
     channel->heard_ns = vg_clock_monotonic_ns();
-    if (channel_send(channel, line, err) < 0 || channel_next(channel, HELLO_NS, ret, err) < 0)
+    for (size_t i = 0; i < G_N_ELEMENTS(silence_ns) && result < 0; i++) {
+        if (error && !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT))
+            break;
+        g_clear_error(&error);
+        g_autofree char *line = vg_guest_talk_hello(channel->talk, channel_new_id(channel));
+        result = channel_send(channel, line, &error) < 0
+                     ? -1
+                     : channel_next(channel, silence_ns[i], ret, &error);
+    }
+    if (result < 0) {
+        g_propagate_error(err, g_steal_pointer(&error));
         return -1;
+    }
     if (ret->kind == VG_GUEST_HELLO)
         return 0;
     vg_error(err, VG_E_EXTERNAL, "the agent in '%s' does not agree: %s",
