@@ -143,8 +143,8 @@ def hooks(host, guest):
     return re.findall(r"HOOK (\w+) ", console(host, guest))
 
 
-def start_guest(host, guest, gpu=True):
-    lab("guest", host, guest)
+def start_guest(host, guest, gpu=True, mib=160):
+    lab("guest", host, guest, str(mib))
     if gpu:
         lab("gpu", host, "attach", guest)
 
