@@ -110,7 +110,7 @@ class MoveLab:
     def close(self):
         for node in self.nodes.values():
             if node.daemon and node.daemon.process.poll() is None:
-                node.daemon.kill()
+                node.daemon.stop()
 
 
 # ---- what is true, asked of both libvirts ----
