@@ -151,6 +151,10 @@ clean(const char *text, size_t max)
         gunichar letter = g_utf8_get_char(at);
         g_string_append_unichar(out, g_unichar_isprint(letter) ? letter : '?');
     }
+    /* What was cut or is none takes more bytes than it had. */
+    if (out->len > max)
+        g_string_truncate(out,
+                          (size_t)(g_utf8_find_prev_char(out->str, out->str + max + 1) - out->str));
     return g_string_free(out, FALSE);
 }
 

@@ -13,7 +13,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define LOOK_NS (100 * VG_NS_PER_MS)
+/* Between two looks: a guest that lets go at once is seen at once, and one that does not is not
+ * asked about all the time. */
+#define LOOK_NS     (10 * VG_NS_PER_MS)
+#define LOOK_MAX_NS (100 * VG_NS_PER_MS)
 /* A guest may have missed the request, or have had no time for it while it booted. With native PCIe
  * hotplug it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
@@ -26,6 +29,7 @@ struct detach {
     const GPtrArray *devices; /* struct vg_move_device */
     const struct vg_verb *verb;
     int64_t asked_ns;      /* CLOCK_MONOTONIC: when the guest was asked last */
+    int64_t pause_ns;      /* before the next look */
     struct vg_verb limits; /* of verb, but without its cancel */
     char *last_words;      /* of libvirt, on asking again; or NULL */
 };
@@ -100,8 +104,10 @@ detach_wait(struct detach *detach, const GPtrArray *left, GError **err)
     g_autofree char *names = detach_names(left);
     g_autofree char *what = g_strdup_printf("the guest to release %s", names);
 
-    if (vg_verb_pause(&detach->limits, LOOK_NS, what, err) == 0)
+    if (vg_verb_pause(&detach->limits, detach->pause_ns, what, err) == 0) {
+        detach->pause_ns = MIN(detach->pause_ns * 2, LOOK_MAX_NS);
         return 0;
+    }
     if (detach->last_words && err && *err)
         g_prefix_error(err, "libvirt said '%s', and ", detach->last_words);
     return -1;
@@ -164,8 +170,12 @@ vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                const struct vg_verb *verb, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
-    struct detach detach = {
-        .host = host, .domain = domain, .devices = devices, .verb = verb, .limits = *verb};
+    struct detach detach = {.host = host,
+                            .domain = domain,
+                            .devices = devices,
+                            .verb = verb,
+                            .limits = *verb,
+                            .pause_ns = LOOK_NS};
 
     if (!domain)
         return -1;

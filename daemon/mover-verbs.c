@@ -69,17 +69,23 @@ mover_here(struct mover_move *move, GError **err)
                                                         : mover_source(move, err);
 }
 
-/* How the target's libvirt reaches that of this host: as it is reached, if nothing else is said. */
+/* How the target's libvirt reaches that of this host: as it is reached, with another host, if
+ * nothing else is said. */
 static char *
 mover_own_uri(const struct mover_move *move)
 {
     const char *own = move->settings->own_uri, *peer = move->peer_uri;
     const char *host = strstr(peer, "://");
-    const char *rest = host ? strchr(host + 3, '/') : NULL;
+    const char *end = host ? strchr(host + 3, '/') : NULL;
 
-    if (own[0] || !rest)
+    if (own[0] || !end)
         return g_strdup(own);
-    return g_strdup_printf("%.*s%s%s", (int)(host + 3 - peer), peer, move->record->from, rest);
+    const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
+    host = at ? at + 1 : host + 3;
+    /* An IPv6 address has colons of its own. */
+    const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
+    const char *rest = !port ? end : *port == ']' ? port + 1 : port;
+    return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
 }
 
 static GStrv
@@ -123,7 +129,7 @@ mover_renew_if_due(struct mover_move *move)
     if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
         return;
     if (mover_renew(move, &error) < 0)
-        vg_log_warn("the target's GPUs are not kept any longer id=%s reason=\"%s\"",
+        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
                     move->record->id, error->message);
 }
 
@@ -214,6 +220,13 @@ mover_look_once(struct mover_move *move, struct mover_views *views, GString *why
         g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", target_error->message);
 }
 
+static bool
+mover_goes_back(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return move->machine.back;
+}
+
 /* A migration that is under way is waited for; one that was called off is ended. */
 static void
 mover_do_look(struct mover_move *move, struct mover_outcome *ret)
@@ -226,7 +239,7 @@ mover_do_look(struct mover_move *move, struct mover_outcome *ret)
         mover_look_once(move, &views, why);
         ret->facts.place = mover_place(&views);
         mover_renew_if_due(move);
-        if (ret->facts.place == VG_PLACE_MOVING && move->machine.back && move->source)
+        if (ret->facts.place == VG_PLACE_MOVING && mover_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
     } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
              vg_clock_monotonic_ns() < until_ns &&

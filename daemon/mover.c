@@ -177,9 +177,10 @@ mover_finish(struct mover_move *move)
     g_clear_pointer(&record->step, g_free);
     record->vm_on = move->machine.looked ? move->machine.facts.place : VG_PLACE_UNKNOWN;
     record->gpu = move->machine.looked ? move->machine.facts.gpu : VG_GPU_UNKNOWN;
-    mover_set_state(move, vg_move_state(&move->machine));
-    if (record->state == VG_MIGRATION_DONE)
+    const enum vg_migration_state state = vg_move_state(&move->machine);
+    if (state == VG_MIGRATION_DONE)
         g_clear_pointer(&record->cause, g_free); /* it has arrived all the same */
+    mover_set_state(move, state);
     pthread_mutex_unlock(&move->mover->lock);
     while (mover_save(move, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
@@ -410,6 +411,8 @@ mover_take_up(vg_mover *mover, const struct vg_migration *migration)
         last = step->verb;
     }
     vg_move_recover(&move->machine);
+    if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.asked[VG_MOVE_RELEASE])
+        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has, meanwhile */
     move->machine.aborted = migration->abort_asked;
     move->machine.shown = migration->state;
     if (!move->record->cause)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -41,8 +42,11 @@ port_listen(const char *path)
 int
 vg_guest_port_init(struct vg_guest_port *port, const struct vg_guest_config *config)
 {
-    *port = (struct vg_guest_port){
-        .config = config, .listen_fd = -1, .fd = -1, .pause_ms = VG_GUEST_PAUSE_MS_MIN};
+    *port = (struct vg_guest_port){.config = config,
+                                   .listen_fd = -1,
+                                   .fd = -1,
+                                   .wake_fd = -1,
+                                   .pause_ms = VG_GUEST_PAUSE_MS_MIN};
     port->pending = vg_guest_alloc(VG_GUEST_PENDING_MAX);
     if (config->listen)
         port->listen_fd = port_listen(config->listen);
@@ -62,9 +66,12 @@ port_close(struct vg_guest_port *port)
 {
     if (port->fd >= 0)
         close(port->fd);
-    port->fd = -1;
+    if (port->wake_fd >= 0)
+        close(port->wake_fd);
+    port->fd = port->wake_fd = -1;
     port->pending_size = 0;
-    port->silent = false;
+    port->silent = port->unsure = false;
+    port->sure_ms = 0;
 }
 
 void
@@ -76,6 +83,20 @@ vg_guest_port_clear(struct vg_guest_port *port)
         unlink(port->config->listen);
     }
     free(port->pending);
+}
+
+/* Without, who comes is seen by asking again and again. */
+static void
+port_watch(struct vg_guest_port *port)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+    port->wake_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (port->wake_fd >= 0 && epoll_ctl(port->wake_fd, EPOLL_CTL_ADD, port->fd, &event) == 0)
+        return;
+    if (port->wake_fd >= 0)
+        close(port->wake_fd);
+    port->wake_fd = -1;
 }
 
 void
@@ -92,6 +113,7 @@ vg_guest_port_open(struct vg_guest_port *port)
     port->fd = open(port->config->port, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (port->fd >= 0) {
         vg_guest_log(LOG_NOTICE, "opened port='%s'", port->config->port);
+        port_watch(port);
         port->pause_ms = VG_GUEST_PAUSE_MS_MIN;
         port->told = false;
         return;
@@ -110,10 +132,10 @@ struct pollfd
 vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
 {
     struct pollfd poll_fd = {.fd = port->fd, .events = 0};
-    bool waits = port->silent || (port->fd < 0 && port->listen_fd < 0);
+    bool waits = port->silent || port->unsure || (port->fd < 0 && port->listen_fd < 0);
 
     if (waits) {
-        poll_fd.fd = -1;
+        poll_fd = (struct pollfd){.fd = port->wake_fd, .events = POLLIN};
         if (port->retry_ms < *until_ms)
             *until_ms = port->retry_ms;
     } else if (port->fd < 0) {
@@ -127,11 +149,30 @@ vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
     return poll_fd;
 }
 
+/* Nobody is said to be there: true if that need not be so. It is asked again soon. */
+static bool
+port_is_unsure(struct vg_guest_port *port)
+{
+    int64_t now_ms = vg_guest_now_ms();
+
+    port->unsure = port->listen_fd < 0 && now_ms < port->sure_ms;
+    if (port->unsure)
+        port->retry_ms = now_ms + VG_GUEST_PAUSE_MS_MIN;
+    return port->unsure;
+}
+
 void
 vg_guest_port_polled(struct vg_guest_port *port, short events)
 {
+    struct epoll_event event;
+
+    if (port->silent || port->unsure) {
+        if (events && epoll_wait(port->wake_fd, &event, 1, 0) > 0)
+            port->retry_ms = 0;
+        return;
+    }
     /* What waits would keep us from reading, which is what finds out. */
-    if (events & (POLLHUP | POLLERR))
+    if (events & (POLLHUP | POLLERR) && !port_is_unsure(port))
         port->pending_size = 0;
 }
 
@@ -156,12 +197,16 @@ port_gone(struct vg_guest_port *port)
 int
 vg_guest_port_read(struct vg_guest_port *port, char *data, size_t size)
 {
-    if (port->fd < 0 || port->pending_size > VG_GUEST_PENDING_READ ||
-        (port->silent && vg_guest_now_ms() < port->retry_ms))
+    if (port->fd < 0 || ((port->silent || port->unsure) && vg_guest_now_ms() < port->retry_ms))
+        return 0;
+    port->unsure = false;
+    if (port->pending_size > VG_GUEST_PENDING_READ)
         return 0;
     ssize_t got = read(port->fd, data, size);
     if (got == 0)
-        return port_gone(port);
+        return !port->silent && port_is_unsure(port) ? 0 : port_gone(port);
+    if (got > 0)
+        port->sure_ms = vg_guest_now_ms() + VG_GUEST_UNSURE_MS;
     if (got > 0 || errno == EAGAIN || errno == EINTR) {
         port->silent = false;
         return got > 0 ? (int)got : 0;

@@ -22,14 +22,21 @@
 /* Between two attempts, while there is no port or nobody on the host's side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
+/* The kernel learns by another queue than that of the data that a host has gone and another one has
+ * come: for so long after data it may say of the new one that it is not there. */
+#define VG_GUEST_UNSURE_MS 500
 
 struct vg_guest_port {
     const struct vg_guest_config *config;
-    /* -1 without. */
-    int listen_fd, fd;
+    /* -1 without. wake_fd: tells once of each change of fd, where poll() tells without end that
+     * nobody is there. */
+    int listen_fd, fd, wake_fd;
     /* Nobody is on the host's side of the virtio port: what comes from poll() says nothing. */
     bool silent;
+    /* The same, but something has come just now. */
+    bool unsure;
     int64_t pause_ms, retry_ms;
+    int64_t sure_ms; /* from then on it is believed */
     /* What cannot be opened was told. */
     bool told;
     char *pending;

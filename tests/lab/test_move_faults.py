@@ -119,6 +119,24 @@ def aborted(movelab, way, guest, phase):
     assert "quiesce" not in verbs(end) or hooks(running_on(guest)[0], guest)[-1] == "resume"
 
 
+def killed_while_it_migrates(movelab, way, guest, _):
+    """The next vgpud waits for libvirt, and has the target keep its GPU until then."""
+    source, target = way
+    node, other = movelab.nodes[source], movelab.nodes[target]
+    node.reload("[actions]\nbandwidth=1\n")
+    move = node.move(guest, target)
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    [before] = other.reservations()
+    node.daemon.kill()
+    movelab.start(source)
+    wait_for(lambda: other.reservations()[0]["expires_ns"] > before["expires_ns"], pause=0.05)
+    status, _, answer = node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+    assert status == 202, answer
+    end = node.ended(move)
+    assert end["state"] == "aborted", end
+    check_end(movelab, guest, source)
+
+
 # ---- the guest ----
 
 def a_gpu_that_is_in_use(movelab, way, guest, _):
@@ -218,7 +236,7 @@ def target_vgpud_is_gone(movelab, way, guest, _):
 
 FAULTS = ([(killed_after_a_write, write) for write in WRITES] + [(aborted, phase) for phase in PHASES[1:]] +
           [(fault, None) for fault in (a_gpu_that_is_in_use, a_guest_that_never_releases,
-                                       a_guest_whose_agent_is_silent, attach_is_refused,
+                                       a_guest_whose_agent_is_silent, killed_while_it_migrates, attach_is_refused,
                                        target_qemu_is_killed, target_vgpud_is_gone)])
 
 

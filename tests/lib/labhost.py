@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts of tests/lab/lab.sh, the first one with a guest."""
+import contextlib
 import fcntl
 import os
 import shutil
@@ -49,22 +50,28 @@ def missing():
     return None
 
 
-def a_host():
-    """For a fixture: h1 with guest0, and h2; one of a build at a time; skips where that cannot be."""
-    why = missing()
-    if why:
-        pytest.skip(why)
+@contextlib.contextmanager
+def two_hosts():
+    """h1 and h2, of a build one lab at a time; what lab.sh up has said, which may have failed."""
     with open(os.path.join(BUILD, "lab.lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lab("down", check=False)
         try:
-            up = lab("up", "2", check=False)
-            if up.returncode != 0:
-                pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
-            lab("guest", "h1", "guest0")
-            yield "h1"
+            yield lab("up", "2", check=False)
         finally:
             lab("down", check=False)
+
+
+def a_host():
+    """For a fixture: h1 with guest0, and h2; skips where that cannot be."""
+    why = missing()
+    if why:
+        pytest.skip(why)
+    with two_hosts() as up:
+        if up.returncode != 0:
+            pytest.skip(f"the lab does not come up: {up.stderr.strip()}")
+        lab("guest", "h1", "guest0")
+        yield "h1"
 
 
 def set_instances(n):

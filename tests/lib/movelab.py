@@ -109,7 +109,7 @@ class MoveLab:
     def close(self):
         for node in self.nodes.values():
             if node.daemon and node.daemon.process.poll() is None:
-                node.daemon.kill()
+                node.daemon.stop()
 
 
 # ---- what is true, asked of both libvirts ----
@@ -142,8 +142,8 @@ def hooks(host, guest):
     return re.findall(r"HOOK (\w+) ", console(host, guest))
 
 
-def start_guest(host, guest, gpu=True):
-    lab("guest", host, guest)
+def start_guest(host, guest, gpu=True, mib=160):
+    lab("guest", host, guest, str(mib))
     if gpu:
         lab("gpu", host, "attach", guest)
 
