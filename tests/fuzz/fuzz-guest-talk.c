@@ -33,6 +33,8 @@ talk_say(vg_guest_talk *talk, uint8_t what, int64_t *id, const GPtrArray *device
 {
     if (what % 4 == 0) {
         g_autofree char *line = vg_guest_talk_hello(talk, ++*id);
+        if (!line)
+            abort();
     } else if (what % 4 == 1) {
         g_autofree char *line = vg_guest_talk_order(talk, ++*id, "prepare", 1000, devices, NULL);
         if (!line)
