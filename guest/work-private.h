@@ -18,7 +18,6 @@ int vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone);
 /* As messages have them; the caller puts it. */
 json_object *vg_guest_device_json(const struct vg_guest_device *device);
 json_object *vg_guest_holder_json(const struct vg_guest_holder *holder);
-json_object *vg_guest_work_devices_json(const struct vg_guest_work *work);
 
 /* 0, or -1 and the failure. *ret_kept: what resuming has to know; NULL if nothing was begun. */
 int vg_guest_prepare(struct vg_guest_work *work, json_object **ret_kept);

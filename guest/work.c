@@ -142,8 +142,8 @@ work_gone_json(const struct vg_guest_match *match)
     return object;
 }
 
-json_object *
-vg_guest_work_devices_json(const struct vg_guest_work *work)
+static json_object *
+work_devices_json(const struct vg_guest_work *work)
 {
     json_object *list = json_object_new_array();
 
@@ -231,7 +231,7 @@ work_prepare(struct vg_guest_work *work)
     if (result == 0) {
         json_object *object = work_message(work, "prepared");
         json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
-        json_object_object_add(object, "released", vg_guest_work_devices_json(work));
+        json_object_object_add(object, "released", work_devices_json(work));
         json_object_object_add(object, "hooks", json_object_get(work->hooks));
         json_object_object_add(object, "ram_bytes",
                                json_object_new_int64(work_ram_bytes(work->config->root)));
@@ -266,7 +266,7 @@ work_resume(struct vg_guest_work *work)
     if (vg_guest_resume(work, &begun) == 0) {
         json_object *object = work_message(work, "resumed");
         json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
-        json_object_object_add(object, "devices", vg_guest_work_devices_json(work));
+        json_object_object_add(object, "devices", work_devices_json(work));
         json_object_object_add(object, "hooks", json_object_get(work->hooks));
         work_add_members(object, json_object_get(work->details));
         work_tell(work, VG_GUEST_TAG_DONE, object);

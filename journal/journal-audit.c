@@ -13,20 +13,6 @@
 /* Stands for all origins of a minute that there was no room for. */
 #define OTHER_ORIGINS "others"
 
-static struct vg_audit_entry *
-journal_audit_copy(const struct vg_audit_entry *entry)
-{
-    struct vg_audit_entry *copy = g_memdup2(entry, sizeof(*entry));
-
-    copy->identity = g_strdup(entry->identity);
-    copy->origin = g_strdup(entry->origin);
-    copy->method = g_strdup(entry->method);
-    copy->route = g_strdup(entry->route);
-    copy->object = g_strdup(entry->object);
-    copy->request_id = g_strdup(entry->request_id);
-    return copy;
-}
-
 static int
 journal_audit_add(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
@@ -45,7 +31,7 @@ journal_audit_add(struct journal_db *db, const void *arg, void **ret, GError **e
 int
 vg_journal_audit(vg_journal *journal, const struct vg_audit_entry *entry, GError **err)
 {
-    return journal_ask_thread(journal, journal_audit_add, journal_audit_copy(entry),
+    return journal_ask_thread(journal, journal_audit_add, vg_audit_entry_copy(entry),
                               vg_audit_entry_free, NULL, NULL, err);
 }
 
@@ -180,12 +166,6 @@ journal_audit_read(struct journal_db *db, const void *arg, void **ret, GError **
     return status;
 }
 
-static void
-journal_audit_list_free(void *list)
-{
-    g_ptr_array_unref(list);
-}
-
 GPtrArray *
 vg_journal_list_audit(vg_journal *journal, int64_t before, size_t limit, GError **err)
 {
@@ -194,8 +174,8 @@ vg_journal_list_audit(vg_journal *journal, int64_t before, size_t limit, GError 
 
     page->before = before;
     page->limit = (int64_t)MIN(limit, INT32_MAX);
-    return journal_ask_thread(journal, journal_audit_read, page, g_free, &list,
-                              journal_audit_list_free, err) == 0
+    return journal_ask_thread(journal, journal_audit_read, page, g_free, &list, journal_free_list,
+                              err) == 0
                ? list
                : NULL;
 }

@@ -35,12 +35,6 @@ journal_read_document(const struct vg_record_type *type, const char *text, const
     return record;
 }
 
-static void
-journal_list_free(void *list)
-{
-    g_ptr_array_unref(list);
-}
-
 /* All rows of a statement with id and document, as records. */
 static int
 journal_read_all(struct journal_db *db, sqlite3_stmt *take_statement,
@@ -252,7 +246,7 @@ vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns, 
     *page =
         (struct journal_page){before_ns, (int64_t)MIN(limit, VG_JOURNAL_MIGRATIONS_MAX), active};
     return journal_ask_thread(journal, journal_migrations_list, page, g_free, &list,
-                              journal_list_free, err) == 0
+                              journal_free_list, err) == 0
                ? list
                : NULL;
 }
@@ -320,7 +314,7 @@ vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err)
     void *list = NULL;
 
     return journal_ask_thread(journal, journal_reservations_list,
-                              g_memdup2(&now_ns, sizeof(now_ns)), g_free, &list, journal_list_free,
+                              g_memdup2(&now_ns, sizeof(now_ns)), g_free, &list, journal_free_list,
                               err) == 0
                ? list
                : NULL;

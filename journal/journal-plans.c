@@ -105,12 +105,6 @@ journal_plans_list(struct journal_db *db, const void *arg, void **ret, GError **
     return status;
 }
 
-static void
-journal_list_free(void *list)
-{
-    g_ptr_array_unref(list);
-}
-
 GPtrArray *
 vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t limit, GError **err)
 {
@@ -119,7 +113,7 @@ vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t limit, GErr
 
     page->before = before_ns;
     page->limit = (int64_t)MIN(limit, VG_JOURNAL_PLANS_MAX);
-    return journal_ask_thread(journal, journal_plans_list, page, g_free, &list, journal_list_free,
+    return journal_ask_thread(journal, journal_plans_list, page, g_free, &list, journal_free_list,
                               err) == 0
                ? list
                : NULL;

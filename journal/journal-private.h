@@ -66,6 +66,13 @@ journal_no_free(void *arg)
     (void)arg;
 }
 
+/* Frees a result that is a GPtrArray. */
+static inline void
+journal_free_list(void *list)
+{
+    g_ptr_array_unref(list);
+}
+
 /* The thread, outside of a task: does it in a transaction of its own. */
 int journal_transact(vg_journal *journal, journal_task *task, const void *arg, void **ret,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;

@@ -55,23 +55,32 @@ vg_token_free(void *data)
     g_free(token);
 }
 
-void
-vg_audit_entry_clear(struct vg_audit_entry *entry)
+struct vg_audit_entry *
+vg_audit_entry_copy(const struct vg_audit_entry *entry)
 {
+    struct vg_audit_entry *copy = g_memdup2(entry, sizeof(*entry));
+
+    copy->identity = g_strdup(entry->identity);
+    copy->origin = g_strdup(entry->origin);
+    copy->method = g_strdup(entry->method);
+    copy->route = g_strdup(entry->route);
+    copy->object = g_strdup(entry->object);
+    copy->request_id = g_strdup(entry->request_id);
+    return copy;
+}
+
+void
+vg_audit_entry_free(void *data)
+{
+    struct vg_audit_entry *entry = data;
+
+    if (!entry)
+        return;
     g_free(entry->identity);
     g_free(entry->origin);
     g_free(entry->method);
     g_free(entry->route);
     g_free(entry->object);
     g_free(entry->request_id);
-    memset(entry, 0, sizeof(*entry));
-}
-
-void
-vg_audit_entry_free(void *data)
-{
-    if (!data)
-        return;
-    vg_audit_entry_clear(data);
-    g_free(data);
+    g_free(entry);
 }

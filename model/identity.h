@@ -63,8 +63,7 @@ struct vg_audit_entry {
     uint64_t count;   /* of refused requests in this minute; else 1 */
 };
 
-/* Frees the texts, not the entry. */
-void vg_audit_entry_clear(struct vg_audit_entry *entry);
+struct vg_audit_entry *vg_audit_entry_copy(const struct vg_audit_entry *entry);
 void vg_audit_entry_free(void *entry); /* struct vg_audit_entry */
 
 #endif

@@ -913,25 +913,11 @@ revoke_token(void *data, const char *name, GError **err)
                : vg_error(err, VG_E_NOT_FOUND, "there is no token '%s'", name);
 }
 
-static struct vg_audit_entry *
-copy_entry(const struct vg_audit_entry *entry)
-{
-    struct vg_audit_entry *copy = g_memdup2(entry, sizeof(*entry));
-
-    copy->identity = g_strdup(entry->identity);
-    copy->origin = g_strdup(entry->origin);
-    copy->method = g_strdup(entry->method);
-    copy->route = g_strdup(entry->route);
-    copy->object = g_strdup(entry->object);
-    copy->request_id = g_strdup(entry->request_id);
-    return copy;
-}
-
 static int
 audit(void *data, const struct vg_audit_entry *entry, GError **err)
 {
     fake_backend *fake = data;
-    struct vg_audit_entry *copy = copy_entry(entry);
+    struct vg_audit_entry *copy = vg_audit_entry_copy(entry);
 
     (void)err;
     VG_LOCK_SCOPE(&fake->lock);
@@ -952,7 +938,7 @@ list_audit(void *data, int64_t before, size_t limit, GError **err)
     for (guint i = fake->audit->len; i > 0 && list->len < limit; i--) {
         const struct vg_audit_entry *entry = fake->audit->pdata[i - 1];
         if (entry->seq < before)
-            g_ptr_array_add(list, copy_entry(entry));
+            g_ptr_array_add(list, vg_audit_entry_copy(entry));
     }
     return list;
 }
