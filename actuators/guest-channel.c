@@ -314,8 +314,8 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
 
 /* type: of an order; NULL: to say hello only. */
 static int
-ask(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
-    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
+                   const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     struct vg_guest_message message = {0};
@@ -342,19 +342,19 @@ int
 vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
                struct vg_guest_answer *ret, GError **err)
 {
-    return ask(host, uuid, NULL, NULL, verb, ret, err);
+    return channel_ask_domain(host, uuid, NULL, NULL, verb, ret, err);
 }
 
 int
 vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                  const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return ask(host, uuid, "prepare", devices, verb, ret, err);
+    return channel_ask_domain(host, uuid, "prepare", devices, verb, ret, err);
 }
 
 int
 vg_guest_resume(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
 {
-    return ask(host, uuid, "resume", devices, verb, ret, err);
+    return channel_ask_domain(host, uuid, "resume", devices, verb, ret, err);
 }

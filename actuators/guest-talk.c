@@ -52,7 +52,7 @@ vg_guest_message_clear(struct vg_guest_message *message)
 /* ---- to the guest ---- */
 
 static json_object *
-request(int64_t id, const char *type)
+talk_request(int64_t id, const char *type)
 {
     json_object *object = json_object_new_object();
 
@@ -62,7 +62,7 @@ request(int64_t id, const char *type)
 }
 
 static char *
-line_of(json_object *take_object)
+talk_line_of(json_object *take_object)
 {
     char *line =
         g_strconcat(json_object_to_json_string_ext(take_object, JSON_C_TO_STRING_PLAIN |
@@ -76,19 +76,19 @@ line_of(json_object *take_object)
 char *
 vg_guest_talk_hello(vg_guest_talk *talk, int64_t id)
 {
-    json_object *object = request(id, "hello"), *versions = json_object_new_array();
+    json_object *object = talk_request(id, "hello"), *versions = json_object_new_array();
 
     talk->id = id;
     vg_json_append(versions, json_object_new_int(VG_GUEST_VERSION));
     vg_json_add(object, "versions", versions);
     /* What an earlier host has left half sent ends here. */
-    g_autofree char *line = line_of(object);
+    g_autofree char *line = talk_line_of(object);
     return g_strconcat("\n", line, NULL);
 }
 
 /* How the guest finds it, or NULL. */
 static json_object *
-device_json(const struct vg_move_device *device)
+talk_device_json(const struct vg_move_device *device)
 {
     json_object *object = json_object_new_object();
     unsigned vendor, product;
@@ -114,14 +114,14 @@ char *
 vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                     const GPtrArray *devices, GError **err)
 {
-    g_autoptr(json_object) object = request(id, type);
+    g_autoptr(json_object) object = talk_request(id, type);
     json_object *list = json_object_new_array();
 
     vg_json_add_int64(object, "deadline_ms", deadline_ms);
     vg_json_add(object, "devices", list);
     for (unsigned i = 0; i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
-        json_object *match = device_json(device);
+        json_object *match = talk_device_json(device);
         if (!match) {
             vg_error(err, VG_E_INVALID, "where the guest finds '%s' is not known", device->alias);
             return NULL;
@@ -129,20 +129,20 @@ vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t d
         vg_json_append(list, match);
     }
     talk->id = id;
-    return line_of(g_steal_pointer(&object));
+    return talk_line_of(g_steal_pointer(&object));
 }
 
 char *
 vg_guest_talk_cancel(int64_t id)
 {
-    return line_of(request(id, "cancel"));
+    return talk_line_of(talk_request(id, "cancel"));
 }
 
 /* ---- words of a stranger ---- */
 
-/* Printable, on one line, bounded. */
+/* The text as one line of printable characters, of at most max bytes. */
 static char *
-clean(const char *text, size_t max)
+talk_clean(const char *text, size_t max)
 {
     g_autofree char *valid = g_utf8_make_valid(text, (gssize)MIN(strlen(text), max));
     GString *out = g_string_new(NULL);
@@ -151,7 +151,7 @@ clean(const char *text, size_t max)
         gunichar letter = g_utf8_get_char(at);
         g_string_append_unichar(out, g_unichar_isprint(letter) ? letter : '?');
     }
-    /* What was cut or is none takes more bytes than it had. */
+    /* U+FFFD, which stands for bytes that are no UTF-8, takes more bytes than they did. */
     if (out->len > max)
         g_string_truncate(out,
                           (size_t)(g_utf8_find_prev_char(out->str, out->str + max + 1) - out->str));
@@ -160,16 +160,17 @@ clean(const char *text, size_t max)
 
 /* A string of an object, clean; NULL: there is none. */
 static char *
-word_of(json_object *object, const char *name, size_t max)
+talk_word_of(json_object *object, const char *name, size_t max)
 {
     json_object *value = json_object_object_get(object, name);
 
-    return json_object_is_type(value, json_type_string) ? clean(json_object_get_string(value), max)
-                                                        : NULL;
+    return json_object_is_type(value, json_type_string)
+               ? talk_clean(json_object_get_string(value), max)
+               : NULL;
 }
 
 static int64_t
-number_of(json_object *object, const char *name)
+talk_number_of(json_object *object, const char *name)
 {
     json_object *value = json_object_object_get(object, name);
     int64_t number = json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : 0;
@@ -178,14 +179,14 @@ number_of(json_object *object, const char *name)
 }
 
 static bool
-is_true(json_object *object, const char *name)
+talk_is_true(json_object *object, const char *name)
 {
     return json_object_get_boolean(json_object_object_get(object, name));
 }
 
 /* Item i of a list of objects, or NULL. */
 static json_object *
-item_of(json_object *object, const char *list, size_t i)
+talk_item_of(json_object *object, const char *list, size_t i)
 {
     json_object *items = json_object_object_get(object, list);
     json_object *item =
@@ -197,61 +198,61 @@ item_of(json_object *object, const char *list, size_t i)
 }
 
 static void
-append_hooks(GString *text, json_object *object)
+talk_append_hooks(GString *text, json_object *object)
 {
     for (size_t i = 0; i < HOOKS_MAX; i++) {
-        json_object *hook = item_of(object, "hooks", i);
-        g_autofree char *name = hook ? word_of(hook, "name", WORD_MAX) : NULL;
+        json_object *hook = talk_item_of(object, "hooks", i);
+        g_autofree char *name = hook ? talk_word_of(hook, "name", WORD_MAX) : NULL;
         if (!name)
             return;
         g_string_append_printf(text, "%s%s (%lld ms)", i ? ", " : "; hooks run: ", name,
-                               (long long)number_of(hook, "ms"));
+                               (long long)talk_number_of(hook, "ms"));
     }
 }
 
 static void
-append_holder(GString *text, json_object *object)
+talk_append_holder(GString *text, json_object *object)
 {
-    json_object *holder = item_of(object, "holders", 0);
-    g_autofree char *comm = holder ? word_of(holder, "comm", WORD_MAX) : NULL;
-    g_autofree char *path = holder ? word_of(holder, "path", WORD_MAX) : NULL;
+    json_object *holder = talk_item_of(object, "holders", 0);
+    g_autofree char *comm = holder ? talk_word_of(holder, "comm", WORD_MAX) : NULL;
+    g_autofree char *path = holder ? talk_word_of(holder, "path", WORD_MAX) : NULL;
 
     if (comm && path)
         g_string_append_printf(text, ": process %lld (%s) has %s",
-                               (long long)number_of(holder, "pid"), comm, path);
+                               (long long)talk_number_of(holder, "pid"), comm, path);
 }
 
 static void
-put_progress(GString *text, json_object *object)
+talk_put_progress(GString *text, json_object *object)
 {
-    g_autofree char *step = word_of(object, "step", WORD_MAX);
-    g_autofree char *hook = word_of(object, "hook", WORD_MAX);
-    g_autofree char *message = word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
+    g_autofree char *step = talk_word_of(object, "step", WORD_MAX);
+    g_autofree char *hook = talk_word_of(object, "hook", WORD_MAX);
+    g_autofree char *message = talk_word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
 
     g_string_append_printf(text, "in the guest: %s", step ? step : "working");
     if (hook)
         g_string_append_printf(text, " %s", hook);
     if (message)
         g_string_append_printf(text, ": %s", message);
-    append_holder(text, object);
+    talk_append_holder(text, object);
 }
 
 static void
-put_hello(GString *text, json_object *object)
+talk_put_hello(GString *text, json_object *object)
 {
-    g_autofree char *agent = word_of(object, "agent", WORD_MAX);
-    g_autofree char *state = word_of(object, "state", WORD_MAX);
+    g_autofree char *agent = talk_word_of(object, "agent", WORD_MAX);
+    g_autofree char *state = talk_word_of(object, "state", WORD_MAX);
 
     g_string_append_printf(text, "agent %s answers, its state is %s", agent ? agent : "(unknown)",
                            state ? state : "unknown");
 }
 
 static void
-put_error(GString *text, json_object *object)
+talk_put_error(GString *text, json_object *object)
 {
-    g_autofree char *code = word_of(object, "code", WORD_MAX);
-    g_autofree char *message = word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
-    g_autofree char *undo_error = word_of(object, "undo_error", VG_GUEST_TEXT_MAX / 4);
+    g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
+    g_autofree char *message = talk_word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
+    g_autofree char *undo_error = talk_word_of(object, "undo_error", VG_GUEST_TEXT_MAX / 4);
 
     g_string_append_printf(text, "%s (%s)", message ? message : "no message",
                            code ? code : "no code");
@@ -290,7 +291,7 @@ vg_guest_talk_feed(vg_guest_talk *talk, const char *data, size_t size, GError **
 }
 
 static int
-kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret)
+talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret)
 {
     static const struct {
         const char *type;
@@ -312,66 +313,66 @@ kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret)
 }
 
 static char *
-text_of(enum vg_guest_message_kind kind, json_object *object)
+talk_text_of(enum vg_guest_message_kind kind, json_object *object)
 {
     GString *text = g_string_new(NULL);
 
     switch (kind) {
     case VG_GUEST_PROGRESS:
-        put_progress(text, object);
+        talk_put_progress(text, object);
         break;
     case VG_GUEST_HELLO:
-        put_hello(text, object);
+        talk_put_hello(text, object);
         break;
     case VG_GUEST_PREPARED:
     case VG_GUEST_RESUMED:
         g_string_append(text, kind == VG_GUEST_PREPARED ? "the guest has released its GPUs"
                                                         : "the guest has its GPUs again");
-        if (is_true(object, "already"))
+        if (talk_is_true(object, "already"))
             g_string_append(text, ", as before");
-        append_hooks(text, object);
+        talk_append_hooks(text, object);
         break;
     case VG_GUEST_BUSY:
     case VG_GUEST_ERROR:
-        put_error(text, object);
+        talk_put_error(text, object);
         break;
     default:
         break;
     }
     g_autofree char *whole = g_string_free(text, FALSE);
-    return clean(whole, VG_GUEST_TEXT_MAX);
+    return talk_clean(whole, VG_GUEST_TEXT_MAX);
 }
 
 /* 1: it is for the id; 0: it is not, or of a type that came after this version. */
 static int
-read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
+talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
     json_object *id = json_object_object_get(object, "id");
-    g_autofree char *type = word_of(object, "type", WORD_MAX);
-    g_autofree char *code = word_of(object, "code", WORD_MAX);
+    g_autofree char *type = talk_word_of(object, "type", WORD_MAX);
+    g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
     /* An error without an id is of the line that could not be read: of ours, once all that was
      * there before is gone. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 
-    if (!ours || !type || !kind_of(type, code, &message.kind))
+    if (!ours || !type || !talk_kind_of(type, code, &message.kind))
         return 0;
-    message.text = text_of(message.kind, object);
-    if (message.kind == VG_GUEST_HELLO && number_of(object, "version") != VG_GUEST_VERSION)
+    message.text = talk_text_of(message.kind, object);
+    if (message.kind == VG_GUEST_HELLO && talk_number_of(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
-    message.ram_bytes = number_of(object, "ram_bytes");
+    message.ram_bytes = talk_number_of(object, "ram_bytes");
     /* One that was not begun needs no undoing. */
     message.undone =
-        !json_object_object_get_ex(object, "undone", NULL) || is_true(object, "undone");
+        !json_object_object_get_ex(object, "undone", NULL) || talk_is_true(object, "undone");
     talk->greeted = true;
     *ret = message;
     return 1;
 }
 
 static int
-read_line(vg_guest_talk *talk, const char *line, size_t size, struct vg_guest_message *ret,
-          GError **err)
+talk_read_line(vg_guest_talk *talk, const char *line, size_t size, struct vg_guest_message *ret,
+               GError **err)
 {
     g_autoptr(GError) error = NULL;
 
@@ -381,7 +382,7 @@ read_line(vg_guest_talk *talk, const char *line, size_t size, struct vg_guest_me
         return 0;
     g_autoptr(json_object) object = vg_json_parse(line, size, VG_GUEST_LINE_MAX, DEPTH_MAX, &error);
     if (object && json_object_is_type(object, json_type_object))
-        return read_message(talk, object, ret);
+        return talk_read_message(talk, object, ret);
     if (!talk->greeted)
         return 0;
     return vg_error(err, VG_E_EXTERNAL, "what the guest says is no message: %s",
@@ -399,7 +400,7 @@ vg_guest_talk_next(vg_guest_talk *talk, struct vg_guest_message *ret, GError **e
             return vg_error(err, VG_E_EXTERNAL, "the guest has sent more than %d messages",
                             VG_GUEST_MESSAGES_MAX);
         size_t size = (size_t)(end - talk->in->str);
-        int result = read_line(talk, talk->in->str, size, ret, err);
+        int result = talk_read_line(talk, talk->in->str, size, ret, err);
         g_string_erase(talk->in, 0, (gssize)size + 1);
         if (result != 0)
             return result;

@@ -16,7 +16,8 @@
 
 #define VG_LOG_TAG "mover"
 
-/* Without the journal nothing is done; it is tried so often, a second apart. */
+/* A move does nothing that the journal has not taken. It tries to write this often, a second apart.
+ */
 #define JOURNAL_TRIES 30
 
 /* ---- telling ---- */
@@ -56,7 +57,7 @@ mover_set_state(struct mover_move *move, enum vg_migration_state state)
 
 /* ---- the journal ---- */
 
-/* For tests: as if somebody had killed vgpud just after this. */
+/* Tests have vgpud end here, as if somebody had killed it just after this write. */
 static void
 mover_count_write(struct mover_move *move)
 {
@@ -75,7 +76,7 @@ mover_copy(struct mover_move *move)
     return vg_migration_copy(move->record);
 }
 
-/* -1: the journal takes nothing; what it should have has not been done. */
+/* -1: the journal did not take the record, so the caller must not do what the record says. */
 static int
 mover_save(struct mover_move *move, GError **err)
 {
@@ -110,7 +111,8 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     VG_LOCK_SCOPE(&move->mover->lock);
     step->undoes = move->machine.back;
     g_ptr_array_add(move->record->steps, step);
-    /* The oldest of many looks are no loss; what was done first is not among them. */
+    /* A long move looks many times. One of the looks in the middle is dropped, so that both the
+     * first steps and the last ones stay. */
     if (move->record->steps->len > VG_MIGRATION_STEPS_MAX)
         g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2);
     g_free(move->record->step);
@@ -153,7 +155,8 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
         outcome.text = g_strdup(error->message);
     vg_log_info("move id=%s verb=%s ok=%d: %s", move->record->id, vg_move_verb_names[verb],
                 outcome.ok, outcome.text ? outcome.text : "");
-    /* What a vgpud that ends did not wait for is as if it had been killed. */
+    /* vgpud is ending and did not wait for the outcome: the next start finds the intent without
+     * one, as after a kill. */
     if (atomic_load(&move->mover->stopping)) {
         g_free(outcome.text);
         return;
@@ -200,7 +203,7 @@ mover_run(vg_thread *self, void *arg)
         verb = vg_move_next(&move->machine);
         if (verb != VG_MOVE_VERB_MAX)
             mover_set_state(move, vg_move_state(&move->machine));
-        /* What was called off is not what comes now. */
+        /* An abort called off the verb that has just ended, not the one that comes now. */
         atomic_store(&move->cancel, atomic_load(&mover->stopping));
         pthread_mutex_unlock(&mover->lock);
         if (verb == VG_MOVE_VERB_MAX)

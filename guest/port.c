@@ -85,7 +85,8 @@ vg_guest_port_clear(struct vg_guest_port *port)
     free(port->pending);
 }
 
-/* Without, who comes is seen by asking again and again. */
+/* Wakes the agent when a host comes. If that cannot be had, the agent asks the port now and then.
+ */
 static void
 port_watch(struct vg_guest_port *port)
 {
@@ -149,7 +150,8 @@ vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
     return poll_fd;
 }
 
-/* Nobody is said to be there: true if that need not be so. It is asked again soon. */
+/* After a POLLHUP: true if data came so recently that the kernel's note of a host may still be on
+ * its way. The port is polled again soon. */
 static bool
 port_is_unsure(struct vg_guest_port *port)
 {
@@ -171,7 +173,8 @@ vg_guest_port_polled(struct vg_guest_port *port, short events)
             port->retry_ms = 0;
         return;
     }
-    /* What waits would keep us from reading, which is what finds out. */
+    /* An answer that waits to be sent would keep the agent from reading, and only reading tells
+     * whether the host is gone. */
     if (events & (POLLHUP | POLLERR) && !port_is_unsure(port))
         port->pending_size = 0;
 }
@@ -247,7 +250,7 @@ vg_guest_port_flush(struct vg_guest_port *port)
         memmove(port->pending, port->pending + put, port->pending_size - (size_t)put);
         port->pending_size -= (size_t)put;
     } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-        /* Reading finds out. */
+        /* The next read tells what has happened to the port. */
         port->pending_size = 0;
     }
 }
