@@ -50,6 +50,7 @@ void
 vg_guest_answer_clear(struct vg_guest_answer *answer)
 {
     g_free(answer->text);
+    vg_guest_programs_free(answer->programs);
     *answer = (struct vg_guest_answer){0};
 }
 
@@ -68,8 +69,9 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
+/* looks: only if the agent is there, so that nobody waits for one that is not. */
 static int
-channel_open(struct channel *channel, GError **err)
+channel_open(struct channel *channel, bool looks, GError **err)
 {
     g_autofree char *xml = vg_virt_host_xml(channel->host, channel->domain, 0, err);
 
@@ -80,6 +82,9 @@ channel_open(struct channel *channel, GError **err)
                         "'%s' has no channel %s to an agent: add <channel type='unix'><target "
                         "type='virtio' name='%s'/></channel> to its devices",
                         virDomainGetName(channel->domain), CHANNEL, CHANNEL);
+    if (looks && vg_domain_xml_channel_is_closed(xml, CHANNEL))
+        return vg_error(err, VG_E_NOT_FOUND, "nobody in '%s' has its end of the channel %s open",
+                        virDomainGetName(channel->domain), CHANNEL);
     /* A stream of a client that has gone may still hold it; one of a client that has not is told.
      */
     if (channel_try(channel, 0) < 0 && channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)
@@ -216,9 +221,13 @@ channel_order(struct channel *channel, const char *type, const GPtrArray *device
     bool undoes = strcmp(type, "prepare") == 0;
     int64_t left_ms = (channel->verb->deadline_ns - vg_clock_monotonic_ns()) / VG_NS_PER_MS;
     int64_t deadline_ms = left_ms - MIN(undoes ? UNDO_MS : ANSWER_MS, left_ms / 2);
+    const int64_t id = channel_new_id(channel);
     g_autofree char *line =
-        vg_guest_talk_order(channel->talk, channel_new_id(channel), type,
-                            CLAMP(deadline_ms, DEADLINE_MS_MIN, DEADLINE_MS_MAX), devices, err);
+        strcmp(type, "status") == 0
+            ? vg_guest_talk_status(channel->talk, id, devices, err)
+            : vg_guest_talk_order(channel->talk, id, type,
+                                  CLAMP(deadline_ms, DEADLINE_MS_MIN, DEADLINE_MS_MAX), devices,
+                                  err);
 
     channel->heard_ns = vg_clock_monotonic_ns();
     return line ? channel_send(channel, line, err) : -1;
@@ -229,8 +238,9 @@ static int
 channel_answer(struct channel *channel, const char *type, const GPtrArray *devices,
                struct vg_guest_message *ret, GError **err)
 {
-    const enum vg_guest_message_kind wanted =
-        strcmp(type, "prepare") == 0 ? VG_GUEST_PREPARED : VG_GUEST_RESUMED;
+    const enum vg_guest_message_kind wanted = strcmp(type, "prepare") == 0  ? VG_GUEST_PREPARED
+                                              : strcmp(type, "status") == 0 ? VG_GUEST_STATUS
+                                                                            : VG_GUEST_RESUMED;
 
     if (channel_order(channel, type, devices, err) < 0)
         return -1;
@@ -301,18 +311,21 @@ static int
 channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
             struct vg_guest_message *ret, GError **err)
 {
-    if (channel_open(channel, err) < 0 || channel_hello(channel, ret, err) < 0)
+    bool looks = type && strcmp(type, "status") == 0;
+
+    if (channel_open(channel, looks, err) < 0 || channel_hello(channel, ret, err) < 0)
         return -1;
     if (!type)
         return 0;
     vg_guest_message_clear(ret);
     int result = channel_answer(channel, type, devices, ret, err);
-    if (result < 0)
+    /* A look changes nothing, and what another one has ordered is not to be ended. */
+    if (result < 0 && !looks)
         channel_cancel(channel);
     return result;
 }
 
-/* type: of an order; NULL: to say hello only. */
+/* type: of an order, or "status"; NULL: to say hello only. */
 static int
 channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
@@ -331,10 +344,13 @@ channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const
     channel_close(&channel);
     if (result < 0)
         return -1;
-    *ret = (struct vg_guest_answer){.ok = message.kind != VG_GUEST_ERROR,
+    const bool ok =
+        message.kind == VG_GUEST_STATUS ? message.releasable : message.kind != VG_GUEST_ERROR;
+    *ret = (struct vg_guest_answer){.ok = ok,
                                     .text = g_steal_pointer(&message.text),
                                     .undone = message.undone,
-                                    .ram_bytes = message.ram_bytes};
+                                    .ram_bytes = message.ram_bytes,
+                                    .programs = message.programs};
     return 0;
 }
 
@@ -343,6 +359,13 @@ vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
                struct vg_guest_answer *ret, GError **err)
 {
     return channel_ask_domain(host, uuid, NULL, NULL, verb, ret, err);
+}
+
+int
+vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return channel_ask_domain(host, uuid, "status", devices, verb, ret, err);
 }
 
 int

@@ -13,6 +13,8 @@
 #define DEPTH_MAX 8
 #define HOOKS_MAX 16 /* that a text names */
 #define WORD_MAX  128
+/* Of which one may be `cuda`. */
+#define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
     int64_t id; /* 0: none is waited for */
@@ -46,6 +48,7 @@ void
 vg_guest_message_clear(struct vg_guest_message *message)
 {
     g_free(message->text);
+    vg_guest_programs_free(message->programs);
     *message = (struct vg_guest_message){0};
 }
 
@@ -110,24 +113,43 @@ talk_device_json(const struct vg_move_device *device)
     return NULL;
 }
 
+static int
+talk_add_devices(json_object *object, const GPtrArray *devices, GError **err)
+{
+    json_object *list = json_object_new_array();
+
+    vg_json_add(object, "devices", list);
+    for (unsigned i = 0; i < devices->len; i++) {
+        const struct vg_move_device *device = devices->pdata[i];
+        json_object *match = talk_device_json(device);
+        if (!match)
+            return vg_error(err, VG_E_INVALID, "where the guest finds '%s' is not known",
+                            device->alias);
+        vg_json_append(list, match);
+    }
+    return 0;
+}
+
 char *
 vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                     const GPtrArray *devices, GError **err)
 {
     g_autoptr(json_object) object = talk_request(id, type);
-    json_object *list = json_object_new_array();
 
     vg_json_add_int64(object, "deadline_ms", deadline_ms);
-    vg_json_add(object, "devices", list);
-    for (unsigned i = 0; i < devices->len; i++) {
-        const struct vg_move_device *device = devices->pdata[i];
-        json_object *match = talk_device_json(device);
-        if (!match) {
-            vg_error(err, VG_E_INVALID, "where the guest finds '%s' is not known", device->alias);
-            return NULL;
-        }
-        vg_json_append(list, match);
-    }
+    if (talk_add_devices(object, devices, err) < 0)
+        return NULL;
+    talk->id = id;
+    return talk_line_of(g_steal_pointer(&object));
+}
+
+char *
+vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err)
+{
+    g_autoptr(json_object) object = talk_request(id, "status");
+
+    if (talk_add_devices(object, devices, err) < 0)
+        return NULL;
     talk->id = id;
     return talk_line_of(g_steal_pointer(&object));
 }
@@ -222,6 +244,21 @@ talk_append_holder(GString *text, json_object *object)
                                (long long)talk_number_of(holder, "pid"), comm, path);
 }
 
+/* ": process 153 (python3), 1612 MiB of GPU memory" */
+static void
+talk_append_process(GString *text, json_object *object)
+{
+    g_autofree char *comm = talk_word_of(object, "comm", WORD_MAX);
+    const int64_t bytes = talk_number_of(object, "bytes");
+
+    if (!comm)
+        return;
+    g_string_append_printf(text, ": process %lld (%s)", (long long)talk_number_of(object, "pid"),
+                           comm);
+    if (bytes > 0)
+        g_string_append_printf(text, ", %lld MiB of GPU memory", (long long)(bytes >> 20));
+}
+
 static void
 talk_put_progress(GString *text, json_object *object)
 {
@@ -234,6 +271,7 @@ talk_put_progress(GString *text, json_object *object)
         g_string_append_printf(text, " %s", hook);
     if (message)
         g_string_append_printf(text, ": %s", message);
+    talk_append_process(text, object);
     talk_append_holder(text, object);
 }
 
@@ -258,6 +296,102 @@ talk_put_error(GString *text, json_object *object)
                            code ? code : "no code");
     if (undo_error)
         g_string_append_printf(text, "; what was begun is not undone: %s", undo_error);
+}
+
+/* ---- programs of CUDA ---- */
+
+static int64_t
+talk_ms_of(json_object *object, const char *name)
+{
+    return MIN(talk_number_of(object, name), VG_JSON_INT_MAX / 1000000) * 1000000;
+}
+
+static struct vg_guest_program *
+talk_program_of(json_object *object)
+{
+    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+
+    program->pid = talk_number_of(object, "pid");
+    program->comm = talk_word_of(object, "comm", WORD_MAX);
+    program->state = talk_word_of(object, "state", WORD_MAX);
+    program->why = talk_word_of(object, "why", VG_GUEST_TEXT_MAX / 2);
+    program->gpu_bytes = talk_number_of(object, "bytes");
+    program->lock_ns = talk_ms_of(object, "lock_ms");
+    program->checkpoint_ns = talk_ms_of(object, "checkpoint_ms");
+    program->restore_ns = talk_ms_of(object, "restore_ms");
+    program->unlock_ns = talk_ms_of(object, "unlock_ms");
+    program->stop_ns = talk_ms_of(object, "stop_ms");
+    return program;
+}
+
+/* Of a member `cuda`; NULL: there is none. */
+static struct vg_guest_programs *
+talk_programs_of(json_object *object)
+{
+    json_object *cuda = json_object_object_get(object, "cuda");
+
+    if (!json_object_is_type(cuda, json_type_object))
+        return NULL;
+    struct vg_guest_programs *programs = vg_record_new(&vg_guest_programs_record);
+    programs->total = talk_number_of(cuda, "processes_total");
+    programs->gpu_bytes = talk_number_of(cuda, "bytes");
+    for (size_t i = 0; i < VG_GUEST_PROGRAMS_MAX; i++) {
+        json_object *process = talk_item_of(cuda, "processes", i);
+        if (!process)
+            break;
+        g_ptr_array_add(programs->programs, talk_program_of(process));
+    }
+    programs->total = MAX(programs->total, programs->programs->len);
+    return programs;
+}
+
+/* "; 2 programs of CUDA, 80 MiB of GPU memory" */
+static void
+talk_append_programs(GString *text, const struct vg_guest_programs *programs)
+{
+    if (programs && programs->total > 0)
+        g_string_append_printf(text, "; %lld program%s of CUDA, %lld MiB of GPU memory",
+                               (long long)programs->total, programs->total == 1 ? "" : "s",
+                               (long long)(programs->gpu_bytes >> 20));
+}
+
+/* What the provider `cuda` says of itself. */
+static json_object *
+talk_provider_of(json_object *object)
+{
+    for (size_t i = 0; i < PROVIDERS_MAX; i++) {
+        json_object *provider = talk_item_of(object, "providers", i);
+        g_autofree char *name = provider ? talk_word_of(provider, "name", WORD_MAX) : NULL;
+        if (!provider)
+            break;
+        if (g_strcmp0(name, "cuda") == 0)
+            return provider;
+    }
+    return NULL;
+}
+
+static void
+talk_read_status(GString *text, json_object *object, struct vg_guest_message *ret)
+{
+    json_object *provider = talk_provider_of(object), *releasable = NULL;
+    g_autofree char *why = provider ? talk_word_of(provider, "why", VG_GUEST_TEXT_MAX / 2) : NULL;
+    json_object *list = json_object_object_get(object, "missing");
+    json_object *first =
+        json_object_is_type(list, json_type_array) ? json_object_array_get_idx(list, 0) : NULL;
+    g_autofree char *missing =
+        json_object_is_type(first, json_type_string)
+            ? talk_clean(json_object_get_string(first), VG_GUEST_TEXT_MAX / 4)
+            : NULL;
+
+    ret->programs = provider ? talk_programs_of(provider) : NULL;
+    json_object_object_get_ex(provider, "releasable", &releasable);
+    ret->releasable = !missing && (!provider || !releasable || json_object_get_boolean(releasable));
+    if (missing)
+        g_string_append(text, missing);
+    else if (!ret->releasable)
+        g_string_append(text, why ? why : "it does not say why");
+    else
+        g_string_append(text, "it could release its GPUs now");
 }
 
 /* ---- from the guest ---- */
@@ -296,11 +430,9 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     static const struct {
         const char *type;
         enum vg_guest_message_kind kind;
-    } kinds[] = {{"progress", VG_GUEST_PROGRESS},
-                 {"hello", VG_GUEST_HELLO},
-                 {"prepared", VG_GUEST_PREPARED},
-                 {"resumed", VG_GUEST_RESUMED},
-                 {"error", VG_GUEST_ERROR}};
+    } kinds[] = {{"progress", VG_GUEST_PROGRESS}, {"hello", VG_GUEST_HELLO},
+                 {"prepared", VG_GUEST_PREPARED}, {"resumed", VG_GUEST_RESUMED},
+                 {"status", VG_GUEST_STATUS},     {"error", VG_GUEST_ERROR}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].type, type) != 0)
@@ -312,11 +444,14 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     return 0;
 }
 
-static char *
-talk_text_of(enum vg_guest_message_kind kind, json_object *object)
+/* Text and programs of a message whose kind is known. */
+static void
+talk_read_content(json_object *object, struct vg_guest_message *ret)
 {
-    GString *text = g_string_new(NULL);
+    const enum vg_guest_message_kind kind = ret->kind;
+    g_autoptr(GString) text = g_string_new(NULL);
 
+    ret->programs = talk_programs_of(object);
     switch (kind) {
     case VG_GUEST_PROGRESS:
         talk_put_progress(text, object);
@@ -330,7 +465,11 @@ talk_text_of(enum vg_guest_message_kind kind, json_object *object)
                                                         : "the guest has its GPUs again");
         if (talk_is_true(object, "already"))
             g_string_append(text, ", as before");
+        talk_append_programs(text, ret->programs);
         talk_append_hooks(text, object);
+        break;
+    case VG_GUEST_STATUS:
+        talk_read_status(text, object, ret);
         break;
     case VG_GUEST_BUSY:
     case VG_GUEST_ERROR:
@@ -339,8 +478,7 @@ talk_text_of(enum vg_guest_message_kind kind, json_object *object)
     default:
         break;
     }
-    g_autofree char *whole = g_string_free(text, FALSE);
-    return talk_clean(whole, VG_GUEST_TEXT_MAX);
+    ret->text = talk_clean(text->str, VG_GUEST_TEXT_MAX);
 }
 
 /* 1: it is for the id; 0: it is not, or of a type that came after this version. */
@@ -358,7 +496,7 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
 
     if (!ours || !type || !talk_kind_of(type, code, &message.kind))
         return 0;
-    message.text = talk_text_of(message.kind, object);
+    talk_read_content(object, &message);
     if (message.kind == VG_GUEST_HELLO && talk_number_of(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
     message.ram_bytes = talk_number_of(object, "ram_bytes");

@@ -12,6 +12,8 @@
 
 #include <glib.h>
 
+#include "model/migration.h"
+
 #define VG_GUEST_VERSION 1
 /* Of one line, without its newline; and of all that comes on one channel. */
 #define VG_GUEST_LINE_MAX     131072
@@ -25,6 +27,7 @@ enum vg_guest_message_kind {
     VG_GUEST_HELLO,
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
+    VG_GUEST_STATUS,
     VG_GUEST_BUSY,  /* the error: it is at another request */
     VG_GUEST_ERROR, /* any other */
 };
@@ -33,7 +36,10 @@ struct vg_guest_message {
     enum vg_guest_message_kind kind;
     char *text; /* one sentence, printable */
     int64_t ram_bytes;
-    bool undone; /* ERROR: the guest is as it was before */
+    bool undone;                        /* ERROR: the guest is as it was before */
+    struct vg_guest_programs *programs; /* owned; NULL: it tells of none */
+    bool releasable; /* STATUS: nothing that the agent sees keeps it from releasing its GPUs; if
+                      * false, text says what does */
 };
 void vg_guest_message_clear(struct vg_guest_message *message);
 
@@ -49,6 +55,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_guest_talk, vg_guest_talk_free)
 char *vg_guest_talk_hello(vg_guest_talk *talk, int64_t id);
 char *vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                           const GPtrArray *devices, GError **err);
+/* Asks what the agent sees of these devices. */
+char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err);
 char *vg_guest_talk_cancel(int64_t id);
 
 /* What came. -1 and VG_E_EXTERNAL: a line too long, or too much. */

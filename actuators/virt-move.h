@@ -68,8 +68,8 @@ struct vg_precheck {
  * libvirt can tell beforehand: a domain of OpenStack, one that is paused, has snapshots or another
  * job; devices apart from these that block migration, and of these one that cannot be unplugged, or
  * be recognised after; on the target a domain of that name or UUID, another machine, emulator or
- * CPU, too little memory; disks of this host alone. 0, also with problems, or -1 and *err if a host
- * cannot be asked. */
+ * CPU, too little memory; disks of this host alone. target NULL: of any host, and peer_uri is not
+ * looked at. 0, also with problems, or -1 and *err if a host cannot be asked. */
 int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
@@ -116,7 +116,7 @@ void vg_virt_abort(vg_virt_host *host, const char *uuid);
 
 /* ---- the guest ---- */
 
-/* What the agent said; strings are owned. */
+/* What the agent said; all is owned. */
 struct vg_guest_answer {
     bool ok;
     char *text;        /* one sentence: hooks run, or the error and who holds the GPU */
@@ -124,6 +124,7 @@ struct vg_guest_answer {
     int64_t ram_bytes; /* prepared: guest memory taken for device memory */
     int64_t pause_ns;  /* resumed: the longest that the guest saw itself stand still; 0: unknown,
                         * as it is with version 1 of the protocol */
+    struct vg_guest_programs *programs; /* NULL: it tells of none */
 };
 void vg_guest_answer_clear(struct vg_guest_answer *answer);
 
@@ -136,6 +137,9 @@ void vg_guest_answer_clear(struct vg_guest_answer *answer);
  * that are not on yet. */
 int vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
                    struct vg_guest_answer *ret, GError **err);
+/* ok: the devices could be released now, as far as the agent sees; else text says why not. */
+int vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 int vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                      const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 int vg_guest_resume(vg_virt_host *host, const char *uuid, const GPtrArray *devices,

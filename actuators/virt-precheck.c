@@ -325,6 +325,8 @@ check_all(struct precheck *check, GError **err)
         return -1;
     check_state(check);
     check_files(check);
+    if (!check->target)
+        return 0;
     if (strstr(check->check->peer_uri, ":///"))
         precheck_add(check,
                      "the source's libvirtd would reach itself by '%s': give the URI by which it "
@@ -341,7 +343,7 @@ vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck 
     struct precheck all = {
         .source = source, .target = target, .check = check, .domain = domain, .problems = problems};
 
-    if (!domain || vg_virt_host_connect(target, err) < 0)
+    if (!domain || (target && vg_virt_host_connect(target, err) < 0))
         return -1;
     all.name = virDomainGetName(domain);
     if (virDomainIsActive(domain) == 0) {

@@ -140,6 +140,9 @@ struct vg_backend {
     /* What would speak against it, and its steps: a document; the caller puts it. */
     json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
                                     GError **err);
+    /* Whether a VM of this host could be moved now: the host and the guest are asked, which may
+     * take half a minute. VG_E_NOT_FOUND: this host has no such VM. */
+    struct vg_movable *(*movable)(void *data, const char *vm, GError **err);
     /* peer: of whom; NULL: of this vgpud. */
     struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
                                            GError **err);

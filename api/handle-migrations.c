@@ -29,10 +29,9 @@ migration_add_time(json_object *object, const char *name, int64_t t_ns)
 }
 
 /* A record's text of XML is for vgpuds among themselves. */
-static json_object *
-migration_to_json(const struct vg_migration *migration)
+static void
+migration_drop_xml(json_object *object)
 {
-    json_object *object = vg_record_write(&vg_migration_record, migration);
     json_object *devices = json_object_object_get(object, "devices");
 
     for (size_t i = 0; i < json_object_array_length(devices); i++) {
@@ -40,6 +39,14 @@ migration_to_json(const struct vg_migration *migration)
         json_object_object_del(device, "source_xml");
         json_object_object_del(device, "target_xml");
     }
+}
+
+static json_object *
+migration_to_json(const struct vg_migration *migration)
+{
+    json_object *object = vg_record_write(&vg_migration_record, migration);
+
+    migration_drop_xml(object);
     return object;
 }
 
@@ -215,6 +222,31 @@ void
 vg_handle_abort_migration(struct vg_request *request)
 {
     migration_handle_one(request, migration_run_abort);
+}
+
+/* ---- can it be moved? ---- */
+
+static void
+migration_run_movable(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    GError *err = NULL;
+    g_autoptr(vg_movable) movable = backend->movable(backend->data, request->id, &err);
+
+    if (!movable) {
+        vg_answer_error(request, err);
+        return;
+    }
+    json_object *object = vg_record_write(&vg_movable_record, movable);
+    migration_drop_xml(object);
+    vg_answer_json(request, 200, object);
+}
+
+void
+vg_handle_movable(struct vg_request *request)
+{
+    request->lane = VG_LANE_MOVE;
+    request->job = migration_run_movable;
 }
 
 struct migration_page {

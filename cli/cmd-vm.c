@@ -11,8 +11,10 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
+#include "cli/move-bars.h"
 #include "cli/online-args.h"
 #include "cli/top.h"
+#include "cli/vm-movable.h"
 #include "model/score.h"
 
 enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE, KEY_PLAIN };
@@ -166,6 +168,21 @@ array_of(json_object *object)
     return array;
 }
 
+/* For programs, as a member of the document; for people, as what follows the tables, which the
+ * caller frees. The guest is not asked again and again. */
+static char *
+show_movable(const struct vm_args *args, vg_client *client, json_object *vm)
+{
+    const enum vg_output_format format = args->online.format;
+    const char *uuid = json_object_get_string(vg_output_member(vm, "uuid"));
+
+    if (args->online.watch_s > 0 || format == VG_OUTPUT_CSV)
+        return NULL;
+    json_object *movable = vg_vm_movable_ask(client, args->online.object, uuid);
+    vg_json_add(vm, "movable", movable);
+    return movable ? vg_vm_movable_text(movable, vg_move_bars_width(stdout)) : NULL;
+}
+
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
@@ -176,6 +193,7 @@ show_vm(void *data, vg_client *client, GError **err)
 
     if (vg_client_get(client, path, lists, &vm, err) < 0)
         return -1;
+    g_autofree char *movable = show_movable(args, client, vm);
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
@@ -190,7 +208,11 @@ show_vm(void *data, vg_client *client, GError **err)
         {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,
          G_N_ELEMENTS(device_columns), NULL},
     };
-    return vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err);
+    if (vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err) < 0)
+        return -1;
+    const bool for_people =
+        args->online.format == VG_OUTPUT_TABLE || args->online.format == VG_OUTPUT_WIDE;
+    return movable && for_people ? vg_cli_print(movable, err) : 0;
 }
 
 static int

@@ -146,20 +146,33 @@ bars_took_ns(const struct vg_migration_step *step)
     return step->ended_ns > 0 ? MAX(step->ended_ns - step->began_ns, 0) : -1;
 }
 
-/* "768 MiB": how much was copied, or "". */
-static char *
-bars_copied(const struct vg_migration_step *step, const vg_migration *move)
+static bool
+bars_asks_guest(const struct vg_migration_step *step)
 {
+    return strcmp(step->verb, "quiesce") == 0 || strcmp(step->verb, "resume") == 0 ||
+           strcmp(step->verb, "revive") == 0;
+}
+
+/* "768 MiB copied", "2 programs, 80 MiB of GPU memory", or "". */
+static char *
+bars_amount(const struct vg_migration_step *step, const vg_migration *move)
+{
+    const struct vg_guest_programs *guest = &move->guest;
     const int64_t bytes = move->progress.processed_bytes;
 
-    return bars_copies(step) && step->ok && bytes > 0 ? vg_move_text_bytes(bytes) : g_strdup("");
+    if (!step->ok || !(bars_copies(step) ? bytes > 0 : bars_asks_guest(step) && guest->total > 0))
+        return g_strdup("");
+    g_autofree char *text = vg_move_text_bytes(bars_copies(step) ? bytes : guest->gpu_bytes);
+    return bars_copies(step) ? g_strconcat(text, " copied", NULL)
+                             : g_strdup_printf("%" PRId64 " program%s, %s of GPU memory",
+                                               guest->total, guest->total == 1 ? "" : "s", text);
 }
 
 static void
 bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step *step,
                 const vg_migration *move)
 {
-    g_autofree char *copied = bars_copied(step, move);
+    g_autofree char *amount = bars_amount(step, move);
     char bar[BAR_WIDTH + 1];
 
     if (step->ended_ns == 0)
@@ -169,7 +182,12 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     else
         bars_fill(bar, 1);
     g_autofree char *line = bars_line(step, bar, bars_took_ns(step));
-    fprintf(bars->to, "%s%s%s\n", line, copied[0] ? "  " : "", copied);
+    /* What does not fit beside the bar goes below it. */
+    const bool below = strlen(line) + 2 + strlen(amount) >= (size_t)vg_move_bars_width(bars->to);
+    fprintf(bars->to, "%s", line);
+    if (amount[0])
+        fprintf(bars->to, "%s%*s%s", below ? "\n" : "", below ? NAME_WIDTH : 2, "", amount);
+    fputc('\n', bars->to);
     if (step->ended_ns == 0 || step->ok || !step->answer)
         return;
     g_autoptr(GString) answer = g_string_new(NULL);
@@ -184,7 +202,7 @@ bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
 {
     g_autoptr(GString) rest = g_string_new(NULL);
     g_autofree char *name = vg_printable_text(step->verb);
-    g_autofree char *copied = bars_copied(step, move);
+    g_autofree char *amount = bars_amount(step, move);
     const int64_t took_ns = bars_took_ns(step);
     g_autofree char *time = took_ns >= 0 ? vg_move_text_seconds(took_ns) : g_strdup("?");
     g_autofree char *text = NULL;
@@ -193,8 +211,8 @@ bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
         text = g_strdup("nobody knows how it ended");
     else if (!step->ok)
         text = g_strconcat("failed", step->answer ? ": " : NULL, step->answer, NULL);
-    else if (copied[0])
-        text = g_strconcat(copied, " copied", NULL);
+    else if (amount[0])
+        text = g_strdup(amount);
     fprintf(bars->to, "%-*s%*s", NAME_WIDTH, name, TIME_WIDTH, time);
     if (text)
         vg_move_text_append_wrapped(rest, TOLD_INDENT, vg_move_bars_width(bars->to), text);
@@ -252,6 +270,10 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
     g_autofree char *with_share =
         copies ? g_strdup_printf("%s  %3.0f %%", line, done * 100) : g_strdup(line);
     bars_draw_live(bars, with_share);
+    if (bars_asks_guest(step) && move->guest.doing) {
+        g_autofree char *doing = g_strdup_printf("%*s%s", NAME_WIDTH, "", move->guest.doing);
+        bars_draw_live(bars, doing);
+    }
     if (!copies)
         return;
     g_autofree char *copy = bars_copy_line(progress, vg_move_bars_width(bars->to));

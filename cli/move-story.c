@@ -145,6 +145,54 @@ move_story_devices(GString *to, const vg_migration *move, int width)
     }
 }
 
+/* ---- programs ---- */
+
+/* "python3: released; 1.57 GiB of GPU memory; stood still for 1.4 s" */
+static void
+move_story_program(GString *to, const struct vg_guest_program *program, int width)
+{
+    g_autofree char *pid = g_strdup_printf("%" PRId64, program->pid);
+    g_autoptr(GString) what = g_string_new(NULL);
+
+    g_string_append_printf(what, "%s: %s", program->comm ? program->comm : "?",
+                           program->state ? program->state : "unknown");
+    if (program->gpu_bytes > 0) {
+        g_autofree char *bytes = vg_move_text_bytes(program->gpu_bytes);
+        g_string_append_printf(what, "; %s of GPU memory", bytes);
+    }
+    if (program->stop_ns > 0) {
+        g_autofree char *time = vg_move_text_time(program->stop_ns);
+        g_string_append_printf(what, "; stood still for %s", time);
+    }
+    if (program->checkpoint_ns > 0) {
+        g_autofree char *time = vg_move_text_time(program->lock_ns + program->checkpoint_ns);
+        g_string_append_printf(what, "; released in %s", time);
+    }
+    if (program->restore_ns > 0) {
+        g_autofree char *time = vg_move_text_time(program->restore_ns + program->unlock_ns);
+        g_string_append_printf(what, "; brought back in %s", time);
+    }
+    if (program->why)
+        g_string_append_printf(what, "; %s", program->why);
+    move_story_line(to, width, pid, "%s", what->str);
+}
+
+static void
+move_story_programs(GString *to, const vg_migration *move, int width)
+{
+    const struct vg_guest_programs *guest = &move->guest;
+    const int64_t more = guest->total - guest->programs->len;
+
+    if (guest->doing)
+        move_story_line(to, width, "in the guest:", "%s", guest->doing);
+    if (guest->programs->len > 0)
+        g_string_append(to, "\nPrograms of CUDA in the guest, by pid\n");
+    for (guint i = 0; i < guest->programs->len; i++)
+        move_story_program(to, guest->programs->pdata[i], width);
+    if (more > 0)
+        g_string_append_printf(to, "and %" PRId64 " more\n", more);
+}
+
 /* ---- steps ---- */
 
 static char *
@@ -192,6 +240,7 @@ vg_move_text_story(const vg_migration *move, int width)
 
     move_story_head(to, move, width);
     move_story_devices(to, move, width);
+    move_story_programs(to, move, width);
     if (move->steps->len > 0)
         g_string_append_printf(to, "\n%11s %10s   %s\n", "AFTER", "TOOK", "STEP");
     for (guint i = 0; i < move->steps->len; i++) {

@@ -19,6 +19,9 @@
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
+/* Of GPU memory, by NVIDIA's driver on an H100, also side by side: docs/benchmarks.md. */
+#define RELEASE_BYTES_PER_S (1.6 * 1073741824)
+#define RESTORE_BYTES_PER_S (5.0 * 1073741824)
 
 /* ---- whose VM is it? ---- */
 
@@ -324,31 +327,40 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* Nothing is copied faster than [actions] lets it. */
-static double
-moves_copy_s(const struct vg_inv_vm *vm, const struct vg_policy_config *policy,
-             const vg_move_settings *settings)
-{
-    const double most = (double)settings->bandwidth_bytes_per_s;
-    const double rate = (double)policy->bandwidth;
+/* What a move's duration follows from. */
+struct moves_size {
+    const struct vg_inv_vm *vm;
+    const struct vg_guest_programs *programs;
+    const struct vg_policy_config *policy;
+    const vg_move_settings *settings;
+};
 
-    return (double)vm->memory_bytes / (most > 0 ? MIN(most, rate) : rate) +
-           (double)policy->stun_ns / (double)VG_NS_PER_S;
+/* Nothing is copied faster than [actions] lets it. What programs have in GPU memory is in that of
+ * the guest while the VM moves: pages that were free before, and so would not have been copied. */
+static double
+moves_copy_s(const struct moves_size *size)
+{
+    const double most = (double)size->settings->bandwidth_bytes_per_s;
+    const double rate = (double)size->policy->bandwidth;
+    const double bytes = (double)size->vm->memory_bytes + (double)size->programs->gpu_bytes;
+
+    return bytes / (most > 0 ? MIN(most, rate) : rate) +
+           (double)size->policy->stun_ns / (double)VG_NS_PER_S;
 }
 
 static double
-moves_expected_s(enum vg_move_verb verb, const struct vg_inv_vm *vm,
-                 const struct vg_policy_config *policy, const vg_move_settings *settings)
+moves_expected_s(enum vg_move_verb verb, const struct moves_size *size)
 {
     switch (verb) {
     case VG_MOVE_QUIESCE:
+        return GUEST_S + (double)size->programs->gpu_bytes / RELEASE_BYTES_PER_S;
     case VG_MOVE_RESUME:
-        return GUEST_S;
+        return GUEST_S + (double)size->programs->gpu_bytes / RESTORE_BYTES_PER_S;
     case VG_MOVE_DETACH:
     case VG_MOVE_ATTACH:
         return UNPLUG_S;
     case VG_MOVE_MIGRATE:
-        return moves_copy_s(vm, policy, settings);
+        return moves_copy_s(size);
     case VG_MOVE_LOOK:
     case VG_MOVE_PRECHECK:
     case VG_MOVE_RESERVE:
@@ -385,6 +397,7 @@ moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct 
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
     json_object *steps = json_object_new_array();
     struct vg_policy_config policy;
+    const struct moves_size size = {vm, &migration->guest, &policy, settings};
     struct vg_move_facts facts = {VG_PLACE_SOURCE, VG_GPU_ATTACHED};
     struct vg_move move;
     enum vg_move_verb verb;
@@ -397,7 +410,7 @@ moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct 
                  migration->devices->len > 0 && !migration->no_agent);
     while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
         vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
-        const double expected_s = moves_expected_s(verb, vm, &policy, settings);
+        const double expected_s = moves_expected_s(verb, &size);
         json_object *step = json_object_new_object();
         vg_json_add_string(step, "verb", vg_move_verb_names[verb]);
         vg_json_add_double(step, "expected_s", expected_s);
@@ -430,6 +443,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
         vg_json_append(devices, device);
     }
     vg_json_add(object, "devices", devices);
+    vg_json_add(object, "guest", vg_record_write(&vg_guest_programs_record, &migration->guest));
     return object;
 }
 
@@ -497,6 +511,22 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     json_object *document = moves_check_to_json(migration, problems);
     moves_add_steps(backend, document, vm, migration);
     return document;
+}
+
+/* ---- can it be moved at all? ---- */
+
+static struct vg_movable *
+moves_movable(void *data, const char *id, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    const struct vg_inv_vm *vm = moves_find_here(view, id);
+
+    if (!vm) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        return NULL;
+    }
+    return vg_mover_movable(backend->parts.mover, vm->name, vm->uuid);
 }
 
 /* ---- the rest ---- */
@@ -576,6 +606,7 @@ backend_add_moves(struct vg_backend *ops)
 {
     ops->migrate = moves_migrate;
     ops->check_migration = moves_check;
+    ops->movable = moves_movable;
     ops->read_migration = moves_read;
     ops->list_migrations = moves_list;
     ops->abort_migration = moves_abort;

@@ -13,7 +13,8 @@ struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
     vg_move_settings *settings;
-    GPtrArray *moves; /* struct mover_move: those that have not been forgotten */
+    GPtrArray *moves;       /* struct mover_move: those that have not been forgotten */
+    pthread_mutex_t asking; /* whoever looks at a guest without a move of it; taken before lock */
     atomic_uint writes;
     atomic_bool stopping;
 };
@@ -43,6 +44,20 @@ struct mover_outcome {
 
 /* Has it done; on the move's thread. */
 void mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret);
+
+/* Connections that are there, or are made now; NULL and *err if they cannot be. */
+vg_virt_host *mover_source(struct mover_move *move, GError **err);
+vg_virt_host *mover_target(struct mover_move *move, GError **err);
+
+/* The limits of a verb that begins now; what it tells goes into the record. */
+struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
+
+/* The verb `precheck`. */
+int mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err);
+
+/* Adds the GPUs that the VM has now to its devices. VG_E_CONFLICT: it does not run, or has too
+ * many. */
+int mover_read_gpus(const vg_move_settings *settings, struct vg_migration *migration, GError **err);
 
 /* What is asked of whom, in words; the caller frees it. */
 char *mover_describe(const struct mover_move *move, enum vg_move_verb verb);

@@ -38,6 +38,21 @@ mover_find_target(vg_mover *mover, const char *to, GError **err)
     return info;
 }
 
+int
+mover_read_gpus(const vg_move_settings *settings, struct vg_migration *migration, GError **err)
+{
+    g_autoptr(vg_virt_host) source = vg_virt_host_open(settings->libvirt_uri, err);
+    g_autoptr(GPtrArray) gpus =
+        source ? vg_virt_gpus(source, migration->uuid, settings->named, settings->n_named, err)
+               : NULL;
+
+    if (!gpus)
+        return -1;
+    for (guint i = 0; i < gpus->len; i++)
+        g_ptr_array_add(migration->devices, vg_record_copy(&vg_move_device_record, gpus->pdata[i]));
+    return 0;
+}
+
 struct vg_migration *
 vg_mover_prepare(vg_mover *mover, const char *vm, const char *uuid,
                  const struct vg_migration_request *request, GError **err)
@@ -67,17 +82,7 @@ vg_mover_prepare(vg_mover *mover, const char *vm, const char *uuid,
     migration->vm_on = VG_PLACE_SOURCE;
     migration->gpu = VG_GPU_ATTACHED;
     vg_peer_info_free(target);
-    g_autoptr(vg_virt_host) source = vg_virt_host_open(settings->libvirt_uri, err);
-    g_autoptr(GPtrArray) gpus =
-        source ? vg_virt_gpus(source, uuid, settings->named, settings->n_named, err) : NULL;
-    if (!gpus)
+    if (mover_read_gpus(settings, migration, err) < 0)
         return NULL;
-    for (guint i = 0; i < gpus->len; i++)
-        g_ptr_array_add(migration->devices, vg_record_copy(&vg_move_device_record, gpus->pdata[i]));
-    if (gpus->len > VG_MIGRATION_DEVICES_MAX) {
-        vg_error(err, VG_E_REFUSED, "the VM has %u GPUs, more than %d", gpus->len,
-                 VG_MIGRATION_DEVICES_MAX);
-        return NULL;
-    }
     return g_steal_pointer(&migration);
 }

@@ -16,7 +16,6 @@
 
 #define PEER_LIMIT_NS     (10 * VG_NS_PER_S)
 #define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
-#define HELLO_NS          (15 * VG_NS_PER_S)
 #define PROGRESS_PAUSE_NS VG_NS_PER_S
 
 /* ---- whom to ask ---- */
@@ -42,8 +41,7 @@ mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
     return NULL;
 }
 
-/* A connection that is there, or is made now. */
-static vg_virt_host *
+vg_virt_host *
 mover_source(struct mover_move *move, GError **err)
 {
     if (!move->source)
@@ -51,7 +49,7 @@ mover_source(struct mover_move *move, GError **err)
     return move->source;
 }
 
-static vg_virt_host *
+vg_virt_host *
 mover_target(struct mover_move *move, GError **err)
 {
     if (!move->peer_uri)
@@ -141,15 +139,18 @@ mover_progress(void *data, const struct vg_migration_progress *progress, const c
 {
     struct mover_move *move = data;
 
-    (void)text;
-    if (progress) {
-        VG_LOCK_SCOPE(&move->mover->lock);
+    pthread_mutex_lock(&move->mover->lock);
+    if (progress)
         move->record->progress = *progress;
+    if (text) {
+        g_free(move->record->guest.doing);
+        move->record->guest.doing = g_strdup(text);
     }
+    pthread_mutex_unlock(&move->mover->lock);
     mover_renew_if_due(move);
 }
 
-static struct vg_verb
+struct vg_verb
 mover_verb(struct mover_move *move, int64_t limit_ns)
 {
     return (struct vg_verb){
@@ -279,84 +280,6 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* ---- before anything is touched ---- */
-
-static char *
-mover_join(const GPtrArray *sentences)
-{
-    GString *text = g_string_new(NULL);
-
-    for (guint i = 0; i < sentences->len; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", (const char *)sentences->pdata[i]);
-    return g_string_free(text, FALSE);
-}
-
-/* The agent that will be asked is there. */
-static void
-mover_check_agent(struct mover_move *move, GPtrArray *problems)
-{
-    struct vg_guest_answer answer = {0};
-    g_autoptr(GError) error = NULL;
-    const struct vg_verb verb = mover_verb(move, HELLO_NS);
-
-    if (!move->machine.has_agent)
-        return;
-    if (vg_guest_hello(move->source, move->record->uuid, &verb, &answer, &error) < 0 || !answer.ok)
-        g_ptr_array_add(problems,
-                        g_strdup_printf("the guest's agent does not answer (%s); vgpu-guestd must "
-                                        "run in the guest, or no_agent leave it out",
-                                        error ? error->message : answer.text));
-    vg_guest_answer_clear(&answer);
-}
-
-static int
-mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
-{
-    vg_virt_host *source = mover_source(move, err);
-    vg_virt_host *target = source ? mover_target(move, err) : NULL;
-    struct vg_precheck check = {
-        .uuid = move->record->uuid,
-        .peer_uri = move->peer_uri,
-        .devices = move->record->devices,
-    };
-
-    if (!target || vg_virt_precheck(source, target, &check, problems, err) < 0)
-        return -1;
-    mover_check_agent(move, problems);
-    return 0;
-}
-
-static int
-mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
-{
-    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
-
-    if (mover_find_problems(move, problems, err) < 0)
-        return -1;
-    if (problems->len > 0) {
-        g_autofree char *text = mover_join(problems);
-        return vg_error(err, VG_E_REFUSED, "%s", text);
-    }
-    ret->text = g_strdup("nothing speaks against it");
-    return 0;
-}
-
-int
-vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
-{
-    struct mover_move move = {.mover = mover, .record = migration};
-
-    move.settings = vg_mover_settings(mover);
-    vg_move_init(&move.machine, migration->devices->len > 0,
-                 !migration->no_agent && migration->devices->len > 0);
-    int status = mover_find_problems(&move, problems, err);
-    vg_virt_host_close(move.source);
-    vg_virt_host_close(move.target);
-    g_free(move.peer_uri);
-    vg_move_settings_unref(move.settings);
-    return status;
-}
-
 /* ---- reserving ---- */
 
 /* What the target says its devices are. */
@@ -472,11 +395,13 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
         vg_move_guest_as_before(&move->machine);
     if (status == 0 && !answer.ok)
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
-    if (status == 0) {
+    if (status == 0)
         ret->text = g_strdup(answer.text);
-        VG_LOCK_SCOPE(&move->mover->lock);
-        move->record->guest_pause_ns = MAX(move->record->guest_pause_ns, answer.pause_ns);
-    }
+    pthread_mutex_lock(&move->mover->lock);
+    g_clear_pointer(&move->record->guest.doing, g_free);
+    vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
+    move->record->guest_pause_ns = MAX(move->record->guest_pause_ns, answer.pause_ns);
+    pthread_mutex_unlock(&move->mover->lock);
     vg_guest_answer_clear(&answer);
     return status;
 }

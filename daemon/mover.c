@@ -452,6 +452,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     mover->settings = take_settings;
     mover->moves = g_ptr_array_new();
     pthread_mutex_init(&mover->lock, NULL);
+    pthread_mutex_init(&mover->asking, NULL);
     return mover;
 }
 
@@ -482,6 +483,7 @@ vg_mover_free(vg_mover *mover)
         mover_move_free(mover->moves->pdata[i]);
     g_ptr_array_unref(mover->moves);
     vg_move_settings_unref(mover->settings);
+    pthread_mutex_destroy(&mover->asking);
     pthread_mutex_destroy(&mover->lock);
     g_free(mover);
 }

@@ -42,10 +42,13 @@ void vg_mover_free(vg_mover *mover);
 struct vg_migration *vg_mover_prepare(vg_mover *mover, const char *vm, const char *uuid,
                                       const struct vg_migration_request *request, GError **err);
 
-/* Everything that would make it fail, as sentences (char *). -1 and *err if somebody cannot be
- * asked. Blocks. */
+/* Everything that would make it fail, as sentences (char *), and what programs of CUDA the guest
+ * has, into migration. -1 and *err if somebody cannot be asked. Blocks. */
 int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
                    GError **err);
+
+/* Whether it could be moved, to whatever host. The caller frees it. Blocks. */
+struct vg_movable *vg_mover_movable(vg_mover *mover, const char *vm, const char *uuid);
 
 /* Begins it. key, request: of the journal. Blocks for the journal. */
 int vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,

@@ -286,13 +286,29 @@ vg_domain_xml_without(const char *xml, const char *const *aliases,
     return vg_xml_write(vg_xml_root(doc));
 }
 
+static const xmlNode *
+xml_find_channel_target(const vg_xml *doc, const char *name)
+{
+    const xmlNode *channel = vg_xml_at(vg_xml_root(doc), "devices/channel");
+
+    while (channel && !vg_xml_attribute_is(vg_xml_child(channel, "target"), "name", name))
+        channel = vg_xml_next(channel);
+    return channel ? vg_xml_child(channel, "target") : NULL;
+}
+
 bool
 vg_domain_xml_has_channel(const char *xml, const char *name)
 {
     g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", NULL);
-    const xmlNode *channel = doc ? vg_xml_at(vg_xml_root(doc), "devices/channel") : NULL;
 
-    while (channel && !vg_xml_attribute_is(vg_xml_child(channel, "target"), "name", name))
-        channel = vg_xml_next(channel);
-    return channel != NULL;
+    return doc && xml_find_channel_target(doc, name);
+}
+
+bool
+vg_domain_xml_channel_is_closed(const char *xml, const char *name)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", NULL);
+    const xmlNode *target = doc ? xml_find_channel_target(doc, name) : NULL;
+
+    return target && vg_xml_attribute_is(target, "state", "disconnected");
 }

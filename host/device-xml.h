@@ -59,4 +59,7 @@ char *vg_domain_xml_without(const char *xml, const char *const *aliases,
 /* Whether a domain has a virtio port of this name for a program on the host. */
 bool vg_domain_xml_has_channel(const char *xml, const char *name);
 
+/* Whether libvirt says of that port, in a live XML, that no program in the guest has it open. */
+bool vg_domain_xml_channel_is_closed(const char *xml, const char *name);
+
 #endif

@@ -81,6 +81,24 @@ static const struct vg_field effect_fields[] = {
 const struct vg_record_type vg_migration_effect_record = VG_ROW_TYPE(effect_fields);
 #undef THIS
 
+#define THIS vg_guest_program
+static const struct vg_field program_fields[] = {
+    COUNT(pid),     TEXT(comm),           TEXT(state),       TEXT(why),        COUNT(gpu_bytes),
+    COUNT(lock_ns), COUNT(checkpoint_ns), COUNT(restore_ns), COUNT(unlock_ns), COUNT(stop_ns),
+};
+const struct vg_record_type vg_guest_program_record = VG_ROW_TYPE(program_fields);
+#undef THIS
+
+#define THIS vg_guest_programs
+static const struct vg_field programs_fields[] = {
+    TEXT(doing),
+    COUNT(total),
+    COUNT(gpu_bytes),
+    VG_ROW_LIST(programs, 0, VG_GUEST_PROGRAMS_MAX, &vg_guest_program_record),
+};
+const struct vg_record_type vg_guest_programs_record = VG_ROW_TYPE(programs_fields);
+#undef THIS
+
 #define THIS vg_migration
 static const struct vg_field migration_fields[] = {
     NEEDED(id),
@@ -104,6 +122,7 @@ static const struct vg_field migration_fields[] = {
     COUNT(ended_ns),
     COUNT(guest_pause_ns),
     VG_ROW_PART(progress, 0, &vg_migration_progress_record),
+    VG_ROW_PART(guest, 0, &vg_guest_programs_record),
     VG_ROW_BOOL(predicted, 0),
     VG_ROW_INT(predicted_gain_ns_per_s, 0, -TIME_MAX, TIME_MAX),
     VG_ROW_PART(before, 0, &vg_migration_effect_record),
@@ -112,6 +131,25 @@ static const struct vg_field migration_fields[] = {
     VG_ROW_LIST(steps, 0, VG_MIGRATION_STEPS_MAX, &vg_migration_step_record),
 };
 const struct vg_record_type vg_migration_record = VG_ROW_TYPE(migration_fields);
+#undef THIS
+
+const char *const vg_movable_names[] = {
+    [VG_MOVABLE_UNKNOWN] = "unknown",
+    [VG_MOVABLE_YES] = "yes",
+    [VG_MOVABLE_NO] = "no",
+    [VG_MOVABLE_MAX] = NULL,
+};
+
+#define THIS vg_movable
+static const struct vg_field movable_fields[] = {
+    NEEDED(vm),
+    NEEDED(uuid),
+    VG_ROW_ENUM("movable", movable, REQ, vg_movable_names),
+    VG_ROW_STRINGS(reasons, 0, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
+    VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),
+    VG_ROW_PART(guest, 0, &vg_guest_programs_record),
+};
+const struct vg_record_type vg_movable_record = VG_ROW_TYPE(movable_fields);
 #undef THIS
 
 #define THIS vg_migration_request
@@ -138,6 +176,34 @@ vg_migration_request_free(void *data)
     g_free(request->asked_by);
     g_free(request->key);
     vg_record_free(&vg_migration_request_record, request);
+}
+
+void
+vg_guest_programs_free(void *programs)
+{
+    if (programs)
+        vg_record_free(&vg_guest_programs_record, programs);
+}
+
+void
+vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from)
+{
+    if (!take_from)
+        return;
+    const struct vg_guest_programs before = *to;
+    *to = *take_from;
+    *take_from = before;
+    /* Each keeps its `doing`. */
+    take_from->doing = to->doing;
+    to->doing = before.doing;
+    vg_guest_programs_free(take_from);
+}
+
+void
+vg_movable_free(void *movable)
+{
+    if (movable)
+        vg_record_free(&vg_movable_record, movable);
 }
 
 struct vg_migration *

@@ -16,6 +16,8 @@
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
 #define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
+#define VG_MOVABLE_REASONS_MAX   100
+#define VG_GUEST_PROGRAMS_MAX    32 /* that a guest tells of, those with a trouble first */
 
 /* The first nine are the way forward, in this order. */
 enum vg_migration_state {
@@ -107,6 +109,30 @@ struct vg_migration_progress {
     int64_t elapsed_ns;
 };
 
+/* A process of the guest that uses its GPUs through CUDA, as the guest's agent tells. Times are 0
+ * for what was not done. */
+struct vg_guest_program {
+    int64_t pid; /* as the guest sees it */
+    char *comm;
+    char *state; /* of docs/vgpud-guest.7: "running", "locked", "released", ... */
+    char *why;   /* what is in the way of releasing it or of bringing it back; NULL: nothing */
+    int64_t gpu_bytes; /* GPU memory; 0: none, or the driver does not say */
+    int64_t lock_ns;   /* how long the driver took */
+    int64_t checkpoint_ns;
+    int64_t restore_ns;
+    int64_t unlock_ns;
+    int64_t
+        stop_ns; /* how long it stood still, on the guest's clock; 0: it still does, or never did */
+};
+
+/* What is known of the programs of CUDA in the guest. */
+struct vg_guest_programs {
+    char *doing;         /* what the agent is at now, one sentence; NULL: nothing was asked of it */
+    int64_t total;       /* may be more than are listed */
+    int64_t gpu_bytes;   /* of all of them, in GPU memory */
+    GPtrArray *programs; /* struct vg_guest_program */
+};
+
 /* CPU time that the VM lost to waiting, on average over up to VG_EFFECT_S seconds. */
 #define VG_EFFECT_S 300
 
@@ -138,6 +164,7 @@ struct vg_migration {
     int64_t ended_ns;       /* epoch; 0: not yet */
     int64_t guest_pause_ns; /* the longest that the guest saw; 0: unknown */
     struct vg_migration_progress progress;
+    struct vg_guest_programs guest;
     bool predicted;                    /* by a plan: the next one is known */
     int64_t predicted_gain_ns_per_s;   /* CPU time no longer lost, on all hosts */
     struct vg_migration_effect before; /* on the source */
@@ -145,6 +172,25 @@ struct vg_migration {
     GPtrArray *devices;                /* struct vg_move_device */
     GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
 };
+
+enum vg_movable_answer {
+    VG_MOVABLE_UNKNOWN, /* reasons say why */
+    VG_MOVABLE_YES,
+    VG_MOVABLE_NO,
+    VG_MOVABLE_MAX
+};
+
+/* Whether a VM could be moved now, as far as its own host and guest can tell: the other host is not
+ * looked at. */
+struct vg_movable {
+    char *vm;
+    char *uuid;
+    enum vg_movable_answer movable;
+    GPtrArray *reasons; /* char *, sentences: all that speaks against it */
+    GPtrArray *devices; /* struct vg_move_device: GPUs that would move with it */
+    struct vg_guest_programs guest;
+};
+typedef struct vg_movable vg_movable;
 
 /* What somebody asks for. Strings may be NULL but for vm and to. */
 struct vg_migration_request {
@@ -165,7 +211,11 @@ extern const struct vg_record_type vg_move_device_record;
 extern const struct vg_record_type vg_migration_step_record;
 extern const struct vg_record_type vg_migration_progress_record;
 extern const struct vg_record_type vg_migration_effect_record;
+extern const struct vg_record_type vg_guest_program_record;
+extern const struct vg_record_type vg_guest_programs_record;
 extern const struct vg_record_type vg_migration_record;
+extern const struct vg_record_type vg_movable_record;
+extern const char *const vg_movable_names[];         /* "unknown", "yes", "no" */
 extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
 extern const char *const vg_migration_place_names[];
 extern const char *const vg_migration_gpu_names[];
@@ -173,10 +223,18 @@ extern const char *const vg_move_device_kind_names[]; /* "named", "mdev", "pci" 
 
 void vg_migration_request_free(void *request); /* NULL is fine */
 
+/* Puts take_from in the place of what is in to, but for `doing`, which stays. NULL: changes
+ * nothing. */
+void vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from);
+void vg_guest_programs_free(void *programs); /* NULL is fine */
+
 struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
 typedef struct vg_migration vg_migration;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_migration, vg_migration_free)
+
+void vg_movable_free(void *movable); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_movable, vg_movable_free)
 
 #endif

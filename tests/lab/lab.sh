@@ -144,14 +144,27 @@ newer()
     done
 }
 
-# add_guestd ROOT: the agent with the libraries that it wants, and hooks that say what they do.
+# add_program ROOT FILE PATH: with the libraries that it wants.
+add_program()
+{
+    local file
+    install -D -m 755 "$2" "$1$3"
+    for file in $(ldd "$2" | grep -o '/[^ ]*'); do
+        install -D -m 755 "$file" "$1$file"
+    done
+}
+
+# add_guestd ROOT: the agent, hooks that say what they do, and a driver of CUDA that is made up.
 add_guestd()
 {
-    local root=$1 file phase
-    install -D -m 755 "$guestd" "$root/usr/sbin/vgpu-guestd"
-    for file in $(ldd "$guestd" | grep -o '/[^ ]*'); do
-        install -D -m 755 "$file" "$root$file"
-    done
+    local root=$1 phase
+    add_program "$root" "$guestd" /usr/sbin/vgpu-guestd
+    if [ -e "$fake/fake-cuda.so" ]; then
+        install -D -m 755 "$here/guest-cuda" "$root/cuda/guest-cuda"
+        add_program "$root" "$fake/fake-cuda-worker" /cuda/bin/fake-cuda-worker
+        add_program "$root" "$fake/fake-cuda.so" /cuda/lib/libcuda.so.1
+        ln -s libcuda.so.1 "$root/cuda/lib/libnvidia-ml.so.1"
+    fi
     for phase in prepare resume; do
         install -D -m 755 "$here/guest-hook" "$root/etc/vgpud/guest-hooks.d/$phase/10-lab"
     done
@@ -161,9 +174,11 @@ make_image()
 {
     local image=$lab/image kernel=${LAB_KERNEL-} modules=${LAB_MODULES-} root name
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
-    local -a parts=("$here/guest-init" "$here/guest-hook" "$agent")
+    local fake=${guestd%/*}/tests/guest
+    local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")
+        [ ! -e "$fake/fake-cuda.so" ] || parts+=("$fake/fake-cuda.so" "$fake/fake-cuda-worker")
     else
         guestd=''
     fi

@@ -530,6 +530,8 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
         vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
     vg_json_add(object, "problems", problems);
     vg_json_add(object, "devices", devices);
+    g_autoptr(vg_migration) none = vg_migration_new();
+    vg_json_add(object, "guest", vg_record_write(&vg_guest_programs_record, &none->guest));
     for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++) {
         json_object *step = json_object_new_object();
         vg_json_add_string(step, "verb", verbs[i]);
@@ -601,6 +603,39 @@ list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **er
             g_ptr_array_add(list, vg_migration_copy(move));
     }
     return list;
+}
+
+/* alpha can be moved, beta uses what cannot be released; others are none of libvirt's. */
+static struct vg_movable *
+movable(void *data, const char *id, GError **err)
+{
+    fake_backend *fake = data;
+    const struct vg_snap_vm *vm = vg_view_find_vm(fake->view, id);
+    const bool yes = vm && strcmp(vm->name, "alpha") == 0;
+
+    if (!vm || (!yes && strcmp(vm->name, "beta") != 0)) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        return NULL;
+    }
+    struct vg_movable *answer = vg_record_new(&vg_movable_record);
+    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+    answer->vm = g_strdup(vm->name);
+    answer->uuid = g_strdup(vm->uuid ? vm->uuid : "?");
+    answer->movable = yes ? VG_MOVABLE_YES : VG_MOVABLE_NO;
+    program->pid = 153;
+    program->comm = g_strdup("python3");
+    program->state = g_strdup("running");
+    program->gpu_bytes = INT64_C(1612) << 20;
+    if (!yes) {
+        program->why = g_strdup("it uses the GPU without CUDA");
+        g_ptr_array_add(answer->reasons, g_strdup("the guest cannot release its GPUs now: 153 "
+                                                  "(python3): it uses the GPU without CUDA"));
+        g_ptr_array_add(answer->reasons, g_strdup("'beta' has 2 snapshots"));
+    }
+    g_ptr_array_add(answer->guest.programs, program);
+    answer->guest.total = 1;
+    answer->guest.gpu_bytes = program->gpu_bytes;
+    return answer;
 }
 
 static int
@@ -962,6 +997,7 @@ fake_backend_new(const struct fake_options *options)
         .list_peers = list_peers,
         .migrate = start_move,
         .check_migration = check_move,
+        .movable = movable,
         .read_migration = read_move,
         .list_migrations = list_moves,
         .abort_migration = abort_move,

@@ -250,6 +250,12 @@ test_channel(void **state)
     assert_true(vg_domain_xml_has_channel(xml, "org.vgpud.guest.0"));
     assert_false(vg_domain_xml_has_channel(xml, "org.vgpud.guest.1"));
     assert_false(vg_domain_xml_has_channel("<domain/>", "org.vgpud.guest.0"));
+    assert_false(vg_domain_xml_channel_is_closed(xml, "org.vgpud.guest.0"));
+    assert_false(vg_domain_xml_channel_is_closed("<domain/>", "org.vgpud.guest.0"));
+    assert_true(vg_domain_xml_channel_is_closed(
+        "<domain><devices><channel type='unix'><target type='virtio' name='org.vgpud.guest.0' "
+        "state='disconnected'/></channel></devices></domain>",
+        "org.vgpud.guest.0"));
 }
 
 /* ---- moving ---- */

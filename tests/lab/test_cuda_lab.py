@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of CUDA go with their VM from host to host: the VM, its move and the agent are real, the GPU
+and its driver are made up (tests/lab/guest-cuda)."""
+import re
+
+import pytest
+from movelab import MoveLab, has_gpu, remove_guest, running_on, start_guest, tell
+from settings import full, sample
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "counter"
+
+
+@pytest.fixture(scope="module")
+def movelab(host, tmp_path_factory):
+    made = MoveLab(tmp_path_factory.mktemp("move"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def guest(movelab):
+    start_guest("h1", GUEST)
+    tell("h1", GUEST, "cuda on")
+    yield GUEST
+    remove_guest(GUEST)
+
+
+@pytest.fixture
+def way(movelab, guest):
+    """Where it is, and where it is not."""
+    [source] = running_on(guest)
+    assert has_gpu(source, guest)
+    wait_for(lambda: movelab.nodes[source].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    movelab.meet()
+    yield source, "h2" if source == "h1" else "h1"
+    for node in movelab.nodes.values():
+        node.reload("")
+
+
+class Program:
+    """Counts in the memory of the guest's GPU."""
+
+    def __init__(self, host, guest, mib=64):
+        self.guest = guest
+        self.pid = int(tell(host, guest, f"cuda start {mib}")[1])
+
+    def steps(self, host):
+        return int(tell(host, self.guest, f"cuda steps {self.pid}")[1])
+
+    def runs(self, host):
+        before = self.steps(host)
+        return wait_for(lambda: self.steps(host) > before, pause=0.1)
+
+    def end(self, host):
+        """How many of its numbers were wrong, how often it was taken back, and the number of its GPU."""
+        said = " ".join(tell(host, self.guest, f"cuda end {self.pid}"))
+        found = re.match(r"ok steps (\d+) bad (\d+) moves (\d+) on (\w+)$", said)
+        assert found and int(found[1]) > 0, said
+        return int(found[2]), int(found[3]), int(found[4], 16)
+
+
+def moved(movelab, guest, source, target):
+    wait_for(lambda: movelab.nodes[source].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    return movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
+
+
+def told(move):
+    return {program["pid"]: program for program in move["guest"]["programs"]}
+
+
+def test_there_and_back(movelab, guest, way):
+    """With two programs, once (in full ten times): their numbers are right to the last."""
+    programs = [Program(way[0], guest), Program(way[0], guest, mib=16)]
+    first = int(tell(way[0], guest, "cuda gpu")[1])
+    turns = 10 if full() else 2
+    source, target = way
+    for _ in range(turns):
+        move = moved(movelab, guest, source, target)
+        assert move["state"] == "done", (move["cause"], move["steps"])
+        assert move["guest"]["gpu_bytes"] == 80 << 20 and move["guest"]["total"] == 2
+        for program in programs:
+            one = told(move)[program.pid]
+            assert one["state"] == "running" and one["stop_ns"] >= one["lock_ns"] + one["restore_ns"]
+            assert program.runs(target)
+        [quiesce] = [step for step in move["steps"] if step["verb"] == "quiesce"]
+        assert "2 programs of CUDA, 80 MiB of GPU memory" in quiesce["answer"]
+        source, target = target, source
+    # Each GPU that came was another one.
+    assert [program.end(source) for program in programs] == [(0, turns, first + turns)] * 2
+
+
+def test_it_says_that_it_can_be_moved(movelab, guest, way):
+    """Or what keeps it, before anything is tried; and how long it takes counts the GPU's memory."""
+    source, target = way
+    node = movelab.nodes[source]
+    program = Program(source, guest, mib=3200)
+    answer = node.daemon.get(f"/v1/vms/{guest}/movable")
+    assert (answer["movable"], answer["reasons"]) == ("yes", []), answer
+    assert [p["pid"] for p in answer["guest"]["programs"]] == [program.pid]
+    check = node.move(guest, target, status=200, dry_run=True)
+    expected = {step["verb"]: step["expected_s"] for step in check["steps"]}
+    assert check["problems"] == [] and check["guest"]["gpu_bytes"] == 3200 << 20
+    assert 3.9 < expected["quiesce"] < 4 and 2.6 < expected["resume"] < 2.7
+    tell(source, guest, f"cuda fault state {program.pid} 801")
+    answer = node.daemon.get(f"/v1/vms/{guest}/movable")
+    assert answer["movable"] == "no" and str(program.pid) in answer["reasons"][0], answer
+    check = node.move(guest, target, status=200, dry_run=True)
+    assert any("cannot release" in problem for problem in check["problems"]), check
+    tell(source, guest, "cuda fault")
+    assert program.end(source)[:2] == (0, 0)
+
+
+# ---- what goes wrong: see the table in docs/vgpu-guestd.8 ----
+
+STAYS = {
+    # Before the VM moves: fault, words of the cause.
+    "unreleasable": ("fault state {bad} 801", "cannot release"),
+    "guest-memory": ("memory 64", "memory"),
+    "does-not-stop": ("fault lock {bad} 600", "did not come to an end"),
+    "checkpoint-fails": ("fault checkpoint {bad} 999", "error 999"),
+    "checkpoint-hangs": ("fault checkpoint {bad} hang", "had not answered"),
+    "checkpoint-crashes": ("fault checkpoint {bad} crash", "crashed"),
+    "held": ("hold", "sleep"),
+}
+WAITS = {
+    # After it has moved, for another GPU.
+    "other-kind": ("next 4 8.0 NVIDIA A100", "NVIDIA A100 (8.0)"),
+    "too-full": ("next 81540 9.0 NVIDIA H100 80GB HBM3", "of its memory free"),
+    "not-in-driver": ("next none", "not there"),
+}
+IS_LEFT = {
+    # Likewise, for somebody who brings it back by hand: fault, words, state.
+    "restore-fails": ("fault restore {bad} 999", "error 999", "released"),
+    "restore-hangs": ("fault restore {bad} hang", "had not answered", "released"),
+    "restore-crashes": ("fault restore {bad} crash", "crashed", "released"),
+    "restore-is-final": ("fault restore {bad} final", "OUT_OF_MEMORY", "failed"),
+    "unlock-fails": ("fault unlock {bad} 999", "error 999", "locked"),
+}
+ENDS = {
+    # A program ends meanwhile, which is told.
+    "dies-before": "fault checkpoint {bad} die",
+    "dies-after": "fault restore {bad} die",
+}
+
+
+def it_stays(movelab, guest, way, good, bad, name):
+    """The VM is where it was, and all programs go on with the GPU that they had."""
+    source, target = way
+    fault, words = STAYS[name]
+    movelab.nodes[source].reload("[actions]\nguest_deadline=16s\n")
+    said = tell(source, guest, "cuda " + fault.format(bad=bad.pid))
+    move = moved(movelab, guest, source, target)
+    tell(source, guest, "cuda memory 65536")
+    tell(source, guest, "cuda fault")
+    if name == "held":
+        tell(source, guest, f"cuda kill {said[1]}")
+    assert move["state"] == "rolled_back", move
+    assert move["cause"].startswith("quiesce: the guest: ") and words in move["cause"], move["cause"]
+    assert "detach" not in [step["verb"] for step in move["steps"]]
+    assert running_on(guest) == [source] and has_gpu(source, guest)
+    assert good.runs(source) and bad.runs(source)
+    return source, [bad]
+
+
+def it_waits(movelab, guest, way, good, bad, name):
+    """The VM is there, its programs stand still and are told of; they go on when it has moved back."""
+    source, target = way
+    fault, words = WAITS[name]
+    tell(source, guest, "cuda " + fault)
+    move = moved(movelab, guest, source, target)
+    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), move
+    assert move["cause"].startswith("resume: the guest: ") and words in move["cause"], move["cause"]
+    assert {told(move)[p.pid]["state"] for p in (good, bad)} == {"released"}, move["guest"]
+    tell(target, guest, "cuda next")
+    move = moved(movelab, guest, target, source)
+    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert good.runs(source) and bad.runs(source)
+    return source, [bad]
+
+
+def it_is_left(movelab, guest, way, good, bad, name):
+    """One program stands still, the others go on; when the driver obeys again, it is brought back by
+    hand."""
+    source, target = way
+    fault, words, state = IS_LEFT[name]
+    movelab.nodes[source].reload("[actions]\nguest_deadline=16s\n")
+    tell(source, guest, "cuda " + fault.format(bad=bad.pid))
+    move = moved(movelab, guest, source, target)
+    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), move
+    assert words in move["cause"] and str(bad.pid) in move["cause"], move["cause"]
+    assert told(move)[bad.pid]["state"] == state and told(move)[bad.pid]["why"], move["guest"]
+    assert good.runs(target)
+    tell(target, guest, "cuda fault")
+    if state == "failed":
+        tell(target, guest, f"cuda kill {bad.pid}")
+        return target, []
+    tell(target, guest, "cuda restore")
+    assert bad.runs(target)
+    return target, [bad]
+
+
+def it_ends(movelab, guest, way, good, bad, name):
+    source, target = way
+    tell(source, guest, "cuda " + ENDS[name].format(bad=bad.pid))
+    move = moved(movelab, guest, source, target)
+    tell(target, guest, "cuda fault")
+    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert told(move)[bad.pid]["state"] == "gone" and told(move)[good.pid]["state"] == "running"
+    tell(target, guest, f"cuda kill {bad.pid}")
+    assert good.runs(target)
+    return target, []
+
+
+def agent_ends(movelab, guest, way, good, bad, _):
+    """While the VM moves: the next agent knows what was released."""
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload("[actions]\nbandwidth=4\n")
+    move = node.move(guest, target)
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    tell(source, guest, "cuda restart")
+    move = node.ended(move)
+    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert good.runs(target) and bad.runs(target)
+    return target, [bad]
+
+
+FAULTS = ([(it_stays, name) for name in STAYS] + [(it_waits, name) for name in WAITS] +
+          [(it_is_left, name) for name in IS_LEFT] + [(it_ends, name) for name in ENDS] +
+          [(agent_ends, "agent-ends")])
+
+
+@pytest.mark.parametrize("fault, name", sample("cuda-faults", FAULTS, 3),
+                         ids=lambda v: v if isinstance(v, str) else "")
+def test_fault(movelab, guest, way, fault, name):
+    good, bad = Program(way[0], guest), Program(way[0], guest)
+    where, others = fault(movelab, guest, way, good, bad, name)
+    for program in [good, *others]:
+        assert program.end(where)[0] == 0
