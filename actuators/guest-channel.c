@@ -26,8 +26,9 @@
 #define BUSY_NS (500 * VG_NS_PER_MS)
 /* What the agent may need to undo what it has begun, after the deadline that it is told; at most
  * half of the time that there is. */
-#define UNDO_MS   40000
-#define ANSWER_MS 2000
+#define UNDO_MS 40000
+/* Likewise for what it has to look at, and to let go on, when that was taking back. */
+#define ANSWER_MS 12000
 /* Limits of the protocol. */
 #define DEADLINE_MS_MIN 100
 #define DEADLINE_MS_MAX 3600000

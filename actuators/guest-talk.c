@@ -244,7 +244,7 @@ talk_append_holder(GString *text, json_object *object)
                                (long long)talk_number_of(holder, "pid"), comm, path);
 }
 
-/* ": process 153 (python3), 1612 MiB of GPU memory" */
+/* " of process 153 (python3), 1612 MiB" */
 static void
 talk_append_process(GString *text, json_object *object)
 {
@@ -253,10 +253,10 @@ talk_append_process(GString *text, json_object *object)
 
     if (!comm)
         return;
-    g_string_append_printf(text, ": process %lld (%s)", (long long)talk_number_of(object, "pid"),
+    g_string_append_printf(text, " of process %lld (%s)", (long long)talk_number_of(object, "pid"),
                            comm);
     if (bytes > 0)
-        g_string_append_printf(text, ", %lld MiB of GPU memory", (long long)(bytes >> 20));
+        g_string_append_printf(text, ", %lld MiB", (long long)(bytes >> 20));
 }
 
 static void

@@ -153,19 +153,15 @@ bars_asks_guest(const struct vg_migration_step *step)
            strcmp(step->verb, "revive") == 0;
 }
 
-/* "768 MiB copied", "2 programs, 80 MiB of GPU memory", or "". */
+/* "768 MiB": how much was copied, or taken out of GPUs; or "". */
 static char *
 bars_amount(const struct vg_migration_step *step, const vg_migration *move)
 {
-    const struct vg_guest_programs *guest = &move->guest;
-    const int64_t bytes = move->progress.processed_bytes;
+    const int64_t bytes = bars_copies(step)       ? move->progress.processed_bytes
+                          : bars_asks_guest(step) ? move->guest.gpu_bytes
+                                                  : 0;
 
-    if (!step->ok || !(bars_copies(step) ? bytes > 0 : bars_asks_guest(step) && guest->total > 0))
-        return g_strdup("");
-    g_autofree char *text = vg_move_text_bytes(bars_copies(step) ? bytes : guest->gpu_bytes);
-    return bars_copies(step) ? g_strconcat(text, " copied", NULL)
-                             : g_strdup_printf("%" PRId64 " program%s, %s of GPU memory",
-                                               guest->total, guest->total == 1 ? "" : "s", text);
+    return step->ok && bytes > 0 ? vg_move_text_bytes(bytes) : g_strdup("");
 }
 
 static void
@@ -182,12 +178,7 @@ bars_draw_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
     else
         bars_fill(bar, 1);
     g_autofree char *line = bars_line(step, bar, bars_took_ns(step));
-    /* What does not fit beside the bar goes below it. */
-    const bool below = strlen(line) + 2 + strlen(amount) >= (size_t)vg_move_bars_width(bars->to);
-    fprintf(bars->to, "%s", line);
-    if (amount[0])
-        fprintf(bars->to, "%s%*s%s", below ? "\n" : "", below ? NAME_WIDTH : 2, "", amount);
-    fputc('\n', bars->to);
+    fprintf(bars->to, "%s%s%s\n", line, amount[0] ? "  " : "", amount);
     if (step->ended_ns == 0 || step->ok || !step->answer)
         return;
     g_autoptr(GString) answer = g_string_new(NULL);
@@ -211,8 +202,11 @@ bars_tell_ended(const struct vg_move_bars *bars, const struct vg_migration_step 
         text = g_strdup("nobody knows how it ended");
     else if (!step->ok)
         text = g_strconcat("failed", step->answer ? ": " : NULL, step->answer, NULL);
+    else if (amount[0] && bars_copies(step))
+        text = g_strconcat(amount, " copied", NULL);
     else if (amount[0])
-        text = g_strdup(amount);
+        text = g_strdup_printf("%" PRId64 " program%s, %s of GPU memory", move->guest.total,
+                               move->guest.total == 1 ? "" : "s", amount);
     fprintf(bars->to, "%-*s%*s", NAME_WIDTH, name, TIME_WIDTH, time);
     if (text)
         vg_move_text_append_wrapped(rest, TOLD_INDENT, vg_move_bars_width(bars->to), text);

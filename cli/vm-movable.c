@@ -11,11 +11,12 @@
 json_object *
 vg_vm_movable_ask(vg_client *client, const char *vm, const char *uuid)
 {
+    static const char *const lists[] = {"devices", NULL};
     g_autofree char *path = vg_client_vm_path(vm, "/movable");
     g_autoptr(GError) error = NULL;
     json_object *document = NULL;
 
-    if (vg_client_get(client, path, NULL, &document, &error) == 0)
+    if (vg_client_get(client, path, lists, &document, &error) == 0)
         return document;
     if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         return NULL;
@@ -31,9 +32,11 @@ vg_vm_movable_ask(vg_client *client, const char *vm, const char *uuid)
 static void
 vm_movable_add(GString *to, int width, const char *text)
 {
-    g_autofree char *item = g_strconcat("- ", text, NULL);
+    const gsize at = to->len;
 
-    vg_move_text_append_wrapped(to, 0, width, item);
+    vg_move_text_append_wrapped(to, 2, width, text);
+    if (to->len > at)
+        to->str[at] = '-';
 }
 
 char *

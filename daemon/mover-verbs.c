@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -377,6 +378,21 @@ mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- the guest ---- */
 
+/* The guest goes on without it, but it is no move without a loss. */
+static int
+mover_check_lost(const struct vg_guest_programs *programs, GError **err)
+{
+    for (guint i = 0; i < programs->programs->len; i++) {
+        const struct vg_guest_program *program = programs->programs->pdata[i];
+        if (g_strcmp0(program->state, "failed") == 0)
+            return vg_error(err, VG_E_EXTERNAL,
+                            "the guest: process %" PRId64 " (%s) cannot be brought back any more, "
+                            "as the driver says, and has to be ended",
+                            program->pid, program->comm ? program->comm : "?");
+    }
+    return 0;
+}
+
 static int
 mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
                 GError **err)
@@ -395,6 +411,8 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
         vg_move_guest_as_before(&move->machine);
     if (status == 0 && !answer.ok)
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
+    if (status == 0 && answer.programs)
+        status = mover_check_lost(answer.programs, err);
     if (status == 0)
         ret->text = g_strdup(answer.text);
     pthread_mutex_lock(&move->mover->lock);

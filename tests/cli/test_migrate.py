@@ -698,3 +698,55 @@ def test_a_plan_without_moves(server):
     assert "nothing to do" in done.stdout and done.stderr == ""
     assert read(server, "plan", "apply", made["id"], "--yes")["actions"] == []
     run(server, "plan", "apply", "plan-0000000000000000", "--yes", code=3)
+
+
+PROGRAMS = {"doing": None, "total": 2, "gpu_bytes": 1796 << 20, "programs": [
+    {"pid": 153, "comm": "python3", "state": "running", "why": None, "gpu_bytes": 1612 << 20,
+     "lock_ns": 40000000, "checkpoint_ns": 900000000, "restore_ns": 500000000, "unlock_ns": 10000000,
+     "stop_ns": 4200000000},
+    {"pid": 171, "comm": "solver", "state": "failed", "why": "cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+     "gpu_bytes": 184 << 20, "lock_ns": 0, "checkpoint_ns": 100000000, "restore_ns": 0, "unlock_ns": 0,
+     "stop_ns": 0}]}
+
+
+def test_programs_of_the_guest(server, tmp_path):
+    """What was stopped, how long, and what became of it."""
+    make_done(server)
+    with Relay(str(tmp_path / "relay"), server, move_at("done", guest=PROGRAMS)) as relay:
+        lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
+        at = lines.index("Programs of CUDA in the guest, by pid")
+        assert lines[at + 1:at + 6] == [
+            "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
+            "               released in 940 ms; brought back in 510 ms",
+            "171            solver: failed; 184 MiB of GPU memory; released in 100 ms; cannot",
+            "               be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+            ""]
+        told = run(relay, "migration", "watch", FIRST).stdout
+        assert "quiesce          1.0 s  2 programs, 1.75 GiB of GPU memory\n" in told, told
+
+
+def test_what_the_guest_is_at(server, tmp_path):
+    """Below the bar of the step that waits for it."""
+    doing = "in the guest: checkpoint of process 153 (python3), 1612 MiB"
+
+    def change(method, path, answer):
+        status, headers, document = answer
+        if method == "GET" and "/v1/migrations/" in path:
+            document = {**document, "guest": {**PROGRAMS, "doing": doing}}
+        return status, headers, document
+    with Relay(str(tmp_path / "relay"), server, change) as relay:
+        with terminal(relay, "migrate", "alpha", "--to", "host-b", "--wait") as screen:
+            screen.wait(lambda now: any(line.strip() == doing for line in now.lines()))
+            assert screen.end() == 0
+
+
+def test_can_it_be_moved(server):
+    """The last lines of `vm show`; a member of its document."""
+    shown = run(server, "vm", "show", "alpha").stdout.splitlines()
+    assert shown[-2:] == ["movable: yes", "in the guest: 1 program of CUDA with 1.57 GiB of GPU memory"]
+    shown = run(server, "vm", "show", "beta").stdout.splitlines()
+    at = shown.index("movable: no, because")
+    assert shown[at + 1:at + 4] == [
+        "- the guest cannot release its GPUs now: 153 (python3): it uses the GPU without",
+        "  CUDA", "- 'beta' has 2 snapshots"]
+    assert read(server, "vm", "show", "beta")["movable"]["movable"] == "no"

@@ -27,6 +27,19 @@ check_text(const char *text)
     }
 }
 
+static void
+check_program(const struct vg_guest_program *program)
+{
+    const char *const texts[] = {program->comm, program->state, program->why};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        if (texts[i])
+            check_text(texts[i]);
+    }
+    if (program->pid < 0 || program->gpu_bytes < 0 || program->stop_ns < 0)
+        abort();
+}
+
 /* What the host says; its ids count from 1. */
 static void
 talk_say(vg_guest_talk *talk, uint8_t what, int64_t *id, const GPtrArray *devices)
@@ -53,6 +66,8 @@ talk_hear(vg_guest_talk *talk, const uint8_t *data, size_t size)
         check_text(message.text);
         if (message.kind > VG_GUEST_ERROR || message.ram_bytes < 0)
             abort();
+        for (guint i = 0; message.programs && i < message.programs->programs->len; i++)
+            check_program(message.programs->programs->pdata[i]);
         vg_guest_message_clear(&message);
         found = 0;
     }

@@ -35,6 +35,7 @@ def way(movelab, guest):
     assert has_gpu(source, guest)
     wait_for(lambda: movelab.nodes[source].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
     movelab.meet()
+    tell(source, guest, "cuda reset")
     yield source, "h2" if source == "h1" else "h1"
     for node in movelab.nodes.values():
         node.reload("")
@@ -67,6 +68,10 @@ def moved(movelab, guest, source, target):
     return movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
 
 
+def story(move):
+    return move["state"], move["cause"], [(s["verb"], s["ok"], s["answer"]) for s in move["steps"]]
+
+
 def told(move):
     return {program["pid"]: program for program in move["guest"]["programs"]}
 
@@ -79,7 +84,7 @@ def test_there_and_back(movelab, guest, way):
     source, target = way
     for _ in range(turns):
         move = moved(movelab, guest, source, target)
-        assert move["state"] == "done", (move["cause"], move["steps"])
+        assert move["state"] == "done", story(move)
         assert move["guest"]["gpu_bytes"] == 80 << 20 and move["guest"]["total"] == 2
         for program in programs:
             one = told(move)[program.pid]
@@ -129,7 +134,7 @@ WAITS = {
     # After it has moved, for another GPU.
     "other-kind": ("next 4 8.0 NVIDIA A100", "NVIDIA A100 (8.0)"),
     "too-full": ("next 81540 9.0 NVIDIA H100 80GB HBM3", "of its memory free"),
-    "not-in-driver": ("next none", "not there"),
+    "not-in-driver": ("next none", "NVIDIA's driver"),
 }
 IS_LEFT = {
     # Likewise, for somebody who brings it back by hand: fault, words, state.
@@ -157,7 +162,7 @@ def it_stays(movelab, guest, way, good, bad, name):
     tell(source, guest, "cuda fault")
     if name == "held":
         tell(source, guest, f"cuda kill {said[1]}")
-    assert move["state"] == "rolled_back", move
+    assert move["state"] == "rolled_back", story(move)
     assert move["cause"].startswith("quiesce: the guest: ") and words in move["cause"], move["cause"]
     assert "detach" not in [step["verb"] for step in move["steps"]]
     assert running_on(guest) == [source] and has_gpu(source, guest)
@@ -171,12 +176,12 @@ def it_waits(movelab, guest, way, good, bad, name):
     fault, words = WAITS[name]
     tell(source, guest, "cuda " + fault)
     move = moved(movelab, guest, source, target)
-    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), move
+    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), story(move)
     assert move["cause"].startswith("resume: the guest: ") and words in move["cause"], move["cause"]
     assert {told(move)[p.pid]["state"] for p in (good, bad)} == {"released"}, move["guest"]
     tell(target, guest, "cuda next")
     move = moved(movelab, guest, target, source)
-    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert move["state"] == "done", story(move)
     assert good.runs(source) and bad.runs(source)
     return source, [bad]
 
@@ -189,7 +194,7 @@ def it_is_left(movelab, guest, way, good, bad, name):
     movelab.nodes[source].reload("[actions]\nguest_deadline=16s\n")
     tell(source, guest, "cuda " + fault.format(bad=bad.pid))
     move = moved(movelab, guest, source, target)
-    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), move
+    assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), story(move)
     assert words in move["cause"] and str(bad.pid) in move["cause"], move["cause"]
     assert told(move)[bad.pid]["state"] == state and told(move)[bad.pid]["why"], move["guest"]
     assert good.runs(target)
@@ -207,7 +212,7 @@ def it_ends(movelab, guest, way, good, bad, name):
     tell(source, guest, "cuda " + ENDS[name].format(bad=bad.pid))
     move = moved(movelab, guest, source, target)
     tell(target, guest, "cuda fault")
-    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert move["state"] == "done", story(move)
     assert told(move)[bad.pid]["state"] == "gone" and told(move)[good.pid]["state"] == "running"
     tell(target, guest, f"cuda kill {bad.pid}")
     assert good.runs(target)
@@ -223,7 +228,7 @@ def agent_ends(movelab, guest, way, good, bad, _):
     wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
     tell(source, guest, "cuda restart")
     move = node.ended(move)
-    assert move["state"] == "done", (move["cause"], move["steps"])
+    assert move["state"] == "done", story(move)
     assert good.runs(target) and bad.runs(target)
     return target, [bad]
 

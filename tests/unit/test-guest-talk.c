@@ -255,6 +255,76 @@ test_no_protocol(void **state)
     assert_broken(talk, "NUL");
 }
 
+/* ---- programs of CUDA ---- */
+
+static void
+test_programs(void **state)
+{
+    g_autoptr(vg_guest_talk) talk = greeted();
+
+    (void)state;
+    feed(talk, "{\"id\":2,\"type\":\"resumed\",\"cuda\":{\"processes\":[{\"pid\":153,"
+               "\"comm\":\"py\\u0007thon\",\"job\":153,\"bytes\":1048576,\"state\":\"running\","
+               "\"lock_ms\":4,\"stop_ms\":4200},{\"pid\":-1,\"comm\":7,\"bytes\":null},9],"
+               "\"processes_total\":41,\"bytes\":3145728}}\n");
+    struct vg_guest_message message = next(talk);
+    const struct vg_guest_programs *programs = message.programs;
+    assert_non_null(programs);
+    assert_non_null(strstr(message.text, "41 programs of CUDA, 3 MiB of GPU memory"));
+    assert_int_equal(programs->total, 41);
+    assert_int_equal(programs->gpu_bytes, 3145728);
+    /* What is no object ends the list. */
+    assert_int_equal(programs->programs->len, 2);
+    const struct vg_guest_program *one = programs->programs->pdata[0];
+    assert_string_equal(one->comm, "py?thon");
+    assert_string_equal(one->state, "running");
+    assert_int_equal(one->pid, 153);
+    assert_int_equal(one->gpu_bytes, 1048576);
+    assert_int_equal(one->lock_ns, 4000000);
+    assert_int_equal(one->stop_ns, INT64_C(4200000000));
+    assert_null(one->why);
+    const struct vg_guest_program *other = programs->programs->pdata[1];
+    assert_null(other->comm);
+    assert_int_equal(other->pid, 0);
+    vg_guest_message_clear(&message);
+    feed(talk, "{\"id\":2,\"type\":\"resumed\",\"cuda\":[1]}\n");
+    message = next(talk);
+    assert_null(message.programs);
+    vg_guest_message_clear(&message);
+}
+
+static void
+test_status(void **state)
+{
+    static const struct {
+        const char *members, *words;
+        bool releasable;
+    } cases[] = {
+        {"\"providers\":[{\"name\":\"hooks\"},{\"name\":\"cuda\",\"releasable\":true}]", "now",
+         true},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false,\"why\":\"153 is OpenCL\"}]",
+         "153 is OpenCL", false},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "does not say", false},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":null}]", "now", true},
+        {"\"providers\":7", "now", true},
+        {"\"missing\":[\"there is no GPU\"]", "there is no GPU", false},
+        {"\"missing\":[7]", "now", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_guest_talk) talk = greeted();
+        g_autofree char *line =
+            g_strdup_printf("{\"id\":2,\"type\":\"status\",%s}\n", cases[i].members);
+        feed(talk, line);
+        struct vg_guest_message message = next(talk);
+        assert_int_equal(message.kind, VG_GUEST_STATUS);
+        assert_int_equal(message.releasable, cases[i].releasable);
+        assert_non_null(strstr(message.text, cases[i].words));
+        vg_guest_message_clear(&message);
+    }
+}
+
 /* ---- limits ---- */
 
 static void
@@ -312,7 +382,8 @@ main(void)
         cmocka_unit_test(test_other_version),   cmocka_unit_test(test_answers),
         cmocka_unit_test(test_strange_members), cmocka_unit_test(test_no_protocol),
         cmocka_unit_test(test_longest_line),    cmocka_unit_test(test_most_messages),
-        cmocka_unit_test(test_most_bytes),
+        cmocka_unit_test(test_most_bytes),      cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_status),
     };
 
     return cmocka_run_group_tests_name("guest-talk", tests, NULL, NULL);
