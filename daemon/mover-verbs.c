@@ -411,7 +411,7 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
         vg_move_guest_as_before(&move->machine);
     if (status == 0 && !answer.ok)
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
-    if (status == 0 && answer.programs)
+    if (status == 0 && answer.programs && verb != VG_MOVE_QUIESCE)
         status = mover_check_lost(answer.programs, err);
     if (status == 0)
         ret->text = g_strdup(answer.text);
