@@ -111,6 +111,9 @@ cuda_took(const struct vg_cuda_call *call, struct vg_cuda_process *process)
     case VG_CUDA_OP_STATE:
     default:
         process->state = call->state;
+        if (process->state == VG_CUDA_FAILED && !*process->why)
+            vg_guest_put(process->why, sizeof process->why,
+                         "the driver cannot bring it back any more");
         break;
     }
 }

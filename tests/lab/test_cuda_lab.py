@@ -196,7 +196,7 @@ def it_is_left(movelab, guest, way, good, bad, name):
     move = moved(movelab, guest, source, target)
     assert (move["state"], move["vm_on"], move["gpu"]) == ("failed", "target", "attached"), story(move)
     assert words in move["cause"] and str(bad.pid) in move["cause"], move["cause"]
-    assert told(move)[bad.pid]["state"] == state and told(move)[bad.pid]["why"], move["guest"]
+    assert told(move)[bad.pid]["state"] == state and told(move)[bad.pid]["why"], told(move)[bad.pid]
     assert good.runs(target)
     tell(target, guest, "cuda fault")
     if state == "failed":
