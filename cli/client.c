@@ -33,6 +33,7 @@ struct vg_client {
     struct vg_remote remote;
     char *authorization; /* a header; NULL: there is no token */
     CURL *curl;
+    double limit_s; /* for an answer */
     char words[CURL_ERROR_SIZE];
     atomic_bool interrupted;
 };
@@ -63,6 +64,7 @@ vg_client_new(const struct vg_remote_args *args, GError **err)
     if (vg_remote_resolve(args, &client->remote, err) < 0 ||
         vg_remote_read_files(&client->remote, &token, err) < 0)
         return NULL;
+    client->limit_s = args->limit_s > 0 ? args->limit_s : VG_CLIENT_LIMIT_S;
     if (token)
         client->authorization = g_strconcat("Authorization: Bearer ", token, NULL);
     client->curl = curl_easy_init();
@@ -134,8 +136,8 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         curl_easy_getinfo(client->curl, CURLINFO_OS_ERRNO, &errnum);
         return unreachable(client, errnum != 0 ? (int)errnum : ECONNREFUSED, err);
     case CURLE_OPERATION_TIMEDOUT:
-        return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %d s",
-                        client_place(client), VG_CLIENT_LIMIT_S);
+        return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %g s",
+                        client_place(client), client->limit_s);
     case CURLE_ABORTED_BY_CALLBACK:
         return vg_error(err, VG_E_UNREACHABLE, "asking vgpud at '%s' was interrupted",
                         client_place(client));
@@ -331,7 +333,7 @@ request(vg_client *client, const char *method, const char *path, const char *bod
     struct curl_slist *headers = client_headers(client);
     answer.body = g_string_new(NULL);
     prepare(client, path, &answer, take_body);
-    curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
+    curl_easy_setopt(client->curl, CURLOPT_TIMEOUT_MS, (long)(client->limit_s * 1000));
     curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_interrupt);
     curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);

@@ -30,7 +30,7 @@ struct analyze_args {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 0},
+    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 0},
     {"tasks", KEY_TASKS, NULL, 0, "figures of every thread as well", 1},
     {"per-window", KEY_PER_WINDOW, NULL, 0, "one JSON line for each window, as it goes", 1},
     {"snapshot", KEY_SNAPSHOT, "FILE", 0, "also write a snapshot for `vgpuctl placement`", 2},

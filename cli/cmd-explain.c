@@ -48,41 +48,70 @@ static const struct vg_column columns[] = {
     {"MEANING", "meaning", VG_CELL_TEXT, false},
 };
 
-/* Every word, or the one that is asked for. */
-static int
-explain_words(const struct explain_args *args, GError **err)
+static void
+explain_add(json_object *words, const struct vg_glossary_entry *entry)
 {
-    g_autoptr(json_object) words = json_object_new_array();
+    json_object *object = json_object_new_object();
 
-    for (size_t i = 0; i < vg_glossary_size; i++) {
-        if (args->what && strcmp(args->what, vg_glossary[i].word) != 0)
-            continue;
-        json_object *entry = json_object_new_object();
-        vg_json_add_string(entry, "word", vg_glossary[i].word);
-        vg_json_add_string(entry, "meaning", vg_glossary[i].meaning);
-        vg_json_append(words, entry);
-    }
-    const struct vg_table table = {NULL, words, columns, G_N_ELEMENTS(columns), NULL};
-    return vg_output_print(args->state.format, words, &table, 1, err);
+    vg_json_add_string(object, "word", entry->word);
+    vg_json_add_string(object, "meaning", entry->meaning);
+    vg_json_append(words, object);
 }
 
-static bool
-is_word(const char *what)
+/* A heading without its unit: "LOST cores" is "lost"; the caller frees it. */
+static char *
+explain_heading(const char *text)
 {
-    for (size_t i = 0; i < vg_glossary_size; i++) {
-        if (strcmp(what, vg_glossary[i].word) == 0)
-            return true;
+    static const char *const units[] = {" (utc)", " s/s", " /s",  "/s",   " s",
+                                        " ms",    " %",   " mib", " gib", " cores"};
+    char *heading = g_ascii_strdown(text, -1);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
+        const size_t length = strlen(heading), unit = strlen(units[i]);
+        if (length > unit && g_str_has_suffix(heading, units[i])) {
+            heading[length - unit] = '\0';
+            break;
+        }
     }
-    return false;
+    return heading;
+}
+
+/* Entries for a word or heading; all of them for NULL. */
+static json_object *
+explain_find(const char *what)
+{
+    g_autofree char *heading = what ? explain_heading(what) : NULL;
+    json_object *words = json_object_new_array();
+
+    for (size_t i = 0; i < vg_glossary_size; i++) {
+        const char *word = vg_glossary[i].word;
+        if (!what || strcmp(heading, word) == 0 || g_ascii_strcasecmp(what, word) == 0)
+            explain_add(words, &vg_glossary[i]);
+    }
+    for (size_t i = 0; i < vg_glossary_headings_size; i++) {
+        const char *word = vg_glossary_headings[i].word;
+        if (!what || strcmp(heading, word) == 0 || g_ascii_strcasecmp(what, word) == 0)
+            explain_add(words, &vg_glossary_headings[i]);
+    }
+    return words;
+}
+
+static int
+explain_words(const struct explain_args *args, json_object *words, GError **err)
+{
+    const struct vg_table table = {NULL, words, columns, G_N_ELEMENTS(columns), NULL};
+
+    return vg_output_print(args->state.format, words, &table, 1, err);
 }
 
 static int
 explain(struct explain_args *args, GError **err)
 {
     bool offline = args->state.paths->len > 0;
+    g_autoptr(json_object) words = explain_find(args->what);
 
-    if (!offline && (!args->what || is_word(args->what)))
-        return explain_words(args, err);
+    if (!offline && json_object_array_length(words) > 0)
+        return explain_words(args, words, err);
     g_autoptr(vg_snapshot) snapshot = vg_state_args_load(&args->state, err);
     if (!snapshot) {
         if (!offline && g_error_matches(*err, VG_ERROR, VG_E_UNREACHABLE)) {

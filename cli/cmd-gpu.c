@@ -347,8 +347,8 @@ vg_cmd_gpu(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, show_list},
-        {"show", VG_OBJECT_REQUIRED, GPU_HINT, show_gpu},
-        {"requests", VG_OBJECT_REQUIRED, GPU_HINT, show_requests},
+        {"show", VG_OBJECT_BEGINNING, GPU_HINT, show_gpu},
+        {"requests", VG_OBJECT_BEGINNING, GPU_HINT, show_requests},
     };
     static const struct argp_option options[] = {
         {"since", KEY_SINCE, "TIME", 0,
@@ -369,7 +369,8 @@ vg_cmd_gpu(int argc, char **argv)
         .children = vg_online_children,
     };
     struct gpu_args args = {
-        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
+        .online = {
+            .verbs = verbs, .list = "/v1/gpus", .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     return vg_online_run(&args.online, &args);

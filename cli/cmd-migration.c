@@ -228,7 +228,7 @@ vg_cmd_migration(int argc, char **argv)
     static const char hint[] = "name the move; `vgpuctl migration list` shows them";
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, migration_list},
-        {"show", VG_OBJECT_REQUIRED, hint, migration_show},
+        {"show", VG_OBJECT_BEGINNING, hint, migration_show},
         {"watch", VG_OBJECT_REQUIRED, hint, migration_watch},
         {"abort", VG_OBJECT_REQUIRED, hint, migration_abort},
         {"undo", VG_OBJECT_REQUIRED, hint, migration_undo},
@@ -251,8 +251,10 @@ vg_cmd_migration(int argc, char **argv)
                "back that is done. `vgpuctl migrate` begins one.",
         .children = children,
     };
-    struct migration_args args = {
-        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
+    struct migration_args args = {.online = {.verbs = verbs,
+                                             .list = "/v1/migrations",
+                                             .n_verbs = G_N_ELEMENTS(verbs),
+                                             .can_watch = true}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     int code = vg_online_run(&args.online, &args);

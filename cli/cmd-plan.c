@@ -113,7 +113,7 @@ vg_cmd_plan(int argc, char **argv)
     static const char hint[] = "name the plan; `vgpuctl plan list` shows them";
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, show_list},
-        {"show", VG_OBJECT_REQUIRED, hint, show_plan},
+        {"show", VG_OBJECT_BEGINNING, hint, show_plan},
         {"apply", VG_OBJECT_REQUIRED, hint, apply_plan},
     };
     static const struct argp_option options[] = {
@@ -129,7 +129,8 @@ vg_cmd_plan(int argc, char **argv)
                "other, until one is not done. A plan is a proposal; only `apply` changes anything.",
         .children = vg_online_children,
     };
-    struct plan_args args = {.online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)}};
+    struct plan_args args = {
+        .online = {.verbs = verbs, .list = "/v1/plans", .n_verbs = G_N_ELEMENTS(verbs)}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
     int code = vg_online_run(&args.online, &args);

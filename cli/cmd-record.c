@@ -59,7 +59,7 @@ static const struct argp_option options[] = {
     {"with", KEY_WITH, "TRACER", 0, "lttng, perf, tracefs or auto, the first that works (default)",
      1},
     {"force", KEY_FORCE, NULL, 0, "replace the recording that DIR holds", 1},
-    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 2},
+    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
     {0},
 };
 

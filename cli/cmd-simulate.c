@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"propose", KEY_PROPOSE, NULL, 0, "whether another mode would be better, and which", 0},
     {"trace-out", KEY_TRACE_OUT, "DIR", 0, "write it as a CTF trace, and DIR.truth.json", 1},
     {"lose", KEY_LOSE, "PERCENT", 0, "leave out so much of the trace, told as lost", 1},
-    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 2},
+    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 2},
     {0},
 };
 

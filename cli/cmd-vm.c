@@ -313,8 +313,8 @@ vg_cmd_vm(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, show_list},
-        {"show", VG_OBJECT_REQUIRED, VM_HINT, show_vm},
-        {"history", VG_OBJECT_REQUIRED, VM_HINT, show_history},
+        {"show", VG_OBJECT_BEGINNING, VM_HINT, show_vm},
+        {"history", VG_OBJECT_BEGINNING, VM_HINT, show_history},
     };
     static const struct argp_option options[] = {
         {"sort", KEY_SORT, "BY", 0,
@@ -334,7 +334,10 @@ vg_cmd_vm(int argc, char **argv)
         .children = vg_online_children,
     };
     struct vm_args args = {
-        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true},
+        .online = {.verbs = verbs,
+                   .list = "/v1/vms",
+                   .n_verbs = G_N_ELEMENTS(verbs),
+                   .can_watch = true},
         .sort = "name",
     };
 

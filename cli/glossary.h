@@ -13,4 +13,8 @@ struct vg_glossary_entry {
 extern const struct vg_glossary_entry vg_glossary[];
 extern const size_t vg_glossary_size;
 
+/* Headings in lower case and without their units, and words that stand in tables. */
+extern const struct vg_glossary_entry vg_glossary_headings[];
+extern const size_t vg_glossary_headings_size;
+
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/nearest.h"
 #include "cli/printable.h"
 
 static const struct vg_cli_command commands[] = {
@@ -46,7 +47,7 @@ print_usage(FILE *to)
                 "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n`vgpuctl COMMAND --help` tells a command's options; vgpuctl(1) tells all.\n");
+    fprintf(to, "\n`vgpuctl help COMMAND` tells a command's options; vgpuctl(1) tells all.\n");
 }
 
 /* Every stream of a trace needs file descriptors, and a big host has many streams. */
@@ -81,17 +82,110 @@ run(const struct vg_cli_command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
-int
-main(int argc, char **argv)
+static const struct vg_cli_command *
+find_command(const char *name)
 {
-    setlocale(LC_CTYPE, "");
-    argp_err_exit_status = VG_EXIT_USAGE;
-    raise_file_limit();
-    signal(SIGBUS, on_bus_error);
-    if (argc < 2) {
-        print_usage(stderr);
-        return VG_EXIT_USAGE;
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
     }
+    return NULL;
+}
+
+static int
+refuse_command(const char *name)
+{
+    const char *names[G_N_ELEMENTS(commands)];
+    g_autofree char *shown = vg_printable_text(name);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        names[i] = commands[i].name;
+    const char *near = vg_nearest(name, names, G_N_ELEMENTS(names));
+    fprintf(stderr, "vgpuctl: there is no command '%s'", shown);
+    if (near)
+        fprintf(stderr, "; did you mean `%s`?", near);
+    else
+        fprintf(stderr, "; `vgpuctl --help` lists them");
+    fputc('\n', stderr);
+    return VG_EXIT_USAGE;
+}
+
+/* ---- what stands before the command ---- */
+
+/* Options of most commands, which may stand before the command, too. All of them have an argument
+ * but the last. */
+static const char *const early_options[] = {
+    "--socket", "--server", "--context", "--token-file",      "--cacert",    "--cert",
+    "--key",    "--output", "--columns", "--request-timeout", "--no-headers"};
+
+/* Whether arg is one of them. *ret_takes_next: its argument is the word after it. */
+static bool
+is_early_option(const char *arg, bool *ret_takes_next)
+{
+    *ret_takes_next = strcmp(arg, "-o") == 0 || strcmp(arg, "-c") == 0;
+    if (*ret_takes_next || (strncmp(arg, "-o", 2) == 0 && arg[2]) ||
+        (strncmp(arg, "-c", 2) == 0 && arg[2]))
+        return true;
+    const size_t length = strcspn(arg, "=");
+    for (size_t i = 0; i < G_N_ELEMENTS(early_options); i++) {
+        if (strlen(early_options[i]) != length || strncmp(arg, early_options[i], length) != 0)
+            continue;
+        *ret_takes_next = arg[length] == '\0' && i + 1 < G_N_ELEMENTS(early_options);
+        return true;
+    }
+    return false;
+}
+
+/* How many words from argv[1] on are such options. */
+static int
+count_early_options(int argc, char **argv)
+{
+    int n = 0;
+
+    while (1 + n < argc) {
+        bool takes_next;
+        if (!is_early_option(argv[1 + n], &takes_next))
+            break;
+        n += takes_next ? 2 : 1;
+    }
+    return MIN(n, argc - 1);
+}
+
+/* The command first, then what stood before it, then the rest: a later option overrules an earlier
+ * one. */
+static char **
+put_command_first(int argc, char **argv, int early)
+{
+    char **words = g_new0(char *, (size_t)argc + 1);
+
+    words[0] = argv[0];
+    words[1] = argv[1 + early];
+    for (int i = 0; i < early; i++)
+        words[2 + i] = argv[1 + i];
+    for (int i = 2 + early; i < argc; i++)
+        words[i] = argv[i];
+    return words;
+}
+
+/* `help COMMAND` is `COMMAND --help`, and -h is --help, unless it is the argument of an option. */
+static void
+ask_for_help(int argc, char **argv)
+{
+    static char help[] = "--help";
+
+    if (argc > 2 && strcmp(argv[1], "help") == 0) {
+        argv[1] = argv[2];
+        argv[2] = help;
+    }
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-h") == 0 && (i == 1 || argv[i - 1][0] != '-'))
+            argv[i] = help;
+    }
+}
+
+static int
+run_words(int argc, char **argv)
+{
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-?") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
@@ -99,11 +193,24 @@ main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return vg_cmd_version(1, argv);
-    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return run(&commands[i], argc - 1, argv + 1);
+    const struct vg_cli_command *command = find_command(argv[1]);
+    return command ? run(command, argc - 1, argv + 1) : refuse_command(argv[1]);
+}
+
+int
+main(int argc, char **argv)
+{
+    const int early = count_early_options(argc, argv);
+
+    setlocale(LC_CTYPE, "");
+    argp_err_exit_status = VG_EXIT_USAGE;
+    raise_file_limit();
+    signal(SIGBUS, on_bus_error);
+    if (argc < 2 + early) {
+        print_usage(stderr);
+        return VG_EXIT_USAGE;
     }
-    g_autofree char *name = vg_printable_text(argv[1]);
-    fprintf(stderr, "vgpuctl: there is no command '%s'; `vgpuctl --help` lists them\n", name);
-    return VG_EXIT_USAGE;
+    g_autofree char **words = put_command_first(argc, argv, early);
+    ask_for_help(argc, words);
+    return run_words(argc, words);
 }

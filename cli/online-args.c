@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/nearest.h"
 
 #define WATCH_MIN_S 0.1
 #define WATCH_MAX_S 86400.0
@@ -21,10 +22,15 @@
 
 #define SCREEN_BYTES 65536
 
-enum { KEY_WATCH = 0x500 };
+#define VERBS_MAX 16
+#define NAMES_MAX 5 /* that a message has */
+
+enum { KEY_WATCH = 0x500, KEY_NO_HEADERS };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 3},
+    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 3},
+    {"columns", 'c', "LIST", 0, "only these columns, by their headings or members, with commas", 3},
+    {"no-headers", KEY_NO_HEADERS, NULL, 0, "without headings and titles", 3},
     {"watch", KEY_WATCH, "SECONDS", OPTION_ARG_OPTIONAL, "look again every 2 (or SECONDS) seconds",
      3},
     {"count", 'n', "N", 0, "with --watch: so many times", 3},
@@ -49,6 +55,17 @@ takes_verb(const struct vg_online_args *args)
     return args->verbs[0].name != NULL;
 }
 
+static const char *
+online_nearest_verb(const struct vg_online_args *args, const char *arg)
+{
+    const char *names[VERBS_MAX];
+    size_t n = MIN(args->n_verbs, VERBS_MAX);
+
+    for (size_t i = 0; i < n; i++)
+        names[i] = args->verbs[i].name;
+    return vg_nearest(arg, names, n);
+}
+
 static void
 refuse_verb(const struct vg_online_args *args, const char *arg, const struct argp_state *state)
 {
@@ -56,8 +73,12 @@ refuse_verb(const struct vg_online_args *args, const char *arg, const struct arg
 
     for (size_t i = 0; i < args->n_verbs; i++)
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", args->verbs[i].name);
-    if (arg)
-        vg_cli_usage(state, "there is no `%s`; there are: %s", arg, names->str);
+    if (arg) {
+        const char *near = online_nearest_verb(args, arg);
+        g_autofree char *hint =
+            near ? g_strdup_printf(" (did you mean `%s`?)", near) : g_strdup("");
+        vg_cli_usage(state, "there is no `%s`%s; there are: %s", arg, hint, names->str);
+    }
     vg_cli_usage(state, "say what to do: %s", names->str);
 }
 
@@ -88,11 +109,14 @@ parse_argument(struct vg_online_args *args, const char *arg, const struct argp_s
 static void
 check_arguments(struct vg_online_args *args, const struct argp_state *state)
 {
-    if (!takes_verb(args))
-        args->verb = &args->verbs[0];
+    /* The first one that can do without a name is meant: `vgpuctl vm` is `vgpuctl vm list`. */
+    for (size_t i = 0; i < args->n_verbs && !args->verb; i++) {
+        if (!takes_verb(args) || args->verbs[i].object < VG_OBJECT_REQUIRED)
+            args->verb = &args->verbs[i];
+    }
     if (!args->verb)
         refuse_verb(args, NULL, state);
-    if (args->verb->object == VG_OBJECT_REQUIRED && !args->object)
+    if (args->verb->object >= VG_OBJECT_REQUIRED && !args->object)
         vg_cli_usage(state, "%s", args->verb->object_hint);
     if (args->count > 0 && !(args->watch_s > 0) && !args->streams)
         argp_error(state, "--count goes with --watch");
@@ -111,6 +135,12 @@ parse(int key, char *arg, struct argp_state *state)
     case 'o':
         if (vg_output_format_from_name(arg, &args->format, &error) < 0)
             vg_cli_usage(state, "%s", error->message);
+        break;
+    case 'c':
+        vg_output_set_columns(arg);
+        break;
+    case KEY_NO_HEADERS:
+        vg_output_set_no_headers();
         break;
     case KEY_WATCH:
         if (!args->can_watch)
@@ -166,8 +196,74 @@ may_pass(const GError *error)
            g_error_matches(error, VG_ERROR, VG_E_TIMEOUT);
 }
 
+/* ---- names that are not whole ---- */
+
+/* What of an item begins with text, or NULL; borrowed. */
+static const char *
+online_find_beginning(json_object *item, const char *text)
+{
+    static const char *const members[] = {"name", "uuid", "id"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
+        const char *value = json_object_get_string(vg_output_member(item, members[i]));
+        if (value && g_ascii_strncasecmp(value, text, strlen(text)) == 0)
+            return value;
+    }
+    return NULL;
+}
+
+/* True: args->object is now the only one that begins so. false: it is as it was; *err, which says
+ * that it was not found, may say more. */
+static bool
+online_complete(struct vg_online_args *args, vg_client *client, GError **err)
+{
+    g_autoptr(json_object) items = NULL;
+    g_autoptr(GString) others = g_string_new(NULL);
+    const char *only = NULL;
+    size_t n = 0;
+
+    if (args->verb->object != VG_OBJECT_BEGINNING || !args->object[0] ||
+        vg_client_list(client, args->list, &items, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < json_object_array_length(items); i++) {
+        const char *found =
+            online_find_beginning(json_object_array_get_idx(items, i), args->object);
+        if (!found)
+            continue;
+        only = found;
+        if (n++ < NAMES_MAX)
+            g_string_append_printf(others, "%s%s", n > 1 ? ", " : "", found);
+    }
+    if (n > 1) {
+        g_clear_error(err);
+        vg_error(err, VG_E_INVALID, "'%s' may be one of %zu: %s%s", args->object, n, others->str,
+                 n > NAMES_MAX ? ", ..." : "");
+    }
+    if (n != 1)
+        return false;
+    args->whole = g_strdup(only);
+    args->object = args->whole;
+    return true;
+}
+
+static int
+online_show(struct vg_online_args *args, vg_client *client, void *data, GError **err)
+{
+    GError *error = NULL;
+
+    if (args->verb->show(data, client, &error) == 0)
+        return 0;
+    if (!args->whole && g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) &&
+        online_complete(args, client, &error)) {
+        g_clear_error(&error);
+        return args->verb->show(data, client, err);
+    }
+    g_propagate_error(err, error);
+    return -1;
+}
+
 int
-vg_online_run(const struct vg_online_args *args, void *data)
+vg_online_run(struct vg_online_args *args, void *data)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_client) client = vg_client_new(&args->remote, &error);
@@ -184,7 +280,7 @@ vg_online_run(const struct vg_online_args *args, void *data)
     while (true) {
         if (clear)
             fputs(CLEAR_SCREEN, stdout);
-        if (args->verb->show(data, client, &error) == 0) {
+        if (online_show(args, client, data, &error) == 0) {
             if (vg_cli_print("", &error) < 0)
                 break;
             if (!(args->watch_s > 0) || ++shown == args->count)

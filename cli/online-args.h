@@ -15,13 +15,18 @@
 
 #define VG_WATCH_S 2.0 /* between two looks, if not told */
 
-enum vg_online_object { VG_OBJECT_NONE, VG_OBJECT_OPTIONAL, VG_OBJECT_REQUIRED };
+enum vg_online_object {
+    VG_OBJECT_NONE,
+    VG_OBJECT_OPTIONAL,
+    VG_OBJECT_REQUIRED,
+    VG_OBJECT_BEGINNING /* required; where it is not found, that with which it begins is taken */
+};
 
 /* What follows the command: "list", "show VM". */
 struct vg_online_verb {
     const char *name; /* NULL: the command has no verbs; this is then its only one */
     enum vg_online_object object;
-    const char *object_hint; /* REQUIRED: how to name one, as a sentence */
+    const char *object_hint; /* how to name one that is required, as a sentence */
     /* Asks and prints. NULL: the command does it itself. */
     int (*show)(void *data, vg_client *client, GError **err);
 };
@@ -30,9 +35,11 @@ struct vg_online_args {
     /* Set by the command before parsing. */
     const struct vg_online_verb *verbs;
     size_t n_verbs;
+    const char *list; /* path of what has the objects of VG_OBJECT_BEGINNING */
     /* What was parsed. */
     const struct vg_online_verb *verb;
     const char *object; /* NULL: none given */
+    char *whole;        /* set by vg_online_run(): the name that object is the beginning of */
     struct vg_remote_args remote;
     enum vg_output_format format;
     bool can_watch; /* set by the command before parsing */
@@ -52,7 +59,7 @@ error_t vg_online_parse_children(int key, char *arg, struct argp_state *state);
 
 /* Calls the verb's show once, or with --watch again and again; on a terminal each time on a clear
  * screen. The exit code. */
-int vg_online_run(const struct vg_online_args *args, void *data);
+int vg_online_run(struct vg_online_args *args, void *data);
 
 /* A copy of an array of objects whose members a command may add to, for tables. The caller puts
  * it. */

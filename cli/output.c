@@ -16,7 +16,26 @@
 #include "cli/output-yaml.h"
 #include "cli/printable.h"
 
-static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "json", "yaml", "csv"};
+static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "name",
+                                                        "json",  "yaml", "csv"};
+
+/* What the user chose. */
+static struct {
+    const char *columns; /* NULL: all */
+    bool no_headers;
+} style;
+
+void
+vg_output_set_columns(const char *columns)
+{
+    style.columns = columns;
+}
+
+void
+vg_output_set_no_headers(void)
+{
+    style.no_headers = true;
+}
 
 int
 vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError **err)
@@ -28,7 +47,8 @@ vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError 
         }
     }
     return vg_error(err, VG_E_INVALID,
-                    "there is no output format '%s'; use table, wide, json, yaml or csv", name);
+                    "there is no output format '%s'; use table, wide, name, json, yaml or csv",
+                    name);
 }
 
 json_object *
@@ -99,47 +119,109 @@ cell_text(json_object *value, enum vg_cell cell)
     return vg_printable_text(text);
 }
 
+/* ---- columns ---- */
+
+static bool
+output_column_is(const struct vg_column *column, const char *name)
+{
+    return g_ascii_strcasecmp(column->header, name) == 0 ||
+           g_ascii_strcasecmp(column->member, name) == 0;
+}
+
+static int
+output_refuse_column(const struct vg_table *table, const char *name, GError **err)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+
+    for (size_t i = 0; i < table->n_columns; i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", table->columns[i].header);
+    return vg_error(err, VG_E_INVALID, "there is no column '%s'; there are: %s", name, names->str);
+}
+
+/* Those that were chosen, in that order. */
+static int
+output_choose_columns(const struct vg_table *table, GPtrArray *columns, GError **err)
+{
+    g_auto(GStrv) names = g_strsplit(style.columns, ",", 0);
+
+    for (size_t i = 0; names[i]; i++) {
+        const char *name = g_strstrip(names[i]);
+        size_t at = 0;
+        while (at < table->n_columns && !output_column_is(&table->columns[at], name))
+            at++;
+        if (at == table->n_columns)
+            return output_refuse_column(table, name, err);
+        g_ptr_array_add(columns, (void *)&table->columns[at]);
+    }
+    return 0;
+}
+
+/* Struct vg_column, borrowed. NULL and *err: a chosen one is not there. */
+static GPtrArray *
+output_columns(const struct vg_table *table, bool first, bool wide, GError **err)
+{
+    g_autoptr(GPtrArray) columns = g_ptr_array_new();
+
+    if (first && style.columns)
+        return output_choose_columns(table, columns, err) < 0 ? NULL : g_steal_pointer(&columns);
+    for (size_t i = 0; i < table->n_columns; i++) {
+        if (wide || !table->columns[i].wide)
+            g_ptr_array_add(columns, (void *)&table->columns[i]);
+    }
+    return g_steal_pointer(&columns);
+}
+
+/* ---- tables ---- */
+
 static void
-add_row(struct libscols_table *out, const struct vg_table *table, json_object *row, bool wide)
+add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
 {
     struct libscols_line *line = scols_table_new_line(out, NULL);
-    size_t at = 0;
 
-    for (size_t i = 0; i < table->n_columns; i++) {
-        const struct vg_column *column = &table->columns[i];
-        if (column->wide && !wide)
-            continue;
+    for (guint i = 0; i < columns->len; i++) {
+        const struct vg_column *column = columns->pdata[i];
         g_autofree char *text = cell_text(vg_output_member(row, column->member), column->cell);
-        scols_line_set_data(line, at++, text);
+        scols_line_set_data(line, i, text);
     }
 }
 
 static int
-print_table(const struct vg_table *table, bool wide, GError **err)
+output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err)
 {
-    size_t n_rows = vg_output_length(table->rows);
-
-    if (table->title && (n_rows > 0 || table->when_empty))
-        printf("%s\n", table->title);
-    if (n_rows == 0) {
-        if (table->when_empty)
-            printf("%s\n", table->when_empty);
-        return 0;
-    }
     struct libscols_table *out = scols_new_table();
+
     if (!out)
         return vg_error(err, VG_E_EXTERNAL, "cannot make a table");
-    for (size_t i = 0; i < table->n_columns; i++) {
-        const struct vg_column *column = &table->columns[i];
+    scols_table_enable_noheadings(out, style.no_headers);
+    for (guint i = 0; i < columns->len; i++) {
+        const struct vg_column *column = columns->pdata[i];
         bool text = column->cell == VG_CELL_TEXT || column->cell == VG_CELL_LIST;
-        if (!column->wide || wide)
-            scols_table_new_column(out, column->header, 0, text ? 0 : SCOLS_FL_RIGHT);
+        /* Reasons and the like are last; on a terminal they fold. */
+        const int fold = i + 1 == columns->len ? SCOLS_FL_WRAP : 0;
+        scols_table_new_column(out, column->header, 0, text ? fold : SCOLS_FL_RIGHT);
     }
-    for (size_t i = 0; i < n_rows; i++)
-        add_row(out, table, json_object_array_get_idx(table->rows, i), wide);
+    for (size_t i = 0; i < json_object_array_length(table->rows); i++)
+        add_row(out, columns, json_object_array_get_idx(table->rows, i));
     int status = scols_print_table(out);
     scols_unref_table(out);
     return status == 0 ? 0 : vg_error_errno(err, -status, "cannot print a table");
+}
+
+static int
+print_table(const struct vg_table *table, bool first, bool wide, GError **err)
+{
+    g_autoptr(GPtrArray) columns = output_columns(table, first, wide, err);
+    size_t n_rows = vg_output_length(table->rows);
+
+    if (!columns)
+        return -1;
+    if (table->title && !style.no_headers && (n_rows > 0 || table->when_empty))
+        printf("%s\n", table->title);
+    if (n_rows > 0)
+        return output_draw(table, columns, err);
+    if (table->when_empty && !style.no_headers)
+        printf("%s\n", table->when_empty);
+    return 0;
 }
 
 static int
@@ -148,10 +230,24 @@ print_tables(const struct vg_table *tables, size_t n_tables, bool wide, GError *
     for (size_t i = 0; i < n_tables; i++) {
         if (i > 0 && (vg_output_length(tables[i].rows) > 0 || tables[i].when_empty))
             putchar('\n');
-        if (print_table(&tables[i], wide, err) < 0)
+        if (print_table(&tables[i], i == 0, wide, err) < 0)
             return -1;
     }
     return 0;
+}
+
+static char *
+name_text(const struct vg_table *table)
+{
+    GString *text = g_string_new(NULL);
+
+    for (size_t i = 0; i < vg_output_length(table->rows); i++) {
+        json_object *row = json_object_array_get_idx(table->rows, i);
+        g_autofree char *name = raw_text(vg_output_member(row, table->columns[0].member));
+        g_autofree char *shown = vg_printable_text(name);
+        g_string_append_printf(text, "%s\n", shown);
+    }
+    return g_string_free(text, FALSE);
 }
 
 /* RFC 4180: quoted where it must be, quotes doubled. */
@@ -173,18 +269,24 @@ append_csv(GString *line, const char *text)
     g_string_append_c(line, '"');
 }
 
+/* NULL and *err: a chosen column is not there. */
 static char *
-csv_text(const struct vg_table *table)
+csv_text(const struct vg_table *table, GError **err)
 {
-    GString *text = g_string_new(NULL);
+    g_autoptr(GPtrArray) columns = output_columns(table, true, true, err);
 
-    for (size_t i = 0; i < table->n_columns; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? "," : "", table->columns[i].member);
-    g_string_append_c(text, '\n');
+    if (!columns)
+        return NULL;
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < columns->len && !style.no_headers; i++)
+        g_string_append_printf(text, "%s%s%s", i > 0 ? "," : "",
+                               ((const struct vg_column *)columns->pdata[i])->member,
+                               i + 1 == columns->len ? "\n" : "");
     for (size_t r = 0; r < vg_output_length(table->rows); r++) {
         json_object *row = json_object_array_get_idx(table->rows, r);
-        for (size_t i = 0; i < table->n_columns; i++) {
-            g_autofree char *cell = raw_text(vg_output_member(row, table->columns[i].member));
+        for (guint i = 0; i < columns->len; i++) {
+            const struct vg_column *column = columns->pdata[i];
+            g_autofree char *cell = raw_text(vg_output_member(row, column->member));
             if (i == 0 && cell[0] == '\0')
                 g_string_append(text, "\"\"");
             else
@@ -211,7 +313,12 @@ vg_output_print(enum vg_output_format format, json_object *doc, const struct vg_
             return -1;
         break;
     case VG_OUTPUT_CSV:
-        text = n_tables > 0 ? csv_text(&tables[0]) : g_strdup("");
+        text = n_tables > 0 ? csv_text(&tables[0], err) : g_strdup("");
+        if (!text)
+            return -1;
+        break;
+    case VG_OUTPUT_NAME:
+        text = n_tables > 0 ? name_text(&tables[0]) : g_strdup("");
         break;
     case VG_OUTPUT_TABLE:
     case VG_OUTPUT_WIDE:

@@ -15,6 +15,7 @@
 enum vg_output_format {
     VG_OUTPUT_TABLE,
     VG_OUTPUT_WIDE, /* a table with every column */
+    VG_OUTPUT_NAME, /* of each row of the first table what its first column has, raw */
     VG_OUTPUT_JSON,
     VG_OUTPUT_YAML,
     VG_OUTPUT_CSV, /* the first table, every column, raw values */
@@ -47,6 +48,12 @@ struct vg_table {
     size_t n_columns;
     const char *when_empty; /* printed instead of a table without rows; NULL: nothing */
 };
+
+/* How everything is printed from now on; set once, while arguments are parsed. columns: of the
+ * first table, their headings in any case or their members, with commas between; borrowed. A column
+ * that is not there is an error of vg_output_print(). */
+void vg_output_set_columns(const char *columns);
+void vg_output_set_no_headers(void);
 
 /* VG_E_INVALID naming the formats that there are. */
 int vg_output_format_from_name(const char *name, enum vg_output_format *ret, GError **err);

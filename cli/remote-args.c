@@ -9,7 +9,10 @@
 #include "cli/remote.h"
 
 /* The keys of settings follow this one in their order. */
-enum { KEY_CONTEXT = 0x900, KEY_FIRST };
+enum { KEY_CONTEXT = 0x900, KEY_REQUEST_TIMEOUT, KEY_FIRST };
+
+#define LIMIT_MIN_S 0.1
+#define LIMIT_MAX_S 3600.0
 
 const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX] = {
     [VG_REMOTE_SOCKET] = {"socket", "VGPUCTL_SOCKET"},
@@ -33,6 +36,8 @@ static const struct argp_option options[] = {
     {"key", KEY_FIRST + VG_REMOTE_KEY, "FILE", 0, "its private key, if it is not in the same file",
      1},
     {"context", KEY_CONTEXT, "NAME", 0, "all of that under a name; see `vgpuctl context`", 1},
+    {"request-timeout", KEY_REQUEST_TIMEOUT, "SECONDS", 0,
+     "wait for an answer so long (default: 60)", 1},
     {0},
 };
 
@@ -66,6 +71,18 @@ remote_args_check(const struct vg_remote_args *args, const struct argp_state *st
     }
 }
 
+static double
+remote_args_seconds(const char *text, const struct argp_state *state)
+{
+    char *end;
+    const double seconds = g_ascii_strtod(text, &end);
+
+    if (end == text || *end || !(seconds >= LIMIT_MIN_S && seconds <= LIMIT_MAX_S))
+        vg_cli_usage(state, "--request-timeout wants %g to %g seconds, not '%s'", LIMIT_MIN_S,
+                     LIMIT_MAX_S, text);
+    return seconds;
+}
+
 static error_t
 remote_args_parse(int key, char *arg, struct argp_state *state)
 {
@@ -73,6 +90,8 @@ remote_args_parse(int key, char *arg, struct argp_state *state)
 
     if (key == KEY_CONTEXT)
         args->context = arg;
+    else if (key == KEY_REQUEST_TIMEOUT)
+        args->limit_s = remote_args_seconds(arg, state);
     else if (key >= KEY_FIRST && key < KEY_FIRST + VG_REMOTE_MAX)
         args->values[key - KEY_FIRST] = arg;
     else if (key == ARGP_KEY_END)

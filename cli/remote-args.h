@@ -28,6 +28,7 @@ extern const struct vg_remote_name vg_remote_names[VG_REMOTE_MAX];
 struct vg_remote_args {
     const char *values[VG_REMOTE_MAX]; /* NULL: not given; borrowed from argv */
     const char *context;
+    double limit_s; /* for an answer; 0: the default */
 };
 
 /* Child parser for argp; its input is a struct vg_remote_args. */

@@ -15,7 +15,7 @@ static const struct argp_option options[] = {
     {"state", KEY_STATE, "FILE", 0, "a saved snapshot; may be given for each host; - is stdin", 1},
     {"rule", KEY_RULE, "RULE", 0, "complement (default) or paper-threshold", 2},
     {"config", KEY_CONFIG, "FILE", 0, "thresholds and costs; see vgpud-policy(7)", 2},
-    {"output", 'o', "FORMAT", 0, "table (default), wide, json, yaml or csv", 3},
+    {"output", 'o', "FORMAT", 0, "table (default), wide, name, json, yaml or csv", 3},
     {0},
 };
 
