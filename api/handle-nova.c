@@ -11,6 +11,7 @@
 #include "model/score.h"
 
 #define BODY_DEPTH 32
+#define GPUS_MAX   64
 
 /* ---- the question ---- */
 
@@ -63,7 +64,7 @@ nova_read_instance(const struct vg_json_node *root, struct vg_arrival_query *que
     query->uuid = uuid ? g_ascii_strdown(uuid, -1) : NULL;
     query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
     query->gpus = query->gpu_type ? 1 : 0;
-    return query->gpu_type ? nova_read_int(&instance, "gpus", 1, 64, &query->gpus, err) : 0;
+    return nova_read_int(&instance, "gpus", 0, GPUS_MAX, &query->gpus, err);
 }
 
 static int
@@ -189,7 +190,9 @@ nova_read_spec(json_object *spec, struct vg_arrival_query *query)
     query->vcpus = CLAMP(vcpus, 1, 4096);
     (void)!nova_read_class(nova_text(nova_member(extra, "vgpud:class")), &query->vm_class, NULL);
     query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
-    query->gpus = query->gpu_type ? MAX(gpus ? g_ascii_strtoll(gpus, NULL, 10) : 1, 1) : 0;
+    query->gpus = query->gpu_type ? 1 : 0;
+    if (gpus)
+        query->gpus = CLAMP(g_ascii_strtoll(gpus, NULL, 10), 0, GPUS_MAX);
 }
 
 static double

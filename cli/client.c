@@ -35,6 +35,7 @@ struct vg_client {
     CURL *curl;
     char words[CURL_ERROR_SIZE];
     atomic_bool interrupted;
+    int limit_s;
 };
 
 /* What comes back. */
@@ -68,6 +69,7 @@ vg_client_new(const struct vg_remote_args *args, GError **err)
     client->curl = curl_easy_init();
     if (!client->curl)
         vg_bug("libcurl cannot start");
+    client->limit_s = VG_CLIENT_LIMIT_S;
     return g_steal_pointer(&client);
 }
 
@@ -80,6 +82,18 @@ vg_client_free(vg_client *client)
     vg_remote_clear(&client->remote);
     g_free(client->authorization);
     g_free(client);
+}
+
+void
+vg_client_set_limit(vg_client *client, int limit_s)
+{
+    client->limit_s = limit_s;
+}
+
+static int
+client_connect_limit(const vg_client *client)
+{
+    return MIN(VG_CLIENT_CONNECT_LIMIT_S, client->limit_s);
 }
 
 void
@@ -123,8 +137,11 @@ static int
 curl_error(const vg_client *client, CURLcode code, GError **err)
 {
     g_autofree char *words = g_strdup(client->words[0] ? client->words : curl_easy_strerror(code));
-    const struct vg_client_failure failure = {
-        .remote = &client->remote, .curl = client->curl, .code = code, .words = g_strchomp(words)};
+    const struct vg_client_failure failure = {.remote = &client->remote,
+                                              .curl = client->curl,
+                                              .code = code,
+                                              .words = g_strchomp(words),
+                                              .connect_limit_s = client_connect_limit(client)};
     long errnum = 0;
 
     if (!client_socket(client) && vg_client_advise(&failure, err))
@@ -135,7 +152,7 @@ curl_error(const vg_client *client, CURLcode code, GError **err)
         return unreachable(client, errnum != 0 ? (int)errnum : ECONNREFUSED, err);
     case CURLE_OPERATION_TIMEDOUT:
         return vg_error(err, VG_E_TIMEOUT, "vgpud at '%s' did not answer within %d s",
-                        client_place(client), VG_CLIENT_LIMIT_S);
+                        client_place(client), client->limit_s);
     case CURLE_ABORTED_BY_CALLBACK:
         return vg_error(err, VG_E_UNREACHABLE, "asking vgpud at '%s' was interrupted",
                         client_place(client));
@@ -241,7 +258,7 @@ prepare_tls(vg_client *client)
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)VG_CLIENT_CONNECT_LIMIT_S);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)client_connect_limit(client));
     if (cacert) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
@@ -331,7 +348,7 @@ request(vg_client *client, const char *method, const char *path, const char *bod
     struct curl_slist *headers = client_headers(client);
     answer.body = g_string_new(NULL);
     prepare(client, path, &answer, take_body);
-    curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)VG_CLIENT_LIMIT_S);
+    curl_easy_setopt(client->curl, CURLOPT_TIMEOUT, (long)client->limit_s);
     curl_easy_setopt(client->curl, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(client->curl, CURLOPT_XFERINFOFUNCTION, check_interrupt);
     curl_easy_setopt(client->curl, CURLOPT_XFERINFODATA, client);

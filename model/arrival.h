@@ -41,8 +41,8 @@ struct vg_arrival_query {
     char *uuid;       /* of the instance, or NULL */
     int64_t vcpus;    /* >= 1 */
     int vm_class;     /* enum vg_vm_class that its flavor says, or -1 */
-    char *gpu_type;   /* that it needs, or NULL */
-    int64_t gpus;     /* how many; 0 without a type */
+    char *gpu_type;   /* that it needs; NULL: any will do */
+    int64_t gpus;     /* how many; 0: it needs none */
     GPtrArray *hosts; /* struct vg_arrival_host */
     /* The answer. */
     enum vg_arrival_basis basis;

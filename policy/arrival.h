@@ -16,8 +16,8 @@
 struct vg_arrival {
     int64_t vcpus;        /* >= 1 */
     int vm_class;         /* enum vg_vm_class, or -1: nobody knows */
-    const char *gpu_type; /* of vGPU that it needs, or NULL */
-    int64_t gpus;         /* how many */
+    const char *gpu_type; /* of vGPU that it needs; NULL: any will do */
+    int64_t gpus;         /* how many; 0: it needs none */
     double cpu_demand;    /* cores */
     double gpu_demand;    /* engines */
 };

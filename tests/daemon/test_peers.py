@@ -99,6 +99,9 @@ def peer(name, url, **keys):
     return f"[peer {name}]\nurl={url}\n" + "".join(f"{k}={v}\n" for k, v in keys.items())
 
 
+BUSY = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01"
+
+
 class Site:
     """Host a is contended, the others are idle; a knows b by a token and c by a certificate."""
 
@@ -109,7 +112,12 @@ class Site:
         self.net = Network(*names)
         self.nodes = {}
         for n, name in enumerate(names):
-            recording = (LTTNG, VM_MAP) if name == "a" else idle_recording(directory, name, 5000 + 100 * n)
+            recording = idle_recording(directory, name, 5000 + 100 * n)
+            if name == "a":
+                names_of_a = directory / "a.map"
+                with open(VM_MAP, encoding="utf-8") as file:
+                    names_of_a.write_text(file.read().replace("vm-busy", f"vm-busy {BUSY}"))
+                recording = LTTNG, names_of_a
             authority = other if name == "e" else self.ca
             certificate = authority.issue(name, f'ip_address = "{self.net.address[name]}"')
             self.nodes[name] = Node(self.net, directory, name, recording, certificate, self.ca)
@@ -197,6 +205,18 @@ def test_what_a_scheduler_is_told(site):
         "unknown", 0.5, None)
     _, hosts = rated(site.a.daemon, ["host-b", "host-c"], gpu_type="nvidia-63")
     assert {h["verdict"] for h in hosts.values()} == {"veto"} and "nvidia-63" in hosts["host-b"]["reason"]
+
+
+def test_what_vgpud_wants_itself_is_not_refused_to_a_scheduler(site):
+    """There is no such GPU on any host; where a plan has the VM go, it may go, and only there."""
+    action = site.a.plan()["actions"][0]
+    assert action["uuid"] == BUSY
+    asked = {"uuid": BUSY.upper(), "gpu_type": "nvidia-63"}
+    _, hosts = rated(site.a.daemon, ["host-a", "host-b", "host-c"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["veto", "pass", "veto"]
+    assert hosts["host-b"]["score"] == 1 and "vgpud itself" in hosts["host-b"]["reason"]
+    _, hosts = rated(site.a.daemon, ["host-b"], gpu_type="nvidia-63")
+    assert hosts["host-b"]["verdict"] == "veto"
 
 
 def test_a_plan_that_no_longer_holds(site):
