@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 static const char *const no_params[] = {NULL};
-static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
+static const char *const vms_params[] = {"limit",   "marker", "sort", "class",
+                                         "project", "name",   NULL};
 static const char *const snapshot_params[] = {"peers", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
 static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};

@@ -274,6 +274,8 @@ make_inventory(void)
     vm->state = VG_DOMAIN_RUNNING;
     vm->nova_managed = true;
     vm->nova.name = g_strdup("web-1");
+    vm->nova.project_name = g_strdup("graphics");
+    vm->nova.project_id = g_strdup("9f8e7d6c");
     struct vg_inv_device *device = vg_record_new(&vg_inv_device_record);
     device->kind = g_strdup("mdev");
     device->address = g_strdup("99999999-2222-4333-8444-555555555555");
