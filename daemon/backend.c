@@ -410,6 +410,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     if (!backend)
         return;
     g_ptr_array_unref(backend->proposed);
+    backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);
     g_free(backend);
 }

@@ -43,8 +43,8 @@ vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm)
         arrival->gpu_demand = vm->gpu_intensity;
 }
 
-static double
-arrival_host_demand(const struct vg_snap_host *host)
+double
+vg_arrival_host_demand(const struct vg_snap_host *host)
 {
     double sum = host->own_share;
 
@@ -105,11 +105,10 @@ arrival_lost(double demand, double more, double capacity)
 }
 
 void
-vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host, double demand,
                 const struct vg_policy_config *config, struct vg_arrival_score *ret)
 {
     const double capacity = (double)host->cpus;
-    const double demand = arrival_host_demand(host);
     const double cpu_lost = arrival_lost(demand, arrival->cpu_demand, capacity);
     const double spare = CLAMP((capacity - demand - arrival->cpu_demand) / capacity, 0, 1);
     double gpu_lost = 0, busy = 0;

@@ -66,7 +66,7 @@ rate(const struct vg_arrival *arrival, const struct vg_snap_host *host)
 {
     struct vg_arrival_score score;
 
-    vg_arrival_rate(arrival, host, &config, &score);
+    vg_arrival_rate(arrival, host, vg_arrival_host_demand(host), &config, &score);
     assert_true(score.score >= 0 && score.score <= 1);
     assert_true(strlen(score.text) > 10);
     return score;
