@@ -186,6 +186,24 @@ vg_handle_nova_placement(struct vg_request *request)
     vg_arrival_query_free(query);
 }
 
+void
+vg_handle_nova_approvals(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(GPtrArray) list = backend->list_approvals(backend->data);
+    json_object *document = json_object_new_object(), *items = json_object_new_array();
+
+    for (guint i = 0; i < list->len; i++) {
+        const struct vg_approval *one = list->pdata[i];
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "uuid", one->uuid);
+        vg_json_add_string(item, "to", one->to);
+        vg_json_append(items, item);
+    }
+    vg_json_add(document, "items", items);
+    vg_answer_json(request, 200, document);
+}
+
 /* ---- SAP's hook: names in, names out ---- */
 
 /* A member of a dumped object of nova, which is in its "nova_object.data" or, dumped plainly, in

@@ -147,17 +147,33 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
     return arrival;
 }
 
-/* Where plans of this vgpud have the VM go: names of hosts (char *). */
-static GPtrArray *
-arrivals_proposed(vg_daemon_backend *backend, const char *uuid)
+GPtrArray *
+backend_list_approvals(void *data)
 {
-    GPtrArray *targets = g_ptr_array_new_with_free_func(g_free);
+    vg_daemon_backend *backend = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_approval_free);
     const int64_t now_ns = vg_clock_monotonic_ns();
 
+    vg_mover_add_approvals(backend->parts.mover, list);
     VG_LOCK_SCOPE(&backend->lock);
-    for (guint i = 0; uuid && i < backend->proposed->len; i++) {
+    for (guint i = 0; i < backend->proposed->len; i++) {
         const struct backend_proposal *one = backend->proposed->pdata[i];
-        if (one->until_ns > now_ns && strcmp(one->uuid, uuid) == 0)
+        if (one->until_ns > now_ns)
+            g_ptr_array_add(list, vg_approval_new(one->uuid, one->to));
+    }
+    return list;
+}
+
+/* Where this vgpud, or a peer, has the VM go: names of hosts (char *). */
+static GPtrArray *
+arrivals_targets(vg_daemon_backend *backend, const char *uuid)
+{
+    g_autoptr(GPtrArray) approvals = backend_list_approvals(backend);
+    GPtrArray *targets = vg_peers_approved_targets(backend->parts.peers, uuid);
+
+    for (guint i = 0; i < approvals->len; i++) {
+        const struct vg_approval *one = approvals->pdata[i];
+        if (strcmp(one->uuid, uuid) == 0)
             g_ptr_array_add(targets, g_strdup(one->to));
     }
     return targets;
@@ -171,18 +187,16 @@ struct arrivals_asked {
     const struct vg_arrival_query *query;
     struct vg_arrival arrival;
     struct vg_policy_config policy;
-    GPtrArray *proposed; /* char *: hosts that it may go to in any case */
-    int64_t now_ns;      /* epoch */
+    GPtrArray *targets; /* char *: hosts that it may go to in any case; NULL: nobody knows it */
+    int64_t now_ns;     /* epoch */
 };
 
 /* A move that vgpud itself wants must not be refused by it. */
 static bool
 arrivals_is_approved(const struct arrivals_asked *asked, const char *host)
 {
-    const char *uuid = asked->query->uuid;
-
-    return uuid && (g_ptr_array_find_with_equal_func(asked->proposed, host, g_str_equal, NULL) ||
-                    vg_mover_is_moving(asked->backend->parts.mover, uuid, host));
+    return asked->targets &&
+           g_ptr_array_find_with_equal_func(asked->targets, host, g_str_equal, NULL);
 }
 
 static int64_t
@@ -234,14 +248,16 @@ backend_rate_arrival(void *data, struct vg_arrival_query *query)
                                    .copies = copies,
                                    .query = query,
                                    .arrival = arrivals_expect(fleet, query),
-                                   .proposed = arrivals_proposed(backend, query->uuid),
                                    .now_ns = vg_clock_realtime_ns()};
 
+    if (query->uuid)
+        asked.targets = arrivals_targets(backend, query->uuid);
     pthread_mutex_lock(&backend->lock);
     asked.policy = backend->policy;
     pthread_mutex_unlock(&backend->lock);
     for (guint i = 0; i < query->hosts->len; i++)
         arrivals_rate_host(&asked, query->hosts->pdata[i]);
-    g_ptr_array_unref(asked.proposed);
+    if (asked.targets)
+        g_ptr_array_unref(asked.targets);
     backend_arrivals_unref(fleet);
 }

@@ -28,7 +28,8 @@ struct vg_daemon_backend {
     struct arrivals_fleet *fleet; /* of the newest answer to a scheduler, or NULL */
 };
 
-/* vg_backend.rate_arrival; daemon/backend-arrivals.c. */
+/* vg_backend.list_approvals and rate_arrival; daemon/backend-arrivals.c. */
+GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);
 void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 

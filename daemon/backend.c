@@ -378,6 +378,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .samples = read_samples,
         .find_vm = find_vm,
         .list_peers = list_peers,
+        .list_approvals = backend_list_approvals,
         .rate_arrival = backend_rate_arrival,
         .gather = backend_gather,
         .make_plan = make_plan,

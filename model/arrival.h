@@ -49,6 +49,15 @@ struct vg_arrival_query {
     int expected_class; /* enum vg_vm_class, or -1 */
 };
 
+/* A move that vgpud itself wants: the VM may go there, whatever speaks against it. */
+struct vg_approval {
+    char *uuid; /* in lower case */
+    char *to;   /* name of a host */
+};
+
+struct vg_approval *vg_approval_new(const char *uuid, const char *to);
+void vg_approval_free(void *approval); /* NULL is fine */
+
 struct vg_arrival_query *vg_arrival_query_new(void);
 void vg_arrival_query_free(void *query); /* NULL is fine */
 

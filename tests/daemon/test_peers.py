@@ -124,7 +124,7 @@ class Site:
         cert, key = self.ca.issue("planner", server=False)
         a = self.nodes["a"]
         trust = {"cacert": self.ca.certificate}
-        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, **trust) for n in "cde"}
+        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, **trust) for n in "acde"}
         self.known["b"] = peer("b", self.nodes["b"].url, token_file=self.nodes["b"].token(), **trust)
         a.reload(QUIET + self.known["b"] + self.known["c"])
         self.a = a
@@ -217,6 +217,16 @@ def test_what_vgpud_wants_itself_is_not_refused_to_a_scheduler(site):
     assert hosts["host-b"]["score"] == 1 and "vgpud itself" in hosts["host-b"]["reason"]
     _, hosts = rated(site.a.daemon, ["host-b"], gpu_type="nvidia-63")
     assert hosts["host-b"]["verdict"] == "veto"
+    assert {"uuid": BUSY, "to": "host-b"} in site.a.daemon.get("/v1/nova/approvals")["items"]
+    # Another vgpud that knows this one lets it pass, too, and asks whenever it asks for the snapshot.
+    b = site.nodes["b"]
+    b.reload(QUIET + site.known["a"])
+    wait_for(lambda: b.peers()["a"]["state"] == "reachable")
+    _, hosts = rated(b.daemon, ["host-a", "host-b"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["veto", "pass"] and hosts["host-b"]["score"] == 1
+    b.reload("")
+    _, hosts = rated(b.daemon, ["host-a", "host-b"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["unknown", "veto"]
 
 
 def test_a_plan_that_no_longer_holds(site):

@@ -691,6 +691,16 @@ list_peers(void *data)
 }
 
 /* What a scheduler asks: "full" cannot, "good" is best, "nobody" is not known. */
+static GPtrArray *
+list_approvals(void *data)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_approval_free);
+
+    (void)data;
+    g_ptr_array_add(list, vg_approval_new("11111111-2222-4333-8444-555555555555", "good"));
+    return list;
+}
+
 static void
 rate_arrival(void *data, struct vg_arrival_query *query)
 {
@@ -972,6 +982,7 @@ fake_backend_new(const struct fake_options *options)
         .release = release,
         .list_reservations = list_reservations,
         .gather = gather,
+        .list_approvals = list_approvals,
         .rate_arrival = rate_arrival,
         .make_plan = make_plan,
         .read_plan = read_plan,
