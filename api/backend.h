@@ -113,6 +113,9 @@ struct vg_backend {
     void (*note_refusal)(void *data, const char *origin, unsigned status);
     /* Struct vg_peer_info; the caller frees it. */
     GPtrArray *(*list_peers)(void *data);
+    /* The moves that this vgpud runs, or has proposed lately: struct vg_approval; the caller frees
+     * it. */
+    GPtrArray *(*list_approvals)(void *data);
     /* Fills the answer of a scheduler's question. */
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* May block; one of the API's workers. */

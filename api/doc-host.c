@@ -17,7 +17,7 @@ make_body(const vg_view *view, enum vg_view_body body)
 {
     switch (body) {
     case VG_BODY_VMS:
-        return vg_doc_vms(view, VG_VM_SORT_NAME, -1, VG_LIMIT_DEFAULT, NULL, NULL);
+        return vg_doc_vms(view, VG_VM_SORT_NAME, &vg_vm_filter_none, VG_LIMIT_DEFAULT, NULL, NULL);
     case VG_BODY_GPUS:
         return vg_doc_gpus(view, VG_LIMIT_DEFAULT, NULL, NULL);
     case VG_BODY_PREEMPTIONS:

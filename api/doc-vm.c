@@ -82,6 +82,23 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
+/* What nova calls it, and whose it is; NULL: nova did not make it. */
+static json_object *
+doc_openstack_to_json(const struct vg_inv_vm *domain)
+{
+    if (!domain || !domain->nova_managed)
+        return NULL;
+    const struct vg_inv_nova *nova = &domain->nova;
+    json_object *object = json_object_new_object();
+    vg_json_add_string(object, "name", nova->name);
+    vg_json_add_string(object, "flavor", nova->flavor);
+    vg_json_add_string(object, "project", nova->project_name);
+    vg_json_add_string(object, "project_id", nova->project_id);
+    vg_json_add_string(object, "user", nova->user_name);
+    vg_json_add_string(object, "user_id", nova->user_id);
+    return object;
+}
+
 json_object *
 vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
 {
@@ -93,6 +110,7 @@ vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_string(object, "id", vg_view_vm_id(vm));
     vg_json_add_string(object, "name", vm->name);
     vg_json_add_string(object, "uuid", vm->uuid);
+    vg_json_add(object, "openstack", doc_openstack_to_json(domain));
     vg_json_add_int64(object, "pid", vm->pid);
     vg_json_add_string(object, "state",
                        vg_domain_state_names[domain ? domain->state : VG_DOMAIN_UNKNOWN]);
@@ -205,7 +223,7 @@ read_marker(const char *marker, int sort, struct place *ret, char ***ret_parts, 
 }
 
 static GArray *
-places_of(const vg_view *view, enum vg_vm_sort sort, int vm_class)
+places_of(const vg_view *view, enum vg_vm_sort sort, const struct vg_vm_filter *filter)
 {
     GArray *places = g_array_new(FALSE, FALSE, sizeof(struct place));
 
@@ -214,7 +232,7 @@ places_of(const vg_view *view, enum vg_vm_sort sort, int vm_class)
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
             struct place place = {value_of(view, vm, sort), vm->name, vg_view_vm_id(vm), vm};
-            if (vm_class < 0 || (int)vm->vm_class == vm_class)
+            if (vg_vm_filter_takes(filter, vm, domain_of(view, vm)))
                 g_array_append_val(places, place);
         }
     }
@@ -259,10 +277,10 @@ write_summary(const vg_view *view, const void *item)
 }
 
 json_object *
-vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
-           const char *marker, GError **err)
+vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, const struct vg_vm_filter *filter,
+           size_t limit, const char *marker, GError **err)
 {
-    g_autoptr(GArray) places = places_of(view, sort, vm_class);
+    g_autoptr(GArray) places = places_of(view, sort, filter);
 
     return page_of(view, places, (int)sort, limit, marker, write_summary, err);
 }
@@ -359,7 +377,7 @@ static GArray *
 losses_of(const vg_view *view, const struct vg_snap_vm *victim)
 {
     GArray *losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
-    g_autoptr(GArray) victims = places_of(view, VG_VM_SORT_NAME, -1);
+    g_autoptr(GArray) victims = places_of(view, VG_VM_SORT_NAME, &vg_vm_filter_none);
 
     g_array_set_clear_func(losses, loss_clear);
     for (guint i = 0; i < victims->len; i++) {

@@ -23,10 +23,23 @@ json_object *vg_doc_parts(const GPtrArray *parts);
 json_object *vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm);
 json_object *vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm);
 
-/* {"items","next"}. vm_class: -1 for all. marker: where to go on, NULL for the first page; NULL and
- * VG_E_INVALID if it is not one of this order. */
-json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, int vm_class, size_t limit,
-                        const char *marker, GError **err);
+/* Which VMs a list has. Patterns: '*' is any characters, '?' is one. */
+struct vg_vm_filter {
+    int vm_class;        /* -1: any */
+    const char *project; /* of OpenStack, its name or id; NULL: any, or none */
+    const char *name;    /* a pattern, of libvirt's name or of OpenStack's; NULL: any */
+};
+
+extern const struct vg_vm_filter vg_vm_filter_none; /* takes all */
+
+bool vg_vm_filter_takes(const struct vg_vm_filter *filter, const struct vg_snap_vm *vm,
+                        const struct vg_inv_vm *domain); /* domain: NULL where it is not known */
+
+/* {"items","next"}. marker: where to go on, NULL for the first page; NULL and VG_E_INVALID if it is
+ * not one of this order. */
+json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort,
+                        const struct vg_vm_filter *filter, size_t limit, const char *marker,
+                        GError **err);
 
 /* Likewise; victim: NULL for all. */
 json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit,

@@ -67,7 +67,7 @@ vg_handle_vms(struct vg_request *request)
     static const char *const sorts[] = {"name", "lost", "cpu", "gpu", NULL};
     const struct vg_query *query = &request->query;
     int sort = VG_VM_SORT_NAME;
-    int vm_class = -1;
+    struct vg_vm_filter filter = vg_vm_filter_none;
     int64_t limit = VG_LIMIT_DEFAULT;
     char etag[VG_ETAG_LEN];
     GError *err = NULL;
@@ -79,11 +79,16 @@ vg_handle_vms(struct vg_request *request)
     g_autoptr(vg_view) view = newest_view(request);
     json_object *object = NULL;
     if (query_word(query, "sort", sorts, &sort, &err) == 0 &&
-        query_word(query, "class", vg_vm_class_names, &vm_class, &err) == 0 &&
+        query_word(query, "class", vg_vm_class_names, &filter.vm_class, &err) == 0 &&
+        vg_query_length(query, "project", VG_SEGMENT_MAX, &err) == 0 &&
+        vg_query_length(query, "name", VG_SEGMENT_MAX, &err) == 0 &&
         vg_query_int(query, "limit", 1, VG_LIMIT_MAX, &limit, &err) == 0 &&
-        vg_query_length(query, "marker", VG_MARKER_MAX, &err) == 0)
-        object = vg_doc_vms(view, (enum vg_vm_sort)sort, vm_class, (size_t)limit,
+        vg_query_length(query, "marker", VG_MARKER_MAX, &err) == 0) {
+        filter.project = vg_query_get(query, "project");
+        filter.name = vg_query_get(query, "name");
+        object = vg_doc_vms(view, (enum vg_vm_sort)sort, &filter, (size_t)limit,
                             vg_query_get(query, "marker"), &err);
+    }
     if (err) {
         vg_answer_error(request, err);
         return;

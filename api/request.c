@@ -74,6 +74,12 @@ vg_answer_json(struct vg_request *request, unsigned status, json_object *take_ob
 }
 
 void
+vg_answer_json_text(struct vg_request *request, char *take_text)
+{
+    set_text(request, 200, JSON_TYPE, take_text);
+}
+
+void
 vg_answer_fixed(struct vg_request *request, const char *type, const char *text, size_t size)
 {
     request->answer.status = 200;

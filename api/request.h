@@ -113,6 +113,9 @@ void vg_answer_error(struct vg_request *request, GError *take_err);
 /* A JSON document. */
 void vg_answer_json(struct vg_request *request, unsigned status, json_object *take_object);
 
+/* The text of one; 200. */
+void vg_answer_json_text(struct vg_request *request, char *take_text);
+
 /* Text that lives as long as the program. */
 void vg_answer_fixed(struct vg_request *request, const char *type, const char *text, size_t size);
 

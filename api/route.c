@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 static const char *const no_params[] = {NULL};
-static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
+static const char *const vms_params[] = {"limit",   "marker", "sort", "class",
+                                         "project", "name",   NULL};
 static const char *const snapshot_params[] = {"peers", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
 static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
@@ -95,6 +96,7 @@ const struct vg_route vg_routes[] = {
      vg_handle_release,
      no_params,
      {204, 404, 502, 503, 504}},
+    {"/v1/nova/approvals", VG_METHOD_GET, vg_handle_nova_approvals, no_params, {200}},
     {"/v1/nova/placement", VG_METHOD_ASK, vg_handle_nova_placement, no_params, {200, 415}},
     {"/scheduler/nova/external", VG_METHOD_ASK, vg_handle_nova_external, no_params, {200, 415}},
     {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 503}},

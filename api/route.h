@@ -83,6 +83,7 @@ vg_handler vg_handle_reserve;
 vg_handler vg_handle_renew;
 vg_handler vg_handle_release;
 vg_handler vg_handle_nova_placement;
+vg_handler vg_handle_nova_approvals;
 vg_handler vg_handle_nova_external;
 vg_handler vg_handle_list_tokens;
 vg_handler vg_handle_create_token;

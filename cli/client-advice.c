@@ -227,10 +227,7 @@ advice_value(const struct vg_client_failure *failure, const char *name, size_t s
     const struct vg_remote *remote = failure->remote;
     const struct {
         const char *name, *value;
-    } values[] = {{"host", remote->host},
-                  {"port", remote->port},
-                  {"words", failure->words},
-                  {"limit", G_STRINGIFY(VG_CLIENT_CONNECT_LIMIT_S)}};
+    } values[] = {{"host", remote->host}, {"port", remote->port}, {"words", failure->words}};
     g_autofree char *wanted = g_strndup(name, size);
     char now[VG_UTC_LEN];
 
@@ -242,6 +239,8 @@ advice_value(const struct vg_client_failure *failure, const char *name, size_t s
         if (strcmp(vg_remote_names[i].option, wanted) == 0)
             return g_strdup(vg_remote_value(remote, (enum vg_remote_key)i));
     }
+    if (strcmp(wanted, "limit") == 0)
+        return g_strdup_printf("%d", failure->connect_limit_s);
     if (strcmp(wanted, "now") == 0)
         return g_strdup(vg_utc_format(vg_clock_realtime_ns() / VG_NS_PER_S * VG_NS_PER_S, now));
     return strcmp(wanted, "names") == 0 ? advice_names(failure->curl) : NULL;

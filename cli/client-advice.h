@@ -21,6 +21,7 @@ struct vg_client_failure {
     CURLcode code;
     long status;       /* of the answer; 0: there is none */
     const char *words; /* of libcurl, or the answer's own */
+    int connect_limit_s;
 };
 
 /* Sets *err: VG_E_UNREACHABLE, VG_E_REFUSED, or VG_E_TIMEOUT. false: the table has nothing about

@@ -85,6 +85,18 @@ vg_client_free(vg_client *client)
 }
 
 void
+vg_client_set_limit(vg_client *client, int limit_s)
+{
+    client->limit_s = limit_s;
+}
+
+static int
+client_connect_limit(const vg_client *client)
+{
+    return MIN(VG_CLIENT_CONNECT_LIMIT_S, (int)(client->limit_s + 0.999));
+}
+
+void
 vg_client_interrupt(vg_client *client)
 {
     atomic_store(&client->interrupted, true);
@@ -125,8 +137,11 @@ static int
 curl_error(const vg_client *client, CURLcode code, GError **err)
 {
     g_autofree char *words = g_strdup(client->words[0] ? client->words : curl_easy_strerror(code));
-    const struct vg_client_failure failure = {
-        .remote = &client->remote, .curl = client->curl, .code = code, .words = g_strchomp(words)};
+    const struct vg_client_failure failure = {.remote = &client->remote,
+                                              .curl = client->curl,
+                                              .code = code,
+                                              .words = g_strchomp(words),
+                                              .connect_limit_s = client_connect_limit(client)};
     long errnum = 0;
 
     if (!client_socket(client) && vg_client_advise(&failure, err))
@@ -243,7 +258,7 @@ prepare_tls(vg_client *client)
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)VG_CLIENT_CONNECT_LIMIT_S);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)client_connect_limit(client));
     if (cacert) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);

@@ -16,7 +16,7 @@
 
 #include "cli/remote-args.h"
 
-#define VG_CLIENT_LIMIT_S 60 /* for an answer */
+#define VG_CLIENT_LIMIT_S 60 /* for an answer, where nothing else is set */
 
 typedef struct vg_client vg_client;
 
@@ -24,6 +24,10 @@ typedef struct vg_client vg_client;
 vg_client *vg_client_new(const struct vg_remote_args *args, GError **err);
 void vg_client_free(vg_client *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_client, vg_client_free)
+
+/* For answers from now on, and for connecting where that is less than its own limit. Not for
+ * streams. */
+void vg_client_set_limit(vg_client *client, int limit_s);
 
 /* Any thread: the request that is under way ends within a second, and all later ones at once, with
  * VG_E_UNREACHABLE. Not for streams. */

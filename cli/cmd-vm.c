@@ -17,12 +17,24 @@
 #include "cli/vm-movable.h"
 #include "model/score.h"
 
-enum { KEY_SORT = 0x600, KEY_CLASS, KEY_SINCE, KEY_UNTIL, KEY_STEP, KEY_SOURCE, KEY_PLAIN };
+enum {
+    KEY_SORT = 0x600,
+    KEY_CLASS,
+    KEY_SINCE,
+    KEY_UNTIL,
+    KEY_STEP,
+    KEY_SOURCE,
+    KEY_PLAIN,
+    KEY_PROJECT,
+    KEY_NAME
+};
 
 struct vm_args {
     struct vg_online_args online;
     const char *sort;
     const char *vm_class;
+    const char *project;
+    const char *name;
     const char *since;
     const char *until;
     const char *step;
@@ -33,6 +45,9 @@ struct vm_args {
 static const struct vg_column list_columns[] = {
     {"VM", "name", VG_CELL_TEXT, false},
     {"UUID", "uuid", VG_CELL_TEXT, true},
+    {"INSTANCE", "openstack.name", VG_CELL_TEXT, true},
+    {"PROJECT", "openstack.project", VG_CELL_TEXT, true},
+    {"FLAVOR", "openstack.flavor", VG_CELL_TEXT, true},
     {"PID", "pid", VG_CELL_COUNT, true},
     {"STATE", "state", VG_CELL_TEXT, false},
     {"CLASS", "class", VG_CELL_TEXT, false},
@@ -74,6 +89,12 @@ static const struct vg_column device_columns[] = {
     {"DEVICE", "kind", VG_CELL_TEXT, false},    {"ADDRESS", "address", VG_CELL_TEXT, false},
     {"TYPE", "mdev_type", VG_CELL_TEXT, false}, {"OF", "parent", VG_CELL_TEXT, false},
     {"ALIAS", "alias", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column openstack_columns[] = {
+    {"INSTANCE", "name", VG_CELL_TEXT, false},   {"FLAVOR", "flavor", VG_CELL_TEXT, false},
+    {"PROJECT", "project", VG_CELL_TEXT, false}, {"PROJECT ID", "project_id", VG_CELL_TEXT, true},
+    {"USER", "user", VG_CELL_TEXT, false},       {"USER ID", "user_id", VG_CELL_TEXT, true},
 };
 
 static const struct vg_column history_columns[] = {
@@ -149,13 +170,16 @@ show_list(void *data, vg_client *client, GError **err)
     g_string_append(path, args->sort);
     if (args->vm_class)
         g_string_append_printf(path, "&class=%s", args->vm_class);
+    vg_online_add_parameter(path, "project", args->project);
+    vg_online_add_parameter(path, "name", args->name);
     if (vg_client_list(client, path->str, &items, err) < 0)
         return -1;
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
     const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
-                                   args->vm_class ? "no VM is of this class"
-                                                  : "vgpud sees no VM yet"};
+                                   args->project || args->name ? "no VM is like that"
+                                   : args->vm_class            ? "no VM is of this class"
+                                                               : "vgpud sees no VM yet"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
@@ -197,8 +221,11 @@ show_vm(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
+    json_object *openstack = vg_output_member(vm, "openstack");
+    g_autoptr(json_object) owners = openstack ? array_of(openstack) : NULL;
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
+        {"In OpenStack", owners, openstack_columns, G_N_ELEMENTS(openstack_columns), NULL},
         {"vCPUs, since the start", vg_output_member(vm, "vcpus"), figure_columns,
          G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
@@ -252,8 +279,9 @@ check(const struct vm_args *args, const struct argp_state *state)
 {
     const struct vg_online_verb *verb = args->online.verb;
 
-    if (strcmp(verb->name, "list") != 0 && (args->vm_class || strcmp(args->sort, "name") != 0))
-        argp_error(state, "--sort and --class belong to `vm list`");
+    if (strcmp(verb->name, "list") != 0 &&
+        (args->vm_class || args->project || args->name || strcmp(args->sort, "name") != 0))
+        argp_error(state, "--sort, --class, --project and --name belong to `vm list`");
     if (strcmp(verb->name, "history") != 0 &&
         (args->since || args->until || args->step || args->source))
         argp_error(state, "--since, --until, --step and --source belong to `vm history`");
@@ -284,6 +312,12 @@ parse_vm(int key, char *arg, struct argp_state *state)
             vg_cli_usage(state, "--class wants idle, cpu, gpu, mixed or alternating, not '%s'",
                          arg);
         args->vm_class = arg;
+        break;
+    case KEY_PROJECT:
+        args->project = arg;
+        break;
+    case KEY_NAME:
+        args->name = arg;
         break;
     case KEY_SINCE:
         args->since = arg;
@@ -320,6 +354,10 @@ vg_cmd_vm(int argc, char **argv)
         {"sort", KEY_SORT, "BY", 0,
          "list: name (default), or in the newest window lost, cpu or gpu, most first", 1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
+        {"project", KEY_PROJECT, "PROJECT", 0,
+         "list: only of this project of OpenStack, by name or id", 1},
+        {"name", KEY_NAME, "PATTERN", 0,
+         "list: only with this name in libvirt or OpenStack; * and ? stand for others", 1},
         {"since", KEY_SINCE, "TIME", 0, "history: RFC 3339, epoch seconds, or -1h (default)", 2},
         {"until", KEY_UNTIL, "TIME", 0, "history: likewise (default: now)", 2},
         {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},

@@ -33,6 +33,7 @@ static const struct vg_cli_command commands[] = {
     {"simulate", "what a GPU scheduler makes of the vGPUs of a scenario", vg_cmd_simulate},
     {"explain", "why a VM is where it is; what a measure or rule means", vg_cmd_explain},
     {"peer", "the other vgpuds that vgpud knows", vg_cmd_peer},
+    {"nova", "whether OpenStack's scheduler gets on with vgpud", vg_cmd_nova},
     {"token", "who may ask vgpud over the network", vg_cmd_token},
     {"audit", "who had vgpud do what", vg_cmd_audit},
     {"context", "the vgpuds that this user asks, by name", vg_cmd_context},

@@ -16,6 +16,9 @@
 #include "cli/output-yaml.h"
 #include "cli/printable.h"
 
+/* Columns of the terminal that a text which goes on below gets at least. */
+#define WRAP_MIN 20
+
 static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "name",
                                                         "json",  "yaml", "csv"};
 
@@ -111,6 +114,7 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_MIB:
         return g_strdup_printf("%.0f", (double)json_object_get_int64(value) / (1 << 20));
     case VG_CELL_TEXT:
+    case VG_CELL_WRAP:
     case VG_CELL_COUNT:
     case VG_CELL_LIST:
         break;
@@ -186,6 +190,62 @@ add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
 }
 
 static int
+cell_flags(enum vg_cell cell)
+{
+    if (cell == VG_CELL_WRAP)
+        return SCOLS_FL_WRAP;
+    return cell == VG_CELL_TEXT || cell == VG_CELL_LIST ? 0 : SCOLS_FL_RIGHT;
+}
+
+static const char *
+cell_data(struct libscols_table *out, size_t line, size_t column)
+{
+    return scols_cell_get_data(scols_line_get_cell(scols_table_get_line(out, line), column));
+}
+
+/* Columns of the terminal that others leave for one; lines are filled in. */
+static size_t
+width_left(struct libscols_table *out, size_t at)
+{
+    const size_t width = scols_table_get_termwidth(out);
+    size_t used = 0;
+
+    for (size_t i = 0; i < scols_table_get_ncols(out); i++) {
+        long most = g_utf8_strlen(scols_column_get_name(scols_table_get_column(out, i)), -1);
+        for (size_t k = 0; k < scols_table_get_nlines(out); k++)
+            most = MAX(most, g_utf8_strlen(cell_data(out, k, i), -1));
+        if (i != at)
+            used += (size_t)most + 1;
+    }
+    return width > used + WRAP_MIN ? width - used : WRAP_MIN;
+}
+
+/* Breaks lines between words where they would pass the end of the terminal. */
+static void
+wrap_words(struct libscols_table *out, size_t at)
+{
+    struct libscols_column *column = scols_table_get_column(out, at);
+    const size_t width = width_left(out, at);
+
+    scols_column_set_safechars(column, "\n");
+    scols_column_set_wrapfunc(column, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
+    for (size_t k = 0; k < scols_table_get_nlines(out); k++) {
+        g_auto(GStrv) words = g_strsplit(cell_data(out, k, at), " ", -1);
+        g_autoptr(GString) text = g_string_new(NULL);
+        size_t used = 0;
+        for (char **word = words; *word; word++) {
+            const size_t length = (size_t)g_utf8_strlen(*word, -1);
+            const bool fits = used + 1 + length <= width;
+            if (word > words)
+                g_string_append_c(text, fits ? ' ' : '\n');
+            g_string_append(text, *word);
+            used = fits && word > words ? used + 1 + length : length;
+        }
+        scols_line_set_data(scols_table_get_line(out, k), at, text->str);
+    }
+}
+
+static int
 output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err)
 {
     struct libscols_table *out = scols_new_table();
@@ -195,13 +255,17 @@ output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err
     scols_table_enable_noheadings(out, style.no_headers);
     for (guint i = 0; i < columns->len; i++) {
         const struct vg_column *column = columns->pdata[i];
-        bool text = column->cell == VG_CELL_TEXT || column->cell == VG_CELL_LIST;
-        /* Reasons and the like are last; on a terminal they fold. */
-        const int fold = i + 1 == columns->len ? SCOLS_FL_WRAP : 0;
-        scols_table_new_column(out, column->header, 0, text ? fold : SCOLS_FL_RIGHT);
+        const bool last = column->cell == VG_CELL_TEXT && i + 1 == columns->len;
+        scols_table_new_column(out, column->header, 0,
+                               cell_flags(last ? VG_CELL_WRAP : column->cell));
     }
     for (size_t i = 0; i < json_object_array_length(table->rows); i++)
         add_row(out, columns, json_object_array_get_idx(table->rows, i));
+    /* On a terminal, reasons and the like fold; most of them are last. */
+    for (size_t i = 0; isatty(STDOUT_FILENO) && i < scols_table_get_ncols(out); i++) {
+        if (scols_column_is_wrap(scols_table_get_column(out, i)))
+            wrap_words(out, i);
+    }
     int status = scols_print_table(out);
     scols_unref_table(out);
     return status == 0 ? 0 : vg_error_errno(err, -status, "cannot print a table");

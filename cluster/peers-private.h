@@ -22,23 +22,28 @@ struct own_options {
     char *texts[7];
 };
 
+/* What a peer is being asked for; one after the other. */
+enum peer_stage { PEER_VERSION, PEER_SNAPSHOT, PEER_APPROVALS };
+
 struct peer {
     int refs; /* under the lock */
     struct own_options options;
     /* Under the lock. */
     struct vg_peer_info *info;
-    struct copy *copy; /* of its newest snapshot, or NULL */
-    bool silent;       /* it let its last deadline pass */
-    bool busy;         /* it is being asked */
-    uint64_t attempts; /* that have ended */
-    int64_t due_ns;    /* CLOCK_MONOTONIC */
+    struct copy *copy;    /* of its newest snapshot, or NULL */
+    bool silent;          /* it let its last deadline pass */
+    bool busy;            /* it is being asked */
+    GPtrArray *approvals; /* struct vg_approval, as of the last attempt that succeeded; or NULL */
+    uint64_t attempts;    /* that have ended */
+    int64_t due_ns;       /* CLOCK_MONOTONIC */
     /* Of the thread. */
     char *etag;          /* of copy */
     int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
     int64_t version_ns;  /* CLOCK_MONOTONIC: when its version was asked for; 0: it must be */
     int64_t sent_ns;     /* epoch: the request for it */
     struct vg_exchange *exchange;
-    bool asks_version;
+    enum peer_stage stage;
+    struct copy *fresh; /* that came in this attempt, or NULL */
 };
 
 /* A request that somebody waits for. It is freed by whoever is the last to have done with it. */
@@ -69,6 +74,9 @@ struct vg_peers {
 /* cluster/peer-calls.c: requests that somebody waits for; by the thread. */
 void peers_begin_calls(vg_peers *peers);
 void peers_end_call(vg_peers *peers, struct call *call, CURLcode code);
+
+/* cluster/approvals.c: what a peer says of moves that it wants; NULL: nothing that can be read. */
+GPtrArray *peers_read_approvals(const GString *body);
 
 /* When it has ended. */
 void peers_drop_calls(vg_peers *peers);

@@ -86,6 +86,8 @@ peer_unref(void *data)
         g_free(peer->options.texts[i]);
     vg_peer_info_free(peer->info);
     copy_release(peer->copy);
+    copy_release(peer->fresh);
+    g_clear_pointer(&peer->approvals, g_ptr_array_unref);
     g_free(peer->etag);
     g_free(peer);
 }
@@ -122,8 +124,9 @@ peer_note_hosts(struct vg_peer_info *info, const GPtrArray *hosts)
 }
 
 static void
-peers_end_attempt(vg_peers *peers, struct peer *peer, struct copy *take_copy, GError *take_err)
+peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
 {
+    struct copy *copy = g_steal_pointer(&peer->fresh);
     struct vg_peer_info *info = peer->info;
     enum vg_peer_state state = take_err ? VG_PEER_UNREACHABLE : VG_PEER_REACHABLE;
 
@@ -149,10 +152,10 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, struct copy *take_copy, GE
     } else {
         info->answered_ns = info->asked_ns;
     }
-    if (take_copy) {
+    if (copy) {
         copy_release(peer->copy);
-        peer->copy = take_copy;
-        peer_note_hosts(info, take_copy->snapshot->hosts);
+        peer->copy = copy;
+        peer_note_hosts(info, copy->snapshot->hosts);
     }
     peer->busy = false;
     peer->attempts++;
@@ -171,7 +174,7 @@ peers_send(vg_peers *peers, struct peer *peer, const char *path, const char *eta
     peer->exchange = vg_exchange_new(&peer->options.is, path, etag,
                                      peer->deadline_ns - vg_clock_monotonic_ns(), &err);
     if (!peer->exchange) {
-        peers_end_attempt(peers, peer, NULL, err);
+        peers_end_attempt(peers, peer, err);
         return;
     }
     peer->exchange->data = peer;
@@ -179,15 +182,25 @@ peers_send(vg_peers *peers, struct peer *peer, const char *path, const char *eta
 }
 
 static void
-peers_send_next(vg_peers *peers, struct peer *peer)
+peers_send_stage(vg_peers *peers, struct peer *peer, enum peer_stage stage)
 {
-    int64_t now_ns = vg_clock_monotonic_ns();
+    static const char *const paths[] = {
+        [PEER_VERSION] = "/",
+        [PEER_SNAPSHOT] = "/v1/snapshot",
+        [PEER_APPROVALS] = "/v1/nova/approvals",
+    };
 
-    peer->asks_version = peer->version_ns == 0 || now_ns - peer->version_ns >= VERSION_NS;
-    if (peer->asks_version)
-        peers_send(peers, peer, "/", NULL);
-    else
-        peers_send(peers, peer, "/v1/snapshot", peer->copy ? peer->etag : NULL);
+    peer->stage = stage;
+    peers_send(peers, peer, paths[stage], stage == PEER_SNAPSHOT && peer->copy ? peer->etag : NULL);
+}
+
+static void
+peers_begin_attempt(vg_peers *peers, struct peer *peer)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    const bool is_old = peer->version_ns == 0 || now_ns - peer->version_ns >= VERSION_NS;
+
+    peers_send_stage(peers, peer, is_old ? PEER_VERSION : PEER_SNAPSHOT);
 }
 
 static int
@@ -252,33 +265,48 @@ peers_read_snapshot(const GString *body, GError **err)
     return copy;
 }
 
+/* body: NULL where there is none. */
+static void
+peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
+{
+    GPtrArray *approvals = body ? peers_read_approvals(body) : NULL;
+
+    VG_LOCK_SCOPE(&peers->lock);
+    g_clear_pointer(&peer->approvals, g_ptr_array_unref);
+    peer->approvals = approvals;
+}
+
 /* An exchange has ended. */
 static void
 peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 {
     struct peer *peer = take_exchange->data;
-    struct copy *copy = NULL;
+    const enum peer_stage stage = peer->stage;
     GError *err = NULL;
 
     curl_multi_remove_handle(peers->multi, take_exchange->curl);
     peer->exchange = NULL;
     int status = vg_exchange_check(take_exchange, code, &err);
-    if (status == 0 && peer->asks_version) {
+    if (stage == PEER_APPROVALS) {
+        /* One that does not tell wants none; that says nothing of its snapshot. */
+        g_clear_error(&err);
+        peers_take_approvals(peers, peer, status == 0 ? take_exchange->body : NULL);
+    } else if (status == 0 && stage == PEER_VERSION) {
         status = peers_read_version(peers, peer, take_exchange->body, &err);
         if (status < 0)
             g_prefix_error(&err, "what answers there is no vgpud: ");
     } else if (status == 0 && (take_exchange->status != 304 || !peer->copy)) {
-        copy = peers_read_snapshot(take_exchange->body, &err);
-        if (copy) {
+        peer->fresh = peers_read_snapshot(take_exchange->body, &err);
+        if (peer->fresh) {
             g_free(peer->etag);
             peer->etag = g_steal_pointer(&take_exchange->etag);
         }
     }
     vg_exchange_free(take_exchange);
-    if (!err && peer->asks_version)
-        peers_send_next(peers, peer);
+    if (err || stage == PEER_APPROVALS)
+        peers_end_attempt(peers, peer, err);
     else
-        peers_end_attempt(peers, peer, copy, err);
+        peers_send_stage(peers, peer, stage + 1);
 }
 
 /* ---- the thread ---- */
@@ -327,7 +355,7 @@ peers_run(vg_thread *self, void *arg)
 
         vg_thread_beat(self);
         while ((peer = peers_next_due(peers, now_ns, &next_ns)))
-            peers_send_next(peers, peer);
+            peers_begin_attempt(peers, peer);
         peers_begin_calls(peers);
         curl_multi_perform(peers->multi, &left);
         bool took = false;

@@ -74,6 +74,10 @@ struct vg_peer_copy {
  * block. */
 GPtrArray *vg_peers_copies(vg_peers *peers);
 
+/* The hosts (char *) that moves of this VM go to which peers run, or have proposed lately; the
+ * caller frees it. Any thread; does not block. */
+GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
+
 /* Asks all peers side by side and waits until they have answered or the deadline has come. A peer
  * that let its last deadline pass is not waited for. In the order of the configuration; the caller
  * frees it. Any thread but "peers". */

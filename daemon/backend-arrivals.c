@@ -15,48 +15,116 @@
 
 struct arrivals_known {
     const struct vg_snap_host *host;
-    int64_t at_ns; /* epoch */
+    double demand;
+    guint from; /* 0: this host; else it is of peer from - 1 */
 };
 
-/* By name and, in lower case, by UUID. */
+/* What is looked up, made anew when a snapshot is another one: of 1,000 hosts with 10,000 VMs that
+ * costs as much as an answer. Counted, and changed no more. */
 struct arrivals_fleet {
-    GHashTable *hosts;
-    GArray *known; /* struct arrivals_known */
+    vg_view *view;     /* NULL: nothing is measured here yet */
+    GPtrArray *copies; /* struct vg_peer_copy: what the rest points into */
+    GHashTable *hosts; /* struct arrivals_known by name and, in lower case, by UUID */
+    GHashTable *vms;   /* struct vg_snap_vm by UUID */
+    GArray *known;     /* struct arrivals_known */
 };
 
 static void
-arrivals_add(struct arrivals_fleet *fleet, const vg_snapshot *snapshot, int64_t at_ns)
+arrivals_clear(void *data)
+{
+    struct arrivals_fleet *fleet = data;
+
+    g_hash_table_unref(fleet->hosts);
+    g_hash_table_unref(fleet->vms);
+    g_array_unref(fleet->known);
+    g_ptr_array_unref(fleet->copies);
+    vg_view_unref(fleet->view);
+}
+
+void
+backend_arrivals_unref(struct arrivals_fleet *fleet)
+{
+    if (fleet)
+        g_atomic_rc_box_release_full(fleet, arrivals_clear);
+}
+
+static void
+arrivals_add(struct arrivals_fleet *fleet, const vg_snapshot *snapshot, guint from)
 {
     for (guint i = 0; i < snapshot->hosts->len; i++) {
-        const struct arrivals_known known = {snapshot->hosts->pdata[i], at_ns};
+        const struct vg_snap_host *host = snapshot->hosts->pdata[i];
+        const struct arrivals_known known = {host, vg_arrival_host_demand(host), from};
         g_array_append_val(fleet->known, known);
     }
 }
 
+/* Of two of the same name or UUID, the first one counts. */
 static void
 arrivals_index(struct arrivals_fleet *fleet)
 {
     for (guint i = fleet->known->len; i > 0; i--) {
         struct arrivals_known *known = &g_array_index(fleet->known, struct arrivals_known, i - 1);
+        const GPtrArray *vms = known->host->vms;
         g_hash_table_insert(fleet->hosts, known->host->name, known);
         if (known->host->uuid)
             g_hash_table_insert(fleet->hosts, known->host->uuid, known);
+        for (guint k = vms->len; k > 0; k--) {
+            struct vg_snap_vm *vm = vms->pdata[k - 1];
+            if (vm->uuid)
+                g_hash_table_insert(fleet->vms, vm->uuid, vm);
+        }
     }
 }
 
-/* Where it runs now, if it does. */
-static const struct vg_snap_vm *
-arrivals_find_vm(const struct arrivals_fleet *fleet, const char *uuid)
+static struct arrivals_fleet *
+arrivals_new(vg_view *view, GPtrArray *copies)
 {
-    for (guint i = 0; uuid && i < fleet->known->len; i++) {
-        const GPtrArray *vms = g_array_index(fleet->known, struct arrivals_known, i).host->vms;
-        for (guint k = 0; k < vms->len; k++) {
-            const struct vg_snap_vm *vm = vms->pdata[k];
-            if (vm->uuid && strcmp(vm->uuid, uuid) == 0)
-                return vm;
-        }
+    struct arrivals_fleet *fleet = g_atomic_rc_box_new0(struct arrivals_fleet);
+
+    fleet->view = view ? vg_view_ref(view) : NULL;
+    fleet->copies = g_ptr_array_ref(copies);
+    fleet->hosts = g_hash_table_new(g_str_hash, g_str_equal);
+    fleet->vms = g_hash_table_new(g_str_hash, g_str_equal);
+    fleet->known = g_array_new(FALSE, FALSE, sizeof(struct arrivals_known));
+    if (view)
+        arrivals_add(fleet, view->snapshot, 0);
+    for (guint i = 0; i < copies->len; i++)
+        arrivals_add(fleet, ((const struct vg_peer_copy *)copies->pdata[i])->snapshot, i + 1);
+    arrivals_index(fleet);
+    return fleet;
+}
+
+static bool
+arrivals_is_of(const struct arrivals_fleet *fleet, const vg_view *view, const GPtrArray *copies)
+{
+    if (!fleet || fleet->view != view || fleet->copies->len != copies->len)
+        return false;
+    for (guint i = 0; i < copies->len; i++) {
+        const struct vg_peer_copy *had = fleet->copies->pdata[i], *has = copies->pdata[i];
+        if (had->snapshot != has->snapshot)
+            return false;
     }
-    return NULL;
+    return true;
+}
+
+/* view: NULL where nothing is measured yet. The caller unrefs it. */
+static struct arrivals_fleet *
+arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
+{
+    pthread_mutex_lock(&backend->lock);
+    struct arrivals_fleet *fleet = arrivals_is_of(backend->fleet, view, copies)
+                                       ? g_atomic_rc_box_acquire(backend->fleet)
+                                       : NULL;
+    pthread_mutex_unlock(&backend->lock);
+    if (fleet)
+        return fleet;
+    fleet = arrivals_new(view, copies);
+    pthread_mutex_lock(&backend->lock);
+    struct arrivals_fleet *old = backend->fleet;
+    backend->fleet = g_atomic_rc_box_acquire(fleet);
+    pthread_mutex_unlock(&backend->lock);
+    backend_arrivals_unref(old);
+    return fleet;
 }
 
 static struct vg_arrival
@@ -66,7 +134,8 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
                                  .vm_class = query->vm_class,
                                  .gpu_type = query->gpu_type,
                                  .gpus = query->gpus};
-    const struct vg_snap_vm *vm = arrivals_find_vm(fleet, query->uuid);
+    /* Where it runs now, if it does. */
+    const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
     vg_arrival_expect(&arrival);
     query->basis = query->vm_class >= 0 ? VG_ARRIVAL_BY_FLAVOR : VG_ARRIVAL_BY_SIZE;
@@ -78,48 +147,89 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
     return arrival;
 }
 
-/* A move that vgpud itself wants must not be refused by it. */
-static bool
-arrivals_is_approved(vg_daemon_backend *backend, const char *uuid, const char *host)
+GPtrArray *
+backend_list_approvals(void *data)
 {
+    vg_daemon_backend *backend = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_approval_free);
     const int64_t now_ns = vg_clock_monotonic_ns();
 
-    if (!uuid)
-        return false;
-    if (vg_mover_is_moving(backend->parts.mover, uuid, host))
-        return true;
+    vg_mover_add_approvals(backend->parts.mover, list);
     VG_LOCK_SCOPE(&backend->lock);
     for (guint i = 0; i < backend->proposed->len; i++) {
         const struct backend_proposal *one = backend->proposed->pdata[i];
-        if (one->until_ns > now_ns && strcmp(one->uuid, uuid) == 0 && strcmp(one->to, host) == 0)
-            return true;
+        if (one->until_ns > now_ns)
+            g_ptr_array_add(list, vg_approval_new(one->uuid, one->to));
     }
-    return false;
+    return list;
+}
+
+/* Where this vgpud, or a peer, has the VM go: names of hosts (char *). */
+static GPtrArray *
+arrivals_targets(vg_daemon_backend *backend, const char *uuid)
+{
+    g_autoptr(GPtrArray) approvals = backend_list_approvals(backend);
+    GPtrArray *targets = vg_peers_approved_targets(backend->parts.peers, uuid);
+
+    for (guint i = 0; i < approvals->len; i++) {
+        const struct vg_approval *one = approvals->pdata[i];
+        if (strcmp(one->uuid, uuid) == 0)
+            g_ptr_array_add(targets, g_strdup(one->to));
+    }
+    return targets;
+}
+
+/* One request. */
+struct arrivals_asked {
+    vg_daemon_backend *backend;
+    const struct arrivals_fleet *fleet;
+    const GPtrArray *copies; /* as fresh as they are now */
+    const struct vg_arrival_query *query;
+    struct vg_arrival arrival;
+    struct vg_policy_config policy;
+    GPtrArray *targets; /* char *: hosts that it may go to in any case; NULL: nobody knows it */
+    int64_t now_ns;     /* epoch */
+};
+
+/* A move that vgpud itself wants must not be refused by it. */
+static bool
+arrivals_is_approved(const struct arrivals_asked *asked, const char *host)
+{
+    return asked->targets &&
+           g_ptr_array_find_with_equal_func(asked->targets, host, g_str_equal, NULL);
+}
+
+static int64_t
+arrivals_at_ns(const struct arrivals_asked *asked, guint from)
+{
+    const vg_view *view = asked->fleet->view;
+
+    if (from > 0)
+        return ((const struct vg_peer_copy *)asked->copies->pdata[from - 1])->at_ns;
+    return view->replay ? asked->now_ns : view->made_ns;
 }
 
 static void
-arrivals_rate_host(vg_daemon_backend *backend, const struct arrivals_fleet *fleet,
-                   const struct vg_arrival_query *query, const struct vg_arrival *arrival,
-                   const struct vg_policy_config *policy, struct vg_arrival_host *host)
+arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *host)
 {
-    const struct arrivals_known *known = g_hash_table_lookup(fleet->hosts, host->name);
-    const int64_t now_ns = vg_clock_realtime_ns();
+    const struct arrivals_known *known = g_hash_table_lookup(asked->fleet->hosts, host->name);
     struct vg_arrival_score score;
 
     if (!known && host->uuid)
-        known = g_hash_table_lookup(fleet->hosts, host->uuid);
+        known = g_hash_table_lookup(asked->fleet->hosts, host->uuid);
     if (!known)
         return;
-    host->age_ms = MAX(now_ns - known->at_ns, 0) / VG_NS_PER_MS;
-    if (now_ns - known->at_ns > STALE_NS) {
+    const int64_t age_ns = MAX(asked->now_ns - arrivals_at_ns(asked, known->from), 0);
+    host->age_ms = age_ns / VG_NS_PER_MS;
+    if (age_ns > STALE_NS) {
         g_strlcpy(host->text, "what is known of the host is too old", sizeof(host->text));
         return;
     }
-    vg_arrival_rate(arrival, known->host, policy, &score);
+    vg_arrival_rate(&asked->arrival, known->host, known->demand, &asked->policy, &score);
     host->verdict = score.veto ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
     host->score = score.score;
     g_strlcpy(host->text, score.text, sizeof(host->text));
-    if (arrivals_is_approved(backend, query->uuid, known->host->name)) {
+    if (arrivals_is_approved(asked, known->host->name)) {
         host->verdict = VG_ARRIVAL_PASS;
         host->score = 1;
         g_strlcpy(host->text, "vgpud itself wants this move", sizeof(host->text));
@@ -132,23 +242,22 @@ backend_rate_arrival(void *data, struct vg_arrival_query *query)
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
-    struct arrivals_fleet fleet = {g_hash_table_new(g_str_hash, g_str_equal),
-                                   g_array_new(FALSE, FALSE, sizeof(struct arrivals_known))};
-    struct vg_policy_config policy;
+    struct arrivals_fleet *fleet = arrivals_get(backend, view->windows > 0 ? view : NULL, copies);
+    struct arrivals_asked asked = {.backend = backend,
+                                   .fleet = fleet,
+                                   .copies = copies,
+                                   .query = query,
+                                   .arrival = arrivals_expect(fleet, query),
+                                   .now_ns = vg_clock_realtime_ns()};
 
+    if (query->uuid)
+        asked.targets = arrivals_targets(backend, query->uuid);
     pthread_mutex_lock(&backend->lock);
-    policy = backend->policy;
+    asked.policy = backend->policy;
     pthread_mutex_unlock(&backend->lock);
-    if (view->windows > 0)
-        arrivals_add(&fleet, view->snapshot, view->replay ? vg_clock_realtime_ns() : view->made_ns);
-    for (guint i = 0; i < copies->len; i++) {
-        const struct vg_peer_copy *copy = copies->pdata[i];
-        arrivals_add(&fleet, copy->snapshot, copy->at_ns);
-    }
-    arrivals_index(&fleet);
-    const struct vg_arrival arrival = arrivals_expect(&fleet, query);
     for (guint i = 0; i < query->hosts->len; i++)
-        arrivals_rate_host(backend, &fleet, query, &arrival, &policy, query->hosts->pdata[i]);
-    g_hash_table_unref(fleet.hosts);
-    g_array_unref(fleet.known);
+        arrivals_rate_host(&asked, query->hosts->pdata[i]);
+    if (asked.targets)
+        g_ptr_array_unref(asked.targets);
+    backend_arrivals_unref(fleet);
 }

@@ -24,11 +24,14 @@ struct vg_daemon_backend {
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
-    GPtrArray *proposed; /* struct backend_proposal */
+    GPtrArray *proposed;          /* struct backend_proposal */
+    struct arrivals_fleet *fleet; /* of the newest answer to a scheduler, or NULL */
 };
 
-/* vg_backend.rate_arrival; daemon/backend-arrivals.c. */
+/* vg_backend.list_approvals and rate_arrival; daemon/backend-arrivals.c. */
+GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);
+void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 
 /* Fills in what is about moves; daemon/backend-moves.c. */
 void backend_add_moves(struct vg_backend *ops);

@@ -378,6 +378,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .samples = read_samples,
         .find_vm = find_vm,
         .list_peers = list_peers,
+        .list_approvals = backend_list_approvals,
         .rate_arrival = backend_rate_arrival,
         .gather = backend_gather,
         .make_plan = make_plan,
@@ -410,6 +411,7 @@ vg_daemon_backend_free(vg_daemon_backend *backend)
     if (!backend)
         return;
     g_ptr_array_unref(backend->proposed);
+    backend_arrivals_unref(backend->fleet);
     pthread_mutex_destroy(&backend->lock);
     g_free(backend);
 }

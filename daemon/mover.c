@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/mover-private.h"
+#include "model/arrival.h"
 
 #define VG_LOG_TAG "mover"
 
@@ -369,17 +370,15 @@ vg_mover_abort(vg_mover *mover, const char *id, GError **err)
     return vg_migration_copy(move->record);
 }
 
-bool
-vg_mover_is_moving(vg_mover *mover, const char *uuid, const char *to)
+void
+vg_mover_add_approvals(vg_mover *mover, GPtrArray *list)
 {
     VG_LOCK_SCOPE(&mover->lock);
     for (guint i = 0; i < mover->moves->len; i++) {
         const struct mover_move *move = mover->moves->pdata[i];
-        if (!move->ended && strcmp(move->record->uuid, uuid) == 0 &&
-            strcmp(move->record->to, to) == 0)
-            return true;
+        if (!move->ended)
+            g_ptr_array_add(list, vg_approval_new(move->record->uuid, move->record->to));
     }
-    return false;
 }
 
 GPtrArray *

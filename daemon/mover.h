@@ -60,8 +60,8 @@ struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err
 /* Turns it back; VG_E_CONFLICT: it is too late. */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
-/* Is this VM being moved to this host? */
-bool vg_mover_is_moving(vg_mover *mover, const char *uuid, const char *to);
+/* Appends a struct vg_approval for each move that has not ended. */
+void vg_mover_add_approvals(vg_mover *mover, GPtrArray *list);
 
 /* The UUIDs (char *) of VMs that are being moved now. */
 GPtrArray *vg_mover_moving(vg_mover *mover);

@@ -124,14 +124,15 @@ read_nova(const xmlNode *domain, struct vg_inv_vm *vm)
     if (!instance)
         return;
     const xmlNode *project = vg_xml_at(instance, "owner/project");
+    const xmlNode *user = vg_xml_at(instance, "owner/user");
     vm->nova_managed = true;
     set(&vm->nova.name, vg_xml_text(vg_xml_child(instance, "name"), TEXT_MAX_BYTES));
     set(&vm->nova.flavor,
         vg_xml_attribute(vg_xml_child(instance, "flavor"), "name", TEXT_MAX_BYTES));
     set(&vm->nova.project_id, vg_xml_attribute(project, "uuid", TEXT_MAX_BYTES));
     set(&vm->nova.project_name, vg_xml_text(project, TEXT_MAX_BYTES));
-    set(&vm->nova.user_id,
-        vg_xml_attribute(vg_xml_at(instance, "owner/user"), "uuid", TEXT_MAX_BYTES));
+    set(&vm->nova.user_id, vg_xml_attribute(user, "uuid", TEXT_MAX_BYTES));
+    set(&vm->nova.user_name, vg_xml_text(user, TEXT_MAX_BYTES));
     set(&vm->nova.created, vg_xml_text(vg_xml_child(instance, "creationTime"), TEXT_MAX_BYTES));
 }
 

@@ -6,6 +6,28 @@
 const char *const vg_arrival_verdict_names[] = {"unknown", "pass", "veto"};
 const char *const vg_arrival_basis_names[] = {"size", "flavor", "history"};
 
+struct vg_approval *
+vg_approval_new(const char *uuid, const char *to)
+{
+    struct vg_approval *approval = g_new0(struct vg_approval, 1);
+
+    approval->uuid = g_strdup(uuid);
+    approval->to = g_strdup(to);
+    return approval;
+}
+
+void
+vg_approval_free(void *data)
+{
+    struct vg_approval *approval = data;
+
+    if (!approval)
+        return;
+    g_free(approval->uuid);
+    g_free(approval->to);
+    g_free(approval);
+}
+
 static void
 arrival_host_free(void *data)
 {

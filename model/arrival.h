@@ -41,13 +41,22 @@ struct vg_arrival_query {
     char *uuid;       /* of the instance, or NULL */
     int64_t vcpus;    /* >= 1 */
     int vm_class;     /* enum vg_vm_class that its flavor says, or -1 */
-    char *gpu_type;   /* that it needs, or NULL */
-    int64_t gpus;     /* how many; 0 without a type */
+    char *gpu_type;   /* that it needs; NULL: any will do */
+    int64_t gpus;     /* how many; 0: it needs none */
     GPtrArray *hosts; /* struct vg_arrival_host */
     /* The answer. */
     enum vg_arrival_basis basis;
     int expected_class; /* enum vg_vm_class, or -1 */
 };
+
+/* A move that vgpud itself wants: the VM may go there, whatever speaks against it. */
+struct vg_approval {
+    char *uuid; /* in lower case */
+    char *to;   /* name of a host */
+};
+
+struct vg_approval *vg_approval_new(const char *uuid, const char *to);
+void vg_approval_free(void *approval); /* NULL is fine */
 
 struct vg_arrival_query *vg_arrival_query_new(void);
 void vg_arrival_query_free(void *query); /* NULL is fine */

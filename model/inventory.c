@@ -39,8 +39,8 @@ const struct vg_record_type vg_inv_vcpu_record = VG_ROW_TYPE(vcpu_fields);
 
 #define THIS vg_inv_nova
 static const struct vg_field nova_fields[] = {
-    TEXT(name, OMIT),         TEXT(flavor, OMIT),  TEXT(project_id, OMIT),
-    TEXT(project_name, OMIT), TEXT(user_id, OMIT), TEXT(created, OMIT),
+    TEXT(name, OMIT),    TEXT(flavor, OMIT),    TEXT(project_id, OMIT), TEXT(project_name, OMIT),
+    TEXT(user_id, OMIT), TEXT(user_name, OMIT), TEXT(created, OMIT),
 };
 const struct vg_record_type vg_inv_nova_record = VG_ROW_TYPE(nova_fields);
 #undef THIS

@@ -55,6 +55,7 @@ struct vg_inv_nova {
     char *project_id;
     char *project_name;
     char *user_id;
+    char *user_name;
     char *created; /* as nova wrote it */
 };
 

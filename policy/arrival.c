@@ -30,7 +30,7 @@ vg_arrival_expect(struct vg_arrival *arrival)
     arrival->cpu_demand =
         (double)arrival->vcpus * (known ? arrival_usual[arrival->vm_class].cpu : UNKNOWN_CPU);
     arrival->gpu_demand = 0;
-    if (arrival->gpu_type)
+    if (arrival->gpus > 0)
         arrival->gpu_demand = known ? arrival_usual[arrival->vm_class].gpu : UNKNOWN_GPU;
 }
 
@@ -39,12 +39,12 @@ vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm)
 {
     arrival->vm_class = (int)vm->vm_class;
     arrival->cpu_demand = vg_snap_vm_demand(vm);
-    if (arrival->gpu_type && vm->gpu_known)
+    if (arrival->gpus > 0 && vm->gpu_known)
         arrival->gpu_demand = vm->gpu_intensity;
 }
 
-static double
-arrival_host_demand(const struct vg_snap_host *host)
+double
+vg_arrival_host_demand(const struct vg_snap_host *host)
 {
     double sum = host->own_share;
 
@@ -66,15 +66,18 @@ arrival_gpu_busy(const struct vg_snap_gpu *gpu)
     return most;
 }
 
+/* Types exclude each other on one GPU: of any type there are as many as of the smallest. */
 static int64_t
 arrival_free_slots(const struct vg_snap_gpu *gpu, const char *type)
 {
+    int64_t most = 0;
+
     for (guint i = 0; i < gpu->vgpu_types->len; i++) {
         const struct vg_snap_vgpu_type *one = gpu->vgpu_types->pdata[i];
-        if (strcmp(one->type, type) == 0)
-            return one->free;
+        if (!type || strcmp(one->type, type) == 0)
+            most = MAX(most, one->free);
     }
-    return 0;
+    return most;
 }
 
 /* The GPUs that have a place for it: how many places, and how busy the least busy one is. */
@@ -102,11 +105,10 @@ arrival_lost(double demand, double more, double capacity)
 }
 
 void
-vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host, double demand,
                 const struct vg_policy_config *config, struct vg_arrival_score *ret)
 {
     const double capacity = (double)host->cpus;
-    const double demand = arrival_host_demand(host);
     const double cpu_lost = arrival_lost(demand, arrival->cpu_demand, capacity);
     const double spare = CLAMP((capacity - demand - arrival->cpu_demand) / capacity, 0, 1);
     double gpu_lost = 0, busy = 0;
@@ -116,13 +118,13 @@ vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *hos
         g_snprintf(ret->text, sizeof(ret->text), "the host is in maintenance");
         return;
     }
-    if (arrival->gpu_type) {
+    if (arrival->gpus > 0) {
+        const char *type = arrival->gpu_type;
         int64_t places = arrival_find_gpu(arrival, host, &busy);
         ret->veto = places < arrival->gpus;
         if (ret->veto) {
-            g_snprintf(ret->text, sizeof(ret->text),
-                       "%" PRId64 " of type %.60s are free, not %" PRId64, places,
-                       arrival->gpu_type, arrival->gpus);
+            g_snprintf(ret->text, sizeof(ret->text), "%" PRId64 "%s%.60s are free, not %" PRId64,
+                       places, type ? " of type " : " vGPUs", type ? type : "", arrival->gpus);
             return;
         }
         gpu_lost = arrival_lost(busy, arrival->gpu_demand, 1);
@@ -135,7 +137,7 @@ vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *hos
         g_snprintf(ret->text, sizeof(ret->text),
                    "%.2f of %.0f CPUs are wanted, it wants %.2f more: %.2f cores would be lost",
                    demand, capacity, arrival->cpu_demand, cpu_lost);
-    if (arrival->gpu_type)
+    if (arrival->gpus > 0)
         g_snprintf(ret->text + used, sizeof(ret->text) - (size_t)used, "; its GPU is %.0f %% busy",
                    busy * 100);
 }

@@ -16,8 +16,8 @@
 struct vg_arrival {
     int64_t vcpus;        /* >= 1 */
     int vm_class;         /* enum vg_vm_class, or -1: nobody knows */
-    const char *gpu_type; /* of vGPU that it needs, or NULL */
-    int64_t gpus;         /* how many */
+    const char *gpu_type; /* of vGPU that it needs; NULL: any will do */
+    int64_t gpus;         /* how many; 0: it needs none */
     double cpu_demand;    /* cores */
     double gpu_demand;    /* engines */
 };
@@ -35,7 +35,13 @@ struct vg_arrival_score {
     char text[160]; /* why, one sentence */
 };
 
+/* Cores that the host's VMs and the host itself want: of all its VMs, so that who rates many
+ * arrivals asks once. */
+double vg_arrival_host_demand(const struct vg_snap_host *host);
+
+/* demand: as above, of this host. */
 void vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
-                     const struct vg_policy_config *config, struct vg_arrival_score *ret);
+                     double demand, const struct vg_policy_config *config,
+                     struct vg_arrival_score *ret);
 
 #endif

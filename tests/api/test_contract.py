@@ -28,7 +28,7 @@ GOOD = [
     "/v1/gpus/0000:41:00.0/requests?since=-1s&until=-0s&vm=departed",
     "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
-    "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers",
+    "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers", "/v1/nova/approvals",
     "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
     "/v1/reservations",
 ]
@@ -104,7 +104,10 @@ def test_what_schedulers_ask(server, contract):
     assert server.post(url, {"hosts": []}).json() == {"hosts": []}
     many = {"instance": {}, "hosts": [{"name": f"node-{i}.example.org", "uuid": "u" * 36} for i in range(2000)]}
     assert len(server.post("/v1/nova/placement", many).json()["hosts"]) == 2000
+    for instance in ({"gpus": 2}, {"gpus": 0}, {"gpu_type": "nvidia-63", "gpus": 0}):
+        assert server.post("/v1/nova/placement", {"instance": instance, "hosts": []}).status == 200
     for bad in ({}, {"instance": {}}, {"hosts": []}, {"instance": {"vcpus": 0}, "hosts": []},
+                {"instance": {"gpus": 65}, "hosts": []}, {"instance": {"gpus": -1}, "hosts": []},
                 {"instance": {"class": "x"}, "hosts": []}, {"instance": {}, "hosts": [{}]},
                 {"instance": {}, "hosts": [{"name": "x"}] * 2001}, []):
         answer = server.post("/v1/nova/placement", bad)

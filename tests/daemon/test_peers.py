@@ -99,6 +99,9 @@ def peer(name, url, **keys):
     return f"[peer {name}]\nurl={url}\n" + "".join(f"{k}={v}\n" for k, v in keys.items())
 
 
+BUSY = "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c5a01"
+
+
 class Site:
     """Host a is contended, the others are idle; a knows b by a token and c by a certificate."""
 
@@ -109,14 +112,19 @@ class Site:
         self.net = Network(*names)
         self.nodes = {}
         for n, name in enumerate(names):
-            recording = (LTTNG, VM_MAP) if name == "a" else idle_recording(directory, name, 5000 + 100 * n)
+            recording = idle_recording(directory, name, 5000 + 100 * n)
+            if name == "a":
+                names_of_a = directory / "a.map"
+                with open(VM_MAP, encoding="utf-8") as file:
+                    names_of_a.write_text(file.read().replace("vm-busy", f"vm-busy {BUSY}"))
+                recording = LTTNG, names_of_a
             authority = other if name == "e" else self.ca
             certificate = authority.issue(name, f'ip_address = "{self.net.address[name]}"')
             self.nodes[name] = Node(self.net, directory, name, recording, certificate, self.ca)
         cert, key = self.ca.issue("planner", server=False)
         a = self.nodes["a"]
         trust = {"cacert": self.ca.certificate}
-        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, **trust) for n in "cde"}
+        self.known = {n: peer(n, self.nodes[n].url, cert=cert, key=key, **trust) for n in "acde"}
         self.known["b"] = peer("b", self.nodes["b"].url, token_file=self.nodes["b"].token(), **trust)
         a.reload(QUIET + self.known["b"] + self.known["c"])
         self.a = a
@@ -197,6 +205,28 @@ def test_what_a_scheduler_is_told(site):
         "unknown", 0.5, None)
     _, hosts = rated(site.a.daemon, ["host-b", "host-c"], gpu_type="nvidia-63")
     assert {h["verdict"] for h in hosts.values()} == {"veto"} and "nvidia-63" in hosts["host-b"]["reason"]
+
+
+def test_what_vgpud_wants_itself_is_not_refused_to_a_scheduler(site):
+    """There is no such GPU on any host; where a plan has the VM go, it may go, and only there."""
+    action = site.a.plan()["actions"][0]
+    assert action["uuid"] == BUSY
+    asked = {"uuid": BUSY.upper(), "gpu_type": "nvidia-63"}
+    _, hosts = rated(site.a.daemon, ["host-a", "host-b", "host-c"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["veto", "pass", "veto"]
+    assert hosts["host-b"]["score"] == 1 and "vgpud itself" in hosts["host-b"]["reason"]
+    _, hosts = rated(site.a.daemon, ["host-b"], gpu_type="nvidia-63")
+    assert hosts["host-b"]["verdict"] == "veto"
+    assert {"uuid": BUSY, "to": "host-b"} in site.a.daemon.get("/v1/nova/approvals")["items"]
+    # Another vgpud that knows this one lets it pass, too, and asks whenever it asks for the snapshot.
+    b = site.nodes["b"]
+    b.reload(QUIET + site.known["a"])
+    wait_for(lambda: b.peers()["a"]["state"] == "reachable")
+    _, hosts = rated(b.daemon, ["host-a", "host-b"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["veto", "pass"] and hosts["host-b"]["score"] == 1
+    b.reload("")
+    _, hosts = rated(b.daemon, ["host-a", "host-b"], **asked)
+    assert [h["verdict"] for h in hosts.values()] == ["unknown", "veto"]
 
 
 def test_a_plan_that_no_longer_holds(site):

@@ -97,6 +97,23 @@ def case_hosts():
     return result
 
 
+def case_bench():
+    """How long the filter and the weigher take, for another instance each time (tests/tools/bench-nova)."""
+    hosts = make_host_manager()
+    states = [host_state(number) for number in range(HOSTS)]
+    for number, state in enumerate(states):
+        state.hypervisor_hostname = f"host-{number:05d}"
+    times, different = [], True
+    for number in range(110):
+        spec = request_spec(instance_uuid=uuid_of(number), extra_specs={
+            "vgpud:gpu_type": "GRID-8Q", "resources:VGPU": "1"})
+        began = time.perf_counter()
+        weighed = sort(hosts, states, spec)
+        times.append((time.perf_counter() - began) * 1e3)
+        different = different and len(weighed) == HOSTS and weighed[0][1] > weighed[-1][1]
+    return {"ms": times[10:], "different": different}
+
+
 def case_select():
     """The whole of select_destinations for three instances, with stubs for what is not here."""
     states = [host_state(number) for number in range(HOSTS)]

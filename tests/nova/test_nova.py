@@ -57,7 +57,8 @@ def test_vetoed_are_out_and_best_is_first_for_one_request(scheduler, fake):
     # What no validator has seen: older microversions take any extra spec.
     ({"vgpud:class": "GPU", "vgpud:gpu_type": "a\nb", "resources:VGPU": "many", "hw:cpu_policy": "x"},
      {"class": None, "gpu_type": None}),
-    ({"resources:VGPU": "0"}, {}),
+    ({"resources:VGPU": "0"}, {"gpus": 0}),
+    ({"vgpud:gpu_type": "nvidia-63", "resources:VGPU": "0"}, {"gpu_type": "nvidia-63", "gpus": 0}),
     ({"resources:VGPU": "99"}, {"gpus": 64}),
 ])
 def test_extra_specs_of_the_flavor(scheduler, fake, extra_specs, members):

@@ -274,6 +274,8 @@ make_inventory(void)
     vm->state = VG_DOMAIN_RUNNING;
     vm->nova_managed = true;
     vm->nova.name = g_strdup("web-1");
+    vm->nova.project_name = g_strdup("graphics");
+    vm->nova.project_id = g_strdup("9f8e7d6c");
     struct vg_inv_device *device = vg_record_new(&vg_inv_device_record);
     device->kind = g_strdup("mdev");
     device->address = g_strdup("99999999-2222-4333-8444-555555555555");
@@ -724,6 +726,16 @@ list_peers(void *data)
 }
 
 /* What a scheduler asks: "full" cannot, "good" is best, "nobody" is not known. */
+static GPtrArray *
+list_approvals(void *data)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_approval_free);
+
+    (void)data;
+    g_ptr_array_add(list, vg_approval_new("11111111-2222-4333-8444-555555555555", "good"));
+    return list;
+}
+
 static void
 rate_arrival(void *data, struct vg_arrival_query *query)
 {
@@ -1006,6 +1018,7 @@ fake_backend_new(const struct fake_options *options)
         .release = release,
         .list_reservations = list_reservations,
         .gather = gather,
+        .list_approvals = list_approvals,
         .rate_arrival = rate_arrival,
         .make_plan = make_plan,
         .read_plan = read_plan,

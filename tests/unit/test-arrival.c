@@ -66,7 +66,7 @@ rate(const struct vg_arrival *arrival, const struct vg_snap_host *host)
 {
     struct vg_arrival_score score;
 
-    vg_arrival_rate(arrival, host, &config, &score);
+    vg_arrival_rate(arrival, host, vg_arrival_host_demand(host), &config, &score);
     assert_true(score.score >= 0 && score.score <= 1);
     assert_true(strlen(score.text) > 10);
     return score;
@@ -112,8 +112,19 @@ test_gpu(void **state)
     assert_non_null(strstr(rate(&arrival, busy).text, "90 % busy"));
     arrival.gpus = 2;
     assert_true(rate(&arrival, free_one).veto);
-    none->maintenance = true;
+    /* Any type will do. */
     arrival.gpu_type = NULL;
+    assert_true(rate(&arrival, free_one).veto && rate(&arrival, none).veto);
+    assert_non_null(strstr(rate(&arrival, none).text, "0 vGPUs are free, not 2"));
+    arrival.gpus = 1;
+    assert_false(rate(&arrival, free_one).veto);
+    assert_true(rate(&arrival, taken).veto);
+    assert_true(rate(&arrival, free_one).score > rate(&arrival, busy).score);
+    /* None is needed, whatever type is named. */
+    arrival.gpu_type = "nvidia-63";
+    arrival.gpus = 0;
+    assert_false(rate(&arrival, none).veto);
+    none->maintenance = true;
     assert_true(rate(&arrival, none).veto);
 }
 

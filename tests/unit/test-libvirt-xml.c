@@ -65,6 +65,7 @@ test_nova_domain(void **state)
     assert_string_equal(vm->nova.project_id, "9f8e7d6c");
     assert_string_equal(vm->nova.project_name, "graphics");
     assert_string_equal(vm->nova.user_id, "0a1b2c3d");
+    assert_string_equal(vm->nova.user_name, "alice");
     assert_string_equal(vm->nova.created, "2026-11-20 09:14:02");
     assert_int_equal(vm->devices->len, 2);
     const struct vg_inv_device *mdev = vm->devices->pdata[0], *pci = vm->devices->pdata[1];

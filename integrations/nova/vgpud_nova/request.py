@@ -47,10 +47,10 @@ def instance(spec):
     gpu_type = extra.get("vgpud:gpu_type")
     vcpus = field(flavor, "vcpus")
     memory_mb = field(flavor, "memory_mb")
-    gpus = 0
+    gpus = None
     for key, value in extra.items():
         if VGPU.fullmatch(key) and str(value).isdecimal():
-            gpus += int(value)
+            gpus = (gpus or 0) + int(value)
     members = {
         # New instances have no history, and one answer serves all of them.
         "uuid": None if _is_multi_create(spec) else field(spec, "instance_uuid"),
@@ -61,7 +61,7 @@ def instance(spec):
         members["vcpus"] = min(vcpus, VCPUS_MAX)
     if memory_mb:
         members["memory_mb"] = memory_mb
-    if gpus:
+    if gpus is not None:
         members["gpus"] = min(gpus, GPUS_MAX)
     return members
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moves that peers want: {"items": [{"uuid", "to"}]}.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cluster/peers-private.h"
+#include "model/arrival.h"
+
+#define TEXT_MAX      (4 * 1024 * 1024)
+#define TEXT_DEPTH    8
+#define APPROVALS_MAX 10000
+
+/* What a peer has said counts for as long after it was heard last. */
+#define HEARD_NS (3600 * VG_NS_PER_S)
+
+static int
+approvals_read_one(const struct vg_json_node *item, GPtrArray *list)
+{
+    struct vg_json_node uuid_node, to_node;
+    const char *uuid = NULL, *to = NULL;
+
+    if (vg_json_member(item, "uuid", VG_JSON_REQUIRED, &uuid_node, NULL) < 0 ||
+        vg_json_member(item, "to", VG_JSON_REQUIRED, &to_node, NULL) < 0 ||
+        vg_json_string(&uuid_node, VG_ARRIVAL_NAME_MAX, &uuid, NULL) < 0 ||
+        vg_json_string(&to_node, VG_ARRIVAL_NAME_MAX, &to, NULL) < 0)
+        return -1;
+    g_ptr_array_add(list, vg_approval_new(uuid, to));
+    return 0;
+}
+
+GPtrArray *
+peers_read_approvals(const GString *body)
+{
+    g_autoptr(json_object) document =
+        vg_json_parse(body->str, body->len, TEXT_MAX, TEXT_DEPTH, NULL);
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_approval_free);
+    const struct vg_json_node root = vg_json_root(document);
+    struct vg_json_node items;
+
+    if (!document || vg_json_member(&root, "items", VG_JSON_REQUIRED, &items, NULL) < 0 ||
+        vg_json_array(&items, APPROVALS_MAX, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < vg_json_length(&items); i++) {
+        const struct vg_json_node item = vg_json_item(&items, i);
+        if (approvals_read_one(&item, list) < 0)
+            return NULL;
+    }
+    return g_steal_pointer(&list);
+}
+
+GPtrArray *
+vg_peers_approved_targets(vg_peers *peers, const char *uuid)
+{
+    GPtrArray *targets = g_ptr_array_new_with_free_func(g_free);
+    const int64_t now_ns = vg_clock_realtime_ns();
+
+    VG_LOCK_SCOPE(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        const struct peer *peer = peers->list->pdata[i];
+        const guint n = now_ns - peer->info->answered_ns < HEARD_NS && peer->approvals
+                            ? peer->approvals->len
+                            : 0;
+        for (guint k = 0; k < n; k++) {
+            const struct vg_approval *one = peer->approvals->pdata[k];
+            if (strcmp(one->uuid, uuid) == 0)
+                g_ptr_array_add(targets, g_strdup(one->to));
+        }
+    }
+    return targets;
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What OpenStack calls a VM: from the XML that nova wrote, through libvirt's test driver and vgpud, to
+the lists of vgpuctl and the filters of the API."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+import vgpuctl
+from settings import HANG_S
+from vgpud import LTTNG, ROOT, Daemon
+
+DOMAINS = [os.path.join(ROOT, "tests", "data", "nova", name)
+           for name in ("instance-0000001f.xml", "instance-00000020.xml")]
+NODE = os.path.join(ROOT, "data", "demo", "node.xml")
+ODD = "web\u202e1 \u009b31mred & \U0001f600"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """vm-idle is nobody's; the other two are nova's."""
+    directory = tmp_path_factory.mktemp("openstack")
+    with open(NODE, encoding="utf-8") as file:
+        node = file.read()
+    domains = re.findall(r"  <domain.*?</domain>\n", node, re.S)
+    for domain, path in zip(domains, DOMAINS):
+        with open(path, encoding="utf-8") as file:
+            # That driver takes no other type, and has no mediated devices.
+            text = file.read().replace('type="kvm"', 'type="test"', 1)
+        node = node.replace(domain, re.sub(r"<hostdev.*</hostdev>", "", text, flags=re.S))
+    path = directory / "node.xml"
+    path.write_text(node)
+    names = directory / "names.map"
+    names.write_text("120 instance-0000001f\n121 instance-00000020\n122 vm-idle\n")
+    with Daemon(directory, "--speed", "max", "--vm-map", names, "--host", "demo-host", replay=LTTNG,
+                config=f"[libvirt]\nuri=test://{path}\n") as running:
+        yield running.replayed()
+
+
+def run(daemon, *args, code=0):
+    done = subprocess.run([vgpuctl.program(), "vm", *args, "--socket", daemon.socket], capture_output=True,
+                          text=True, timeout=HANG_S, check=False)
+    assert done.returncode == code, (args, done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def names(daemon, *args):
+    return [vm["name"] for vm in json.loads(run(daemon, "list", *args, "-o", "json"))]
+
+
+@pytest.mark.smoke
+def test_what_nova_calls_it(daemon):
+    vms = {vm["name"]: vm["openstack"] for vm in daemon.get("/v1/vms")["items"]}
+    assert vms == {
+        "instance-0000001f": {"name": "render-1", "flavor": "vgpu.large", "project": "graphics",
+                              "project_id": "9f8e7d6c5b4a49388271605f4e3d2c1b", "user": "alice",
+                              "user_id": "5f3c8b8f2c5d4f39a6f0e6d8a1b2c3d4"},
+        "instance-00000020": {"name": ODD, "flavor": "m1.small", "project": "web <team>",
+                              "project_id": "1234", "user": "bob", "user_id": "0a1b"},
+        "vm-idle": None}
+    one = daemon.get("/v1/vms/instance-0000001f")
+    assert one["openstack"] == vms["instance-0000001f"] and one["domain"]["nova"]["user_name"] == "alice"
+
+
+def test_tables(daemon):
+    wide = run(daemon, "list", "-o", "wide").splitlines()
+    assert wide[0].split()[:5] == ["VM", "UUID", "INSTANCE", "PROJECT", "FLAVOR"]
+    rows = {line.split()[0]: line for line in wide[1:]}
+    assert "render-1" in rows["instance-0000001f"] and " graphics " in rows["instance-0000001f"]
+    assert "vgpu.large" in rows["instance-0000001f"]
+    assert rows["vm-idle"].split()[2:5] == ["-", "-", "-"]
+    # Nothing that turns the direction of writing, or begins an escape sequence.
+    assert "web?1 ?31mred & \U0001f600" in rows["instance-00000020"]
+    assert "INSTANCE" not in run(daemon, "list")
+    shown = run(daemon, "show", "instance-0000001f").splitlines()
+    at = shown.index("In OpenStack")
+    assert shown[at + 1].split() == ["INSTANCE", "FLAVOR", "PROJECT", "USER"]
+    assert shown[at + 2].split() == ["render-1", "vgpu.large", "graphics", "alice"]
+    assert "\u202e" not in run(daemon, "show", "instance-00000020")
+    assert "In OpenStack" not in run(daemon, "show", "vm-idle")
+
+
+@pytest.mark.parametrize("args, found", [
+    (["--project", "graphics"], ["instance-0000001f"]),
+    (["--project", "9f8e7d6c5b4a49388271605f4e3d2c1b"], ["instance-0000001f"]),
+    (["--project", "web <team>"], ["instance-00000020"]),
+    (["--project", "graph*"], []),
+    (["--project", "web"], []),
+    (["--name", "render-1"], ["instance-0000001f"]),
+    (["--name", "render"], []),
+    (["--name", "instance-*"], ["instance-0000001f", "instance-00000020"]),
+    (["--name", "web?1*\U0001f600"], ["instance-00000020"]),
+    (["--name", "*red & ?"], ["instance-00000020"]),
+    (["--name", "vm-*"], ["vm-idle"]),
+    (["--name", "*"], ["instance-0000001f", "instance-00000020", "vm-idle"]),
+    (["--name", "*?*e*-*"], ["instance-0000001f", "instance-00000020"]),
+    (["--name", "?"], []),
+    (["--name", "i*", "--project", "1234"], ["instance-00000020"]),
+    (["--name", "*", "--class", "cpu", "--project", "graphics"], ["instance-0000001f"]),
+], ids=str)
+def test_filters(daemon, args, found):
+    assert names(daemon, *args) == found
+
+
+def test_a_pattern_of_stars_takes_no_time(daemon):
+    """A matcher that goes back for each star would be at it for years."""
+    assert names(daemon, "--name", "*n*" * 60 + "!") == []
+
+
+def test_pages_and_mistakes(daemon):
+    page = daemon.get("/v1/vms?name=instance-*&limit=1")
+    assert [vm["name"] for vm in page["items"]] == ["instance-0000001f"]
+    page = daemon.get(f"/v1/vms?name=instance-*&limit=1&marker={page['next']}")
+    assert [vm["name"] for vm in page["items"]] == ["instance-00000020"] and page["next"] is None
+    for query in ("name=", "project=", "name=" + "x" * 256, "project=" + "x" * 256):
+        daemon.get("/v1/vms?" + query, status=400)
+    assert "no VM is like that" in run(daemon, "list", "--project", "none")
+    assert "belong to `vm list`" in run(daemon, "show", "vm-idle", "--name", "x", code=2)
