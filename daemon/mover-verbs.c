@@ -149,7 +149,7 @@ mover_progress(void *data, const struct vg_migration_progress *progress, const c
     mover_renew_if_due(move);
 }
 
-static struct vg_verb
+struct vg_verb
 mover_verb(struct mover_move *move, int64_t limit_ns)
 {
     return (struct vg_verb){
@@ -312,6 +312,8 @@ mover_check_agent(struct mover_move *move, GPtrArray *problems)
 static int
 mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
+    if (move->record->executor == VG_EXECUTOR_NOVA)
+        return mover_nova_find_problems(move, problems, err);
     vg_virt_host *source = mover_source(move, err);
     vg_virt_host *target = source ? mover_target(move, err) : NULL;
     struct vg_precheck check = {
@@ -326,7 +328,7 @@ mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     return 0;
 }
 
-static int
+int
 mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
@@ -352,6 +354,7 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
     int status = mover_find_problems(&move, problems, err);
     vg_virt_host_close(move.source);
     vg_virt_host_close(move.target);
+    vg_nova_free(move.nova);
     g_free(move.peer_uri);
     vg_move_settings_unref(move.settings);
     return status;
@@ -583,6 +586,10 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
 {
     g_autoptr(GError) error = NULL;
 
+    if (move->record->executor == VG_EXECUTOR_NOVA) {
+        mover_nova_do(move, verb, ret);
+        return;
+    }
     mover_renew_if_due(move);
     if (verb == VG_MOVE_LOOK) {
         mover_do_look(move, ret);
@@ -599,6 +606,8 @@ char *
 mover_describe(const struct mover_move *move, enum vg_move_verb verb)
 {
     const struct vg_migration *record = move->record;
+    if (record->executor == VG_EXECUTOR_NOVA)
+        return mover_nova_describe(move, verb);
     g_auto(GStrv) aliases = mover_aliases(record);
     g_autofree char *gpus = g_strjoinv(", ", aliases);
     const char *here = move->machine.facts.place == VG_PLACE_TARGET ? record->to : record->from;
