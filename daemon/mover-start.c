@@ -60,15 +60,34 @@ mover_choose_executor(const struct vg_move_settings *settings, const struct vg_i
 }
 
 static int
+mover_refuse_nova_gpu(const char *vm, const char *kind, const char *what, GError **err)
+{
+    return vg_error(
+        err, VG_E_REFUSED,
+        "OpenStack manages '%s', and its GPU (%s %s) comes from its flavor: nova has no "
+        "call that takes it off, and vgpud takes nothing off behind nova's back",
+        vm, kind, what);
+}
+
+/* As the inventory has it: libvirt need not know of which type a device is. */
+static int
+mover_check_nova_devices(const struct vg_inv_vm *vm, GError **err)
+{
+    for (guint i = 0; vm->nova_managed && i < vm->devices->len; i++) {
+        const struct vg_inv_device *device = vm->devices->pdata[i];
+        if (device->is_gpu)
+            return mover_refuse_nova_gpu(vm->name, device->kind, device->address, err);
+    }
+    return 0;
+}
+
+static int
 mover_check_gpus(const struct vg_migration *migration, const GPtrArray *gpus, GError **err)
 {
     if (gpus->len > 0 && migration->executor == VG_EXECUTOR_NOVA) {
         const struct vg_move_device *first = gpus->pdata[0];
-        return vg_error(err, VG_E_REFUSED,
-                        "OpenStack manages '%s', and its GPU (%s %s) comes from its flavor: nova "
-                        "has no call that takes it off, and vgpud takes nothing off behind nova's "
-                        "back",
-                        migration->vm, vg_move_device_kind_names[first->kind], first->type);
+        return mover_refuse_nova_gpu(migration->vm, vg_move_device_kind_names[first->kind],
+                                     first->type, err);
     }
     if (gpus->len > VG_MIGRATION_DEVICES_MAX)
         return vg_error(err, VG_E_REFUSED, "the VM has %u GPUs, more than %d", gpus->len,
@@ -89,7 +108,8 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
                  "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
         return NULL;
     }
-    if (mover_choose_executor(settings, vm, &executor, err) < 0)
+    if (mover_choose_executor(settings, vm, &executor, err) < 0 ||
+        mover_check_nova_devices(vm, err) < 0)
         return NULL;
     target = mover_find_target(mover, request->to, executor, err);
     if (!target)

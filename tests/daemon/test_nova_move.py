@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """VMs that nova manages are moved by nova, or not at all: the real vgpud with libvirt's test driver, and a
 Keystone and a nova that the test tells what to do."""
-import json
+import http.client
 import os
 import shutil
 import signal
@@ -11,7 +11,7 @@ import pytest
 import vgpuctl
 from certs import Authority
 from fakecloud import FAILED, IN_ERROR, SECRET, FakeCloud, Instance
-from settings import HANG_S
+from settings import HANG_S, sample
 from tlsserver import loopback
 from vgpud import Daemon, wait_for
 
@@ -235,6 +235,12 @@ def test_a_wrong_password(source, cloud):
 
 # ---- nova does not do it ----
 
+def test_a_user_without_the_role_admin(source, cloud):
+    full = cloud.instance.server
+    cloud.instance.server = lambda: {k: v for k, v in full().items() if "OS-EXT-SRV-ATTR" not in k}
+    end(source, "failed", "source", "the user needs the role admin")
+
+
 def test_nova_too_old(source, cloud):
     cloud.versions = ("2.1", "2.29")
     end(source, "failed", "source", "nova is too old: it speaks microversions 2.1 to 2.29, and vgpud needs 2.30")
@@ -382,6 +388,28 @@ def test_a_restart_does_not_end_it(source, cloud, how):
     assert cloud.count("POST", ".*/action") == 1 and "migrate" in verbs(move)
 
 
+# The move, then an intent and an outcome of look, precheck, migrate and verify.
+@pytest.mark.parametrize("write", sample("nova_move_writes", range(1, 10), 3))
+def test_vgpud_is_killed_after_a_write(source, cloud, write):
+    source.daemon.stop()
+    source.more = f"[fault]\nmove_writes={write}\n"
+    source.start()
+    source.more = ""
+    try:
+        source.ask()
+    except (OSError, http.client.HTTPException):
+        pass  # it died before it could answer
+    assert source.daemon.process.wait(HANG_S) != 0
+    source.start()
+    move = source.ended(source.daemon.get("/v1/migrations?limit=1")["items"][0]["id"])
+    # What nova was asked for goes on; all else is as if nobody had asked.
+    arrived = cloud.count("POST", ".*/action") == 1
+    assert arrived == (write >= 7), (write, move)
+    assert (move["state"], move["vm_on"]) == (("done", "target") if arrived else (
+        "rolled_back" if "migrate" in verbs(move) else "failed", "source")), move
+    assert cloud.instance.host == ("compute-two" if arrived else "h1")
+
+
 def test_it_failed_while_vgpud_was_away(source, cloud):
     cloud.instance.looks = None
     ident = source.move()
@@ -446,7 +474,7 @@ def test_nova_has_it_elsewhere(source, cloud):
     ("auth_url=ftp://x\nusername=x\nproject_name=p\npassword_file={closed}\n", "auth_url"),
     ("cloud=none\nclouds={yaml}\n", "it has no cloud 'none'"), ("cloud=lax\nclouds={yaml}\n", "verify"),
     ("cloud=half\nclouds={yaml}\n", "the password of the user is missing"),
-    ("cloud=half\nclouds={bad}\n", "line 2 is no YAML")])
+    ("cloud=half\nclouds={bad}\n", "line 3 is no YAML")])
 def test_a_configuration_that_cannot_be(tmp_path, what, words):
     files = {"open": SECRET + "\n", "closed": SECRET + "\n", "bad": "clouds:\n  a: [\n",
              "yaml": "clouds:\n  lax: {verify: false}\n  half:\n    auth: {auth_url: 'http://x', username: y}\n"}
