@@ -16,6 +16,8 @@
 
 #define VG_LOG_TAG "mover"
 
+#define CALL_OFF_NS (120 * VG_NS_PER_S)
+
 static vg_nova *
 nova_open(struct mover_move *move, GError **err)
 {
@@ -29,30 +31,42 @@ nova_open(struct mover_move *move, GError **err)
 
 /* ---- before anything is touched ---- */
 
-int
-mover_nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
+static int
+nova_find_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrArray *problems,
+                   GError **err)
 {
     const struct vg_migration *record = move->record;
     vg_nova *nova = nova_open(move, err);
-    struct vg_nova_precheck check = {.uuid = record->uuid, .to = record->to};
 
     if (!nova)
         return -1;
     const struct vg_nova_settings *settings = move->settings->nova;
-    check.from = settings->host[0] ? settings->host : record->from;
-    check.to_host = vg_nova_settings_name(settings, record->peer);
-    int status = vg_nova_precheck(nova, &check, problems, err);
-    pthread_mutex_lock(&move->mover->lock);
+    check->uuid = record->uuid;
+    check->from = settings->host[0] ? settings->host : record->from;
+    check->to = record->to;
+    check->to_host = vg_nova_settings_name(settings, record->peer);
+    return vg_nova_precheck(nova, check, problems, err);
+}
+
+void
+mover_nova_find_problems(struct mover_move *move, GPtrArray *problems)
+{
+    struct vg_nova_precheck check = {0};
+    g_autoptr(GError) error = NULL;
+    int status = nova_find_problems(move, &check, problems, &error);
+
     if (status == 0 && problems->len == 0) {
+        VG_LOCK_SCOPE(&move->mover->lock);
         g_free(move->record->nova_from);
         g_free(move->record->nova_to);
         move->record->nova_from = g_steal_pointer(&check.ret_from);
         move->record->nova_to = g_steal_pointer(&check.ret_to);
     }
-    pthread_mutex_unlock(&move->mover->lock);
     g_free(check.ret_from);
     g_free(check.ret_to);
-    return status;
+    /* A nova that does not answer, lets nobody in, or is too old speaks against the move. */
+    if (status < 0)
+        g_ptr_array_add(problems, g_strdup(error->message));
 }
 
 /* ---- looking ---- */
@@ -157,24 +171,37 @@ nova_look_after(struct mover_move *move)
                     error->message);
 }
 
+/* Is it worth looking again? A migration is waited for as long as one may take, and some time to
+ * call it off. */
+static bool
+nova_look_goes_on(struct mover_move *move, const struct mover_outcome *look, const GError *error,
+                  int64_t until_ns)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+    const int64_t poll_ns = move->settings->nova ? move->settings->nova->poll_ns : VG_NS_PER_S;
+
+    if (look->ok && look->facts.place != VG_PLACE_MOVING)
+        return false;
+    if (look->ok && vg_clock_realtime_ns() > nova_until_ns(move) &&
+        vg_clock_realtime_ns() - nova_until_ns(move) > CALL_OFF_NS)
+        return false;
+    if (!look->ok && (!vg_nova_may_pass(error) || now_ns >= until_ns))
+        return false;
+    return vg_thread_sleep_until(move->thread, now_ns + poll_ns);
+}
+
 static void
 nova_look(struct mover_move *move, struct mover_outcome *ret)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
     g_autoptr(GError) error = NULL;
-    bool again;
 
     do {
         g_clear_error(&error);
         ret->ok = nova_look_once(move, ret, &error) == 0;
         if (ret->facts.place == VG_PLACE_MOVING)
             nova_look_after(move);
-        again = ret->ok ? ret->facts.place == VG_PLACE_MOVING : vg_nova_may_pass(error);
-    } while (again && vg_clock_monotonic_ns() < until_ns &&
-             vg_thread_sleep_until(move->thread,
-                                   vg_clock_monotonic_ns() + (move->settings->nova
-                                                                  ? move->settings->nova->poll_ns
-                                                                  : VG_NS_PER_S)));
+    } while (nova_look_goes_on(move, ret, error, until_ns));
     if (ret->ok)
         return;
     /* Who is not let in will not be let in by asking again. */

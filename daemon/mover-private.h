@@ -51,7 +51,7 @@ char *mover_describe(const struct mover_move *move, enum vg_move_verb verb);
 /* Likewise, where nova moves the VM: daemon/mover-nova.c. */
 void mover_nova_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret);
 char *mover_nova_describe(const struct mover_move *move, enum vg_move_verb verb);
-int mover_nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err);
+void mover_nova_find_problems(struct mover_move *move, GPtrArray *problems);
 
 /* Everything that speaks against the move is an error. */
 int mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err);

@@ -312,8 +312,10 @@ mover_check_agent(struct mover_move *move, GPtrArray *problems)
 static int
 mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
-    if (move->record->executor == VG_EXECUTOR_NOVA)
-        return mover_nova_find_problems(move, problems, err);
+    if (move->record->executor == VG_EXECUTOR_NOVA) {
+        mover_nova_find_problems(move, problems);
+        return 0;
+    }
     vg_virt_host *source = mover_source(move, err);
     vg_virt_host *target = source ? mover_target(move, err) : NULL;
     struct vg_precheck check = {

@@ -181,6 +181,9 @@ def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     problems = source.ask(dry_run=True)[2]["problems"]
     assert problems == ["nova is busy with it (rebuilding)", "nova-compute on 'compute-two' is down",
                         "nova-compute on 'compute-two' is disabled"]
+    cloud.versions = ("2.1", "2.29")
+    [problem] = source.ask(dry_run=True)[2]["problems"]
+    assert problem.startswith("nova is too old")
     assert cloud.count("POST", ".*/action") == 0
 
 
@@ -461,6 +464,18 @@ def test_a_gpu_of_the_flavor_is_not_taken_off(source, cloud):
         status, _, problem = source.ask("vm-gpu", **more)
         assert status == 422 and "comes from its flavor" in problem["detail"], problem
     assert cloud.asked == []
+
+
+def test_nobody_listens_where_keystone_should_be(tmp_path, target, cloud):
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET + "\n")
+    secret.chmod(0o600)
+    source = Source(tmp_path, target, cloud, nova="auth_url=http://127.0.0.1:1\napplication_credential_id=credential-1\n"
+                    f"application_credential_secret_file={secret}\n{QUICK}")
+    end(source, "failed", "source", "precheck: Keystone cannot be reached")
+    [problem] = source.ask(dry_run=True)[2]["problems"]
+    assert problem.startswith("Keystone cannot be reached")
+    source.daemon.stop()
 
 
 def test_nova_has_it_elsewhere(source, cloud):
