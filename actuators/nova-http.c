@@ -42,7 +42,6 @@ http_take_headers(char *bytes, size_t one, size_t n, void *data)
 
     (void)one;
     http_take_header(&exchange->token, "x-subject-token:", bytes, n);
-    http_take_header(&exchange->request_id, "x-openstack-request-id:", bytes, n);
     return n;
 }
 
@@ -192,7 +191,6 @@ vg_nova_exchange_clear(struct vg_nova_exchange *exchange)
     if (exchange->token)
         explicit_bzero(exchange->token, strlen(exchange->token));
     g_free(exchange->token);
-    g_free(exchange->request_id);
     if (exchange->text)
         g_string_free(exchange->text, TRUE);
     *exchange = (struct vg_nova_exchange){0};

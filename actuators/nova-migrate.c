@@ -20,8 +20,7 @@ struct migrate {
     const struct vg_nova_migration *migration;
     const struct vg_verb *verb;
     struct vg_migration_progress progress;
-    char *request_id;   /* of the action; NULL: it was not told */
-    int64_t before_id;  /* the newest migration of the instance before this one; as of newest */
+    int64_t before_id;  /* the newest migration of the instance before this one; -1: none */
     int64_t began_ns;   /* CLOCK_MONOTONIC */
     GError *unanswered; /* the request may have been taken, or not */
     bool seen;          /* nova was at it */
@@ -89,7 +88,7 @@ vg_nova_abort(vg_nova *nova, const char *uuid, GError **err)
     g_autofree char *path = g_strdup_printf("/servers/%s/migrations/%" PRId64, uuid, id);
     int status = vg_nova_ask(nova, "DELETE", path, NULL, &exchange, err);
     vg_nova_exchange_clear(&exchange);
-    return status;
+    return status < 0 ? -1 : 1;
 }
 
 static void
@@ -113,7 +112,7 @@ migrate_tell(struct migrate *migrate)
 
 /* ---- how it ended ---- */
 
-/* The newest live migration that nova remembers of it; *ret_status is owned. -1: none; -2: it does
+/* The newest live migration that nova remembers of it; *ret_status is owned. -1: none, or it does
  * not tell. */
 static int64_t
 migrate_newest(struct migrate *migrate, char **ret_status)
@@ -124,7 +123,7 @@ migrate_newest(struct migrate *migrate, char **ret_status)
     int64_t newest = -1;
 
     if (vg_nova_get(migrate->nova, path, &document, NULL) < 0)
-        return -2;
+        return -1;
     json_object *list = vg_nova_member(document, "migrations");
     const size_t n =
         json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
@@ -155,19 +154,39 @@ migrate_last_line(const char *text)
     return NULL;
 }
 
+/* The newest live migration that was asked for, as the request that did; NULL: it does not tell.
+ * The caller frees it. */
+static char *
+migrate_request(struct migrate *migrate)
+{
+    g_autofree char *path =
+        g_strdup_printf("/servers/%s/os-instance-actions", migrate->migration->uuid);
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_nova_get(migrate->nova, path, &document, NULL) < 0)
+        return NULL;
+    json_object *list = vg_nova_member(document, "instanceActions");
+    const size_t n =
+        json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < n; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        if (g_strcmp0(vg_nova_text(one, "action"), "live-migration") == 0)
+            return g_strdup(vg_nova_text(one, "request_id"));
+    }
+    return NULL;
+}
+
 /* Why the action failed, in nova's words; NULL: it does not tell. The caller frees it. */
 static char *
 migrate_reason(struct migrate *migrate)
 {
+    g_autofree char *request = migrate_request(migrate);
+    g_autofree char *path = g_strdup_printf("/servers/%s/os-instance-actions/%s",
+                                            migrate->migration->uuid, request ? request : "");
     g_autoptr(json_object) document = NULL;
-    g_autofree char *path = NULL;
     char *reason = NULL;
 
-    if (!migrate->request_id)
-        return NULL;
-    path = g_strdup_printf("/servers/%s/os-instance-actions/%s", migrate->migration->uuid,
-                           migrate->request_id);
-    if (vg_nova_get(migrate->nova, path, &document, NULL) < 0)
+    if (!request || vg_nova_get(migrate->nova, path, &document, NULL) < 0)
         return NULL;
     json_object *action = vg_nova_member(document, "instanceAction");
     json_object *events = vg_nova_member(action, "events");
@@ -191,18 +210,15 @@ migrate_came_to_nothing(struct migrate *migrate, GError **err)
 {
     g_autofree char *status = NULL;
     const int64_t id = migrate_newest(migrate, &status);
-    g_autofree char *reason = migrate_reason(migrate);
+    g_autofree char *reason = migrate->called_off ? NULL : migrate_reason(migrate);
 
     if (migrate->called_off) {
         g_propagate_error(err, g_steal_pointer(&migrate->called_off));
         return -1;
     }
-    if (id < -1 || migrate->before_id < -1)
+    if (id < 0 || id <= migrate->before_id)
         return vg_error(err, VG_E_EXTERNAL, "nova's migration to '%s' came to nothing: %s",
                         migrate->migration->to, reason ? reason : "nova does not tell why");
-    if (id <= migrate->before_id)
-        return vg_error(err, VG_E_EXTERNAL, "nova did not begin the migration to '%s': %s",
-                        migrate->migration->to, reason ? reason : "it does not tell why");
     if (g_strcmp0(status, "cancelled") == 0)
         return vg_error(err, VG_E_CONFLICT,
                         "somebody else has aborted nova's migration %" PRId64 " to '%s'", id,
@@ -257,7 +273,7 @@ migrate_pause(struct migrate *migrate, GError **err)
     return 0;
 }
 
-/* Nova does not take it at every moment. */
+/* Nova does not take it at every moment, and then is asked again with the next look. */
 static void
 migrate_ask_to_abort(struct migrate *migrate)
 {
@@ -265,8 +281,8 @@ migrate_ask_to_abort(struct migrate *migrate)
 
     if (!migrate->called_off || now_ns < migrate->again_ns)
         return;
-    (void)!vg_nova_abort(migrate->nova, migrate->migration->uuid, NULL);
-    migrate->again_ns = now_ns + ABORT_AGAIN_NS;
+    if (vg_nova_abort(migrate->nova, migrate->migration->uuid, NULL) == 1)
+        migrate->again_ns = now_ns + ABORT_AGAIN_NS;
 }
 
 /* Has it been waited for long enough? */
@@ -379,7 +395,6 @@ migrate_begin(struct migrate *migrate, GError **err)
     int status = vg_nova_ask(migrate->nova, "POST", path, body, &exchange, &error);
     const bool perhaps = status < 0 && !exchange.unsent && vg_nova_may_pass(error) &&
                          !g_error_matches(error, VG_ERROR, VG_E_BUSY);
-    migrate->request_id = g_strdup(exchange.request_id);
     vg_nova_exchange_clear(&exchange);
     migrate->began_ns = vg_clock_monotonic_ns();
     if (status == 0)
@@ -405,7 +420,6 @@ vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
     if (status == 0)
         migrate.progress.remaining_bytes = 0;
     *ret = migrate.progress;
-    g_free(migrate.request_id);
     g_clear_error(&migrate.unanswered);
     g_clear_error(&migrate.called_off);
     g_clear_error(&migrate.silent);

@@ -88,8 +88,9 @@ int vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
 int vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *ret,
                      GError **err);
 
-/* Asks nova to abort the live migration of the instance, if one is under way. One that has come too
- * far goes on. */
+/* Asks nova to abort the live migration of the instance. 1: it takes that up, but one that has come
+ * too far goes on; 0: none is under way, or not yet; -1: *err, also if nova does not abort it now.
+ */
 int vg_nova_abort(vg_nova *nova, const char *uuid, GError **err);
 
 #endif

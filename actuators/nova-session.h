@@ -38,7 +38,6 @@ struct vg_nova_exchange {
     bool unsent;                 /* nobody got the request */
     json_object *document;       /* owned; NULL: the answer has none */
     char *token;                 /* owned: X-Subject-Token; or NULL */
-    char *request_id;            /* owned: X-OpenStack-Request-Id; or NULL */
     char words[CURL_ERROR_SIZE]; /* of libcurl */
     GString *text;
     bool too_long;

@@ -272,10 +272,10 @@ def test_the_scheduler_finds_the_host_unsuitable(source, cloud):
     cloud.instance.details = "No valid host was found. There are not enough hosts available."
 
     def refuse():
-        cloud.instance.refuse("req-asynchronous")
-        return 202, None, {"x-openstack-request-id": "req-asynchronous"}
+        cloud.instance.refuse("compute-two", "req-asynchronous")
+        return 202, None, {}
     cloud.on_migrate = refuse
-    end(source, "rolled_back", "source", "nova did not begin the migration to 'compute-two': No valid host was found.")
+    end(source, "rolled_back", "source", "nova's migration 40 to 'compute-two' ended as 'error': No valid host was found.")
 
 
 def test_the_migration_fails(source, cloud):
@@ -320,6 +320,17 @@ def test_we_abort_it(source, cloud):
     check(source, source.ended(ident), "aborted", "source", "it was aborted")
     assert cloud.count("DELETE", f"/servers/{UUID}/migrations/40") == 1
     assert cloud.instance.migrations[0]["status"] == "cancelled"
+
+
+def test_nova_does_not_abort_it_at_every_moment(source, cloud):
+    cloud.instance.looks = None
+    refused = iter([(409, "It is queued"), (400, "It is preparing")])
+    cloud.faults = lambda method, path: next(refused, None) if method == "DELETE" else None
+    ident = source.move()
+    wait_for(lambda: cloud.instance.migration)
+    source.ctl("migration", "abort", ident)
+    check(source, source.ended(ident), "aborted", "source", "it was aborted")
+    assert cloud.count("DELETE", ".*") == 3
 
 
 def test_its_time_is_up(tmp_path, target, cloud):

@@ -50,8 +50,10 @@ class Instance:
             action["events"].append({"event": "conductor_live_migrate_instance", "result": "Error",
                                      "traceback": None, "details": self.details})
 
-    def refuse(self, request):
-        """As the conductor does when the scheduler finds no host: there is no migration."""
+    def refuse(self, target, request):
+        """As the conductor does when the scheduler finds no host."""
+        self.migrations.append({"id": 40 + len(self.migrations), "uuid": str(uuid.uuid4()), "status": "error",
+                                "source_compute": self.host, "dest_compute": target, "request": request})
         self.actions[request] = {"action": "live-migration", "message": "Error", "events": [
             {"event": "conductor_live_migrate_instance", "result": "Error", "traceback": None,
              "details": self.details}]}
@@ -208,6 +210,9 @@ class FakeCloud:
             return 200, {"migrations": self.instance.running()}, {}
         if method == "DELETE" and re.fullmatch(r"/migrations/\d+", rest):
             return self.abort(int(rest.rsplit("/", 1)[1]))
+        if (method, rest) == ("GET", "/os-instance-actions"):
+            return 200, {"instanceActions": [{**action, "request_id": ident, "instance_uuid": self.instance.id}
+                                             for ident, action in reversed(self.instance.actions.items())]}, {}
         action = re.fullmatch(r"/os-instance-actions/(req-\S+)", rest)
         if action and action[1] in self.instance.actions:
             return 200, {"instanceAction": {**self.instance.actions[action[1]], "request_id": action[1]}}, {}
