@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/online-args.h"
 #include "cli/printable.h"
+#include "model/migration.h"
 
 static const struct vg_column step_columns[] = {
     {"STEP", "verb", VG_CELL_TEXT, false},
@@ -18,18 +19,18 @@ static const struct vg_column step_columns[] = {
     {"WHAT IT DOES", "does", VG_CELL_TEXT, false},
 };
 
-/* A step that a newer vgpud has besides is shown without. */
-static const char *const step_does[][2] = {
-    {"look", "asks both libvirts where the VM is"},
-    {"precheck", "asks both libvirts and the guest whether it can"},
-    {"reserve", "reserves GPUs on the other host"},
-    {"quiesce", "has the guest let go of its GPUs"},
-    {"detach", "unplugs them"},
-    {"migrate", "copies the memory and switches over"},
-    {"attach", "plugs in the GPUs of the other host"},
-    {"resume", "has the guest take them up"},
-    {"verify", "asks both libvirts whether all is right"},
-    {"release", "ends the reservation"},
+/* A step that a newer vgpud has besides is shown without. Last: where nova moves the VM. */
+static const char *const step_does[][3] = {
+    {"look", "asks both libvirts where the VM is", "asks libvirt of this host whether it is there"},
+    {"precheck", "asks both libvirts and the guest whether it can", "asks nova whether it can"},
+    {"reserve", "reserves GPUs on the other host", NULL},
+    {"quiesce", "has the guest let go of its GPUs", NULL},
+    {"detach", "unplugs them", NULL},
+    {"migrate", "copies the memory and switches over", "has nova move it live"},
+    {"attach", "plugs in the GPUs of the other host", NULL},
+    {"resume", "has the guest take them up", NULL},
+    {"verify", "asks both libvirts whether all is right", "asks nova whether it has arrived"},
+    {"release", "ends the reservation", NULL},
 };
 
 static const struct vg_column device_columns[] = {
@@ -64,6 +65,13 @@ move_check_member(json_object *check, const char *name)
     return text ? text : "?";
 }
 
+static bool
+move_check_is_nova(json_object *check)
+{
+    return strcmp(move_check_member(check, "executor"),
+                  vg_migration_executor_names[VG_EXECUTOR_NOVA]) == 0;
+}
+
 char *
 vg_move_check_text(json_object *check)
 {
@@ -71,8 +79,9 @@ vg_move_check_text(json_object *check)
     const size_t n = vg_output_length(problems);
     GString *text = g_string_new(NULL);
 
-    vg_printable_append_line(text, "%s from %s to %s", move_check_member(check, "vm"),
-                             move_check_member(check, "from"), move_check_member(check, "to"));
+    vg_printable_append_line(text, "%s from %s to %s%s", move_check_member(check, "vm"),
+                             move_check_member(check, "from"), move_check_member(check, "to"),
+                             move_check_is_nova(check) ? ", by nova" : "");
     if (n == 0)
         g_string_append(text, "Nothing speaks against it.\n");
     else
@@ -84,13 +93,13 @@ vg_move_check_text(json_object *check)
 }
 
 static void
-move_check_add_does(json_object *row)
+move_check_add_does(json_object *row, bool is_nova)
 {
     const char *verb = json_object_get_string(vg_output_member(row, "verb"));
 
     for (size_t i = 0; verb && i < G_N_ELEMENTS(step_does); i++) {
         if (strcmp(verb, step_does[i][0]) == 0)
-            vg_json_add_string(row, "does", step_does[i][1]);
+            vg_json_add_string(row, "does", step_does[i][is_nova ? 2 : 1]);
     }
 }
 
@@ -103,7 +112,7 @@ move_check_rows(json_object *check)
     json_object *sum = json_object_new_object();
 
     for (size_t i = 0; i < json_object_array_length(rows); i++)
-        move_check_add_does(json_object_array_get_idx(rows, i));
+        move_check_add_does(json_object_array_get_idx(rows, i), move_check_is_nova(check));
     vg_json_add_string(sum, "verb", "all of it");
     vg_json_add(sum, "expected_s", json_object_get(vg_output_member(check, "expected_s")));
     vg_json_append(rows, sum);

@@ -73,6 +73,11 @@ move_story_copied(GString *to, const vg_migration *move, int width)
     g_autofree char *copied = vg_move_text_bytes(progress->processed_bytes);
     g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
     g_autofree char *time = vg_move_text_time(progress->elapsed_ns);
+    if (move->executor == VG_EXECUTOR_NOVA) {
+        move_story_line(to, width, "copied:", "%s of %s of memory at nova's last word, %s", copied,
+                        total, time);
+        return;
+    }
     move_story_line(to, width, "copied:", "%s for %s of memory, %" PRId64 " iterations, %s", copied,
                     total, progress->iteration, time);
 }
@@ -104,7 +109,8 @@ move_story_head(GString *to, const vg_migration *move, int width)
 
     vg_printable_append_line(to, "%s: %s", move->id, vg_move_text_state(move->state));
     move_story_line(to, width, "VM:", "%s (%s)", move->vm, move->uuid);
-    move_story_line(to, width, "from, to:", "%s, %s", move->from, move->to);
+    move_story_line(to, width, "from, to:", "%s, %s%s", move->from, move->to,
+                    move->executor == VG_EXECUTOR_NOVA ? ", by nova" : "");
     move_story_times(to, move, width);
     if (move->abort_asked)
         move_story_line(to, width, "abort:", "was asked for");

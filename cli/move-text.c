@@ -89,7 +89,8 @@ vg_move_text_where(const vg_migration *move)
     case VG_PLACE_TARGET:
         return g_strdup_printf("%s is on %s %s", move->vm, move->to, move_text_gpu(move));
     case VG_PLACE_MOVING:
-        return g_strdup_printf("libvirt is still moving %s from %s to %s", move->vm, move->from,
+        return g_strdup_printf("%s is still moving %s from %s to %s",
+                               vg_migration_executor_names[move->executor], move->vm, move->from,
                                move->to);
     case VG_PLACE_NOWHERE:
         return g_strdup_printf("%s runs NEITHER on %s NOR on %s", move->vm, move->from, move->to);

@@ -246,14 +246,9 @@ static struct vg_migration *
 moves_prepare_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
                    const struct vg_migration_request *request, GError **err)
 {
-    if (vm->nova_managed) {
-        vg_error(err, VG_E_REFUSED, "OpenStack manages '%s'; nova would not know that it was moved",
-                 vm->name);
-        return NULL;
-    }
     if (moves_check_groups(backend, view, vm, err) < 0)
         return NULL;
-    return vg_mover_prepare(backend->parts.mover, vm->name, vm->uuid, request, err);
+    return vg_mover_prepare(backend->parts.mover, vm, request, err);
 }
 
 static char *
@@ -398,7 +393,7 @@ moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct 
     json_object *steps = json_object_new_array();
     struct vg_policy_config policy;
     const struct moves_size size = {vm, &migration->guest, &policy, settings};
-    struct vg_move_facts facts = {VG_PLACE_SOURCE, VG_GPU_ATTACHED};
+    struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
     struct vg_move move;
     enum vg_move_verb verb;
     double sum_s = 0;
@@ -433,6 +428,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add_string(object, "uuid", migration->uuid);
     vg_json_add_string(object, "from", migration->from);
     vg_json_add_string(object, "to", migration->to);
+    vg_json_add_string(object, "executor", vg_migration_executor_names[migration->executor]);
     for (guint i = 0; i < problems->len; i++)
         vg_json_append(list, vg_json_new_string(problems->pdata[i]));
     vg_json_add(object, "problems", list);
@@ -526,7 +522,7 @@ moves_movable(void *data, const char *id, GError **err)
         vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
         return NULL;
     }
-    return vg_mover_movable(backend->parts.mover, vm->name, vm->uuid);
+    return vg_mover_movable(backend->parts.mover, vm);
 }
 
 /* ---- the rest ---- */

@@ -18,6 +18,7 @@
 #include "daemon/access-config.h"
 #include "daemon/lttng-config.h"
 #include "daemon/move-config.h"
+#include "daemon/nova-config.h"
 #include "daemon/peer-config.h"
 #include "trace/alias.h"
 
@@ -28,6 +29,8 @@
 static const char *const use_names[] = {"auto", "yes", "no", NULL};
 static const char *const client_names[] = {"optional", "required", NULL};
 static const char *const host_names[] = {"auto", "this", "other", NULL};
+
+const char *const vg_nova_interface_names[] = {"public", "internal", "admin", NULL};
 
 /* "(at start)" in a help text: the key is only looked at then. */
 #define AT_START " (at start)"
@@ -182,6 +185,40 @@ static const struct vg_conf_key own_keys[] = {
     {"actions", "lease", VG_CONF_DURATION, AT(actions_lease_ns), "5min", 10, 3600, NULL,
      "How long another host keeps GPUs for a VM if this vgpud falls silent."},
 
+    {"nova", "cloud", VG_CONF_STRING, AT(nova_cloud), "", 0, 255, NULL,
+     "Entry of clouds.yaml: the OpenStack whose nova moves the VMs that it manages; empty: none."},
+    {"nova", "clouds", VG_CONF_STRING, AT(nova_clouds), "/etc/openstack/clouds.yaml", 1, 4000, NULL,
+     "That file, which not everybody may read."},
+    {"nova", "auth_url", VG_CONF_STRING, AT(nova_auth_url), "", 0, 1000, NULL,
+     "Or, instead of cloud: where Keystone is, https://HOST:PORT; empty: nova moves nothing."},
+    {"nova", "username", VG_CONF_STRING, AT(nova_username), "", 0, 255, NULL,
+     "Who vgpud is there."},
+    {"nova", "password_file", VG_CONF_STRING, AT(nova_password_file), "", 0, 4000, NULL,
+     "File whose first line is the password, and which not everybody may read."},
+    {"nova", "project_name", VG_CONF_STRING, AT(nova_project_name), "", 0, 255, NULL,
+     "Project in which that user has the role admin."},
+    {"nova", "user_domain_name", VG_CONF_STRING, AT(nova_user_domain_name), "Default", 1, 255, NULL,
+     "Domain of the user."},
+    {"nova", "project_domain_name", VG_CONF_STRING, AT(nova_project_domain_name), "Default", 1, 255,
+     NULL, "Domain of the project."},
+    {"nova", "application_credential_id", VG_CONF_STRING, AT(nova_application_credential_id), "", 0,
+     255, NULL, "Or, instead of username: id of an application credential."},
+    {"nova", "application_credential_secret_file", VG_CONF_STRING,
+     AT(nova_application_credential_secret_file), "", 0, 4000, NULL,
+     "File whose first line is its secret, and which not everybody may read."},
+    {"nova", "region", VG_CONF_STRING, AT(nova_region), "", 0, 255, NULL,
+     "Region of the compute service; empty: that of clouds.yaml, or the only one."},
+    {"nova", "interface", VG_CONF_ENUM, AT(nova_interface), "public", 0, 0, vg_nova_interface_names,
+     "Which of its endpoints is asked, where clouds.yaml does not say."},
+    {"nova", "cacert", VG_CONF_STRING, AT(nova_cacert), "", 0, 4000, NULL,
+     "PEM file with the CA of Keystone and nova; empty: the CAs that this machine trusts."},
+    {"nova", "host", VG_CONF_STRING, AT(nova_host), "", 0, 255, NULL,
+     "What nova calls this host or its hypervisor; empty: as vgpud calls it."},
+    {"nova", "poll", VG_CONF_DURATION, AT(nova_poll_ns), "2s", 0.1, 60, NULL,
+     "How often nova is asked how far a migration is."},
+    {"nova", "deadline", VG_CONF_DURATION, AT(nova_deadline_ns), "30s", 1, 300, NULL,
+     "How long Keystone or nova may take to answer."},
+
     {"peers", "refresh", VG_CONF_DURATION, AT(peers_refresh_ns), "10s", 1, 3600, NULL,
      "How often each [peer NAME] is asked for what it knows, besides for a plan."},
     {"peers", "deadline", VG_CONF_DURATION, AT(peers_deadline_ns), "3s", 0.1, 10, NULL,
@@ -203,6 +240,8 @@ static const struct vg_conf_key peer_keys[] = {
      "PEM file with the CA of its certificate; empty: the CAs that this machine trusts."},
     {"peer", "libvirt_uri", VG_CONF_STRING, AT_PEER(libvirt_uri), "", 0, 1000, NULL,
      "How libvirt of this host reaches libvirt of that one, like qemu+tls://HOST/system."},
+    {"peer", "nova_host", VG_CONF_STRING, AT_PEER(nova_host), "", 0, 255, NULL,
+     "What nova calls that host; empty: nova is asked for the hypervisor of its name."},
 };
 
 #define AT_GPU(member) offsetof(struct vg_gpu_config, member)
@@ -507,6 +546,7 @@ config_check(struct config_files *files)
         vg_lttng_config_check,
         check_aliases,
         vg_access_config_check,
+        vg_nova_config_check,
     };
     g_autoptr(GError) crossed = NULL;
 

@@ -104,6 +104,23 @@ struct vg_daemon_config {
     int64_t actions_lease_ns;
     GPtrArray *gpus; /* struct vg_gpu_config */
 
+    char *nova_cloud; /* of clouds.yaml; empty: nova_auth_url says where, or nothing does */
+    char *nova_clouds;
+    char *nova_auth_url;
+    char *nova_username;
+    char *nova_password_file;
+    char *nova_project_name;
+    char *nova_user_domain_name;
+    char *nova_project_domain_name;
+    char *nova_application_credential_id;
+    char *nova_application_credential_secret_file;
+    char *nova_region;
+    int nova_interface; /* index into vg_nova_interface_names */
+    char *nova_cacert;
+    char *nova_host; /* empty: as vgpud calls it */
+    int64_t nova_poll_ns;
+    int64_t nova_deadline_ns;
+
     char *fault;
     int64_t fault_move_writes;
 };
@@ -124,7 +141,10 @@ struct vg_peer_config {
     char *key;
     char *cacert;
     char *libvirt_uri;
+    char *nova_host; /* empty: nova is asked */
 };
+
+extern const char *const vg_nova_interface_names[];
 
 /* The table; made when first asked for, by the main thread. */
 const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);

@@ -72,6 +72,7 @@ move_settings_clear(void *data)
         g_free((char *)settings->named[i].xml);
     }
     g_free(settings->named);
+    vg_nova_settings_free(settings->nova);
     g_free(settings->libvirt_uri);
     g_free(settings->own_uri);
 }
@@ -92,6 +93,7 @@ vg_move_settings_new(const struct vg_daemon_config *config, GError **err)
     settings->migrate_deadline_ns = config->actions_migrate_ns;
     settings->lease_s = config->actions_lease_ns / VG_NS_PER_S;
     settings->fault_writes = config->fault_move_writes;
+    settings->nova = vg_nova_settings_new(config);
     settings->named = g_new0(struct vg_named_device, config->gpus->len);
     for (guint i = 0; i < config->gpus->len; i++) {
         const struct vg_gpu_config *gpu = config->gpus->pdata[i];

@@ -7,6 +7,7 @@
 
 #include "actuators/virt-move.h"
 #include "daemon/daemon-config.h"
+#include "daemon/nova-config.h"
 
 /* Immutable; counted references, so that a move keeps what it began with. */
 struct vg_move_settings {
@@ -23,6 +24,7 @@ struct vg_move_settings {
     int64_t fault_writes;          /* 0: none */
     struct vg_named_device *named; /* strings are owned */
     size_t n_named;
+    struct vg_nova_settings *nova; /* owned; NULL: nova is not asked to move anything */
 };
 
 /* Adds a line to errors for each group [gpu NAME] that cannot be right, its file included. */

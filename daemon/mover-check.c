@@ -67,6 +67,12 @@ mover_check_programs(struct mover_move *move, GPtrArray *problems)
 static int
 mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
+    if (move->record->executor == VG_EXECUTOR_NOVA) {
+        /* It says more once it knows where to. */
+        if (move->record->peer)
+            mover_nova_find_problems(move, problems);
+        return 0;
+    }
     vg_virt_host *source = mover_source(move, err), *target = NULL;
     struct vg_precheck check = {.uuid = move->record->uuid, .devices = move->record->devices};
 
@@ -127,6 +133,7 @@ mover_look_at(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
         mover_check_programs(&move, problems);
     vg_virt_host_close(move.source);
     vg_virt_host_close(move.target);
+    vg_nova_free(move.nova);
     g_free(move.peer_uri);
     vg_move_settings_unref(move.settings);
     return status;
@@ -139,31 +146,37 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
 }
 
 static int
-mover_look_at_vm(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+mover_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migration *migration,
+                 GPtrArray *problems, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    g_autoptr(GError) refused = NULL;
 
     if (!settings->enabled)
         return vg_error(err, VG_E_REFUSED,
                         "acting is off on this host ([actions] enabled=yes allows it), and so is "
                         "asking guests");
+    if (mover_set_executor(settings, vm, migration, &refused) < 0) {
+        g_ptr_array_add(problems, g_strdup(refused->message));
+        return 0;
+    }
     if (mover_read_gpus(settings, migration, err) < 0)
         return -1;
     return mover_look_at(mover, migration, problems, err);
 }
 
 struct vg_movable *
-vg_mover_movable(vg_mover *mover, const char *vm, const char *uuid)
+vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
 {
     struct vg_movable *movable = vg_record_new(&vg_movable_record);
     g_autoptr(vg_migration) migration = vg_migration_new();
     g_autoptr(GError) error = NULL;
 
-    movable->vm = g_strdup(vm);
-    movable->uuid = g_strdup(uuid);
-    migration->vm = g_strdup(vm);
-    migration->uuid = g_strdup(uuid);
-    if (mover_look_at_vm(mover, migration, movable->reasons, &error) < 0)
+    movable->vm = g_strdup(vm->name);
+    movable->uuid = g_strdup(vm->uuid);
+    migration->vm = g_strdup(vm->name);
+    migration->uuid = g_strdup(vm->uuid);
+    if (mover_look_at_vm(mover, vm, migration, movable->reasons, &error) < 0)
         g_ptr_array_add(movable->reasons, g_strdup(error->message));
     else
         movable->movable = movable->reasons->len > 0 ? VG_MOVABLE_NO : VG_MOVABLE_YES;

@@ -30,6 +30,7 @@ struct mover_move {
     /* Of the thread. */
     vg_virt_host *source;
     vg_virt_host *target;
+    vg_nova *nova;    /* NULL: not yet, or libvirt moves the VM */
     char *peer_uri;   /* the target's libvirt, as this host reaches it */
     int64_t renew_ns; /* CLOCK_MONOTONIC: when what is reserved must be renewed */
     int64_t told_ns;  /* CLOCK_MONOTONIC: when progress was published last */
@@ -55,12 +56,27 @@ struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
 /* The verb `precheck`. */
 int mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
+/* Whether libvirt or nova moves it. VG_E_REFUSED: neither may. */
+int mover_set_executor(const vg_move_settings *settings, const struct vg_inv_vm *vm,
+                       struct vg_migration *migration, GError **err);
+
 /* Adds the GPUs that the VM has now to its devices. VG_E_CONFLICT: it does not run, or has too
  * many. */
 int mover_read_gpus(const vg_move_settings *settings, struct vg_migration *migration, GError **err);
 
 /* What is asked of whom, in words; the caller frees it. */
 char *mover_describe(const struct mover_move *move, enum vg_move_verb verb);
+
+/* Likewise, where nova moves the VM: daemon/mover-nova.c. */
+void mover_nova_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret);
+char *mover_nova_describe(const struct mover_move *move, enum vg_move_verb verb);
+void mover_nova_find_problems(struct mover_move *move, GPtrArray *problems);
+
+/* Everything that speaks against the move is an error. */
+int mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err);
+
+/* What a verb is told that may take so long. */
+struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
 
 /* The libvirt of a peer, as this host reaches it; VG_E_REFUSED: it is not configured. */
 char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);

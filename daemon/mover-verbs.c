@@ -526,6 +526,10 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
 {
     g_autoptr(GError) error = NULL;
 
+    if (move->record->executor == VG_EXECUTOR_NOVA) {
+        mover_nova_do(move, verb, ret);
+        return;
+    }
     mover_renew_if_due(move);
     if (verb == VG_MOVE_LOOK) {
         mover_do_look(move, ret);
@@ -542,6 +546,8 @@ char *
 mover_describe(const struct mover_move *move, enum vg_move_verb verb)
 {
     const struct vg_migration *record = move->record;
+    if (record->executor == VG_EXECUTOR_NOVA)
+        return mover_nova_describe(move, verb);
     g_auto(GStrv) aliases = mover_aliases(record);
     g_autofree char *gpus = g_strjoinv(", ", aliases);
     const char *here = move->machine.facts.place == VG_PLACE_TARGET ? record->to : record->from;

@@ -215,6 +215,7 @@ mover_run(vg_thread *self, void *arg)
         mover_finish(move);
     vg_virt_host_close(g_steal_pointer(&move->source));
     vg_virt_host_close(g_steal_pointer(&move->target));
+    vg_nova_free(g_steal_pointer(&move->nova));
     VG_LOCK_SCOPE(&mover->lock);
     move->ended = true;
 }

@@ -12,6 +12,7 @@
 #include "daemon/move-config.h"
 #include "daemon/reservations.h"
 #include "journal/journal.h"
+#include "model/inventory.h"
 #include "model/migration.h"
 #include "move/move.h"
 
@@ -37,9 +38,9 @@ void vg_mover_recover(vg_mover *mover);
 /* A move that runs is interrupted where it is; the next vgpud goes on with it. NULL is fine. */
 void vg_mover_free(vg_mover *mover);
 
-/* What a request means: the VM's name and UUID, the peer and its host, and its GPUs. The caller
- * has looked the VM up. Errors as of vg_backend.migrate. Blocks. */
-struct vg_migration *vg_mover_prepare(vg_mover *mover, const char *vm, const char *uuid,
+/* What a request means: the VM's name and UUID, the peer and its host, its GPUs, and who moves it.
+ * The caller has looked the VM up. Errors as of vg_backend.migrate. Blocks. */
+struct vg_migration *vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
                                       const struct vg_migration_request *request, GError **err);
 
 /* Everything that would make it fail, as sentences (char *), and what programs of CUDA the guest
@@ -48,7 +49,7 @@ int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *p
                    GError **err);
 
 /* Whether it could be moved, to whatever host. The caller frees it. Blocks. */
-struct vg_movable *vg_mover_movable(vg_mover *mover, const char *vm, const char *uuid);
+struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
 
 /* Begins it. key, request: of the journal. Blocks for the journal. */
 int vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,

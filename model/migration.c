@@ -32,6 +32,12 @@ const char *const vg_migration_gpu_names[] = {
     [VG_GPU_PARTLY] = "partly",   [VG_GPU_STATE_MAX] = NULL,
 };
 
+const char *const vg_migration_executor_names[] = {
+    [VG_EXECUTOR_LIBVIRT] = "libvirt",
+    [VG_EXECUTOR_NOVA] = "nova",
+    [VG_EXECUTOR_MAX] = NULL,
+};
+
 const char *const vg_move_device_kind_names[] = {
     [VG_MOVE_DEVICE_NAMED] = "named",
     [VG_MOVE_DEVICE_MDEV] = "mdev",
@@ -111,6 +117,9 @@ static const struct vg_field migration_fields[] = {
     TEXT(undo_of),
     TEXT(asked_by),
     VG_ROW_BOOL(no_agent, 0),
+    VG_ROW_ENUM("executor", executor, 0, vg_migration_executor_names),
+    TEXT(nova_from),
+    TEXT(nova_to),
     VG_ROW_ENUM("state", state, REQ, vg_migration_state_names),
     TEXT(step),
     VG_ROW_BOOL(abort_asked, 0),

@@ -49,7 +49,7 @@ enum vg_migration_place {
     VG_PLACE_UNKNOWN,
     VG_PLACE_SOURCE,
     VG_PLACE_TARGET,
-    VG_PLACE_MOVING,  /* libvirt is at it */
+    VG_PLACE_MOVING,  /* libvirt, or nova, is at it */
     VG_PLACE_NOWHERE, /* it runs on neither host */
     VG_PLACE_BOTH,    /* it runs on both: somebody has started it twice */
     VG_PLACE_MAX
@@ -62,6 +62,13 @@ enum vg_migration_gpu {
     VG_GPU_DETACHED,
     VG_GPU_PARTLY, /* some of several */
     VG_GPU_STATE_MAX
+};
+
+/* Who moves the VM. */
+enum vg_migration_executor {
+    VG_EXECUTOR_LIBVIRT,
+    VG_EXECUTOR_NOVA, /* it manages the VM, and is asked to */
+    VG_EXECUTOR_MAX
 };
 
 enum vg_move_device_kind {
@@ -96,7 +103,7 @@ struct vg_migration_step {
     char *answer; /* what came back, or the error */
 };
 
-/* How far copying the memory is, as libvirt tells. */
+/* How far copying the memory is, as libvirt or nova tells. */
 struct vg_migration_progress {
     int64_t total_bytes;
     int64_t remaining_bytes;
@@ -153,6 +160,9 @@ struct vg_migration {
     char *undo_of;  /* id of the move that this one takes back, or NULL */
     char *asked_by; /* identity */
     bool no_agent;  /* the guest has no agent, or is not to be asked */
+    enum vg_migration_executor executor;
+    char *nova_from; /* what nova calls both hosts; NULL: it has not told yet */
+    char *nova_to;
     enum vg_migration_state state;
     char *step; /* verb that runs now, or NULL */
     bool abort_asked;
@@ -219,7 +229,8 @@ extern const char *const vg_movable_names[];         /* "unknown", "yes", "no" *
 extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
 extern const char *const vg_migration_place_names[];
 extern const char *const vg_migration_gpu_names[];
-extern const char *const vg_move_device_kind_names[]; /* "named", "mdev", "pci" */
+extern const char *const vg_migration_executor_names[]; /* "libvirt", "nova" */
+extern const char *const vg_move_device_kind_names[];   /* "named", "mdev", "pci" */
 
 void vg_migration_request_free(void *request); /* NULL is fine */
 

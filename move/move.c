@@ -214,7 +214,8 @@ static void
 move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
 {
     move->facts = *facts;
-    move->looked = facts->place != VG_PLACE_MOVING && facts->place != VG_PLACE_UNKNOWN;
+    move->looked =
+        facts->final || (facts->place != VG_PLACE_MOVING && facts->place != VG_PLACE_UNKNOWN);
     if (!move->looked) {
         /* A migration that goes on without us is waited for, but not for ever. */
         if (facts->place == VG_PLACE_UNKNOWN || ++move->waits > WAITS_MAX)

@@ -45,6 +45,7 @@ int64_t vg_move_deadline_ns(enum vg_move_verb verb);
 struct vg_move_facts {
     enum vg_migration_place place;
     enum vg_migration_gpu gpu; /* of the VM, where it is */
+    bool final;                /* the place is unknown, and looking again would tell no more */
 };
 
 struct vg_move {

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from labhost import lab
 from movelab import (MoveLab, defined_on, has_gpu, hooks, remove_guest, running_on,
                      start_guest)
 from settings import full
@@ -85,6 +86,29 @@ def resources(node):
     """Descriptors and threads, once what ends by itself has ended: a move's thread is forgotten when
     the next one begins."""
     return {what: len(os.listdir(f"/proc/{node.daemon.pid()}/{what}")) for what in ("fd", "task")}
+
+
+NOVA = "http://openstack.org/xmlns/libvirt/nova/1.1"
+
+
+def test_a_vm_of_nova_is_left_to_nova(movelab, guest):
+    """Whoever writes nova's mark into the running domain: libvirt does not move it, neither dry nor really."""
+    node = movelab.nodes["h1"]
+    mark = ["virsh", "h1", "-q", "metadata", guest, "--uri", NOVA, "--live"]
+    lab(*mark, "--key", "nova", "--set", "<instance><name>render</name></instance>")
+
+    def managed():
+        return node.daemon.get(f"/v1/vms/{guest}")["domain"]["nova_managed"]
+    wait_for(managed)
+    for more in ({}, {"dry_run": True}):
+        problem = node.move(guest, "h2", status=422, **more)
+        assert f"OpenStack manages '{guest}' (instance render)" in problem["detail"]
+    assert running_on(guest) == ["h1"] and has_gpu("h1", guest)
+    check_nothing_is_kept(movelab)
+    lab(*mark, "--remove")
+    wait_for(lambda: not managed())
+    check = node.move(guest, "h2", status=200, dry_run=True)
+    assert check["problems"] == [] and check["executor"] == "libvirt"
 
 
 def test_asked_at_once_again(movelab, guest):

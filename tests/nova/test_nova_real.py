@@ -22,13 +22,14 @@ MODULES = "usr/lib/python3/dist-packages"
 pytestmark = pytest.mark.xdist_group("real-nova")
 
 
-def fetch(root):
-    """Unpacks nova and the Python packages that it needs; raises CalledProcessError or OSError."""
+def fetch(root, more=()):
+    """Unpacks nova, the Python packages that it needs, and more packages; raises CalledProcessError or OSError."""
     def run(*command, **options):
         return subprocess.run(command, check=True, timeout=HANG_S * 2, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options).stdout
     simulated = run("apt-get", "install", "-s", "--no-install-recommends", "python3-nova")
     names = [line.split()[1] for line in simulated.splitlines() if line.startswith("Inst python3-")]
+    names += [name for name in more if name not in names]
     new = root + ".new"
     shutil.rmtree(new, ignore_errors=True)
     os.makedirs(new + "/debs")

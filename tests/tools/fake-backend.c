@@ -528,6 +528,7 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
     vg_json_add_string(object, "uuid", "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
     vg_json_add_string(object, "from", "test-host");
     vg_json_add_string(object, "to", request->to);
+    vg_json_add_string(object, "executor", "libvirt");
     if (strcmp(request->to, "full") == 0)
         vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
     vg_json_add(object, "problems", problems);

@@ -96,7 +96,7 @@ verbs_when(enum vg_move_verb fails, unsigned n, enum effect effect, enum vg_migr
             assert_true(world_change(&world, verb));
         else if (effect == HALF)
             world.gpu = VG_GPU_PARTLY;
-        const struct vg_move_facts facts = {world.place, world.gpu};
+        const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
         vg_move_told(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
         if (verb != VG_MOVE_LOOK)
             g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
@@ -165,7 +165,7 @@ static void
 test_guest_as_before(void **state)
 {
     (void)state;
-    const struct vg_move_facts facts = {VG_PLACE_SOURCE, VG_GPU_ATTACHED};
+    const struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
     struct vg_move move;
     enum vg_move_verb verb;
 
@@ -196,7 +196,7 @@ test_no_way_back(void **state)
         reattached += verb == VG_MOVE_REATTACH;
         if (ok)
             assert_true(world_change(&world, verb));
-        const struct vg_move_facts facts = {world.place, world.gpu};
+        const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
         vg_move_told(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
     }
     assert_int_equal(reattached, 3);
@@ -227,7 +227,7 @@ test_less_to_do(void **state)
                 world_change(&world, verb);
             else if (verb == VG_MOVE_MIGRATE)
                 world.place = VG_PLACE_TARGET;
-            const struct vg_move_facts facts = {world.place, world.gpu};
+            const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
             vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
             if (verb != VG_MOVE_LOOK)
                 g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
@@ -332,7 +332,7 @@ happens(const struct run *run, double p)
 static struct vg_move_facts
 look(const struct run *run)
 {
-    struct vg_move_facts facts = {run->world.place, run->world.gpu};
+    struct vg_move_facts facts = {.place = run->world.place, .gpu = run->world.gpu};
 
     /* A host may not answer; a migration may still be under way. */
     if (happens(run, run->failing / 3))
@@ -458,7 +458,7 @@ test_abort_is_too_late(void **state)
         if (verb == VG_MOVE_MIGRATE)
             assert_true(vg_move_abort(&move));
         world_change(&world, verb);
-        const struct vg_move_facts facts = {world.place, world.gpu};
+        const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
         vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
     }
     assert_int_equal(vg_move_state(&move), VG_MIGRATION_DONE);

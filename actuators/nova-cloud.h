@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who vgpud is to an OpenStack cloud, and where that cloud is: from the configuration, a file with
+ * a password, or a clouds.yaml. What is secret is in no message. Any thread.
+ */
+#ifndef VG_ACTUATORS_NOVA_CLOUD_H
+#define VG_ACTUATORS_NOVA_CLOUD_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+
+/* As configured; strings are borrowed, and empty where nothing is configured. Either cloud names an
+ * entry of clouds, or auth_url and what belongs to it are given. */
+struct vg_nova_options {
+    const char *cloud;
+    const char *clouds; /* path of a clouds.yaml; a secure.yaml beside it is read, too */
+    const char *auth_url;
+    const char *username;
+    const char *password_file;
+    const char *project_name;
+    const char *user_domain_name;
+    const char *project_domain_name;
+    const char *application_credential_id;
+    const char *application_credential_secret_file;
+    const char *region;
+    const char *interface; /* "public", "internal", "admin"; clouds.yaml may have another one */
+    const char *cacert;
+};
+
+/* Strings are owned, and NULL where not given. */
+typedef struct vg_nova_cloud {
+    char *auth_url; /* of Keystone's version 3, without a slash at its end */
+    char *username;
+    char *user_id;
+    char *password;
+    char *user_domain_name;
+    char *user_domain_id;
+    char *project_name;
+    char *project_id;
+    char *project_domain_name;
+    char *project_domain_id;
+    char *application_credential_id;
+    char *application_credential_secret;
+    char *region;
+    char *interface;
+    char *cacert;
+} vg_nova_cloud;
+
+/* Is a cloud configured at all? */
+bool vg_nova_is_configured(const struct vg_nova_options *options);
+
+/* Reads the files. NULL and VG_E_INVALID where something is missing, contradicts another thing, is
+ * malformed, or where everybody on this machine can read a file with a secret. */
+vg_nova_cloud *vg_nova_cloud_read(const struct vg_nova_options *options, GError **err);
+
+/* Secrets are overwritten. NULL is fine. */
+void vg_nova_cloud_free(vg_nova_cloud *cloud);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova_cloud, vg_nova_cloud_free)
+
+#endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A live migration by nova: asked for, watched to its end, and called off.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "actuators/nova-session.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define CALL_OFF_NS    (120 * VG_NS_PER_S)
+#define ABORT_AGAIN_NS (5 * VG_NS_PER_S)
+#define NAP_NS         (50 * VG_NS_PER_MS)
+
+struct migrate {
+    vg_nova *nova;
+    const struct vg_nova_migration *migration;
+    const struct vg_verb *verb;
+    struct vg_migration_progress progress;
+    int64_t before_id;  /* the newest migration of the instance before this one; -1: none */
+    int64_t began_ns;   /* CLOCK_MONOTONIC */
+    GError *unanswered; /* the request may have been taken, or not */
+    bool seen;          /* nova was at it */
+    GError *called_off; /* why; NULL: it was not */
+    int64_t off_ns;     /* CLOCK_MONOTONIC: when it was called off */
+    int64_t again_ns;   /* CLOCK_MONOTONIC: when nova is to be asked to abort again */
+    GError *silent;     /* the last look that was not answered */
+};
+
+static bool
+migrate_leaves(const vg_nova *nova)
+{
+    return nova->leave && atomic_load(nova->leave);
+}
+
+/* ---- how far it is ---- */
+
+/* The live migration that nova is at, of all that it lists; borrowed, NULL: none. */
+static json_object *
+migrate_find(json_object *document)
+{
+    json_object *list = vg_nova_member(document, "migrations");
+
+    return json_object_is_type(list, json_type_array) && json_object_array_length(list) > 0
+               ? json_object_array_get_idx(list, 0)
+               : NULL;
+}
+
+static int
+migrate_ask_under_way(vg_nova *nova, const char *uuid, json_object **ret, GError **err)
+{
+    g_autofree char *path = g_strdup_printf("/servers/%s/migrations", uuid);
+
+    return vg_nova_get(nova, path, ret, err);
+}
+
+int
+vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *ret, GError **err)
+{
+    g_autoptr(json_object) document = NULL;
+
+    if (migrate_ask_under_way(nova, uuid, &document, err) < 0)
+        return -1;
+    json_object *one = migrate_find(document);
+    if (!one)
+        return 0;
+    /* Before the memory is copied there are no figures. */
+    ret->total_bytes = MAX(vg_nova_number(one, "memory_total_bytes"), 0);
+    ret->remaining_bytes = MAX(vg_nova_number(one, "memory_remaining_bytes"), 0);
+    ret->processed_bytes = MAX(vg_nova_number(one, "memory_processed_bytes"), 0);
+    return 1;
+}
+
+int
+vg_nova_abort(vg_nova *nova, const char *uuid, GError **err)
+{
+    g_autoptr(json_object) document = NULL;
+    struct vg_nova_exchange exchange;
+
+    if (migrate_ask_under_way(nova, uuid, &document, err) < 0)
+        return -1;
+    const int64_t id = vg_nova_number(migrate_find(document), "id");
+    if (id < 0)
+        return 0;
+    g_autofree char *path = g_strdup_printf("/servers/%s/migrations/%" PRId64, uuid, id);
+    int status = vg_nova_ask(nova, "DELETE", path, NULL, &exchange, err);
+    vg_nova_exchange_clear(&exchange);
+    return status < 0 ? -1 : 1;
+}
+
+static void
+migrate_tell(struct migrate *migrate)
+{
+    struct vg_migration_progress now = {0};
+    int64_t took_ns = vg_clock_monotonic_ns() - migrate->began_ns;
+
+    if (vg_nova_progress(migrate->nova, migrate->migration->uuid, &now, NULL) == 1 &&
+        now.total_bytes > 0) {
+        if (took_ns > 0)
+            now.bytes_per_s = (int64_t)((double)now.processed_bytes * 1e9 / (double)took_ns);
+        if (now.bytes_per_s > 0)
+            now.eta_ns = (int64_t)((double)now.remaining_bytes * 1e9 / (double)now.bytes_per_s);
+        migrate->progress = now;
+    }
+    migrate->progress.elapsed_ns = took_ns;
+    if (migrate->verb->tell)
+        migrate->verb->tell(migrate->verb->data, &migrate->progress, NULL);
+}
+
+/* ---- how it ended ---- */
+
+/* The newest live migration that nova remembers of it; *ret_status is owned. -1: none, or it does
+ * not tell. */
+static int64_t
+migrate_newest(struct migrate *migrate, char **ret_status)
+{
+    g_autofree char *path = g_strdup_printf(
+        "/os-migrations?instance_uuid=%s&migration_type=live-migration", migrate->migration->uuid);
+    g_autoptr(json_object) document = NULL;
+    int64_t newest = -1;
+
+    if (vg_nova_get(migrate->nova, path, &document, NULL) < 0)
+        return -1;
+    json_object *list = vg_nova_member(document, "migrations");
+    const size_t n =
+        json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < n; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        const int64_t id = vg_nova_number(one, "id");
+        if (id <= newest)
+            continue;
+        newest = id;
+        if (ret_status) {
+            g_free(*ret_status);
+            *ret_status = g_strdup(vg_nova_text(one, "status"));
+        }
+    }
+    return newest;
+}
+
+/* The last line of a text that says something. */
+static char *
+migrate_last_line(const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (guint i = g_strv_length(lines); i > 0; i--) {
+        if (*g_strstrip(lines[i - 1]))
+            return g_strdup(lines[i - 1]);
+    }
+    return NULL;
+}
+
+/* The newest live migration that was asked for, as the request that did; NULL: it does not tell.
+ * The caller frees it. */
+static char *
+migrate_request(struct migrate *migrate)
+{
+    g_autofree char *path =
+        g_strdup_printf("/servers/%s/os-instance-actions", migrate->migration->uuid);
+    g_autoptr(json_object) document = NULL;
+
+    if (vg_nova_get(migrate->nova, path, &document, NULL) < 0)
+        return NULL;
+    json_object *list = vg_nova_member(document, "instanceActions");
+    const size_t n =
+        json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    for (size_t i = 0; i < n; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        if (g_strcmp0(vg_nova_text(one, "action"), "live-migration") == 0)
+            return g_strdup(vg_nova_text(one, "request_id"));
+    }
+    return NULL;
+}
+
+/* Why the action failed, in nova's words; NULL: it does not tell. The caller frees it. */
+static char *
+migrate_reason(struct migrate *migrate)
+{
+    g_autofree char *request = migrate_request(migrate);
+    g_autofree char *path = g_strdup_printf("/servers/%s/os-instance-actions/%s",
+                                            migrate->migration->uuid, request ? request : "");
+    g_autoptr(json_object) document = NULL;
+    char *reason = NULL;
+
+    if (!request || vg_nova_get(migrate->nova, path, &document, NULL) < 0)
+        return NULL;
+    json_object *action = vg_nova_member(document, "instanceAction");
+    json_object *events = vg_nova_member(action, "events");
+    const size_t n =
+        json_object_is_type(events, json_type_array) ? json_object_array_length(events) : 0;
+    for (size_t i = 0; i < n && !reason; i++) {
+        json_object *event = json_object_array_get_idx(events, i);
+        const char *details = vg_nova_text(event, "details");
+        const char *trace = vg_nova_text(event, "traceback");
+        if (g_strcmp0(vg_nova_text(event, "result"), "Error") != 0)
+            continue;
+        reason = details && *details ? migrate_last_line(details)
+                                     : migrate_last_line(trace ? trace : "");
+    }
+    return reason;
+}
+
+/* The VM is where it was. */
+static int
+migrate_came_to_nothing(struct migrate *migrate, GError **err)
+{
+    g_autofree char *status = NULL;
+    const int64_t id = migrate_newest(migrate, &status);
+    g_autofree char *reason = migrate->called_off ? NULL : migrate_reason(migrate);
+
+    if (migrate->called_off) {
+        g_propagate_error(err, g_steal_pointer(&migrate->called_off));
+        return -1;
+    }
+    if (id < 0 || id <= migrate->before_id)
+        return vg_error(err, VG_E_EXTERNAL, "nova's migration to '%s' came to nothing: %s",
+                        migrate->migration->to, reason ? reason : "nova does not tell why");
+    if (g_strcmp0(status, "cancelled") == 0)
+        return vg_error(err, VG_E_CONFLICT,
+                        "somebody else has aborted nova's migration %" PRId64 " to '%s'", id,
+                        migrate->migration->to);
+    return vg_error(err, VG_E_EXTERNAL, "nova's migration %" PRId64 " to '%s' ended as '%s': %s",
+                    id, migrate->migration->to, status ? status : "?",
+                    reason ? reason : "nova does not tell why");
+}
+
+static int
+migrate_in_error(struct migrate *migrate, const struct vg_nova_server *server, GError **err)
+{
+    g_autofree char *reason = migrate_reason(migrate);
+
+    return vg_error(err, VG_E_EXTERNAL, "nova has put the instance in ERROR, on host '%s': %s",
+                    server->host,
+                    server->fault ? server->fault
+                    : reason      ? reason
+                                  : "it does not tell why");
+}
+
+/* ---- watching ---- */
+
+static void
+migrate_call_off(struct migrate *migrate, GError *take_why)
+{
+    migrate->called_off = take_why;
+    migrate->off_ns = vg_clock_monotonic_ns();
+    migrate->again_ns = migrate->off_ns;
+}
+
+/* Until the next look. */
+static int
+migrate_pause(struct migrate *migrate, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + migrate->nova->poll_ns;
+
+    for (int64_t now_ns; (now_ns = vg_clock_monotonic_ns()) < until_ns;) {
+        GError *why = NULL;
+        if (migrate_leaves(migrate->nova))
+            return vg_error(err, VG_E_CONFLICT, "vgpud is ending");
+        if (migrate->called_off) {
+            vg_clock_poll(NULL, 0, MIN(until_ns, now_ns + NAP_NS));
+            continue;
+        }
+        if (vg_verb_pause(migrate->verb, MIN(NAP_NS, until_ns - now_ns), "nova's migration", &why) <
+            0) {
+            migrate_call_off(migrate, why);
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Nova does not take it at every moment, and then is asked again with the next look. */
+static void
+migrate_ask_to_abort(struct migrate *migrate)
+{
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (!migrate->called_off || now_ns < migrate->again_ns)
+        return;
+    if (vg_nova_abort(migrate->nova, migrate->migration->uuid, NULL) == 1)
+        migrate->again_ns = now_ns + ABORT_AGAIN_NS;
+}
+
+/* Has it been waited for long enough? */
+static int
+migrate_give_up(struct migrate *migrate, GError **err)
+{
+    const int64_t limit_ns = migrate->silent ? migrate->nova->limit_ns : CALL_OFF_NS;
+
+    if (!migrate->called_off || vg_clock_monotonic_ns() < migrate->off_ns + limit_ns)
+        return 0;
+    if (migrate->silent)
+        return vg_error(err, VG_E_TIMEOUT, "%s; nova cannot be asked to abort it: %s",
+                        migrate->called_off->message, migrate->silent->message);
+    return vg_error(err, VG_E_TIMEOUT, "%s; nova was asked to abort it, and has not within %d s",
+                    migrate->called_off->message, (int)(CALL_OFF_NS / VG_NS_PER_S));
+}
+
+/* 1: it goes on; 0: it has arrived; -1: *err. */
+static int
+migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GError **err)
+{
+    const struct vg_nova_migration *migration = migrate->migration;
+
+    if (!server->known)
+        return vg_error(err, VG_E_NOT_FOUND, "nova has no such instance any more");
+    if (strcmp(server->status, "ERROR") == 0)
+        return migrate_in_error(migrate, server, err);
+    if (vg_nova_is_migrating(server)) {
+        migrate->seen = true;
+        return 1;
+    }
+    if (strcmp(server->host, migration->to) == 0)
+        return 0;
+    /* The request may still be on its way. */
+    if (migrate->unanswered && !migrate->seen) {
+        if (vg_clock_monotonic_ns() < migrate->began_ns + migrate->nova->limit_ns)
+            return 1;
+        return vg_error(err, VG_E_TIMEOUT,
+                        "%s; nova does not move the instance, but might take the request up later",
+                        migrate->unanswered->message);
+    }
+    if (strcmp(server->host, migration->from) != 0)
+        return vg_error(err, VG_E_CONFLICT, "nova has moved it to '%s' instead of '%s'",
+                        server->host, migration->to);
+    return migrate_came_to_nothing(migrate, err);
+}
+
+/* As migrate_judge(); a look that is not answered is not the end. */
+static int
+migrate_look(struct migrate *migrate, GError **err)
+{
+    struct vg_nova_server server;
+    g_autoptr(GError) error = NULL;
+
+    g_clear_error(&migrate->silent);
+    if (vg_nova_look(migrate->nova, migrate->migration->uuid, &server, &error) < 0) {
+        if (vg_nova_may_pass(error)) {
+            migrate->silent = g_steal_pointer(&error);
+            return 1;
+        }
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
+    int status = migrate_judge(migrate, &server, err);
+    vg_nova_server_clear(&server);
+    return status;
+}
+
+static int
+migrate_watch(struct migrate *migrate, GError **err)
+{
+    for (;;) {
+        int status = migrate_look(migrate, err);
+        if (status <= 0)
+            return status;
+        if (!migrate->silent)
+            migrate_tell(migrate);
+        migrate_ask_to_abort(migrate);
+        if (migrate_give_up(migrate, err) < 0 || migrate_pause(migrate, err) < 0)
+            return -1;
+    }
+}
+
+/* ---- asking for it ---- */
+
+static char *
+migrate_body(const struct vg_nova_migration *migration)
+{
+    g_autoptr(json_object) body = json_object_new_object();
+    json_object *what = json_object_new_object();
+
+    vg_json_add_string(what, "host", migration->to);
+    vg_json_add_string(what, "block_migration", "auto");
+    vg_json_add(body, "os-migrateLive", what);
+    return vg_json_to_text(body, false);
+}
+
+static int
+migrate_begin(struct migrate *migrate, GError **err)
+{
+    g_autofree char *path = g_strdup_printf("/servers/%s/action", migrate->migration->uuid);
+    g_autofree char *body = migrate_body(migrate->migration);
+    struct vg_nova_exchange exchange;
+    g_autoptr(GError) error = NULL;
+
+    /* What has been before is needed to tell whether this one began. */
+    migrate->before_id = migrate_newest(migrate, NULL);
+    if (vg_verb_pause(migrate->verb, 0, "nova's migration to begin", err) < 0)
+        return -1;
+    int status = vg_nova_ask(migrate->nova, "POST", path, body, &exchange, &error);
+    const bool perhaps = status < 0 && !exchange.unsent && vg_nova_may_pass(error) &&
+                         !g_error_matches(error, VG_ERROR, VG_E_BUSY);
+    vg_nova_exchange_clear(&exchange);
+    migrate->began_ns = vg_clock_monotonic_ns();
+    if (status == 0)
+        return 0;
+    if (perhaps) {
+        migrate->unanswered = g_steal_pointer(&error);
+        return 0;
+    }
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+int
+vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
+                const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err)
+{
+    struct migrate migrate = {.nova = nova, .migration = migration, .verb = verb, .before_id = -1};
+    int status = migrate_begin(&migrate, err) < 0 ? -1 : migrate_watch(&migrate, err);
+
+    if (migrate.began_ns > 0)
+        migrate.progress.elapsed_ns = vg_clock_monotonic_ns() - migrate.began_ns;
+    migrate.progress.eta_ns = 0;
+    if (status == 0)
+        migrate.progress.remaining_bytes = 0;
+    *ret = migrate.progress;
+    g_clear_error(&migrate.unanswered);
+    g_clear_error(&migrate.called_off);
+    g_clear_error(&migrate.silent);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/nova-config.h"
+
+#include "base/error.h"
+
+#define OPTION(member)                                                                             \
+ {                                                                                                 \
+#  member, offsetof(struct vg_nova_options, member),                                               \
+      offsetof(struct vg_daemon_config, nova_##member)                                             \
+ }
+
+static const struct {
+    const char *key;
+    size_t to, from;
+} nova_config_options[] = {
+    OPTION(cloud),
+    OPTION(clouds),
+    OPTION(auth_url),
+    OPTION(username),
+    OPTION(password_file),
+    OPTION(project_name),
+    OPTION(user_domain_name),
+    OPTION(project_domain_name),
+    OPTION(application_credential_id),
+    OPTION(application_credential_secret_file),
+    OPTION(region),
+    OPTION(cacert),
+};
+
+static const char **
+nova_config_option(struct vg_nova_options *options, size_t i)
+{
+    return (const char **)((char *)options + nova_config_options[i].to);
+}
+
+/* Borrowed. */
+static void
+nova_config_read(const struct vg_daemon_config *config, struct vg_nova_options *ret)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++)
+        *nova_config_option(ret, i) =
+            *(char *const *)((const char *)config + nova_config_options[i].from);
+    ret->interface = vg_nova_interface_names[config->nova_interface];
+}
+
+int
+vg_nova_config_check(const struct vg_daemon_config *config, GError **err)
+{
+    struct vg_nova_options options;
+    g_autoptr(vg_nova_cloud) cloud = NULL;
+
+    nova_config_read(config, &options);
+    if (!vg_nova_is_configured(&options)) {
+        const char *const alone[] = {options.username, options.application_credential_id};
+        if (!*alone[0] && !*alone[1])
+            return 0;
+        return vg_error(err, VG_E_INVALID,
+                        "[nova] auth_url is missing: where is the Keystone that knows %s?",
+                        *alone[0] ? "username" : "application_credential_id");
+    }
+    cloud = vg_nova_cloud_read(&options, err);
+    if (cloud)
+        return 0;
+    g_prefix_error(err, "[nova] ");
+    return -1;
+}
+
+struct vg_nova_settings *
+vg_nova_settings_new(const struct vg_daemon_config *config)
+{
+    struct vg_nova_options options;
+
+    nova_config_read(config, &options);
+    if (!vg_nova_is_configured(&options))
+        return NULL;
+    struct vg_nova_settings *settings = g_new0(struct vg_nova_settings, 1);
+    settings->options = options;
+    for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++) {
+        const char **option = nova_config_option(&settings->options, i);
+        *option = g_strdup(*option);
+    }
+    settings->host = g_strdup(config->nova_host);
+    settings->poll_ns = config->nova_poll_ns;
+    settings->deadline_ns = config->nova_deadline_ns;
+    settings->names = g_new0(struct vg_nova_name, config->peers->len);
+    for (guint i = 0; i < config->peers->len; i++) {
+        const struct vg_peer_config *peer = config->peers->pdata[i];
+        if (peer->nova_host[0])
+            settings->names[settings->n_names++] =
+                (struct vg_nova_name){g_strdup(peer->item.name), g_strdup(peer->nova_host)};
+    }
+    return settings;
+}
+
+void
+vg_nova_settings_free(struct vg_nova_settings *settings)
+{
+    if (!settings)
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++)
+        g_free((char *)*nova_config_option(&settings->options, i));
+    for (size_t i = 0; i < settings->n_names; i++) {
+        g_free(settings->names[i].peer);
+        g_free(settings->names[i].host);
+    }
+    g_free(settings->names);
+    g_free(settings->host);
+    g_free(settings);
+}
+
+const char *
+vg_nova_settings_name(const struct vg_nova_settings *settings, const char *peer)
+{
+    for (size_t i = 0; i < settings->n_names; i++) {
+        if (g_strcmp0(settings->names[i].peer, peer) == 0)
+            return settings->names[i].host;
+    }
+    return NULL;
+}
+
+vg_nova *
+vg_nova_settings_open(const struct vg_nova_settings *settings, const atomic_bool *leave,
+                      GError **err)
+{
+    vg_nova_cloud *cloud = vg_nova_cloud_read(&settings->options, err);
+
+    if (!cloud) {
+        g_prefix_error(err, "[nova] ");
+        return NULL;
+    }
+    return vg_nova_new(cloud, settings->deadline_ns, settings->poll_ns, leave);
+}
