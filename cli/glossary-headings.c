@@ -184,6 +184,18 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"address", "Where it is on its bus."},
     {"device", "A device, by its kind or address."},
     {"version", "Which version it is."},
+    /* OpenStack. */
+    {"instance", "What OpenStack calls the VM."},
+    {"flavor", "The size that OpenStack has given it."},
+    {"project", "The OpenStack project that it belongs to, by name."},
+    {"project id", "The number of the OpenStack project that it belongs to."},
+    {"user", "The OpenStack user who made it."},
+    {"user id", "The number of that user."},
+    {"score", "How well the instance would fare there: 0 badly, 1 well, 0.5 unknown."},
+    {"weight", "What nova's scheduler makes of the score."},
+    {"choice", "In which order nova would take the hosts."},
+    {"age", "How old what is known of the host is."},
+    {"details", "What was found, and what to do."},
     /* Who may ask. */
     {"role", "What somebody may do: reader, operator or admin."},
     {"who",

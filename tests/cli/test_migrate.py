@@ -220,7 +220,7 @@ def test_wrong_usage(server):
                         (["migrate", "a", "--to", "b", "--wait", "--timeout=x"], "--timeout"),
                         (["migrate", "a", "--to", "b", "--wait", "--dry-run"], "--dry-run"),
                         (["migrate", "a", "--to", "b", "--watch"], "--watch"),
-                        (["migration"], "list, show, watch, abort, undo"),
+                        (["migration", "lose"], "list, show, watch, abort, undo"),
                         (["migration", "show"], "name the move"),
                         (["migration", "show", "m", "--active"], "--active"),
                         (["migration", "show", "m", "--wait"], "--wait"),
