@@ -117,6 +117,8 @@ struct vg_backend {
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* May block; one of the API's workers. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
+    /* Of all VMs. */
+    vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
     /* One snapshot of this host, as of the view, and of all peers that answer. ret_notes: char *,

@@ -8,10 +8,11 @@
 #include "base/error.h"
 
 static const char *const no_params[] = {NULL};
-static const char *const vms_params[] = {"limit", "marker", "sort", "class", NULL};
+static const char *const vms_params[] = {"limit", "marker", "sort", "class",
+                                         "since", "until",  NULL};
 static const char *const snapshot_params[] = {"peers", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
-static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
+static const char *const preemptions_params[] = {"vm", "limit", "marker", "since", "until", NULL};
 static const char *const gpus_params[] = {"limit", "marker", NULL};
 static const char *const requests_params[] = {"since", "until", "limit", "vm", NULL};
 static const char *const plans_params[] = {"limit", "marker", NULL};
@@ -24,11 +25,15 @@ const unsigned short vg_route_common_statuses[] = {400, 401, 403, 413, 414, 429,
 
 /* The most wanted first. */
 const struct vg_route vg_routes[] = {
-    {"/v1/vms", VG_METHOD_GET, vg_handle_vms, vms_params, {200, 304}},
+    {"/v1/vms", VG_METHOD_GET, vg_handle_vms, vms_params, {200, 304, 502, 503, 504}},
     {"/v1/snapshot", VG_METHOD_GET, vg_handle_snapshot, snapshot_params, {200, 304, 503}},
     {"/v1/vms/{id}", VG_METHOD_GET, vg_handle_vm, no_params, {200, 304, 404}},
     {"/v1/host", VG_METHOD_GET, vg_handle_host, no_params, {200, 304}},
-    {"/v1/preemptions", VG_METHOD_GET, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
+    {"/v1/preemptions",
+     VG_METHOD_GET,
+     vg_handle_preemptions,
+     preemptions_params,
+     {200, 304, 404, 502, 503, 504}},
     {"/v1/vms/{id}/samples",
      VG_METHOD_GET,
      vg_handle_samples,

@@ -182,6 +182,14 @@ read_samples(void *data, const struct vg_history_query *query, GError **err)
     return vg_store_read_samples(backend->parts.store, query, err);
 }
 
+static vg_history_host *
+read_past(void *data, const struct vg_history_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_read_host(backend->parts.store, query, err);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -376,6 +384,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .status = get_status,
         .stats = get_stats,
         .samples = read_samples,
+        .past = read_past,
         .find_vm = find_vm,
         .list_peers = list_peers,
         .rate_arrival = backend_rate_arrival,

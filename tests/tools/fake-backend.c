@@ -717,6 +717,42 @@ gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
 }
 
+/* Two VMs that took from each other, in a quarter of an hour at most; nothing before BEGIN_NS. */
+static vg_history_host *
+get_past(void *data, const struct vg_history_query *query, GError **err)
+{
+    static const char *const names[] = {"alpha", "beta"};
+    g_autoptr(vg_history_host) host = vg_history_host_new();
+    int64_t seconds = (query->until_ns - MAX(query->since_ns, BEGIN_NS)) / VG_NS_PER_S;
+
+    work(data);
+    if (query->since_ns == 0) {
+        vg_error(err, VG_E_TIMEOUT, "reading took too long");
+        return NULL;
+    }
+    if (seconds <= 0)
+        return g_steal_pointer(&host);
+    host->source = g_strdup("live");
+    host->windows = MIN(seconds, 900);
+    host->end_ns = query->until_ns;
+    host->length_ns = host->windows * VG_NS_PER_S;
+    host->begin_ns = host->end_ns - host->length_ns;
+    g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
+    for (int i = 0; i < 2; i++) {
+        struct vg_history_vm *vm = g_new0(struct vg_history_vm, 1);
+        vm->key = i == 0 ? g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") : g_strdup(names[i]);
+        vm->name = g_strdup(names[i]);
+        vm->row.windows = host->windows / (i + 1);
+        fill_figures(&vm->row.cpu, vm->row.windows * 1000000);
+        vm->row.lost_to = vg_history_losses_new();
+        GRefString *other = g_ref_string_new(names[1 - i]);
+        vg_history_add_loss(vm->row.lost_to, other, 1000 * (i + 1), 1);
+        g_ref_string_release(other);
+        g_ptr_array_add(host->vms, vm);
+    }
+    return g_steal_pointer(&host);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -958,6 +994,7 @@ fake_backend_new(const struct fake_options *options)
         .role_of_subject = role_of_subject,
         .note_refusal = note_refusal,
         .samples = get_samples,
+        .past = get_past,
         .find_vm = find_vm,
         .list_peers = list_peers,
         .migrate = start_move,
