@@ -15,6 +15,7 @@
 
 #include "model/arrival.h"
 #include "model/gpu-log.h"
+#include "model/happening.h"
 #include "model/history.h"
 #include "model/identity.h"
 #include "model/inventory.h"
@@ -162,6 +163,8 @@ struct vg_backend {
     int (*revoke_token)(void *data, const char *name, GError **err);
     /* Keeps what was written; entry->seq and at_ns are not looked at. */
     int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
+    /* Struct vg_happening, the oldest first: as vg_journal_list_events(). */
+    GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
     GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
 };
 

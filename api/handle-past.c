@@ -8,8 +8,10 @@
 
 #include "base/clock.h"
 
-#define SINCE_DEFAULT "-1h"
 #define UNTIL_DEFAULT "now"
+
+/* How long before until, where since is not given. */
+#define PERIOD_DEFAULT_NS (3600 * VG_NS_PER_S)
 
 /* For reading the store; half of what the watchdog of threads allows by default. */
 #define QUERY_LIMIT_NS (10 * VG_NS_PER_S)
@@ -50,7 +52,8 @@ vg_past_read_period(const struct vg_query *query, const vg_view *view, struct vg
         g_prefix_error(err, "until: ");
         return -1;
     }
-    if (vg_parse_time(since ? since : SINCE_DEFAULT, now, &ret->since_ns, err) < 0) {
+    ret->since_ns = ret->until_ns - PERIOD_DEFAULT_NS;
+    if (since && vg_parse_time(since, now, &ret->since_ns, err) < 0) {
         g_prefix_error(err, "since: ");
         return -1;
     }

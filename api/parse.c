@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "model/happening.h"
 
 #define WORD_MAX   32
 #define INT_DIGITS 19 /* of VG_JSON_INT_MAX */
@@ -453,6 +454,13 @@ vg_parse_types(const char *text, GError **err)
         return vg_error(err, VG_E_INVALID,
                         "types: '%s' is not a list of at most %d types with commas between", text,
                         WORDS_MAX);
+    for (size_t i = 0; words[i]; i++) {
+        if (vg_happening_type(words[i]))
+            continue;
+        g_autofree char *known = vg_happening_list_types();
+        return vg_error(err, VG_E_INVALID, "types: there are no events of type '%s'; there are %s",
+                        words[i], known);
+    }
     return 0;
 }
 

@@ -19,7 +19,8 @@ static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const audit_params[] = {"limit", "marker", NULL};
 static const char *const migrations_params[] = {"limit", "marker", "active", NULL};
 static const char *const migration_params[] = {"peer", NULL};
-static const char *const events_params[] = {"after", "wait", "types", NULL};
+static const char *const events_params[] = {"after", "wait", "types", "since",
+                                            "until", "from", "limit", NULL};
 
 const unsigned short vg_route_common_statuses[] = {400, 401, 403, 413, 414, 429, 431, 500, 0};
 
@@ -97,7 +98,7 @@ const struct vg_route vg_routes[] = {
      {204, 404, 502, 503, 504}},
     {"/v1/nova/placement", VG_METHOD_ASK, vg_handle_nova_placement, no_params, {200, 415}},
     {"/scheduler/nova/external", VG_METHOD_ASK, vg_handle_nova_external, no_params, {200, 415}},
-    {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 503}},
+    {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 404, 502, 503, 504}},
     {"/v1/tokens", VG_METHOD_GET, vg_handle_list_tokens, no_params, {200}},
     {"/v1/tokens",
      VG_METHOD_POST,

@@ -362,6 +362,14 @@ audit(void *data, const struct vg_audit_entry *entry, GError **err)
 }
 
 static GPtrArray *
+list_events(void *data, const struct vg_happening_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_list_events(backend->parts.journal, query, err);
+}
+
+static GPtrArray *
 list_audit(void *data, int64_t before, size_t limit, GError **err)
 {
     const vg_daemon_backend *backend = data;
@@ -400,6 +408,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .revoke_token = revoke_token,
         .audit = audit,
         .list_audit = list_audit,
+        .list_events = list_events,
     };
     backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
     backend_add_moves(&backend->ops);

@@ -97,6 +97,10 @@ static const struct vg_conf_key own_keys[] = {
      "Days for which it is kept who has written what."},
     {"journal", "audit_entries", VG_CONF_INT, AT(audit_entries), "1000000", 100, 100000000, NULL,
      "At most so many of these entries are kept, the newest."},
+    {"journal", "event_days", VG_CONF_INT, AT(event_days), "30", 1, 36500, NULL,
+     "Days for which events are kept, but for windows."},
+    {"journal", "event_entries", VG_CONF_INT, AT(event_entries), "100000", 100, 100000000, NULL,
+     "At most so many of them are kept, the newest."},
 
     {"libvirt", "use", VG_CONF_ENUM, AT(libvirt), "auto", 0, 0, use_names,
      "Whether libvirt is asked; auto: yes, but in replay only a test: URI" AT_START "."},

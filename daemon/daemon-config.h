@@ -50,6 +50,8 @@ struct vg_daemon_config {
     int64_t writes_per_min;
     int64_t audit_days;
     int64_t audit_entries;
+    int64_t event_days;
+    int64_t event_entries;
 
     char *directory;
     int64_t raw_days;

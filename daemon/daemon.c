@@ -102,6 +102,8 @@ journal_options(const struct vg_daemon_config *config)
         .directory = config->directory,
         .audit_days = config->audit_days,
         .audit_entries = config->audit_entries,
+        .event_days = config->event_days,
+        .event_entries = config->event_entries,
     };
 }
 
@@ -382,6 +384,23 @@ watch(struct daemon *daemon, GError **err)
 
 /* ---- start and end ---- */
 
+static void
+keep_event(void *data, const struct vg_logged_event *event)
+{
+    const struct daemon *daemon = data;
+
+    if (strcmp(event->type, VG_HAPPENING_WINDOW) == 0)
+        return;
+    const struct vg_happening happening = {
+        .boot = (char *)vg_node_boot_id(daemon->node),
+        .seq = event->seq,
+        .at_ns = event->time_ns,
+        .type = event->type,
+        .text = event->data,
+    };
+    vg_journal_note_event(daemon->journal, &happening);
+}
+
 static vg_collector *
 open_replay(struct daemon *daemon, GError **err)
 {
@@ -565,6 +584,7 @@ start(struct daemon *daemon, GError **err)
         .events = daemon->events,
     };
     daemon->node = vg_node_new(&node);
+    vg_event_log_keep(daemon->events, keep_event, daemon);
     const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,
@@ -613,6 +633,7 @@ end(struct daemon *daemon)
     vg_mover_free(daemon->mover);
     vg_reservations_free(daemon->reservations);
     vg_peers_free(daemon->peers);
+    vg_event_log_keep(daemon->events, NULL, NULL);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {

@@ -143,6 +143,12 @@ vg_node_has_inventory(const vg_node *node)
     return node->inventory != NULL;
 }
 
+const char *
+vg_node_boot_id(const vg_node *node)
+{
+    return node->boot_id;
+}
+
 vg_view *
 vg_node_view(vg_node *node)
 {
@@ -295,6 +301,8 @@ tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int
     if (pid > 0)
         vg_json_add_int64(data, "pid", pid);
     vg_json_add_string(data, "source", source);
+    vg_log_info("VM %s name=\"%s\" uuid=%s pid=%" PRId64 " source=%s", what, name,
+                uuid && uuid[0] ? uuid : "-", pid, source);
     vg_event_log_add(node->events, "vm", data);
 }
 

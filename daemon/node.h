@@ -59,6 +59,9 @@ bool vg_node_replay_ended(const vg_node *node);
 bool vg_node_has_inventory(const vg_node *node);
 
 /* The newest view, never NULL; the caller unrefs it. Any thread. */
+/* Of this run; lives as long as the node. */
+const char *vg_node_boot_id(const vg_node *node);
+
 vg_view *vg_node_view(vg_node *node);
 
 #endif

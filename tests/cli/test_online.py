@@ -280,7 +280,7 @@ def test_snapshot_and_explain(daemon, tmp_path):
 @pytest.mark.smoke
 def test_events_after_the_first(daemon):
     boot = daemon.get("/v1/host")["daemon"]["boot_id"]
-    lines = run(daemon, "events", "--after", f"{boot}-0", "-n", "3", "-o", "json").stdout
+    lines = run(daemon, "events", "--after", f"{boot}-0", "--types", "all", "-n", "3", "-o", "json").stdout
     assert [json.loads(line)["seq"] for line in lines.splitlines()] == [1, 2, 3]
     text = run(daemon, "events", "--after", f"{boot}-0", "--types", "vm", "-n", "3").stdout
     assert "what=seen name=vm-busy" in text
@@ -399,9 +399,9 @@ def test_a_name_of_dots_and_an_empty_socket(daemon):
 
 def test_events_have_ids_to_go_on_after(daemon):
     boot = daemon.get("/v1/host")["daemon"]["boot_id"]
-    first = json.loads(run(daemon, "events", "--after", f"{boot}-0", "-n", "1", "-o", "json").stdout)
+    first = json.loads(run(daemon, "events", "--after", f"{boot}-0", "--types", "all", "-n", "1", "-o", "json").stdout)
     assert first["event_id"] == f"{boot}-1" and first["seq"] == 1
-    second = run(daemon, "events", "--after", first["event_id"], "-n", "1", "-o", "wide").stdout
+    second = run(daemon, "events", "--after", first["event_id"], "--types", "all", "-n", "1", "-o", "wide").stdout
     assert second.endswith(f" event_id={boot}-2\n")
     other = "00000000-0000-4000-8000-000000000000-5"
     gap = json.loads(run(daemon, "events", "--after", other, "-n", "1", "-o", "json").stdout)

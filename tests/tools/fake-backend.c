@@ -963,6 +963,34 @@ audit(void *data, const struct vg_audit_entry *entry, GError **err)
     return 0;
 }
 
+/* Three of a run before. */
+static GPtrArray *
+list_events(void *data, const struct vg_happening_query *query, GError **err)
+{
+    static const char boot[] = "5f6c0c1e-9a0b-4b57-8b0e-000000000000";
+    GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
+
+    work(data);
+    if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
+        g_ptr_array_unref(events);
+        vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
+        return NULL;
+    }
+    for (uint64_t i = 1; i <= 3 && events->len < query->limit; i++) {
+        if (query->after_boot && i <= query->after_seq)
+            continue;
+        struct vg_happening *event = g_new0(struct vg_happening, 1);
+        event->boot = g_strdup(boot);
+        event->seq = i;
+        event->type = vg_happening_type("vm");
+        event->text = g_strdup_printf("{\"what\": \"seen\", \"seq\": %d, \"type\": \"vm\", "
+                                      "\"time\": \"2026-11-20T18:40:00Z\"}",
+                                      (int)i);
+        g_ptr_array_add(events, event);
+    }
+    return events;
+}
+
 static GPtrArray *
 list_audit(void *data, int64_t before, size_t limit, GError **err)
 {
@@ -1016,6 +1044,7 @@ fake_backend_new(const struct fake_options *options)
         .revoke_token = revoke_token,
         .audit = audit,
         .list_audit = list_audit,
+        .list_events = list_events,
     };
     pthread_mutex_init(&fake->lock, NULL);
     fake->plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);
