@@ -10,8 +10,8 @@
 /* Is there a since or an until? */
 bool vg_past_is_asked(const struct vg_query *query);
 
-/* Sets since_ns and until_ns: by default now, and an hour before until. While a recording is replayed, now is the
- * end of its newest window. VG_E_INVALID naming the parameter. */
+/* Sets since_ns and until_ns: by default now, and an hour before until. While a recording is
+ * replayed, now is the end of its newest window. VG_E_INVALID naming the parameter. */
 int vg_past_read_period(const struct vg_query *query, const vg_view *view,
                         struct vg_history_query *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -106,6 +106,8 @@ struct vg_daemon_config {
     int64_t actions_lease_ns;
     GPtrArray *gpus; /* struct vg_gpu_config */
 
+    GPtrArray *alerts; /* struct vg_alert_config */
+
     char *fault;
     int64_t fault_move_writes;
 };
@@ -115,6 +117,14 @@ struct vg_gpu_config {
     struct vg_conf_item item;
     char *device_xml; /* a file */
     int64_t slots;
+};
+
+/* A group [alert NAME]. */
+struct vg_alert_config {
+    struct vg_conf_item item;
+    double lost_cores; /* 0: missing */
+    int64_t for_ns;
+    char *vm; /* pattern; empty: the host */
 };
 
 /* A group [peer NAME]; strings are empty where nothing is configured. */

@@ -23,6 +23,7 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "daemon/access-config.h"
+#include "daemon/alert-config.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
@@ -153,6 +154,15 @@ set_peers(struct daemon *daemon)
 }
 
 static void
+set_alerts(struct daemon *daemon)
+{
+    size_t n;
+    g_autofree struct vg_alert_rule *rules = vg_alert_config_rules(daemon->config, &n);
+
+    vg_node_set_alerts(daemon->node, rules, n);
+}
+
+static void
 reload(struct daemon *daemon)
 {
     g_autoptr(GError) error = NULL;
@@ -183,6 +193,7 @@ reload(struct daemon *daemon)
     vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
     set_peers(daemon);
+    set_alerts(daemon);
     g_autoptr(GString) kept = g_string_new(NULL);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
@@ -585,6 +596,7 @@ start(struct daemon *daemon, GError **err)
     };
     daemon->node = vg_node_new(&node);
     vg_event_log_keep(daemon->events, keep_event, daemon);
+    set_alerts(daemon);
     const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,

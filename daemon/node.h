@@ -15,6 +15,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "collectors/report.h"
+#include "engine/alerts.h"
 #include "policy/policy-conf.h"
 #include "store/store.h"
 
@@ -50,6 +51,9 @@ void vg_node_tick(vg_node *node);
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
+
+/* What is watched from the next window on; copied. Other rules than before begin anew. */
+void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
 /* How long ago, in real time, the last window was closed; since the start if there was none. */
 int64_t vg_node_age_ns(const vg_node *node);
