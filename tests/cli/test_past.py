@@ -15,8 +15,8 @@ import vgpuctl
 from settings import HANG_S
 from vgpud import Daemon
 
-VMS = 6
-HOURS = 50
+VMS = 4
+HOURS = 26
 
 
 def tool(name):
@@ -109,7 +109,7 @@ def stored(daemon, *args, zone):
     return past["since_ns"] / 1e9, past["until_ns"] / 1e9
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/St_Johns"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
 def test_times_as_people_write_them(daemon, zone):
     tz = zoneinfo.ZoneInfo(zone)
 
@@ -155,9 +155,14 @@ def test_times_as_people_write_them(daemon, zone):
     (["--since", "9" * 40], ["not a time"]),
 ])
 def test_times_that_are_none(args, words):
-    for command in (["vm", "list"], ["preemptions"], ["vm", "history", "x"]):
-        err = run(None, *command, *args, code=2).stderr
-        assert all(word in err for word in words), err
+    err = run(None, "vm", "list", *args, code=2).stderr
+    assert all(word in err for word in words), err
+
+
+def test_all_commands_read_times_alike():
+    for command in (["preemptions"], ["vm", "history", "x"], ["events"], ["gpu", "requests", "x"]):
+        assert "'lately' is not a time" in run(None, *command, "--since", "lately", code=2).stderr
+        assert "in the future" in run(None, *command, "--until", "2199-01-01", code=2).stderr
 
 
 def test_an_hour_that_clocks_skip(daemon):
