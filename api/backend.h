@@ -15,6 +15,7 @@
 
 #include "model/arrival.h"
 #include "model/gpu-log.h"
+#include "model/happening.h"
 #include "model/history.h"
 #include "model/identity.h"
 #include "model/inventory.h"
@@ -120,6 +121,8 @@ struct vg_backend {
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
     /* May block; one of the API's workers. */
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
+    /* Of all VMs. */
+    vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
     /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
     /* One snapshot of this host, as of the view, and of all peers that answer. ret_notes: char *,
@@ -166,6 +169,8 @@ struct vg_backend {
     int (*revoke_token)(void *data, const char *name, GError **err);
     /* Keeps what was written; entry->seq and at_ns are not looked at. */
     int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
+    /* Struct vg_happening, the oldest first: as vg_journal_list_events(). */
+    GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
     GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
 };
 

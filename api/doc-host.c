@@ -188,11 +188,26 @@ vg_doc_host(const vg_view *view, const GPtrArray *parts)
     return object;
 }
 
+json_object *
+vg_doc_history_losses(const GArray *losses)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < losses->len; i++) {
+        const struct vg_history_loss *loss = &g_array_index(losses, struct vg_history_loss, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "aggressor", loss->aggressor);
+        vg_json_add_int64(item, "ns", loss->ns);
+        vg_json_add_int64(item, "count", (int64_t)loss->count);
+        vg_json_append(array, item);
+    }
+    return array;
+}
+
 static json_object *
 row_to_json(const struct vg_history_row *row)
 {
     json_object *object = json_object_new_object();
-    json_object *lost_to = json_object_new_array();
 
     vg_json_add_int64(object, "begin_ns", row->begin_ns);
     vg_json_add_int64(object, "end_ns", row->end_ns);
@@ -203,16 +218,7 @@ row_to_json(const struct vg_history_row *row)
     vg_json_add_bool(object, "gpu_known", row->gpu_known);
     vg_json_add_int64(object, "gpu_active_ns", row->gpu_active_ns);
     vg_json_add_int64(object, "lost_events", (int64_t)row->lost_events);
-    for (guint i = 0; i < row->lost_to->len; i++) {
-        const struct vg_history_loss *loss =
-            &g_array_index(row->lost_to, struct vg_history_loss, i);
-        json_object *item = json_object_new_object();
-        vg_json_add_string(item, "aggressor", loss->aggressor);
-        vg_json_add_int64(item, "ns", loss->ns);
-        vg_json_add_int64(item, "count", (int64_t)loss->count);
-        vg_json_append(lost_to, item);
-    }
-    vg_json_add(object, "lost_to", lost_to);
+    vg_json_add(object, "lost_to", vg_doc_history_losses(row->lost_to));
     return object;
 }
 

@@ -15,18 +15,15 @@
 #include "base/json.h"
 #include "model/window-json.h"
 
-/* The order of preemptions in markers, beside those of enum vg_vm_sort. */
-#define SORT_LOSSES 100
-
 static const struct vg_inv_vm *
 domain_of(const vg_view *view, const struct vg_snap_vm *vm)
 {
     return vg_inventory_find(view->inventory, vm->uuid, vm->pid, vm->name);
 }
 
-static void
-add_rates(json_object *object, double run_share, double preempt_share, double wake_wait_share,
-          double preemptions_per_s)
+void
+vg_doc_add_rates(json_object *object, double run_share, double preempt_share,
+                 double wake_wait_share, double preemptions_per_s)
 {
     json_object *rates = json_object_new_object();
 
@@ -70,9 +67,9 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_int64(object, "begin_ns", window->begin_ns + view->clock_offset_ns);
     vg_json_add_int64(object, "end_ns", window->end_ns + view->clock_offset_ns);
     vg_json_add_figures(object, cpu);
-    add_rates(object, (double)cpu->run_ns / length_ns, (double)cpu->preempt_ns / length_ns,
-              (double)cpu->wake_wait_ns / length_ns,
-              (double)cpu->preemptions / length_ns * (double)VG_NS_PER_S);
+    vg_doc_add_rates(object, (double)cpu->run_ns / length_ns, (double)cpu->preempt_ns / length_ns,
+                     (double)cpu->wake_wait_ns / length_ns,
+                     (double)cpu->preemptions / length_ns * (double)VG_NS_PER_S);
     vg_json_add_double(object, "cpu_intensity", vg_cpu_figures_intensity(cpu));
     vg_json_add_double(object, "gpu_intensity",
                        vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
@@ -120,7 +117,8 @@ vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_bool(object, "guest_known", vm->guest_known);
     vg_json_add_string(object, "problem", vm->problem);
-    add_rates(object, vm->run_share, vm->preempt_share, vm->wake_wait_share, vm->preemptions_per_s);
+    vg_doc_add_rates(object, vm->run_share, vm->preempt_share, vm->wake_wait_share,
+                     vm->preemptions_per_s);
     vg_json_add_figures(object, sample ? &sample->cpu : &nothing);
     vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
     vg_json_add(object, "cpus", vg_cpus_to_json(sample ? sample->cpus : vm->cpus));
@@ -143,15 +141,6 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* Where an item is in an order: the value, most first, then the name, then the id, which no other
- * item has. */
-struct place {
-    double value;
-    const char *name;
-    const char *id;
-    const void *item; /* NULL: of a marker */
-};
-
 /* Of the newest window; who is not in it is behind all that are. */
 static double
 value_of(const vg_view *view, const struct vg_snap_vm *vm, enum vg_vm_sort sort)
@@ -173,11 +162,11 @@ value_of(const vg_view *view, const struct vg_snap_vm *vm, enum vg_vm_sort sort)
     }
 }
 
-static int
-compare_places(const void *a, const void *b)
+int
+vg_doc_compare_places(const void *a, const void *b)
 {
-    const struct place *left = a;
-    const struct place *right = b;
+    const struct vg_doc_place *left = a;
+    const struct vg_doc_place *right = b;
 
     if (left->value != right->value)
         return left->value > right->value ? -1 : 1;
@@ -187,7 +176,7 @@ compare_places(const void *a, const void *b)
 
 /* "SORT\nVALUE\nBYTES_OF_ID\nIDNAME": the last of a page. A name may have a line feed in it. */
 static char *
-marker_of(int sort, const struct place *place)
+marker_of(int sort, const struct vg_doc_place *place)
 {
     char value[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -199,7 +188,7 @@ marker_of(int sort, const struct place *place)
 
 /* The parts hold what the place points to. */
 static int
-read_marker(const char *marker, int sort, struct place *ret, char ***ret_parts, GError **err)
+read_marker(const char *marker, int sort, struct vg_doc_place *ret, char ***ret_parts, GError **err)
 {
     g_autofree char *text = vg_marker_read(marker, err);
     int64_t of_sort, id_size;
@@ -217,7 +206,7 @@ read_marker(const char *marker, int sort, struct place *ret, char ***ret_parts, 
         return vg_error(err, VG_E_INVALID, "marker: it has no number to go on from");
     g_free(parts[2]);
     parts[2] = g_strndup(parts[3], (size_t)id_size);
-    *ret = (struct place){.value = value, .id = parts[2], .name = parts[3] + id_size};
+    *ret = (struct vg_doc_place){.value = value, .id = parts[2], .name = parts[3] + id_size};
     *ret_parts = g_steal_pointer(&parts);
     return 0;
 }
@@ -225,41 +214,40 @@ read_marker(const char *marker, int sort, struct place *ret, char ***ret_parts, 
 static GArray *
 places_of(const vg_view *view, enum vg_vm_sort sort, const struct vg_vm_filter *filter)
 {
-    GArray *places = g_array_new(FALSE, FALSE, sizeof(struct place));
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(struct vg_doc_place));
 
     for (guint h = 0; h < view->snapshot->hosts->len; h++) {
         const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
         for (guint i = 0; i < host->vms->len; i++) {
             const struct vg_snap_vm *vm = host->vms->pdata[i];
-            struct place place = {value_of(view, vm, sort), vm->name, vg_view_vm_id(vm), vm};
+            struct vg_doc_place place = {value_of(view, vm, sort), vm->name, vg_view_vm_id(vm), vm};
             if (vg_vm_filter_takes(filter, vm, domain_of(view, vm)))
                 g_array_append_val(places, place);
         }
     }
-    g_array_sort(places, compare_places);
+    g_array_sort(places, vg_doc_compare_places);
     return places;
 }
 
-/* {"items","next"} of the places, which are in order; NULL: the marker is not of it. */
-static json_object *
-page_of(const vg_view *view, const GArray *places, int sort, size_t limit, const char *marker,
-        json_object *(*to_json)(const vg_view *view, const void *item), GError **err)
+json_object *
+vg_doc_page(const void *data, const GArray *places, int sort, size_t limit, const char *marker,
+            json_object *(*to_json)(const void *data, const void *item), GError **err)
 {
-    struct place after = {0};
+    struct vg_doc_place after = {0};
     g_auto(GStrv) parts = NULL;
 
     if (marker && read_marker(marker, sort, &after, &parts, err) < 0)
         return NULL;
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
-    const struct place *last = NULL;
+    const struct vg_doc_place *last = NULL;
     g_autofree char *next = NULL;
     for (guint i = 0; i < places->len && !next; i++) {
-        const struct place *place = &g_array_index(places, struct place, i);
-        if (marker && compare_places(place, &after) <= 0)
+        const struct vg_doc_place *place = &g_array_index(places, struct vg_doc_place, i);
+        if (marker && vg_doc_compare_places(place, &after) <= 0)
             continue;
         if (json_object_array_length(items) < limit) {
-            vg_json_append(items, to_json(view, place->item));
+            vg_json_append(items, to_json(data, place->item));
             last = place;
         } else {
             next = marker_of(sort, last);
@@ -271,7 +259,7 @@ page_of(const vg_view *view, const GArray *places, int sort, size_t limit, const
 }
 
 static json_object *
-write_summary(const vg_view *view, const void *item)
+write_summary(const void *view, const void *item)
 {
     return vg_doc_vm_summary(view, item);
 }
@@ -282,7 +270,7 @@ vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, const struct vg_vm_filter 
 {
     g_autoptr(GArray) places = places_of(view, sort, filter);
 
-    return page_of(view, places, (int)sort, limit, marker, write_summary, err);
+    return vg_doc_page(view, places, (int)sort, limit, marker, write_summary, err);
 }
 
 json_object *
@@ -340,8 +328,9 @@ doc_newest_loss(const vg_view *view, const struct loss *loss)
 }
 
 static json_object *
-loss_to_json(const vg_view *view, const void *item)
+loss_to_json(const void *data, const void *item)
 {
+    const vg_view *view = data;
     const struct loss *loss = item;
     json_object *object = json_object_new_object();
     const char *name = vg_aggressor_name(loss->lost->kind);
@@ -381,7 +370,7 @@ losses_of(const vg_view *view, const struct vg_snap_vm *victim)
 
     g_array_set_clear_func(losses, loss_clear);
     for (guint i = 0; i < victims->len; i++) {
-        const struct vg_snap_vm *vm = g_array_index(victims, struct place, i).item;
+        const struct vg_snap_vm *vm = g_array_index(victims, struct vg_doc_place, i).item;
         const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
         const struct vg_vm_sample *newest = doc_newest_of(view, vm);
         for (guint k = 0; (!victim || vm == victim) && sample && k < sample->lost_to->len; k++) {
@@ -400,13 +389,13 @@ vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t 
                    const char *marker, GError **err)
 {
     g_autoptr(GArray) losses = losses_of(view, victim);
-    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct place));
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct vg_doc_place));
 
     for (guint i = 0; i < losses->len; i++) {
         const struct loss *loss = &g_array_index(losses, struct loss, i);
-        struct place place = {(double)loss->lost->ns, loss->victim->name, loss->id, loss};
+        struct vg_doc_place place = {(double)loss->lost->ns, loss->victim->name, loss->id, loss};
         g_array_append_val(places, place);
     }
-    g_array_sort(places, compare_places);
-    return page_of(view, places, SORT_LOSSES, limit, marker, loss_to_json, err);
+    g_array_sort(places, vg_doc_compare_places);
+    return vg_doc_page(view, places, VG_DOC_SORT_LOSSES, limit, marker, loss_to_json, err);
 }

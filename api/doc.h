@@ -45,6 +45,40 @@ json_object *vg_doc_vms(const vg_view *view, enum vg_vm_sort sort,
 json_object *vg_doc_preemptions(const vg_view *view, const struct vg_snap_vm *victim, size_t limit,
                                 const char *marker, GError **err);
 
+/* Where an item is in an order: the value, most first, then the name, then the id, which no other
+ * item has. All is borrowed. */
+struct vg_doc_place {
+    double value;
+    const char *name;
+    const char *id;
+    const void *item; /* NULL: of a marker */
+};
+int vg_doc_compare_places(const void *a, const void *b);
+
+/* The order of preemptions in markers, beside those of enum vg_vm_sort. */
+#define VG_DOC_SORT_LOSSES 100
+
+/* {"items","next"} of places (struct vg_doc_place) that are in order. sort: a number of this order,
+ * for the marker. NULL and VG_E_INVALID: the marker is not of it. */
+json_object *vg_doc_page(const void *data, const GArray *places, int sort, size_t limit,
+                         const char *marker,
+                         json_object *(*to_json)(const void *data, const void *item), GError **err);
+
+/* Adds "rates": in cores, and per second. */
+void vg_doc_add_rates(json_object *object, double run_share, double preempt_share,
+                      double wake_wait_share, double preemptions_per_s);
+
+/* Of a past time, from the store: figures of the host and a page of its VMs, or a page of who took
+ * the CPU from whom. victim: key or name, NULL for all; VG_E_NOT_FOUND. */
+json_object *vg_doc_past_vms(const struct vg_history_query *query, const vg_history_host *host,
+                             enum vg_vm_sort sort, size_t limit, const char *marker, GError **err);
+json_object *vg_doc_past_preemptions(const struct vg_history_query *query,
+                                     const vg_history_host *host, const char *victim, size_t limit,
+                                     const char *marker, GError **err);
+
+/* Losses (struct vg_history_loss) as an array. */
+json_object *vg_doc_history_losses(const GArray *losses);
+
 /* GPUs by the names that paths have for them; char *. The caller unrefs it. */
 GPtrArray *vg_doc_gpu_ids(const vg_view *view);
 

@@ -11,6 +11,8 @@ struct vg_event_log {
     pthread_mutex_t lock;
     struct vg_logged_event events[VG_EVENT_LOG_MAX]; /* event n at n % VG_EVENT_LOG_MAX */
     uint64_t newest;
+    void (*keep)(void *data, const struct vg_logged_event *event);
+    void *keep_data;
     pthread_mutex_t listen_lock;
     void (*on_event)(void *data);
     void *data;
@@ -55,6 +57,8 @@ append(vg_event_log *log, const char *type, json_object *data)
     event->time_ns = now;
     event->type = type;
     event->data = g_strchomp(vg_json_to_text(data, false));
+    if (log->keep)
+        log->keep(log->keep_data, event);
 }
 
 void
@@ -65,6 +69,15 @@ vg_event_log_add(vg_event_log *log, const char *type, json_object *take_data)
     VG_LOCK_SCOPE(&log->listen_lock);
     if (log->on_event)
         log->on_event(log->data);
+}
+
+void
+vg_event_log_keep(vg_event_log *log, void (*keep)(void *data, const struct vg_logged_event *event),
+                  void *data)
+{
+    VG_LOCK_SCOPE(&log->lock);
+    log->keep = keep;
+    log->keep_data = data;
 }
 
 uint64_t

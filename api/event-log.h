@@ -18,7 +18,7 @@
 struct vg_logged_event {
     uint64_t seq;
     int64_t time_ns;  /* epoch */
-    const char *type; /* "window", "vm", "collector", ...; static */
+    const char *type; /* of vg_happening_types; static */
     char *data;       /* JSON object on one line */
 };
 
@@ -38,6 +38,11 @@ uint64_t vg_event_log_newest(vg_event_log *log);
  * says how many between the two are gone from the ring. */
 bool vg_event_log_next(vg_event_log *log, uint64_t after, struct vg_logged_event *ret,
                        uint64_t *ret_lost);
+
+/* Called for each event, in their order and under the log's lock: it must not block, and not come
+ * back here. NULL: nobody. */
+void vg_event_log_keep(vg_event_log *log,
+                       void (*keep)(void *data, const struct vg_logged_event *event), void *data);
 
 /* Called, on the thread that adds, after each event; one listener. NULL: none. */
 void vg_event_log_listen(vg_event_log *log, void (*on_event)(void *data), void *data);

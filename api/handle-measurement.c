@@ -7,14 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/handle-past.h"
 #include "api/route.h"
 #include "base/clock.h"
 #include "base/json.h"
 
-#define ROWS_WANTED   1000
-#define SINCE_DEFAULT "-1h"
-#define UNTIL_DEFAULT "now"
-#define SOURCE_MAX    255
+#define ROWS_WANTED 1000
+#define SOURCE_MAX  255
 
 /* For reading the store; half of what the watchdog of threads allows by default. */
 #define QUERY_LIMIT_NS (10 * VG_NS_PER_S)
@@ -76,6 +75,9 @@ vg_handle_vms(struct vg_request *request)
         vg_answer_view(request, newest_view(request), VG_BODY_VMS);
         return;
     }
+    bool past = vg_past_is_asked(query);
+    if (past)
+        sort = VG_VM_SORT_LOST;
     g_autoptr(vg_view) view = newest_view(request);
     json_object *object = NULL;
     if (query_word(query, "sort", sorts, &sort, &err) == 0 &&
@@ -86,9 +88,19 @@ vg_handle_vms(struct vg_request *request)
         vg_query_length(query, "marker", VG_MARKER_MAX, &err) == 0) {
         filter.project = vg_query_get(query, "project");
         filter.name = vg_query_get(query, "name");
+        if (past && (filter.vm_class >= 0 || filter.project || filter.name))
+            vg_error(
+                &err, VG_E_INVALID,
+                "class, project, name: they are known of the present only; leave out since and "
+                "until");
+    }
+    if (!err && past) {
+        vg_past_begin(request, false, (enum vg_vm_sort)sort, (size_t)limit);
+        return;
+    }
+    if (!err)
         object = vg_doc_vms(view, (enum vg_vm_sort)sort, &filter, (size_t)limit,
                             vg_query_get(query, "marker"), &err);
-    }
     if (err) {
         vg_answer_error(request, err);
         return;
@@ -132,6 +144,10 @@ vg_handle_preemptions(struct vg_request *request)
         vg_query_length(&request->query, "vm", VG_SEGMENT_MAX, &err) < 0 ||
         vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0) {
         vg_answer_error(request, err);
+        return;
+    }
+    if (vg_past_is_asked(&request->query)) {
+        vg_past_begin(request, true, VG_VM_SORT_LOST, (size_t)limit);
         return;
     }
     if (id)
@@ -257,32 +273,12 @@ read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_t *ret, 
     return 0;
 }
 
-static int64_t
-now_of(const vg_view *view)
-{
-    if (view->replay && view->newest.end_ns > view->newest.begin_ns)
-        return view->newest.end_ns + view->clock_offset_ns;
-    return vg_clock_realtime_ns();
-}
-
 static int
 read_period(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
             GError **err)
 {
-    const char *since = vg_query_get(query, "since");
-    const char *until = vg_query_get(query, "until");
-    int64_t now = now_of(view);
-
-    if (vg_parse_time(until ? until : UNTIL_DEFAULT, now, &ret->until_ns, err) < 0) {
-        g_prefix_error(err, "until: ");
+    if (vg_past_read_period(query, view, ret, err) < 0)
         return -1;
-    }
-    if (vg_parse_time(since ? since : SINCE_DEFAULT, now, &ret->since_ns, err) < 0) {
-        g_prefix_error(err, "since: ");
-        return -1;
-    }
-    if (ret->since_ns >= ret->until_ns)
-        return vg_error(err, VG_E_INVALID, "since: it must be before until");
     return read_step(vg_query_get(query, "step"), ret->until_ns - ret->since_ns, view->window_ns,
                      &ret->step_ns, err);
 }

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "model/happening.h"
 
-#define WORD_MAX   32
 #define INT_DIGITS 19 /* of VG_JSON_INT_MAX */
 #define WORDS_MAX  16
 #define RULE_MAX   64
@@ -444,15 +444,18 @@ int
 vg_parse_types(const char *text, GError **err)
 {
     g_auto(GStrv) words = g_strsplit(text, ",", WORDS_MAX + 1);
-    bool good = words[0] && g_strv_length(words) <= WORDS_MAX;
+    g_autofree char *known = vg_happening_list_types();
 
-    for (size_t i = 0; good && words[i]; i++)
-        good = g_ascii_islower(words[i][0]) && strlen(words[i]) <= WORD_MAX &&
-               strspn(words[i], "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(words[i]);
-    if (!good)
+    if (!words[0] || g_strv_length(words) > WORDS_MAX)
         return vg_error(err, VG_E_INVALID,
                         "types: '%s' is not a list of at most %d types with commas between", text,
                         WORDS_MAX);
+    for (size_t i = 0; words[i]; i++) {
+        if (!vg_happening_type(words[i]))
+            return vg_error(err, VG_E_INVALID,
+                            "types: there are no events of type '%s'; there are %s", words[i],
+                            known);
+    }
     return 0;
 }
 

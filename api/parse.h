@@ -77,7 +77,7 @@ enum vg_event_id vg_parse_event_id(const char *text, const char *boot_id, uint64
 /* A word of a list with commas between? */
 bool vg_parse_in_list(const char *list, const char *word);
 
-/* "window,vm": lower-case words, at most 16 of them. */
+/* "window,vm": at most 16 of vg_happening_types. */
 int vg_parse_types(const char *text, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* "req-" and a UUID? */

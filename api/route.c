@@ -8,28 +8,33 @@
 #include "base/error.h"
 
 static const char *const no_params[] = {NULL};
-static const char *const vms_params[] = {"limit",   "marker", "sort", "class",
-                                         "project", "name",   NULL};
+static const char *const vms_params[] = {"limit", "marker", "sort",  "class", "project",
+                                         "name",  "since",  "until", NULL};
 static const char *const snapshot_params[] = {"peers", NULL};
 static const char *const samples_params[] = {"since", "until", "step", "source", NULL};
-static const char *const preemptions_params[] = {"vm", "limit", "marker", NULL};
+static const char *const preemptions_params[] = {"vm", "limit", "marker", "since", "until", NULL};
 static const char *const gpus_params[] = {"limit", "marker", NULL};
 static const char *const requests_params[] = {"since", "until", "limit", "vm", NULL};
 static const char *const plans_params[] = {"limit", "marker", NULL};
 static const char *const audit_params[] = {"limit", "marker", NULL};
 static const char *const migrations_params[] = {"limit", "marker", "active", NULL};
 static const char *const migration_params[] = {"peer", NULL};
-static const char *const events_params[] = {"after", "wait", "types", NULL};
+static const char *const events_params[] = {"after", "wait", "types", "since",
+                                            "until", "from", "limit", NULL};
 
 const unsigned short vg_route_common_statuses[] = {400, 401, 403, 413, 414, 429, 431, 500, 0};
 
 /* The most wanted first. */
 const struct vg_route vg_routes[] = {
-    {"/v1/vms", VG_METHOD_GET, vg_handle_vms, vms_params, {200, 304}},
+    {"/v1/vms", VG_METHOD_GET, vg_handle_vms, vms_params, {200, 304, 502, 503, 504}},
     {"/v1/snapshot", VG_METHOD_GET, vg_handle_snapshot, snapshot_params, {200, 304, 503}},
     {"/v1/vms/{id}", VG_METHOD_GET, vg_handle_vm, no_params, {200, 304, 404}},
     {"/v1/host", VG_METHOD_GET, vg_handle_host, no_params, {200, 304}},
-    {"/v1/preemptions", VG_METHOD_GET, vg_handle_preemptions, preemptions_params, {200, 304, 404}},
+    {"/v1/preemptions",
+     VG_METHOD_GET,
+     vg_handle_preemptions,
+     preemptions_params,
+     {200, 304, 404, 502, 503, 504}},
     {"/v1/vms/{id}/samples",
      VG_METHOD_GET,
      vg_handle_samples,
@@ -99,7 +104,7 @@ const struct vg_route vg_routes[] = {
     {"/v1/nova/approvals", VG_METHOD_GET, vg_handle_nova_approvals, no_params, {200}},
     {"/v1/nova/placement", VG_METHOD_ASK, vg_handle_nova_placement, no_params, {200, 415}},
     {"/scheduler/nova/external", VG_METHOD_ASK, vg_handle_nova_external, no_params, {200, 415}},
-    {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 503}},
+    {"/v1/events", VG_METHOD_GET, vg_handle_events, events_params, {200, 404, 502, 503, 504}},
     {"/v1/tokens", VG_METHOD_GET, vg_handle_list_tokens, no_params, {200}},
     {"/v1/tokens",
      VG_METHOD_POST,

@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 
+#include "api/handle-past.h"
 #include "api/identity.h"
 #include "api/route.h"
 #include "api/server.h"
@@ -309,6 +310,13 @@ begin_stream(struct vg_request *request, const char *types)
     request->answer.type = stream_type;
 }
 
+static bool
+asks_for_kept(const struct vg_query *query)
+{
+    return vg_query_get(query, "since") || vg_query_get(query, "until") ||
+           vg_query_get(query, "from") || vg_query_get(query, "limit");
+}
+
 void
 vg_handle_events(struct vg_request *request)
 {
@@ -321,6 +329,14 @@ vg_handle_events(struct vg_request *request)
         vg_query_int(&request->query, "wait", 0, POLL_WAIT_MAX, &wait_s, &err) < 0 ||
         (types && vg_parse_types(types, &err) < 0)) {
         vg_answer_error(request, err);
+        return;
+    }
+    if (asks_for_kept(&request->query)) {
+        if (after >= 0 || vg_query_get(&request->query, "wait"))
+            vg_answer_problem(request, VG_E_INVALID,
+                              "after, wait: not with since, until, from and limit");
+        else
+            vg_handle_kept_events(request);
         return;
     }
     if (after < 0 && vg_query_get(&request->query, "wait"))

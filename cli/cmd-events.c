@@ -7,27 +7,98 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/online-args.h"
 #include "cli/printable.h"
+#include "cli/when.h"
+#include "model/happening.h"
 
-enum { KEY_TYPES = 0x700, KEY_AFTER };
+enum { KEY_TYPES = 0x700, KEY_AFTER, KEY_SINCE, KEY_UNTIL };
+
+/* Events of a page of those that are kept. */
+#define PAGE_MAX 1000
+
+/* Between two attempts to come back to a vgpud that is gone. */
+#define RETRY_NS VG_NS_PER_S
 
 struct events_args {
     struct vg_online_args online;
-    const char *types;
+    struct vg_when_args when;
+    const char *types; /* NULL: all but windows */
     const char *after;
+    bool follow;
+    char *wanted; /* for the API: words with commas between */
+    char *at;     /* id of the last event that was seen or looked at; NULL: none yet */
     int64_t seen;
     GError *error; /* of printing */
 };
 
 static const struct argp_option options[] = {
-    {"types", KEY_TYPES, "TYPE,...", 0, "only these: window, vm, collector, store, plan, ...", 1},
-    {"after", KEY_AFTER, "ID", 0, "go on after the event with this id", 1},
+    {"types", KEY_TYPES, "TYPE,...", 0,
+     "only these, or all: alert, collector, config, migration, plan, replay-end, store, vm, window "
+     "(default: all but window)",
+     1},
+    {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
+    {"since", KEY_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
+    {"until", KEY_UNTIL, "TIME", 0, "and before this", 1},
+    {"follow", 'f', NULL, 0, "with --since: go on with what happens", 1},
+    {"after", KEY_AFTER, "ID", 0,
+     "go on after the event with this id, 0: after all before the first", 1},
     {0},
 };
+
+/* Is this one of the words of a list? */
+static bool
+events_has_word(const char *list, const char *word)
+{
+    g_auto(GStrv) words = g_strsplit(list, ",", -1);
+
+    return g_strv_contains((const char *const *)words, word);
+}
+
+static char *
+events_wanted_types(const struct events_args *args, const struct argp_state *state)
+{
+    bool all = args->types && strcmp(args->types, "all") == 0;
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    if (args->types && !all) {
+        g_auto(GStrv) words = g_strsplit(args->types, ",", -1);
+        g_autofree char *known = vg_happening_list_types();
+        for (size_t i = 0; words[i]; i++) {
+            if (!vg_happening_type(words[i]))
+                vg_cli_usage(state, "--types: there are no events of type '%s'; there are %s",
+                             words[i], known);
+        }
+        if (!words[0])
+            vg_cli_usage(state, "--types: name one of %s", known);
+        return g_strdup(args->types);
+    }
+    for (size_t i = 0; vg_happening_types[i]; i++) {
+        if (all || strcmp(vg_happening_types[i], VG_HAPPENING_WINDOW) != 0)
+            g_string_append_printf(list, "%s%s", list->len > 0 ? "," : "", vg_happening_types[i]);
+    }
+    return g_string_free(g_steal_pointer(&list), FALSE);
+}
+
+static void
+events_check(struct events_args *args, const struct argp_state *state)
+{
+    bool past = args->when.since || args->when.until;
+
+    if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
+        argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
+    if (past && args->after)
+        argp_error(state, "--after goes on after an event; leave out --since and --until");
+    if (args->follow && args->when.until)
+        argp_error(state, "--follow goes on after now; leave out --until");
+    vg_when_check(&args->when, state);
+    args->wanted = events_wanted_types(args, state);
+    args->follow = args->follow || !past;
+}
 
 static error_t
 parse(int key, char *arg, struct argp_state *state)
@@ -44,9 +115,17 @@ parse(int key, char *arg, struct argp_state *state)
     case KEY_AFTER:
         args->after = arg;
         break;
+    case KEY_SINCE:
+        args->when.since = arg;
+        break;
+    case KEY_UNTIL:
+        args->when.until = arg;
+        break;
+    case 'f':
+        args->follow = true;
+        break;
     case ARGP_KEY_END:
-        if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
-            argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
+        events_check(args, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -80,11 +159,27 @@ event_json(const struct vg_client_event *event)
     return vg_json_to_text(data, false);
 }
 
-/* "2026-11-20T18:40:00Z vm what=seen name=alpha"; wide: and its id. */
+/* "2026-11-20 18:40:00.123", local; NULL: it is no time. The caller frees it. */
+static char *
+event_time(json_object *data)
+{
+    const char *text = json_object_get_string(vg_output_member(data, "time"));
+    char local[VG_WHEN_LEN];
+    struct vg_when when;
+
+    /* Clocks of two machines may differ. */
+    if (!text || vg_when_parse(text, INT64_MAX / 2, &when, NULL) < 0)
+        return g_strdup(text);
+    vg_when_format(when.ns, local);
+    return g_strdup_printf("%.19s.%03d%s", local, (int)(when.ns / VG_NS_PER_MS % 1000),
+                           local + strlen("2026-11-20 18:40:00"));
+}
+
+/* "2026-11-20 18:40:00.123 vm what=seen name=alpha"; wide: and its id. */
 static char *
 event_text(const struct vg_client_event *event, bool wide)
 {
-    static const char *const known[] = {"time", "type", "seq", NULL};
+    static const char *const known[] = {"time", "type", "seq", "event_id", NULL};
     g_autoptr(json_object) data = event_data(event);
     g_autoptr(GString) text = g_string_new(NULL);
 
@@ -92,8 +187,8 @@ event_text(const struct vg_client_event *event, bool wide)
         g_autofree char *line = vg_printable_text(event->data);
         return g_strdup_printf("%s %s\n", event->type, line);
     }
-    json_object *time = vg_output_member(data, "time");
-    g_string_append_printf(text, "%s %s", time ? json_object_get_string(time) : "-", event->type);
+    g_autofree char *time = event_time(data);
+    g_string_append_printf(text, "%s %s", time ? time : "-", event->type);
     json_object_object_foreach(data, name, value)
     {
         if (g_strv_contains(known, name) || !value)
@@ -107,34 +202,222 @@ event_text(const struct vg_client_event *event, bool wide)
 }
 
 static bool
+events_are_enough(const struct events_args *args)
+{
+    return args->online.count > 0 && args->seen >= args->online.count;
+}
+
+static bool
 on_event(void *data, const struct vg_client_event *event)
 {
     struct events_args *args = data;
     enum vg_output_format format = args->online.format;
+    char zone[VG_WHEN_LEN];
     g_autofree char *text =
         format == VG_OUTPUT_JSON ? event_json(event) : event_text(event, format == VG_OUTPUT_WIDE);
 
+    /* On stderr: scripts read the lines of the other. */
+    if (format != VG_OUTPUT_JSON && args->seen == 0)
+        fprintf(stderr, "vgpuctl: times are local: %s\n", vg_when_zone(zone));
+    if (event->id) {
+        g_free(args->at);
+        args->at = g_strdup(event->id);
+    }
     if (vg_cli_print(text, &args->error) < 0)
         return false;
-    return ++args->seen != args->online.count;
+    /* Whoever reads a pipe wants it now. */
+    fflush(stdout);
+    args->seen++;
+    return !events_are_enough(args);
+}
+
+/* ---- what is kept ---- */
+
+/* Prints the events of a page. */
+static int
+events_print_page(struct events_args *args, json_object *page, GError **err)
+{
+    json_object *items = vg_output_member(page, "items");
+
+    for (size_t i = 0; i < vg_output_length(items) && !events_are_enough(args); i++) {
+        json_object *item = json_object_array_get_idx(items, i);
+        const char *type = json_object_get_string(vg_output_member(item, "type"));
+        g_autofree char *text = vg_json_to_text(item, false);
+        const struct vg_client_event event = {
+            .id = json_object_get_string(vg_output_member(item, "event_id")),
+            .type = type ? type : "-",
+            .data = text,
+        };
+        (void)on_event(args, &event);
+        if (args->error) {
+            g_propagate_error(err, g_steal_pointer(&args->error));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Prints what is kept, page after page, and sets args->at to where the stream goes on. start: the
+ * path with what to begin with. */
+static int
+events_print_kept(struct events_args *args, vg_client *client, const char *start, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autofree char *next = NULL;
+
+    do {
+        g_autoptr(GString) path = g_string_new(start);
+        g_autoptr(json_object) page = NULL;
+        g_string_append_printf(path, "%climit=%d", strchr(start, '?') ? '&' : '?', PAGE_MAX);
+        vg_online_add_parameter(path, "types", args->wanted);
+        vg_online_add_parameter(path, "from", next);
+        if (vg_client_get(client, path->str, lists, &page, err) < 0 ||
+            events_print_page(args, page, err) < 0)
+            return -1;
+        const char *at = json_object_get_string(vg_output_member(page, "at"));
+        if (!at)
+            return vg_error(err, VG_E_EXTERNAL, "the answer does not say where events go on");
+        g_free(next);
+        next = g_strdup(json_object_get_string(vg_output_member(page, "next")));
+        g_free(args->at);
+        args->at = g_strdup(at);
+    } while (next && !events_are_enough(args));
+    return 0;
+}
+
+/* Prints what came after an event that is known by its id. Where nothing is kept of its run, the
+ * stream says that there is a gap. */
+static int
+events_print_after(struct events_args *args, vg_client *client, const char *id, GError **err)
+{
+    g_autoptr(GString) path = g_string_new("/v1/events");
+    g_autoptr(GError) error = NULL;
+
+    vg_online_add_parameter(path, "from", id);
+    if (events_print_kept(args, client, path->str, &error) == 0)
+        return 0;
+    if (!g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) &&
+        !g_error_matches(error, VG_ERROR, VG_E_INVALID)) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
+    g_free(args->at);
+    args->at = g_strdup(id);
+    return 0;
+}
+
+/* What the command line asks for of the past; afterwards args->at is known. Windows are not kept:
+ * who wants them gets from the stream what it still has. */
+static int
+events_begin(struct events_args *args, vg_client *client, GError **err)
+{
+    g_autoptr(GString) path = g_string_new("/v1/events");
+
+    if (args->after && strcmp(args->after, "0") != 0 &&
+        events_has_word(args->wanted, VG_HAPPENING_WINDOW)) {
+        args->at = g_strdup(args->after);
+        return 0;
+    }
+    if (args->after && strcmp(args->after, "0") != 0)
+        return events_print_after(args, client, args->after, err);
+    if (!args->after && !args->when.since && !args->when.until) {
+        /* Only where it is now. */
+        g_string_append(path, "?until=0");
+        return events_print_kept(args, client, path->str, err);
+    }
+    if (vg_when_add(path, &args->when, err) < 0)
+        return -1;
+    return events_print_kept(args, client, path->str, err);
+}
+
+/* ---- following ---- */
+
+static void
+events_tell_return(const struct events_args *args, const char *before)
+{
+    const char *old = before ? strrchr(before, '-') : NULL;
+    /* Where windows are wanted, the stream itself tells. */
+    bool same = !old || strncmp(before, args->at, (size_t)(old - before)) == 0;
+
+    vg_cli_warn("vgpud is back%s; going on after event %s", same ? "" : ", it was restarted",
+                before);
+}
+
+/* Until there is an answer again; then what came meanwhile has been printed. */
+static int
+events_come_back(struct events_args *args, vg_client *client, GError **err)
+{
+    g_autofree char *before = g_strdup(args->at);
+    g_autoptr(GError) error = NULL;
+
+    while (true) {
+        static const char *const no_lists[] = {NULL};
+        g_usleep(RETRY_NS / VG_NS_PER_US);
+        g_clear_error(&error);
+        g_autoptr(json_object) version = NULL;
+        if (vg_client_get(client, "/v1", no_lists, &version, &error) == 0)
+            break;
+        if (!g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) &&
+            !g_error_matches(error, VG_ERROR, VG_E_BUSY) &&
+            !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT)) {
+            g_propagate_error(err, g_steal_pointer(&error));
+            return -1;
+        }
+    }
+    if (events_has_word(args->wanted, VG_HAPPENING_WINDOW)) {
+        events_tell_return(args, before);
+        return 0;
+    }
+    GError *failed = NULL;
+    if (events_print_after(args, client, before, &failed) == 0) {
+        events_tell_return(args, before);
+        return 0;
+    }
+    /* It went again. */
+    if (g_error_matches(failed, VG_ERROR, VG_E_UNREACHABLE)) {
+        g_error_free(failed);
+        return 0;
+    }
+    g_propagate_error(err, failed);
+    return -1;
 }
 
 static int
-follow(struct events_args *args, GError **err)
+events_follow(struct events_args *args, vg_client *client, GError **err)
+{
+    g_autofree char *path = g_strconcat("/v1/events?types=", args->wanted, NULL);
+
+    while (!events_are_enough(args)) {
+        g_autoptr(GError) error = NULL;
+        if (vg_client_stream(client, path, args->at, on_event, args, &error) < 0 &&
+            !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
+            g_propagate_error(err, g_steal_pointer(&error));
+            return -1;
+        }
+        if (args->error) {
+            g_propagate_error(err, g_steal_pointer(&args->error));
+            return -1;
+        }
+        if (events_are_enough(args))
+            break;
+        vg_cli_warn("%s; waiting for vgpud to come back",
+                    error ? error->message : "vgpud ended the stream");
+        if (events_come_back(args, client, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+events_run(struct events_args *args, GError **err)
 {
     g_autoptr(vg_client) client = vg_client_new(&args->online.remote, err);
-    g_autofree char *types = args->types ? g_uri_escape_string(args->types, ",", FALSE) : NULL;
-    g_autofree char *path = g_strconcat("/v1/events", types ? "?types=" : NULL, types, NULL);
 
-    if (!client || vg_client_stream(client, path, args->after, on_event, args, err) < 0)
+    if (!client || events_begin(args, client, err) < 0)
         return -1;
-    if (args->error) {
-        g_propagate_error(err, g_steal_pointer(&args->error));
-        return -1;
-    }
-    if (args->online.count > 0 && args->seen >= args->online.count)
-        return 0;
-    return vg_error(err, VG_E_UNREACHABLE, "vgpud ended the stream");
+    if (args->online.format != VG_OUTPUT_JSON && args->seen == 0 && !args->follow)
+        return vg_cli_print("nothing happened in that time, as far as it is kept\n", err);
+    return args->follow ? events_follow(args, client, err) : 0;
 }
 
 int
@@ -145,13 +428,15 @@ vg_cmd_events(int argc, char **argv)
         .options = options,
         .parser = parse,
         .doc = "Prints what happens on the host, as it happens, until it is interrupted or has "
-               "printed --count events.",
+               "printed --count events; or what happened in a past time.",
         .children = vg_online_children,
     };
     struct events_args args = {.online = {.verbs = &verb, .n_verbs = 1, .streams = true}};
     g_autoptr(GError) error = NULL;
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    follow(&args, &error);
+    events_run(&args, &error);
+    g_free(args.wanted);
+    g_free(args.at);
     return error ? vg_cli_fail(error) : VG_EXIT_OK;
 }

@@ -7,11 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
 #include "cli/online-args.h"
+#include "cli/when.h"
 
 enum { KEY_SINCE = 0x800, KEY_UNTIL, KEY_LIMIT, KEY_VM };
 
@@ -208,8 +210,8 @@ show_gpu(void *data, vg_client *client, GError **err)
 /* ---- requests ---- */
 
 static int
-get_page(const struct gpu_args *args, vg_client *client, const char *since, int64_t limit,
-         json_object **ret, GError **err)
+get_page(const struct gpu_args *args, vg_client *client, const char *since, const char *until,
+         int64_t limit, json_object **ret, GError **err)
 {
     static const char *const lists[] = {"items", NULL};
     g_autofree char *base = vg_client_path("/v1/gpus/", args->online.object, "/requests");
@@ -217,7 +219,7 @@ get_page(const struct gpu_args *args, vg_client *client, const char *since, int6
 
     g_string_append_printf(path, "?limit=%" PRId64, MIN(limit, PAGE_MAX));
     vg_online_add_parameter(path, "since", since);
-    vg_online_add_parameter(path, "until", args->until);
+    vg_online_add_parameter(path, "until", until);
     vg_online_add_parameter(path, "vm", args->vm);
     g_autoptr(json_object) page = NULL;
     if (vg_client_get(client, path->str, lists, &page, err) < 0)
@@ -227,6 +229,28 @@ get_page(const struct gpu_args *args, vg_client *client, const char *since, int6
         return vg_error(err, VG_E_EXTERNAL,
                         "the answer has no requests and says that there are more");
     *ret = g_steal_pointer(&page);
+    return 0;
+}
+
+/* A time of the raw clock, as digits, is what the API takes; others are made into such a one, with
+ * the offset that vgpud tells. The caller frees *ret; NULL if text is. */
+static int
+raw_time(const struct gpu_args *args, vg_client *client, const char *text, char **ret, GError **err)
+{
+    g_autoptr(json_object) page = NULL;
+    struct vg_when when;
+
+    *ret = NULL;
+    if (!text || strspn(text, "0123456789") == strlen(text)) {
+        *ret = g_strdup(text);
+        return 0;
+    }
+    if (vg_when_parse(text, vg_clock_realtime_ns(), &when, err) < 0)
+        return -1;
+    if (!when.relative && get_page(args, client, NULL, NULL, 1, &page, err) < 0)
+        return -1;
+    int64_t raw_ns = when.ns - json_object_get_int64(vg_output_member(page, "clock_offset_ns"));
+    *ret = when.relative ? vg_when_parameter(&when) : g_strdup_printf("%" PRId64, MAX(raw_ns, 0));
     return 0;
 }
 
@@ -255,8 +279,11 @@ get_requests(const struct gpu_args *args, vg_client *client, json_object **ret, 
 {
     int64_t limit = args->limit > 0 ? args->limit : LIMIT_DEFAULT;
     g_autoptr(json_object) document = NULL;
+    g_autofree char *first = NULL, *until = NULL;
 
-    if (get_page(args, client, args->since, limit, &document, err) < 0)
+    if (raw_time(args, client, args->since, &first, err) < 0 ||
+        raw_time(args, client, args->until, &until, err) < 0 ||
+        get_page(args, client, first, until, limit, &document, err) < 0)
         return -1;
     while (json_object_get_boolean(vg_output_member(document, "more"))) {
         int64_t n = (int64_t)vg_output_length(vg_output_member(document, "items"));
@@ -264,7 +291,7 @@ get_requests(const struct gpu_args *args, vg_client *client, json_object **ret, 
         g_autoptr(json_object) page = NULL;
         if (n >= limit)
             break;
-        if (get_page(args, client, since, limit - n, &page, err) < 0)
+        if (get_page(args, client, since, until, limit - n, &page, err) < 0)
             return -1;
         join_page(document, page);
     }
@@ -307,6 +334,17 @@ show_requests(void *data, vg_client *client, GError **err)
 
 /* ---- arguments ---- */
 
+static void
+check_time(const char *option, const char *text, const struct argp_state *state)
+{
+    g_autoptr(GError) error = NULL;
+    struct vg_when when;
+
+    if (text && strspn(text, "0123456789") != strlen(text) &&
+        vg_when_parse(text, vg_clock_realtime_ns(), &when, &error) < 0)
+        vg_cli_usage(state, "%s: %s", option, error->message);
+}
+
 static error_t
 parse(int key, char *arg, struct argp_state *state)
 {
@@ -333,6 +371,8 @@ parse(int key, char *arg, struct argp_state *state)
         if (strcmp(args->online.verb->name, "requests") != 0 &&
             (args->since || args->until || args->vm || args->limit > 0))
             argp_error(state, "--since, --until, --limit and --vm belong to `gpu requests`");
+        check_time("--since", args->since, state);
+        check_time("--until", args->until, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -352,8 +392,10 @@ vg_cmd_gpu(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"since", KEY_SINCE, "TIME", 0,
-         "requests: that ended after this, in ns of the raw clock, or -10s before the newest "
-         "(default: all that vgpud keeps)",
+         "requests: that ended after this; " VG_WHEN_HELP
+         "; -10s is before the newest, digits alone are ns of the raw clock (default: all that "
+         "vgpud "
+         "keeps)",
          1},
         {"until", KEY_UNTIL, "TIME", 0, "requests: and not after this", 1},
         {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},

@@ -14,8 +14,9 @@
 #include "cli/cli.h"
 #include "cli/matrix.h"
 #include "cli/online-args.h"
+#include "cli/past.h"
 
-enum { KEY_MATRIX = 0x700 };
+enum { KEY_MATRIX = 0x700, KEY_SINCE, KEY_UNTIL };
 
 /* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
  * cursor. */
@@ -23,6 +24,7 @@ enum { KEY_MATRIX = 0x700 };
 
 struct preemption_args {
     struct vg_online_args online;
+    struct vg_when_args when;
     bool matrix;
     enum vg_matrix_of of;
 };
@@ -76,6 +78,8 @@ show(void *data, vg_client *client, GError **err)
         g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
     g_autoptr(json_object) items = NULL;
 
+    if (vg_past_is_asked(&args->when))
+        return vg_past_show_preemptions(&args->online, &args->when, object, client, err);
     if (vg_client_list(client, path, &items, err) < 0)
         return -1;
     if (args->matrix)
@@ -92,6 +96,9 @@ check(struct preemption_args *args, const struct argp_state *state)
 
     if (args->matrix && format != VG_OUTPUT_TABLE && format != VG_OUTPUT_WIDE)
         argp_error(state, "--matrix is for tables; the other formats have an item for each pair");
+    if (args->matrix && vg_past_is_asked(&args->when))
+        argp_error(state, "--matrix shows the present; leave out --since and --until");
+    vg_when_check(&args->when, state);
     args->matrix = args->matrix || (args->online.watch_s > 0 && format == VG_OUTPUT_TABLE);
 }
 
@@ -109,6 +116,12 @@ parse(int key, char *arg, struct argp_state *state)
             vg_cli_usage(state, "--matrix wants time or count, not '%s'", arg);
         args->matrix = true;
         args->of = arg && strcmp(arg, "count") == 0 ? VG_MATRIX_COUNT : VG_MATRIX_TIME;
+        break;
+    case KEY_SINCE:
+        args->when.since = arg;
+        break;
+    case KEY_UNTIL:
+        args->when.until = arg;
         break;
     case ARGP_KEY_SUCCESS:
         check(args, state);
@@ -128,13 +141,16 @@ vg_cmd_preemptions(int argc, char **argv)
          "who takes how much from whom now, as a matrix of time (ms/s, default) or count (/s); "
          "tables with --watch are of this kind",
          1},
+        {"since", KEY_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
+        {"until", KEY_UNTIL, "TIME", 0, "and not after this (default: now)", 2},
         {0},
     };
     static const struct argp argp = {
         .options = options,
         .parser = parse,
         .args_doc = "[VM]",
-        .doc = "Shows who takes the CPU from whom, since vgpud started; with VM, from this one.",
+        .doc = "Shows who takes the CPU from whom, since vgpud started, or took it in a past time; "
+               "with VM, from this one.",
         .children = vg_online_children,
     };
     struct preemption_args args = {.online = {.verbs = &verb, .n_verbs = 1, .can_watch = true}};

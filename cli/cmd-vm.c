@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
 #include "cli/move-bars.h"
 #include "cli/online-args.h"
+#include "cli/past.h"
 #include "cli/top.h"
 #include "cli/vm-movable.h"
 #include "model/score.h"
@@ -35,8 +35,7 @@ struct vm_args {
     const char *vm_class;
     const char *project;
     const char *name;
-    const char *since;
-    const char *until;
+    struct vg_when_args when;
     const char *step;
     const char *source;
     bool plain;
@@ -98,7 +97,7 @@ static const struct vg_column openstack_columns[] = {
 };
 
 static const struct vg_column history_columns[] = {
-    {"END (UTC)", "end", VG_CELL_TEXT, false},
+    {"END", "end", VG_CELL_TEXT, false},
     {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
     {"RUN s", "run_ns", VG_CELL_SECONDS, false},
     {"GUEST s", "guest_ns", VG_CELL_SECONDS, true},
@@ -167,7 +166,9 @@ show_list(void *data, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new("/v1/vms?sort=");
     g_autoptr(json_object) items = NULL;
 
-    g_string_append(path, args->sort);
+    if (vg_past_is_asked(&args->when))
+        return vg_past_show_vms(&args->online, &args->when, args->sort, client, err);
+    g_string_append(path, args->sort ? args->sort : "name");
     if (args->vm_class)
         g_string_append_printf(path, "&class=%s", args->vm_class);
     vg_online_add_parameter(path, "project", args->project);
@@ -251,8 +252,8 @@ show_history(void *data, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new(base);
     g_autoptr(json_object) document = NULL;
 
-    vg_online_add_parameter(path, "since", args->since);
-    vg_online_add_parameter(path, "until", args->until);
+    if (vg_when_add(path, &args->when, err) < 0)
+        return -1;
     vg_online_add_parameter(path, "step", args->step);
     vg_online_add_parameter(path, "source", args->source);
     if (vg_client_get(client, path->str, lists, &document, err) < 0)
@@ -264,12 +265,15 @@ show_history(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
-        char end[VG_UTC_LEN];
-        vg_json_add_string(
-            row, "end", vg_utc_format(json_object_get_int64(vg_output_member(row, "end_ns")), end));
+        char end[VG_WHEN_LEN];
+        int64_t end_ns = json_object_get_int64(vg_output_member(row, "end_ns"));
+        vg_json_add_string(row, "end", vg_when_format(end_ns, end));
         add_culprit(row);
     }
-    const struct vg_table table = {NULL, rows, history_columns, G_N_ELEMENTS(history_columns),
+    char zone[VG_WHEN_LEN];
+    g_autofree char *title = g_strdup_printf("Times are local: %s", vg_when_zone(zone));
+    const struct vg_table table = {json_object_array_length(rows) > 0 ? title : NULL, rows,
+                                   history_columns, G_N_ELEMENTS(history_columns),
                                    "nothing is stored of that time"};
     return vg_output_print(args->online.format, document, &table, 1, err);
 }
@@ -280,11 +284,18 @@ check(const struct vm_args *args, const struct argp_state *state)
     const struct vg_online_verb *verb = args->online.verb;
 
     if (strcmp(verb->name, "list") != 0 &&
-        (args->vm_class || args->project || args->name || strcmp(args->sort, "name") != 0))
+        (args->vm_class || args->project || args->name || args->sort))
         argp_error(state, "--sort, --class, --project and --name belong to `vm list`");
-    if (strcmp(verb->name, "history") != 0 &&
-        (args->since || args->until || args->step || args->source))
-        argp_error(state, "--since, --until, --step and --source belong to `vm history`");
+    if (strcmp(verb->name, "history") != 0 && (args->step || args->source))
+        argp_error(state, "--step and --source belong to `vm history`");
+    if (!vg_past_is_asked(&args->when))
+        return;
+    if (strcmp(verb->name, "show") == 0)
+        argp_error(state, "--since and --until belong to `vm list` and `vm history`");
+    if (args->vm_class || args->project || args->name)
+        argp_error(state, "--class, --project and --name are known of the present only; leave out "
+                          "--since and --until");
+    vg_when_check(&args->when, state);
 }
 
 static error_t
@@ -320,10 +331,10 @@ parse_vm(int key, char *arg, struct argp_state *state)
         args->name = arg;
         break;
     case KEY_SINCE:
-        args->since = arg;
+        args->when.since = arg;
         break;
     case KEY_UNTIL:
-        args->until = arg;
+        args->when.until = arg;
         break;
     case KEY_STEP:
         args->step = arg;
@@ -352,14 +363,17 @@ vg_cmd_vm(int argc, char **argv)
     };
     static const struct argp_option options[] = {
         {"sort", KEY_SORT, "BY", 0,
-         "list: name (default), or in the newest window lost, cpu or gpu, most first", 1},
+         "list: name (default), or in the newest window lost, cpu or gpu, most first; of the past "
+         "lost is the default",
+         1},
         {"class", KEY_CLASS, "CLASS", 0, "list: only idle, cpu, gpu, mixed or alternating", 1},
         {"project", KEY_PROJECT, "PROJECT", 0,
          "list: only of this project of OpenStack, by name or id", 1},
         {"name", KEY_NAME, "PATTERN", 0,
          "list: only with this name in libvirt or OpenStack; * and ? stand for others", 1},
-        {"since", KEY_SINCE, "TIME", 0, "history: RFC 3339, epoch seconds, or -1h (default)", 2},
-        {"until", KEY_UNTIL, "TIME", 0, "history: likewise (default: now)", 2},
+        {"since", KEY_SINCE, "TIME", 0,
+         "list: sums of the past from then on; history: rows (default: -1h); " VG_WHEN_HELP, 2},
+        {"until", KEY_UNTIL, "TIME", 0, "list, history: and not after this (default: now)", 2},
         {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
         {"source", KEY_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 2},
         {0},
@@ -376,7 +390,6 @@ vg_cmd_vm(int argc, char **argv)
                    .list = "/v1/vms",
                    .n_verbs = G_N_ELEMENTS(verbs),
                    .can_watch = true},
-        .sort = "name",
     };
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);

@@ -182,6 +182,14 @@ read_samples(void *data, const struct vg_history_query *query, GError **err)
     return vg_store_read_samples(backend->parts.store, query, err);
 }
 
+static vg_history_host *
+read_past(void *data, const struct vg_history_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_read_host(backend->parts.store, query, err);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -354,6 +362,14 @@ audit(void *data, const struct vg_audit_entry *entry, GError **err)
 }
 
 static GPtrArray *
+list_events(void *data, const struct vg_happening_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_journal_list_events(backend->parts.journal, query, err);
+}
+
+static GPtrArray *
 list_audit(void *data, int64_t before, size_t limit, GError **err)
 {
     const vg_daemon_backend *backend = data;
@@ -376,6 +392,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .status = get_status,
         .stats = get_stats,
         .samples = read_samples,
+        .past = read_past,
         .find_vm = find_vm,
         .list_peers = list_peers,
         .list_approvals = backend_list_approvals,
@@ -392,6 +409,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .revoke_token = revoke_token,
         .audit = audit,
         .list_audit = list_audit,
+        .list_events = list_events,
     };
     backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
     backend_add_moves(&backend->ops);

@@ -16,6 +16,7 @@
 #include "cluster/peers.h"
 #include "collectors/fault.h"
 #include "daemon/access-config.h"
+#include "daemon/alert-config.h"
 #include "daemon/lttng-config.h"
 #include "daemon/move-config.h"
 #include "daemon/nova-config.h"
@@ -100,6 +101,10 @@ static const struct vg_conf_key own_keys[] = {
      "Days for which it is kept who has written what."},
     {"journal", "audit_entries", VG_CONF_INT, AT(audit_entries), "1000000", 100, 100000000, NULL,
      "At most so many of these entries are kept, the newest."},
+    {"journal", "event_days", VG_CONF_INT, AT(event_days), "30", 1, 36500, NULL,
+     "Days for which events are kept, but for windows."},
+    {"journal", "event_entries", VG_CONF_INT, AT(event_entries), "100000", 100, 100000000, NULL,
+     "At most so many of them are kept, the newest."},
 
     {"libvirt", "use", VG_CONF_ENUM, AT(libvirt), "auto", 0, 0, use_names,
      "Whether libvirt is asked; auto: yes, but in replay only a test: URI" AT_START "."},
@@ -253,9 +258,23 @@ static const struct vg_conf_key gpu_keys[] = {
      "How many VMs of this host can have one at the same time."},
 };
 
-#define GPUS_MAX 64
+#define AT_ALERT(member) offsetof(struct vg_alert_config, member)
+
+static const struct vg_conf_key alert_keys[] = {
+    {"alert", "lost_cores", VG_CONF_DOUBLE, AT_ALERT(lost_cores), "0", 0, 100000, NULL,
+     "Cores that have to be lost, in the mean, for the alert to be raised."},
+    {"alert", "for", VG_CONF_DURATION, AT_ALERT(for_ns), "1min", 1, 86400, NULL,
+     "The time over which that mean is made."},
+    {"alert", "vm", VG_CONF_STRING, AT_ALERT(vm), "", 0, 255, NULL,
+     "VMs that are watched one by one, names or UUIDs with * and ?; empty: all together."},
+};
+
+#define ALERTS_MAX 100
+#define GPUS_MAX   64
 
 static const struct vg_conf_list own_lists[] = {
+    {"alert", alert_keys, G_N_ELEMENTS(alert_keys), sizeof(struct vg_alert_config), AT(alerts),
+     ALERTS_MAX},
     {"gpu", gpu_keys, G_N_ELEMENTS(gpu_keys), sizeof(struct vg_gpu_config), AT(gpus), GPUS_MAX},
     {"peer", peer_keys, G_N_ELEMENTS(peer_keys), sizeof(struct vg_peer_config), AT(peers),
      VG_PEERS_MAX},
@@ -550,6 +569,7 @@ config_check(struct config_files *files)
     };
     g_autoptr(GError) crossed = NULL;
 
+    vg_alert_config_check(files->config, files->errors);
     vg_peer_config_check(files->config, files->errors);
     vg_move_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {

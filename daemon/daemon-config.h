@@ -50,6 +50,8 @@ struct vg_daemon_config {
     int64_t writes_per_min;
     int64_t audit_days;
     int64_t audit_entries;
+    int64_t event_days;
+    int64_t event_entries;
 
     char *directory;
     int64_t raw_days;
@@ -120,6 +122,7 @@ struct vg_daemon_config {
     char *nova_host; /* empty: as vgpud calls it */
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
+    GPtrArray *alerts; /* struct vg_alert_config */
 
     char *fault;
     int64_t fault_move_writes;
@@ -130,6 +133,14 @@ struct vg_gpu_config {
     struct vg_conf_item item;
     char *device_xml; /* a file */
     int64_t slots;
+};
+
+/* A group [alert NAME]. */
+struct vg_alert_config {
+    struct vg_conf_item item;
+    double lost_cores; /* 0: missing */
+    int64_t for_ns;
+    char *vm; /* pattern; empty: the host */
 };
 
 /* A group [peer NAME]; strings are empty where nothing is configured. */

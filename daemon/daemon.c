@@ -23,6 +23,7 @@
 #include "collectors/live.h"
 #include "collectors/replay.h"
 #include "daemon/access-config.h"
+#include "daemon/alert-config.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
@@ -102,6 +103,8 @@ journal_options(const struct vg_daemon_config *config)
         .directory = config->directory,
         .audit_days = config->audit_days,
         .audit_entries = config->audit_entries,
+        .event_days = config->event_days,
+        .event_entries = config->event_entries,
     };
 }
 
@@ -151,6 +154,15 @@ set_peers(struct daemon *daemon)
 }
 
 static void
+set_alerts(struct daemon *daemon)
+{
+    size_t n;
+    g_autofree struct vg_alert_rule *rules = vg_alert_config_rules(daemon->config, &n);
+
+    vg_node_set_alerts(daemon->node, rules, n);
+}
+
+static void
 reload(struct daemon *daemon)
 {
     g_autoptr(GError) error = NULL;
@@ -181,6 +193,7 @@ reload(struct daemon *daemon)
     vg_journal_set_limits(daemon->journal, &journal);
     vg_api_set_limits(daemon->api, &limits);
     set_peers(daemon);
+    set_alerts(daemon);
     g_autoptr(GString) kept = g_string_new(NULL);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
@@ -382,6 +395,23 @@ watch(struct daemon *daemon, GError **err)
 
 /* ---- start and end ---- */
 
+static void
+keep_event(void *data, const struct vg_logged_event *event)
+{
+    const struct daemon *daemon = data;
+
+    if (strcmp(event->type, VG_HAPPENING_WINDOW) == 0)
+        return;
+    const struct vg_happening happening = {
+        .boot = (char *)vg_node_boot_id(daemon->node),
+        .seq = event->seq,
+        .at_ns = event->time_ns,
+        .type = event->type,
+        .text = event->data,
+    };
+    vg_journal_note_event(daemon->journal, &happening);
+}
+
 static vg_collector *
 open_replay(struct daemon *daemon, GError **err)
 {
@@ -565,6 +595,8 @@ start(struct daemon *daemon, GError **err)
         .events = daemon->events,
     };
     daemon->node = vg_node_new(&node);
+    vg_event_log_keep(daemon->events, keep_event, daemon);
+    set_alerts(daemon);
     const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,
@@ -613,6 +645,7 @@ end(struct daemon *daemon)
     vg_mover_free(daemon->mover);
     vg_reservations_free(daemon->reservations);
     vg_peers_free(daemon->peers);
+    vg_event_log_keep(daemon->events, NULL, NULL);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {

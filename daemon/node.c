@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "daemon/alert-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/trace.h"
 #include "engine/engine.h"
@@ -39,6 +40,7 @@ struct vg_node {
     uint64_t most_pending; /* windows that waited for the disk, as far as traced */
     vg_event_log *events;
     vg_engine *engine;
+    vg_alerts *alerts;
     vg_gather *gather;
     vg_inventory *inventory; /* what libvirt said last; NULL: nothing */
     vg_inventory *facts;     /* what this host shows without libvirt */
@@ -77,6 +79,7 @@ vg_node_new(const struct vg_node_options *options)
     node->events = options->events;
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
+    node->alerts = vg_alerts_new(NULL, 0);
     node->gather = vg_gather_new(options->window_ns);
     node->stored_ns = INT64_MIN;
     vg_window_init(&node->totals, false);
@@ -94,6 +97,7 @@ vg_node_free(vg_node *node)
     vg_window_clear(&node->totals);
     vg_window_clear(&node->newest.window);
     vg_engine_free(node->engine);
+    vg_alerts_free(node->alerts);
     vg_gather_free(node->gather);
     vg_gpu_log_unref(node->gpu_log);
     vg_inventory_free(node->inventory);
@@ -141,6 +145,12 @@ bool
 vg_node_has_inventory(const vg_node *node)
 {
     return node->inventory != NULL;
+}
+
+const char *
+vg_node_boot_id(const vg_node *node)
+{
+    return node->boot_id;
 }
 
 vg_view *
@@ -295,6 +305,8 @@ tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int
     if (pid > 0)
         vg_json_add_int64(data, "pid", pid);
     vg_json_add_string(data, "source", source);
+    vg_log_info("VM %s name=\"%s\" uuid=%s pid=%" PRId64 " source=%s", what, name,
+                uuid && uuid[0] ? uuid : "-", pid, source);
     vg_event_log_add(node->events, "vm", data);
 }
 
@@ -310,6 +322,16 @@ only_in(const struct vg_window *these, const struct vg_window *those)
             g_ptr_array_add(only, vm);
     }
     return only;
+}
+
+void
+vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules)
+{
+    if (vg_alerts_same(node->alerts, rules, n_rules))
+        return;
+    vg_alerts_end(node->alerts, "the configuration is another one", vg_alert_tell, node->events);
+    vg_alerts_free(node->alerts);
+    node->alerts = vg_alerts_new(rules, n_rules);
 }
 
 static void
@@ -474,6 +496,7 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
     tell_changes(node, &before, window);
+    vg_alerts_step(node->alerts, window, vg_alert_tell, node->events);
     vg_window_clear(&before);
 }
 

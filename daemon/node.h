@@ -15,6 +15,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "collectors/report.h"
+#include "engine/alerts.h"
 #include "policy/policy-conf.h"
 #include "store/store.h"
 
@@ -51,6 +52,9 @@ void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
 
+/* What is watched from the next window on; copied. Other rules than before begin anew. */
+void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
+
 /* How long ago, in real time, the last window was closed; since the start if there was none. */
 int64_t vg_node_age_ns(const vg_node *node);
 bool vg_node_replay_ended(const vg_node *node);
@@ -59,6 +63,9 @@ bool vg_node_replay_ended(const vg_node *node);
 bool vg_node_has_inventory(const vg_node *node);
 
 /* The newest view, never NULL; the caller unrefs it. Any thread. */
+/* Of this run; lives as long as the node. */
+const char *vg_node_boot_id(const vg_node *node);
+
 vg_view *vg_node_view(vg_node *node);
 
 #endif

@@ -30,7 +30,7 @@ struct journal_db {
 
 /* What each version adds to the one before. */
 static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_schema_state_002,
-                                                 vg_schema_state_003};
+                                                 vg_schema_state_003, vg_schema_state_004};
 #define NEWEST_VERSION ((int)G_N_ELEMENTS(journal_db_scripts) - 1)
 
 /* ---- errors ---- */

@@ -44,6 +44,9 @@ struct vg_journal {
     pthread_cond_t work;  /* for the thread */
     pthread_cond_t done;  /* for those who wait for it */
     int64_t audit_days, audit_entries;
+    int64_t event_days, event_entries;
+    GQueue events; /* struct vg_happening, to be written */
+    uint64_t events_dropped;
     GQueue asks; /* struct journal_ask */
     bool tried;  /* to open the file */
     bool is_open;
@@ -85,5 +88,9 @@ void journal_token_free(void *token);
 /* journal/journal-audit.c: writes refusals of minutes that are over (all: of all), removes what is
  * too old or too much. */
 int journal_audit_tidy(vg_journal *journal, bool all, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* journal/journal-events.c: writes those that wait; removes what is too old or too much. */
+void journal_events_write(vg_journal *journal);
+int journal_events_tidy(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

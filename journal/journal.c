@@ -133,7 +133,8 @@ journal_tidy(vg_journal *journal, bool all)
     g_autoptr(GError) err = NULL;
 
     if (journal->db &&
-        (journal_tokens_tidy(journal, &err) != 0 || journal_audit_tidy(journal, all, &err) != 0))
+        (journal_tokens_tidy(journal, &err) != 0 || journal_audit_tidy(journal, all, &err) != 0 ||
+         journal_events_tidy(journal, &err) != 0))
         vg_log_warn_limited("%s", err->message);
 }
 
@@ -151,14 +152,20 @@ journal_run(vg_thread *self, void *arg)
             journal->next_tidy_ns = now + TIDY_NS;
             journal_tidy(journal, false);
         }
+        journal_events_write(journal);
         pthread_mutex_lock(&journal->lock);
-        if (g_queue_is_empty(&journal->asks) && !vg_thread_stopping(self))
+        bool waits = journal->db && !g_queue_is_empty(&journal->events);
+        if (g_queue_is_empty(&journal->asks) && !waits && !vg_thread_stopping(self))
             vg_cond_wait_until(&journal->work, &journal->lock, now + BEAT_NS);
         struct journal_ask *ask = g_queue_pop_head(&journal->asks);
         pthread_mutex_unlock(&journal->lock);
+        /* Who asks for events gets those that came before. */
+        if (ask)
+            journal_events_write(journal);
         if (ask)
             journal_do(journal, ask);
     }
+    journal_events_write(journal);
     journal_tidy(journal, true);
     g_clear_pointer(&journal->db, journal_db_close);
 }
@@ -238,10 +245,13 @@ vg_journal_new(const struct vg_journal_options *options, GError **err)
     journal->vfs = g_strdup(options->vfs);
     journal->audit_days = options->audit_days;
     journal->audit_entries = options->audit_entries;
+    journal->event_days = options->event_days;
+    journal->event_entries = options->event_entries;
     pthread_mutex_init(&journal->lock, NULL);
     vg_cond_init(&journal->work);
     vg_cond_init(&journal->done);
     g_queue_init(&journal->asks);
+    g_queue_init(&journal->events);
     journal->tokens = g_ptr_array_new_with_free_func(journal_token_free);
     journal->refusals = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, journal_entry_free);
     journal->thread = vg_thread_new("journal", journal_run, journal_wake, journal, err);
@@ -261,6 +271,8 @@ vg_journal_set_limits(vg_journal *journal, const struct vg_journal_options *opti
     VG_LOCK_SCOPE(&journal->lock);
     journal->audit_days = options->audit_days;
     journal->audit_entries = options->audit_entries;
+    journal->event_days = options->event_days;
+    journal->event_entries = options->event_entries;
 }
 
 void
@@ -271,6 +283,7 @@ vg_journal_free(vg_journal *journal)
     vg_thread_free(journal->thread);
     g_ptr_array_unref(journal->tokens);
     g_hash_table_unref(journal->refusals);
+    g_queue_clear_full(&journal->events, vg_happening_free);
     pthread_cond_destroy(&journal->work);
     pthread_cond_destroy(&journal->done);
     pthread_mutex_destroy(&journal->lock);

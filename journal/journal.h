@@ -24,6 +24,7 @@
 #include <glib.h>
 
 #include "base/thread.h"
+#include "model/happening.h"
 #include "model/history.h"
 #include "model/identity.h"
 #include "model/migration.h"
@@ -41,6 +42,8 @@ struct vg_journal_options {
     const char *vfs;       /* sqlite VFS to use, for tests; NULL: the default */
     int64_t audit_days;    /* how long audit entries are kept; >= 1 */
     int64_t audit_entries; /* at most so many, the newest; >= 1 */
+    int64_t event_days;    /* the same of events; >= 1 */
+    int64_t event_entries;
 };
 
 typedef struct vg_journal vg_journal;
@@ -50,7 +53,7 @@ typedef struct vg_journal vg_journal;
  * no thread to be had. */
 vg_journal *vg_journal_new(const struct vg_journal_options *options, GError **err);
 
-/* audit_days and audit_entries; the rest of options is not looked at. */
+/* Those of the audit and of events; the rest of options is not looked at. */
 void vg_journal_set_limits(vg_journal *journal, const struct vg_journal_options *options);
 
 /* Ends what is being done; nobody may be waiting in a call. NULL is fine. */
@@ -150,5 +153,16 @@ void vg_journal_note_refusal(vg_journal *journal, const char *origin, unsigned s
 /* The newest first, at most limit, with a seq below before (INT64_MAX: all); struct vg_audit_entry.
  * Blocks. */
 GPtrArray *vg_journal_list_audit(vg_journal *journal, int64_t before, size_t limit, GError **err);
+
+/* ---- events ---- */
+
+/* Keeps it, soon: does not block. While the file does not work, so many wait, the newest. */
+#define VG_JOURNAL_EVENTS_WAITING_MAX 4096
+void vg_journal_note_event(vg_journal *journal, const struct vg_happening *event);
+
+/* The oldest first, all that were noted before; struct vg_happening. VG_E_NOT_FOUND: no event of
+ * the run after_boot is kept. Blocks. */
+GPtrArray *vg_journal_list_events(vg_journal *journal, const struct vg_happening_query *query,
+                                  GError **err);
 
 #endif

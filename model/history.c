@@ -70,6 +70,36 @@ vg_history_add_row(GArray *rows)
     return row;
 }
 
+static void
+free_vm(void *data)
+{
+    struct vg_history_vm *vm = data;
+
+    g_free(vm->key);
+    g_free(vm->name);
+    clear_row(&vm->row);
+    g_free(vm);
+}
+
+vg_history_host *
+vg_history_host_new(void)
+{
+    vg_history_host *host = g_new0(vg_history_host, 1);
+
+    host->vms = g_ptr_array_new_with_free_func(free_vm);
+    return host;
+}
+
+void
+vg_history_host_free(vg_history_host *host)
+{
+    if (!host)
+        return;
+    g_ptr_array_unref(host->vms);
+    g_free(host->source);
+    g_free(host);
+}
+
 struct vg_saved_plan *
 vg_saved_plan_copy(const struct vg_saved_plan *plan, bool with_text)
 {

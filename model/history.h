@@ -38,8 +38,30 @@ struct vg_history_row {
     GArray *lost_to; /* struct vg_history_loss, most ns first, which owns its names; never NULL */
 };
 
+/* One VM in the sums of a host. */
+struct vg_history_vm {
+    char *key;                 /* UUID, or name where it has none */
+    char *name;                /* the newest in that time */
+    struct vg_history_row row; /* its windows; begin, end and lost_events are those of the host */
+};
+
+/* Sums of all VMs of a host over since < t <= until. */
+typedef struct vg_history_host {
+    char *source;     /* whose windows; NULL: there are none */
+    int64_t begin_ns; /* of the first window, and end of the last; 0: there are none */
+    int64_t end_ns;
+    int64_t windows;
+    int64_t length_ns; /* of these windows together: less than end - begin where there are gaps */
+    uint64_t lost_events;
+    GPtrArray *vms; /* struct vg_history_vm, by first appearance */
+} vg_history_host;
+
+vg_history_host *vg_history_host_new(void);
+void vg_history_host_free(vg_history_host *host); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_history_host, vg_history_host_free)
+
 struct vg_history_query {
-    const char *vm;      /* UUID, or name where it has none */
+    const char *vm;      /* UUID, or name where it has none; NULL: all, of a host */
     const char *source;  /* NULL: whoever stored the newest window of this VM in the period */
     int64_t since_ns;    /* rows that end after since ... */
     int64_t until_ns;    /* ... and not after until */

@@ -19,6 +19,8 @@ extern const char vg_schema_state_002[];
 extern const size_t vg_schema_state_002_size;
 extern const char vg_schema_state_003[];
 extern const size_t vg_schema_state_003_size;
+extern const char vg_schema_state_004[];
+extern const size_t vg_schema_state_004_size;
 extern const char vg_schema_ts_001[];
 extern const size_t vg_schema_ts_001_size;
 

@@ -145,6 +145,13 @@ add_sample(struct vg_store_bucket *bucket, const struct vg_store_sample *sample)
     vg_cpu_figures_add(&row->cpu, &sample->cpu);
 }
 
+/* Are sums of this kind of any use? */
+static bool
+uses_kind(const struct vg_store_reading *r, enum vg_store_kind kind)
+{
+    return r->total || (r->query->step_ns > 0 && r->query->step_ns % vg_store_unit_ns(kind) == 0);
+}
+
 /* ---- windows in memory ---- */
 
 /* Any of them that overlaps begin < t <= end? They are many only while the disk does not work. */
@@ -218,7 +225,11 @@ add_windows(struct vg_store_reading *r)
     for (guint i = 0; i < r->windows->len && !too_many(r); i++) {
         const struct vg_store_window *window =
             g_array_index(r->windows, struct vg_store_window *, i);
-        if (window->end_ns > r->whole.from_ns && window->end_ns <= r->whole.to_ns)
+        if (window->end_ns <= r->whole.from_ns || window->end_ns > r->whole.to_ns)
+            continue;
+        if (r->total)
+            vg_store_total_add_window(r->total, window);
+        else
             add_window(r, window);
     }
 }
@@ -263,6 +274,7 @@ struct pass {
     GHashTable *names;
     sqlite3_stmt *losses; /* of the VM, in the order of the windows; NULL: not needed so far */
     int64_t loss_end_ns;  /* end of the window that its row is of; INT64_MAX: there is none */
+    struct vg_store_total_reader reader; /* of all VMs */
 };
 
 /* The next row of pass->losses. */
@@ -340,6 +352,8 @@ read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pa
     vg_store_row_read_win(row, pass->vm > 0 ? VG_SQL_SAMPLE_COLUMNS : 0, &win);
     if (!use_row(r, pass, win.begin_ns, win.end_ns))
         return 0;
+    if (r->total)
+        return vg_store_total_add_win(&pass->reader, &win, err);
     struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
     add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
     if (pass->vm == 0 || sqlite3_column_type(row, 0) == SQLITE_NULL)
@@ -381,13 +395,41 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
     if (vg_store_file_run(file, VG_SQL_BEGIN_READ, err, "") != 0)
         return -1;
     pass->source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
-    pass->vm = pass->source > 0 ? vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err) : 0;
+    pass->vm = pass->source > 0 && !r->total
+                   ? vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err)
+                   : 0;
     pass->names = g_hash_table_new_full(NULL, NULL, NULL, release_name);
+    vg_store_total_reader_init(&pass->reader, r->total, file);
     int status = pass->source < 0 || pass->vm < 0 ? -1 : 0;
     if (status == 0 && pass->source > 0)
         status = read_rows(r, file, pass, err);
+    vg_store_total_reader_clear(&pass->reader);
     g_hash_table_unref(pass->names);
     return status != 0 ? -1 : vg_store_file_run(file, VG_SQL_COMMIT, err, "");
+}
+
+/* Leaves the whole periods of a kind in a range; false: there are none. */
+static bool
+cut_edges(enum vg_store_kind kind, struct vg_store_range *range, GArray *edges)
+{
+    const struct vg_store_range all = *range;
+    int64_t unit = vg_store_unit_ns(kind);
+
+    if (unit > 0) {
+        range->from_ns = vg_store_period_end(all.from_ns, unit);
+        range->to_ns = vg_store_period_begin(all.to_ns, unit);
+    }
+    if (range->from_ns >= range->to_ns) {
+        g_array_append_val(edges, all);
+        return false;
+    }
+    const struct vg_store_range before = {all.from_ns, range->from_ns};
+    const struct vg_store_range after = {range->to_ns, all.to_ns};
+    if (before.from_ns < before.to_ns)
+        g_array_append_val(edges, before);
+    if (after.from_ns < after.to_ns)
+        g_array_append_val(edges, after);
+    return true;
 }
 
 /* Reads rows of a kind in these ranges; returns what of them it has none for. */
@@ -398,6 +440,8 @@ read_kind(struct vg_store_reading *r, enum vg_store_kind kind, GArray *take_rang
 
     for (guint i = 0; i < take_ranges->len; i++) {
         struct vg_store_range range = g_array_index(take_ranges, struct vg_store_range, i);
+        if (!cut_edges(kind, &range, gaps))
+            continue;
         struct pass pass = {
             .kind = kind, .range = range, .covered_ns = range.from_ns, .gaps = gaps};
         vg_store_each_file(r, kind, &range, false, read_file, &pass);
@@ -431,7 +475,7 @@ read_all(struct vg_store_reading *r)
 
     g_array_append_val(ranges, r->whole);
     for (int kind = VG_STORE_HOURS; kind > VG_STORE_WINDOWS; kind--) {
-        if (r->query->step_ns > 0 && r->query->step_ns % vg_store_unit_ns(kind) == 0)
+        if (uses_kind(r, kind))
             ranges = read_kind(r, kind, ranges);
     }
     note_aside(r);
@@ -471,7 +515,7 @@ find_stale(struct vg_store_reading *r)
 {
     const int64_t minute = vg_store_unit_ns(VG_STORE_MINUTES);
 
-    if (r->query->step_ns == 0 || r->query->step_ns % minute != 0)
+    if (!uses_kind(r, VG_STORE_MINUTES))
         return;
     vg_store_each_file(r, VG_STORE_WINDOWS, &r->whole, false, read_stale, NULL);
     vg_store_each_file(r, VG_STORE_MINUTES, &r->whole, false, read_stale, NULL);

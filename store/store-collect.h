@@ -4,13 +4,15 @@
  * which are multiples of the step, or single windows. What a bucket holds comes from hours where
  * whole hours fit into it, else from minutes, else from windows; where a sum is noted as stale it
  * is passed over for what is finer, so that an answer does not depend on what has been summed
- * already.
+ * already. Or all VMs are added up in one sum over a time that need not be a multiple of anything:
+ * from hours that lie in it wholly, and so on.
  */
 #ifndef VG_STORE_STORE_COLLECT_H
 #define VG_STORE_STORE_COLLECT_H
 
 #include "model/history.h"
 #include "store/store-pool.h"
+#include "store/store-total.h"
 #include "store/store-window.h"
 
 /* Times from < t <= to. */
@@ -32,10 +34,11 @@ struct vg_store_reading {
     struct vg_store_range whole; /* multiples of step */
     GArray *windows; /* struct vg_store_window *: the source's in memory, by end, no overlaps */
     GHashTable *stale[VG_STORE_KIND_MAX]; /* ends of minutes and hours not to be used; a set */
-    GHashTable *by_time; /* the period's end, or the window's -> index in buckets + 1 */
-    GArray *buckets;     /* struct vg_store_bucket */
-    bool known;          /* the VM is in one of the files */
-    GError *failed;      /* the first */
+    GHashTable *by_time;          /* the period's end, or the window's -> index in buckets + 1 */
+    GArray *buckets;              /* struct vg_store_bucket */
+    bool known;                   /* the VM is in one of the files */
+    struct vg_store_total *total; /* all VMs are asked for, in one sum; borrowed. NULL: buckets */
+    GError *failed;               /* the first */
     GPtrArray *left_out; /* char *, borrowed: files that could not be read, and why; each once */
     GArray *spoilt;      /* struct vg_store_spoilt, borrowed: not read any more */
 };

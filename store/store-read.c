@@ -47,11 +47,25 @@ consider(struct choice *choice, const char *source, int64_t end_ns)
     choice->newest_ns = end_ns;
 }
 
+/* The end of the newest window of a source in a file, of the query's VM or of any. */
+static int
+newest_of(struct vg_store_reading *r, struct vg_store_file *file, int64_t source, int64_t vm,
+          int64_t *ret_ns, GError **err)
+{
+    if (!r->query->vm)
+        return vg_store_file_get(file, VG_SQL_WIN_NEWEST_IN, ret_ns, err, "iii", source,
+                                 r->whole.from_ns, r->whole.to_ns);
+    return vg_store_file_get(file, VG_SQL_WIN_NEWEST_OF_VM, ret_ns, err, "iiii", source,
+                             r->whole.from_ns, r->whole.to_ns, vm);
+}
+
 static int
 find_newest(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
 {
     struct choice *choice = data;
-    int64_t vm = choice->newest ? 0 : vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
+    int64_t vm = choice->newest ? 0
+                 : r->query->vm ? vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err)
+                                : 1;
     sqlite3_stmt *list = vm > 0 ? vg_store_file_query(file, VG_SQL_SOURCES, err, "") : NULL;
     struct choice here = {0};
     int status = list ? 1 : vm == 0 ? 0 : -1;
@@ -61,9 +75,7 @@ find_newest(struct vg_store_reading *r, struct vg_store_file *file, void *data, 
         status = vg_store_file_step(file, list, err);
         if (status <= 0)
             break;
-        int found =
-            vg_store_file_get(file, VG_SQL_WIN_NEWEST_OF_VM, &end_ns, err, "iiii",
-                              sqlite3_column_int64(list, 0), r->whole.from_ns, r->whole.to_ns, vm);
+        int found = newest_of(r, file, sqlite3_column_int64(list, 0), vm, &end_ns, err);
         const char *name = found > 0 ? vg_store_file_text(file, list, 1, err) : NULL;
         if (name)
             consider(&here, name, end_ns);
@@ -102,7 +114,7 @@ choose_source(struct vg_store_reading *r, const GPtrArray *windows)
     for (guint i = 0; i < windows->len; i++) {
         const struct vg_store_window *window = windows->pdata[i];
         if (window->end_ns > r->whole.from_ns && window->end_ns <= r->whole.to_ns &&
-            vg_store_slot_of(window, r->query->vm) >= 0)
+            (!r->query->vm || vg_store_slot_of(window, r->query->vm) >= 0))
             consider(&choice, window->source, window->end_ns);
     }
     g_hash_table_unref(choice.names);
@@ -241,6 +253,97 @@ vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *
         g_ptr_array_add(query->left_out, g_strdup(left_out->pdata[i]));
     *ret_failed = failed;
     return rows;
+}
+
+/* ---- a host ---- */
+
+static struct vg_history_vm *
+make_vm(const struct vg_store_total *total, const struct vg_store_total_vm *of,
+        GRefString *const *names)
+{
+    struct vg_history_vm *vm = g_new0(struct vg_history_vm, 1);
+    const struct vg_store_sample *sample = &of->sample;
+
+    vm->key = g_strdup(of->key);
+    vm->name = g_strdup(of->name);
+    vm->row = (struct vg_history_row){
+        .begin_ns = total->win.begin_ns,
+        .end_ns = total->win.end_ns,
+        .windows = sample->windows,
+        .cpu = sample->cpu,
+        .guest_known = sample->flags & VG_SAMPLE_GUEST_KNOWN,
+        .gpu_known = sample->flags & VG_SAMPLE_GPU_KNOWN,
+        .gpu_active_ns = sample->gpu_active_ns,
+        .lost_events = (uint64_t)total->win.lost_events,
+        .lost_to = vg_history_losses_new(),
+    };
+    for (guint i = 0; i < of->losses->len; i++) {
+        const struct vg_store_loss *loss = &g_array_index(of->losses, struct vg_store_loss, i);
+        struct vg_history_loss to = {g_ref_string_acquire(names[loss->aggressor]), loss->ns,
+                                     loss->count};
+        g_array_append_val(vm->row.lost_to, to);
+    }
+    g_array_sort(vm->row.lost_to, compare_losses);
+    return vm;
+}
+
+static vg_history_host *
+make_host(const char *source, const struct vg_store_total *total)
+{
+    vg_history_host *host = vg_history_host_new();
+    g_autoptr(GPtrArray) names =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_ref_string_release);
+
+    for (guint i = 0; i < total->names->len; i++)
+        g_ptr_array_add(names, g_ref_string_new(total->names->pdata[i]));
+    host->source = g_strdup(source);
+    host->begin_ns = total->win.begin_ns;
+    host->end_ns = total->win.end_ns;
+    host->windows = total->win.windows;
+    host->length_ns = total->length_ns;
+    host->lost_events = (uint64_t)total->win.lost_events;
+    for (guint i = 0; i < total->vms->len; i++)
+        g_ptr_array_add(host->vms,
+                        make_vm(total, total->vms->pdata[i], (GRefString *const *)names->pdata));
+    return host;
+}
+
+vg_history_host *
+vg_store_read_total(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                    const struct vg_history_query *query, GError **ret_failed)
+{
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) spoilt = g_array_new(FALSE, FALSE, sizeof(struct vg_store_spoilt));
+    vg_history_host *host = NULL;
+    GError *failed = NULL;
+    bool again = true;
+
+    while (again) {
+        struct vg_store_total total;
+        struct vg_store_reading r;
+        guint known = spoilt->len;
+        vg_store_total_init(&total);
+        vg_store_reading_init(&r, directory, pool, query, left_out, spoilt);
+        r.total = &total;
+        g_autofree char *chosen = query->source ? NULL : choose_source(&r, windows);
+        r.source = query->source ? query->source : chosen;
+        if (r.source)
+            vg_store_collect(&r, windows);
+        again = spoilt->len > known && !g_error_matches(r.failed, VG_ERROR, VG_E_TIMEOUT);
+        if (!again)
+            host = make_host(r.source, &total);
+        if (!failed || g_error_matches(r.failed, VG_ERROR, VG_E_TIMEOUT)) {
+            g_clear_error(&failed);
+            failed = g_steal_pointer(&r.failed);
+        }
+        g_clear_error(&r.failed);
+        vg_store_reading_clear(&r);
+        vg_store_total_clear(&total);
+    }
+    for (guint i = 0; query->left_out && i < left_out->len; i++)
+        g_ptr_array_add(query->left_out, g_strdup(left_out->pdata[i]));
+    *ret_failed = failed;
+    return host;
 }
 
 /* ---- names ---- */

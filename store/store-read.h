@@ -15,6 +15,12 @@
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
+/* Sums of all VMs; step and vm of the query are not looked at. Never NULL; what cannot be read is
+ * left out, as above. */
+vg_history_host *vg_store_read_total(const char *directory, vg_store_pool *pool,
+                                     const GPtrArray *windows, const struct vg_history_query *query,
+                                     GError **ret_failed);
+
 /* The key of the newest VM that had this name, in the windows or else in the files; the caller
  * frees it. NULL: there was none, or *ret_failed as above. */
 char *vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *windows,

@@ -42,6 +42,7 @@ static const char *const ts_1[VG_SQL_MAX] = {
                          "ORDER BY end_ns",
     [VG_SQL_WIN_RANGE] = "SELECT " WIN_COLUMNS " FROM win" IN_RANGE "ORDER BY end_ns",
     [VG_SQL_WIN_NEWEST] = "SELECT max(end_ns) FROM win WHERE source = ?",
+    [VG_SQL_WIN_NEWEST_IN] = "SELECT max(end_ns) FROM win" IN_RANGE,
     [VG_SQL_WIN_NEWEST_OF_VM] =
         "SELECT end_ns FROM win" IN_RANGE
         "AND EXISTS (SELECT 1 FROM sample WHERE sample.win = win.id AND vm = ?4) "

@@ -27,6 +27,7 @@ enum vg_sql {
     VG_SQL_WIN_AFTER,        /* source, after -> id, begin, end */
     VG_SQL_WIN_RANGE,        /* source, after, to -> id, begin, end, windows, lost_events */
     VG_SQL_WIN_NEWEST,       /* source -> end or NULL */
+    VG_SQL_WIN_NEWEST_IN,    /* source, after, to -> end or NULL */
     VG_SQL_WIN_NEWEST_OF_VM, /* source, after, to, vm -> end */
     VG_SQL_WIN_DELETE,       /* id */
     VG_SQL_SAMPLE_DELETE,    /* win */

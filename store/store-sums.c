@@ -6,209 +6,29 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "store/store-row.h"
+#include "store/store-total.h"
 #include "store/store-write.h"
 
 /* Periods that one call sums, so that its thread is heard of every second. */
 #define PERIODS_AT_ONCE 8
 
-struct sum_vm {
-    char *key;
-    char *name;
-    struct vg_store_sample sample;
-    GArray *losses; /* struct vg_store_loss */
-};
-
-struct sums {
-    struct vg_store_win win; /* begin, end, windows, lost_events of the whole */
-    GPtrArray *vms;          /* struct sum_vm, by first appearance */
-    GHashTable *by_key;      /* key -> struct sum_vm */
-    GPtrArray *names;        /* of aggressors by their number here; 0 is "rest" */
-    GHashTable *numbers;     /* name -> number */
-};
-
-static void
-sum_vm_free(void *data)
-{
-    struct sum_vm *vm = data;
-
-    g_array_unref(vm->losses);
-    g_free(vm->key);
-    g_free(vm->name);
-    g_free(vm);
-}
-
-static uint32_t
-number_of(struct sums *sums, const char *name)
-{
-    void *number;
-
-    if (g_hash_table_lookup_extended(sums->numbers, name, NULL, &number))
-        return GPOINTER_TO_UINT(number);
-    char *copy = g_strdup(name);
-    g_hash_table_insert(sums->numbers, copy, GUINT_TO_POINTER(sums->names->len));
-    g_ptr_array_add(sums->names, copy);
-    return sums->names->len - 1;
-}
-
-static void
-sums_init(struct sums *sums)
-{
-    *sums = (struct sums){
-        .vms = g_ptr_array_new_with_free_func(sum_vm_free),
-        .by_key = g_hash_table_new(g_str_hash, g_str_equal),
-        .names = g_ptr_array_new_with_free_func(g_free),
-        .numbers = g_hash_table_new(g_str_hash, g_str_equal),
-    };
-    (void)number_of(sums, VG_STORE_REST);
-}
-
-static void
-sums_clear(struct sums *sums)
-{
-    g_hash_table_unref(sums->by_key);
-    g_ptr_array_unref(sums->vms);
-    g_hash_table_unref(sums->numbers);
-    g_ptr_array_unref(sums->names);
-}
-
-static struct sum_vm *
-need_vm(struct sums *sums, const char *key, const char *name)
-{
-    struct sum_vm *vm = g_hash_table_lookup(sums->by_key, key);
-
-    if (!vm) {
-        vm = g_new0(struct sum_vm, 1);
-        vm->key = g_strdup(key);
-        vm->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
-        g_ptr_array_add(sums->vms, vm);
-        g_hash_table_insert(sums->by_key, vm->key, vm);
-    }
-    g_free(vm->name);
-    vm->name = g_strdup(name);
-    return vm;
-}
-
 /* ---- reading ---- */
 
-/* One file that is added: its numbers mean something only in it. */
-struct reading {
-    struct sums *sums;
-    struct vg_store_file *file;
-    GHashTable *vms;        /* id -> struct sum_vm */
-    GHashTable *aggressors; /* id -> number in sums */
-};
-
-static struct sum_vm *
-vm_of_id(struct reading *reading, int64_t id, GError **err)
-{
-    struct sum_vm *vm = g_hash_table_lookup(reading->vms, (void *)(intptr_t)id);
-
-    if (vm)
-        return vm;
-    sqlite3_stmt *statement = vg_store_file_query(reading->file, VG_SQL_VM_NAME, err, "i", id);
-    if (!statement || vg_store_file_step(reading->file, statement, err) < 0)
-        return NULL;
-    /* A row that names nobody cannot be: it would be damage that sqlite does not see. */
-    if (sqlite3_data_count(statement) == 0) {
-        vg_error(err, VG_E_INVALID, "cannot read '%s': it has no VM %" G_GINT64_FORMAT,
-                 reading->file->path, id);
-        return NULL;
-    }
-    const char *key = vg_store_file_text(reading->file, statement, 0, err);
-    const char *name = key ? vg_store_file_text(reading->file, statement, 1, err) : NULL;
-    if (!name)
-        return NULL;
-    vm = need_vm(reading->sums, key, name);
-    sqlite3_reset(statement);
-    g_hash_table_insert(reading->vms, (void *)(intptr_t)id, vm);
-    return vm;
-}
-
 static int
-aggressor_of_id(struct reading *reading, int64_t id, uint32_t *ret, GError **err)
+add_file(struct vg_store_total_reader *reader, int64_t source, int64_t from_ns, int64_t to_ns,
+         GError **err)
 {
-    void *known;
-
-    if (g_hash_table_lookup_extended(reading->aggressors, (void *)(intptr_t)id, NULL, &known)) {
-        *ret = GPOINTER_TO_UINT(known);
-        return 0;
-    }
-    sqlite3_stmt *statement =
-        vg_store_file_query(reading->file, VG_SQL_AGGRESSOR_NAME, err, "i", id);
-    if (!statement || vg_store_file_step(reading->file, statement, err) < 0)
-        return -1;
-    const char *name = sqlite3_data_count(statement) > 0
-                           ? vg_store_file_text(reading->file, statement, 0, err)
-                           : VG_STORE_REST;
-    if (!name)
-        return -1;
-    *ret = number_of(reading->sums, name);
-    sqlite3_reset(statement);
-    g_hash_table_insert(reading->aggressors, (void *)(intptr_t)id, GUINT_TO_POINTER(*ret));
-    return 0;
-}
-
-static int
-add_samples(struct reading *reading, int64_t win, GError **err)
-{
-    sqlite3_stmt *samples = vg_store_file_query(reading->file, VG_SQL_SAMPLES, err, "i", win);
-    struct vg_store_sample sample;
-    int status = samples ? 1 : -1;
-
-    while (status > 0) {
-        status = vg_store_file_step(reading->file, samples, err);
-        if (status <= 0)
-            break;
-        struct sum_vm *vm =
-            vm_of_id(reading, sqlite3_column_int64(samples, VG_SQL_SAMPLE_COLUMNS), err);
-        if (!vm)
-            return -1;
-        vg_store_row_read_sample(samples, &sample);
-        vg_store_sample_add(&vm->sample, &sample);
-    }
-    return status;
-}
-
-static int
-add_losses(struct reading *reading, int64_t win, GError **err)
-{
-    sqlite3_stmt *losses = vg_store_file_query(reading->file, VG_SQL_LOSSES, err, "i", win);
-    uint32_t aggressor;
-    int status = losses ? 1 : -1;
-
-    while (status > 0) {
-        status = vg_store_file_step(reading->file, losses, err);
-        if (status <= 0)
-            break;
-        struct sum_vm *vm = vm_of_id(reading, sqlite3_column_int64(losses, 0), err);
-        if (!vm || aggressor_of_id(reading, sqlite3_column_int64(losses, 1), &aggressor, err) != 0)
-            return -1;
-        vg_store_losses_add(vm->losses, aggressor, sqlite3_column_int64(losses, 2),
-                            (uint64_t)sqlite3_column_int64(losses, 3));
-    }
-    return status;
-}
-
-static int
-add_file(struct reading *reading, int64_t source, int64_t from_ns, int64_t to_ns, GError **err)
-{
-    struct vg_store_win *sum = &reading->sums->win;
     struct vg_store_win win;
     sqlite3_stmt *range =
-        vg_store_file_query(reading->file, VG_SQL_WIN_RANGE, err, "iii", source, from_ns, to_ns);
+        vg_store_file_query(reader->file, VG_SQL_WIN_RANGE, err, "iii", source, from_ns, to_ns);
     int status = range ? 1 : -1;
 
     while (status > 0) {
-        status = vg_store_file_step(reading->file, range, err);
+        status = vg_store_file_step(reader->file, range, err);
         if (status <= 0)
             break;
         vg_store_row_read_win(range, 0, &win);
-        sum->begin_ns = sum->windows == 0 ? win.begin_ns : MIN(sum->begin_ns, win.begin_ns);
-        sum->end_ns = sum->windows == 0 ? win.end_ns : MAX(sum->end_ns, win.end_ns);
-        sum->windows += win.windows;
-        sum->lost_events += win.lost_events;
-        if (add_samples(reading, win.id, err) != 0 || add_losses(reading, win.id, err) != 0)
+        if (vg_store_total_add_win(reader, &win, err) != 0)
             return -1;
     }
     return status;
@@ -240,7 +60,8 @@ open_part(const struct period *period, int64_t stamp, struct vg_store_file **ret
 
 /* *found: the file is there. */
 static int
-read_part(const struct period *period, int64_t stamp, struct sums *sums, bool *found, GError **err)
+read_part(const struct period *period, int64_t stamp, struct vg_store_total *sums, bool *found,
+          GError **err)
 {
     struct vg_store_file *file;
 
@@ -249,26 +70,21 @@ read_part(const struct period *period, int64_t stamp, struct sums *sums, bool *f
     if (!file)
         return 0;
     *found = true;
-    struct reading reading = {
-        .sums = sums,
-        .file = file,
-        .vms = g_hash_table_new(NULL, NULL),
-        .aggressors = g_hash_table_new(NULL, NULL),
-    };
+    struct vg_store_total_reader reader;
+    vg_store_total_reader_init(&reader, sums, file);
     int64_t source = vg_store_file_find(file, VG_NAMES_SOURCE, period->source->name, err);
     int status = source < 0 ? -1 : 0;
     if (source > 0)
-        status = add_file(&reading, source, period->from_ns, period->to_ns, err);
-    g_hash_table_unref(reading.vms);
-    g_hash_table_unref(reading.aggressors);
+        status = add_file(&reader, source, period->from_ns, period->to_ns, err);
+    vg_store_total_reader_clear(&reader);
     return vg_store_writer_done(period->writer, file, status);
 }
 
 /* ---- writing ---- */
 
 static int
-insert_vm(struct vg_store_file *file, int64_t win, const struct sums *sums, struct sum_vm *vm,
-          GError **err)
+insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_total *sums,
+          struct vg_store_total_vm *vm, GError **err)
 {
     int64_t id = vg_store_file_need(file, VG_NAMES_VM, vm->key, vm->name, err);
 
@@ -308,8 +124,8 @@ delete_period(struct vg_store_file *file, const struct period *period, int64_t s
 }
 
 static int
-insert_sums(struct vg_store_file *file, const struct period *period, const struct sums *sums,
-            GError **err)
+insert_sums(struct vg_store_file *file, const struct period *period,
+            const struct vg_store_total *sums, GError **err)
 {
     int64_t hour = vg_store_period_end(period->to_ns, vg_store_unit_ns(VG_STORE_HOURS));
     int64_t source = vg_store_file_need(file, VG_NAMES_SOURCE, period->source->name, NULL, err);
@@ -325,7 +141,7 @@ insert_sums(struct vg_store_file *file, const struct period *period, const struc
     if (win < 0)
         return -1;
     for (guint i = 0; i < sums->vms->len; i++) {
-        struct sum_vm *vm = sums->vms->pdata[i];
+        struct vg_store_total_vm *vm = sums->vms->pdata[i];
         vg_store_losses_cut(vm->losses, period->writer->lost_top);
         if (insert_vm(file, win, sums, vm, err) != 0)
             return -1;
@@ -334,7 +150,7 @@ insert_sums(struct vg_store_file *file, const struct period *period, const struc
 }
 
 static int
-write_sums(const struct period *period, const struct sums *sums, GError **err)
+write_sums(const struct period *period, const struct vg_store_total *sums, GError **err)
 {
     enum vg_store_kind kind = period->kind + 1;
     struct vg_store_file *file = vg_store_writer_open(
@@ -378,17 +194,17 @@ sum_period(const struct period *period, GError **err)
     int64_t stamps[2] = {vg_store_stamp(period->kind, period->from_ns),
                          vg_store_stamp(period->kind, period->to_ns)};
     guint n = period->kind == VG_STORE_WINDOWS && stamps[0] != stamps[1] ? 2 : 1;
-    struct sums sums;
+    struct vg_store_total sums;
     bool found = false;
     int status = 0;
 
-    sums_init(&sums);
+    vg_store_total_init(&sums);
     for (guint i = 0; i < n && status == 0; i++)
         status = read_part(period, stamps[i], &sums, &found, err);
     /* Where what was summed is gone, the old sum is all there is. */
     if (status == 0 && found)
         status = write_sums(period, &sums, err);
-    sums_clear(&sums);
+    vg_store_total_clear(&sums);
     for (guint i = 0; i < n && status == 0; i++)
         status = clear_note(period, stamps[i], err);
     return status;

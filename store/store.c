@@ -209,6 +209,36 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     return rows;
 }
 
+vg_history_host *
+vg_store_read_host(vg_store *store, const struct vg_history_query *query, GError **err)
+{
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(GPtrArray) waiting = windows_in_memory(store, false);
+    g_autoptr(vg_history_host) host =
+        vg_store_read_total(store->directory, store->readers, waiting, query, &failed);
+
+    if (failed && !g_error_matches(failed, VG_ERROR, VG_E_TIMEOUT)) {
+        /* What the disk does not answer may still be in memory. */
+        g_autoptr(GPtrArray) all = windows_in_memory(store, true);
+        g_clear_error(&failed);
+        g_clear_pointer(&host, vg_history_host_free);
+        if (query->left_out)
+            g_ptr_array_set_size(query->left_out, 0);
+        host = vg_store_read_total(store->directory, store->readers, all, query, &failed);
+        if (failed && host->windows > 0) {
+            vg_log_warn_limited("sums of a host without what cannot be read: %s", failed->message);
+            g_clear_error(&failed);
+        }
+    }
+    if (!failed)
+        return g_steal_pointer(&host);
+    if (g_error_matches(failed, VG_ERROR, VG_E_TIMEOUT))
+        g_propagate_error(err, g_steal_pointer(&failed));
+    else
+        vg_error(err, VG_E_IO, "%s", failed->message);
+    return NULL;
+}
+
 char *
 vg_store_find_vm(vg_store *store, const char *name, GError **err)
 {

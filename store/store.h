@@ -93,6 +93,14 @@ const vg_thread *vg_store_thread(const vg_store *store);
  * longer than the query allows. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
+/* Sums of all VMs over the windows that end in since < t <= until, whatever since and until are;
+ * the query's vm and step are not looked at. From hours that lie in the period wholly, minutes at
+ * its edges, and windows at theirs, as long as these are kept: of an hour whose minutes are gone
+ * already nothing counts unless all of it is in the period. No VM where nothing is stored. Errors
+ * as above. */
+vg_history_host *vg_store_read_host(vg_store *store, const struct vg_history_query *query,
+                                    GError **err);
+
 /* The key, for the queries, of the newest VM that was stored under this name; the caller frees it.
  * VG_E_NOT_FOUND: there was none. VG_E_IO: part of what is stored cannot be read, and it is not in
  * the rest. */

@@ -30,7 +30,10 @@ GOOD = [
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
     "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers", "/v1/nova/approvals",
     "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
-    "/v1/reservations",
+    "/v1/events?since=-12h", "/v1/events?limit=1&types=vm,alert", "/v1/events?until=-1min",
+    "/v1/events?from=5f6c0c1e-9a0b-4b57-8b0e-000000000000-1",
+    "/v1/reservations", "/v1/vms?since=-12h", "/v1/vms?until=-1min&sort=name&limit=1",
+    "/v1/preemptions?since=-7d&until=-12h", "/v1/preemptions?since=-1d&vm=alpha&limit=1",
 ]
 
 

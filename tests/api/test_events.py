@@ -43,7 +43,7 @@ def test_order_and_resume(start):
 
 def test_types(start):
     server = start("--events", 9)
-    stream = server.stream(last(0), "?types=vm,other")
+    stream = server.stream(last(0), "?types=vm,plan")
     assert [stream.next_event()["id"] for _ in range(2)] == [BOOT + "-4", BOOT + "-8"]
     stream.close()
     answer = server.get("/v1/events?after=0&types=vm").json()

@@ -16,6 +16,7 @@ NOBODY = 65534
 
 # File of CONFIGS: what the message must say, besides the file's name.
 BROKEN = {
+    "alert-without-limit": [":2: [alert web]", "lost_cores is missing"],
     "alias-of-no-event": ["[tracepoints]", "alias", "'sched_switch'", "no GPU event"],
     "bad-escape": ["[daemon]", "host_name", "cannot be interpreted"],
     "comment-behind-a-value": ["[store]", "lost_top", "'4 # the default'", "whole number"],

@@ -526,7 +526,7 @@ def test_the_past_of_a_vm_that_is_gone_by_its_name(tmp_path):
 def test_a_stream_ends_with_the_daemon(tmp_path):
     with replay_max(tmp_path, LTTNG) as daemon:
         daemon.replayed()
-        events = Events(daemon, "?types=no-such-type")
+        events = Events(daemon, "?types=alert")
         daemon.process.send_signal(signal.SIGTERM)
         assert events.next() is None
         assert daemon.process.wait(HANG_S) == 0

@@ -765,6 +765,42 @@ gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
 }
 
+/* Two VMs that took from each other, in a quarter of an hour at most; nothing before BEGIN_NS. */
+static vg_history_host *
+get_past(void *data, const struct vg_history_query *query, GError **err)
+{
+    static const char *const names[] = {"alpha", "beta"};
+    g_autoptr(vg_history_host) host = vg_history_host_new();
+    int64_t seconds = (query->until_ns - MAX(query->since_ns, BEGIN_NS)) / VG_NS_PER_S;
+
+    work(data);
+    if (query->since_ns == 0) {
+        vg_error(err, VG_E_TIMEOUT, "reading took too long");
+        return NULL;
+    }
+    if (seconds <= 0)
+        return g_steal_pointer(&host);
+    host->source = g_strdup("live");
+    host->windows = MIN(seconds, 900);
+    host->end_ns = query->until_ns;
+    host->length_ns = host->windows * VG_NS_PER_S;
+    host->begin_ns = host->end_ns - host->length_ns;
+    g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
+    for (int i = 0; i < 2; i++) {
+        struct vg_history_vm *vm = g_new0(struct vg_history_vm, 1);
+        vm->key = i == 0 ? g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") : g_strdup(names[i]);
+        vm->name = g_strdup(names[i]);
+        vm->row.windows = host->windows / (i + 1);
+        fill_figures(&vm->row.cpu, vm->row.windows * 1000000);
+        vm->row.lost_to = vg_history_losses_new();
+        GRefString *other = g_ref_string_new(names[1 - i]);
+        vg_history_add_loss(vm->row.lost_to, other, 1000 * (i + 1), 1);
+        g_ref_string_release(other);
+        g_ptr_array_add(host->vms, vm);
+    }
+    return g_steal_pointer(&host);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -975,6 +1011,34 @@ audit(void *data, const struct vg_audit_entry *entry, GError **err)
     return 0;
 }
 
+/* Three of a run before. */
+static GPtrArray *
+list_events(void *data, const struct vg_happening_query *query, GError **err)
+{
+    static const char boot[] = "5f6c0c1e-9a0b-4b57-8b0e-000000000000";
+    GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
+
+    work(data);
+    if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
+        g_ptr_array_unref(events);
+        vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
+        return NULL;
+    }
+    for (uint64_t i = 1; i <= 3 && events->len < query->limit; i++) {
+        if (query->after_boot && i <= query->after_seq)
+            continue;
+        struct vg_happening *event = g_new0(struct vg_happening, 1);
+        event->boot = g_strdup(boot);
+        event->seq = i;
+        event->type = vg_happening_type("vm");
+        event->text = g_strdup_printf("{\"what\": \"seen\", \"seq\": %d, \"type\": \"vm\", "
+                                      "\"time\": \"2026-11-20T18:40:00Z\"}",
+                                      (int)i);
+        g_ptr_array_add(events, event);
+    }
+    return events;
+}
+
 static GPtrArray *
 list_audit(void *data, int64_t before, size_t limit, GError **err)
 {
@@ -1006,6 +1070,7 @@ fake_backend_new(const struct fake_options *options)
         .role_of_subject = role_of_subject,
         .note_refusal = note_refusal,
         .samples = get_samples,
+        .past = get_past,
         .find_vm = find_vm,
         .list_peers = list_peers,
         .migrate = start_move,
@@ -1029,6 +1094,7 @@ fake_backend_new(const struct fake_options *options)
         .revoke_token = revoke_token,
         .audit = audit,
         .list_audit = list_audit,
+        .list_events = list_events,
     };
     pthread_mutex_init(&fake->lock, NULL);
     fake->plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);

@@ -29,8 +29,11 @@ struct place {
 static vg_journal *
 open_journal(const char *dir)
 {
-    const struct vg_journal_options options = {
-        .directory = dir, .audit_days = 36500, .audit_entries = 5};
+    const struct vg_journal_options options = {.directory = dir,
+                                               .audit_days = 36500,
+                                               .audit_entries = 5,
+                                               .event_days = 36500,
+                                               .event_entries = 100};
 
     return vg_journal_new(&options, NULL);
 }
@@ -305,6 +308,85 @@ test_audit(void **state)
     assert_file_says(place, "SELECT min(object) || count(*) FROM audit", "plan-35");
 }
 
+/* And a year. */
+#define CENTURY_NS (INT64_C(101) * 366 * 86400 * VG_NS_PER_S)
+
+static void
+note(vg_journal *journal, const char *boot, uint64_t seq, int64_t at_ns, const char *type)
+{
+    struct vg_happening event = {
+        .boot = (char *)boot,
+        .seq = seq,
+        .at_ns = at_ns,
+        .type = type,
+        .text = (char *)"{}",
+    };
+    vg_journal_note_event(journal, &event);
+}
+
+/* "a1 a2 b1": runs and numbers. */
+static void
+assert_events(vg_journal *journal, const struct vg_happening_query *query, const char *want)
+{
+    struct vg_happening_query limited = *query;
+    g_autoptr(GString) got = g_string_new(NULL);
+
+    limited.until_ns = query->until_ns ? query->until_ns : INT64_MAX;
+    limited.limit = query->limit ? query->limit : 1000;
+    g_autoptr(GPtrArray) events = vg_journal_list_events(journal, &limited, NULL);
+    assert_non_null(events);
+    for (guint i = 0; i < events->len; i++) {
+        const struct vg_happening *event = events->pdata[i];
+        g_string_append_printf(got, "%s%s%d", i > 0 ? " " : "", event->boot, (int)event->seq);
+    }
+    assert_string_equal(got->str, want);
+}
+
+static void
+test_events(void **state)
+{
+    struct place *place = *state;
+    int64_t t_ns = vg_clock_realtime_ns();
+    g_autoptr(GError) err = NULL;
+
+    /* Numbers have gaps: windows are not kept. */
+    for (uint64_t i = 2; i <= 6; i += 2)
+        note(place->journal, "a", i, t_ns + (int64_t)i, i == 4 ? "vm" : "plan");
+    note(place->journal, "b", 1, t_ns + 10, "vm");
+    note(place->journal, "b", 5, t_ns + 11, "store");
+    for (int run = 0; run < 2; run++) {
+        vg_journal *journal = place->journal;
+        assert_events(journal, &(struct vg_happening_query){0}, "a2 a4 a6 b1 b5");
+        assert_events(journal, &(struct vg_happening_query){.limit = 2}, "a2 a4");
+        assert_events(journal, &(struct vg_happening_query){.types = "vm,store"}, "a4 b1 b5");
+        assert_events(journal,
+                      &(struct vg_happening_query){.since_ns = t_ns + 4, .until_ns = t_ns + 10},
+                      "a4 a6");
+        assert_events(journal, &(struct vg_happening_query){.after_boot = "a", .after_seq = 4},
+                      "a6 b1 b5");
+        assert_events(journal, &(struct vg_happening_query){.after_boot = "a", .after_seq = 5},
+                      "a6 b1 b5");
+        assert_events(journal, &(struct vg_happening_query){.after_boot = "a", .after_seq = 1},
+                      "a2 a4 a6 b1 b5");
+        assert_events(journal, &(struct vg_happening_query){.after_boot = "b", .after_seq = 99},
+                      "");
+        assert_events(journal, &(struct vg_happening_query){.upto_boot = "b", .upto_seq = 4},
+                      "a2 a4 a6 b1");
+        reopen(place);
+    }
+    struct vg_happening_query unknown = {.after_boot = "c", .until_ns = INT64_MAX, .limit = 1};
+    assert_null(vg_journal_list_events(place->journal, &unknown, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
+    /* That one is told again changes nothing; of too many the oldest go, and those of long ago. */
+    note(place->journal, "a", 2, t_ns, "vm");
+    for (uint64_t i = 100; i < 250; i++)
+        note(place->journal, "c", i, i == 200 ? t_ns - CENTURY_NS : t_ns, "vm");
+    reopen(place);
+    reopen(place);
+    assert_file_says(place, "SELECT min(seq) || ' ' || max(seq) || ' ' || count(*) FROM event",
+                     "149 249 100");
+}
+
 static void
 test_refusals_are_counted_by_origin_and_minute(void **state)
 {
@@ -333,8 +415,10 @@ test_many_origins_are_one(void **state)
         g_autofree char *origin = g_strdup_printf("192.0.2.1:%d", i);
         vg_journal_note_refusal(place->journal, origin, 401, t_ns);
     }
-    vg_journal_set_limits(
-        place->journal, &(struct vg_journal_options){.audit_days = 36500, .audit_entries = 100000});
+    vg_journal_set_limits(place->journal, &(struct vg_journal_options){.audit_days = 36500,
+                                                                       .audit_entries = 100000,
+                                                                       .event_days = 1,
+                                                                       .event_entries = 5});
     vg_journal_free(g_steal_pointer(&place->journal));
     assert_file_says(place, "SELECT count FROM audit WHERE origin = 'others'", "10");
     assert_file_says(place, "SELECT count(*) FROM audit", "1025");
@@ -410,7 +494,7 @@ test_version_1_is_upgraded(void **state)
     g_autofree char *token =
         vg_journal_create_token(place->journal, "ops", VG_ROLE_ADMIN, T0, 0, NULL);
     assert_non_null(token);
-    assert_file_says(place, "PRAGMA user_version", "3");
+    assert_file_says(place, "PRAGMA user_version", "4");
 }
 
 static void
@@ -448,6 +532,7 @@ main(void)
         CASE(test_names_of_tokens),
         CASE(test_a_token_is_nowhere_in_the_file_and_its_last_use_is),
         CASE(test_audit),
+        CASE(test_events),
         CASE(test_refusals_are_counted_by_origin_and_minute),
         CASE(test_many_origins_are_one),
         CASE(test_a_damaged_file_is_left_alone),

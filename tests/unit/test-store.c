@@ -453,6 +453,95 @@ test_newest_source(void **state)
     vg_store_free(store);
 }
 
+/* The sums of a host over windows that end in since < t <= until: those of each window, added up.
+ */
+static void
+assert_host(vg_store *store, int64_t since_ns, int64_t until_ns, int64_t first_ns, int64_t last_ns,
+            guint vms)
+{
+    struct vg_history_query query = {.since_ns = since_ns, .until_ns = until_ns};
+    g_autoptr(GError) err = NULL;
+    g_autoptr(vg_history_host) host = vg_store_read_host(store, &query, &err);
+    char buf[VG_VM_NAME_MAX];
+
+    assert_null(err);
+    int64_t from_ns = MAX(since_ns, first_ns), to_ns = MIN(until_ns, last_ns);
+    int64_t begin_ns = from_ns + (S_NS - from_ns % S_NS) % S_NS, end_ns = to_ns - to_ns % S_NS;
+    /* A window that begins before since counts if it ends after it. */
+    if (begin_ns > from_ns)
+        begin_ns -= S_NS;
+    assert_int_equal(host->windows, (end_ns - begin_ns) / S_NS);
+    assert_int_equal(host->begin_ns, begin_ns);
+    assert_int_equal(host->end_ns, end_ns);
+    assert_int_equal(host->length_ns, end_ns - begin_ns);
+    assert_int_equal(host->lost_events, 3 * host->windows);
+    assert_int_equal(host->vms->len, vms);
+    for (guint i = 0; i < vms; i++) {
+        const struct vg_history_vm *vm = host->vms->pdata[i];
+        assert_string_equal(vm->key, store_case_key(i, buf));
+        assert_string_equal(vm->name, store_case_name(i, buf));
+        assert_int_equal(vm->row.windows, host->windows);
+        store_assert_sums(&vm->row, i, begin_ns, end_ns);
+    }
+}
+
+/* Two hours and more, so that hours, minutes and windows have a part in it. */
+static void
+test_host(void **state)
+{
+    enum { SECONDS = 2 * 3600 + 1500 + 30, VMS = 3 };
+    const int64_t first = T0 + 1770 * S_NS, last = first + SECONDS * S_NS;
+    vg_store *store = store_open(*state);
+
+    /* In pieces that fit into memory. */
+    for (int i = 0; i < SECONDS; i += 500)
+        store_put_seconds(store, "live", first + i * S_NS, MIN(500, SECONDS - i), VMS);
+    /* Summed up as far as it goes, then all of it; and from another connection. */
+    for (int run = 0; run < 2; run++) {
+        assert_host(store, first, last, first, last, VMS);
+        assert_host(store, T0, T0 + DAY_NS, first, last, VMS);
+        /* Edges in no minute, in no hour, and within a window. */
+        assert_host(store, first + 77 * S_NS, last - 99 * S_NS, first, last, VMS);
+        assert_host(store, first + 500 * VG_NS_PER_MS, last - 500 * VG_NS_PER_MS, first, last, VMS);
+        assert_host(store, T0 + HOUR_NS, T0 + 2 * HOUR_NS, first, last, VMS);
+        assert_host(store, T0 + HOUR_NS - S_NS, T0 + 2 * HOUR_NS + S_NS, first, last, VMS);
+        assert_host(store, T0 + HOUR_NS + 5 * S_NS, T0 + HOUR_NS + 10 * S_NS, first, last, VMS);
+        vg_store_free(store);
+        store = store_open(*state);
+    }
+    /* Nothing of that time, and nothing of that source. */
+    struct vg_history_query query = {.since_ns = T0 + 2 * DAY_NS, .until_ns = T0 + 3 * DAY_NS};
+    g_autoptr(vg_history_host) later = vg_store_read_host(store, &query, NULL);
+    assert_int_equal(later->windows, 0);
+    assert_int_equal(later->vms->len, 0);
+    query = (struct vg_history_query){.source = "x", .since_ns = T0, .until_ns = last};
+    g_autoptr(vg_history_host) other = vg_store_read_host(store, &query, NULL);
+    assert_int_equal(other->windows, 0);
+    vg_store_free(store);
+}
+
+/* Windows that are not on disk yet count, and replace what they overlap. */
+static void
+test_host_in_memory(void **state)
+{
+    vg_store *store = store_open(*state);
+    struct vg_history_query query = {.since_ns = T0, .until_ns = T0 + DAY_NS};
+
+    store_put_seconds(store, "live", T0, 100, 2);
+    vg_store_free(store);
+    /* Another store has the directory: nothing that this one gets can be written. */
+    vg_store *holder = store_open(*state);
+    store = store_open(*state);
+    store_case_put(store, "live", T0 + 90 * S_NS, T0 + 92 * S_NS, 2);
+    store_case_put(store, "live", T0 + 100 * S_NS, T0 + 101 * S_NS, 2);
+    g_autoptr(vg_history_host) host = vg_store_read_host(store, &query, NULL);
+    assert_int_equal(host->windows, 100 - 2 + 1 + 1);
+    assert_int_equal(host->length_ns, 101 * S_NS);
+    assert_int_equal(host->end_ns, T0 + 101 * S_NS);
+    vg_store_free(holder);
+    vg_store_free(store);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, store_set_up, store_tear_down)
 
 int
@@ -475,6 +564,8 @@ main(void)
         CASE(test_limits),
         CASE(test_not_found),
         CASE(test_newest_source),
+        CASE(test_host),
+        CASE(test_host_in_memory),
     };
 
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/past.h"
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+/* Of who took most, so many are shown to people; JSON has all. */
+#define TAKERS_SHOWN 10
+
+static const struct vg_column host_columns[] = {
+    {"VMs", "vms", VG_CELL_COUNT, false},
+    {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
+    {"LOST cores", "lost_share", VG_CELL_SHARE, false},
+    {"LOST s", "lost_ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, false},
+    {"MEASURED %", "measured", VG_CELL_PERCENT, false},
+    {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
+};
+
+static const struct vg_column taker_columns[] = {
+    {"TOOK CPU FROM VMs", "aggressor", VG_CELL_TEXT, false},
+    {"cores", "share", VG_CELL_SHARE, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+};
+
+static const struct vg_column vm_columns[] = {
+    {"VM", "name", VG_CELL_TEXT, false},
+    {"VM ID", "id", VG_CELL_TEXT, true},
+    {"LOST cores", "lost_share", VG_CELL_SHARE, false},
+    {"LOST s", "lost_ns", VG_CELL_SECONDS, false},
+    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
+    {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
+    {"GPU %", "gpu_intensity", VG_CELL_PERCENT, false},
+    {"PREEMPTIONS/s", "rates.preemptions_per_s", VG_CELL_SHARE, true},
+    {"RUN s", "run_ns", VG_CELL_SECONDS, true},
+    {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, true},
+    {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, true},
+    {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, true},
+    {"PRESENT %", "present", VG_CELL_PERCENT, false},
+};
+
+static const struct vg_column loss_columns[] = {
+    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores", "share", VG_CELL_SHARE, false},
+    {"/s", "count_per_s", VG_CELL_SHARE, false},
+};
+
+static int64_t
+past_number(json_object *object, const char *member)
+{
+    return json_object_get_int64(vg_output_member(object, member));
+}
+
+static int
+past_get(const char *start, const struct vg_when_args *when, const char *name, const char *value,
+         vg_client *client, json_object **ret, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    g_autoptr(GString) path = g_string_new(start);
+
+    vg_online_add_parameter(path, name, value);
+    if (vg_when_add(path, when, err) < 0 || vg_client_get(client, path->str, lists, ret, err) < 0)
+        return -1;
+    json_object *left_out = vg_output_member(*ret, "left_out");
+    for (size_t i = 0; i < vg_output_length(left_out); i++)
+        vg_cli_warn("figures are missing: %s",
+                    json_object_get_string(json_object_array_get_idx(left_out, i)));
+    if (vg_output_member(*ret, "next"))
+        vg_cli_warn("there is more than one answer holds; only the first %zu are shown",
+                    vg_output_length(vg_output_member(*ret, "items")));
+    return 0;
+}
+
+/* "WHAT, from ... to ... (ZONE)", of what is stored of that time. The caller frees it. */
+static char *
+past_title(const char *what, json_object *document)
+{
+    char begin[VG_WHEN_LEN], end[VG_WHEN_LEN], zone[VG_WHEN_LEN];
+
+    return g_strdup_printf(
+        "%s, %s to %s (%s)", what, vg_when_format(past_number(document, "begin_ns"), begin),
+        vg_when_format(past_number(document, "end_ns"), end), vg_when_zone(zone));
+}
+
+static void
+past_add_lost(json_object *row)
+{
+    json_object *lost_to = vg_output_member(row, "lost_to");
+    json_object *first =
+        vg_output_length(lost_to) > 0 ? json_object_array_get_idx(lost_to, 0) : NULL;
+
+    vg_json_add_int64(row, "lost_ns",
+                      past_number(row, "preempt_ns") + past_number(row, "wake_wait_ns"));
+    vg_json_add_double(row, "lost_share",
+                       json_object_get_double(vg_output_member(row, "rates.preempt_share")) +
+                           json_object_get_double(vg_output_member(row, "rates.wake_wait_share")));
+    vg_json_add_string(row, "culprit",
+                       first ? json_object_get_string(vg_output_member(first, "aggressor")) : NULL);
+}
+
+/* The host as a row. How much of the time was measured is told of what was asked for, and not of
+ * what is stored of it. */
+static json_object *
+past_host_rows(json_object *document)
+{
+    g_autoptr(json_object) array = json_object_new_array();
+
+    vg_json_append(array, json_object_get(vg_output_member(document, "host")));
+    json_object *rows = vg_online_rows(array);
+    json_object *row = json_object_array_get_idx(rows, 0);
+    double asked = (double)(past_number(document, "until_ns") - past_number(document, "since_ns"));
+    past_add_lost(row);
+    vg_json_add_double(row, "measured",
+                       asked > 0 ? MIN((double)past_number(document, "length_ns") / asked, 1) : 0);
+    vg_json_add_int64(row, "lost_events", past_number(document, "lost_events"));
+    return rows;
+}
+
+static json_object *
+past_taker_rows(json_object *document, bool all)
+{
+    json_object *lost_to = vg_output_member(document, "host.lost_to");
+    g_autoptr(json_object) every = lost_to ? vg_online_rows(lost_to) : json_object_new_array();
+    const double length = (double)past_number(document, "length_ns");
+    json_object *rows = json_object_new_array();
+
+    for (size_t i = 0; i < vg_output_length(every) && (all || i < TAKERS_SHOWN); i++) {
+        json_object *row = json_object_array_get_idx(every, i);
+        vg_json_add_double(row, "share", length > 0 ? (double)past_number(row, "ns") / length : 0);
+        vg_json_append(rows, json_object_get(row));
+    }
+    return rows;
+}
+
+static json_object *
+past_vm_rows(json_object *document)
+{
+    json_object *rows = vg_online_rows(vg_output_member(document, "items"));
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        past_add_lost(row);
+        if (!json_object_get_boolean(vg_output_member(row, "gpu_known")))
+            vg_json_add(row, "gpu_intensity", NULL);
+    }
+    return rows;
+}
+
+#define NOTHING_STORED "nothing is stored of that time"
+
+int
+vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
+                 const char *sort, vg_client *client, GError **err)
+{
+    g_autoptr(json_object) document = NULL;
+
+    if (past_get("/v1/vms?limit=10000", when, "sort", sort, client, &document, err) < 0)
+        return -1;
+    g_autoptr(json_object) hosts = past_host_rows(document);
+    g_autoptr(json_object) takers = past_taker_rows(document, online->format == VG_OUTPUT_WIDE);
+    g_autoptr(json_object) vms = past_vm_rows(document);
+    g_autofree char *title = past_title("Host", document);
+    const struct vg_table tables[] = {
+        {title, hosts, host_columns, G_N_ELEMENTS(host_columns), NULL},
+        {"Who took most", takers, taker_columns, G_N_ELEMENTS(taker_columns), NULL},
+        {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, vm_columns,
+         G_N_ELEMENTS(vm_columns), NOTHING_STORED},
+    };
+    /* CSV has the first table only; and there is nothing to tell of a time without windows. */
+    bool only_vms = online->format == VG_OUTPUT_CSV || online->format == VG_OUTPUT_NAME ||
+                    past_number(document, "windows") == 0;
+    size_t first = only_vms ? G_N_ELEMENTS(tables) - 1 : 0;
+    return vg_output_print(online->format, document, tables + first, G_N_ELEMENTS(tables) - first,
+                           err);
+}
+
+int
+vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_when_args *when,
+                         const char *victim, vg_client *client, GError **err)
+{
+    g_autoptr(json_object) document = NULL;
+
+    if (past_get("/v1/preemptions?limit=10000", when, "vm", victim, client, &document, err) < 0)
+        return -1;
+    json_object *items = vg_output_member(document, "items");
+    g_autofree char *title = past_title("Lost CPU time", document);
+    const struct vg_table table = {
+        vg_output_length(items) > 0 ? title : NULL, items, loss_columns, G_N_ELEMENTS(loss_columns),
+        past_number(document, "windows") > 0 ? "nobody waited for a CPU" : NOTHING_STORED};
+    return vg_output_print(online->format, document, &table, 1, err);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happened on the whole host in a time that is past: for --since and --until of `vm list` and
+ * `preemptions`. Main thread.
+ */
+#ifndef VG_CLI_PAST_H
+#define VG_CLI_PAST_H
+
+#include "cli/online-args.h"
+#include "cli/when.h"
+
+/* Either is given? */
+static inline bool
+vg_past_is_asked(const struct vg_when_args *when)
+{
+    return when->since || when->until;
+}
+
+/* Prints the host, who took most, and its VMs. sort: NULL for those that lost most first. */
+int vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
+                     const char *sort, vg_client *client, GError **err);
+
+/* Prints who took the CPU from whom; victim: NULL for all. */
+int vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_when_args *when,
+                             const char *victim, vg_client *client, GError **err);
+
+#endif

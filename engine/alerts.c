@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "engine/alerts.h"
+
+#include <string.h>
+
+/* Windows are summed up in parts, so that an hour of them needs no more memory than a minute. */
+#define PARTS 30
+
+/* What was lost in a piece of time. */
+struct alert_part {
+    int64_t length_ns;
+    int64_t lost_ns;
+};
+
+/* A rule and whom it is watched for. */
+struct alert_watch {
+    char *vm; /* NULL: the host */
+    char *uuid;
+    GArray *parts; /* struct alert_part, the oldest first */
+    struct alert_part sum;
+    bool raised;
+    bool seen; /* in the window of this step */
+};
+
+struct alert_state {
+    struct vg_alert_rule rule; /* owns its strings */
+    GHashTable *watches;       /* uuid, or name, or "" for the host -> struct alert_watch */
+};
+
+struct vg_alerts {
+    GPtrArray *states; /* struct alert_state */
+};
+
+static void
+alert_watch_free(void *data)
+{
+    struct alert_watch *watch = data;
+
+    g_array_unref(watch->parts);
+    g_free(watch->vm);
+    g_free(watch->uuid);
+    g_free(watch);
+}
+
+static void
+alert_state_free(void *data)
+{
+    struct alert_state *state = data;
+
+    g_hash_table_unref(state->watches);
+    g_free((char *)state->rule.name);
+    g_free((char *)state->rule.vm);
+    g_free(state);
+}
+
+vg_alerts *
+vg_alerts_new(const struct vg_alert_rule *rules, size_t n_rules)
+{
+    vg_alerts *alerts = g_new0(vg_alerts, 1);
+
+    alerts->states = g_ptr_array_new_with_free_func(alert_state_free);
+    for (size_t i = 0; i < n_rules; i++) {
+        struct alert_state *state = g_new0(struct alert_state, 1);
+        state->rule = rules[i];
+        state->rule.name = g_strdup(rules[i].name);
+        state->rule.vm = g_strdup(rules[i].vm ? rules[i].vm : "");
+        state->watches = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, alert_watch_free);
+        g_ptr_array_add(alerts->states, state);
+    }
+    return alerts;
+}
+
+void
+vg_alerts_free(vg_alerts *alerts)
+{
+    if (!alerts)
+        return;
+    g_ptr_array_unref(alerts->states);
+    g_free(alerts);
+}
+
+bool
+vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_t n_rules)
+{
+    if (alerts->states->len != n_rules)
+        return false;
+    for (size_t i = 0; i < n_rules; i++) {
+        const struct vg_alert_rule *rule =
+            &((const struct alert_state *)alerts->states->pdata[i])->rule;
+        if (strcmp(rule->name, rules[i].name) != 0 || rule->lost_cores != rules[i].lost_cores ||
+            rule->for_ns != rules[i].for_ns ||
+            strcmp(rule->vm, rules[i].vm ? rules[i].vm : "") != 0)
+            return false;
+    }
+    return true;
+}
+
+static double
+alert_mean(const struct alert_watch *watch)
+{
+    return watch->sum.length_ns > 0 ? (double)watch->sum.lost_ns / (double)watch->sum.length_ns : 0;
+}
+
+static void
+alert_tell(const struct alert_state *state, const struct alert_watch *watch, const char *reason,
+           vg_alert_told *told, void *data)
+{
+    const struct vg_alert_change change = {
+        .rule = &state->rule,
+        .raised = watch->raised,
+        .vm = watch->vm,
+        .uuid = watch->uuid,
+        .lost_cores = alert_mean(watch),
+        .reason = reason,
+    };
+
+    told(data, &change);
+}
+
+/* Adds a window, and forgets what is older than the rule looks back. */
+static void
+alert_add(const struct alert_state *state, struct alert_watch *watch, int64_t length_ns,
+          int64_t lost_ns)
+{
+    const int64_t part_ns = state->rule.for_ns / PARTS;
+    struct alert_part *last =
+        watch->parts->len > 0
+            ? &g_array_index(watch->parts, struct alert_part, watch->parts->len - 1)
+            : NULL;
+
+    if (last && last->length_ns + length_ns <= part_ns) {
+        last->length_ns += length_ns;
+        last->lost_ns += lost_ns;
+    } else {
+        struct alert_part part = {length_ns, lost_ns};
+        g_array_append_val(watch->parts, part);
+    }
+    watch->sum.length_ns += length_ns;
+    watch->sum.lost_ns += lost_ns;
+    while (watch->parts->len > 1) {
+        const struct alert_part *first = &g_array_index(watch->parts, struct alert_part, 0);
+        if (watch->sum.length_ns - first->length_ns < state->rule.for_ns)
+            break;
+        watch->sum.length_ns -= first->length_ns;
+        watch->sum.lost_ns -= first->lost_ns;
+        g_array_remove_index(watch->parts, 0);
+    }
+}
+
+static struct alert_watch *
+alert_need_watch(struct alert_state *state, const char *key, const char *vm, const char *uuid)
+{
+    struct alert_watch *watch = g_hash_table_lookup(state->watches, key);
+
+    if (!watch) {
+        watch = g_new0(struct alert_watch, 1);
+        watch->parts = g_array_new(FALSE, FALSE, sizeof(struct alert_part));
+        watch->uuid = g_strdup(uuid);
+        g_hash_table_insert(state->watches, g_strdup(key), watch);
+    }
+    if (g_strcmp0(watch->vm, vm) != 0) {
+        g_free(watch->vm);
+        watch->vm = g_strdup(vm);
+    }
+    return watch;
+}
+
+static void
+alert_look(struct alert_state *state, struct alert_watch *watch, int64_t length_ns, int64_t lost_ns,
+           vg_alert_told *told, void *data)
+{
+    const double limit = state->rule.lost_cores;
+
+    watch->seen = true;
+    alert_add(state, watch, length_ns, lost_ns);
+    const double mean = alert_mean(watch);
+    bool raised = watch->raised ? mean >= limit * (1 - VG_ALERT_HYSTERESIS)
+                                : mean >= limit && watch->sum.length_ns >= state->rule.for_ns;
+    if (raised == watch->raised)
+        return;
+    watch->raised = raised;
+    alert_tell(state, watch, NULL, told, data);
+}
+
+static int64_t
+alert_lost(const struct vg_vm_sample *vm)
+{
+    return vm->cpu.preempt_ns + vm->cpu.wake_wait_ns;
+}
+
+/* VMs that are gone are not watched any more. */
+static void
+alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
+{
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, state->watches);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        struct alert_watch *watch = value;
+        if (watch->seen) {
+            watch->seen = false;
+            continue;
+        }
+        if (watch->raised) {
+            watch->raised = false;
+            alert_tell(state, watch, "the VM is gone", told, data);
+        }
+        g_hash_table_iter_remove(&iter);
+    }
+}
+
+static void
+alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_told *told,
+           void *data)
+{
+    const int64_t length_ns = window->end_ns - window->begin_ns;
+    int64_t lost_ns = 0;
+
+    for (guint i = 0; i < window->vms->len; i++) {
+        const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
+        const char *pattern = state->rule.vm;
+        lost_ns += alert_lost(vm);
+        if (!pattern[0] || !(g_pattern_match_simple(pattern, vm->name) ||
+                             (vm->uuid[0] && g_pattern_match_simple(pattern, vm->uuid))))
+            continue;
+        struct alert_watch *watch =
+            alert_need_watch(state, vm->uuid[0] ? vm->uuid : vm->name, vm->name, vm->uuid);
+        alert_look(state, watch, length_ns, alert_lost(vm), told, data);
+    }
+    if (!state->rule.vm[0])
+        alert_look(state, alert_need_watch(state, "", NULL, NULL), length_ns, lost_ns, told, data);
+    alert_forget(state, told, data);
+}
+
+void
+vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_told *told, void *data)
+{
+    if (window->end_ns <= window->begin_ns)
+        return;
+    for (guint i = 0; i < alerts->states->len; i++)
+        alert_step(alerts->states->pdata[i], window, told, data);
+}
+
+void
+vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data)
+{
+    for (guint i = 0; i < alerts->states->len; i++) {
+        struct alert_state *state = alerts->states->pdata[i];
+        GHashTableIter iter;
+        void *value;
+        g_hash_table_iter_init(&iter, state->watches);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            struct alert_watch *watch = value;
+            if (!watch->raised)
+                continue;
+            watch->raised = false;
+            alert_tell(state, watch, reason, told, data);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened on the whole host in a time that is past, of a store that the real writer made; and
+times as people write them."""
+import csv
+import datetime
+import io
+import json
+import os
+import subprocess
+import time
+import zoneinfo
+
+import pytest
+import vgpuctl
+from settings import HANG_S
+from vgpud import Daemon
+
+VMS = 4
+HOURS = 26
+
+
+def tool(name):
+    build = os.environ.get("VG_BUILDDIR", os.path.join(vgpuctl.ROOT, "build"))
+    return os.path.join(build, "tests", "tools", name)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("past")
+    end = int(time.time()) - 5
+    subprocess.run([tool("store-history"), str(directory / "state"), str(end), str(HOURS * 3600), str(VMS)],
+                   check=True, timeout=HANG_S)
+    with Daemon(directory, config="[live]\nuse=no\n[gpu]\nenable=no\n") as running:
+        running.end = end
+        yield running
+
+
+def run(daemon, *args, code=0, zone="UTC"):
+    done = subprocess.run([vgpuctl.program(), *args], capture_output=True, text=True, timeout=HANG_S,
+                          env={**os.environ, "VGPUCTL_SOCKET": daemon.socket if daemon else "/nonexistent",
+                               "TZ": zone}, check=False)
+    assert done.returncode == code, (done.returncode, done.stderr, done.stdout[:500])
+    return done
+
+
+def doc(daemon, *args, **more):
+    return json.loads(run(daemon, *args, "-o", "json", **more).stdout)
+
+
+def local(seconds, zone):
+    return datetime.datetime.fromtimestamp(seconds, zoneinfo.ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+@pytest.mark.smoke
+def test_what_happened_last_night(daemon):
+    past = doc(daemon, "vm", "list", "--since", "-12h")
+    # The sums of the host are those of the histories of its VMs.
+    assert past["host"]["vms"] == len(past["items"]) == VMS
+    asked = (past["until_ns"] - past["since_ns"]) / 1e9
+    assert asked == pytest.approx(12 * 3600, abs=5) and past["source"] == "live" and past["left_out"] == []
+    lost = [vm["preempt_ns"] + vm["wake_wait_ns"] for vm in past["items"]]
+    assert lost == sorted(lost, reverse=True)
+    assert sum(lost) == past["host"]["preempt_ns"] + past["host"]["wake_wait_ns"] > 0
+    for vm in past["items"]:
+        rows = doc(daemon, "vm", "history", vm["id"], "--step", "1min", "--since", str(past["begin_ns"] // 10**9),
+                   "--until", str(past["end_ns"] // 10**9))["items"]
+        assert sum(row["run_ns"] for row in rows) == vm["run_ns"]
+        assert sum(row["windows"] for row in rows) == vm["windows"] == past["windows"]
+        assert vm["rates"]["run_share"] == pytest.approx(vm["run_ns"] / past["length_ns"], abs=1e-6)
+    takers = {}
+    for vm in past["items"]:
+        for loss in vm["lost_to"]:
+            takers[loss["aggressor"]] = takers.get(loss["aggressor"], 0) + loss["ns"]
+    assert {t["aggressor"]: t["ns"] for t in past["host"]["lost_to"]} == takers
+    pairs = doc(daemon, "preemptions", "--since", str(past["begin_ns"] // 10**9),
+                "--until", str(past["end_ns"] // 10**9))["items"]
+    assert sum(p["ns"] for p in pairs) == sum(takers.values())
+    only = doc(daemon, "preemptions", "vm-1", "--since", "-12h")["items"]
+    assert only and {p["victim"]["name"] for p in only} == {"vm-1"}
+    run(daemon, "preemptions", "nobody", "--since", "-12h", code=3)
+
+
+def test_tables_of_the_past(daemon):
+    zone = "Asia/Kolkata"
+    since = local(daemon.end - 7200, zone)
+    text = run(daemon, "vm", "list", "--since", since, zone=zone).stdout
+    # The zone is told once; times are local, and those of what is stored.
+    assert text.count("IST, UTC+05:30") == 1
+    assert f"{since} to {local(daemon.end, zone)}" in text
+    assert "TOOK CPU FROM VMs" in text and "host:kernel" in text
+    assert max(map(len, text.splitlines())) <= 80
+    names = [line.split()[0] for line in text.splitlines() if line.startswith("vm-")]
+    assert sorted(set(names)) == [f"vm-{i}" for i in range(VMS)]
+    rows = list(csv.DictReader(io.StringIO(run(daemon, "vm", "list", "--since", since, "-o", "csv", zone=zone).stdout)))
+    assert len(rows) == VMS and all(int(row["preempt_ns"]) > 0 for row in rows)
+    by_name = run(daemon, "vm", "list", "--since", since, "--sort", "name", "-o", "csv", zone=zone).stdout
+    assert [row["name"] for row in csv.DictReader(io.StringIO(by_name))] == [f"vm-{i}" for i in range(VMS)]
+    pairs = run(daemon, "preemptions", "--since", since, zone=zone).stdout
+    assert "IST" in pairs and max(map(len, pairs.splitlines())) <= 80
+    history = run(daemon, "vm", "history", "vm-1", "--since", since, "--step", "1h", zone=zone).stdout
+    assert history.count("IST, UTC+05:30") == 1 and local(daemon.end, zone) in history
+    for command in (["vm", "list"], ["preemptions"]):
+        empty = run(daemon, *command, "--since", "2001-01-01", "--until", "2001-01-02").stdout
+        assert empty == "nothing is stored of that time\n"
+
+
+def stored(daemon, *args, zone):
+    past = doc(daemon, "vm", "list", *args, zone=zone)
+    return past["since_ns"] / 1e9, past["until_ns"] / 1e9
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns"])
+def test_times_as_people_write_them(daemon, zone):
+    tz = zoneinfo.ZoneInfo(zone)
+
+    def at(*args, days=0):
+        today = datetime.datetime.now(tz).date() - datetime.timedelta(days=days)
+        return datetime.datetime(today.year, today.month, today.day, *args, tzinfo=tz).timestamp()
+
+    day = datetime.datetime.now(tz).date() - datetime.timedelta(days=1)
+    cases = [
+        ("yesterday", at(days=1)), ("today", at()), ("yesterday 14:05", at(14, 5, days=1)),
+        (f"{day}", at(days=1)), (f"{day} 06:07", at(6, 7, days=1)), (f"{day}T06:07:08", at(6, 7, 8, days=1)),
+        ("2026-01-02T03:04:05Z", 1767323045), ("2026-01-02 03:04:05.5+01:00", 1767319445.5),
+        ("2026-01-02 03:04 UTC", 1767323040), ("2026-07-02T03:04+0230", 1782952440),
+        ("1767323045", 1767323045), ("1767323045.25", 1767323045.25), ("@1767323045", 1767323045),
+        ("-2h30m", time.time() - 9000), ("-1d12h", time.time() - 129600), ("-1w", time.time() - 604800),
+        ("-90s", time.time() - 90), ("-5min", time.time() - 300), ("00:00", at()),
+    ]
+    for text, want in cases:
+        if want > time.time() - 10:
+            continue
+        got, until = stored(daemon, "--since", text, zone=zone)
+        assert got == pytest.approx(want, abs=0.001 if text[0] != "-" else 60), text
+        assert until == pytest.approx(time.time(), abs=60)
+
+
+@pytest.mark.parametrize("args, words", [
+    (["--since", "lately"], ["--since", "'lately' is not a time", "yesterday", "2026-11-24"]),
+    (["--since", ""], ["--since", "not a time"]),
+    (["--since", "-12"], ["not a time"]),
+    (["--since", "-1h30"], ["not a time"]),
+    (["--since", "2h"], ["not a time"]),
+    (["--since", "25:00"], ["not a time"]),
+    (["--since", "14:60"], ["not a time"]),
+    (["--since", "2026-02-30"], ["no such day"]),
+    (["--since", "2026-13-01"], ["no such day"]),
+    (["--since", "2026-01-01T10:00:00+99:00"], ["not a time"]),
+    (["--since", "yesterdayx"], ["not a time"]),
+    (["--since", "2199-01-01"], ["--since", "in the future", "it is 20"]),
+    (["--since", "-2h", "--until", "2199-01-01"], ["--until", "in the future"]),
+    (["--since", "-1h", "--until", "-2h"], ["--since", "is not before --until"]),
+    (["--since", "today", "--until", "yesterday"], ["--since", "is not before --until"]),
+    (["--since", "now"], ["--since", "not before", "now"]),
+    (["--since", "9" * 40], ["not a time"]),
+])
+def test_times_that_are_none(args, words):
+    err = run(None, "vm", "list", *args, code=2).stderr
+    assert all(word in err for word in words), err
+
+
+def test_all_commands_read_times_alike():
+    for command in (["preemptions"], ["vm", "history", "x"], ["events"], ["gpu", "requests", "x"]):
+        assert "'lately' is not a time" in run(None, *command, "--since", "lately", code=2).stderr
+        assert "in the future" in run(None, *command, "--until", "2199-01-01", code=2).stderr
+
+
+def test_an_hour_that_clocks_skip(daemon):
+    err = run(None, "vm", "list", "--since", "2026-03-29 02:30", code=2, zone="Europe/Berlin").stderr
+    assert "set forward" in err
+    since, _ = stored(daemon, "--since", "2026-03-29 03:30", zone="Europe/Berlin")
+    assert since == 1774747800
+
+
+def test_what_does_not_go_together(daemon):
+    assert "present only" in run(daemon, "vm", "list", "--since", "-1h", "--class", "cpu", code=2).stderr
+    assert "vm list" in run(daemon, "vm", "show", "vm-1", "--since", "-1h", code=2).stderr
+    assert "present" in run(daemon, "preemptions", "--since", "-1h", "--matrix", code=2).stderr

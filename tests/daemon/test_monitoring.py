@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts of [alert NAME], and the samples for Prometheus and Grafana."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import vgpuctl
+import yaml
+from settings import HANG_S
+from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
+
+RULES = os.path.join(ROOT, "data", "prometheus", "vgpud.rules.yml")
+DASHBOARD = os.path.join(ROOT, "data", "grafana", "vgpud.json")
+# In this recording vm-busy and vm-duty lose 0.55 to 0.58 cores each, vm-idle less.
+ALERTS = """[alert everyone]
+lost_cores=0.9
+for=2s
+[alert pair]
+lost_cores=0.5
+for=1s
+vm=vm-?u??
+[alert never]
+lost_cores=2
+for=1s
+"""
+
+
+def alerts(daemon):
+    done = subprocess.run([vgpuctl.program(), "events", "--socket", daemon.socket, "--since", "-1h", "--type",
+                           "alert", "-o", "json"], capture_output=True, text=True, timeout=HANG_S, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.smoke
+def test_alerts_are_events_that_are_kept(tmp_path):
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=ALERTS) as daemon:
+        daemon.replayed()
+        events = wait_for(lambda: (e := alerts(daemon)) and len(e) >= 3 and e)
+        assert sorted((e["what"], e["alert"], e["vm"]) for e in events) == [
+            ("raised", "everyone", None), ("raised", "pair", "vm-busy"), ("raised", "pair", "vm-duty")]
+        for event in events:
+            assert event["lost_cores"] >= event["limit"] and event["for_s"] in (1, 2)
+        # Other rules: what was raised ends, and says why; the same ones change nothing.
+        daemon.process.send_signal(1)
+        wait_for(lambda: "configuration reloaded" in daemon.log())
+        assert len(alerts(daemon)) == 3
+        daemon.write_config(ALERTS.replace("lost_cores=0.9", "lost_cores=0.8"))
+        daemon.process.send_signal(1)
+        ended = wait_for(lambda: (e := alerts(daemon)) and len(e) >= 6 and e)[3:]
+        assert {(e["what"], e["reason"]) for e in ended} == {("cleared", "the configuration is another one")}
+        log = daemon.stop()
+        assert 'alert raised alert=pair vm="vm-busy"' in log and "alert cleared alert=everyone" in log
+    with Daemon(tmp_path, config=ALERTS) as daemon:
+        assert len(alerts(daemon)) == 6
+        daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("metrics"), "--speed", "max", replay=LTTNG) as daemon:
+        daemon.replayed()
+        text = daemon.request("GET", "/metrics")[2].decode()
+        return {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+
+def expressions(path):
+    if path == DASHBOARD:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        yield from (t["expr"] for p in document["panels"] for t in p["targets"])
+        yield from (v["query"]["query"] for v in document["templating"]["list"] if v["type"] == "query")
+        return
+    with open(path, encoding="utf-8") as file:
+        document = yaml.safe_load(file)
+    yield from (rule["expr"] for group in document["groups"] for rule in group["rules"])
+
+
+@pytest.mark.parametrize("path", [RULES, DASHBOARD], ids=["rules", "dashboard"])
+def test_samples_use_only_metrics_that_there_are(exported, path):
+    used = set()
+    for expression in expressions(path):
+        used |= set(re.findall(r"\b(?:vgpud|process)_\w+", expression))
+    assert len(used) >= 5 and used <= exported, used - exported
+
+
+def test_rules_of_prometheus():
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    done = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, timeout=HANG_S,
+                          check=False)
+    assert done.returncode == 0 and "9 rules found" in done.stdout, done.stdout + done.stderr

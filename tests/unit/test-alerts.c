@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * When an alert is raised and when it ends: what is expected is worked out by hand.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "base/clock.h"
+#include "engine/alerts.h"
+
+/* One VM in a window: its name, "" for none of it, and ms that it lost. */
+struct lost {
+    const char *vm;
+    int64_t ms;
+};
+
+static void
+write_change(void *data, const struct vg_alert_change *change)
+{
+    GString *text = data;
+
+    g_string_append_printf(text, "%s %s %s %.3f%s%s; ", change->rule->name,
+                           change->raised ? "raised" : "cleared", change->vm ? change->vm : "-",
+                           change->lost_cores, change->reason ? " " : "",
+                           change->reason ? change->reason : "");
+}
+
+/* Windows of a length that begin where the one before ended; what they change must be that. */
+static void
+step(vg_alerts *alerts, int64_t length_ms, const struct lost *lost, size_t n, const char *want)
+{
+    static int64_t now_ns;
+    g_autoptr(GString) got = g_string_new(NULL);
+    struct vg_window window;
+
+    vg_window_init(&window, false);
+    window.begin_ns = now_ns;
+    now_ns += length_ms * VG_NS_PER_MS;
+    window.end_ns = now_ns;
+    for (size_t i = 0; i < n; i++) {
+        struct vg_vm_sample vm;
+        vg_vm_sample_init(&vm);
+        vm.id = (uint32_t)i;
+        g_strlcpy(vm.name, lost[i].vm, sizeof(vm.name));
+        vm.cpu.preempt_ns = lost[i].ms * VG_NS_PER_MS / 4;
+        vm.cpu.wake_wait_ns = lost[i].ms * VG_NS_PER_MS - vm.cpu.preempt_ns;
+        g_array_append_val(window.vms, vm);
+    }
+    vg_alerts_step(alerts, &window, write_change, got);
+    vg_window_clear(&window);
+    assert_string_equal(got->str, want);
+}
+
+#define STEP(alerts, ms, want, ...)                                                                \
+ step(alerts, ms, (const struct lost[]){__VA_ARGS__},                                              \
+      sizeof((const struct lost[]){__VA_ARGS__}) / sizeof(struct lost), want)
+
+static void
+test_host(void **state)
+{
+    const struct vg_alert_rule rule = {"host", 0.5, 3 * VG_NS_PER_S, NULL};
+    vg_alerts *alerts = vg_alerts_new(&rule, 1);
+
+    (void)state;
+    /* Two VMs lose 0.6 cores together: for three seconds, not before. */
+    STEP(alerts, 1000, "", {"a", 200}, {"b", 400});
+    STEP(alerts, 1000, "", {"a", 200}, {"b", 400});
+    STEP(alerts, 1000, "host raised - 0.600; ", {"a", 200}, {"b", 400});
+    STEP(alerts, 1000, "", {"a", 200}, {"b", 400});
+    /* Means of 0.5 and 0.453: not a tenth below the limit; then 0.4. */
+    STEP(alerts, 1000, "", {"a", 0}, {"b", 300});
+    STEP(alerts, 1000, "", {"a", 0}, {"b", 460});
+    STEP(alerts, 1000, "host cleared - 0.400; ", {"a", 0}, {"b", 440});
+    /* A single second of much is enough if the mean is. */
+    STEP(alerts, 1000, "host raised - 0.900; ", {"a", 1800}, {"b", 0});
+    vg_alerts_free(alerts);
+}
+
+static void
+test_vms(void **state)
+{
+    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*"},
+                                          {"all", 0.75, 2 * VG_NS_PER_S, "*"}};
+    vg_alerts *alerts = vg_alerts_new(rules, G_N_ELEMENTS(rules));
+    g_autoptr(GString) got = g_string_new(NULL);
+
+    (void)state;
+    STEP(alerts, 1000, "", {"web-1", 300}, {"web-2", 100}, {"db", 800});
+    STEP(alerts, 1000, "web raised web-1 0.300; all raised db 0.800; ", {"web-1", 300},
+         {"web-2", 100}, {"db", 800});
+    /* A VM that is gone ends its alert, and begins anew when it is back. */
+    STEP(alerts, 1000, "web cleared web-1 0.300 the VM is gone; ", {"web-2", 100}, {"db", 800});
+    STEP(alerts, 1000, "", {"web-1", 300}, {"web-2", 100}, {"db", 800});
+    STEP(alerts, 1000, "web raised web-1 0.300; ", {"web-1", 300}, {"web-2", 100}, {"db", 800});
+    assert_true(vg_alerts_same(alerts, rules, 2));
+    assert_false(vg_alerts_same(alerts, rules, 1));
+    vg_alerts_end(alerts, "enough", write_change, got);
+    assert_string_equal(got->str, "web cleared web-1 0.300 enough; all cleared db 0.800 enough; ");
+    vg_alerts_free(alerts);
+}
+
+/* Ten minutes of short windows: the mean is that of the last minute, to a thirtieth. */
+static void
+test_long(void **state)
+{
+    const struct vg_alert_rule rule = {"long", 0.5, 60 * VG_NS_PER_S, NULL};
+    vg_alerts *alerts = vg_alerts_new(&rule, 1);
+
+    (void)state;
+    for (int i = 0; i < 2400; i++)
+        STEP(alerts, 250, "", {"a", 100});
+    /* 0.4 cores before, 0.6 from now on: half of the minute makes 0.5, and another part at most. */
+    int n = 0;
+    for (bool raised = false; !raised; n++) {
+        g_autoptr(GString) got = g_string_new(NULL);
+        struct vg_window window;
+        struct vg_vm_sample vm;
+        vg_window_init(&window, false);
+        window.end_ns = 250 * VG_NS_PER_MS;
+        vg_vm_sample_init(&vm);
+        vm.cpu.preempt_ns = 150 * VG_NS_PER_MS;
+        g_array_append_val(window.vms, vm);
+        vg_alerts_step(alerts, &window, write_change, got);
+        vg_window_clear(&window);
+        raised = got->len > 0;
+        assert_true(n < 200);
+    }
+    assert_in_range(n, 30 * 4, 32 * 4);
+    vg_alerts_free(alerts);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_vms),
+        cmocka_unit_test(test_long),
+    };
+
+    return cmocka_run_group_tests_name("alerts", tests, NULL, NULL);
+}
