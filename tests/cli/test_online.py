@@ -226,7 +226,7 @@ def test_requests_that_cannot_be_asked_for(gpu_daemon):
     for option in ("--limit=0", "--limit=x", "--limit=1000001"):
         assert "--limit" in run(gpu_daemon, "gpu", "requests", "card0", option, code=2).stderr
     for command in (["gpu", "list", "--since=1"], ["gpu", "show", "card0", "--limit=1"],
-                    ["gpu", "requests"], ["gpu", "show"], ["gpu"], ["gpu", "look"]):
+                    ["gpu", "requests"], ["gpu", "show"], ["gpu", "look"]):
         run(gpu_daemon, *command, code=2)
     for name, text, code in (("since", "1" * 30, 1), ("until", "1x", 2), ("vm", "", 1),
                              ("since", "tomorrow", 2), ("since", "2999-01-01", 2)):
