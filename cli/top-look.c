@@ -3,6 +3,7 @@
 
 #include "cli/top-look.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -149,6 +150,35 @@ read_troubles(json_object *parts)
     return troubles;
 }
 
+/* A time of the newest window as a part of it. */
+static double
+read_share(json_object *told, const char *path, int64_t length_ns)
+{
+    if (length_ns <= 0 || !vg_output_member(told, path))
+        return (double)NAN;
+    return (double)read_count(told, path) / (double)length_ns;
+}
+
+static void
+read_use(json_object *host, struct vg_top_host *ret)
+{
+    static const char *const pressures[] = {"pressure.cpu.some_ns", "pressure.memory.some_ns",
+                                            "pressure.io.some_ns"};
+    json_object *told = vg_output_member(host, "measurement.host");
+    json_object *load = vg_output_member(told, "load.1min");
+    int64_t length_ns =
+        read_count(host, "measurement.end_ns") - read_count(host, "measurement.newest_begin_ns");
+
+    ret->vms = read_share(told, "vms_ns", length_ns);
+    ret->own = read_share(told, "own_ns", length_ns);
+    ret->idle = read_share(told, "idle_ns", length_ns);
+    ret->steal = read_share(told, "steal_ns", length_ns);
+    ret->load = load ? json_object_get_double(load) : (double)NAN;
+    for (size_t i = 0; i < G_N_ELEMENTS(pressures); i++)
+        ret->pressure[i] = read_share(told, pressures[i], length_ns);
+    ret->known = !isnan(ret->own);
+}
+
 vg_top_look *
 vg_top_look_new(json_object *host, json_object *vms)
 {
@@ -167,6 +197,7 @@ vg_top_look_new(json_object *host, json_object *vms)
     look->waits_split = read_bool(host, "measurement.waits_split");
     look->aggressors_known = read_bool(host, "measurement.aggressors_known");
     look->lost_events = read_count(host, "measurement.lost_events");
+    read_use(host, &look->use);
     look->troubles = read_troubles(vg_output_member(host, "parts"));
     look->vms = g_ptr_array_new_with_free_func(vm_free);
     for (size_t i = 0; i < vg_output_length(vms); i++)

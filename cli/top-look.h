@@ -48,6 +48,17 @@ struct vg_top_vcpu {
     struct vg_top_sums sums;
 };
 
+/* The CPUs of the host in the newest window, in cores; NAN: nobody tells. */
+struct vg_top_host {
+    bool known; /* false: nothing of it is */
+    double vms;
+    double own;
+    double idle;
+    double steal;
+    double load;        /* of the last minute */
+    double pressure[3]; /* cpu, memory, io: part of the window in which somebody waited */
+};
+
 /* A part of vgpud that does not work. */
 struct vg_top_part {
     char *name;
@@ -82,7 +93,8 @@ struct vg_top_look {
     double confidence;
     bool waits_split;
     bool aggressors_known;
-    int64_t lost_events;          /* since the start */
+    int64_t lost_events; /* since the start */
+    struct vg_top_host use;
     GPtrArray *troubles;          /* struct vg_top_part */
     GPtrArray *vms;               /* struct vg_top_vm */
     struct vg_top_detail *detail; /* NULL: not asked for */

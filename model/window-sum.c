@@ -240,10 +240,12 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
         vm.lost_to = g_array_copy(vm.lost_to);
         vm.gpus = g_array_copy(vm.gpus);
         vm.cpus = g_array_copy(vm.cpus);
+        vm.places = g_array_copy(vm.places);
         g_array_append_val(to->vms, vm);
     }
     g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
     g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
+    g_array_append_vals(to->cpus, from->cpus->data, from->cpus->len);
     to->gpu_processes_left_out = from->gpu_processes_left_out;
 }
