@@ -5,12 +5,17 @@
 #include "config.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <langinfo.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
+#include "cli/host-load.h"
 #include "cli/online-args.h"
 #include "cli/top.h"
 #include "model/score.h"
@@ -60,6 +65,14 @@ static const struct vg_column loss_columns[] = {
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     VG_LOSS_ROLE_COLUMNS,
+};
+
+static const struct vg_column process_columns[] = {
+    {"PROCESS", "comm", VG_CELL_TEXT, false},
+    {"PID", "pid", VG_CELL_TEXT, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column gpu_columns[] = {
@@ -166,6 +179,18 @@ array_of(json_object *object)
     return array;
 }
 
+/* The processes behind host:user. */
+static json_object *
+process_rows(json_object *vm, enum vg_output_format format)
+{
+    struct winsize size = {0};
+
+    if (format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    return vg_host_process_rows(vg_output_member(vm, "lost_to"), size.ws_col,
+                                strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+}
+
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
@@ -179,12 +204,15 @@ show_vm(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) items = array_of(vm);
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_list_members(rows);
+    g_autoptr(json_object) processes = process_rows(vm, args->online.format);
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"vCPUs, since the start", vg_output_member(vm, "vcpus"), figure_columns,
          G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
+        {"Processes behind host:user", processes, process_columns, G_N_ELEMENTS(process_columns),
+         NULL},
         {"GPUs, since the start", vg_output_member(vm, "gpu"), gpu_columns,
          G_N_ELEMENTS(gpu_columns), NULL},
         {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,

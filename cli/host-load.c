@@ -220,3 +220,65 @@ vg_host_cpu_rows(json_object *cpus, int columns, bool utf8)
                        cpu_row(json_object_array_get_idx(items, i), length_ns, placed, room, utf8));
     return rows;
 }
+
+/* ---- processes behind host:user ---- */
+
+/* What the columns before the control group take. */
+#define PROCESS_COLUMNS 50
+#define CGROUP_MIN      16
+
+/* The end of a text in so many columns. The caller frees it. */
+static char *
+cut_front(const char *text, int room, bool utf8)
+{
+    const char *at = text;
+
+    if (vg_grid_text_columns(text, utf8) <= room)
+        return g_strdup(text);
+    while (*at && vg_grid_text_columns(at, utf8) > room - 3)
+        at = g_utf8_next_char(at);
+    return g_strconcat("...", at, NULL);
+}
+
+static void
+add_process(json_object *rows, json_object *process, int columns, bool utf8)
+{
+    int64_t pid = read_ns(process, "pid"), pids = read_ns(process, "pids");
+    const char *cgroup = json_object_get_string(vg_output_member(process, "cgroup"));
+    json_object *row = json_object_new_object();
+    g_autofree char *who =
+        pids > 1 ? g_strdup_printf("%" G_GINT64_FORMAT " +%" G_GINT64_FORMAT, pid, pids - 1)
+                 : g_strdup_printf("%" G_GINT64_FORMAT, pid);
+    g_autofree char *end =
+        cgroup ? cut_front(cgroup, columns > 0 ? MAX(columns - PROCESS_COLUMNS, CGROUP_MIN) : 4096,
+                           utf8)
+               : NULL;
+
+    vg_json_add(row, "comm", json_object_get(vg_output_member(process, "comm")));
+    vg_json_add_string(row, "pid", who);
+    vg_json_add(row, "ns", json_object_get(vg_output_member(process, "ns")));
+    vg_json_add(row, "count", json_object_get(vg_output_member(process, "count")));
+    vg_json_add_string(row, "cgroup", end);
+    vg_json_append(rows, row);
+}
+
+json_object *
+vg_host_process_rows(json_object *lost_to, int columns, bool utf8)
+{
+    json_object *rows = json_object_new_array();
+
+    for (size_t i = 0; i < vg_output_length(lost_to); i++) {
+        json_object *loss = json_object_array_get_idx(lost_to, i);
+        json_object *processes = vg_output_member(loss, "processes");
+        for (size_t k = 0; k < vg_output_length(processes); k++)
+            add_process(rows, json_object_array_get_idx(processes, k), columns, utf8);
+        if (read_ns(loss, "others.ns") == 0 && read_ns(loss, "others.count") == 0)
+            continue;
+        json_object *row = json_object_new_object();
+        vg_json_add_string(row, "comm", "others");
+        vg_json_add(row, "ns", json_object_get(vg_output_member(loss, "others.ns")));
+        vg_json_add(row, "count", json_object_get(vg_output_member(loss, "others.count")));
+        vg_json_append(rows, row);
+    }
+    return rows;
+}

@@ -20,4 +20,8 @@ json_object *vg_host_pressure_rows(json_object *host);
  * is no end. utf8: what is not ASCII can be shown. */
 json_object *vg_host_cpu_rows(json_object *cpus, int columns, bool utf8);
 
+/* A row per process of the host behind host:user in this lost_to, and one of the others; none where
+ * they are not known. What is long is cut at its front so that no row passes the columns. */
+json_object *vg_host_process_rows(json_object *lost_to, int columns, bool utf8);
+
 #endif

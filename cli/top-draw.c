@@ -18,6 +18,9 @@
 
 #define TROUBLES_MAX 3 /* lines */
 
+/* Of a smaller screen the VMs have all that there is. */
+#define HOST_ROWS_MIN 10
+
 /* Somebody waits for so much of the time: it is worth a look. */
 #define PRESSURE_WARN 0.2
 
@@ -145,15 +148,15 @@ draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
 static int
 draw_host(const vg_top_look *look, vg_grid *grid, int row)
 {
-    static const char *const resources[] = {"cpu", "memory", "io"};
+    static const char *const resources[] = {"cpu", "mem", "io"};
     const struct vg_top_host *use = &look->use;
-    const char *before = "; waits ";
+    const char *before = "; PSI ";
     char vms[VG_TOP_FIGURE_LEN], own[VG_TOP_FIGURE_LEN], idle[VG_TOP_FIGURE_LEN],
         text[VG_TOP_FIGURE_LEN];
 
-    if (!use->known)
+    if (!use->known || vg_grid_rows(grid) < HOST_ROWS_MIN)
         return row;
-    int column = vg_grid_print(grid, row, 0, VG_ATTR_PLAIN, "cores: VMs %s, host %s, idle %s",
+    int column = vg_grid_print(grid, row, 0, VG_ATTR_PLAIN, "VMs %s, host %s, idle %s",
                                vg_top_figure(vms, use->vms, 2), vg_top_figure(own, use->own, 2),
                                vg_top_figure(idle, use->idle, 2));
     if (use->steal > 0)
@@ -170,7 +173,7 @@ draw_host(const vg_top_look *look, vg_grid *grid, int row)
                                pressure >= PRESSURE_WARN ? VG_ATTR_WARN : VG_ATTR_PLAIN, "%s %s",
                                resources[i], vg_top_figure(text, pressure * 100, 0));
         column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%%");
-        before = ", ";
+        before = " ";
     }
     return row + 1;
 }

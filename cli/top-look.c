@@ -176,7 +176,7 @@ read_use(json_object *host, struct vg_top_host *ret)
     ret->load = load ? json_object_get_double(load) : (double)NAN;
     for (size_t i = 0; i < G_N_ELEMENTS(pressures); i++)
         ret->pressure[i] = read_share(told, pressures[i], length_ns);
-    ret->known = !isnan(ret->own);
+    ret->known = !isnan(ret->own) && !isnan(ret->idle);
 }
 
 vg_top_look *
@@ -232,6 +232,46 @@ vg_top_look_find(const vg_top_look *look, const char *id)
 
 /* ---- one VM ---- */
 
+static void
+process_free(void *data)
+{
+    struct vg_top_process *process = data;
+
+    g_free(process->name);
+    g_free(process);
+}
+
+static void
+add_process(GPtrArray *processes, json_object *item, char *take_name, int64_t length_ns)
+{
+    struct vg_top_process *process = g_new0(struct vg_top_process, 1);
+
+    process->name = take_name;
+    process->pid = read_count(item, "pid");
+    process->lost = (double)read_count(item, "ns") / (double)length_ns;
+    process->per_s = (double)read_count(item, "count") / (double)length_ns * 1e9;
+    g_ptr_array_add(processes, process);
+}
+
+/* Those behind host:user in a lost_to of so much time. */
+static GPtrArray *
+read_processes(json_object *lost_to, int64_t length_ns)
+{
+    GPtrArray *processes = g_ptr_array_new_with_free_func(process_free);
+
+    for (size_t i = 0; length_ns > 0 && i < vg_output_length(lost_to); i++) {
+        json_object *loss = json_object_array_get_idx(lost_to, i);
+        json_object *items = vg_output_member(loss, "processes");
+        for (size_t k = 0; k < vg_output_length(items); k++) {
+            json_object *item = json_object_array_get_idx(items, k);
+            add_process(processes, item, read_name(item, "comm"), length_ns);
+        }
+        if (vg_output_length(items) > 0)
+            add_process(processes, vg_output_member(loss, "others"), NULL, length_ns);
+    }
+    return processes;
+}
+
 struct vg_top_detail *
 vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm)
 {
@@ -242,6 +282,11 @@ vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm)
     detail->begin_ns = look->begin_ns;
     detail->end_ns = look->end_ns;
     detail->gone = vm == NULL;
+    detail->processes =
+        read_processes(vg_output_member(vm, "newest.lost_to"),
+                       read_count(vm, "newest.end_ns") - read_count(vm, "newest.begin_ns"));
+    detail->start_processes =
+        read_processes(vg_output_member(vm, "lost_to"), look->end_ns - look->begin_ns);
     detail->vcpus = g_array_new(FALSE, FALSE, sizeof(struct vg_top_vcpu));
     detail->used = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
     detail->lost = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
@@ -262,6 +307,8 @@ vg_top_detail_free(struct vg_top_detail *detail)
         return;
     g_free(detail->id);
     g_free(detail->no_history);
+    g_ptr_array_unref(detail->processes);
+    g_ptr_array_unref(detail->start_processes);
     g_array_unref(detail->vcpus);
     g_array_unref(detail->used);
     g_array_unref(detail->lost);

@@ -66,18 +66,28 @@ struct vg_top_part {
     char *reason; /* may be NULL */
 };
 
+/* A process of the host that took CPU time of a VM; name NULL: all others together. */
+struct vg_top_process {
+    char *name;
+    int64_t pid;
+    double lost;  /* in cores */
+    double per_s; /* preemptions */
+};
+
 /* What is only asked of one VM. */
 struct vg_top_detail {
     char *id;
     int64_t begin_ns; /* of the sums, as in the look */
     int64_t end_ns;
-    bool gone;        /* vgpud does not know it any more; nothing else is known then */
-    GArray *vcpus;    /* struct vg_top_vcpu */
-    char *no_history; /* why there is none; NULL: there is */
-    int64_t since_ns; /* of the history, epoch */
-    int64_t until_ns; /* likewise */
-    GArray *used;     /* struct vg_spark_point, cores */
-    GArray *lost;     /* likewise */
+    bool gone;                  /* vgpud does not know it any more; nothing else is known then */
+    GArray *vcpus;              /* struct vg_top_vcpu */
+    GPtrArray *processes;       /* struct vg_top_process, of the newest window */
+    GPtrArray *start_processes; /* likewise since vgpud started */
+    char *no_history;           /* why there is none; NULL: there is */
+    int64_t since_ns;           /* of the history, epoch */
+    int64_t until_ns;           /* likewise */
+    GArray *used;               /* struct vg_spark_point, cores */
+    GArray *lost;               /* likewise */
 };
 
 struct vg_top_look {

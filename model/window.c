@@ -15,6 +15,7 @@ vm_sample_clear(void *data)
     g_clear_pointer(&sample->gpus, g_array_unref);
     g_clear_pointer(&sample->cpus, g_array_unref);
     g_clear_pointer(&sample->places, g_array_unref);
+    g_clear_pointer(&sample->lost_processes, g_array_unref);
 }
 
 void
@@ -25,6 +26,7 @@ vg_vm_sample_init(struct vg_vm_sample *sample)
         .lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_to)),
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .cpus = g_array_new(FALSE, TRUE, sizeof(int32_t)),
+        .lost_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_process)),
         .places = g_array_new(FALSE, TRUE, sizeof(struct vg_place)),
     };
 }
@@ -191,6 +193,23 @@ void
 vg_window_sort_lost_to(GArray *lost_to)
 {
     g_array_sort(lost_to, compare_lost_to);
+}
+
+static int
+compare_lost_processes(const void *a, const void *b)
+{
+    const struct vg_lost_process *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return compare_numbers(y->ns, x->ns);
+    return x->count != y->count ? (y->count > x->count) - (y->count < x->count)
+                                : compare_numbers(x->pid, y->pid);
+}
+
+void
+vg_window_sort_lost_processes(GArray *processes)
+{
+    g_array_sort(processes, compare_lost_processes);
 }
 
 const char *

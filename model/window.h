@@ -88,6 +88,20 @@ struct vg_gpu_process_sample {
     struct vg_gpu_sample gpu;
 };
 
+/* What the vCPUs of a VM lost to one process of the host, or in a sum to all of one name and
+ * control group: a part of VG_AGGRESSOR_HOST_USER. */
+#define VG_CGROUP_LEN                128
+#define VG_WINDOW_LOST_PROCESSES_MAX 16 /* of a VM, in a window; the rest is "others" */
+#define VG_SUM_LOST_PROCESSES_MAX    24 /* in a sum */
+struct vg_lost_process {
+    int32_t pid;                /* in a sum: of the newest one */
+    uint32_t pids;              /* in a sum: how many there were, at least */
+    char comm[VG_COMM_LEN];     /* raw bytes; empty: not known */
+    char cgroup[VG_CGROUP_LEN]; /* its end, if it is longer; empty: it was gone */
+    int64_t ns;
+    uint64_t count;
+};
+
 struct vg_vm_sample {
     uint32_t id; /* of its process in the topology */
     int32_t pid;
@@ -104,6 +118,7 @@ struct vg_vm_sample {
                                 * window, if cpus_allowed; else those they ran on or waited for since
                                 * the period began, not the window: a set that grows */
     bool cpus_allowed;
+    GArray *lost_processes; /* struct vg_lost_process, most ns first; empty where nobody knows */
     GArray *places; /* struct vg_place, by CPU; empty where nobody knows. Of one window: no sums */
     bool places_counted; /* at each switch; else all of a vCPU's time is told of the CPU that it was
                           * on last */
@@ -198,6 +213,7 @@ struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
 void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
 void vg_window_sort_lost_to(GArray *lost_to);
+void vg_window_sort_lost_processes(GArray *processes);
 
 /* The CPUs of a VM, known from older windows, after one more with this sample of it. */
 void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);

@@ -24,7 +24,6 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "collectors/host-contention.h"
 #include "collectors/live.h"
 #include "collectors/vcpu-affinity.h"
 #include "collectors/vcpu-meter.h"
@@ -462,157 +461,6 @@ test_real_proc(void **state)
     munmap(tid, sizeof(*tid));
 }
 
-static void
-write_text(const char *dir, const char *name, const char *text)
-{
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-    g_autofree char *parent = g_path_get_dirname(path);
-
-    assert_int_equal(g_mkdir_with_parents(parent, 0700), 0);
-    fake_proc_write(path, text, strlen(text));
-}
-
-/* Texts of a Linux 6.18 host and what they say, read off by eye. */
-static void
-test_host_contention(void **state)
-{
-    const char *proc = *state;
-    static const char stat[] = "cpu  68 1 19 72 2 0 2 33 0 0\ncpu0 3 3 9 3 7 0 1 17 0 0\n"
-                               "procs_running 3\nprocs_blocked 0\n";
-    struct vg_host_contention contention = {
-        .proc = proc, .cgroup = proc, .tick_ns = 10 * VG_NS_PER_MS};
-    struct vg_host_sample host;
-    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(struct vg_host_cpu));
-
-    contention.cpus = (struct vg_host_cpus){.sys = proc, .tick_ns = contention.tick_ns};
-
-    assert_int_equal(vg_host_parse_steal(stat), 33);
-    assert_int_equal(vg_host_parse_runnable(stat), 3);
-    assert_int_equal(vg_host_parse_busy(stat), 68 + 1 + 19 + 0 + 2);
-    assert_int_equal(vg_host_parse_busy("cpu 1 2 3\n"), -1);
-    assert_int_equal(vg_host_parse_steal("cpu 1 2 3\n"), -1);
-    assert_int_equal(vg_host_parse_steal(""), -1);
-    assert_int_equal(vg_host_parse_runnable("procs_running x"), -1);
-    assert_int_equal(vg_host_parse_pressure("some avg10=2.06 avg60=11.02 avg300=21.88 total=174\n"
-                                            "full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"),
-                     174);
-    assert_int_equal(vg_host_parse_pressure("full avg10=0.00 total=5\n"), -1);
-    vg_host_contention_read(&contention, &host, cpus);
-    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == -1);
-    assert_true(host.idle_ns == -1 && host.load[0] < 0 && cpus->len == 0);
-    assert_non_null(strstr(host.no_pressure, "CONFIG_PSI"));
-    assert_non_null(strstr(host.no_cpu_waits, "CONFIG_SCHEDSTATS"));
-    write_text(proc, "stat", stat);
-    write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1000\n");
-    vg_host_contention_read(&contention, &host, cpus);
-    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == 2 &&
-                host.own_ns == -1);
-    write_text(proc, "stat", "cpu 69 1 19 72 2 0 2 35 0 0\nprocs_running 1\n");
-    write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1500\n");
-    vg_host_contention_read(&contention, &host, cpus);
-    assert_int_equal(host.steal_ns, 20 * VG_NS_PER_MS);
-    assert_int_equal(host.pressure_ns, 500 * 1000);
-    assert_int_equal(host.runnable, 0);
-    assert_int_equal(host.own_ns, 10 * VG_NS_PER_MS);
-    vg_host_contention_clear(&contention);
-}
-
-/* The whole host: idle, load, pressure of three resources. What is missing is told as missing. */
-static void
-test_host_pressure(void **state)
-{
-    const char *proc = *state;
-    struct vg_host_contention contention = {
-        .proc = proc, .cgroup = proc, .tick_ns = 10 * VG_NS_PER_MS};
-    struct vg_host_sample host;
-    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(struct vg_host_cpu));
-    double load[3] = {0};
-
-    contention.cpus = (struct vg_host_cpus){.sys = proc, .tick_ns = contention.tick_ns};
-    assert_int_equal(vg_host_parse_idle("cpu  68 1 19 72 2 0 2 33 0 0\n"), 74);
-    assert_int_equal(vg_host_parse_idle("cpu 68 1 19\n"), -1);
-    assert_int_equal(vg_host_parse_full_pressure("some avg10=2.06 total=174\n"
-                                                 "full avg10=0.00 total=5\n"),
-                     5);
-    assert_int_equal(vg_host_parse_full_pressure("some avg10=2.06 total=174\n"), -1);
-    assert_true(vg_host_parse_load("8.07 3.98 1.81 11/212 1283\n", load));
-    assert_true(load[0] == 8.07 && load[1] == 3.98 && load[2] == 1.81);
-    assert_false(vg_host_parse_load("8.07 -1 1.81", load));
-    assert_false(vg_host_parse_load("8.07 3.98", load));
-    assert_false(vg_host_parse_load("nan 1 1", load));
-    assert_true(load[0] == 8.07);
-    write_text(proc, "stat", "cpu  68 1 19 72 2 0 2 33 0 0\nprocs_running 3\n");
-    write_text(proc, "loadavg", "0.50 1.50 2.50 1/100 7\n");
-    write_text(proc, "pressure/cpu", "some avg10=0.00 total=1000\nfull avg10=0.00 total=0\n");
-    write_text(proc, "pressure/io", "some avg10=0.00 total=7\nfull avg10=0.00 total=7\n");
-    vg_host_contention_read(&contention, &host, cpus);
-    assert_true(host.load[0] == 0.5 && host.load[2] == 2.5);
-    assert_int_equal(host.pressure[VG_RESOURCE_CPU].some_ns, -1);
-    write_text(proc, "stat", "cpu  68 1 19 80 4 0 2 33 0 0\nprocs_running 3\n");
-    write_text(proc, "pressure/cpu", "some avg10=0.00 total=1500\nfull avg10=0.00 total=20\n");
-    write_text(proc, "pressure/io", "some avg10=0.00 total=7\nfull avg10=0.00 total=7\n");
-    vg_host_contention_read(&contention, &host, cpus);
-    assert_int_equal(host.idle_ns, 100 * VG_NS_PER_MS);
-    assert_int_equal(host.pressure[VG_RESOURCE_CPU].some_ns, 500 * 1000);
-    assert_int_equal(host.pressure[VG_RESOURCE_CPU].full_ns, 20 * 1000);
-    assert_int_equal(host.pressure[VG_RESOURCE_IO].some_ns, 0);
-    assert_int_equal(host.pressure[VG_RESOURCE_MEMORY].some_ns, -1);
-    assert_non_null(host.no_pressure);
-    vg_host_contention_clear(&contention);
-}
-
-static const struct vg_host_cpu *
-cpu_at(const GArray *cpus, guint i)
-{
-    assert_true(i < cpus->len);
-    return &g_array_index(cpus, struct vg_host_cpu, i);
-}
-
-/* CPUs one by one: two nodes, one CPU that comes later, waits where the kernel tells them. */
-static void
-test_host_cpus(void **state)
-{
-    const char *sys = *state;
-    struct vg_host_cpus state_of = {.sys = sys, .tick_ns = 10 * VG_NS_PER_MS};
-    g_autoptr(GArray) cpus = g_array_new(FALSE, FALSE, sizeof(struct vg_host_cpu));
-    g_autoptr(GHashTable) nodes = g_hash_table_new(NULL, NULL);
-
-    write_text(sys, "devices/system/node/node0/cpulist", "0\n");
-    write_text(sys, "devices/system/node/node1/cpulist", "1-2\n");
-    write_text(sys, "devices/system/node/online", "0-1\n");
-    vg_host_cpus_read(&state_of,
-                      "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 10 5 0 4 7 0 0\n"
-                      "cpu2 1 1 1 1 1 1 1 1 0 0\nintr 5 1\n",
-                      "version 15\ncpu0 0 0 0 0 0 0 100 2000 9\n"
-                      "domain0 3 0 0 0\ncpu2 0 0 0 0 0 0 100 50 9\n",
-                      cpus);
-    assert_int_equal(cpus->len, 0);
-    vg_host_cpus_read(&state_of,
-                      "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 2 2 5 11 6 1 5 9 0 0\n"
-                      "cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 1 1 1 0 1 1 1 1 0 0\nintr 5 1\n",
-                      "version 15\ncpu0 0 0 0 0 0 0 100 2700 9\ncpu1 0 0 0 0 0 0 1 1 1\n", cpus);
-    assert_int_equal(cpus->len, 2);
-    assert_int_equal(cpu_at(cpus, 0)->cpu, 0);
-    assert_int_equal(cpu_at(cpus, 0)->node, 0);
-    assert_int_equal(cpu_at(cpus, 0)->busy_ns, (1 + 2 + 1 + 1) * 10 * VG_NS_PER_MS);
-    assert_int_equal(cpu_at(cpus, 0)->idle_ns, 2 * 10 * VG_NS_PER_MS);
-    assert_int_equal(cpu_at(cpus, 0)->steal_ns, 2 * 10 * VG_NS_PER_MS);
-    assert_int_equal(cpu_at(cpus, 0)->wait_ns, 700);
-    assert_int_equal(cpu_at(cpus, 1)->cpu, 2);
-    assert_int_equal(cpu_at(cpus, 1)->node, 1);
-    assert_int_equal(cpu_at(cpus, 1)->idle_ns, 0);
-    assert_int_equal(cpu_at(cpus, 1)->wait_ns, -1);
-    vg_host_cpus_parse_node("0-1,4,x", 3, nodes);
-    assert_int_equal(g_hash_table_size(nodes), 3);
-    vg_host_cpus_parse_node("0-99999999", 3, nodes);
-    assert_int_equal(g_hash_table_size(nodes), VG_CPU_LIMIT);
-    vg_host_cpus_parse("cpu0 1 2 3\ncpu-1 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 -1\n"
-                       "cpu3 1 1 1 1 1 1 1 9223372036854775807\n",
-                       NULL, VG_NS_PER_MS, cpus);
-    assert_int_equal(cpus->len, 0);
-    vg_host_cpus_clear(&state_of);
-}
-
 /* A thread that is pinned, and set free again, is asked for; one that is gone changes nothing. */
 static void
 test_affinity(void **state)
@@ -656,9 +504,7 @@ main(void)
         cmocka_unit_test(test_affinity),           FAKE_PROC_TEST(test_windows),
         FAKE_PROC_TEST(test_come_and_go),          FAKE_PROC_TEST(test_tid_reuse),
         FAKE_PROC_TEST(test_without_schedstat),    FAKE_PROC_TEST(test_status),
-        FAKE_PROC_TEST(test_host_pressure),        FAKE_PROC_TEST(test_host_cpus),
-        FAKE_PROC_TEST(test_host_contention),      FAKE_PROC_TEST(test_many_threads),
-        cmocka_unit_test(test_real_proc),
+        FAKE_PROC_TEST(test_many_threads),         cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
 }
