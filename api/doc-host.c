@@ -94,14 +94,57 @@ add_if_told(json_object *object, const char *name, int64_t value)
 }
 
 static json_object *
-host_to_json(const struct vg_host_sample *host)
+load_to_json(const struct vg_host_sample *host)
+{
+    static const char *const members[] = {"1min", "5min", "15min"};
+
+    if (host->load[0] < 0)
+        return NULL;
+    json_object *object = json_object_new_object();
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        vg_json_add_double(object, members[i], host->load[i]);
+    return object;
+}
+
+static json_object *
+pressure_to_json(const struct vg_host_sample *host)
 {
     json_object *object = json_object_new_object();
 
+    for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
+        json_object *one = json_object_new_object();
+        add_if_told(one, "some_ns", host->pressure[i].some_ns);
+        add_if_told(one, "full_ns", host->pressure[i].full_ns);
+        vg_json_add(object, vg_resource_name(i), one);
+    }
+    vg_json_add_string(object, "reason", host->no_pressure);
+    return object;
+}
+
+int64_t
+vg_doc_vms_ns(const struct vg_window *window)
+{
+    int64_t ns = 0;
+
+    for (guint i = 0; i < window->vms->len; i++)
+        ns = vg_time_sum(ns, g_array_index(window->vms, struct vg_vm_sample, i).cpu.run_ns);
+    return ns;
+}
+
+static json_object *
+host_to_json(const struct vg_window *newest)
+{
+    const struct vg_host_sample *host = &newest->host;
+    json_object *object = json_object_new_object();
+
+    add_if_told(object, "vms_ns", newest->end_ns > newest->begin_ns ? vg_doc_vms_ns(newest) : -1);
     add_if_told(object, "steal_ns", host->steal_ns);
     add_if_told(object, "pressure_ns", host->pressure_ns);
     add_if_told(object, "runnable", host->runnable);
     add_if_told(object, "own_ns", host->own_ns);
+    add_if_told(object, "idle_ns", host->idle_ns);
+    vg_json_add(object, "load", load_to_json(host));
+    vg_json_add(object, "pressure", pressure_to_json(host));
     return object;
 }
 
@@ -143,7 +186,7 @@ measurement_to_json(const vg_view *view)
     vg_json_add_int64(object, "level", provenance->level);
     vg_json_add_int64(object, "collector_cost_ns", provenance->cost_ns);
     vg_json_add(object, "measures", measures_to_json(provenance));
-    vg_json_add(object, "host", host_to_json(&view->newest.host));
+    vg_json_add(object, "host", host_to_json(&view->newest));
     vg_json_add_int64(object, "lost_events",
                       (int64_t)MIN(view->totals.lost_events, (uint64_t)VG_JSON_INT_MAX));
     vg_json_add_int64(object, "clock_offset_ns", view->clock_offset_ns);

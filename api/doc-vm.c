@@ -127,13 +127,71 @@ vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
+static json_object *
+lost_process_to_json(const struct vg_lost_process *process)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "comm", process->comm[0] ? process->comm : NULL);
+    vg_json_add_int64(object, "pid", process->pid);
+    vg_json_add_int64(object, "pids", MAX(process->pids, 1));
+    vg_json_add_string(object, "cgroup", process->cgroup[0] ? process->cgroup : NULL);
+    vg_json_add_int64(object, "ns", process->ns);
+    vg_json_add_int64(object, "count", (int64_t)process->count);
+    return object;
+}
+
+/* Adds "processes", at most so many, and "others" to an entry of lost_to, if it is that of the
+ * host's programs and they are known. */
+static void
+add_processes(json_object *object, const struct vg_vm_sample *sample, const struct vg_lost_to *lost,
+              guint max)
+{
+    int64_t left_ns = lost->ns;
+    uint64_t left_count = lost->count;
+
+    if (lost->kind != VG_AGGRESSOR_HOST_USER || sample->lost_processes->len == 0)
+        return;
+    json_object *processes = json_object_new_array();
+    json_object *others = json_object_new_object();
+    for (guint i = 0; i < MIN(sample->lost_processes->len, max); i++) {
+        const struct vg_lost_process *process =
+            &g_array_index(sample->lost_processes, struct vg_lost_process, i);
+        left_ns = MAX(left_ns - process->ns, 0);
+        left_count -= MIN(process->count, left_count);
+        vg_json_append(processes, lost_process_to_json(process));
+    }
+    vg_json_add_int64(others, "ns", left_ns);
+    vg_json_add_int64(others, "count", (int64_t)left_count);
+    vg_json_add(object, "processes", processes);
+    vg_json_add(object, "others", others);
+}
+
+/* Names the processes behind host:user in the lost_to of an object, which is that of the sample. */
+static void
+add_lost_processes(json_object *object, const struct vg_vm_sample *sample)
+{
+    json_object *lost_to = NULL;
+
+    if (!sample || !json_object_object_get_ex(object, "lost_to", &lost_to))
+        return;
+    for (guint i = 0; i < sample->lost_to->len; i++)
+        add_processes(json_object_array_get_idx(lost_to, i), sample,
+                      &g_array_index(sample->lost_to, struct vg_lost_to, i),
+                      VG_SUM_LOST_PROCESSES_MAX);
+}
+
 json_object *
 vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
 {
     const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
     const struct vg_inv_vm *domain = domain_of(view, vm);
     json_object *object = vg_doc_vm_summary(view, vm);
+    json_object *newest = NULL;
 
+    add_lost_processes(object, sample);
+    if (json_object_object_get_ex(object, "newest", &newest) && newest)
+        add_lost_processes(newest, doc_newest_of(view, vm));
     vg_json_add(object, "vcpus",
                 sample ? vg_vcpus_to_json(sample->vcpus) : json_object_new_array());
     vg_json_add(object, "domain", domain ? vg_record_write(&vg_inv_vm_record, domain) : NULL);
@@ -283,8 +341,12 @@ vg_doc_vm_name(const char *id, const char *name)
     return object;
 }
 
+/* Of the processes behind one loss. */
+#define LOSS_PROCESSES_MAX 4
+
 struct loss {
     const struct vg_snap_vm *victim;
+    const struct vg_vm_sample *sample;
     const struct vg_lost_to *lost;   /* since the start */
     const struct vg_lost_to *newest; /* in the newest window, or NULL: nothing */
     char *id;                        /* of the two */
@@ -324,6 +386,8 @@ doc_newest_loss(const vg_view *view, const struct loss *loss)
     vg_json_add_double(object, "share", (double)lost->ns / length_ns);
     vg_json_add_double(object, "count_per_s",
                        (double)lost->count / length_ns * (double)VG_NS_PER_S);
+    if (loss->newest)
+        add_processes(object, doc_newest_of(view, loss->victim), lost, LOSS_PROCESSES_MAX);
     return object;
 }
 
@@ -359,6 +423,7 @@ loss_to_json(const void *data, const void *item)
     vg_json_add_double(object, "share", rate ? rate->share : 0);
     vg_json_add_double(object, "count_per_s", rate ? rate->count_per_s : 0);
     vg_json_add(object, "newest", doc_newest_loss(view, loss));
+    add_processes(object, loss->sample, loss->lost, LOSS_PROCESSES_MAX);
     return object;
 }
 
@@ -376,7 +441,7 @@ losses_of(const vg_view *view, const struct vg_snap_vm *victim)
         for (guint k = 0; (!victim || vm == victim) && sample && k < sample->lost_to->len; k++) {
             const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, k);
             struct loss loss = {
-                vm, lost, doc_find_loss(newest, lost),
+                vm, sample, lost, doc_find_loss(newest, lost),
                 g_strdup_printf("%s %d %" PRIu32, vg_view_vm_id(vm), (int)lost->kind, lost->vm_id)};
             g_array_append_val(losses, loss);
         }

@@ -105,6 +105,13 @@ json_object *vg_doc_vm_name(const char *id, const char *name);
 /* Adds "made_ns" and "made". */
 void vg_doc_add_made(json_object *object, int64_t made_ns);
 
+/* The CPUs of the host in the newest window: what each did, whose vCPUs were there, and which VMs
+ * are kept to it. */
+json_object *vg_doc_host_cpus(const vg_view *view);
+
+/* CPU time of all VMs' vCPUs in a window. */
+int64_t vg_doc_vms_ns(const struct vg_window *window);
+
 /* Text for Prometheus; the caller frees it. */
 struct vg_http_stats;
 char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,

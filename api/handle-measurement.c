@@ -40,6 +40,17 @@ vg_handle_host(struct vg_request *request)
     vg_answer_etag(request, etag);
 }
 
+void
+vg_handle_host_cpus(struct vg_request *request)
+{
+    g_autoptr(vg_view) view = newest_view(request);
+    char etag[VG_ETAG_LEN];
+
+    vg_view_etag(view, etag);
+    vg_answer_json(request, 200, vg_doc_host_cpus(view));
+    vg_answer_etag(request, etag);
+}
+
 /* A word of a table that ends with NULL; absent: *ret stays. */
 static int
 query_word(const struct vg_query *query, const char *name, const char *const *words, int *ret,

@@ -296,6 +296,46 @@ add_intensities(GString *out, const GArray *rows)
     }
 }
 
+/* Of the newest window, and what nobody tells is absent. */
+static void
+add_host(GString *out, const struct vg_window *newest)
+{
+    const struct vg_host_sample *host = &newest->host;
+    const struct {
+        const char *labels;
+        int64_t ns;
+    } uses[] = {{"use=\"vms\"", host->own_ns >= 0 ? vg_doc_vms_ns(newest) : -1},
+                {"use=\"host\"", host->own_ns},
+                {"use=\"idle\"", host->idle_ns},
+                {"use=\"steal\"", host->steal_ns}};
+    static const char *const loads[] = {"vgpud_host_load1", "vgpud_host_load5",
+                                        "vgpud_host_load15"};
+
+    family(out, "vgpud_newest_window_host_cpu_seconds", "gauge",
+           "CPU time of all CPUs in the newest window, by what became of it.");
+    for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
+        if (uses[i].ns >= 0)
+            value(out, "vgpud_newest_window_host_cpu_seconds", uses[i].labels, seconds(uses[i].ns));
+    }
+    family(out, "vgpud_newest_window_host_pressure_seconds", "gauge",
+           "Time of the newest window in which some or all waited for a resource of the host.");
+    for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
+        const struct vg_pressure *pressure = &host->pressure[i];
+        for (int full = 0; full < 2; full++) {
+            int64_t ns = full ? pressure->full_ns : pressure->some_ns;
+            g_autofree char *labels = g_strdup_printf("resource=\"%s\",who=\"%s\"",
+                                                      vg_resource_name(i), full ? "full" : "some");
+            if (ns >= 0)
+                value(out, "vgpud_newest_window_host_pressure_seconds", labels, seconds(ns));
+        }
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(loads); i++) {
+        if (host->load[i] >= 0)
+            single(out, loads[i], "gauge", "Load average of the host, as its kernel tells it.",
+                   host->load[i]);
+    }
+}
+
 static void
 add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
 {
@@ -328,6 +368,7 @@ add_measurement(GString *out, const vg_view *view, const GPtrArray *parts)
         single(out, "vgpud_runnable_threads", "gauge",
                "Threads that ran or waited for a CPU when the newest window ended.",
                (double)newest->host.runnable);
+    add_host(out, newest);
     single(out, "vgpud_collector_cost_seconds", "gauge",
            "CPU time that measuring the newest window took.", seconds(view->provenance.cost_ns));
     single(out, "vgpud_windows_missed_total", "counter", "Windows that could not be measured.",

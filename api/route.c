@@ -30,6 +30,7 @@ const struct vg_route vg_routes[] = {
     {"/v1/snapshot", VG_METHOD_GET, vg_handle_snapshot, snapshot_params, {200, 304, 503}},
     {"/v1/vms/{id}", VG_METHOD_GET, vg_handle_vm, no_params, {200, 304, 404}},
     {"/v1/host", VG_METHOD_GET, vg_handle_host, no_params, {200, 304}},
+    {"/v1/host/cpus", VG_METHOD_GET, vg_handle_host_cpus, no_params, {200, 304}},
     {"/v1/preemptions",
      VG_METHOD_GET,
      vg_handle_preemptions,

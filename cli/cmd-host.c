@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host list|show.
+ * vgpuctl host list|show|cpus.
  */
 #include "config.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <langinfo.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/host-load.h"
 #include "cli/online-args.h"
 
 static const struct vg_column host_columns[] = {
@@ -27,6 +32,31 @@ static const struct vg_column host_columns[] = {
     {"HYPERVISOR", "hypervisor", VG_CELL_TEXT, true},
     {"LIBVIRT", "libvirt_uri", VG_CELL_TEXT, true},
     {"VGPUD", "daemon.version", VG_CELL_TEXT, true},
+};
+
+static const struct vg_column use_columns[] = {
+    {"VMS", "vms", VG_CELL_SHARE, false},
+    {"HOST", "own", VG_CELL_SHARE, false},
+    {"IDLE", "idle", VG_CELL_SHARE, false},
+    {"STOLEN", "steal", VG_CELL_SHARE, false},
+    {"RUNNABLE", "runnable", VG_CELL_COUNT, false},
+    {"LOAD 1min", "load.1min", VG_CELL_SHARE, false},
+    {"5min", "load.5min", VG_CELL_SHARE, false},
+    {"15min", "load.15min", VG_CELL_SHARE, false},
+};
+
+static const struct vg_column pressure_columns[] = {
+    {"RESOURCE", "resource", VG_CELL_TEXT, false},
+    {"SOME WAITED %", "some", VG_CELL_PERCENT, false},
+    {"ALL WAITED %", "full", VG_CELL_PERCENT, false},
+};
+
+static const struct vg_column cpu_columns[] = {
+    {"CPU", "cpu", VG_CELL_COUNT, false},           {"NODE", "node", VG_CELL_COUNT, false},
+    {"VMS %", "vms", VG_CELL_PERCENT, false},       {"HOST %", "host", VG_CELL_PERCENT, false},
+    {"IDLE %", "idle", VG_CELL_PERCENT, false},     {"STOLEN %", "steal", VG_CELL_PERCENT, false},
+    {"VMS WAIT", "vm_waits", VG_CELL_SHARE, false}, {"ALL WAIT", "waits", VG_CELL_SHARE, true},
+    {"RAN HERE %", "ran", VG_CELL_TEXT, false},     {"KEPT HERE", "pinned", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column part_columns[] = {
@@ -160,9 +190,17 @@ show_host(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(items);
     add_host_members(json_object_array_get_idx(rows, 0));
     g_autoptr(json_object) measures = measure_rows(host);
+    g_autoptr(json_object) uses = vg_host_use_rows(host);
+    g_autoptr(json_object) pressures = vg_host_pressure_rows(host);
+    const char *no_pressure =
+        json_object_get_string(vg_output_member(host, "measurement.host.pressure.reason"));
     g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
     const struct vg_table tables[] = {
         {NULL, rows, host_columns, G_N_ELEMENTS(host_columns), NULL},
+        {"CPU time of the newest window, in cores", uses, use_columns, G_N_ELEMENTS(use_columns),
+         NULL},
+        {"Pressure in the newest window", pressures, pressure_columns,
+         G_N_ELEMENTS(pressure_columns), no_pressure},
         {"Parts of vgpud", vg_output_member(host, "parts"), part_columns,
          G_N_ELEMENTS(part_columns), NULL},
         {"Measures of the newest window", measures, measure_columns, G_N_ELEMENTS(measure_columns),
@@ -173,17 +211,52 @@ show_host(void *data, vg_client *client, GError **err)
                            list ? 1 : G_N_ELEMENTS(tables), err);
 }
 
+static const char *
+title_of_cpus(json_object *cpus)
+{
+    const char *places = json_object_get_string(vg_output_member(cpus, "places"));
+
+    if (!places)
+        return "CPUs in the newest window; where vCPUs ran is not known";
+    return strcmp(places, "counted") == 0
+               ? "CPUs in the newest window, in per cent of it; waits in cores"
+               : "CPUs in the newest window, in per cent of it; vCPUs count where they were last";
+}
+
+static int
+show_cpus(void *data, vg_client *client, GError **err)
+{
+    static const char *const lists[] = {"items", NULL};
+    const struct vg_online_args *args = data;
+    g_autoptr(json_object) cpus = NULL;
+    struct winsize size = {0};
+
+    if (vg_client_get(client, "/v1/host/cpus", lists, &cpus, err) < 0)
+        return -1;
+    /* What is no terminal has room for all. */
+    if (args->format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    g_autoptr(json_object) rows =
+        vg_host_cpu_rows(cpus, size.ws_col, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+    const struct vg_table table = {vg_output_length(rows) > 0 ? title_of_cpus(cpus) : NULL, rows,
+                                   cpu_columns, G_N_ELEMENTS(cpu_columns),
+                                   "nobody measures the CPUs of this host one by one"};
+    return vg_output_print(args->format, cpus, &table, 1, err);
+}
+
 int
 vg_cmd_host(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
         {"list", VG_OBJECT_NONE, NULL, show_host},
         {"show", VG_OBJECT_OPTIONAL, NULL, show_host},
+        {"cpus", VG_OBJECT_NONE, NULL, show_cpus},
     };
     static const struct argp argp = {
         .parser = vg_online_parse_children,
-        .args_doc = "list\nshow [HOST]",
-        .doc = "Shows the host that vgpud watches: its size, its GPUs, and how vgpud is doing.",
+        .args_doc = "list\nshow [HOST]\ncpus",
+        .doc = "Shows the host that vgpud watches: its size, what its CPUs do, its GPUs, and how "
+               "vgpud is doing.",
         .children = vg_online_children,
     };
     struct vg_online_args args = {

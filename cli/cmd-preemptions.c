@@ -37,6 +37,7 @@ static const struct vg_column list_columns[] = {
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     {"cores NOW", "newest.share", VG_CELL_SHARE, false},
     {"/s NOW", "newest.count_per_s", VG_CELL_SHARE, false},
+    {"MOSTLY", "mostly", VG_CELL_TEXT, false},
     {"cores MEAN", "share", VG_CELL_SHARE, true},
     {"/s MEAN", "count_per_s", VG_CELL_SHARE, true},
 };
@@ -67,6 +68,25 @@ print_matrix(const struct preemption_args *args, json_object *items, GError **er
     return vg_output_print(args->online.format, items, &table, 1, err);
 }
 
+/* The process behind host:user that took most: now, or else since vgpud started. */
+static void
+add_mostly(json_object *rows)
+{
+    static const char *const members[] = {"newest.processes", "processes"};
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        const char *name = NULL;
+        for (size_t m = 0; m < G_N_ELEMENTS(members) && !name; m++) {
+            json_object *processes = vg_output_member(row, members[m]);
+            if (vg_output_length(processes) > 0)
+                name = json_object_get_string(
+                    vg_output_member(json_object_array_get_idx(processes, 0), "comm"));
+        }
+        vg_json_add_string(row, "mostly", name);
+    }
+}
+
 static int
 show(void *data, vg_client *client, GError **err)
 {
@@ -84,7 +104,9 @@ show(void *data, vg_client *client, GError **err)
         return -1;
     if (args->matrix)
         return print_matrix(args, items, err);
-    const struct vg_table table = {NULL, items, list_columns, G_N_ELEMENTS(list_columns),
+    g_autoptr(json_object) rows = vg_online_rows(items);
+    add_mostly(rows);
+    const struct vg_table table = {NULL, rows, list_columns, G_N_ELEMENTS(list_columns),
                                    "nobody waited for a CPU"};
     return vg_output_print(args->online.format, items, &table, 1, err);
 }

@@ -5,11 +5,16 @@
 #include "config.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <langinfo.h>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/figure-columns.h"
+#include "cli/host-load.h"
 #include "cli/move-bars.h"
 #include "cli/online-args.h"
 #include "cli/past.h"
@@ -76,6 +81,14 @@ static const struct vg_column loss_columns[] = {
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     VG_LOSS_ROLE_COLUMNS,
+};
+
+static const struct vg_column process_columns[] = {
+    {"PROCESS", "comm", VG_CELL_TEXT, false},
+    {"PID", "pid", VG_CELL_TEXT, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column gpu_columns[] = {
@@ -208,6 +221,18 @@ show_movable(const struct vm_args *args, vg_client *client, json_object *vm)
     return movable ? vg_vm_movable_text(movable, vg_move_bars_width(stdout)) : NULL;
 }
 
+/* The processes behind host:user. */
+static json_object *
+process_rows(json_object *vm, enum vg_output_format format)
+{
+    struct winsize size = {0};
+
+    if (format != VG_OUTPUT_TABLE || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    return vg_host_process_rows(vg_output_member(vm, "lost_to"), size.ws_col,
+                                strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+}
+
 static int
 show_vm(void *data, vg_client *client, GError **err)
 {
@@ -224,6 +249,7 @@ show_vm(void *data, vg_client *client, GError **err)
     add_list_members(rows);
     json_object *openstack = vg_output_member(vm, "openstack");
     g_autoptr(json_object) owners = openstack ? array_of(openstack) : NULL;
+    g_autoptr(json_object) processes = process_rows(vm, args->online.format);
     const struct vg_table tables[] = {
         {NULL, rows, list_columns, G_N_ELEMENTS(list_columns), NULL},
         {"In OpenStack", owners, openstack_columns, G_N_ELEMENTS(openstack_columns), NULL},
@@ -231,6 +257,8 @@ show_vm(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(figure_columns), NULL},
         {"Who took its CPU time", vg_output_member(vm, "lost_to"), loss_columns,
          G_N_ELEMENTS(loss_columns), NULL},
+        {"Processes behind host:user", processes, process_columns, G_N_ELEMENTS(process_columns),
+         NULL},
         {"GPUs, since the start", vg_output_member(vm, "gpu"), gpu_columns,
          G_N_ELEMENTS(gpu_columns), NULL},
         {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,

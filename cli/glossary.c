@@ -23,6 +23,20 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"lost_to", "Who ran on the CPU that a VM's vCPUs waited for: other VMs by name, `self` "
                 "(another thread of the same VM), host:kernel, host:user, host:idle, "
                 "host:unknown. count: preemptions whose next thread was the aggressor's."},
+    {"host:user", "Programs of the host that are no VM. By BPF the processes behind it are known: "
+                  "`vgpuctl vm show VM` names them, all that found no room are `others`."},
+    {"host:kernel", "Threads of the host's kernel."},
+    {"processes",
+     "Processes of the host that took CPU time of a VM, a part of host:user: name (comm), "
+     "pid, control group. In sums, processes of one name and control group are one."},
+    {"pressure",
+     "Part of the time in which some, or all, threads that had something to do waited for "
+     "a resource: CPU, memory, io (the kernel's PSI)."},
+    {"own_ns", "CPU time of the host itself: all that is no vCPU, QEMU's other threads included."},
+    {"steal_ns", "CPU time that the host itself was kept from, being a VM."},
+    {"places", "Where vCPUs ran, CPU by CPU: counted at each switch, or last-seen: all that a vCPU "
+               "ran is told of the CPU that it was on last."},
+    {"pinned", "VMs that may run on this CPU and not on all of the host's."},
     {"entries", "kvm_entry records: how often the vCPU went into its guest."},
     {"exits", "kvm_exit records by class: hlt, io, mmio, page-fault, interrupt, msr, cpuid, "
               "hypercall, preemption-timer, pause, other."},

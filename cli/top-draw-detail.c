@@ -9,6 +9,7 @@
 #include "cli/top-draw.h"
 
 #define LABEL_COLUMNS 24 /* before a sparkline */
+#define PROCESSES_MAX 5  /* lines of them */
 
 /* Draws on a grid as tall as it needs, of which the screen shows a part. */
 struct page {
@@ -80,6 +81,45 @@ draw_history(const struct vg_top_detail *detail, struct page *page)
     draw_spark(page, "lost", VG_ATTR_LOST, detail->lost, detail);
 }
 
+/* One line of who took how much. */
+static void
+draw_taker(struct page *page, const char *who, double lost, double all, double per_s)
+{
+    double share = all > 0 ? lost / all * 100 : (double)NAN;
+    char text[VG_TOP_FIGURE_LEN];
+
+    vg_grid_put(page->grid, page->row, 0, 32, false, VG_ATTR_PLAIN, who);
+    vg_grid_put(page->grid, page->row, 33, 8, true, VG_ATTR_LOST, vg_top_figure(text, lost, 3));
+    vg_grid_put(page->grid, page->row, 42, 8, true, VG_ATTR_PLAIN, vg_top_figure(text, share, 1));
+    vg_grid_put(page->grid, page->row++, 51, 8, true, VG_ATTR_PLAIN, vg_top_figure(text, per_s, 1));
+}
+
+/* The processes behind host:user: those that took most, and all others. */
+static void
+draw_processes(const struct vg_top_model *model, double all, struct page *page)
+{
+    const struct vg_top_detail *detail = vg_top_model_detail(model);
+    double lost = 0, per_s = 0;
+
+    if (!detail || detail->gone)
+        return;
+    const GPtrArray *processes =
+        vg_top_model_is_since_start(model) ? detail->start_processes : detail->processes;
+    for (guint i = 0; i < processes->len; i++) {
+        const struct vg_top_process *process = processes->pdata[i];
+        if (i >= PROCESSES_MAX || !process->name) {
+            lost += process->lost;
+            per_s += process->per_s;
+            continue;
+        }
+        g_autofree char *who =
+            g_strdup_printf("  %s (%" G_GINT64_FORMAT ")", process->name, process->pid);
+        draw_taker(page, who, process->lost, all, process->per_s);
+    }
+    if (lost > 0 || per_s > 0)
+        draw_taker(page, "  others", lost, all, per_s);
+}
+
 static void
 draw_takers(const struct vg_top_model *model, const struct vg_top_row *row, struct page *page)
 {
@@ -93,15 +133,9 @@ draw_takers(const struct vg_top_model *model, const struct vg_top_row *row, stru
         vg_grid_print(page->grid, page->row++, 0, VG_ATTR_DIM, "nobody");
     for (guint i = 0; i < model->takers->len; i++) {
         const struct vg_top_taker *taker = &g_array_index(model->takers, struct vg_top_taker, i);
-        double share = row->rates.lost > 0 ? taker->lost / row->rates.lost * 100 : (double)NAN;
-        char text[VG_TOP_FIGURE_LEN];
-        vg_grid_put(page->grid, page->row, 0, 32, false, VG_ATTR_PLAIN, taker->who);
-        vg_grid_put(page->grid, page->row, 33, 8, true, VG_ATTR_LOST,
-                    vg_top_figure(text, taker->lost, 3));
-        vg_grid_put(page->grid, page->row, 42, 8, true, VG_ATTR_PLAIN,
-                    vg_top_figure(text, share, 1));
-        vg_grid_put(page->grid, page->row++, 51, 8, true, VG_ATTR_PLAIN,
-                    vg_top_figure(text, taker->per_s, 1));
+        draw_taker(page, taker->who, taker->lost, row->rates.lost, taker->per_s);
+        if (strcmp(taker->who, "host:user") == 0)
+            draw_processes(model, row->rates.lost, page);
     }
 }
 
@@ -157,7 +191,8 @@ vg_top_draw_detail(struct vg_top_model *model, vg_grid *grid, int row)
     const struct vg_top_row *vm = vg_top_model_detail_row(model);
     const struct vg_top_detail *detail = vg_top_model_detail(model);
     int room = MAX(vg_grid_rows(grid) - 1 - (row + 1), 1);
-    int lines = 16 + (int)model->takers->len + (detail ? (int)detail->vcpus->len : 0);
+    int lines =
+        16 + PROCESSES_MAX + 1 + (int)model->takers->len + (detail ? (int)detail->vcpus->len : 0);
     g_autoptr(vg_grid) tall = vg_grid_new(lines, vg_grid_columns(grid), vg_grid_utf8(grid));
     struct page page = {tall, 0};
 

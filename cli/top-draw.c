@@ -18,6 +18,12 @@
 
 #define TROUBLES_MAX 3 /* lines */
 
+/* Of a smaller screen the VMs have all that there is. */
+#define HOST_ROWS_MIN 10
+
+/* Somebody waits for so much of the time: it is worth a look. */
+#define PRESSURE_WARN 0.2
+
 static const struct {
     int min;
     int max;  /* for text: it gets what it needs, up to this */
@@ -138,6 +144,40 @@ draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
         vg_grid_print(grid, row, column, VG_ATTR_DIM, ", no events lost");
 }
 
+/* What the whole host did in the newest window: one row, where it is known. The row behind. */
+static int
+draw_host(const vg_top_look *look, vg_grid *grid, int row)
+{
+    static const char *const resources[] = {"cpu", "mem", "io"};
+    const struct vg_top_host *use = &look->use;
+    const char *before = "; PSI ";
+    char vms[VG_TOP_FIGURE_LEN], own[VG_TOP_FIGURE_LEN], idle[VG_TOP_FIGURE_LEN],
+        text[VG_TOP_FIGURE_LEN];
+
+    if (!use->known || vg_grid_rows(grid) < HOST_ROWS_MIN)
+        return row;
+    int column = vg_grid_print(grid, row, 0, VG_ATTR_PLAIN, "VMs %s, host %s, idle %s",
+                               vg_top_figure(vms, use->vms, 2), vg_top_figure(own, use->own, 2),
+                               vg_top_figure(idle, use->idle, 2));
+    if (use->steal > 0)
+        column = vg_grid_print(grid, row, column, VG_ATTR_WARN, ", stolen %s",
+                               vg_top_figure(text, use->steal, 2));
+    column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "; load %s",
+                           vg_top_figure(text, use->load, 1));
+    for (size_t i = 0; i < G_N_ELEMENTS(resources); i++) {
+        double pressure = use->pressure[i];
+        if (isnan(pressure))
+            continue;
+        column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%s", before);
+        column = vg_grid_print(grid, row, column,
+                               pressure >= PRESSURE_WARN ? VG_ATTR_WARN : VG_ATTR_PLAIN, "%s %s",
+                               resources[i], vg_top_figure(text, pressure * 100, 0));
+        column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%%");
+        before = " ";
+    }
+    return row + 1;
+}
+
 /* The row behind. */
 static int
 draw_troubles(const vg_top_look *look, vg_grid *grid, int row)
@@ -170,7 +210,7 @@ draw_head(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_n
     draw_time(model, grid, 0, column + 2, now);
     draw_source(look, grid, 1);
     draw_totals(model, grid, 2);
-    return draw_troubles(look, grid, 3);
+    return draw_troubles(look, grid, draw_host(look, grid, 3));
 }
 
 /* ---- the table ---- */

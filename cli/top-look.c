@@ -3,6 +3,7 @@
 
 #include "cli/top-look.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -149,6 +150,35 @@ read_troubles(json_object *parts)
     return troubles;
 }
 
+/* A time of the newest window as a part of it. */
+static double
+read_share(json_object *told, const char *path, int64_t length_ns)
+{
+    if (length_ns <= 0 || !vg_output_member(told, path))
+        return (double)NAN;
+    return (double)read_count(told, path) / (double)length_ns;
+}
+
+static void
+read_use(json_object *host, struct vg_top_host *ret)
+{
+    static const char *const pressures[] = {"pressure.cpu.some_ns", "pressure.memory.some_ns",
+                                            "pressure.io.some_ns"};
+    json_object *told = vg_output_member(host, "measurement.host");
+    json_object *load = vg_output_member(told, "load.1min");
+    int64_t length_ns =
+        read_count(host, "measurement.end_ns") - read_count(host, "measurement.newest_begin_ns");
+
+    ret->vms = read_share(told, "vms_ns", length_ns);
+    ret->own = read_share(told, "own_ns", length_ns);
+    ret->idle = read_share(told, "idle_ns", length_ns);
+    ret->steal = read_share(told, "steal_ns", length_ns);
+    ret->load = load ? json_object_get_double(load) : (double)NAN;
+    for (size_t i = 0; i < G_N_ELEMENTS(pressures); i++)
+        ret->pressure[i] = read_share(told, pressures[i], length_ns);
+    ret->known = !isnan(ret->own) && !isnan(ret->idle);
+}
+
 vg_top_look *
 vg_top_look_new(json_object *host, json_object *vms)
 {
@@ -167,6 +197,7 @@ vg_top_look_new(json_object *host, json_object *vms)
     look->waits_split = read_bool(host, "measurement.waits_split");
     look->aggressors_known = read_bool(host, "measurement.aggressors_known");
     look->lost_events = read_count(host, "measurement.lost_events");
+    read_use(host, &look->use);
     look->troubles = read_troubles(vg_output_member(host, "parts"));
     look->vms = g_ptr_array_new_with_free_func(vm_free);
     for (size_t i = 0; i < vg_output_length(vms); i++)
@@ -201,6 +232,46 @@ vg_top_look_find(const vg_top_look *look, const char *id)
 
 /* ---- one VM ---- */
 
+static void
+process_free(void *data)
+{
+    struct vg_top_process *process = data;
+
+    g_free(process->name);
+    g_free(process);
+}
+
+static void
+add_process(GPtrArray *processes, json_object *item, char *take_name, int64_t length_ns)
+{
+    struct vg_top_process *process = g_new0(struct vg_top_process, 1);
+
+    process->name = take_name;
+    process->pid = read_count(item, "pid");
+    process->lost = (double)read_count(item, "ns") / (double)length_ns;
+    process->per_s = (double)read_count(item, "count") / (double)length_ns * 1e9;
+    g_ptr_array_add(processes, process);
+}
+
+/* Those behind host:user in a lost_to of so much time. */
+static GPtrArray *
+read_processes(json_object *lost_to, int64_t length_ns)
+{
+    GPtrArray *processes = g_ptr_array_new_with_free_func(process_free);
+
+    for (size_t i = 0; length_ns > 0 && i < vg_output_length(lost_to); i++) {
+        json_object *loss = json_object_array_get_idx(lost_to, i);
+        json_object *items = vg_output_member(loss, "processes");
+        for (size_t k = 0; k < vg_output_length(items); k++) {
+            json_object *item = json_object_array_get_idx(items, k);
+            add_process(processes, item, read_name(item, "comm"), length_ns);
+        }
+        if (vg_output_length(items) > 0)
+            add_process(processes, vg_output_member(loss, "others"), NULL, length_ns);
+    }
+    return processes;
+}
+
 struct vg_top_detail *
 vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm)
 {
@@ -211,6 +282,11 @@ vg_top_detail_new(const vg_top_look *look, const char *id, json_object *vm)
     detail->begin_ns = look->begin_ns;
     detail->end_ns = look->end_ns;
     detail->gone = vm == NULL;
+    detail->processes =
+        read_processes(vg_output_member(vm, "newest.lost_to"),
+                       read_count(vm, "newest.end_ns") - read_count(vm, "newest.begin_ns"));
+    detail->start_processes =
+        read_processes(vg_output_member(vm, "lost_to"), look->end_ns - look->begin_ns);
     detail->vcpus = g_array_new(FALSE, FALSE, sizeof(struct vg_top_vcpu));
     detail->used = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
     detail->lost = g_array_new(FALSE, FALSE, sizeof(struct vg_spark_point));
@@ -231,6 +307,8 @@ vg_top_detail_free(struct vg_top_detail *detail)
         return;
     g_free(detail->id);
     g_free(detail->no_history);
+    g_ptr_array_unref(detail->processes);
+    g_ptr_array_unref(detail->start_processes);
     g_array_unref(detail->vcpus);
     g_array_unref(detail->used);
     g_array_unref(detail->lost);

@@ -48,6 +48,17 @@ struct vg_top_vcpu {
     struct vg_top_sums sums;
 };
 
+/* The CPUs of the host in the newest window, in cores; NAN: nobody tells. */
+struct vg_top_host {
+    bool known; /* false: nothing of it is */
+    double vms;
+    double own;
+    double idle;
+    double steal;
+    double load;        /* of the last minute */
+    double pressure[3]; /* cpu, memory, io: part of the window in which somebody waited */
+};
+
 /* A part of vgpud that does not work. */
 struct vg_top_part {
     char *name;
@@ -55,18 +66,28 @@ struct vg_top_part {
     char *reason; /* may be NULL */
 };
 
+/* A process of the host that took CPU time of a VM; name NULL: all others together. */
+struct vg_top_process {
+    char *name;
+    int64_t pid;
+    double lost;  /* in cores */
+    double per_s; /* preemptions */
+};
+
 /* What is only asked of one VM. */
 struct vg_top_detail {
     char *id;
     int64_t begin_ns; /* of the sums, as in the look */
     int64_t end_ns;
-    bool gone;        /* vgpud does not know it any more; nothing else is known then */
-    GArray *vcpus;    /* struct vg_top_vcpu */
-    char *no_history; /* why there is none; NULL: there is */
-    int64_t since_ns; /* of the history, epoch */
-    int64_t until_ns; /* likewise */
-    GArray *used;     /* struct vg_spark_point, cores */
-    GArray *lost;     /* likewise */
+    bool gone;                  /* vgpud does not know it any more; nothing else is known then */
+    GArray *vcpus;              /* struct vg_top_vcpu */
+    GPtrArray *processes;       /* struct vg_top_process, of the newest window */
+    GPtrArray *start_processes; /* likewise since vgpud started */
+    char *no_history;           /* why there is none; NULL: there is */
+    int64_t since_ns;           /* of the history, epoch */
+    int64_t until_ns;           /* likewise */
+    GArray *used;               /* struct vg_spark_point, cores */
+    GArray *lost;               /* likewise */
 };
 
 struct vg_top_look {
@@ -82,7 +103,8 @@ struct vg_top_look {
     double confidence;
     bool waits_split;
     bool aggressors_known;
-    int64_t lost_events;          /* since the start */
+    int64_t lost_events; /* since the start */
+    struct vg_top_host use;
     GPtrArray *troubles;          /* struct vg_top_part */
     GPtrArray *vms;               /* struct vg_top_vm */
     struct vg_top_detail *detail; /* NULL: not asked for */

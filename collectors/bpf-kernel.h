@@ -41,6 +41,8 @@ struct task_struct {
     unsigned int flags;
     unsigned int __state; /* 5.14 and newer */
     __u64 start_boottime;
+    struct task_struct *group_leader;
+    char comm[16];
 };
 
 /* Before 5.16: in the task itself. Before 5.14: another name and size of the state. */

@@ -128,6 +128,7 @@ map_memory(vg_bpf *bpf, GError **err)
     bpf->memory.tid_pages = bss->tid_pages;
     bpf->memory.tid_slots = bss->tid_slots;
     bpf->memory.threads = bss->threads;
+    bpf->memory.names = bss->names;
     return 0;
 }
 

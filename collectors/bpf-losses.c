@@ -13,18 +13,24 @@ struct cell {
 struct vg_bpf_cells {
     int map_fd;
     uint64_t evictions; /* as of the last reading */
-    GArray *copies;     /* struct cell */
+    GArray *copies; /* struct cell, by slot; of processes those that came since the last reading */
+    GHashTable *spent; /* slot -> struct vg_bpf_cell: what processes had in cells that are gone */
 };
 
 struct loss {
     uint32_t holder;
     int64_t ns;
     uint64_t count;
+    int64_t cell_ns; /* of a process: of these, in cells that are gone by the next reading */
+    uint64_t cell_count;
 };
 
 struct vg_bpf_given {
     GArray *told; /* struct loss, since the beginning */
     GArray *sums; /* struct loss, of one reading */
+    /* Of processes, each of which is in one of the above, too. */
+    GArray *told_processes; /* of those that the last reading had */
+    GArray *processes;      /* of one reading */
 };
 
 /* ---- cells ---- */
@@ -36,6 +42,7 @@ vg_bpf_cells_new(int map_fd)
 
     cells->map_fd = map_fd;
     cells->copies = g_array_new(FALSE, FALSE, sizeof(struct cell));
+    cells->spent = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return cells;
 }
 
@@ -45,7 +52,83 @@ vg_bpf_cells_free(vg_bpf_cells *cells)
     if (!cells)
         return;
     g_array_unref(cells->copies);
+    g_hash_table_unref(cells->spent);
     g_free(cells);
+}
+
+static void
+add_spent(vg_bpf_cells *cells, const struct cell *cell)
+{
+    void *key = GUINT_TO_POINTER(cell->key.slot);
+    struct vg_bpf_cell *spent = g_hash_table_lookup(cells->spent, key);
+
+    if (!spent) {
+        spent = g_new0(struct vg_bpf_cell, 1);
+        g_hash_table_insert(cells->spent, key, spent);
+    }
+    spent->ns += cell->value.ns;
+    spent->count += cell->value.count;
+}
+
+/* Cells of processes make room in the kernel for those that come later. */
+static void
+take_processes(vg_bpf_cells *cells)
+{
+    for (unsigned i = 0; i < cells->copies->len; i++) {
+        const struct cell *cell = &g_array_index(cells->copies, struct cell, i);
+        if (!VG_BPF_IS_PROCESS(cell->key.holder))
+            continue;
+        bpf_map_delete_elem(cells->map_fd, &cell->key);
+        add_spent(cells, cell);
+    }
+}
+
+/* The others stay in their order. */
+static void
+drop_processes(vg_bpf_cells *cells)
+{
+    guint kept = 0;
+
+    for (guint i = 0; i < cells->copies->len; i++) {
+        const struct cell *cell = &g_array_index(cells->copies, struct cell, i);
+        if (!VG_BPF_IS_PROCESS(cell->key.holder))
+            g_array_index(cells->copies, struct cell, kept++) = *cell;
+    }
+    g_array_set_size(cells->copies, kept);
+}
+
+static int
+compare_slots(const void *a, const void *b)
+{
+    const struct cell *x = a, *y = b;
+
+    return (x->key.slot > y->key.slot) - (x->key.slot < y->key.slot);
+}
+
+/* The first copy of a slot, or where it would be. */
+static guint
+first_of(const vg_bpf_cells *cells, uint32_t slot)
+{
+    guint low = 0, high = cells->copies->len;
+
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(cells->copies, struct cell, middle).key.slot < slot)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The copy at an index, if it is of this slot, or NULL. */
+static const struct cell *
+copy_at(const vg_bpf_cells *cells, guint i, uint32_t slot)
+{
+    const struct cell *cell =
+        i < cells->copies->len ? &g_array_index(cells->copies, struct cell, i) : NULL;
+
+    return cell && cell->key.slot == slot ? cell : NULL;
 }
 
 void
@@ -54,8 +137,10 @@ vg_bpf_cells_update(vg_bpf_cells *cells, uint64_t evictions)
     struct vg_bpf_cell_key key, *last = NULL;
     struct cell cell;
 
-    if (evictions == cells->evictions)
+    if (evictions == cells->evictions) {
+        drop_processes(cells);
         return;
+    }
     cells->evictions = evictions;
     g_array_set_size(cells->copies, 0);
     while (bpf_map_get_next_key(cells->map_fd, last, &key) == 0) {
@@ -64,18 +149,20 @@ vg_bpf_cells_update(vg_bpf_cells *cells, uint64_t evictions)
             g_array_append_val(cells->copies, cell);
         last = &cell.key;
     }
+    take_processes(cells);
+    g_array_sort(cells->copies, compare_slots);
 }
 
 void
 vg_bpf_cells_delete(vg_bpf_cells *cells, uint32_t slot)
 {
-    for (unsigned i = cells->copies->len; i > 0; i--) {
-        const struct cell *cell = &g_array_index(cells->copies, struct cell, i - 1);
-        if (cell->key.slot != slot)
-            continue;
+    const struct cell *cell;
+    guint first = first_of(cells, slot), n = 0;
+
+    for (; (cell = copy_at(cells, first + n, slot)); n++)
         bpf_map_delete_elem(cells->map_fd, &cell->key);
-        g_array_remove_index_fast(cells->copies, i - 1);
-    }
+    g_array_remove_range(cells->copies, first, n);
+    g_hash_table_remove(cells->spent, GUINT_TO_POINTER(slot));
 }
 
 /* ---- losses of a thread ---- */
@@ -87,6 +174,8 @@ vg_bpf_given_new(void)
 
     given->told = g_array_new(FALSE, FALSE, sizeof(struct loss));
     given->sums = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    given->told_processes = g_array_new(FALSE, FALSE, sizeof(struct loss));
+    given->processes = g_array_new(FALSE, FALSE, sizeof(struct loss));
     return given;
 }
 
@@ -95,6 +184,8 @@ vg_bpf_given_free(vg_bpf_given *given)
 {
     g_array_unref(given->told);
     g_array_unref(given->sums);
+    g_array_unref(given->told_processes);
+    g_array_unref(given->processes);
     g_free(given);
 }
 
@@ -120,28 +211,78 @@ add(GArray *losses, uint32_t holder, int64_t ns, uint64_t count)
     loss->count += count;
 }
 
+static void
+add_cell(GArray *processes, const struct cell *cell)
+{
+    struct loss *loss = find(processes, cell->key.holder);
+
+    loss->ns += (int64_t)cell->value.ns;
+    loss->count += cell->value.count;
+    loss->cell_ns += (int64_t)cell->value.ns;
+    loss->cell_count += cell->value.count;
+}
+
 /* Everything that the thread ever lost, by holder. */
 static void
-sum_up(GArray *sums, const struct vg_bpf_reading *reading, uint32_t slot, const vg_bpf_cells *cells)
+sum_up(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
+       const vg_bpf_cells *cells)
 {
+    GArray *sums = given->sums;
+    const struct cell *cell;
+
     g_array_set_size(sums, 0);
-    for (unsigned i = 0; i < reading->n_losses; i++)
-        add(sums, reading->losses[i].holder, reading->losses[i].ns, reading->losses[i].count);
-    for (unsigned i = 0; i < cells->copies->len; i++) {
-        const struct cell *cell = &g_array_index(cells->copies, struct cell, i);
-        if (cell->key.slot == slot)
+    g_array_set_size(given->processes, 0);
+    for (unsigned i = 0; i < reading->n_losses; i++) {
+        const struct vg_bpf_loss *loss = &reading->losses[i];
+        bool process = VG_BPF_IS_PROCESS(loss->holder);
+        add(sums, process ? VG_BPF_HOLDER_USER : loss->holder, loss->ns, loss->count);
+        if (process)
+            add(given->processes, loss->holder, loss->ns, loss->count);
+    }
+    for (guint i = first_of(cells, slot); (cell = copy_at(cells, i, slot)); i++) {
+        if (VG_BPF_IS_PROCESS(cell->key.holder))
+            add_cell(given->processes, cell);
+        else
             add(sums, cell->key.holder, (int64_t)cell->value.ns, cell->value.count);
     }
+    const struct vg_bpf_cell *spent = g_hash_table_lookup(cells->spent, GUINT_TO_POINTER(slot));
+    if (spent)
+        add(sums, VG_BPF_HOLDER_USER, (int64_t)spent->ns, spent->count);
+}
+
+/* Part of what was told of all processes together goes to each. What one had in a cell is not in
+ * the next reading. */
+static void
+tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
+               const struct vg_bpf_losses_sink *sink)
+{
+    for (unsigned i = 0; i < given->processes->len; i++) {
+        struct loss *sum = &g_array_index(given->processes, struct loss, i);
+        struct loss told = *find(given->told_processes, sum->holder);
+        int64_t ns = CLAMP(sum->ns - told.ns, 0, left_ns);
+        uint64_t count = sum->count > told.count ? MIN(sum->count - told.count, left_count) : 0;
+        left_ns -= ns;
+        left_count -= count;
+        if (ns > 0 || count > 0)
+            sink->tell_process(sink->data, (int32_t)(sum->holder & VG_BPF_PID_MASK), ns, count);
+        /* What was told too early is not told again. */
+        sum->ns = MAX(MAX(sum->ns, told.ns) - sum->cell_ns, 0);
+        sum->count -= sum->cell_count;
+    }
+    GArray *told = given->told_processes;
+    given->told_processes = given->processes;
+    given->processes = told;
 }
 
 void
 vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
                   const vg_bpf_cells *cells, int64_t waited_ns,
-                  void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count), void *data)
+                  const struct vg_bpf_losses_sink *sink)
 {
-    int64_t left_ns = waited_ns;
+    int64_t left_ns = waited_ns, user_ns = 0;
+    uint64_t user_count = 0;
 
-    sum_up(given->sums, reading, slot, cells);
+    sum_up(given, reading, slot, cells);
     for (unsigned i = 0; i < given->sums->len; i++) {
         const struct loss *sum = &g_array_index(given->sums, struct loss, i);
         struct loss *told = find(given->told, sum->holder);
@@ -151,13 +292,18 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
         told->count += count;
         left_ns -= ns;
         if (ns > 0 || count > 0)
-            tell(data, sum->holder, ns, count);
+            sink->tell(sink->data, sum->holder, ns, count);
+        if (sum->holder == VG_BPF_HOLDER_USER) {
+            user_ns = ns;
+            user_count = count;
+        }
     }
+    tell_processes(given, user_ns, user_count, sink);
     if (left_ns == 0)
         return;
     /* Of what found no room anywhere, nobody knows. */
     find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
-    tell(data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
+    sink->tell(sink->data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }
 
 void

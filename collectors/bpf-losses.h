@@ -18,7 +18,8 @@ typedef struct vg_bpf_cells vg_bpf_cells;
 vg_bpf_cells *vg_bpf_cells_new(int map_fd);
 void vg_bpf_cells_free(vg_bpf_cells *cells); /* NULL is fine */
 
-/* Reads them anew if anything was evicted into them since the last time. */
+/* Reads them anew if anything was evicted into them since the last time, once before the threads
+ * are read; what processes have there is taken out of the kernel. */
 void vg_bpf_cells_update(vg_bpf_cells *cells, uint64_t evictions);
 
 /* Deletes those of a slot, here and in the kernel. */
@@ -30,14 +31,21 @@ typedef struct vg_bpf_given vg_bpf_given;
 vg_bpf_given *vg_bpf_given_new(void);
 void vg_bpf_given_free(vg_bpf_given *given);
 
+/* Who is told what is new: of a holder, where all processes are VG_BPF_HOLDER_USER together; and of
+ * one process, which is a part of that and never more than it. */
+struct vg_bpf_losses_sink {
+    void *data;
+    void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count);
+    void (*tell_process)(void *data, int32_t pid, int64_t ns, uint64_t count);
+};
+
 /* Tells what is new in a reading of the thread at slot. waited_ns: that long has it waited since
  * the last reading, which is what all ns sum up to. The holder of a wait that goes on may be
  * corrected when it ends; nothing is ever taken back, so that a holder to whom too much was given
  * gets less later. */
 void vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
                        const vg_bpf_cells *cells, int64_t waited_ns,
-                       void (*tell)(void *data, uint32_t holder, int64_t ns, uint64_t count),
-                       void *data);
+                       const struct vg_bpf_losses_sink *sink);
 
 /* After a reading that has less waits than the one before: a wait that was told was none, and who
  * was told to have the CPU meanwhile gets all of what it has from now on. */

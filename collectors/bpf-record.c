@@ -3,6 +3,8 @@
 
 #include "collectors/bpf-record.h"
 
+#include <string.h>
+
 #include <glib.h>
 
 #include "model/event.h"
@@ -69,6 +71,7 @@ read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint
     uint64_t left = wait_ns;
     uint64_t open = cpu && now_ns > cpu->since_ns ? now_ns - cpu->since_ns : 0;
     uint32_t lanes = cpu ? MIN(cpu->lanes_used, VG_BPF_LANES) : 0;
+    uint64_t user = cpu ? MIN(cpu->user_held_ns - thread->user_mark, wait_ns) : 0;
 
     for (uint32_t i = 0; i < lanes && left > 0; i++) {
         const struct vg_bpf_lane *lane = &cpu->lanes[i];
@@ -77,9 +80,16 @@ read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint
         if (i < thread->marks_used && mark->holder == lane->holder && mark->held_ns <= held)
             held -= mark->held_ns;
         held = MIN(held, left);
+        if (VG_BPF_IS_PROCESS(lane->holder)) {
+            held = MIN(held, user);
+            user -= held;
+        }
         left -= held;
         add_loss(reading, lane->holder, (int64_t)held, 0);
     }
+    user = MIN(user, left);
+    left -= user;
+    add_loss(reading, VG_BPF_HOLDER_USER, (int64_t)user, 0);
     open = MIN(open, left);
     if (open > 0)
         add_loss(reading, cpu->holder, (int64_t)open, 0);
@@ -170,17 +180,22 @@ add_open(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
          const struct vg_bpf_cpu *cpu, uint64_t exec_now_ns)
 {
     int64_t open_ns = reading->at_ns - (int64_t)thread->since_ns;
+    struct vg_bpf_place *place = &reading->places[thread->place % VG_BPF_PLACES];
     int64_t ran_ns = 0;
 
     if (open_ns <= 0)
         return;
     if (!vg_bpf_is_wait(reading->state)) {
+        if (reading->state == VG_BPF_RUNNING)
+            place->run_ns += (uint64_t)open_ns;
         add_state(&reading->cpu, reading->state, open_ns);
         return;
     }
     /* It got its CPU without an event, as the programs will find out when it leaves it. */
     if (exec_now_ns > thread->exec_ns)
         ran_ns = MIN((int64_t)(exec_now_ns - thread->exec_ns), open_ns);
+    place->run_ns += (uint64_t)ran_ns;
+    place->wait_ns += (uint64_t)(open_ns - ran_ns);
     add_state(&reading->cpu, VG_BPF_RUNNING, ran_ns);
     add_state(&reading->cpu, reading->state, open_ns - ran_ns);
     read_wait(thread, cpu, (uint64_t)reading->at_ns, (uint64_t)(open_ns - ran_ns), reading);
@@ -197,7 +212,9 @@ sum_up(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu,
         .at_ns = now_ns,
         .state = seen ? (enum vg_bpf_state)thread->state : assumed->state,
         .seen = seen,
+        .n_places = MIN(thread->places_used, VG_BPF_PLACES),
     };
+    memcpy(ret->places, thread->places, sizeof(ret->places));
     *f = (struct vg_cpu_figures){
         .run_ns = (int64_t)thread->run_ns,
         .guest_ns = (int64_t)thread->guest_ns,

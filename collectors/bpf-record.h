@@ -13,9 +13,9 @@
 #include "collectors/bpf-shared.h"
 #include "model/cpu-figures.h"
 
-/* Beside shares and lanes: who holds the CPU now, nobody, and nobody before the first event, as it
- * was assumed and as that event says. */
-#define VG_BPF_LOSSES_MAX (VG_BPF_SHARES + VG_BPF_LANES + 4)
+/* Beside shares and lanes: processes that have no lane, who holds the CPU now, nobody, and nobody
+ * before the first event, as it was assumed and as that event says. */
+#define VG_BPF_LOSSES_MAX (VG_BPF_SHARES + VG_BPF_LANES + 5)
 
 struct vg_bpf_loss {
     uint32_t holder;
@@ -41,6 +41,8 @@ struct vg_bpf_reading {
     enum vg_bpf_state state;
     bool seen;     /* there was an event; else the state is what was assumed */
     unsigned open; /* run, wait and guest intervals that go on */
+    unsigned n_places;
+    struct vg_bpf_place places[VG_BPF_PLACES]; /* likewise up to now */
     unsigned n_losses;
     struct vg_bpf_loss
         losses[VG_BPF_LOSSES_MAX]; /* a holder may be there twice; evicted ones lack */

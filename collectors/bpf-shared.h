@@ -23,16 +23,24 @@
  * kept with it. A power of 2 each. Further ones replace who held it longest ago, and what a wait
  * lost by that is nobody's. */
 #define VG_BPF_LANES  16
-#define VG_BPF_SHARES 8
+#define VG_BPF_SHARES 16
 
-/* Who holds a CPU: a VM, or one of these. */
-#define VG_BPF_VCPU           0x40000000u /* flag: by a vCPU of the VM, else by another thread */
-#define VG_BPF_VM_MASK        0x3fffffffu
-#define VG_BPF_HOLDER_SPECIAL 0x80000000u
-#define VG_BPF_HOLDER_KERNEL  0x80000001u
-#define VG_BPF_HOLDER_USER    0x80000002u
-#define VG_BPF_HOLDER_IDLE    0x80000003u
-#define VG_BPF_HOLDER_UNKNOWN 0x80000004u
+/* CPUs of which is told what a thread did there, likewise. */
+#define VG_BPF_PLACES 8
+
+/* Who holds a CPU: a VM, or one of these. Of the host's programs each process is told apart as long
+ * as there is room for it; those that lose theirs are VG_BPF_HOLDER_USER together. None of them
+ * ever takes the room of a VM among the lanes. */
+#define VG_BPF_VCPU               0x40000000u /* flag: by a vCPU of the VM, else by another thread */
+#define VG_BPF_VM_MASK            0x3fffffffu
+#define VG_BPF_HOLDER_SPECIAL     0x80000000u
+#define VG_BPF_HOLDER_KERNEL      0x80000001u
+#define VG_BPF_HOLDER_USER        0x80000002u
+#define VG_BPF_HOLDER_IDLE        0x80000003u
+#define VG_BPF_HOLDER_UNKNOWN     0x80000004u
+#define VG_BPF_PROCESS            0xc0000000u /* with the pid of the process */
+#define VG_BPF_IS_PROCESS(holder) (((holder)&VG_BPF_PROCESS) == VG_BPF_PROCESS)
+#define VG_BPF_PID_MASK           0x3fffffffu
 
 enum vg_bpf_state {
     VG_BPF_UNSEEN, /* nothing has happened to it since it is watched */
@@ -52,13 +60,21 @@ struct vg_bpf_share {
     __u64 ns;
     __u64 count; /* preemptions whose next thread was the holder's */
     __u32 holder;
-    __u32 unused;
+    __u32 charged; /* the thread's charges when it was charged last */
 };
 
 /* How long a holder had held the CPU when a wait for it began. */
 struct vg_bpf_mark {
     __u64 held_ns;
     __u32 holder;
+    __u32 unused;
+};
+
+/* What a thread did on one CPU. */
+struct vg_bpf_place {
+    __u64 run_ns;
+    __u64 wait_ns;
+    __u32 cpu;
     __u32 unused;
 };
 
@@ -72,7 +88,7 @@ struct vg_bpf_thread {
     __u8 first_was; /* enum vg_bpf_state: what it did up to its first event, which says so */
     __u64 start_ns; /* of the thread, CLOCK_BOOTTIME; 0: not seen yet */
     __s32 cpu;      /* runs there, waits for it, or was last there */
-    __u32 evictions;
+    __u32 charges;
     __u64 first_ns;      /* of the first event */
     __u64 first_exec_ns; /* exec_ns at that, if it was a switch-out; else 0 */
     __u64 since_ns;      /* time is accounted up to here */
@@ -92,6 +108,12 @@ struct vg_bpf_thread {
     __u64 exits[VG_BPF_EXIT_CLASSES];
     __u32 shares_used;
     __u32 marks_used;
+    __u64 user_mark; /* of the open wait: what the host's programs had held its CPU when it began */
+    __u32 places_used;
+    __u32 place; /* that its CPU has */
+    __u32 places_lost;
+    __u32 hand; /* goes round the shares, looking for one that makes room */
+    struct vg_bpf_place places[VG_BPF_PLACES];
     struct vg_bpf_share shares[VG_BPF_SHARES]; /* of all its waits but the open one */
     struct vg_bpf_mark marks[VG_BPF_LANES];    /* of the open wait */
 };
@@ -115,6 +137,7 @@ struct vg_bpf_cpu {
     __u64 timed_ns;
     __u32 noted; /* the thread in a guest that was told last */
     __u32 unused;
+    __u64 user_held_ns; /* by the host's programs together, while somebody waited */
     struct vg_bpf_lane lanes[VG_BPF_LANES];
 };
 
@@ -139,6 +162,15 @@ struct vg_bpf_totals {
 };
 
 #define VG_BPF_COMM_LEN 16 /* TASK_COMM_LEN */
+
+/* Names of processes that held a CPU or preempted, each at its pid modulo VG_BPF_NAMES: who comes
+ * later takes the place of who was there. */
+#define VG_BPF_NAMES 4096
+struct vg_bpf_name {
+    __s32 pid;
+    __u32 unused;
+    __u64 comm[VG_BPF_COMM_LEN / 8]; /* of its main thread */
+};
 
 /* Somebody who may have to be watched: a thread that is named like a vCPU, or entered a guest. */
 struct vg_bpf_note {

@@ -21,6 +21,7 @@ struct vg_bpf_memory {
     uint16_t (*tid_slots)[VG_BPF_PAGE_TIDS]; /* [VG_BPF_PAGES] */
     struct vg_bpf_thread *threads;           /* [VG_BPF_SLOTS] */
     struct vg_bpf_cpu *cpus;                 /* [n_cpus], stride apart */
+    const struct vg_bpf_name *names;         /* [VG_BPF_NAMES] */
     size_t cpu_stride;
     unsigned n_cpus;
 };

@@ -3,7 +3,9 @@
 
 #include "collectors/host-contention.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@
 #include "host/proc-text.h"
 
 /* /proc/stat has a line of some hundred numbers of interrupts before the ones that are wanted. */
-#define STAT_BYTES (64 * 1024)
+#define STAT_BYTES (256 * 1024)
 
 int64_t
 vg_host_parse_steal(const char *stat)
@@ -44,6 +46,35 @@ vg_host_parse_busy(const char *stat)
 }
 
 int64_t
+vg_host_parse_idle(const char *stat)
+{
+    int64_t idle, iowait;
+
+    return sscanf(stat, "cpu %*d %*d %*d %" SCNd64 " %" SCNd64, &idle, &iowait) == 2 && idle >= 0 &&
+                   iowait >= 0
+               ? vg_time_sum(idle, iowait)
+               : -1;
+}
+
+bool
+vg_host_parse_load(const char *loadavg, double ret[3])
+{
+    const char *at = loadavg;
+    double load[3];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(load); i++) {
+        char *end;
+        /* Not strtod(), which goes by the locale. */
+        load[i] = g_ascii_strtod(at, &end);
+        if (end == at || !isfinite(load[i]) || load[i] < 0)
+            return false;
+        at = end;
+    }
+    memcpy(ret, load, sizeof(load));
+    return true;
+}
+
+int64_t
 vg_host_parse_runnable(const char *stat)
 {
     const char *line = strstr(stat, "\nprocs_running ");
@@ -53,13 +84,27 @@ vg_host_parse_runnable(const char *stat)
                                                                                            : -1;
 }
 
-int64_t
-vg_host_parse_pressure(const char *pressure)
+static int64_t
+parse_total(const char *line)
 {
-    const char *total = g_str_has_prefix(pressure, "some ") ? strstr(pressure, "total=") : NULL;
+    const char *total = strstr(line, "total=");
     int64_t us;
 
     return total && sscanf(total, "total=%" SCNd64, &us) == 1 && us >= 0 ? us : -1;
+}
+
+int64_t
+vg_host_parse_pressure(const char *pressure)
+{
+    return g_str_has_prefix(pressure, "some ") ? parse_total(pressure) : -1;
+}
+
+int64_t
+vg_host_parse_full_pressure(const char *pressure)
+{
+    const char *full = strstr(pressure, "\nfull ");
+
+    return full ? parse_total(full) : -1;
 }
 
 /* What a counter moved, or -1. */
@@ -75,30 +120,112 @@ scaled(int64_t count, int64_t unit_ns)
     return count < 0 || count > INT64_MAX / unit_ns ? -1 : count * unit_ns;
 }
 
+/* Why /proc/pressure cannot be read. */
+static const char *
+explain_no_pressure(int error)
+{
+    switch (error) {
+    case ENOENT:
+        return "the kernel has no /proc/pressure (CONFIG_PSI, and psi=1 at boot where it is off)";
+    case EOPNOTSUPP:
+        return "pressure is off in the kernel: boot it with psi=1";
+    default:
+        return "/proc/pressure cannot be read";
+    }
+}
+
+static void
+read_pressures(struct vg_host_contention *state, struct vg_host_sample *ret)
+{
+    for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
+        g_autofree char *path = g_strdup_printf("%s/pressure/%s", state->proc, vg_resource_name(i));
+        struct vg_pressure now = {-1, -1}, *last = &state->pressure[i];
+        char text[VG_PROC_TEXT_MAX];
+        ssize_t n = vg_proc_read(path, text, sizeof(text));
+        if (n > 0) {
+            now.some_ns = scaled(vg_host_parse_pressure(text), VG_NS_PER_US);
+            now.full_ns = scaled(vg_host_parse_full_pressure(text), VG_NS_PER_US);
+        }
+        if (now.some_ns < 0)
+            ret->no_pressure = explain_no_pressure(n < 0 ? errno : 0);
+        ret->pressure[i].some_ns = moved(state, last->some_ns, now.some_ns);
+        ret->pressure[i].full_ns = moved(state, last->full_ns, now.full_ns);
+        *last = now;
+    }
+}
+
 void
-vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret)
+vg_host_contention_clear(struct vg_host_contention *state)
+{
+    vg_host_cpus_clear(&state->cpus);
+}
+
+void
+vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret, GArray *cpus)
 {
     g_autofree char *text = g_malloc(STAT_BYTES);
     g_autofree char *stat = g_strdup_printf("%s/stat", state->proc);
+    g_autofree char *schedstat = g_strdup_printf("%s/schedstat", state->proc);
+    g_autofree char *loadavg = g_strdup_printf("%s/loadavg", state->proc);
+    g_autofree char *waits = g_malloc(STAT_BYTES);
     g_autofree char *slice = g_strdup_printf("%s/machine.slice/cpu.pressure", state->cgroup);
-    int64_t steal_ns = -1, busy_ns = -1, pressure_ns = -1, runnable = -1;
+    int64_t steal_ns = -1, busy_ns = -1, idle_ns = -1, pressure_ns = -1, runnable = -1;
 
+    *ret = vg_host_sample_none();
+    bool has_waits = vg_proc_read(schedstat, waits, STAT_BYTES) > 0;
+    if (!has_waits)
+        ret->no_cpu_waits = "the kernel has no /proc/schedstat (CONFIG_SCHEDSTATS)";
+    g_array_set_size(cpus, 0);
     if (vg_proc_read(stat, text, STAT_BYTES) > 0) {
         steal_ns = scaled(vg_host_parse_steal(text), state->tick_ns);
         busy_ns = scaled(vg_host_parse_busy(text), state->tick_ns);
+        idle_ns = scaled(vg_host_parse_idle(text), state->tick_ns);
         runnable = vg_host_parse_runnable(text);
+        vg_host_cpus_read(&state->cpus, text, has_waits ? waits : NULL, cpus);
     }
     if (vg_proc_read(slice, text, STAT_BYTES) > 0)
         pressure_ns = scaled(vg_host_parse_pressure(text), VG_NS_PER_US);
-    *ret = (struct vg_host_sample){
-        .steal_ns = moved(state, state->steal_ns, steal_ns),
-        .pressure_ns = moved(state, state->pressure_ns, pressure_ns),
-        /* Not this thread, which runs to read it. */
-        .runnable = runnable > 0 ? runnable - 1 : runnable,
-        .own_ns = moved(state, state->busy_ns, busy_ns),
-    };
+    if (vg_proc_read(loadavg, text, STAT_BYTES) > 0)
+        vg_host_parse_load(text, ret->load);
+    ret->steal_ns = moved(state, state->steal_ns, steal_ns);
+    ret->pressure_ns = moved(state, state->pressure_ns, pressure_ns);
+    /* Not this thread, which runs to read it. */
+    ret->runnable = runnable > 0 ? runnable - 1 : runnable;
+    ret->own_ns = moved(state, state->busy_ns, busy_ns);
+    ret->idle_ns = moved(state, state->idle_ns, idle_ns);
+    read_pressures(state, ret);
     state->steal_ns = steal_ns;
     state->busy_ns = busy_ns;
+    state->idle_ns = idle_ns;
     state->pressure_ns = pressure_ns;
     state->read = true;
+}
+
+static void
+cut(int64_t *ns, double part)
+{
+    if (*ns >= 0)
+        *ns = (int64_t)((double)*ns * part);
+}
+
+void
+vg_host_contention_cut(struct vg_window *window, double part)
+{
+    struct vg_host_sample *host = &window->host;
+
+    cut(&host->own_ns, part);
+    cut(&host->idle_ns, part);
+    cut(&host->steal_ns, part);
+    cut(&host->pressure_ns, part);
+    for (unsigned i = 0; i < VG_RESOURCE_MAX; i++) {
+        cut(&host->pressure[i].some_ns, part);
+        cut(&host->pressure[i].full_ns, part);
+    }
+    for (guint i = 0; i < window->cpus->len; i++) {
+        struct vg_host_cpu *cpu = &g_array_index(window->cpus, struct vg_host_cpu, i);
+        cut(&cpu->busy_ns, part);
+        cut(&cpu->idle_ns, part);
+        cut(&cpu->steal_ns, part);
+        cut(&cpu->wait_ns, part);
+    }
 }

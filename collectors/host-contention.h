@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How scarce CPU time is on the whole host, in three figures that cost two reads of /proc and /sys.
- * One thread.
+ * What the CPUs of the whole host did and how scarce their time was, and memory and disks, in some
+ * eight reads of /proc and /sys a window. One thread.
  */
 #ifndef VG_COLLECTORS_HOST_CONTENTION_H
 #define VG_COLLECTORS_HOST_CONTENTION_H
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectors/host-cpus.h"
 #include "model/window.h"
 
 /* Zeroed at first; roots are borrowed. */
@@ -21,18 +22,31 @@ struct vg_host_contention {
     int64_t steal_ns; /* counters at the last reading, -1: not there */
     int64_t busy_ns;
     int64_t pressure_ns;
+    int64_t idle_ns;
+    struct vg_pressure pressure[VG_RESOURCE_MAX];
+    struct vg_host_cpus cpus; /* of which sys and tick_ns are the caller's */
 };
 
+void vg_host_contention_clear(struct vg_host_contention *state);
+
 /* What happened since the last reading; after the first one, and where the host does not tell,
- * times are -1. own_ns is that of all threads, vCPUs included: the caller knows who these are. */
-void vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret);
+ * times are -1. own_ns is that of all threads, vCPUs included: the caller knows who these are.
+ * cpus: struct vg_host_cpu, filled. */
+void vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample *ret,
+                             GArray *cpus);
+
+/* Takes a part (0 to 1) of all times that were read of the host. */
+void vg_host_contention_cut(struct vg_window *window, double part);
 
 /* The texts. -1: they do not say. of /proc/stat: ticks of all CPUs that another machine took, ticks
- * in which they were busy here, and threads that run or wait for a CPU; of cpu.pressure: us in
- * which somebody waited. */
+ * in which they were busy here or idle, and threads that run or wait for a CPU; of cpu.pressure: us
+ * in which somebody, or everybody, waited; of /proc/loadavg: false, and *ret untouched. */
 int64_t vg_host_parse_steal(const char *stat);
 int64_t vg_host_parse_busy(const char *stat);
 int64_t vg_host_parse_runnable(const char *stat);
+int64_t vg_host_parse_idle(const char *stat);
 int64_t vg_host_parse_pressure(const char *pressure);
+int64_t vg_host_parse_full_pressure(const char *pressure);
+bool vg_host_parse_load(const char *loadavg, double ret[3]);
 
 #endif

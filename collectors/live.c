@@ -20,6 +20,7 @@
 #define RETRY_MAX 32
 /* Where control groups are. */
 #define CGROUP "/sys/fs/cgroup"
+#define SYS    "/sys"
 /* Between two beats of the heart. */
 #define BEAT_NS VG_NS_PER_S
 /* Hints are acted upon this often at most: QEMU names its threads one by one. */
@@ -370,13 +371,14 @@ live_read_host(struct live *live, struct vg_window *window)
     double part = MIN((double)(window->end_ns - window->begin_ns) / span_ns, 1);
     int64_t vcpus_ns = 0;
 
-    vg_host_contention_read(&live->contention, host);
+    vg_host_contention_read(&live->contention, host, window->cpus);
+    vg_host_contention_cut(window, part);
     live->host_read_ns = now_ns;
     for (guint i = 0; i < window->vms->len; i++)
         vcpus_ns =
             vg_time_sum(vcpus_ns, g_array_index(window->vms, struct vg_vm_sample, i).cpu.run_ns);
     if (host->own_ns >= 0)
-        host->own_ns = MAX((int64_t)((double)host->own_ns * part) - vcpus_ns, 0);
+        host->own_ns = MAX(host->own_ns - vcpus_ns, 0);
 }
 
 /* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
@@ -550,6 +552,7 @@ free_live(vg_collector *collector)
         g_free(live->rungs[i].problem);
     }
     vg_proc_scan_free(live->scan);
+    vg_host_contention_clear(&live->contention);
     g_free(live->proc);
     g_array_unref(live->hints);
     g_free(live->told.text);
@@ -586,6 +589,7 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
         (struct vg_host_contention){.proc = live->proc,
                                     .cgroup = CGROUP,
                                     .tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1)};
+    live->contention.cpus = (struct vg_host_cpus){.sys = SYS, .tick_ns = live->contention.tick_ns};
     for (unsigned i = 0; i < n_sources; i++) {
         if (take_sources[i]->ops->levels == 0 || take_sources[i]->ops->levels > LEVELS_MAX)
             vg_bug("%s has %u levels", take_sources[i]->ops->name, take_sources[i]->ops->levels);

@@ -14,10 +14,12 @@
 #include "base/error.h"
 #include "collectors/bpf-load.h"
 #include "collectors/bpf-losses.h"
+#include "collectors/bpf-places.h"
 #include "collectors/bpf-record.h"
 #include "collectors/bpf-slots.h"
 #include "collectors/cpu-source.h"
 #include "collectors/guest-silence.h"
+#include "collectors/process-names.h"
 #include "host/proc-scan.h"
 #include "host/proc-text.h"
 
@@ -51,6 +53,7 @@ struct watch {
     struct vg_cpu_figures last;
     unsigned open; /* intervals that the end of the last window cut */
     vg_bpf_given *given;
+    struct vg_bpf_places places;
     struct vg_guest_ticks guest;
     uint64_t generation;
 };
@@ -73,6 +76,7 @@ struct source {
     vg_bpf *bpf; /* NULL: closed */
     vg_bpf_slots *slots;
     vg_bpf_cells *cells;
+    vg_process_names *names;
     GHashTable *watches; /* tid -> struct watch */
     GHashTable *vms;     /* id -> struct vm */
     uint64_t generation;
@@ -328,6 +332,26 @@ tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
         *(holder & VG_BPF_VCPU ? &lost->vcpu_ns : &lost->emulator_ns) += ns;
 }
 
+static void
+tell_process(void *data, int32_t pid, int64_t ns, uint64_t count)
+{
+    GArray *processes = ((const struct victim *)data)->sample->lost_processes;
+    struct vg_lost_process *process = NULL;
+
+    for (unsigned i = 0; i < processes->len && !process; i++) {
+        struct vg_lost_process *known = &g_array_index(processes, struct vg_lost_process, i);
+        if (known->pid == pid)
+            process = known;
+    }
+    if (!process) {
+        struct vg_lost_process fresh = {.pid = pid, .pids = 1};
+        g_array_append_val(processes, fresh);
+        process = &g_array_index(processes, struct vg_lost_process, processes->len - 1);
+    }
+    process->ns += ns;
+    process->count += count;
+}
+
 /* Reads the record of a thread. */
 static bool
 read_record(const struct source *s, const struct vm *vm, struct watch *w,
@@ -390,8 +414,9 @@ read_watch(struct source *s, struct watch *w, struct vg_window *window)
     if (vcpu.cpu.observed_ns > 0) {
         vg_cpu_figures_add(&sample->cpu, &vcpu.cpu);
         g_array_append_val(sample->vcpus, vcpu);
-        vg_bpf_given_take(w->given, &reading, w->slot, s->cells, waits(&vcpu.cpu), tell_loss,
-                          &victim);
+        vg_bpf_given_take(w->given, &reading, w->slot, s->cells, waits(&vcpu.cpu),
+                          &(struct vg_bpf_losses_sink){&victim, tell_loss, tell_process});
+        vg_bpf_places_take(&w->places, &reading, vcpu.cpu.run_ns, waits(&vcpu.cpu), sample->places);
     }
     if (taken_back)
         vg_bpf_given_forgive(w->given);
@@ -418,10 +443,22 @@ begin_samples(const struct source *s, struct vg_window *window)
     }
 }
 
+/* Names those processes that took most of a VM's time; the others stay without. */
+static void
+name_processes(struct source *s, GArray *processes)
+{
+    vg_window_sort_lost_processes(processes);
+    if (processes->len > VG_WINDOW_LOST_PROCESSES_MAX)
+        g_array_set_size(processes, VG_WINDOW_LOST_PROCESSES_MAX);
+    for (guint i = 0; i < processes->len; i++)
+        vg_process_names_fill(s->names, vg_bpf_memory(s->bpf)->names,
+                              &g_array_index(processes, struct vg_lost_process, i));
+}
+
 /* What is known only after all threads were read. A VM of which nothing is known yet appears when
  * something is, or when somebody lost time to it. */
 static void
-finish_samples(const struct source *s, struct vg_window *window)
+finish_samples(struct source *s, struct vg_window *window)
 {
     for (unsigned i = 0; i < window->vms->len; i++) {
         struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
@@ -429,7 +466,10 @@ finish_samples(const struct source *s, struct vg_window *window)
         sample->guest_known = vm->guest_known;
         vg_window_sort_vcpus(sample->vcpus);
         vg_window_sort_lost_to(sample->lost_to);
+        name_processes(s, sample->lost_processes);
+        sample->places_counted = true;
     }
+    vg_process_names_settle(s->names);
     vg_window_sort_vms(window);
 }
 
@@ -579,6 +619,7 @@ free_source(vg_cpu_source *source)
     struct source *s = (struct source *)source;
 
     close_source(source);
+    vg_process_names_free(s->names);
     g_hash_table_unref(s->watches);
     g_hash_table_unref(s->vms);
     g_free(s->proc);
@@ -605,6 +646,7 @@ vg_source_bpf_new(const char *proc)
 
     s->base.ops = &bpf_ops;
     s->proc = g_strdup(proc);
+    s->names = vg_process_names_new(proc);
     s->tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
     s->watches = g_hash_table_new_full(NULL, NULL, NULL, watch_free);
     s->vms = g_hash_table_new_full(NULL, NULL, NULL, g_free);

@@ -92,10 +92,10 @@ find_vcpu(struct source *p, const struct vg_proc_vm *vm, int32_t tid)
     return vcpu;
 }
 
-/* false: nothing to tell of this thread yet, or no more. */
+/* false: nothing to tell of this thread yet, or no more. *ret_cpu: that it was on last. */
 static bool
 read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32_t tid,
-          struct vg_cpu_figures *ret)
+          struct vg_cpu_figures *ret, int32_t *ret_cpu)
 {
     struct vcpu *vcpu = find_vcpu(p, vm, tid);
     struct vg_vcpu_moment moment;
@@ -114,6 +114,7 @@ read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32
     p->by_ticks += vcpu->files.no_schedstat;
     bool told = vg_vcpu_meter_read(&vcpu->meter, &moment.counters, ret);
     known->guest_moved |= vcpu->meter.guest_moved;
+    *ret_cpu = moment.cpu;
     return told;
 }
 
@@ -135,8 +136,10 @@ read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
     for (unsigned i = 0; i < vm->vcpus->len; i++) {
         const struct vg_proc_vcpu *vcpu = &g_array_index(vm->vcpus, struct vg_proc_vcpu, i);
         struct vg_vcpu_sample of_vcpu = {.tid = vcpu->tid, .index = vcpu->index};
-        if (read_vcpu(p, vm, known, vcpu->tid, &of_vcpu.cpu)) {
+        int32_t cpu;
+        if (read_vcpu(p, vm, known, vcpu->tid, &of_vcpu.cpu, &cpu)) {
             vg_cpu_figures_add(&sample.cpu, &of_vcpu.cpu);
+            vg_window_add_last_place(sample.places, cpu, of_vcpu.cpu.run_ns);
             g_array_append_val(sample.vcpus, of_vcpu);
         }
         beat_now_and_then(p, self);
@@ -207,6 +210,7 @@ watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err
 {
     struct source *p = (struct source *)source;
     struct vg_cpu_figures figures;
+    int32_t cpu;
 
     (void)err;
     for (unsigned i = 0; i < vms->len; i++) {
@@ -215,7 +219,7 @@ watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err
         for (unsigned k = 0; k < vm->vcpus->len; k++) {
             int32_t tid = g_array_index(vm->vcpus, struct vg_proc_vcpu, k).tid;
             if (!g_hash_table_contains(p->vcpus, GINT_TO_POINTER(tid)))
-                read_vcpu(p, vm, known, tid, &figures);
+                read_vcpu(p, vm, known, tid, &figures, &cpu);
             beat_now_and_then(p, self);
         }
     }

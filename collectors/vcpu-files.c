@@ -116,6 +116,7 @@ vg_vcpu_files_read(struct vg_vcpu_files *files, const char *proc, int64_t tick_n
     counters->voluntary = switches.voluntary;
     counters->nonvoluntary = switches.nonvoluntary;
     files->moment.start_ticks = stat.start_ticks;
+    files->moment.cpu = stat.cpu;
     files->schedstat = sched;
     *ret = files->moment;
     return true;

@@ -18,6 +18,7 @@ enum { VG_VCPU_FILE_SCHEDSTAT, VG_VCPU_FILE_STAT, VG_VCPU_FILE_STATUS, VG_VCPU_F
 struct vg_vcpu_moment {
     struct vg_vcpu_reading counters;
     uint64_t start_ticks; /* of the thread */
+    int32_t cpu;          /* that it was on last, or VG_NONE */
 };
 
 struct vg_vcpu_files {

@@ -40,6 +40,7 @@ const volatile __u8 exit_classes[2][256];
 __u16 tid_pages[VG_BPF_PAGE_INDEX];
 __u16 tid_slots[VG_BPF_PAGES][VG_BPF_PAGE_TIDS];
 struct vg_bpf_thread threads[VG_BPF_SLOTS];
+struct vg_bpf_name names[VG_BPF_NAMES];
 struct vg_bpf_totals totals;
 
 struct {
@@ -90,6 +91,35 @@ thread_of(__u32 slot, struct task_struct *task)
     return t->start_ns == start ? t : NULL;
 }
 
+typedef __u64 __attribute__((may_alias)) name_word;
+
+/* Keeps the name of the process of a task, which may be a new one since an exec. Only its main
+ * thread is looked at each time: of another one the name is in a memory that is far away. Two
+ * processes may write here at once, and mix their names until one of them comes again. */
+static __always_inline void
+keep_name(struct task_struct *task)
+{
+    struct vg_bpf_name *name = &names[(__u32)task->tgid % VG_BPF_NAMES];
+    bool known = name->pid == task->tgid;
+
+    if (task->pid == task->tgid) {
+        __u64 begin = *(const name_word *)(const void *)&task->comm[0],
+              end = *(const name_word *)(const void *)&task->comm[8];
+        if (known && name->comm[0] == begin && name->comm[1] == end)
+            return;
+        name->comm[0] = begin;
+        name->comm[1] = end;
+    } else {
+        if (known)
+            return;
+        /* Not a plain load: the verifier knows this task less well than that of the event. */
+        const struct task_struct *leader = task->group_leader;
+        if (bpf_probe_read_kernel(name->comm, sizeof(name->comm), &leader->comm))
+            return;
+    }
+    name->pid = task->tgid;
+}
+
 static __always_inline __u32
 holder_of(struct task_struct *task)
 {
@@ -101,7 +131,10 @@ holder_of(struct task_struct *task)
     slot = slot_of(task->tgid);
     if (slot && threads[slot].tid == task->tgid)
         return threads[slot].vm;
-    return task->flags & PF_KTHREAD ? VG_BPF_HOLDER_KERNEL : VG_BPF_HOLDER_USER;
+    if (task->flags & PF_KTHREAD)
+        return VG_BPF_HOLDER_KERNEL;
+    keep_name(task);
+    return VG_BPF_PROCESS | ((__u32)task->tgid & VG_BPF_PID_MASK);
 }
 
 static __always_inline __u32
@@ -164,22 +197,61 @@ end_run(struct vg_bpf_cpu *c, __u64 begin_ns)
 
 /* ---- waits ---- */
 
-/* Puts a share that has to make room into its cell. */
-static __always_inline void
-evict(__u32 slot, const struct vg_bpf_share *share)
+/* Adds to a cell, made if there is none. false: there is no room. */
+static __always_inline bool
+add_to_cell(__u32 slot, __u32 holder, const struct vg_bpf_share *share)
 {
-    struct vg_bpf_cell_key key = {.slot = slot, .holder = share->holder};
+    struct vg_bpf_cell_key key = {.slot = slot, .holder = holder};
     struct vg_bpf_cell *cell = bpf_map_lookup_elem(&cells, &key);
 
     if (cell) {
         cell->ns += share->ns;
         cell->count += share->count;
-    } else {
-        struct vg_bpf_cell first = {.ns = share->ns, .count = share->count};
-        if (bpf_map_update_elem(&cells, &key, &first, BPF_NOEXIST))
-            __sync_fetch_and_add(&totals.cells_full, 1);
+        return true;
     }
+    struct vg_bpf_cell first = {.ns = share->ns, .count = share->count};
+    return bpf_map_update_elem(&cells, &key, &first, BPF_NOEXIST) == 0;
+}
+
+/* Puts a share that has to make room into its cell. Those of processes are taken away by the
+ * collector each window; where there is no room, they have one together. */
+static __always_inline void
+evict(__u32 slot, const struct vg_bpf_share *share)
+{
+    bool there = add_to_cell(slot, share->holder, share);
+
+    if (!there && VG_BPF_IS_PROCESS(share->holder))
+        there = add_to_cell(slot, VG_BPF_HOLDER_USER, share);
+    if (!there)
+        __sync_fetch_and_add(&totals.cells_full, 1);
     __sync_fetch_and_add(&totals.evictions, 1);
+}
+
+/* How readily a share makes room: of a process before that of another holder, and then the longer
+ * ago it was charged. */
+static __always_inline __u32
+age_of(const struct vg_bpf_thread *t, __u32 at)
+{
+    const struct vg_bpf_share *share = &t->shares[at % VG_BPF_SHARES];
+    __u32 age = (t->charges - share->charged) & 0x7fffffff;
+
+    return VG_BPF_IS_PROCESS(share->holder) ? age | 0x80000000 : age;
+}
+
+/* The oldest of three shares, which is nearly as good as the oldest of all, and so much less for
+ * the verifier to follow. */
+static __always_inline __u32
+old_share(struct vg_bpf_thread *t)
+{
+    __u32 at = t->hand++ % VG_BPF_SHARES;
+    __u32 next = (at + VG_BPF_SHARES / 3) % VG_BPF_SHARES;
+    __u32 last = (at + VG_BPF_SHARES * 2 / 3) % VG_BPF_SHARES;
+
+    if (age_of(t, next) > age_of(t, at))
+        at = next;
+    if (age_of(t, last) > age_of(t, at))
+        at = last;
+    return at % VG_BPF_SHARES;
 }
 
 /* This and the next three are not static, so that each is verified once, for whatever it is given,
@@ -198,7 +270,9 @@ vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
         }
     }
     if (at >= VG_BPF_SHARES) {
-        at = t->evictions++ % VG_BPF_SHARES;
+        at = old_share(t);
+        asm volatile("" : "+r"(at));
+        at %= VG_BPF_SHARES;
         evict(slot, &t->shares[at]);
         t->shares[at].ns = 0;
         t->shares[at].count = 0;
@@ -207,18 +281,20 @@ vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
     }
     struct vg_bpf_share *share = &t->shares[at % VG_BPF_SHARES];
     share->holder = holder;
+    share->charged = ++t->charges;
     share->ns += ns;
     share->count += count;
     return 0;
 }
 
-/* The lane of a holder, made if there is none. */
+/* The lane of a holder, made if there is none. Processes make room before others do, and only for
+ * each other: NULL if all lanes are others'. */
 static __always_inline struct vg_bpf_lane *
 lane_of(struct vg_bpf_cpu *c, __u32 holder)
 {
     __u32 used = c->lanes_used;
     __u64 oldest_ns = ~0ull;
-    __u32 at = 0;
+    __u32 at = VG_BPF_LANES;
 
     for (__u32 i = 0; i < VG_BPF_LANES; i++) {
         if (i >= used) {
@@ -228,11 +304,18 @@ lane_of(struct vg_bpf_cpu *c, __u32 holder)
         }
         if (c->lanes[i].holder == holder)
             return &c->lanes[i];
-        if (c->lanes[i].last_ns < oldest_ns) {
-            oldest_ns = c->lanes[i].last_ns;
+        __u64 last_ns = c->lanes[i].last_ns;
+        if (!VG_BPF_IS_PROCESS(c->lanes[i].holder))
+            last_ns = VG_BPF_IS_PROCESS(holder) ? ~0ull : last_ns | 1ull << 63;
+        if (last_ns < oldest_ns) {
+            oldest_ns = last_ns;
             at = i;
         }
     }
+    if (at >= VG_BPF_LANES)
+        return NULL;
+    /* Else the compiler drops the bound that the kernel's verifier wants to see. */
+    asm volatile("" : "+r"(at));
     struct vg_bpf_lane *lane = &c->lanes[at % VG_BPF_LANES];
     lane->holder = holder;
     lane->held_ns = 0;
@@ -250,8 +333,12 @@ vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
     BEGIN_WRITE(c);
     if (now > c->since_ns) {
         struct vg_bpf_lane *lane = lane_of(c, was);
-        lane->held_ns += now - c->since_ns;
-        lane->last_ns = now;
+        if (lane) {
+            lane->held_ns += now - c->since_ns;
+            lane->last_ns = now;
+        }
+        if (VG_BPF_IS_PROCESS(was))
+            c->user_held_ns += now - c->since_ns;
         c->since_ns = now;
     }
     c->holder = holder;
@@ -265,6 +352,41 @@ is_waiting(const struct vg_bpf_thread *t)
     return t->state == VG_BPF_WAIT_PREEMPT || t->state == VG_BPF_WAIT_WAKE;
 }
 
+/* t is on this CPU from now on, or waits for it. */
+__noinline int
+vg_settle(__u32 slot, __u32 cpu)
+{
+    struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
+    __u32 used = t->places_used;
+    __u32 at = VG_BPF_PLACES;
+
+    for (__u32 i = 0; i < VG_BPF_PLACES; i++) {
+        if (i >= used || t->places[i].cpu == cpu) {
+            at = i;
+            break;
+        }
+    }
+    if (at >= VG_BPF_PLACES) {
+        at = t->places_lost++ % VG_BPF_PLACES;
+        t->places[at].run_ns = 0;
+        t->places[at].wait_ns = 0;
+    } else if (at >= used) {
+        t->places_used = at + 1;
+    }
+    t->places[at % VG_BPF_PLACES].cpu = cpu;
+    t->place = at;
+    return 0;
+}
+
+static __always_inline void
+go_to(__u32 slot, struct vg_bpf_thread *t, __u32 cpu)
+{
+    if (t->cpu == (__s32)cpu && t->places_used)
+        return;
+    t->cpu = (__s32)cpu;
+    vg_settle(slot, cpu);
+}
+
 /* t waits for this CPU from now on, which holder has. */
 __noinline int
 vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
@@ -273,7 +395,7 @@ vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
     struct vg_bpf_cpu *c = cpu_at(cpu);
     __u32 used = 0;
 
-    t->cpu = (__s32)cpu;
+    go_to(slot, t, cpu);
     if (c) {
         if (c->waiters) {
             vg_advance(cpu, c->holder, c->holder, now);
@@ -285,6 +407,7 @@ vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
             END_WRITE(c);
         }
         __sync_fetch_and_add(&c->waiters, 1);
+        t->user_mark = c->user_held_ns;
         used = c->lanes_used;
         for (__u32 i = 0; i < VG_BPF_LANES && i < used; i++) {
             t->marks[i].holder = c->lanes[i].holder;
@@ -307,6 +430,9 @@ vg_dequeue(__u32 slot, __u64 now)
         return 0;
     vg_advance((__u32)t->cpu, c->holder, c->holder, now);
     __u32 used = c->lanes_used, marks = t->marks_used;
+    __u64 user = c->user_held_ns - t->user_mark;
+    if (user > left)
+        user = left;
     for (__u32 i = 0; i < VG_BPF_LANES && i < used; i++) {
         __u32 holder = c->lanes[i].holder;
         __u64 held = c->lanes[i].held_ns;
@@ -314,10 +440,21 @@ vg_dequeue(__u32 slot, __u64 now)
             held -= t->marks[i].held_ns;
         if (held > left)
             held = left;
+        if (VG_BPF_IS_PROCESS(holder)) {
+            if (held > user)
+                held = user;
+            user -= held;
+        }
         left -= held;
         if (held)
             vg_charge(slot, holder, held, 0);
     }
+    /* Of processes that found no lane, or lost it. */
+    if (user > left)
+        user = left;
+    left -= user;
+    if (user)
+        vg_charge(slot, VG_BPF_HOLDER_USER, user, 0);
     if (left)
         vg_charge(slot, VG_BPF_HOLDER_UNKNOWN, left, 0);
     __sync_fetch_and_add(&c->waiters, -1);
@@ -330,6 +467,7 @@ vg_dequeue(__u32 slot, __u64 now)
 static __always_inline void
 account(struct vg_bpf_thread *t, enum vg_bpf_state was, __u64 now)
 {
+    struct vg_bpf_place *place = &t->places[t->place % VG_BPF_PLACES];
     __u64 span = now - t->since_ns;
 
     switch (t->state) {
@@ -339,12 +477,15 @@ account(struct vg_bpf_thread *t, enum vg_bpf_state was, __u64 now)
         break;
     case VG_BPF_RUNNING:
         t->run_ns += span;
+        place->run_ns += span;
         break;
     case VG_BPF_WAIT_PREEMPT:
         t->preempt_ns += span;
+        place->wait_ns += span;
         break;
     case VG_BPF_WAIT_WAKE:
         t->wake_wait_ns += span;
+        place->wait_ns += span;
         break;
     case VG_BPF_BLOCKED:
         t->blocked_ns += span;
@@ -406,7 +547,7 @@ switch_out(__u32 slot, struct vg_bpf_thread *t, __u64 exec_ns, __u32 cpu, bool r
     t->exec_ns = exec_ns;
     account(t, VG_BPF_RUNNING, now);
     leave_guest(t, now);
-    t->cpu = (__s32)cpu;
+    go_to(slot, t, cpu);
     if (runnable) {
         t->preemptions++;
         t->state = VG_BPF_WAIT_PREEMPT;
@@ -431,7 +572,7 @@ switch_in(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
     }
     account(t, VG_BPF_WAIT_PREEMPT, now);
     t->state = VG_BPF_RUNNING;
-    t->cpu = (__s32)cpu;
+    go_to(slot, t, cpu);
     END_WRITE(t);
 }
 
@@ -490,7 +631,7 @@ runs(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
         make_up(slot, t, 0, now);
     account(t, VG_BPF_RUNNING, now);
     t->state = VG_BPF_RUNNING;
-    t->cpu = (__s32)cpu;
+    go_to(slot, t, cpu);
 }
 
 static __always_inline void

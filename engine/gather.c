@@ -332,6 +332,8 @@ join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
     lead->lost_packets += other->lost_packets;
     if (lead->host.runnable < 0)
         lead->host = other->host;
+    if (lead->cpus->len == 0)
+        g_array_append_vals(lead->cpus, other->cpus->data, other->cpus->len);
     for (guint i = 0; i < other->vms->len; i++) {
         struct vg_vm_sample *more = &g_array_index(other->vms, struct vg_vm_sample, i);
         struct vg_vm_sample *vm = vg_window_find_vm(lead, more->id);

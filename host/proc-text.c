@@ -212,6 +212,41 @@ take_uuid(const char *value, char ret[VG_UUID_LEN])
     }
 }
 
+/* The path behind a prefix at the begin of a line, of ret_length bytes, or NULL. */
+static const char *
+find_cgroup(const char *text, const char *prefix, size_t *ret_length)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        /* The number of the hierarchy, and what is in it. */
+        const char *path = strchr(line, ':');
+        if (path && strncmp(path, prefix, strlen(prefix)) == 0) {
+            path += strlen(prefix);
+            *ret_length = strcspn(path, "\n");
+            return path;
+        }
+    }
+    return NULL;
+}
+
+bool
+vg_proc_parse_cgroup(const char *text, char *ret, size_t size)
+{
+    size_t length = 0, other_length = 0;
+    const char *path = find_cgroup(text, "::", &length);
+    const char *other = find_cgroup(text, ":name=systemd:", &other_length);
+
+    if (other && (!path || length <= 1)) {
+        path = other;
+        length = other_length;
+    }
+    if (!path || length == 0)
+        return false;
+    size_t cut = length >= size ? length - (size - 1 - strlen("...")) : 0;
+    snprintf(ret, size, "%s%.*s", cut > 0 ? "..." : "", (int)(length - cut), path + cut);
+    return true;
+}
+
 void
 vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
                    char ret_uuid[VG_UUID_LEN])

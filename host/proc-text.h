@@ -47,6 +47,11 @@ bool vg_proc_parse_stat(const char *text, struct vg_proc_stat *ret);
 bool vg_proc_parse_schedstat(const char *text, struct vg_proc_schedstat *ret);
 bool vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret);
 
+/* The control group of a process, of the text of /proc/PID/cgroup: that of the unified hierarchy,
+ * or systemd's where everything is in the root of that. Of a longer one its end, after "...".
+ * false: there is none. */
+bool vg_proc_parse_cgroup(const char *text, char *ret, size_t size);
+
 /* Name and UUID from the command line of a QEMU, arguments each ending with a NUL:
  * `-name guest=NAME,debug-threads=on`, `-name NAME`, `-uuid UUID`; `,,` in a name is one comma.
  * What is not there is left empty. The name is made valid UTF-8, the UUID lower case. */

@@ -158,6 +158,8 @@ add_vcpu(struct reading *reading, struct vm_build *build, const struct cpu_threa
 
     g_array_append_val(build->sample.vcpus, vcpu);
     vg_cpu_figures_add(&build->sample.cpu, figures);
+    if (!reading->whole_period)
+        vg_window_add_last_place(build->sample.places, thread->cpu, figures->run_ns);
     for (size_t i = 0; i < CPU_SET_WORDS; i++)
         build->cpu_set[i] |= thread->cpu_set[i];
     build->beyond_cpu_set |= thread->beyond_cpu_set;

@@ -54,6 +54,34 @@ add_lost(GArray *losses, const struct vg_lost_to *more)
     g_array_append_vals(losses, more, 1);
 }
 
+/* Processes of one name and control group are one: many that come and go are told as what they are
+ * together. Where there is no room, the smallest makes it. */
+static void
+add_lost_process(GArray *processes, const struct vg_lost_process *more)
+{
+    struct vg_lost_process *rows = (struct vg_lost_process *)(void *)processes->data;
+    struct vg_lost_process fresh = *more;
+    guint least = 0;
+
+    fresh.pids = MAX(more->pids, 1);
+    for (guint i = 0; i < processes->len; i++) {
+        if (memcmp(rows[i].comm, more->comm, sizeof(more->comm)) == 0 &&
+            strcmp(rows[i].cgroup, more->cgroup) == 0) {
+            rows[i].ns = vg_time_sum(rows[i].ns, more->ns);
+            rows[i].count += more->count;
+            rows[i].pids += rows[i].pid == more->pid ? 0 : fresh.pids;
+            rows[i].pid = more->pid;
+            return;
+        }
+        if (rows[i].ns < rows[least].ns)
+            least = i;
+    }
+    if (processes->len < VG_SUM_LOST_PROCESSES_MAX)
+        g_array_append_val(processes, fresh);
+    else
+        rows[least] = fresh;
+}
+
 /* Percentiles are those of the window with most requests, which need not be the last. */
 static void
 add_to_gpu(struct vg_gpu_sample *gpu, const struct vg_gpu_sample *more, int64_t sum_ns,
@@ -168,6 +196,11 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
         add_lost(vm->lost_to, &g_array_index(more->lost_to, struct vg_lost_to, i));
     if (more->lost_to->len > 0)
         vg_window_sort_lost_to(vm->lost_to);
+    for (guint i = 0; i < more->lost_processes->len; i++)
+        add_lost_process(vm->lost_processes,
+                         &g_array_index(more->lost_processes, struct vg_lost_process, i));
+    if (more->lost_processes->len > 0)
+        vg_window_sort_lost_processes(vm->lost_processes);
     for (guint i = 0; i < more->gpus->len; i++)
         add_gpu(vm->gpus, &g_array_index(more->gpus, struct vg_gpu_sample, i), sum_ns, more_ns);
     vg_window_update_cpus(vm->cpus, more);
@@ -240,10 +273,13 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
         vm.lost_to = g_array_copy(vm.lost_to);
         vm.gpus = g_array_copy(vm.gpus);
         vm.cpus = g_array_copy(vm.cpus);
+        vm.places = g_array_copy(vm.places);
+        vm.lost_processes = g_array_copy(vm.lost_processes);
         g_array_append_val(to->vms, vm);
     }
     g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
     g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);
+    g_array_append_vals(to->cpus, from->cpus->data, from->cpus->len);
     to->gpu_processes_left_out = from->gpu_processes_left_out;
 }

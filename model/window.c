@@ -14,6 +14,8 @@ vm_sample_clear(void *data)
     g_clear_pointer(&sample->lost_to, g_array_unref);
     g_clear_pointer(&sample->gpus, g_array_unref);
     g_clear_pointer(&sample->cpus, g_array_unref);
+    g_clear_pointer(&sample->places, g_array_unref);
+    g_clear_pointer(&sample->lost_processes, g_array_unref);
 }
 
 void
@@ -24,7 +26,24 @@ vg_vm_sample_init(struct vg_vm_sample *sample)
         .lost_to = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_to)),
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .cpus = g_array_new(FALSE, TRUE, sizeof(int32_t)),
+        .lost_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_lost_process)),
+        .places = g_array_new(FALSE, TRUE, sizeof(struct vg_place)),
     };
+}
+
+struct vg_host_sample
+vg_host_sample_none(void)
+{
+    struct vg_host_sample none = {.steal_ns = -1,
+                                  .pressure_ns = -1,
+                                  .runnable = -1,
+                                  .own_ns = -1,
+                                  .idle_ns = -1,
+                                  .load = {-1, -1, -1}};
+
+    for (unsigned i = 0; i < VG_RESOURCE_MAX; i++)
+        none.pressure[i] = (struct vg_pressure){-1, -1};
+    return none;
 }
 
 void
@@ -36,7 +55,8 @@ vg_window_init(struct vg_window *window, bool with_tasks)
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .gpu_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_process_sample)),
         .gpu_requests = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_request_sample)),
-        .host = {.steal_ns = -1, .pressure_ns = -1, .runnable = -1, .own_ns = -1},
+        .host = vg_host_sample_none(),
+        .cpus = g_array_new(FALSE, TRUE, sizeof(struct vg_host_cpu)),
     };
     g_array_set_clear_func(window->vms, vm_sample_clear);
 }
@@ -49,6 +69,7 @@ vg_window_clear(struct vg_window *window)
     g_clear_pointer(&window->gpus, g_array_unref);
     g_clear_pointer(&window->gpu_processes, g_array_unref);
     g_clear_pointer(&window->gpu_requests, g_array_unref);
+    g_clear_pointer(&window->cpus, g_array_unref);
 }
 
 struct vg_vm_sample *
@@ -86,6 +107,37 @@ vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample)
         g_array_set_size(cpus, 0);
     for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
         vg_window_add_cpu(cpus, g_array_index(sample->cpus, int32_t, i));
+}
+
+void
+vg_window_add_place(GArray *places, int32_t cpu, int64_t run_ns, int64_t wait_ns)
+{
+    struct vg_place fresh = {.cpu = cpu};
+    guint at = 0;
+
+    while (at < places->len && g_array_index(places, struct vg_place, at).cpu < cpu)
+        at++;
+    if (at == places->len || g_array_index(places, struct vg_place, at).cpu != cpu)
+        g_array_insert_val(places, at, fresh);
+    struct vg_place *place = &g_array_index(places, struct vg_place, at);
+    place->run_ns += run_ns;
+    place->wait_ns += wait_ns;
+}
+
+void
+vg_window_add_last_place(GArray *places, int32_t cpu, int64_t run_ns)
+{
+    if (cpu != VG_NONE && run_ns > 0)
+        vg_window_add_place(places, cpu, run_ns, 0);
+}
+
+const char *
+vg_resource_name(enum vg_resource resource)
+{
+    static const char *const names[VG_RESOURCE_MAX] = {
+        [VG_RESOURCE_CPU] = "cpu", [VG_RESOURCE_MEMORY] = "memory", [VG_RESOURCE_IO] = "io"};
+
+    return names[resource];
 }
 
 static int
@@ -141,6 +193,23 @@ void
 vg_window_sort_lost_to(GArray *lost_to)
 {
     g_array_sort(lost_to, compare_lost_to);
+}
+
+static int
+compare_lost_processes(const void *a, const void *b)
+{
+    const struct vg_lost_process *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return compare_numbers(y->ns, x->ns);
+    return x->count != y->count ? (y->count > x->count) - (y->count < x->count)
+                                : compare_numbers(x->pid, y->pid);
+}
+
+void
+vg_window_sort_lost_processes(GArray *processes)
+{
+    g_array_sort(processes, compare_lost_processes);
 }
 
 const char *

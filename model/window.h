@@ -33,6 +33,13 @@ struct vg_lost_to {
     uint64_t count;      /* preemptions whose next thread was the aggressor's */
 };
 
+/* What the vCPUs of a VM did on one CPU. */
+struct vg_place {
+    int32_t cpu;
+    int64_t run_ns;
+    int64_t wait_ns; /* they waited for it; 0 where places are not counted */
+};
+
 struct vg_vcpu_sample {
     int32_t tid;
     int32_t index; /* or VG_NONE */
@@ -81,6 +88,20 @@ struct vg_gpu_process_sample {
     struct vg_gpu_sample gpu;
 };
 
+/* What the vCPUs of a VM lost to one process of the host, or in a sum to all of one name and
+ * control group: a part of VG_AGGRESSOR_HOST_USER. */
+#define VG_CGROUP_LEN                128
+#define VG_WINDOW_LOST_PROCESSES_MAX 16 /* of a VM, in a window; the rest is "others" */
+#define VG_SUM_LOST_PROCESSES_MAX    24 /* in a sum */
+struct vg_lost_process {
+    int32_t pid;                /* in a sum: of the newest one */
+    uint32_t pids;              /* in a sum: how many there were, at least */
+    char comm[VG_COMM_LEN];     /* raw bytes; empty: not known */
+    char cgroup[VG_CGROUP_LEN]; /* its end, if it is longer; empty: it was gone */
+    int64_t ns;
+    uint64_t count;
+};
+
 struct vg_vm_sample {
     uint32_t id; /* of its process in the topology */
     int32_t pid;
@@ -97,6 +118,10 @@ struct vg_vm_sample {
                                 * window, if cpus_allowed; else those they ran on or waited for since
                                 * the period began, not the window: a set that grows */
     bool cpus_allowed;
+    GArray *lost_processes; /* struct vg_lost_process, most ns first; empty where nobody knows */
+    GArray *places; /* struct vg_place, by CPU; empty where nobody knows. Of one window: no sums */
+    bool places_counted; /* at each switch; else all of a vCPU's time is told of the CPU that it was
+                          * on last */
 };
 
 /* A request that ended in the window, as far as it is kept: at most so many of a window; of more a
@@ -127,6 +152,24 @@ struct vg_task_sample {
     struct vg_cpu_figures cpu;
 };
 
+/* In which somebody ("some"), or everybody who had something to do ("full"), waited for a resource
+ * (PSI). */
+enum vg_resource { VG_RESOURCE_CPU, VG_RESOURCE_MEMORY, VG_RESOURCE_IO, VG_RESOURCE_MAX };
+struct vg_pressure {
+    int64_t some_ns;
+    int64_t full_ns;
+};
+
+/* Of one CPU of the host; -1: nobody told. */
+struct vg_host_cpu {
+    int32_t cpu;
+    int32_t node; /* NUMA */
+    int64_t busy_ns;
+    int64_t idle_ns; /* waits for a disk included */
+    int64_t steal_ns;
+    int64_t wait_ns; /* threads that could run and did not, summed up */
+};
+
 /* Of the whole host; -1: nobody told. */
 struct vg_host_sample {
     int64_t steal_ns;    /* CPU time that the host itself was kept from, being a VM; of all CPUs */
@@ -134,6 +177,11 @@ struct vg_host_sample {
     int64_t runnable;    /* threads that ran or waited for a CPU when the window ended */
     int64_t own_ns; /* CPU time of all that is no vCPU: the host's programs, its kernel, and what
                      * else QEMU does for its VMs */
+    int64_t idle_ns;
+    double load[3]; /* means of threads that run or wait, of 1, 5 and 15 minutes */
+    struct vg_pressure pressure[VG_RESOURCE_MAX]; /* of the whole host */
+    const char *no_pressure;  /* why pressure is not told; static, NULL: it is, or nobody looked */
+    const char *no_cpu_waits; /* likewise wait_ns of CPUs */
 };
 
 struct vg_window {
@@ -151,6 +199,7 @@ struct vg_window {
     GArray
         *gpu_requests; /* struct vg_gpu_request_sample, by end; empty where nobody asked for them */
     struct vg_host_sample host;
+    GArray *cpus; /* struct vg_host_cpu, by CPU; empty where nobody told. Of one window: no sums */
 };
 
 /* A window with empty arrays; tasks only if asked for. */
@@ -164,6 +213,7 @@ struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
 void vg_window_sort_vms(struct vg_window *window);
 void vg_window_sort_vcpus(GArray *vcpus);
 void vg_window_sort_lost_to(GArray *lost_to);
+void vg_window_sort_lost_processes(GArray *processes);
 
 /* The CPUs of a VM, known from older windows, after one more with this sample of it. */
 void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);
@@ -173,6 +223,19 @@ void vg_window_add_cpu(GArray *cpus, int32_t cpu);
 
 /* Frees what the window holds, not the struct; a zeroed window is fine. */
 void vg_window_clear(struct vg_window *window);
+
+/* A host sample of which nobody told anything. */
+struct vg_host_sample vg_host_sample_none(void);
+
+/* Adds to what the vCPUs of a VM did on a CPU; places stay ordered. */
+void vg_window_add_place(GArray *places, int32_t cpu, int64_t run_ns, int64_t wait_ns);
+
+/* All that a vCPU ran in the window, told of the CPU that it was on last; nothing if it did not
+ * run, or cpu is VG_NONE. */
+void vg_window_add_last_place(GArray *places, int32_t cpu, int64_t run_ns);
+
+/* "cpu", "memory", "io". */
+const char *vg_resource_name(enum vg_resource resource);
 
 /* A VM sample that holds empty arrays; owned by the array it is appended to. */
 void vg_vm_sample_init(struct vg_vm_sample *sample);

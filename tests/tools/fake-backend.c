@@ -98,7 +98,9 @@ add_sample(struct vg_window *window, int64_t i, const struct fake_options *optio
         g_array_append_val(sample.vcpus, vcpu);
         int32_t cpu = (int32_t)(i % 8) + k;
         g_array_append_val(sample.cpus, cpu);
+        vg_window_add_place(sample.places, cpu, 300 * scale, 40 * scale);
     }
+    sample.cpus_allowed = sample.places_counted = i % 2 == 0;
     struct vg_lost_to by_vm = {.kind = VG_AGGRESSOR_VM,
                                .vm_id = (uint32_t)((i + 1) % n),
                                .ns = 150 * scale * (i + 1),
@@ -108,10 +110,21 @@ add_sample(struct vg_window *window, int64_t i, const struct fake_options *optio
     struct vg_lost_to by_self = {
         .kind = VG_AGGRESSOR_SELF, .ns = 60 * scale, .vcpu_ns = 60 * scale, .count = 2};
     struct vg_lost_to by_kernel = {.kind = VG_AGGRESSOR_HOST_KERNEL, .ns = 40 * scale, .count = 3};
+    struct vg_lost_to by_user = {.kind = VG_AGGRESSOR_HOST_USER, .ns = 30 * scale, .count = 9};
+    const struct vg_lost_process processes[] = {
+        {.pid = 70,
+         .comm = "back\033up",
+         .cgroup = "/system.slice/backup.service",
+         .ns = 20 * scale,
+         .count = 5},
+        {.pid = 71, .pids = 3, .comm = "\xff", .ns = 1 * scale, .count = 1},
+        {.pid = 72, .ns = 1 * scale}};
     if (n > 1)
         g_array_append_val(sample.lost_to, by_vm);
     g_array_append_val(sample.lost_to, by_self);
     g_array_append_val(sample.lost_to, by_kernel);
+    g_array_append_val(sample.lost_to, by_user);
+    g_array_append_vals(sample.lost_processes, processes, G_N_ELEMENTS(processes));
     if (i < options->gpu_vms) {
         struct vg_gpu_sample gpu = {.device = "0000:41:00.0",
                                     .engine = "rcs0",
@@ -316,6 +329,18 @@ make_view(fake_backend *fake)
     view->totals.end_ns = (int64_t)view->seq * VG_NS_PER_S;
     view->newest.end_ns = view->totals.end_ns;
     view->newest.begin_ns = view->newest.end_ns - VG_NS_PER_S;
+    for (int32_t i = 0; i < 4; i++) {
+        struct vg_host_cpu cpu = {.cpu = i,
+                                  .node = i < 3 ? i / 2 : -1,
+                                  .busy_ns = 700000000,
+                                  .idle_ns = 300000000,
+                                  .wait_ns = i == 1 ? -1 : 5};
+        g_array_append_val(view->newest.cpus, cpu);
+    }
+    view->newest.host = (struct vg_host_sample){
+        .pressure_ns = -1, .own_ns = 200000000, .idle_ns = 1200000000, .load = {1.5, 2, 0.25}};
+    view->newest.host.pressure[VG_RESOURCE_IO] = (struct vg_pressure){-1, -1};
+    view->newest.host.no_pressure = "made up";
     add_odd_gpu(&view->totals, 1000000 * (int64_t)view->seq);
     add_odd_gpu(&view->newest, 1000000);
     for (int64_t i = 0; i < n; i++) {

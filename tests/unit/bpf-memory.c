@@ -155,6 +155,7 @@ bpf_memory_reset(void)
     memset(tid_pages, 0, sizeof(tid_pages));
     memset(tid_slots, 0, sizeof(tid_slots));
     memset(threads, 0, sizeof(threads));
+    memset(names, 0, sizeof(names));
     memset(&totals, 0, sizeof(totals));
     memset(fake_cpus, 0, sizeof(fake_cpus));
     g_hash_table_remove_all(tasks);
@@ -175,6 +176,7 @@ bpf_memory(void)
         .tid_pages = tid_pages,
         .tid_slots = tid_slots,
         .threads = threads,
+        .names = names,
         .cpus = fake_cpus,
         .cpu_stride = sizeof(fake_cpus[0]),
         .n_cpus = BPF_MEMORY_CPUS,
@@ -240,12 +242,24 @@ bpf_set_thread(int32_t tid, int32_t pid, uint64_t start_ns, bool is_kernel)
     task->tgid = pid;
     task->start_boottime = start_ns;
     task->flags = is_kernel ? PF_KTHREAD : 0;
+    task->group_leader = g_hash_table_lookup(tasks, GINT_TO_POINTER(pid));
+    if (!task->group_leader)
+        task->group_leader = task;
     put_on(task, 0);
     for (int cpu = 0; cpu < BPF_MEMORY_CPUS; cpu++) {
         if (bpf_current(cpu) == tid)
             run_queues[cpu].curr = task;
     }
     g_hash_table_insert(tasks, GINT_TO_POINTER(tid), task);
+}
+
+void
+bpf_set_comm(int32_t tid, const char *comm)
+{
+    struct task_struct *task = task_of(tid);
+
+    memset(task->comm, 0, sizeof(task->comm));
+    g_strlcpy(task->comm, comm, sizeof(task->comm));
 }
 
 /* Counts the time of who runs there. */

@@ -45,6 +45,9 @@ void bpf_set_now(int64_t now_ns);
 /* From now on the thread with this tid is another one. is_kernel: a kernel thread. */
 void bpf_set_thread(int32_t tid, int32_t pid, uint64_t start_ns, bool is_kernel);
 
+/* The name of a thread; of a process that of its main thread, which is to be set before others. */
+void bpf_set_comm(int32_t tid, const char *comm);
+
 /* Who runs on a CPU without an event that said so; 0: its idle thread. Its time is counted from now
  * on, as the kernel does it. */
 void bpf_set_current(int cpu, int32_t tid);

@@ -24,6 +24,10 @@ enum { A, B, C };
 struct told {
     int64_t ns[HOLDERS];
     uint64_t count[HOLDERS];
+    int64_t user_ns;
+    uint64_t user_count;
+    int64_t process_ns[HOLDERS];
+    uint64_t process_count[HOLDERS];
     int64_t unknown_ns;
     int64_t sum_ns; /* of the last reading */
 };
@@ -69,16 +73,34 @@ tell(void *data, uint32_t holder, int64_t ns, uint64_t count)
         told->unknown_ns += ns;
         return;
     }
+    if (holder == VG_BPF_HOLDER_USER) {
+        told->user_ns += ns;
+        told->user_count += count;
+        return;
+    }
     assert_true(holder < HOLDERS);
     told->ns[holder] += ns;
     told->count[holder] += count;
 }
 
 static void
+tell_process(void *data, int32_t pid, int64_t ns, uint64_t count)
+{
+    struct told *told = data;
+
+    assert_true(ns >= 0);
+    assert_true(ns > 0 || count > 0);
+    assert_true(pid > 0 && pid < HOLDERS);
+    told->process_ns[pid] += ns;
+    told->process_count[pid] += count;
+}
+
+static void
 take(struct losses *l, const struct vg_bpf_reading *reading, uint32_t slot, int64_t waited_ns)
 {
     l->told.sum_ns = 0;
-    vg_bpf_given_take(l->given, reading, slot, l->cells, waited_ns, tell, &l->told);
+    vg_bpf_given_take(l->given, reading, slot, l->cells, waited_ns,
+                      &(struct vg_bpf_losses_sink){&l->told, tell, tell_process});
     assert_int_equal(l->told.sum_ns, waited_ns);
 }
 
@@ -302,26 +324,26 @@ crowd_clear(struct losses *l, struct crowd *c)
     vg_bpf_slots_free(c->slots);
 }
 
-/* More than shares, fewer than lanes: all of it is known. */
+/* More than shares, and in no wait more than lanes: all of it is known. */
 static void
 test_more_than_shares(void **state)
 {
     struct losses *l = *state;
     struct crowd c;
 
-    crowd_init(&c, 14);
+    crowd_init(&c, 24);
     srand(2);
     for (unsigned i = 0; i < 500; i++) {
         unsigned vms[4];
         for (unsigned k = 0; k < G_N_ELEMENTS(vms); k++)
-            vms[k] = 1 + ((unsigned)rand() % 12 + k) % 13;
+            vms[k] = 1 + ((unsigned)rand() % 22 + k) % 23;
         wait_once(&c, vms, 1 + (unsigned)rand() % 4, 1 + rand() % 100);
         if (i % 7 == 0)
             take_crowd(l, &c);
     }
     take_crowd(l, &c);
     assert_true(bpf_memory_totals()->evictions > 100);
-    for (unsigned vm = 1; vm < 14; vm++) {
+    for (unsigned vm = 1; vm < 24; vm++) {
         assert_int_equal(l->told.ns[vm], c.truth_ns[vm]);
         assert_int_equal(l->told.count[vm], c.truth_count[vm]);
     }
@@ -381,6 +403,192 @@ test_no_room_for_cells(void **state)
     crowd_clear(l, &c);
 }
 
+/* ---- processes of the host ---- */
+
+#define PROGRAM(i) ((int32_t)(20 + (i)))
+#define PROGRAMS   40
+
+/* Programs that hold the CPU while the victim waits, one after the other. */
+static void
+hold(struct crowd *c, const unsigned *programs, unsigned n, int64_t slice_ns)
+{
+    bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, PROGRAM(programs[0]));
+    c->truth_count[programs[0]]++;
+    for (unsigned i = 0; i < n; i++) {
+        bpf_set_now(bpf_memory_now() + slice_ns);
+        c->truth_ns[programs[i]] += slice_ns;
+        c->waited_ns += slice_ns;
+        bpf_switch(0, PROGRAM(programs[i]), BPF_LEAVES_BLOCKED,
+                   i + 1 < n ? PROGRAM(programs[i + 1]) : VICTIM);
+    }
+}
+
+static void
+programs_init(struct crowd *c)
+{
+    char comm[16];
+
+    crowd_init(c, 1);
+    for (unsigned i = 0; i < PROGRAMS; i++) {
+        bpf_set_thread(PROGRAM(i), PROGRAM(i), 1, false);
+        g_snprintf(comm, sizeof(comm), "program-%u", i);
+        bpf_set_comm(PROGRAM(i), comm);
+    }
+}
+
+static const char *
+name_of(unsigned i)
+{
+    const struct vg_bpf_name *name = &bpf_memory()->names[PROGRAM(i)];
+
+    assert_int_equal(name->pid, PROGRAM(i));
+    return (const char *)name->comm;
+}
+
+/* As long as there is room each is told exactly, by its name, and all of them together, too. */
+static void
+test_processes(void **state)
+{
+    struct losses *l = *state;
+    struct crowd c;
+
+    programs_init(&c);
+    /* Another thread of it runs: the name is that of the process. */
+    bpf_set_thread(90, PROGRAM(3), 1, false);
+    bpf_set_comm(90, "a-thread");
+    srand(4);
+    for (unsigned i = 0; i < 300; i++) {
+        unsigned programs[3];
+        for (unsigned k = 0; k < G_N_ELEMENTS(programs); k++)
+            programs[k] = ((unsigned)rand() % 8 + k) % 10;
+        hold(&c, programs, 1 + (unsigned)rand() % 3, 1 + rand() % 100);
+        if (i % 7 == 0)
+            take_crowd(l, &c);
+    }
+    bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, 90);
+    c.truth_count[3]++;
+    bpf_set_now(bpf_memory_now() + 1000);
+    c.truth_ns[3] += 1000;
+    c.waited_ns += 1000;
+    /* The wait goes on while it is told. */
+    take_crowd(l, &c);
+    bpf_switch(0, 90, BPF_LEAVES_BLOCKED, VICTIM);
+    take_crowd(l, &c);
+    int64_t sum_ns = 0;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(l->told.process_ns[PROGRAM(i)], c.truth_ns[i]);
+        assert_int_equal(l->told.process_count[PROGRAM(i)], c.truth_count[i]);
+        sum_ns += c.truth_ns[i];
+    }
+    assert_int_equal(l->told.user_ns, sum_ns);
+    assert_int_equal(l->told.unknown_ns, 0);
+    assert_string_equal(name_of(3), "program-3");
+    /* After an exec it has another name. */
+    bpf_set_comm(PROGRAM(5), "cc1");
+    hold(&c, &(unsigned){5}, 1, 1);
+    assert_string_equal(name_of(5), "cc1");
+    take_crowd(l, &c);
+    crowd_clear(l, &c);
+}
+
+/* More than there is room for, in the lanes and in the shares: what each is told is no more than
+ * the truth, together they stay exact, and what they do to VMs is not lost. */
+static void
+test_many_processes(void **state)
+{
+    struct losses *l = *state;
+    struct crowd c;
+    int64_t truth_ns = 0, told_ns = 0;
+    uint64_t truth_count = 0;
+
+    programs_init(&c);
+    srand(5);
+    for (unsigned i = 0; i < 200; i++) {
+        unsigned programs[PROGRAMS];
+        for (unsigned k = 0; k < PROGRAMS; k++)
+            programs[k] = ((unsigned)rand() % 30 + k) % PROGRAMS;
+        hold(&c, programs, 1 + (unsigned)rand() % PROGRAMS, 10);
+        if (i % 5 == 0)
+            take_crowd(l, &c);
+    }
+    take_crowd(l, &c);
+    for (unsigned i = 0; i < PROGRAMS; i++) {
+        truth_ns += c.truth_ns[i];
+        truth_count += c.truth_count[i];
+        told_ns += l->told.process_ns[PROGRAM(i)];
+        assert_true(l->told.process_ns[PROGRAM(i)] <= c.truth_ns[i]);
+        assert_true(l->told.process_count[PROGRAM(i)] <= c.truth_count[i]);
+    }
+    assert_int_equal(l->told.user_ns, truth_ns);
+    assert_int_equal(l->told.user_count, truth_count);
+    assert_int_equal(l->told.unknown_ns, 0);
+    assert_true(told_ns > 0 && told_ns < truth_ns);
+    /* What they had in cells was taken. */
+    assert_int_equal(fake_map_count(), 0);
+    crowd_clear(l, &c);
+}
+
+/* Processes make room for VMs, and take none from them. */
+static void
+test_processes_beside_vms(void **state)
+{
+    struct losses *l = *state;
+    struct crowd c;
+    int64_t vms_ns = 0;
+
+    crowd_init(&c, VG_BPF_LANES + 1);
+    for (unsigned i = 0; i < PROGRAMS; i++)
+        bpf_set_thread(PROGRAM(i), PROGRAM(i), 1, false);
+    bpf_switch(0, VICTIM, BPF_LEAVES_RUNNABLE, PROGRAM(0));
+    int32_t last = PROGRAM(0);
+    for (unsigned i = 1; i < 2 * PROGRAMS; i++) {
+        bpf_set_now(bpf_memory_now() + 10);
+        int32_t next = i % 2 && i / 2 < VG_BPF_LANES ? vcpu_of(1 + i / 2) : PROGRAM(i / 2);
+        bpf_switch(0, last, BPF_LEAVES_BLOCKED, next);
+        last = next;
+    }
+    bpf_set_now(bpf_memory_now() + 10);
+    bpf_switch(0, last, BPF_LEAVES_BLOCKED, VICTIM);
+    c.waited_ns = (int64_t)2 * PROGRAMS * 10;
+    take_crowd(l, &c);
+    for (unsigned vm = 1; vm <= VG_BPF_LANES; vm++) {
+        assert_int_equal(l->told.ns[vm], 10);
+        vms_ns += l->told.ns[vm];
+    }
+    assert_int_equal(l->told.user_ns, 2 * PROGRAMS * 10 - vms_ns);
+    assert_int_equal(l->told.unknown_ns, 0);
+    crowd_clear(l, &c);
+}
+
+/* One that lost its share to others and comes again is told what it had in between, once. */
+static void
+test_process_comes_again(void **state)
+{
+    struct losses *l = *state;
+    const uint32_t holder = VG_BPF_PROCESS | 7;
+    struct vg_bpf_reading r = {.n_losses = 1};
+
+    r.losses[0] = (struct vg_bpf_loss){.holder = holder, .ns = 100};
+    take(l, &r, 1, 100);
+    assert_int_equal(l->told.process_ns[7], 100);
+    add_cell(1, holder, 120);
+    add_cell(2, holder, 5);
+    vg_bpf_cells_update(l->cells, 2);
+    assert_int_equal(fake_map_count(), 0);
+    r.losses[0] = (struct vg_bpf_loss){.holder = holder, .ns = 30, .count = 2};
+    take(l, &r, 1, 50);
+    assert_int_equal(l->told.process_ns[7], 150);
+    assert_int_equal(l->told.process_count[7], 3);
+    vg_bpf_cells_update(l->cells, 2);
+    r.losses[0].ns = 40;
+    take(l, &r, 1, 10);
+    assert_int_equal(l->told.process_ns[7], 160);
+    assert_int_equal(l->told.process_count[7], 3);
+    assert_int_equal(l->told.user_ns, 160);
+    assert_int_equal(l->told.user_count, 3);
+    assert_int_equal(l->told.unknown_ns, 0);
+}
+
 int
 main(void)
 {
@@ -394,6 +602,10 @@ main(void)
         cmocka_unit_test_setup_teardown(test_more_than_shares, setup, teardown),
         cmocka_unit_test_setup_teardown(test_more_than_lanes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_room_for_cells, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_processes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_processes_beside_vms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_process_comes_again, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("bpf-losses", tests, NULL, NULL);

@@ -67,6 +67,8 @@ struct duel {
     GArray *wanted; /* the same, from the ledger */
     int64_t begun_ns;
     int32_t victim_pid;
+    int64_t user_ns; /* of one thread in one window: of all processes, and of those that are told */
+    int64_t processes_ns;
     GString *failure;
 };
 
@@ -107,6 +109,7 @@ tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
 
     if (holder & VG_BPF_HOLDER_SPECIAL) {
         loss.kind = special[holder - VG_BPF_HOLDER_KERNEL];
+        d->user_ns += loss.kind == VG_AGGRESSOR_HOST_USER ? ns : 0;
     } else {
         loss.pid = g_array_index(d->vms, int32_t, holder & VG_BPF_VM_MASK);
         loss.kind = loss.pid == d->victim_pid ? VG_AGGRESSOR_SELF : VG_AGGRESSOR_VM;
@@ -116,6 +119,15 @@ tell_loss(void *data, uint32_t holder, int64_t ns, uint64_t count)
     }
     add_loss(d->lost, &loss);
     add_loss(d->sums, &loss);
+}
+
+static void
+tell_process(void *data, int32_t pid, int64_t ns, uint64_t count)
+{
+    struct duel *d = data;
+
+    (void)pid, (void)count;
+    d->processes_ns += ns;
 }
 
 /* ---- expectations ---- */
@@ -238,8 +250,12 @@ read_vcpu(struct duel *d, struct vcpu *vcpu)
     vcpu->last = reading.cpu;
     vcpu->open = reading.open;
     d->victim_pid = vcpu->pid;
+    d->user_ns = d->processes_ns = 0;
     vg_bpf_given_take(vcpu->given, &reading, vcpu->slot, d->cells,
-                      figures.preempt_ns + figures.wake_wait_ns, tell_loss, d);
+                      figures.preempt_ns + figures.wake_wait_ns,
+                      &(struct vg_bpf_losses_sink){d, tell_loss, tell_process});
+    if (d->processes_ns > d->user_ns)
+        expect(d, bpf_memory_now(), vcpu->tid, "lost to processes", d->user_ns, d->processes_ns);
     return figures;
 }
 

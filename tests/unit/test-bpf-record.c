@@ -141,13 +141,13 @@ test_open_wait_beside_another(void **state)
     bpf_wakeup(1, VICTIM, 0);
     struct vg_bpf_reading r = reading_at(h, 2000, &nothing);
     assert_int_equal(r.cpu.wake_wait_ns, 100);
-    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_USER), 100);
+    assert_int_equal(lost_to(&r, VG_BPF_PROCESS | PROGRAM), 100);
     bpf_set_now(2100);
     bpf_switch(0, PROGRAM, BPF_LEAVES_RUNNABLE, RIVAL);
     bpf_set_now(2150);
     bpf_switch(0, RIVAL, BPF_LEAVES_RUNNABLE, PROGRAM);
     r = reading_at(h, 2151, &nothing);
-    assert_int_equal(lost_to(&r, VG_BPF_HOLDER_USER), 201);
+    assert_int_equal(lost_to(&r, VG_BPF_PROCESS | PROGRAM), 201);
     assert_int_equal(lost_to(&r, 2 | VG_BPF_VCPU), 50);
     assert_int_equal(lost(&r), r.cpu.wake_wait_ns);
 }

@@ -24,7 +24,6 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "collectors/host-contention.h"
 #include "collectors/live.h"
 #include "collectors/vcpu-affinity.h"
 #include "collectors/vcpu-meter.h"
@@ -462,54 +461,6 @@ test_real_proc(void **state)
     munmap(tid, sizeof(*tid));
 }
 
-static void
-write_text(const char *dir, const char *name, const char *text)
-{
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-    g_autofree char *parent = g_path_get_dirname(path);
-
-    assert_int_equal(g_mkdir_with_parents(parent, 0700), 0);
-    fake_proc_write(path, text, strlen(text));
-}
-
-/* Texts of a Linux 6.18 host and what they say, read off by eye. */
-static void
-test_host_contention(void **state)
-{
-    const char *proc = *state;
-    static const char stat[] = "cpu  68 1 19 72 2 0 2 33 0 0\ncpu0 3 3 9 3 7 0 1 17 0 0\n"
-                               "procs_running 3\nprocs_blocked 0\n";
-    struct vg_host_contention contention = {
-        .proc = proc, .cgroup = proc, .tick_ns = 10 * VG_NS_PER_MS};
-    struct vg_host_sample host;
-
-    assert_int_equal(vg_host_parse_steal(stat), 33);
-    assert_int_equal(vg_host_parse_runnable(stat), 3);
-    assert_int_equal(vg_host_parse_busy(stat), 68 + 1 + 19 + 0 + 2);
-    assert_int_equal(vg_host_parse_busy("cpu 1 2 3\n"), -1);
-    assert_int_equal(vg_host_parse_steal("cpu 1 2 3\n"), -1);
-    assert_int_equal(vg_host_parse_steal(""), -1);
-    assert_int_equal(vg_host_parse_runnable("procs_running x"), -1);
-    assert_int_equal(vg_host_parse_pressure("some avg10=2.06 avg60=11.02 avg300=21.88 total=174\n"
-                                            "full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"),
-                     174);
-    assert_int_equal(vg_host_parse_pressure("full avg10=0.00 total=5\n"), -1);
-    vg_host_contention_read(&contention, &host);
-    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == -1);
-    write_text(proc, "stat", stat);
-    write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1000\n");
-    vg_host_contention_read(&contention, &host);
-    assert_true(host.steal_ns == -1 && host.pressure_ns == -1 && host.runnable == 2 &&
-                host.own_ns == -1);
-    write_text(proc, "stat", "cpu 69 1 19 72 2 0 2 35 0 0\nprocs_running 1\n");
-    write_text(proc, "machine.slice/cpu.pressure", "some avg10=0.00 total=1500\n");
-    vg_host_contention_read(&contention, &host);
-    assert_int_equal(host.steal_ns, 20 * VG_NS_PER_MS);
-    assert_int_equal(host.pressure_ns, 500 * 1000);
-    assert_int_equal(host.runnable, 0);
-    assert_int_equal(host.own_ns, 10 * VG_NS_PER_MS);
-}
-
 /* A thread that is pinned, and set free again, is asked for; one that is gone changes nothing. */
 static void
 test_affinity(void **state)
@@ -553,8 +504,7 @@ main(void)
         cmocka_unit_test(test_affinity),           FAKE_PROC_TEST(test_windows),
         FAKE_PROC_TEST(test_come_and_go),          FAKE_PROC_TEST(test_tid_reuse),
         FAKE_PROC_TEST(test_without_schedstat),    FAKE_PROC_TEST(test_status),
-        FAKE_PROC_TEST(test_host_contention),      FAKE_PROC_TEST(test_many_threads),
-        cmocka_unit_test(test_real_proc),
+        FAKE_PROC_TEST(test_many_threads),         cmocka_unit_test(test_real_proc),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
 }

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vgpud tells what the CPUs of this machine do, and who is behind host:user, by BPF: a thread that
+looks like a vCPU shares a CPU with a program that has a name."""
+import os
+import subprocess
+
+import pytest
+import vgpuctl
+from settings import HANG_S
+from vgpud import BusyVm, Daemon, wait_for
+
+FAST = "[daemon]\nwindow=200ms\n[live]\nbudget=0\n"
+# A name that would forge output if it were shown as it is.
+HOG = "hog\033[31m"
+CODE = """
+import ctypes, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+print(flush=True)
+while True:
+    pass
+"""
+
+
+@pytest.fixture(name="daemon")
+def daemon_fixture(tmp_path):
+    with Daemon(tmp_path, config=FAST) as daemon:
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > 1)
+        yield daemon
+
+
+def need_bpf(daemon):
+    if daemon.get("/v1/host")["measurement"]["source"] != "bpf":
+        pytest.skip(f"no BPF here: {daemon.part('collector:live')['reason']}")
+
+
+def pin(pid):
+    """All threads of a process to one CPU that this machine has."""
+    cpu = min(os.sched_getaffinity(0))
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(tid), {cpu})
+    return cpu
+
+
+def start_hog():
+    hog = subprocess.Popen(["/usr/bin/python3", "-c", CODE, HOG], stdout=subprocess.PIPE)
+    hog.stdout.readline()
+    return hog
+
+
+def user_loss(vm):
+    return next((loss for loss in vm["lost_to"] if loss["aggressor"] == "host:user"), None)
+
+
+def hog_of(vm, pid):
+    """What a VM lost to the hog; None: nothing yet."""
+    loss = user_loss(vm)
+    return next((process for process in (loss or {}).get("processes", [])
+                 if process["comm"] == HOG and process["pid"] == pid), None)
+
+
+def check_loss(loss):
+    """Processes and others are all of it."""
+    parts = [*loss["processes"], loss["others"]]
+    assert sum(part["ns"] for part in parts) == loss["ns"]
+    assert sum(part["count"] for part in parts) == loss["count"]
+
+
+def test_who_is_host_user(daemon):
+    need_bpf(daemon)
+    with BusyVm() as vm:
+        pin(vm.process.pid)
+        wait_for(lambda: any(known["id"] == vm.uuid for known in daemon.get("/v1/vms")["items"]))
+        path = f"/v1/vms/{vm.uuid}"
+        hog = start_hog()
+        try:
+            pin(hog.pid)
+            found = wait_for(lambda: hog_of(daemon.get(path), hog.pid))
+            wait_for(lambda: (hog_of(daemon.get(path)["newest"] or {"lost_to": []}, hog.pid)))
+        finally:
+            hog.kill()
+            hog.wait()
+            hog.stdout.close()
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            text = file.read()
+        if "0::/" in text and found["cgroup"]:
+            assert found["cgroup"].removeprefix("...") in text
+        # It has gone, and keeps its name.
+        windows = daemon.get("/v1/host")["measurement"]["windows"]
+        wait_for(lambda: daemon.get("/v1/host")["measurement"]["windows"] > windows + 2)
+        known = daemon.get(path)
+        assert hog_of(known, hog.pid)["ns"] >= found["ns"]
+        check_loss(user_loss(known))
+        rows = daemon.get(f"/v1/preemptions?vm={vm.uuid}")["items"]
+        row = next(row for row in rows if row["aggressor"] == "host:user")
+        assert 1 <= len(row["processes"]) <= 4
+        check_loss(row)
+        shown = subprocess.run([vgpuctl.program(), "vm", "show", vm.uuid, "--socket", daemon.socket],
+                               capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+        assert "hog?[31m" in shown and "\033" not in shown
+
+
+def test_cpus(daemon):
+    with BusyVm() as vm:
+        cpu = pin(vm.process.pid)
+
+        def there():
+            cpus = daemon.get("/v1/host/cpus")
+            item = next((item for item in cpus["items"] if item["cpu"] == cpu), None)
+            placed = item and next((one for one in item["vms"] if one["id"] == vm.uuid), None)
+            return (cpus, item, placed) if placed and placed["run_ns"] > 0 else None
+
+        cpus, item, placed = wait_for(there)
+        assert cpus["places"] in ("counted", "last-seen")
+        assert (placed["wait_ns"] is None) == (cpus["places"] == "last-seen")
+        online = os.sysconf("SC_NPROCESSORS_ONLN")
+        assert len(cpus["items"]) == online
+        if online > 1:
+            wait_for(lambda: vm.uuid in [one["id"] for item in daemon.get("/v1/host/cpus")["items"]
+                                         if item["cpu"] == cpu for one in item["pinned"]])
+        assert item["vms_ns"] >= placed["run_ns"] and item["busy_ns"] is not None
+        assert (item["wait_ns"] is None) == (not os.path.exists("/proc/schedstat"))
+        assert (cpus["wait_reason"] is None) == os.path.exists("/proc/schedstat")
+
+
+def test_host(daemon):
+    host = wait_for(lambda: (lambda host: host if host["idle_ns"] is not None else None)(
+        daemon.get("/v1/host")["measurement"]["host"]))
+    assert host["own_ns"] >= 0 and host["vms_ns"] >= 0 and host["load"]["15min"] >= 0
+    has = os.path.exists("/proc/pressure/memory")
+    assert (host["pressure"]["memory"]["some_ns"] is not None) == has
+    assert (host["pressure"]["reason"] is None) == has
+    shown = subprocess.run([vgpuctl.program(), "host", "show", "--socket", daemon.socket],
+                           capture_output=True, text=True, timeout=HANG_S, check=True).stdout
+    assert "LOAD 1min" in shown and ("memory" in shown or "CONFIG_PSI" in shown)
