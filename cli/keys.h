@@ -8,7 +8,9 @@
 enum vg_key {
     VG_KEY_NONE = 0,
     VG_KEY_ENTER = '\n',
+    VG_KEY_BACKSPACE = '\b',
     VG_KEY_ESCAPE = 033,
+    VG_KEY_DELETE = 0177, /* what the key for going back sends on most terminals */
     VG_KEY_UP = 0x200000, /* behind all characters */
     VG_KEY_DOWN,
     VG_KEY_PAGE_UP,

@@ -172,6 +172,8 @@ vg_screen_key(vg_screen *screen)
         return VG_KEY_HOME;
     case KEY_END:
         return VG_KEY_END;
+    case KEY_BACKSPACE:
+        return VG_KEY_BACKSPACE;
     case KEY_ENTER:
         return VG_KEY_ENTER;
     case KEY_F(1):

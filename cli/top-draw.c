@@ -18,6 +18,9 @@
 
 #define TROUBLES_MAX 3 /* lines */
 
+/* Columns that a name has before others get any. */
+#define NAME_WIDTH 30
+
 /* Of a smaller screen the VMs have all that there is. */
 #define HOST_ROWS_MIN 10
 
@@ -29,6 +32,7 @@ static const struct {
     int max;  /* for text: it gets what it needs, up to this */
     int rank; /* the highest goes first where there is no room */
 } layouts[VG_TOP_COLUMN_MAX] = {
+    /* Names that only differ at their ends are told apart before other columns get room. */
     [VG_TOP_VM] = {12, 48, 0},    [VG_TOP_CLASS] = {11, 11, 5},     [VG_TOP_USED] = {6, 6, 2},
     [VG_TOP_LOST] = {6, 6, 1},    [VG_TOP_PREEMPTIONS] = {6, 6, 3}, [VG_TOP_CULPRIT] = {15, 48, 4},
     [VG_TOP_GUEST] = {5, 5, 6},   [VG_TOP_GPU] = {4, 4, 7},         [VG_TOP_GPU_BUSY] = {5, 5, 8},
@@ -126,7 +130,10 @@ draw_totals(const struct vg_top_model *model, vg_grid *grid, int row)
         per_s += isnan(rates->preemptions_per_s) ? 0 : rates->preemptions_per_s;
     }
     vg_top_duration(period, vg_top_model_period_ns(model));
-    int column = vg_grid_print(grid, row, 0, VG_ATTR_PLAIN, "%u VMs, ", model->rows->len);
+    int column = 0;
+    if (model->filter)
+        column = vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "%u of ", model->rows->len);
+    column = vg_grid_print(grid, row, column, VG_ATTR_PLAIN, "%u VMs, ", model->newest->vms->len);
     column = vg_grid_print(grid, row, column, VG_ATTR_BOLD,
                            vg_top_model_is_since_start(model) ? "%s since the start" : "last %s",
                            period);
@@ -281,17 +288,49 @@ needed(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
     return CLAMP(most, layouts[column].min, layouts[column].max);
 }
 
+/* Nothing is known of it, of any row. */
+static bool
+is_empty(const struct vg_top_model *model, enum vg_top_column column)
+{
+    for (guint i = 0; i < model->rows->len; i++) {
+        const struct vg_top_row *row = &g_array_index(model->rows, struct vg_top_row, i);
+        const bool known = column == VG_TOP_CULPRIT ? row->culprit != NULL
+                           : vg_top_columns[column].text
+                               ? strcmp(text_of(model, row, column), "-") != 0
+                               : !isnan(vg_top_row_value(row, column));
+        if (known)
+            return false;
+    }
+    return model->rows->len > 0;
+}
+
+/* The highest goes first where there is no room: of those that are empty, then of the others. */
+static int
+rank_of(const struct vg_top_model *model, enum vg_top_column column)
+{
+    return layouts[column].rank +
+           (column != VG_TOP_VM && is_empty(model, column) ? VG_TOP_COLUMN_MAX : 0);
+}
+
+static int
+min_width(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
+{
+    return column == VG_TOP_VM ? MIN(needed(model, column, utf8), NAME_WIDTH) : layouts[column].min;
+}
+
 /* 0: there is no room for the column. */
 static void
 choose_widths(const struct vg_top_model *model, int room, bool utf8, int ret[VG_TOP_COLUMN_MAX])
 {
     static const enum vg_top_column growing[] = {VG_TOP_VM, VG_TOP_CULPRIT, VG_TOP_SOURCE};
-    int rank = VG_TOP_COLUMN_MAX, used;
+    int rank = 2 * VG_TOP_COLUMN_MAX, used;
 
     do {
         used = -1;
         for (int i = 0; i < VG_TOP_COLUMN_MAX; i++) {
-            ret[i] = layouts[i].rank < rank ? layouts[i].min : 0;
+            ret[i] = rank_of(model, (enum vg_top_column)i) < rank
+                         ? min_width(model, (enum vg_top_column)i, utf8)
+                         : 0;
             used += ret[i] > 0 ? ret[i] + 1 : 0;
         }
         rank--;
@@ -349,7 +388,8 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
     draw_headers(model, grid, row++, widths);
     scroll(model, n_rows);
     if (model->rows->len == 0)
-        vg_grid_print(grid, row, 0, VG_ATTR_DIM, "vgpud sees no VM yet");
+        vg_grid_print(grid, row, 0, VG_ATTR_DIM, "%s",
+                      model->filter ? "no VM has this in its name" : "vgpud sees no VM yet");
     for (int i = 0; i < n_rows && model->first_row + i < (int)model->rows->len; i++) {
         int index = model->first_row + i;
         bool selected = index == model->selected_row;
@@ -367,13 +407,16 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
 
 /* ---- help and foot ---- */
 
-static void
-draw_help(vg_grid *grid, int row)
+/* Line i of the help, if it is one. */
+static bool
+draw_help_line(vg_grid *grid, int row, size_t i)
 {
     static const char *const keys[][2] = {
         {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
         {"Enter", "show it in detail; Esc or q back"},
+        {"/", "only VMs with this in their names; Esc: all of them again"},
         {"space", "pause, go on"},
+        {"d", "the seconds between two looks"},
         {"m", "figures of the time between two looks, or since vgpud started"},
         {"r", "turn the order round; so does a second press on the key of a column"},
         {"< >", "sort by the column before or behind"},
@@ -381,31 +424,74 @@ draw_help(vg_grid *grid, int row)
         {"q", "quit"},
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(keys); i++, row++) {
+    if (i < G_N_ELEMENTS(keys)) {
         vg_grid_put(grid, row, 2, 12, false, VG_ATTR_BOLD, keys[i][0]);
         vg_grid_print(grid, row, 15, VG_ATTR_PLAIN, "%s", keys[i][1]);
+        return true;
     }
-    vg_grid_print(grid, row++, 0, VG_ATTR_BOLD, "Columns, and the keys that sort by them");
-    for (int i = 0; i < VG_TOP_COLUMN_MAX; i++, row++) {
-        const struct vg_top_column_info *info = &vg_top_columns[i];
-        vg_grid_print(grid, row, 2, VG_ATTR_BOLD, "%c", info->key);
-        vg_grid_put(grid, row, 5, 13, false, VG_ATTR_PLAIN, info->header);
-        vg_grid_print(grid, row, 19, VG_ATTR_DIM, "%s", info->meaning);
-    }
+    i -= G_N_ELEMENTS(keys);
+    if (i == 0)
+        vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "Columns, and the keys that sort by them");
+    if (i == 0 || i > VG_TOP_COLUMN_MAX)
+        return i == 0;
+    const struct vg_top_column_info *info = &vg_top_columns[i - 1];
+    vg_grid_print(grid, row, 2, VG_ATTR_BOLD, "%c", info->key);
+    vg_grid_put(grid, row, 5, 13, false, VG_ATTR_PLAIN, info->header);
+    vg_grid_print(grid, row, 19, VG_ATTR_DIM, "%s", info->meaning);
+    return true;
+}
+
+#define HELP_LINES (10 + 1 + VG_TOP_COLUMN_MAX)
+
+static void
+draw_help(struct vg_top_model *model, vg_grid *grid, int row)
+{
+    const int room = MAX(vg_grid_rows(grid) - 1 - row, 1);
+
+    model->help_first = CLAMP(model->help_first, 0, MAX(HELP_LINES - room, 0));
+    for (int i = 0; i < room && draw_help_line(grid, row, (size_t)(model->help_first + i)); i++)
+        row++;
+}
+
+/* Where in the list the screen is, if not all of it is there: at the right end of the foot. */
+static void
+draw_position(const struct vg_top_model *model, vg_grid *grid, int row)
+{
+    const int n = (int)model->rows->len;
+    const int last = MIN(model->first_row + model->page, n);
+    g_autofree char *text = g_strdup_printf(" %d-%d of %d", model->first_row + 1, last, n);
+    const int width = (int)strlen(text);
+
+    if (model->view == VG_TOP_LIST && n > model->page)
+        vg_grid_put(grid, row, MAX(vg_grid_columns(grid) - width, 0), width, true, VG_ATTR_BOLD,
+                    text);
+}
+
+static void
+draw_typing(const struct vg_top_model *model, vg_grid *grid, int row)
+{
+    vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "%s%s_",
+                  model->typing == VG_TOP_TYPING_FILTER ? "name has: "
+                                                        : "seconds between two looks: ",
+                  model->typed->str);
 }
 
 static void
 draw_foot(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *now)
 {
     static const char *const hints[] = {
-        [VG_TOP_LIST] = "q quit  Enter detail  space pause  r reverse  < > sort  m period  ? help",
+        [VG_TOP_LIST] = "q quit  Enter detail  / filter  space pause  d delay  < > sort  ? help",
         [VG_TOP_DETAIL] = "Esc back  Up Down scroll  + - past  space pause  m period  ? help",
-        [VG_TOP_HELP] = "any key: back",
+        [VG_TOP_HELP] = "Up Down scroll, any other key: back",
     };
     int row = vg_grid_rows(grid) - 1;
     char waited[VG_TOP_FIGURE_LEN];
 
-    if (model->trouble) {
+    if (model->typing != VG_TOP_NOT_TYPING) {
+        draw_typing(model, grid, row);
+    } else if (model->wrong_typed) {
+        vg_grid_print(grid, row, 0, VG_ATTR_WARN, "that is no number of seconds from 0.1 to 86400");
+    } else if (model->trouble) {
         g_autofree char *text = g_strconcat("asking again: ", model->trouble, NULL);
         vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_BAD, text);
     } else if (now->asking_ns > SLOW_NS) {
@@ -413,6 +499,7 @@ draw_foot(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_n
                       vg_top_duration(waited, now->asking_ns));
     } else {
         vg_grid_put(grid, row, 0, vg_grid_columns(grid), false, VG_ATTR_DIM, hints[model->view]);
+        draw_position(model, grid, row);
     }
 }
 
@@ -421,7 +508,7 @@ vg_top_draw(struct vg_top_model *model, vg_grid *grid, const struct vg_top_now *
 {
     if (model->view == VG_TOP_HELP) {
         vg_grid_print(grid, 0, 0, VG_ATTR_BOLD, "vgpuctl top: keys");
-        draw_help(grid, 1);
+        draw_help(model, grid, 1);
     } else {
         int row = draw_head(model, grid, now);
         if (model->view == VG_TOP_DETAIL)

@@ -31,6 +31,7 @@ vg_top_model_init(struct vg_top_model *model)
     *model = (struct vg_top_model){.sort = VG_TOP_LOST, .page = 1, .span = 1};
     model->rows = g_array_new(FALSE, FALSE, sizeof(struct vg_top_row));
     model->takers = g_array_new(FALSE, FALSE, sizeof(struct vg_top_taker));
+    model->typed = g_string_new(NULL);
 }
 
 void
@@ -40,6 +41,8 @@ vg_top_model_clear(struct vg_top_model *model)
     vg_top_look_free(model->newest);
     g_array_unref(model->rows);
     g_array_unref(model->takers);
+    g_string_free(model->typed, TRUE);
+    g_free(model->filter);
     g_free(model->selected);
     g_free(model->detail_id);
     g_free(model->detail_name);
@@ -254,6 +257,16 @@ index_base(const struct vg_top_model *model)
     return vms;
 }
 
+/* Whether it is in the list; the VM of the detail always is. */
+static bool
+takes_vm(const struct vg_top_model *model, const struct vg_top_vm *vm)
+{
+    if (!model->filter || g_strcmp0(model->detail_id, vm->id) == 0)
+        return true;
+    g_autofree char *name = g_utf8_strdown(vm->name, -1);
+    return strstr(name, model->filter) != NULL;
+}
+
 static void
 make_rows(struct vg_top_model *model)
 {
@@ -267,6 +280,8 @@ make_rows(struct vg_top_model *model)
         const struct vg_top_vm *vm = model->newest->vms->pdata[i];
         const struct vg_top_vm *before = g_hash_table_lookup(base, vm->id);
         struct vg_top_row row = {.vm = vm};
+        if (!takes_vm(model, vm))
+            continue;
         make_rates(&vm->sums, before ? &before->sums : NULL, vm->guest_known, vm->gpu_known,
                    period_ns, &row.rates);
         find_takers(vm, before, period_ns, takers);
@@ -454,6 +469,79 @@ steps_of(const struct vg_top_model *model, int key)
     }
 }
 
+/* ---- typing ---- */
+
+#define TYPED_MAX      64 /* bytes */
+#define INTERVAL_MIN_S 0.1
+#define INTERVAL_MAX_S 86400.0
+
+static void
+set_filter(struct vg_top_model *model)
+{
+    g_free(model->filter);
+    model->filter = model->typed->len > 0 ? g_utf8_strdown(model->typed->str, -1) : NULL;
+    g_clear_pointer(&model->selected, g_free);
+    model->selected_row = 0;
+    make_rows(model);
+}
+
+static void
+begin_typing(struct vg_top_model *model, enum vg_top_typing what)
+{
+    model->typing = what;
+    model->wrong_typed = false;
+    g_string_truncate(model->typed, 0);
+    if (what == VG_TOP_TYPING_FILTER)
+        set_filter(model);
+}
+
+/* Nothing typed changes nothing. */
+static enum vg_top_action
+take_interval(struct vg_top_model *model)
+{
+    char *end;
+    const double seconds = g_ascii_strtod(model->typed->str, &end);
+
+    if (model->typed->len == 0)
+        return VG_TOP_NOTHING;
+    model->wrong_typed = *end || !(seconds >= INTERVAL_MIN_S && seconds <= INTERVAL_MAX_S);
+    if (model->wrong_typed)
+        return VG_TOP_NOTHING;
+    model->interval_s = seconds;
+    return VG_TOP_ASK;
+}
+
+static void
+erase_typed(GString *typed)
+{
+    if (typed->len > 0)
+        g_string_truncate(typed, (gsize)(g_utf8_prev_char(typed->str + typed->len) - typed->str));
+}
+
+/* The list follows what is typed; Enter ends that, Escape takes it back. */
+static enum vg_top_action
+key_typed(struct vg_top_model *model, int key)
+{
+    const bool filters = model->typing == VG_TOP_TYPING_FILTER;
+
+    if (key == VG_KEY_ENTER) {
+        model->typing = VG_TOP_NOT_TYPING;
+        return filters ? VG_TOP_NOTHING : take_interval(model);
+    }
+    if (key == VG_KEY_ESCAPE) {
+        model->typing = VG_TOP_NOT_TYPING;
+        g_string_truncate(model->typed, 0);
+    } else if (key == VG_KEY_DELETE || key == VG_KEY_BACKSPACE) {
+        erase_typed(model->typed);
+    } else if (key < VG_KEY_UP && g_unichar_isprint((gunichar)key) &&
+               model->typed->len < TYPED_MAX) {
+        g_string_append_unichar(model->typed, (gunichar)key);
+    }
+    if (filters)
+        set_filter(model);
+    return VG_TOP_NOTHING;
+}
+
 static enum vg_top_action
 key_in_list(struct vg_top_model *model, int key)
 {
@@ -467,6 +555,13 @@ key_in_list(struct vg_top_model *model, int key)
         select_row(model, model->selected_row + steps);
     } else if (key == VG_KEY_ENTER) {
         return open_detail(model);
+    } else if (key == '/') {
+        begin_typing(model, VG_TOP_TYPING_FILTER);
+    } else if (key == 'd') {
+        begin_typing(model, VG_TOP_TYPING_DELAY);
+    } else if (key == VG_KEY_ESCAPE && model->filter) {
+        g_string_truncate(model->typed, 0);
+        set_filter(model);
     } else if (key == 'r') {
         model->reverse = !model->reverse;
         sort_rows(model);
@@ -502,8 +597,14 @@ key_in_detail(struct vg_top_model *model, int key)
 enum vg_top_action
 vg_top_model_key(struct vg_top_model *model, int key)
 {
+    model->wrong_typed = false;
+    if (model->typing != VG_TOP_NOT_TYPING)
+        return key_typed(model, key);
     if (model->view == VG_TOP_HELP) {
-        model->view = model->back;
+        const int steps = steps_of(model, key);
+        if (steps == 0)
+            model->view = model->back;
+        model->help_first = steps == 0 ? 0 : MAX(model->help_first + steps, 0);
         return VG_TOP_NOTHING;
     }
     switch (key) {

@@ -65,6 +65,9 @@ struct vg_top_taker {
 
 enum vg_top_view { VG_TOP_LIST, VG_TOP_DETAIL, VG_TOP_HELP };
 
+/* What is being typed. */
+enum vg_top_typing { VG_TOP_NOT_TYPING, VG_TOP_TYPING_FILTER, VG_TOP_TYPING_DELAY };
+
 enum vg_top_action {
     VG_TOP_NOTHING, /* but draw */
     VG_TOP_ASK,     /* look now, also while paused */
@@ -90,7 +93,13 @@ struct vg_top_model {
     char *detail_name;
     int detail_first; /* line that is drawn */
     int span;         /* of the history, an index */
-    char *trouble;    /* why the last look failed, or NULL */
+    int help_first;   /* line that is drawn */
+    enum vg_top_typing typing;
+    GString *typed;
+    char *filter;      /* part of the names that are shown, in lower case; NULL: all are */
+    double interval_s; /* between two looks */
+    bool wrong_typed;  /* what was typed last was no number of seconds */
+    char *trouble;     /* why the last look failed, or NULL */
 };
 
 void vg_top_model_init(struct vg_top_model *model);

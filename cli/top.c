@@ -25,7 +25,6 @@ struct top {
     struct vg_top_model model;
     vg_screen *screen;
     vg_top_asker *asker;
-    int64_t interval_ns;
     int64_t asked_ns; /* CLOCK_MONOTONIC, the last time */
     bool asking;      /* an answer is waited for */
     bool ask_again;   /* when it is there: it will not have all that is wanted */
@@ -92,6 +91,12 @@ take_keys(struct top *top)
     return true;
 }
 
+static int64_t
+interval_ns(const struct top *top)
+{
+    return (int64_t)(top->model.interval_s * (double)VG_NS_PER_S);
+}
+
 /* Until the next look is due or the screen tells old news. */
 static int
 wait_ms(const struct top *top)
@@ -99,7 +104,7 @@ wait_ms(const struct top *top)
     int64_t ns = REDRAW_NS;
 
     if (!top->asking && !top->model.paused)
-        ns = MIN(ns, top->asked_ns + top->interval_ns - vg_clock_monotonic_ns());
+        ns = MIN(ns, top->asked_ns + interval_ns(top) - vg_clock_monotonic_ns());
     return (int)(MAX(ns, 0) / VG_NS_PER_MS) + (ns > 0);
 }
 
@@ -124,7 +129,7 @@ loop(struct top *top, GError **err)
             return 0;
         take_answer(top);
         if (!top->asking && !top->model.paused &&
-            vg_clock_monotonic_ns() - top->asked_ns >= top->interval_ns)
+            vg_clock_monotonic_ns() - top->asked_ns >= interval_ns(top))
             ask(top);
     }
 }
@@ -156,12 +161,13 @@ run(struct top *top, const struct vg_remote_args *remote, GError **err)
 bool
 vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_status)
 {
-    struct top top = {.interval_ns = (int64_t)(interval_s * (double)VG_NS_PER_S)};
+    struct top top = {0};
     g_autoptr(GError) error = NULL;
 
     if (!vg_screen_can_open())
         return false;
     vg_top_model_init(&top.model);
+    top.model.interval_s = interval_s;
     int status = run(&top, remote, &error);
     /* First, so that nobody waits for his terminal while a question is given up. */
     vg_screen_close(top.screen);

@@ -263,7 +263,7 @@ def test_without_colours(daemon):
 @pytest.mark.parametrize("columns", [82, 120])
 def test_names_that_would_break_a_screen(tmp_path, columns):
     vm_map = tmp_path / "map"
-    vm_map.write_text("120 \033[2J\u202ea\n121 日本語日本語日本語日本語\n122 \x9b31m\n",
+    vm_map.write_text("120 \033[2J\u202ea\n121 " + "日本語" * 7 + "\n122 \x9b31m\n",
                       encoding="utf-8")
     with Daemon(tmp_path, "--speed", "max", "--vm-map", vm_map, replay=LTTNG) as daemon:
         daemon.replayed()
@@ -275,8 +275,8 @@ def test_names_that_would_break_a_screen(tmp_path, columns):
             assert sorted(line[:4] for line in lines[table + 1:table + 4]) == \
                 ["?31m", "?[2J", "日本語日"]
             at = next(row for row in terminal.screen.cells if row[0] == "日")
-            # In columns of the screen: 24 of the name fit, and what is behind it keeps its place.
-            assert "".join(at[:24]) == "日本語日本語日本語日本語" if columns == 120 else \
+            # In columns of the screen: all 42 of the name fit, or not, and what is behind it keeps its place.
+            assert "".join(at[:42]) == "日本語" * 7 if columns == 120 else \
                 "…" in "".join(at)
             header = terminal.screen.cells[table]
             assert at["".join(header).index("CLASS")] == "c"
@@ -300,3 +300,56 @@ def test_a_terminal_that_is_gone_ends_it(daemon):
         os.close(terminal.master)
         assert terminal.process.wait(HANG_S) in (1, -signal.SIGHUP)
         terminal.master = os.open("/dev/null", os.O_RDONLY)
+
+
+# ---- filter, delay, help ----
+
+def test_filter(daemon):
+    with top(daemon, columns=80, rows=24) as terminal:
+        terminal.wait(lambda screen: len(order(screen)) == 3)
+        terminal.press("/")
+        terminal.wait("name has: _")
+        terminal.press("BUS")
+        terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "1 of 3 VMs" in screen.text())
+        terminal.press("x")
+        terminal.wait("no VM has this in its name")
+        terminal.press("\x7f\r")
+        # q is a letter no more.
+        terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "q quit" in screen.text())
+        terminal.press("\r")
+        terminal.wait("vCPU")
+        terminal.press("q")
+        terminal.wait(lambda screen: order(screen) == ["vm-busy"])
+        terminal.press("escape")
+        terminal.wait(lambda screen: len(order(screen)) == 3 and "1 of 3" not in screen.text())
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+def test_delay(daemon):
+    with top(daemon, columns=80, rows=24) as terminal:
+        terminal.wait("q quit")
+        for typed in ("0", "1e9", "soon", "2 s"):
+            terminal.press("d" + typed + "\r")
+            terminal.wait("that is no number of seconds")
+        terminal.press("d")
+        terminal.wait("seconds between two looks: _")
+        terminal.press("0.2\r")
+        terminal.wait("q quit")
+        terminal.press("q")
+        assert terminal.end() == 0
+
+
+def test_position_and_help_on_a_low_screen(daemon):
+    with top(daemon, columns=80, rows=7) as terminal:
+        terminal.wait(lambda screen: re.search(r"1-2 of 3$", screen.lines()[6].rstrip()))
+        terminal.press("?")
+        terminal.wait("select a VM")
+        assert "who measured" not in terminal.screen.text()
+        terminal.press("end")
+        terminal.wait("who measured")
+        terminal.press("x")
+        terminal.wait("q quit")
+        terminal.press("q")
+        assert terminal.end() == 0
+

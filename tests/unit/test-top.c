@@ -375,6 +375,15 @@ assert_has(const vg_grid *grid, int row, const char *want)
 }
 
 static void
+assert_has_not(const vg_grid *grid, int row, const char *unwanted)
+{
+    g_autofree char *text = vg_grid_text(grid, row);
+
+    if (strstr(text, unwanted))
+        fail_msg("row %d is '%s', with '%s'", row, text, unwanted);
+}
+
+static void
 test_the_list(void **state)
 {
     (void)state;
@@ -583,6 +592,62 @@ test_figures(void **state)
     assert_string_equal(vg_top_duration(text, INT64_C(432000) * VG_NS_PER_S), "5 d");
 }
 
+/* At 80 columns, names that differ at their ends only are told apart, and columns of which nothing
+ * is known make room first. */
+static void
+test_narrow(void **state)
+{
+    static const char vms[] = "[" VM("instance-0000001f-web-1", 9, 0, 0, 0,
+                                     "") "," VM("instance-0000001f-web-2", 8, 0, 0, 0, "") "]";
+    struct vg_top_model model;
+    g_autoptr(vg_grid) grid = vg_grid_new(12, 80, true);
+
+    (void)state;
+    vg_top_model_init(&model);
+    vg_top_model_take(&model, look_of("boot", 10, vms));
+    vg_top_draw(&model, grid, &now);
+    assert_has(grid, 4, "GUEST");
+    assert_has(grid, 5, "instance-0000001f-web-1 ");
+    assert_has(grid, 6, "instance-0000001f-web-2 ");
+    for (int i = 0; i < 12; i++) {
+        assert_has_not(grid, i, "GPU%");
+        assert_has_not(grid, i, "LOST MOST TO");
+    }
+    vg_top_model_clear(&model);
+}
+
+static void
+test_filter_and_position(void **state)
+{
+    struct vg_top_model model;
+    g_autoptr(vg_grid) grid = vg_grid_new(8, 110, true);
+
+    (void)state;
+    take_both(&model);
+    vg_top_draw(&model, grid, &now);
+    assert_has(grid, 7, "1-2 of 4");
+    for (const char *key = "/B"; *key; key++)
+        assert_int_equal(vg_top_model_key(&model, *key), VG_TOP_NOTHING);
+    assert_order(&model, "b");
+    vg_grid_free(g_steal_pointer(&grid));
+    grid = vg_grid_new(8, 110, true);
+    vg_top_draw(&model, grid, &now);
+    assert_has(grid, 2, "1 of 4 VMs");
+    assert_has(grid, 7, "name has: B_");
+    vg_top_model_key(&model, VG_KEY_BACKSPACE);
+    vg_top_model_key(&model, 'x');
+    assert_order(&model, "");
+    vg_top_model_key(&model, VG_KEY_ENTER);
+    assert_int_equal(vg_top_model_key(&model, VG_KEY_ENTER), VG_TOP_NOTHING);
+    vg_top_model_key(&model, VG_KEY_ESCAPE);
+    assert_order(&model, "badc");
+    for (const char *key = "d0.5"; *key; key++)
+        vg_top_model_key(&model, *key);
+    assert_int_equal(vg_top_model_key(&model, VG_KEY_ENTER), VG_TOP_ASK);
+    assert_about(model.interval_s, 0.5);
+    vg_top_model_clear(&model);
+}
+
 int
 main(void)
 {
@@ -601,6 +666,8 @@ main(void)
         cmocka_unit_test(test_a_vm_that_goes_while_it_is_looked_at),
         cmocka_unit_test(test_odd_answers),
         cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_filter_and_position),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests_name("top", tests, NULL, NULL);
