@@ -258,9 +258,8 @@ answer_to_json(const struct record_args *args, const struct vg_record_context *c
 {
     json_object *doc = json_object_new_object();
     json_object *notes = json_object_new_array();
-    g_autofree char *trace = shell_word(answer->trace);
-    g_autofree char *vm_map = shell_word(answer->vm_map);
-    g_autofree char *analyze = g_strdup_printf("vgpuctl analyze %s --vm-map %s", trace, vm_map);
+    g_autofree char *dir = shell_word(context->dir);
+    g_autofree char *analyze = g_strdup_printf("vgpuctl analyze %s", dir);
 
     for (unsigned int i = 0; i < context->notes->len; i++)
         vg_json_append(notes, vg_json_new_string(context->notes->pdata[i]));

@@ -350,7 +350,10 @@ csv_text(const struct vg_table *table, GError **err)
         json_object *row = json_object_array_get_idx(table->rows, r);
         for (guint i = 0; i < columns->len; i++) {
             const struct vg_column *column = columns->pdata[i];
-            g_autofree char *cell = raw_text(vg_output_member(row, column->member));
+            g_autofree char *raw = raw_text(vg_output_member(row, column->member));
+            /* Many look at CSV in a terminal, or open it in a program that takes a line for a row.
+             */
+            g_autofree char *cell = vg_printable_text(raw);
             if (i == 0 && cell[0] == '\0')
                 g_string_append(text, "\"\"");
             else

@@ -2,7 +2,7 @@
  *
  * Text from outside on its way to people. Names of VMs, hosts and files may hold anything; what
  * moves the cursor, breaks a line or turns the direction of writing must not reach a terminal, or a
- * name could pass for output of the program. JSON, YAML and CSV are for machines and stay exact.
+ * name could pass for output of the program. JSON and YAML are for machines and stay exact.
  */
 #ifndef VG_CLI_PRINTABLE_H
 #define VG_CLI_PRINTABLE_H

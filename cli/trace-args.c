@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/record-dir.h"
 #include "host/vm-map.h"
 
 #define DEFAULT_HOST       "localhost"
@@ -130,9 +131,28 @@ void
 vg_trace_args_clear(struct vg_trace_args *args)
 {
     g_clear_pointer(&args->paths, g_ptr_array_unref);
+    g_clear_pointer(&args->own_vm_map, g_free);
+    g_clear_pointer(&args->own_text, g_free);
     g_clear_pointer(&args->vm_map_text, g_free);
     g_clear_pointer(&args->host_name, g_free);
     g_clear_pointer(&args->aliases, vg_aliases_unref);
+}
+
+/* The directory that `vgpuctl record` made is a trace, with the names of its VMs, unless others are
+ * given. */
+static void
+use_recording(struct vg_trace_args *args)
+{
+    if (args->paths->len != 1)
+        return;
+    args->own_vm_map = g_build_filename(args->paths->pdata[0], VG_RECORD_VM_MAP, NULL);
+    args->own_text = g_build_filename(args->paths->pdata[0], VG_RECORD_TEXT, NULL);
+    if (!g_file_test(args->own_vm_map, G_FILE_TEST_IS_REGULAR))
+        return;
+    if (!args->vm_map)
+        args->vm_map = args->own_vm_map;
+    if (g_file_test(args->own_text, G_FILE_TEST_IS_REGULAR))
+        args->paths->pdata[0] = args->own_text;
 }
 
 GPtrArray *
@@ -142,6 +162,7 @@ vg_trace_args_open(struct vg_trace_args *args, GError **err)
 
     if (vg_cli_read_config(args->config_path, &args->config, &args->aliases, err) < 0)
         return NULL;
+    use_recording(args);
     if (args->vm_map) {
         if (vg_cli_read_file(args->vm_map, VG_VM_MAP_TEXT_MAX, &args->vm_map_text,
                              &args->vm_map_size, err) < 0)

@@ -24,6 +24,8 @@ struct vg_trace_args {
     /* Made by vg_trace_args_open(). */
     struct vg_policy_config config;
     vg_aliases *aliases; /* or NULL */
+    char *own_vm_map;    /* files of the recording */
+    char *own_text;
     char *vm_map_text;
     size_t vm_map_size;
     char *host_name; /* of the recording that vg_trace_args_options() was called for last */

@@ -178,7 +178,7 @@ def test_figures_are_those_of_schedstat(way, vms, tmp_path):
     assert answer["lost"] == 0
     assert {vm["pid"]: vm["name"] for vm in answer["vms"] if vm["pid"] in vms.vcpus} == \
         {pid: name for pid, (name, _) in vms.vcpus.items()}
-    doc = vgpuctl.analyze(answer["trace"], "--vm-map", answer["vm_map"]).doc()
+    doc = vgpuctl.analyze(answer["recording"]).doc()
     vgpuctl.check_identities(doc)
     trace = doc["trace"]
     seconds_ns = trace["end_ns"] - trace["begin_ns"]
@@ -255,7 +255,7 @@ def test_signal_ends_the_recording_early(way, number, tmp_path):
     answer = json.loads(out)
     assert answer["interrupted"] and "interrupted" in err and "are kept" in err
     assert 0 < answer["recorded_ns"] < 60e9
-    doc = vgpuctl.analyze(answer["trace"], "--vm-map", answer["vm_map"]).doc()
+    doc = vgpuctl.analyze(answer["recording"]).doc()
     assert doc["trace"]["events"] == answer["events"] > 0
     assert left_of(process, tmp_path / "r") == []
     assert "perf.data" not in os.listdir(tmp_path / "r")
