@@ -17,7 +17,7 @@
 static const struct vg_column check_columns[] = {
     {"STATE", "state", VG_CELL_TEXT, false},
     {"WHAT", "what", VG_CELL_TEXT, false},
-    {"WHY, AND WHAT MENDS IT", "details", VG_CELL_FOLD, false},
+    {"WHY", "details", VG_CELL_FOLD, false},
 };
 
 /* For a table: why, and the command on a line of its own. */

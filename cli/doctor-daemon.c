@@ -311,7 +311,7 @@ doctor_add_costs(json_object *checks, json_object *host, const char *metrics)
     const int64_t level = doctor_int(host, "measurement.level");
 
     vg_doctor_add(
-        checks, "CPU", level > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK, NULL,
+        checks, "vgpud's CPU", level > 0 ? VG_HEALTH_LACKS : VG_HEALTH_OK, NULL,
         "measuring took %.2f %% of a core in the newest window, %s%s; all of vgpud %.2f %% "
         "since it started",
         cost * 100, limit, level > 0 ? ", and less is measured to stay below" : "",
