@@ -25,6 +25,7 @@
 #include "model/provenance.h"
 #include "model/reservation.h"
 #include "model/snapshot.h"
+#include "model/source-state.h"
 #include "model/window.h"
 
 /* Documents of a view, written when first asked for and then kept with it. */
@@ -78,17 +79,22 @@ const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
 
 /* One part of the daemon, for /readyz and /metrics. */
 struct vg_part_status {
-    const char *name;  /* "collector:procfs", "store", "engine"; static or interned */
-    const char *state; /* "ok", "starting", "degraded", "failed", "ended" */
-    bool ready;        /* false: /readyz answers 503 */
-    char *reason;      /* one sentence; NULL when there is nothing to say */
+    const char *name;   /* "collector:procfs", "store", "engine"; static or interned */
+    const char *state;  /* "ok", "starting", "degraded", "failed", "ended" */
+    bool ready;         /* false: /readyz answers 503 */
+    char *reason;       /* one sentence; NULL when there is nothing to say */
+    int64_t since_ns;   /* epoch, it is in this state; 0: that is not kept */
+    GPtrArray *sources; /* of a collector: struct vg_source_state *; NULL: it has none of its own */
 };
 
 struct vg_part_status *vg_part_status_new(const char *name, const char *state, bool ready,
                                           char *take_reason);
 void vg_part_status_free(void *part);
 
-/* Counters and gauges that are not in the view. */
+/* The longest path of a directory that is told. */
+#define VG_DIRECTORY_LEN 4096
+
+/* What is not in the view: counters, gauges, and what the configuration says. */
 struct vg_daemon_stats {
     struct vg_store_health store;
     uint64_t queue_dropped; /* reports */
@@ -98,6 +104,11 @@ struct vg_daemon_stats {
     unsigned peers[VG_PEER_STATE_MAX]; /* how many are in that state */
     double cpu_s;                      /* of the process */
     int64_t rss_bytes;
+    /* What it is told to do. */
+    char store_directory[VG_DIRECTORY_LEN];
+    int64_t raw_days, minute_days, hour_days; /* that the store keeps windows and their sums */
+    double budget;                            /* of measuring, in cores; 0: no limit */
+    bool libvirt, gpu, acting; /* libvirt is asked; GPUs are looked at; VMs are moved */
 };
 
 struct vg_backend {

@@ -43,6 +43,22 @@ vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size)
     return view->bodies[body];
 }
 
+static json_object *
+sources_to_json(const GPtrArray *sources)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; sources && i < sources->len; i++) {
+        const struct vg_source_state *source = sources->pdata[i];
+        json_object *object = json_object_new_object();
+        vg_json_add_string(object, "name", source->name);
+        vg_json_add_string(object, "state", vg_source_state_names[source->kind]);
+        vg_json_add_string(object, "reason", source->reason);
+        vg_json_append(array, object);
+    }
+    return array;
+}
+
 json_object *
 vg_doc_parts(const GPtrArray *parts)
 {
@@ -55,13 +71,36 @@ vg_doc_parts(const GPtrArray *parts)
         vg_json_add_string(object, "state", part->state);
         vg_json_add_bool(object, "ready", part->ready);
         vg_json_add_string(object, "reason", part->reason);
+        if (part->since_ns > 0)
+            vg_json_add_int64(object, "since_ns", part->since_ns);
+        else
+            vg_json_add(object, "since_ns", NULL);
+        vg_json_add(object, "sources", sources_to_json(part->sources));
         vg_json_append(array, object);
     }
     return array;
 }
 
+json_object *
+vg_doc_setup(const struct vg_daemon_stats *stats)
+{
+    json_object *object = json_object_new_object();
+    json_object *store = json_object_new_object();
+
+    vg_json_add_double(object, "budget", stats->budget);
+    vg_json_add_bool(object, "libvirt", stats->libvirt);
+    vg_json_add_bool(object, "gpu", stats->gpu);
+    vg_json_add_bool(object, "acting", stats->acting);
+    vg_json_add_string(store, "directory", stats->store_directory);
+    vg_json_add_int64(store, "raw_days", stats->raw_days);
+    vg_json_add_int64(store, "minute_days", stats->minute_days);
+    vg_json_add_int64(store, "hour_days", stats->hour_days);
+    vg_json_add(object, "store", store);
+    return object;
+}
+
 static json_object *
-daemon_to_json(const vg_view *view)
+daemon_to_json(const vg_view *view, const struct vg_daemon_stats *stats)
 {
     json_object *object = json_object_new_object();
 
@@ -70,6 +109,7 @@ daemon_to_json(const vg_view *view)
     vg_json_add_int64(object, "started_ns", view->started_ns);
     vg_json_add_bool(object, "replay", view->replay);
     vg_json_add_bool(object, "replay_ended", view->replay_ended);
+    vg_json_add(object, "setup", vg_doc_setup(stats));
     return object;
 }
 
@@ -207,7 +247,7 @@ gpus_to_json(const GPtrArray *gpus)
 }
 
 json_object *
-vg_doc_host(const vg_view *view, const GPtrArray *parts)
+vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats)
 {
     const vg_inventory *inventory = view->inventory;
     json_object *object = json_object_new_object();
@@ -225,7 +265,7 @@ vg_doc_host(const vg_view *view, const GPtrArray *parts)
     vg_json_add_string(object, "libvirt_uri", inventory->libvirt_uri);
     vg_json_add(object, "gpus", gpus_to_json(inventory->gpus));
     vg_json_add_int64(object, "vms", vms);
-    vg_json_add(object, "daemon", daemon_to_json(view));
+    vg_json_add(object, "daemon", daemon_to_json(view, stats));
     vg_json_add(object, "measurement", measurement_to_json(view));
     vg_json_add(object, "parts", vg_doc_parts(parts));
     return object;

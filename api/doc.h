@@ -18,8 +18,11 @@ enum vg_vm_sort { VG_VM_SORT_NAME, VG_VM_SORT_LOST, VG_VM_SORT_CPU, VG_VM_SORT_G
 /* The text of a document, written if this is the first time; it lives as long as the view. */
 const char *vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size);
 
-json_object *vg_doc_host(const vg_view *view, const GPtrArray *parts);
+json_object *vg_doc_host(const vg_view *view, const GPtrArray *parts,
+                         const struct vg_daemon_stats *stats);
 json_object *vg_doc_parts(const GPtrArray *parts);
+/* What the daemon is told to do. */
+json_object *vg_doc_setup(const struct vg_daemon_stats *stats);
 json_object *vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm);
 json_object *vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm);
 

@@ -24,19 +24,23 @@ newest_view(const struct vg_request *request)
     return request->backend->view(request->backend->data);
 }
 
-/* A change of a part's state is not a window: the ETag has both. */
+/* A change of a part's state, or of the configuration, is not a window: the ETag has all. */
 void
 vg_handle_host(struct vg_request *request)
 {
     g_autoptr(vg_view) view = newest_view(request);
     g_autoptr(GPtrArray) parts = request->backend->status(request->backend->data);
-    g_autoptr(json_object) states = vg_doc_parts(parts);
-    g_autofree char *text = vg_json_to_text(states, false);
+    struct vg_daemon_stats stats = {0};
     char etag[VG_ETAG_LEN];
 
+    request->backend->stats(request->backend->data, &stats);
+    g_autoptr(json_object) states = vg_doc_parts(parts);
+    g_autoptr(json_object) setup = vg_doc_setup(&stats);
+    g_autofree char *text = vg_json_to_text(states, false);
+    g_autofree char *setup_text = vg_json_to_text(setup, false);
     g_snprintf(etag, sizeof(etag), "\"%s-%" PRIu64 ".%08x\"", view->boot_id, view->seq,
-               g_str_hash(text));
-    vg_answer_json(request, 200, vg_doc_host(view, parts));
+               g_str_hash(text) * 31 + g_str_hash(setup_text));
+    vg_answer_json(request, 200, vg_doc_host(view, parts, &stats));
     vg_answer_etag(request, etag);
 }
 

@@ -412,6 +412,9 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
     single(out, "vgpud_store_windows_pending", "gauge", "Windows in memory that are not on disk.",
            (double)store->pending);
     single(out, "vgpud_store_size_bytes", "gauge", "Size of all files.", (double)store->bytes);
+    if (store->free_bytes >= 0)
+        single(out, "vgpud_store_free_bytes", "gauge",
+               "What the file system of the store has left.", (double)store->free_bytes);
     single(out, "vgpud_queue_reports_dropped_total", "counter",
            "Reports of collectors that were dropped.", (double)stats->queue_dropped);
     single(out, "vgpud_queue_high_water", "gauge", "Most reports that ever waited.",

@@ -102,5 +102,7 @@ vg_part_status_free(void *data)
     if (!part)
         return;
     g_free(part->reason);
+    if (part->sources)
+        g_ptr_array_unref(part->sources);
     g_free(part);
 }

@@ -36,6 +36,7 @@ int vg_cmd_peer(int argc, char **argv);
 int vg_cmd_placement(int argc, char **argv);
 int vg_cmd_simulate(int argc, char **argv);
 int vg_cmd_explain(int argc, char **argv);
+int vg_cmd_doctor(int argc, char **argv);
 int vg_cmd_host(int argc, char **argv);
 int vg_cmd_gpu(int argc, char **argv);
 int vg_cmd_vm(int argc, char **argv);

@@ -17,6 +17,7 @@
 #include "cli/printable.h"
 
 static const struct vg_cli_command commands[] = {
+    {"doctor", "what measures, what could, what is broken, and what mends it", vg_cmd_doctor},
     {"host", "the host that vgpud watches, its GPUs, and how vgpud is doing", vg_cmd_host},
     {"vm", "its VMs: now, in detail, and in the past", vg_cmd_vm},
     {"gpu", "its GPUs, who uses them, and their requests", vg_cmd_gpu},

@@ -97,6 +97,20 @@ raw_text(json_object *value)
     return g_strdup(json_object_get_string(value));
 }
 
+/* Printable, but for the ends of lines. The caller frees it. */
+static char *
+lines_text(const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (char **line = lines; *line; line++) {
+        char *shown = vg_printable_text(*line);
+        g_free(*line);
+        *line = shown;
+    }
+    return g_strjoinv("\n", lines);
+}
+
 static char *
 cell_text(json_object *value, enum vg_cell cell)
 {
@@ -115,12 +129,13 @@ cell_text(json_object *value, enum vg_cell cell)
         return g_strdup_printf("%.0f", (double)json_object_get_int64(value) / (1 << 20));
     case VG_CELL_TEXT:
     case VG_CELL_WRAP:
+    case VG_CELL_FOLD:
     case VG_CELL_COUNT:
     case VG_CELL_LIST:
         break;
     }
     g_autofree char *text = raw_text(value);
-    return vg_printable_text(text);
+    return cell == VG_CELL_FOLD ? lines_text(text) : vg_printable_text(text);
 }
 
 /* ---- columns ---- */
@@ -192,7 +207,7 @@ add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
 static int
 cell_flags(enum vg_cell cell)
 {
-    if (cell == VG_CELL_WRAP)
+    if (cell == VG_CELL_WRAP || cell == VG_CELL_FOLD)
         return SCOLS_FL_WRAP;
     return cell == VG_CELL_TEXT || cell == VG_CELL_LIST ? 0 : SCOLS_FL_RIGHT;
 }
@@ -220,6 +235,22 @@ width_left(struct libscols_table *out, size_t at)
     return width > used + WRAP_MIN ? width - used : WRAP_MIN;
 }
 
+static void
+wrap_line(GString *text, const char *line, size_t width)
+{
+    g_auto(GStrv) words = g_strsplit(line, " ", -1);
+    size_t used = 0;
+
+    for (char **word = words; *word; word++) {
+        const size_t length = (size_t)g_utf8_strlen(*word, -1);
+        const bool fits = used + 1 + length <= width;
+        if (word > words)
+            g_string_append_c(text, fits ? ' ' : '\n');
+        g_string_append(text, *word);
+        used = fits && word > words ? used + 1 + length : length;
+    }
+}
+
 /* Breaks lines between words where they would pass the end of the terminal. */
 static void
 wrap_words(struct libscols_table *out, size_t at)
@@ -230,16 +261,15 @@ wrap_words(struct libscols_table *out, size_t at)
     scols_column_set_safechars(column, "\n");
     scols_column_set_wrapfunc(column, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
     for (size_t k = 0; k < scols_table_get_nlines(out); k++) {
-        g_auto(GStrv) words = g_strsplit(cell_data(out, k, at), " ", -1);
+        g_auto(GStrv) lines = g_strsplit(cell_data(out, k, at), "\n", -1);
         g_autoptr(GString) text = g_string_new(NULL);
-        size_t used = 0;
-        for (char **word = words; *word; word++) {
-            const size_t length = (size_t)g_utf8_strlen(*word, -1);
-            const bool fits = used + 1 + length <= width;
-            if (word > words)
-                g_string_append_c(text, fits ? ' ' : '\n');
-            g_string_append(text, *word);
-            used = fits && word > words ? used + 1 + length : length;
+        for (char **line = lines; *line; line++) {
+            if (line > lines)
+                g_string_append_c(text, '\n');
+            if (g_str_has_prefix(*line, VG_OUTPUT_COMMAND))
+                g_string_append(text, *line);
+            else
+                wrap_line(text, *line, width);
         }
         scols_line_set_data(scols_table_get_line(out, k), at, text->str);
     }
@@ -262,8 +292,10 @@ output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err
     for (size_t i = 0; i < json_object_array_length(table->rows); i++)
         add_row(out, columns, json_object_array_get_idx(table->rows, i));
     /* On a terminal, reasons and the like fold; most of them are last. */
-    for (size_t i = 0; isatty(STDOUT_FILENO) && i < scols_table_get_ncols(out); i++) {
-        if (scols_column_is_wrap(scols_table_get_column(out, i)))
+    for (guint i = 0; i < columns->len; i++) {
+        const struct vg_column *column = columns->pdata[i];
+        if (column->cell == VG_CELL_FOLD ||
+            (isatty(STDOUT_FILENO) && scols_column_is_wrap(scols_table_get_column(out, i))))
             wrap_words(out, i);
     }
     int status = scols_print_table(out);

@@ -22,10 +22,14 @@ enum vg_output_format {
     VG_OUTPUT_MAX
 };
 
+/* What a line of VG_CELL_FOLD begins with that is a command. */
+#define VG_OUTPUT_COMMAND "$ "
+
 /* How a member is shown in a table; CSV always has the raw value. */
 enum vg_cell {
     VG_CELL_TEXT,
     VG_CELL_WRAP, /* text that goes on below where the terminal is too narrow for it */
+    VG_CELL_FOLD, /* lines that are made here, which go on below everywhere; commands stay whole */
     VG_CELL_COUNT,
     VG_CELL_SECONDS,      /* of nanoseconds: "2.712" */
     VG_CELL_MILLISECONDS, /* of nanoseconds: "0.301" */

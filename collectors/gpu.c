@@ -41,6 +41,7 @@ static void
 tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
 {
     g_autoptr(GString) text = g_string_new(trouble);
+    GPtrArray *states = vg_source_states_new();
     bool less = trouble != NULL || gpu->is_late;
 
     if (gpu->is_late)
@@ -51,10 +52,17 @@ tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trou
         if (text->len > 0)
             g_string_append(text, "; ");
         g_string_append_printf(text, "%s: ", source->ops->name);
-        less = source->ops->describe(source, text) || less;
+        const size_t at = text->len;
+        const bool lacks = source->ops->describe(source, text);
+        vg_source_states_add(states, source->ops->name,
+                             !gpu->ready[i] ? VG_SOURCE_ABSENT
+                             : lacks        ? VG_SOURCE_LESS
+                                            : VG_SOURCE_USED,
+                             g_strdup(text->str + at));
+        less = lacks || less;
     }
-    vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name,
-                         less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
+    vg_report_tell_sources(&gpu->told, sink, gpu->base.ops->name,
+                           less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
 }
 
 /* The confidence of the source that lost most. */

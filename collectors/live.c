@@ -295,11 +295,41 @@ shortcomings(const struct live *live)
     return g_string_free(text, text->len == 0);
 }
 
+/* How each rung is doing: the one that is stood on, those above, which would be better, and those
+ * below. The caller unrefs it. */
+static GPtrArray *
+live_sources(const struct live *live)
+{
+    GPtrArray *states = vg_source_states_new();
+    unsigned level;
+
+    for (unsigned i = 0; i < live->n_rungs; i++) {
+        const char *name = name_at(live, i);
+        GString *reason = g_string_new(NULL);
+        enum vg_source_state_kind kind = VG_SOURCE_ABSENT;
+        const bool fits = level_of(live, i, &level);
+        if (live->rungs[i].problem)
+            g_string_append(reason, live->rungs[i].problem);
+        else if (i != live->at && fits)
+            kind = VG_SOURCE_SPARE;
+        else if (fits)
+            kind = level > 0 ? VG_SOURCE_LESS : VG_SOURCE_USED;
+        if (reason->len == 0 && (!fits || kind == VG_SOURCE_LESS)) {
+            live_add_excess(live, reason,
+                            fits ? live->thrift - 1 : source_at(live, i)->ops->levels - 1);
+            g_string_erase(reason, 0, strlen(": "));
+        }
+        vg_source_states_add(states, name, kind, g_string_free(reason, reason->len == 0));
+    }
+    return states;
+}
+
 static void
 tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
            const char *text)
 {
-    vg_report_tell_state(&live->told, sink, live->base.ops->name, state, text);
+    vg_report_tell_sources(&live->told, sink, live->base.ops->name, state, text,
+                           state == VG_COLLECTOR_STARTING ? NULL : live_sources(live));
 }
 
 static void

@@ -32,6 +32,8 @@ vg_report_free(struct vg_report *report)
     vg_window_clear(&report->window);
     vg_inventory_free(report->inventory);
     g_free(report->text);
+    if (report->sources)
+        g_ptr_array_unref(report->sources);
     g_free(report->vm);
     g_free(report->uuid);
     g_free(report);
@@ -64,19 +66,32 @@ vg_report_copy(const struct vg_report *report)
         copy->inventory = vg_record_copy(&vg_inventory_record, report->inventory);
     copy->state = report->state;
     copy->text = g_strdup(report->text);
+    copy->sources = vg_source_states_copy(report->sources);
     copy->vm = g_strdup(report->vm);
     copy->uuid = g_strdup(report->uuid);
     return copy;
 }
 
 void
-vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
-                     const char *collector, enum vg_collector_state state, const char *text)
+vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
+                       const char *collector, enum vg_collector_state state, const char *text,
+                       GPtrArray *take_sources)
 {
+    g_autoptr(GPtrArray) sources = take_sources;
+
     if (told->text && told->state == state && strcmp(told->text, text) == 0)
         return;
     told->state = state;
     g_free(told->text);
     told->text = g_strdup(text);
-    sink->put(sink->data, vg_report_status(collector, state, "%s", text));
+    struct vg_report *report = vg_report_status(collector, state, "%s", text);
+    report->sources = g_steal_pointer(&sources);
+    sink->put(sink->data, report);
+}
+
+void
+vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
+                     const char *collector, enum vg_collector_state state, const char *text)
+{
+    vg_report_tell_sources(told, sink, collector, state, text, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "model/inventory.h"
 #include "model/provenance.h"
+#include "model/source-state.h"
 #include "model/window.h"
 
 enum vg_report_kind {
@@ -47,7 +48,8 @@ struct vg_report {
     vg_inventory *inventory;
     /* STATUS */
     enum vg_collector_state state;
-    char *text; /* STATUS: why; END: the last word; LIFECYCLE: "started", "stopped", ... */
+    char *text;         /* STATUS: why; END: the last word; LIFECYCLE: "started", "stopped", ... */
+    GPtrArray *sources; /* STATUS: struct vg_source_state *; NULL: it has none of its own */
     /* LIFECYCLE */
     char *vm;
     char *uuid; /* or NULL */
@@ -82,5 +84,10 @@ struct vg_told_state {
 /* Puts a STATUS report if it says anything new. */
 void vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
                           const char *collector, enum vg_collector_state state, const char *text);
+
+/* The same, and how its sources are doing; what is new of them must be in the text, too. */
+void vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
+                            const char *collector, enum vg_collector_state state, const char *text,
+                            GPtrArray *take_sources);
 
 #endif

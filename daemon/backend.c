@@ -4,11 +4,13 @@
 #include "daemon/backend.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/thread.h"
+#include "collectors/live.h"
 #include "daemon/access-config.h"
 #include "daemon/backend-private.h"
 #include "daemon/host-facts.h"
@@ -153,6 +155,21 @@ get_status(void *data)
 }
 
 static void
+tell_setup(const struct vg_daemon_config *config, bool replay, struct vg_daemon_stats *ret)
+{
+    g_strlcpy(ret->store_directory, config->directory, sizeof(ret->store_directory));
+    ret->raw_days = config->raw_days;
+    ret->minute_days = config->minute_days;
+    ret->hour_days = config->hour_days;
+    ret->budget = replay ? 0
+                         : vg_live_budget(config->live_budget, config->live_budget_per_cpu,
+                                          sysconf(_SC_NPROCESSORS_ONLN));
+    ret->libvirt = config->libvirt != VG_USE_NO;
+    ret->gpu = config->gpu;
+    ret->acting = config->actions;
+}
+
+static void
 get_stats(void *data, struct vg_daemon_stats *ret)
 {
     vg_daemon_backend *backend = data;
@@ -166,12 +183,15 @@ get_stats(void *data, struct vg_daemon_stats *ret)
         .rss_bytes = vg_process_rss_bytes(),
     };
     vg_store_read_health(backend->parts.store, &ret->store);
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) peers = vg_peers_list(backend->parts.peers);
     for (guint i = 0; i < peers->len; i++)
         ret->peers[((const struct vg_peer_info *)peers->pdata[i])->state]++;
     VG_LOCK_SCOPE(&backend->lock);
     ret->reloads = backend->reloads;
     ret->reload_failures = backend->reload_failures;
+    if (backend->access)
+        tell_setup(backend->access, view->replay, ret);
 }
 
 static GArray *

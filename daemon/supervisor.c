@@ -32,7 +32,9 @@ struct member {
     char *part;        /* "collector:procfs" */
     unsigned int source;
     enum vg_collector_state state;
-    char *text; /* why, or NULL */
+    int64_t since_ns;   /* epoch, it is in that state, or hangs, or does not any more */
+    char *text;         /* why, or NULL */
+    GPtrArray *sources; /* struct vg_source_state *, or NULL */
     bool hangs;
     bool optional;
     bool has_worked;
@@ -92,6 +94,8 @@ free_member(struct member *member)
     vg_collector_free(member->collector);
     g_free(member->part);
     g_free(member->text);
+    if (member->sources)
+        g_ptr_array_unref(member->sources);
     g_free(member);
 }
 
@@ -172,6 +176,7 @@ vg_supervisor_add(vg_supervisor *supervisor, vg_collector *take_collector, bool 
     member->supervisor = supervisor;
     member->collector = take_collector;
     member->optional = optional;
+    member->since_ns = vg_clock_realtime_ns();
     member->part = g_strdup_printf("collector:%s", ops->name);
     if (ops->measures_windows)
         member->source = vg_node_add_source(supervisor->options.node, take_collector->lag_ns);
@@ -292,11 +297,16 @@ static void
 take_status(vg_supervisor *supervisor, struct member *member, struct vg_report *report)
 {
     pthread_mutex_lock(&supervisor->lock);
+    if (member->state != report->state)
+        member->since_ns = vg_clock_realtime_ns();
     member->state = report->state;
     member->has_worked = member->has_worked || report->state == VG_COLLECTOR_OK ||
                          report->state == VG_COLLECTOR_DEGRADED;
     g_free(member->text);
     member->text = g_steal_pointer(&report->text);
+    if (member->sources)
+        g_ptr_array_unref(member->sources);
+    member->sources = g_steal_pointer(&report->sources);
     pthread_mutex_unlock(&supervisor->lock);
     tell_state(member);
     vg_report_free(report);
@@ -331,6 +341,7 @@ vg_supervisor_watch(vg_supervisor *supervisor)
             continue;
         pthread_mutex_lock(&supervisor->lock);
         member->hangs = hangs;
+        member->since_ns = vg_clock_realtime_ns();
         pthread_mutex_unlock(&supervisor->lock);
         tell_state(member);
     }
@@ -345,8 +356,11 @@ vg_supervisor_status(vg_supervisor *supervisor, GPtrArray *parts)
         bool works = member->state == VG_COLLECTOR_OK || member->state == VG_COLLECTOR_DEGRADED ||
                      member->state == VG_COLLECTOR_ENDED;
         bool ready = !member->hangs && (works || (member->optional && !member->has_worked));
-        g_ptr_array_add(
-            parts, vg_part_status_new(member->part, state_name(member), ready, reason_of(member)));
+        struct vg_part_status *part =
+            vg_part_status_new(member->part, state_name(member), ready, reason_of(member));
+        part->since_ns = member->since_ns;
+        part->sources = vg_source_states_copy(member->sources);
+        g_ptr_array_add(parts, part);
     }
 }
 

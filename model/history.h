@@ -112,6 +112,7 @@ struct vg_store_health {
     uint64_t failures;  /* of transactions */
     int64_t newest_ns;  /* end of the newest window committed; 0: none */
     int64_t bytes;      /* of all files, as of the last minute */
+    int64_t free_bytes; /* of the file system, for vgpud, as of the last minute; -1: not known */
 };
 
 extern const char *const vg_store_state_names[]; /* "opening", "ok", "failing" */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -173,4 +174,14 @@ vg_store_dir_bytes(const char *directory)
     }
     closedir(dir);
     return bytes;
+}
+
+int64_t
+vg_store_dir_free_bytes(const char *directory)
+{
+    struct statvfs status;
+
+    if (statvfs(directory, &status) < 0)
+        return -1;
+    return (int64_t)MIN((uint64_t)status.f_bavail * status.f_frsize, (uint64_t)INT64_MAX);
 }

@@ -35,4 +35,7 @@ int64_t vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, 
 /* Bytes of all files in it, as far as they can be asked for. */
 int64_t vg_store_dir_bytes(const char *directory);
 
+/* Bytes that its file system has left for who is not root; -1: not known. */
+int64_t vg_store_dir_free_bytes(const char *directory);
+
 #endif

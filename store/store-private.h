@@ -51,6 +51,7 @@ struct vg_store {
     struct vg_store_trouble troubles[VG_PART_MAX];
     uint64_t failures;
     int64_t bytes;
+    int64_t free_bytes; /* -1: not known */
 };
 
 /* The thread and what gets it out of a wait; arg is the store. */

@@ -199,9 +199,11 @@ static void
 measure_bytes(vg_store *store)
 {
     int64_t bytes = vg_store_dir_bytes(store->directory);
+    int64_t free_bytes = vg_store_dir_free_bytes(store->directory);
 
     VG_LOCK_SCOPE(&store->lock);
     store->bytes = bytes;
+    store->free_bytes = free_bytes;
 }
 
 /* ---- what the thread does ---- */

@@ -141,6 +141,7 @@ vg_store_read_health(vg_store *store, struct vg_store_health *ret)
         .failures = store->failures,
         .newest_ns = store->ring.newest_ns,
         .bytes = store->bytes,
+        .free_bytes = store->free_bytes,
     };
     for (int i = 0; i < VG_PART_MAX && ret->state != VG_STORE_FAILING; i++) {
         if (!store->troubles[i].failing)

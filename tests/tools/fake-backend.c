@@ -364,6 +364,34 @@ get_view(void *data)
     return vg_view_ref(fake->view);
 }
 
+/* One source that measures, and some that do not for reasons that real ones have. */
+static void
+add_collectors(GPtrArray *parts)
+{
+    struct vg_part_status *live = vg_part_status_new(
+        "collector:live", "degraded", true, g_strdup("by procfs; not by bpf; not by perf"));
+    struct vg_part_status *gpu =
+        vg_part_status_new("collector:gpu", "ok", true, g_strdup("fdinfo; not nvml"));
+
+    live->since_ns = BEGIN_NS;
+    live->sources = vg_source_states_new();
+    vg_source_states_add(
+        live->sources, "bpf", VG_SOURCE_ABSENT,
+        g_strdup("the kernel does not take the BPF programs (they need CAP_BPF and "
+                 "CAP_PERFMON): Operation not permitted"));
+    vg_source_states_add(
+        live->sources, "perf", VG_SOURCE_ABSENT,
+        g_strdup("there are no tracepoints; `mount -t tracefs none /sys/kernel/tracing` as root"));
+    vg_source_states_add(live->sources, "procfs", VG_SOURCE_USED, NULL);
+    gpu->since_ns = BEGIN_NS;
+    gpu->sources = vg_source_states_new();
+    vg_source_states_add(gpu->sources, "fdinfo", VG_SOURCE_USED,
+                         g_strdup("2 VMs with DRM clients"));
+    vg_source_states_add(gpu->sources, "nvml", VG_SOURCE_ABSENT, g_strdup("no GPU of NVIDIA's"));
+    g_ptr_array_add(parts, live);
+    g_ptr_array_add(parts, gpu);
+}
+
 static GPtrArray *
 get_status(void *data)
 {
@@ -374,6 +402,7 @@ get_status(void *data)
     g_ptr_array_add(parts, vg_part_status_new("engine", "ok", true, NULL));
     g_ptr_array_add(parts, vg_part_status_new("store", ready ? "ok" : "failed", ready,
                                               ready ? NULL : g_strdup("the disk is full")));
+    add_collectors(parts);
     return parts;
 }
 
@@ -382,7 +411,18 @@ get_stats(void *data, struct vg_daemon_stats *ret)
 {
     (void)data;
     *ret = (struct vg_daemon_stats){
-        .store = {.state = VG_STORE_OK, .committed = 12}, .cpu_s = 1.5, .rss_bytes = 1 << 20};
+        .store = {.state = VG_STORE_OK, .committed = 12, .bytes = 5 << 10, .free_bytes = 8 << 20},
+        .cpu_s = 1.5,
+        .rss_bytes = 1 << 20,
+        .store_directory = "/var/lib/made-up",
+        .raw_days = 2,
+        .minute_days = 30,
+        .hour_days = 365,
+        .budget = 0.05,
+        .libvirt = true,
+        .gpu = true,
+        .acting = true,
+    };
 }
 
 static void

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl doctor: what measures, what could, and how to mend it.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/doctor.h"
+#include "cli/online-args.h"
+#include "cli/printable.h"
+#include "cli/remote.h"
+
+static const struct vg_column check_columns[] = {
+    {"STATE", "state", VG_CELL_TEXT, false},
+    {"WHAT", "what", VG_CELL_TEXT, false},
+    {"WHY", "details", VG_CELL_FOLD, false},
+};
+
+/* For a table: why, and the command on a line of its own. */
+static json_object *
+doctor_rows(json_object *checks)
+{
+    json_object *rows = vg_online_rows(checks);
+
+    for (size_t i = 0; i < json_object_array_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        /* Nothing from outside begins a line here, or it could pass for a command. */
+        g_autofree char *why =
+            vg_printable_text(json_object_get_string(vg_output_member(row, "why")));
+        const char *mend = json_object_get_string(vg_output_member(row, "mend"));
+        g_autofree char *details =
+            mend ? g_strdup_printf("%s\n" VG_OUTPUT_COMMAND "%s", why, mend) : g_strdup(why);
+        vg_json_add_string(row, "details", details);
+    }
+    return rows;
+}
+
+/* "1 broken, 2 lack, 9 ok"; the caller frees it. */
+static char *
+doctor_verdict(json_object *checks)
+{
+    return g_strdup_printf(
+        "%u broken, %u lacking, %u ok", vg_doctor_count(checks, VG_HEALTH_BROKEN),
+        vg_doctor_count(checks, VG_HEALTH_LACKS), vg_doctor_count(checks, VG_HEALTH_OK));
+}
+
+static int
+doctor_print(enum vg_output_format format, json_object *checks, bool reached, GError **err)
+{
+    g_autoptr(json_object) document = json_object_new_object();
+    g_autoptr(json_object) rows = doctor_rows(checks);
+    g_autofree char *verdict = doctor_verdict(checks);
+    const struct vg_table table = {verdict, rows, check_columns, G_N_ELEMENTS(check_columns), NULL};
+
+    vg_json_add_bool(document, "reached", reached);
+    for (int i = 0; i < VG_HEALTH_MAX; i++)
+        vg_json_add_int64(document, vg_health_names[i], vg_doctor_count(checks, (enum vg_health)i));
+    vg_json_add(document, "checks", json_object_get(checks));
+    return vg_output_print(format, document, &table, 1, err);
+}
+
+/* What vgpud tells; false: it does not answer, and *err says why. */
+static bool
+doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **err)
+{
+    static const char *const host_lists[] = {"parts", NULL};
+    static const char *const peer_lists[] = {"items", NULL};
+    g_autoptr(vg_client) client = vg_client_new(remote, err);
+    g_autoptr(json_object) host = NULL, peers = NULL;
+    g_autofree char *metrics = NULL;
+    g_autoptr(GError) peers_error = NULL;
+    size_t size = 0;
+
+    if (!client || vg_client_get(client, "/v1/host", host_lists, &host, err) < 0 ||
+        vg_client_get_text(client, "/metrics", &metrics, &size, err) < 0)
+        return false;
+    vg_doctor_read_host(checks, host, metrics);
+    if (vg_client_get(client, "/v1/peers", peer_lists, &peers, &peers_error) < 0)
+        vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);
+    else
+        vg_doctor_read_peers(checks, peers);
+    return true;
+}
+
+static int
+doctor_run(const struct vg_online_args *args)
+{
+    g_autoptr(json_object) checks = json_object_new_array();
+    g_autoptr(GError) why = NULL, error = NULL;
+    struct vg_remote where;
+
+    if (vg_remote_resolve(&args->remote, &where, &error) < 0)
+        return vg_cli_fail(error);
+    g_autofree char *socket = g_strdup(vg_remote_value(&where, VG_REMOTE_SOCKET));
+    vg_remote_clear(&where);
+    const bool reached = doctor_ask(&args->remote, checks, &why);
+    if (!reached)
+        vg_doctor_add(checks, "vgpud", VG_HEALTH_BROKEN, NULL, "%s", why->message);
+    if (!reached && socket)
+        vg_doctor_look_around(checks, socket, "");
+    if (socket)
+        vg_doctor_read_clock(checks);
+    if (doctor_print(args->format, checks, reached, &error) < 0)
+        return vg_cli_fail(error);
+    if (!reached)
+        return vg_error_exit_code(why);
+    return vg_doctor_count(checks, VG_HEALTH_BROKEN) > 0 ? VG_EXIT_ERROR : VG_EXIT_OK;
+}
+
+int
+vg_cmd_doctor(int argc, char **argv)
+{
+    static const struct vg_online_verb verbs[] = {{NULL, VG_OBJECT_NONE, NULL, NULL}};
+    static const struct argp argp = {
+        .parser = vg_online_parse_children,
+        .args_doc = "",
+        .doc = "Tells what vgpud measures and by what, what it could measure but lacks something "
+               "for, what is broken, and the command that mends it. Where vgpud of this machine "
+               "does not answer, looks for the reason itself; best as root.",
+        .children = vg_online_children,
+    };
+    struct vg_online_args args = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs)};
+
+    argp_parse(&argp, argc, argv, 0, NULL, &args);
+    return doctor_run(&args);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What this machine tells where vgpud does not.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <grp.h>
+#include <pwd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/child.h"
+#include "cli/doctor.h"
+
+/* CAP_BPF and CAP_PERFMON are from there. */
+#define KERNEL_MAJOR 5
+#define KERNEL_MINOR 8
+
+#define PROGRAM_LIMIT_NS (10 * VG_NS_PER_S)
+#define POLL_MS          100
+
+#define START "systemctl enable --now vgpud"
+
+/* ---- files and programs ---- */
+
+/* The text of a file, without white space at its end, or NULL; the caller frees it. */
+static char *
+here_read(const char *root, const char *path)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    char *text = NULL;
+
+    return g_file_get_contents(whole, &text, NULL, NULL) ? g_strchomp(text) : NULL;
+}
+
+static bool
+here_is(const char *root, const char *path)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+
+    return access(whole, F_OK) == 0;
+}
+
+/* What it prints, or NULL and *err; the caller frees it. */
+static char *
+here_run(const char *const *argv, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + PROGRAM_LIMIT_NS;
+    g_autoptr(vg_child) child = vg_child_new(argv, NULL, 0, err);
+
+    if (!child)
+        return NULL;
+    while (!vg_child_poll(child, -1, POLL_MS)) {
+        if (vg_clock_monotonic_ns() < until_ns)
+            continue;
+        vg_error(err, VG_E_TIMEOUT, "`%s` has not ended after 10 s", argv[0]);
+        return NULL;
+    }
+    return vg_child_result(child, err) < 0 ? NULL : g_strdup(vg_child_output(child));
+}
+
+/* ---- is it running? ---- */
+
+/* The first process called vgpud; 0: there is none. */
+static long
+here_find_process(const char *root)
+{
+    g_autofree char *proc = g_strconcat(root, "/proc", NULL);
+    g_autoptr(GDir) dir = g_dir_open(proc, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_strdup_printf("/proc/%s/comm", name);
+        g_autofree char *comm = g_ascii_isdigit(name[0]) ? here_read(root, path) : NULL;
+        if (comm && strcmp(comm, "vgpud") == 0)
+            return strtol(name, NULL, 10);
+    }
+    return 0;
+}
+
+/* The value of a line NAME=VALUE of text, or ""; the caller frees it. */
+static char *
+here_value(const char *text, const char *name)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    const size_t length = strlen(name);
+
+    for (char **line = lines; *line; line++) {
+        if (strncmp(*line, name, length) == 0 && (*line)[length] == '=')
+            return g_strdup(*line + length + 1);
+    }
+    return g_strdup("");
+}
+
+static void
+here_check_unit(json_object *checks)
+{
+    static const char *const argv[] = {"systemctl", "show", "vgpud.service",
+                                       "--property=LoadState,ActiveState,Result", NULL};
+    g_autoptr(GError) err = NULL;
+    g_autofree char *text = here_run(argv, &err);
+
+    if (!text) {
+        vg_doctor_add(checks, "unit", VG_HEALTH_LACKS, NULL, "systemd does not tell of it: %s",
+                      err->message);
+        return;
+    }
+    g_autofree char *load = here_value(text, "LoadState"),
+                    *active = here_value(text, "ActiveState");
+    g_autofree char *result = here_value(text, "Result");
+    if (strcmp(load, "loaded") != 0)
+        vg_doctor_add(checks, "unit", VG_HEALTH_BROKEN, "systemctl daemon-reload && " START,
+                      "systemd knows no vgpud.service (%s); is vgpud installed?", load);
+    else if (strcmp(active, "active") == 0)
+        vg_doctor_add(checks, "unit", VG_HEALTH_OK, NULL, "vgpud.service is active");
+    else if (strcmp(active, "failed") == 0)
+        vg_doctor_add(checks, "unit", VG_HEALTH_BROKEN, "journalctl -u vgpud -n 20",
+                      "vgpud.service has failed (%s); its log says why", result);
+    else
+        vg_doctor_add(checks, "unit", VG_HEALTH_BROKEN, START, "vgpud.service is %s", active);
+}
+
+static void
+here_check_process(json_object *checks, const char *root, bool systemd)
+{
+    const long pid = here_find_process(root);
+
+    if (pid > 0)
+        vg_doctor_add(checks, "process", VG_HEALTH_OK, NULL,
+                      "a vgpud runs, with process id %ld; does it listen at another socket?", pid);
+    else if (!systemd)
+        vg_doctor_add(checks, "process", VG_HEALTH_BROKEN, "vgpud",
+                      "vgpud does not run, and there is no systemd that would start it");
+}
+
+/* ---- the socket ---- */
+
+/* Their names, or numbers; the caller frees it. */
+static char *
+here_owner(const struct stat *status)
+{
+    const struct passwd *user = getpwuid(status->st_uid);
+    g_autofree char *owner =
+        user ? g_strdup(user->pw_name) : g_strdup_printf("%u", (unsigned)status->st_uid);
+    const struct group *group = getgrgid(status->st_gid);
+    g_autofree char *of =
+        group ? g_strdup(group->gr_name) : g_strdup_printf("%u", (unsigned)status->st_gid);
+
+    return g_strdup_printf("user %s, group %s, mode %04o", owner, of,
+                           (unsigned)status->st_mode & 07777);
+}
+
+static int
+here_connect(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    int result = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+    close(fd);
+    return result;
+}
+
+static void
+here_check_socket(json_object *checks, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) < 0) {
+        vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, NULL,
+                      "'%s': %s; vgpud makes it when it starts, where [api] socket in vgpud.conf "
+                      "says",
+                      path, g_strerror(errno));
+        return;
+    }
+    g_autofree char *owner = here_owner(&status);
+    const struct group *group = getgrgid(status.st_gid);
+    g_autofree char *join =
+        g_strdup_printf("adduser %s %s", g_get_user_name(), group ? group->gr_name : "vgpud");
+    switch (here_connect(path)) {
+    case 0:
+        vg_doctor_add(checks, "socket", VG_HEALTH_OK, NULL, "'%s' (%s) can be connected to", path,
+                      owner);
+        break;
+    case EACCES:
+    case EPERM:
+        vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, join,
+                      "'%s' (%s) does not let user '%s' in; the groups of a user are those of his "
+                      "newest session",
+                      path, owner, g_get_user_name());
+        break;
+    default:
+        vg_doctor_add(checks, "socket", VG_HEALTH_BROKEN, START,
+                      "'%s' is there, but nobody listens: a vgpud that is gone has left it", path);
+    }
+}
+
+/* ---- the configuration ---- */
+
+/* Users have no sbin in their PATH. The caller frees it; NULL: it is nowhere. */
+static char *
+here_find_program(void)
+{
+    static const char *const places[] = {"/usr/local/sbin/vgpud", "/usr/sbin/vgpud"};
+    char *program = g_find_program_in_path("vgpud");
+
+    for (size_t i = 0; !program && i < G_N_ELEMENTS(places); i++) {
+        if (access(places[i], X_OK) == 0)
+            program = g_strdup(places[i]);
+    }
+    return program;
+}
+
+static void
+here_check_config(json_object *checks)
+{
+    g_autofree char *program = here_find_program();
+    const char *argv[] = {program, "--check-config", NULL};
+    g_autoptr(GError) err = NULL;
+
+    if (!program) {
+        vg_doctor_add(checks, "program", VG_HEALTH_BROKEN, NULL,
+                      "vgpud is not installed: it is neither in PATH nor in a directory sbin; "
+                      "`make install`, or the package, brings it");
+        return;
+    }
+    g_autofree char *text = here_run(argv, &err);
+    if (text)
+        vg_doctor_add(checks, "configuration", VG_HEALTH_OK, NULL,
+                      "`%s --check-config` finds nothing wrong", program);
+    else
+        vg_doctor_add(checks, "configuration", VG_HEALTH_BROKEN, "vgpud --check-config", "%s",
+                      err->message);
+}
+
+/* ---- what it needs ---- */
+
+static void
+here_check_bpf(json_object *checks, const char *root)
+{
+    g_autofree char *release = here_read(root, "/proc/sys/kernel/osrelease");
+    g_autofree char *lockdown = here_read(root, "/sys/kernel/security/lockdown");
+    int major = 0, minor = 0;
+
+    if (!release || sscanf(release, "%d.%d", &major, &minor) != 2)
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL,
+                      "the version of the kernel is not known");
+    else if (major < KERNEL_MAJOR || (major == KERNEL_MAJOR && minor < KERNEL_MINOR))
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
+                      "kernel %s is too old: BPF without root is from %d.%d on", release,
+                      KERNEL_MAJOR, KERNEL_MINOR);
+    else if (!here_is(root, "/sys/kernel/btf/vmlinux"))
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, "apt install linux-image-amd64",
+                      "kernel %s has no type information (/sys/kernel/btf/vmlinux)", release);
+    else if (lockdown && strstr(lockdown, "[confidentiality]"))
+        vg_doctor_add(checks, "bpf", VG_HEALTH_LACKS, NULL,
+                      "the kernel is locked down for confidentiality; lockdown=integrity on its "
+                      "command line lets BPF programs read");
+    else
+        vg_doctor_add(checks, "bpf", VG_HEALTH_OK, NULL,
+                      "kernel %s can do it; vgpud's unit gives it CAP_BPF and CAP_PERFMON",
+                      release);
+}
+
+static void
+here_check_perf(json_object *checks, const char *root)
+{
+    g_autofree char *paranoid = here_read(root, "/proc/sys/kernel/perf_event_paranoid");
+
+    if (!here_is(root, "/sys/kernel/tracing/events") &&
+        !here_is(root, "/sys/kernel/debug/tracing/events"))
+        vg_doctor_add(checks, "tracefs", VG_HEALTH_LACKS,
+                      "mount -t tracefs none /sys/kernel/tracing",
+                      "tracefs is not mounted, or only root sees it: perf events and those of GPU "
+                      "drivers cannot be used");
+    else
+        vg_doctor_add(checks, "tracefs", VG_HEALTH_OK, NULL,
+                      "tracefs is mounted; kernel.perf_event_paranoid is %s",
+                      paranoid ? paranoid : "not known");
+}
+
+static void
+here_check_kvm(json_object *checks, const char *root)
+{
+    if (here_is(root, "/dev/kvm"))
+        vg_doctor_add(checks, "kvm", VG_HEALTH_OK, NULL, "/dev/kvm is there");
+    else
+        vg_doctor_add(checks, "kvm", VG_HEALTH_LACKS, "modprobe -a kvm_intel kvm_amd",
+                      "there is no /dev/kvm: VMs here run without KVM, and what the guest does is "
+                      "not known of them");
+}
+
+static void
+here_check_libvirt(json_object *checks, const char *root)
+{
+    static const char *const sockets[] = {"/run/libvirt/libvirt-sock-ro",
+                                          "/run/libvirt/virtqemud-sock-ro"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sockets); i++) {
+        if (!here_is(root, sockets[i]))
+            continue;
+        vg_doctor_add(checks, "libvirt", VG_HEALTH_OK, NULL, "it listens at %s", sockets[i]);
+        return;
+    }
+    const bool is_there =
+        here_is(root, "/usr/sbin/libvirtd") || here_is(root, "/usr/sbin/virtqemud");
+    vg_doctor_add(checks, "libvirt", VG_HEALTH_LACKS,
+                  is_there ? "systemctl enable --now libvirtd"
+                           : "apt install libvirt-daemon-system",
+                  "%s; without it vgpud knows VMs by their processes only",
+                  is_there ? "libvirtd does not run" : "libvirt is not installed");
+}
+
+void
+vg_doctor_look_around(json_object *checks, const char *socket, const char *root)
+{
+    const bool systemd = here_is(root, "/run/systemd/system");
+
+    if (!*root) {
+        here_check_config(checks);
+        if (systemd)
+            here_check_unit(checks);
+    }
+    here_check_process(checks, root, systemd);
+    here_check_socket(checks, socket);
+    here_check_bpf(checks, root);
+    here_check_perf(checks, root);
+    here_check_kvm(checks, root);
+    here_check_libvirt(checks, root);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `vgpuctl doctor` looks at: one row for each thing that measures, could measure or is needed,
+ * how it is, why, and the command that mends it. One thread.
+ */
+#ifndef VG_CLI_DOCTOR_H
+#define VG_CLI_DOCTOR_H
+
+#include <stdbool.h>
+
+#include <glib.h>
+#include <json-c/json.h>
+
+enum vg_health {
+    VG_HEALTH_OK,
+    VG_HEALTH_LACKS, /* optional: less is known, or can be done, than could be */
+    VG_HEALTH_BROKEN,
+    VG_HEALTH_MAX
+};
+
+extern const char *const vg_health_names[]; /* "ok", "lacks", "broken" */
+
+/* Appends a row {what, state, why, mend} to checks, an array. mend: a command that can be typed as
+ * it is, or NULL. */
+void vg_doctor_add(json_object *checks, const char *what, enum vg_health health, const char *mend,
+                   const char *why, ...) G_GNUC_PRINTF(5, 6);
+
+/* How many rows are so. */
+unsigned vg_doctor_count(json_object *checks, enum vg_health health);
+
+/* From /v1/host with /metrics, and from /v1/peers. */
+void vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics);
+void vg_doctor_read_peers(json_object *checks, json_object *peers);
+
+/* Is the clock of this machine kept by others? */
+void vg_doctor_read_clock(json_object *checks);
+
+/* Why vgpud, which should be here behind this socket, does not answer, and whether it could work
+ * here. root: before all paths, "" but in tests, which have no systemd and no programs to be run
+ * either. */
+void vg_doctor_look_around(json_object *checks, const char *socket, const char *root);
+
+#endif

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages of tools/package in a Debian 12 that has nothing else: they can be installed, their
+programs run, and a purge leaves nothing. Costs minutes, and the network: only in a full run."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from vgpuctl import ROOT
+
+SUITE = "bookworm"
+NAMES = ["vgpu-guestd", "vgpuctl", "vgpud"]
+# For a build, or for apt and a slow mirror.
+LIMIT_S = 1800
+
+pytestmark = pytest.mark.xdist_group("package")
+
+
+def command(*args, **kwargs):
+    done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False, env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
+                          **kwargs)
+    return done
+
+
+def good(*args, **kwargs):
+    done = command(*args, **kwargs)
+    assert done.returncode == 0, (args, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout
+
+
+def mirror():
+    """The one that apt of this machine uses for the release."""
+    found = command("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages",
+                    f"Codename: {SUITE}").stdout.split()
+    return found[0] if found else None
+
+
+@pytest.fixture(scope="module")
+def packages():
+    for program in ("debootstrap", "dh", "unshare"):
+        if not shutil.which(program):
+            pytest.skip(f"there is no {program}")
+    if os.getuid() != 0:
+        pytest.skip("a chroot needs root")
+    if not mirror():
+        pytest.skip(f"apt of this machine knows no mirror of {SUITE}")
+    output = good(os.path.join(ROOT, "tools", "package"))
+    made = sorted(glob.glob(os.path.join(ROOT, "build", "packages", "*.deb")))
+    assert [os.path.basename(path).split("_")[0] for path in made] == NAMES
+    assert all(os.path.relpath(path, ROOT) in output for path in made), output
+    return made
+
+
+@pytest.fixture(scope="module")
+def debian(packages, tmp_path_factory):
+    """Runs programs in a fresh Debian; without a network, that cannot be had."""
+    root = str(tmp_path_factory.mktemp("debian"))
+    done = command("debootstrap", "--variant=minbase", SUITE, root, mirror())
+    if done.returncode != 0 and re.search(r"Invalid Release|Couldn't download|Failed getting", done.stdout + done.stderr):
+        pytest.skip(f"debootstrap has no way to {mirror()}: {done.stdout.strip().splitlines()[-1]}")
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    for path in packages:
+        shutil.copy(path, os.path.join(root, "tmp"))
+    shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
+
+    def run(*args):
+        return command("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root, *args)
+    run.root = root
+    yield run
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def inside(debian, *args):
+    done = debian(*args)
+    assert done.returncode == 0, (args, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout
+
+
+def path(debian, name):
+    return os.path.join(debian.root, name.lstrip("/"))
+
+
+def test_what_is_where(packages):
+    """Each file is in one package, and no package has what another one needs."""
+    files = {}
+    for package in packages:
+        for line in good("dpkg-deb", "-c", package).splitlines():
+            name = line.split()[5].lstrip(".")
+            if not name.endswith("/") and "/usr/share/doc/" not in name:
+                assert name not in files, name
+                files[name] = os.path.basename(package).split("_")[0]
+    for name, package in (("/usr/sbin/vgpud", "vgpud"), ("/lib/systemd/system/vgpud.service", "vgpud"),
+                          ("/usr/lib/sysusers.d/vgpud.conf", "vgpud"), ("/usr/lib/tmpfiles.d/vgpud.conf", "vgpud"),
+                          ("/etc/vgpud/vgpud.conf", "vgpud"), ("/usr/share/man/man8/vgpud.8.gz", "vgpud"),
+                          ("/usr/bin/vgpuctl", "vgpuctl"), ("/usr/share/man/man1/vgpuctl.1.gz", "vgpuctl"),
+                          ("/usr/share/bash-completion/completions/vgpuctl", "vgpuctl"),
+                          ("/usr/share/zsh/vendor-completions/_vgpuctl", "vgpuctl"),
+                          ("/usr/share/fish/vendor_completions.d/vgpuctl.fish", "vgpuctl"),
+                          ("/usr/sbin/vgpu-guestd", "vgpu-guestd"),
+                          ("/lib/systemd/system/vgpu-guestd.service", "vgpu-guestd")):
+        assert files[name] == package
+    pages = {os.path.basename(page) for page in glob.glob(os.path.join(ROOT, "docs", "*.[0-9]"))}
+    assert {os.path.basename(name)[:-3] for name in files if "/man/" in name} == pages
+
+
+def test_installed_run_purged(debian):
+    inside(debian, "apt-get", "update")
+    inside(debian, "sh", "-c", "apt-get install -y --no-install-recommends /tmp/*.deb")
+    version = re.search(r"AC_INIT\(\[vgpud\], \[(.*?)\]\)", open(os.path.join(ROOT, "configure.ac"),
+                                                                 encoding="utf-8").read()).group(1)
+    assert version in inside(debian, "vgpuctl", "--version")
+    assert version in inside(debian, "vgpud", "--version")
+    assert version in inside(debian, "vgpu-guestd", "--version")
+    inside(debian, "vgpud", "--check-config")
+    assert "vgpud" in inside(debian, "id", "vgpud")
+    assert inside(debian, "stat", "-c", "%U %a", "/var/lib/vgpud").strip() == "vgpud 750"
+    assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpud").split()[0] == "/etc/vgpud/vgpud.conf"
+    for unit in ("vgpud", "vgpu-guestd"):
+        done = debian("systemd-analyze", "verify", "--man=no", f"/lib/systemd/system/{unit}.service")
+        assert done.returncode == 0 and unit not in done.stderr, done.stderr
+        assert os.path.islink(path(debian, f"/etc/systemd/system/multi-user.target.wants/{unit}.service"))
+    # vgpud does not run there: what vgpuctl makes of that.
+    done = debian("vgpuctl", "doctor")
+    assert done.returncode == 7 and "finds nothing wrong" in " ".join(done.stdout.split()), done.stdout
+
+    # What stays and what goes.
+    for name in ("/etc/vgpud/host.key", "/etc/vgpud/conf.d/peers.conf", "/var/lib/vgpud/state.db",
+                 "/etc/vgpud/guest-hooks.d/prepare/10-stop"):
+        with open(path(debian, name), "w", encoding="utf-8") as file:
+            file.write("\n")
+    inside(debian, "apt-get", "remove", "-y", *NAMES)
+    assert os.path.exists(path(debian, "/etc/vgpud/vgpud.conf"))
+    assert os.path.exists(path(debian, "/var/lib/vgpud/state.db"))
+    inside(debian, "apt-get", "purge", "-y", "vgpud")
+    assert os.listdir(path(debian, "/etc/vgpud")) == ["guest-hooks.d"]
+    # apt does not know any more what is gone.
+    inside(debian, "dpkg", "--purge", *NAMES)
+    for name in ("/etc/vgpud", "/var/lib/vgpud", "/usr/sbin/vgpud", "/usr/bin/vgpuctl"):
+        assert not os.path.exists(path(debian, name)), name

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What vgpuctl doctor makes of machines that are directories of files, and of what vgpud tells.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+
+#include "base/json.h"
+#include "cli/doctor.h"
+#include "cli/output.h"
+
+static char *root;
+
+static int
+setup(void **state)
+{
+    (void)state;
+    root = g_dir_make_tmp("vg-doctor-XXXXXX", NULL);
+    return root ? 0 : -1;
+}
+
+static int
+remove_tree(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *below = g_build_filename(path, name, NULL);
+        remove_tree(below);
+    }
+    return g_remove(path);
+}
+
+static int
+teardown(void **state)
+{
+    (void)state;
+    int status = remove_tree(root);
+    g_free(root);
+    return status;
+}
+
+static void
+write_file(const char *path, const char *text)
+{
+    g_autofree char *whole = g_strconcat(root, path, NULL);
+    g_autofree char *dir = g_path_get_dirname(whole);
+
+    assert_int_equal(g_mkdir_with_parents(dir, 0755), 0);
+    assert_true(g_file_set_contents(whole, text, -1, NULL));
+}
+
+static json_object *
+find_check(json_object *checks, const char *what)
+{
+    for (size_t i = 0; i < json_object_array_length(checks); i++) {
+        json_object *check = json_object_array_get_idx(checks, i);
+        if (strcmp(json_object_get_string(vg_output_member(check, "what")), what) == 0)
+            return check;
+    }
+    return NULL;
+}
+
+/* That what is `health`, for a reason with these words. */
+static void
+assert_check(json_object *checks, const char *what, enum vg_health health, const char *words)
+{
+    json_object *check = find_check(checks, what);
+
+    if (!check)
+        fail_msg("nothing is said of %s", what);
+    assert_string_equal(json_object_get_string(vg_output_member(check, "state")),
+                        vg_health_names[health]);
+    const char *why = json_object_get_string(vg_output_member(check, "why"));
+    if (!strstr(why, words))
+        fail_msg("%s: '%s' says nothing of '%s'", what, why, words);
+}
+
+static json_object *
+look(void)
+{
+    json_object *checks = json_object_new_array();
+    g_autofree char *socket = g_strconcat(root, "/vgpud.sock", NULL);
+
+    vg_doctor_look_around(checks, socket, root);
+    return checks;
+}
+
+static void
+test_bare_machine(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) checks = look();
+
+    assert_check(checks, "process", VG_HEALTH_BROKEN, "does not run");
+    assert_check(checks, "socket", VG_HEALTH_BROKEN, "No such file");
+    assert_check(checks, "bpf", VG_HEALTH_LACKS, "not known");
+    assert_check(checks, "tracefs", VG_HEALTH_LACKS, "not mounted");
+    assert_check(checks, "kvm", VG_HEALTH_LACKS, "no /dev/kvm");
+    assert_check(checks, "libvirt", VG_HEALTH_LACKS, "not installed");
+    assert_int_equal(vg_doctor_count(checks, VG_HEALTH_OK), 0);
+}
+
+static void
+test_good_machine(void **state)
+{
+    (void)state;
+    write_file("/proc/77/comm", "vgpud\n");
+    write_file("/proc/78/comm", "vgpuctl\n");
+    write_file("/proc/sys/kernel/osrelease", "6.1.0-28-amd64\n");
+    write_file("/sys/kernel/btf/vmlinux", "");
+    write_file("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+    write_file("/sys/kernel/tracing/events/enable", "");
+    write_file("/dev/kvm", "");
+    write_file("/run/libvirt/libvirt-sock-ro", "");
+    g_autoptr(json_object) checks = look();
+
+    assert_check(checks, "process", VG_HEALTH_OK, "process id 77");
+    assert_check(checks, "bpf", VG_HEALTH_OK, "6.1.0-28-amd64");
+    assert_check(checks, "tracefs", VG_HEALTH_OK, "mounted");
+    assert_check(checks, "kvm", VG_HEALTH_OK, "/dev/kvm");
+    assert_check(checks, "libvirt", VG_HEALTH_OK, "libvirt-sock-ro");
+    assert_int_equal(vg_doctor_count(checks, VG_HEALTH_BROKEN), 1); /* the socket */
+}
+
+static void
+test_kernels_without_bpf(void **state)
+{
+    (void)state;
+    write_file("/proc/sys/kernel/osrelease", "5.7.19\n");
+    g_autoptr(json_object) old = look();
+    assert_check(old, "bpf", VG_HEALTH_LACKS, "5.7.19 is too old");
+
+    write_file("/proc/sys/kernel/osrelease", "5.10.0\n");
+    g_autoptr(json_object) untyped = look();
+    assert_check(untyped, "bpf", VG_HEALTH_LACKS, "no type information");
+
+    write_file("/sys/kernel/btf/vmlinux", "");
+    write_file("/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+    g_autoptr(json_object) locked = look();
+    assert_check(locked, "bpf", VG_HEALTH_LACKS, "locked down");
+}
+
+/* ---- what vgpud tells ---- */
+
+static json_object *
+read_host(const char *text, const char *metrics)
+{
+    json_object *checks = json_object_new_array();
+    g_autoptr(json_object) host = json_tokener_parse(text);
+
+    assert_non_null(host);
+    vg_doctor_read_host(checks, host, metrics);
+    return checks;
+}
+
+#define PART(name, state, ready, reason)                                                           \
+ "{\"name\":\"" name "\",\"state\":\"" state "\",\"ready\":" ready ",\"reason\":\"" reason "\"}"
+
+static void
+test_parts(void **state)
+{
+    (void)state;
+    g_autoptr(json_object) checks = read_host(
+        "{\"name\":\"h\",\"daemon\":{\"setup\":{\"acting\":true,\"gpu\":false}},\"parts\":"
+        "[" PART("engine", "starting", "false", "no window has been closed yet") "," PART(
+            "store", "failed", "false",
+            "database or disk is full") "," PART("journal", "failed", "false",
+                                                 "it is damaged") "," PART("collector:"
+                                                                           "libvirt",
+                                                                           "failed", "true",
+                                                                           "cannot "
+                                                                           "connect: "
+                                                                           "Failed to "
+                                                                           "connect socket "
+                                                                           "to "
+                                                                           "'libvirt-sock-"
+                                                                           "ro': "
+                                                                           "Permission "
+                                                                           "denied") "]}",
+        "");
+
+    assert_check(checks, "engine", VG_HEALTH_LACKS, "no window");
+    assert_check(checks, "store", VG_HEALTH_BROKEN, "disk is full");
+    assert_check(checks, "journal", VG_HEALTH_BROKEN, "damaged");
+    assert_check(checks, "libvirt", VG_HEALTH_LACKS, "Permission denied");
+    assert_string_equal(
+        json_object_get_string(vg_output_member(find_check(checks, "libvirt"), "mend")),
+        "adduser vgpud libvirt && systemctl restart vgpud");
+    assert_check(checks, "acting", VG_HEALTH_BROKEN, "without libvirt");
+    assert_check(checks, "gpu", VG_HEALTH_LACKS, "enable=no");
+}
+
+static void
+test_store(void **state)
+{
+    (void)state;
+    static const char host[] =
+        "{\"daemon\":{\"setup\":{\"store\":{\"directory\":\"/a b\",\"raw_days\":2,"
+        "\"minute_days\":30,\"hour_days\":400}}},\"parts\":[" PART("store", "ok", "true", "") "]}";
+    g_autoptr(json_object) well =
+        read_host(host, "# HELP vgpud_store_free_bytes x\nvgpud_store_free_bytes 5e9\n"
+                        "vgpud_store_size_bytes 2097152\nvgpud_store_windows_dropped_total 0\n");
+    g_autoptr(json_object) lost =
+        read_host(host, "vgpud_store_free_bytes 5e9\nvgpud_store_windows_dropped_total 3\n");
+    g_autoptr(json_object) small = read_host(host, "vgpud_store_free_bytes 1000000");
+
+    assert_check(well, "store", VG_HEALTH_OK, "2.0 MiB in /a b, 4.7 GiB left there; it keeps");
+    assert_check(lost, "store", VG_HEALTH_LACKS, "3 windows lost");
+    assert_check(small, "store", VG_HEALTH_LACKS, "which is little");
+    assert_string_equal(
+        json_object_get_string(vg_output_member(find_check(small, "store"), "mend")),
+        "df -h '/a b'");
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_bare_machine, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_good_machine, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_kernels_without_bpf, setup, teardown),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_store),
+    };
+
+    return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
+}
