@@ -93,6 +93,14 @@ remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
     return 0;
 }
 
+int
+vg_socket_check(const char *path, GError **err)
+{
+    struct sockaddr_un address;
+
+    return set_address(path, &address, err) < 0 ? -1 : remove_stale(path, &address, err);
+}
+
 /* Until listen() nobody can connect, so mode and owner are right before that. */
 static int
 bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mode, bool has_group,

@@ -18,6 +18,10 @@ typedef struct vg_socket vg_socket;
 /* group: NULL or empty leaves that of the process. Errors as vg_api_new(). */
 vg_socket *vg_socket_new(const char *path, unsigned mode, const char *group, GError **err);
 
+/* Whether one could be made: VG_E_CONFLICT if somebody listens there, or it is something else. What
+ * nobody listens on any more is removed. */
+int vg_socket_check(const char *path, GError **err);
+
 /* Removes it, if it is still ours. The descriptor is closed by whoever took it. NULL is fine. */
 void vg_socket_free(vg_socket *socket);
 

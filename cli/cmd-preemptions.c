@@ -20,6 +20,8 @@ enum { KEY_MATRIX = 0x700, KEY_SINCE, KEY_UNTIL };
 
 /* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
  * cursor. */
+/* Of what is no terminal; -o wide has all. */
+#define PIPE_WIDTH  80
 #define OTHER_LINES 3
 
 struct preemption_args {
@@ -46,21 +48,19 @@ static int
 print_matrix(const struct preemption_args *args, json_object *items, GError **err)
 {
     static const char *const titles[] = {
-        [VG_MATRIX_TIME] = "CPU time lost now, in ms per second: a row for each VM that loses, a "
-                           "column for who takes",
-        [VG_MATRIX_COUNT] = "Preemptions per second now: a row for each VM that is preempted, a "
-                            "column for who takes",
+        [VG_MATRIX_TIME] = "CPU time lost now, in ms per second: rows lose it, columns take it",
+        [VG_MATRIX_COUNT] = "Preemptions per second now: rows are preempted, columns run instead",
     };
     bool all = args->online.format == VG_OUTPUT_WIDE;
     bool watches = args->online.watch_s > 0;
     struct winsize size = {0};
 
-    /* What is no terminal has room for all. */
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
         size = (struct winsize){0};
+    const int width = all ? 0 : size.ws_col > 0 ? size.ws_col : PIPE_WIDTH;
     int n_rows = watches && !all && size.ws_row > 0 ? MAX(size.ws_row - OTHER_LINES, 1) : 0;
-    g_autoptr(vg_matrix) matrix = vg_matrix_new(items, args->of, all ? 0 : size.ws_col, n_rows,
-                                                strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+    g_autoptr(vg_matrix) matrix =
+        vg_matrix_new(items, args->of, width, n_rows, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
     const struct vg_table table = {vg_output_length(matrix->rows) > 0 ? titles[args->of] : NULL,
                                    matrix->rows,
                                    (const struct vg_column *)(const void *)matrix->columns->data,

@@ -14,6 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "api/api.h"
+#include "api/socket.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -580,6 +581,9 @@ start(struct daemon *daemon, GError **err)
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
+    /* First, so that a second vgpud leaves no directory behind. */
+    if (vg_socket_check(daemon->config->socket, err) < 0)
+        return -1;
     daemon->store = vg_store_new(&store, err);
     daemon->journal = daemon->store ? vg_journal_new(&journal, err) : NULL;
     if (!daemon->journal)

@@ -184,3 +184,15 @@ def test_completion_of_fish(server):
     assert complete("vgpuctl vm hi") == ["history"]
     assert "alpha" in complete("vgpuctl vm show ")
     assert complete("vgpuctl vm list --no-h") == ["--no-headers"]
+
+
+def test_a_matrix_in_a_pipe(tmp_path):
+    """Keeps to 80 columns; -o wide has all."""
+    many = Server(tmp_path, "--vms", 40)
+    try:
+        lines = run("preemptions", "--matrix", where=many).stdout.splitlines()
+        assert max(map(len, lines)) <= 80 and "others" in lines[1]
+        wide = run("preemptions", "--matrix", "-o", "wide", where=many).stdout.splitlines()
+        assert "others" not in wide[1] and len(wide[1]) > 200
+    finally:
+        many.stop()

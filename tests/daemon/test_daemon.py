@@ -21,7 +21,7 @@ import vgpuctl
 from ctfgen import Dialect, write_trace
 from hostsim import simulate
 from settings import HANG_S, seed
-from vgpud import (LTTNG, PERF, ROOT, VM_MAP, BusyVm, Daemon, Events, wait_for,
+from vgpud import (LTTNG, PERF, ROOT, VM_MAP, BusyVm, Daemon, Events, program, wait_for,
                    write_text_trace)
 
 SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", "preemptions",
@@ -378,6 +378,11 @@ def test_a_second_daemon_does_not_take_the_socket(tmp_path):
             assert second.process.wait(HANG_S) == 1
             assert first.socket in second.log()
         assert first.answers()
+        # That comes before a directory is made.
+        state = tmp_path / "state of nobody"
+        done = subprocess.run([program(), "--socket", first.socket, "--state-dir", state, "--replay", LTTNG],
+                              capture_output=True, text=True, timeout=HANG_S)
+        assert done.returncode == 1 and "somebody listens" in done.stderr and not state.exists()
 
 
 def test_a_socket_that_a_dead_daemon_left_is_replaced(tmp_path):
