@@ -33,6 +33,10 @@
 #define DEADLINE_MS_MIN 100
 #define DEADLINE_MS_MAX 3600000
 
+/* QEMU tells of who opens or closes a port at most once a second. */
+#define CLOSED_LOOKS 12
+#define CLOSED_NS    (200 * VG_NS_PER_MS)
+
 #define PIECE 4096
 
 struct channel {
@@ -70,6 +74,19 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
+/* Whether nobody in the guest has it open. libvirt hears a little later of somebody who has. */
+static bool
+channel_is_closed(struct channel *channel)
+{
+    for (int i = 0; i < CLOSED_LOOKS; i++) {
+        g_autofree char *xml = vg_virt_host_xml(channel->host, channel->domain, 0, NULL);
+        if (!xml || !vg_domain_xml_channel_is_closed(xml, CHANNEL) ||
+            vg_verb_pause(channel->verb, CLOSED_NS, "the agent in the guest", NULL) < 0)
+            return false;
+    }
+    return true;
+}
+
 /* looks: only if the agent is there, so that nobody waits for one that is not. */
 static int
 channel_open(struct channel *channel, bool looks, GError **err)
@@ -83,7 +100,7 @@ channel_open(struct channel *channel, bool looks, GError **err)
                         "'%s' has no channel %s to an agent: add <channel type='unix'><target "
                         "type='virtio' name='%s'/></channel> to its devices",
                         virDomainGetName(channel->domain), CHANNEL, CHANNEL);
-    if (looks && vg_domain_xml_channel_is_closed(xml, CHANNEL))
+    if (looks && channel_is_closed(channel))
         return vg_error(err, VG_E_NOT_FOUND, "nobody in '%s' has its end of the channel %s open",
                         virDomainGetName(channel->domain), CHANNEL);
     /* A stream of a client that has gone may still hold it; one of a client that has not is told.

