@@ -32,7 +32,7 @@ static const struct {
 static const char **
 nova_config_option(struct vg_nova_options *options, size_t i)
 {
-    return (const char **)((char *)options + nova_config_options[i].to);
+    return (const char **)(void *)((char *)options + nova_config_options[i].to);
 }
 
 /* Borrowed. */
@@ -41,7 +41,7 @@ nova_config_read(const struct vg_daemon_config *config, struct vg_nova_options *
 {
     for (size_t i = 0; i < G_N_ELEMENTS(nova_config_options); i++)
         *nova_config_option(ret, i) =
-            *(char *const *)((const char *)config + nova_config_options[i].from);
+            *(char *const *)(const void *)((const char *)config + nova_config_options[i].from);
     ret->interface = vg_nova_interface_names[config->nova_interface];
 }
 
