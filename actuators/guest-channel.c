@@ -33,7 +33,8 @@
 #define DEADLINE_MS_MIN 100
 #define DEADLINE_MS_MAX 3600000
 
-/* QEMU tells of who opens or closes a port at most once a second. */
+/* QEMU reports at most once a second that a port was opened or closed, so one that was just opened
+ * may look closed for so long. */
 #define CLOSED_LOOKS 12
 #define CLOSED_NS    (200 * VG_NS_PER_MS)
 

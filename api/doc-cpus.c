@@ -97,15 +97,6 @@ add_pinned(GArray *rows, const struct vg_snap_vm *vm, const struct vg_vm_sample 
     }
 }
 
-static void
-add_told(json_object *object, const char *name, int64_t value)
-{
-    if (value >= 0)
-        vg_json_add_int64(object, name, value);
-    else
-        vg_json_add(object, name, NULL);
-}
-
 static json_object *
 row_to_json(struct cpu_row *row, bool counted)
 {
@@ -115,13 +106,13 @@ row_to_json(struct cpu_row *row, bool counted)
     json_object *object = json_object_new_object();
 
     vg_json_add_int64(object, "cpu", row->cpu);
-    add_told(object, "node", cpu->node);
-    add_told(object, "busy_ns", cpu->busy_ns);
-    add_told(object, "idle_ns", cpu->idle_ns);
-    add_told(object, "steal_ns", cpu->steal_ns);
-    add_told(object, "wait_ns", cpu->wait_ns);
+    vg_doc_add_told(object, "node", cpu->node);
+    vg_doc_add_told(object, "busy_ns", cpu->busy_ns);
+    vg_doc_add_told(object, "idle_ns", cpu->idle_ns);
+    vg_doc_add_told(object, "steal_ns", cpu->steal_ns);
+    vg_doc_add_told(object, "wait_ns", cpu->wait_ns);
     vg_json_add_int64(object, "vms_ns", row->vms_ns);
-    add_told(object, "vms_wait_ns", counted ? row->vms_wait_ns : -1);
+    vg_doc_add_told(object, "vms_wait_ns", counted ? row->vms_wait_ns : -1);
     vg_json_add(object, "vms", json_object_get(row->vms));
     vg_json_add(object, "pinned", json_object_get(row->pinned));
     return object;

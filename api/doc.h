@@ -120,4 +120,7 @@ struct vg_http_stats;
 char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,
                      const struct vg_daemon_stats *stats, const struct vg_http_stats *http);
 
+/* A figure of the host; null where it is negative, which means that nobody tells it. */
+void vg_doc_add_told(json_object *object, const char *name, int64_t value);
+
 #endif

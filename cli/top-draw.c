@@ -407,31 +407,34 @@ draw_list(struct vg_top_model *model, vg_grid *grid, int row)
 
 /* ---- help and foot ---- */
 
-/* Line i of the help, if it is one. */
+static const char *const help_keys[][2] = {
+    {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
+    {"Enter", "show it in detail; Esc or q back"},
+    {"/", "only VMs with this in their names; Esc: all of them again"},
+    {"space", "pause, go on"},
+    {"d", "the seconds between two looks"},
+    {"m", "figures of the time between two looks, or since vgpud started"},
+    {"r", "turn the order round; so does a second press on the key of a column"},
+    {"< >", "sort by the column before or behind"},
+    {"+ -", "in the detail: a longer or shorter past"},
+    {"q", "quit"},
+};
+
+/* Keys, a title, and columns. */
+#define HELP_LINES ((int)G_N_ELEMENTS(help_keys) + 1 + VG_TOP_COLUMN_MAX)
+
+/* Draws line i of the help; false: there is no such line. */
 static bool
 draw_help_line(vg_grid *grid, int row, size_t i)
 {
-    static const char *const keys[][2] = {
-        {"Up Down j k", "select a VM; Page Up, Page Down, Home, End"},
-        {"Enter", "show it in detail; Esc or q back"},
-        {"/", "only VMs with this in their names; Esc: all of them again"},
-        {"space", "pause, go on"},
-        {"d", "the seconds between two looks"},
-        {"m", "figures of the time between two looks, or since vgpud started"},
-        {"r", "turn the order round; so does a second press on the key of a column"},
-        {"< >", "sort by the column before or behind"},
-        {"+ -", "in the detail: a longer or shorter past"},
-        {"q", "quit"},
-    };
-
-    if (i < G_N_ELEMENTS(keys)) {
-        vg_grid_put(grid, row, 2, 12, false, VG_ATTR_BOLD, keys[i][0]);
-        vg_grid_print(grid, row, 15, VG_ATTR_PLAIN, "%s", keys[i][1]);
+    if (i < G_N_ELEMENTS(help_keys)) {
+        vg_grid_put(grid, row, 2, 12, false, VG_ATTR_BOLD, help_keys[i][0]);
+        vg_grid_print(grid, row, 15, VG_ATTR_PLAIN, "%s", help_keys[i][1]);
         return true;
     }
-    i -= G_N_ELEMENTS(keys);
+    i -= G_N_ELEMENTS(help_keys);
     if (i == 0)
-        vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "Columns, and the keys that sort by them");
+        vg_grid_print(grid, row, 0, VG_ATTR_BOLD, "Columns, and the help_keys that sort by them");
     if (i == 0 || i > VG_TOP_COLUMN_MAX)
         return i == 0;
     const struct vg_top_column_info *info = &vg_top_columns[i - 1];
@@ -440,8 +443,6 @@ draw_help_line(vg_grid *grid, int row, size_t i)
     vg_grid_print(grid, row, 19, VG_ATTR_DIM, "%s", info->meaning);
     return true;
 }
-
-#define HELP_LINES (10 + 1 + VG_TOP_COLUMN_MAX)
 
 static void
 draw_help(struct vg_top_model *model, vg_grid *grid, int row)

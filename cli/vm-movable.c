@@ -22,7 +22,7 @@ vg_vm_movable_ask(vg_client *client, const char *vm, const char *uuid)
         return NULL;
     struct vg_movable *unknown = vg_record_new(&vg_movable_record);
     unknown->vm = g_strdup(vm);
-    unknown->uuid = g_strdup(uuid ? uuid : vm);
+    unknown->uuid = g_strdup(uuid);
     g_ptr_array_add(unknown->reasons, g_strdup(error->message));
     document = vg_record_write(&vg_movable_record, unknown);
     vg_movable_free(unknown);

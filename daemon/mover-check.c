@@ -116,8 +116,8 @@ mover_is_on_its_way(vg_mover *mover, const char *uuid)
 
 /* Two that ask a guest at once would take its channel from each other, and a move's must not be
  * taken from it. */
-static int
-mover_look_at(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+int
+vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
 {
     struct mover_move move = {.mover = mover, .record = migration};
     int status = 0;
@@ -139,12 +139,6 @@ mover_look_at(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     return status;
 }
 
-int
-vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
-{
-    return mover_look_at(mover, migration, problems, err);
-}
-
 static int
 mover_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migration *migration,
                  GPtrArray *problems, GError **err)
@@ -162,7 +156,7 @@ mover_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migratio
     }
     if (mover_read_gpus(settings, migration, err) < 0)
         return -1;
-    return mover_look_at(mover, migration, problems, err);
+    return vg_mover_check(mover, migration, problems, err);
 }
 
 struct vg_movable *

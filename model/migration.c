@@ -152,7 +152,7 @@ const char *const vg_movable_names[] = {
 #define THIS vg_movable
 static const struct vg_field movable_fields[] = {
     NEEDED(vm),
-    NEEDED(uuid),
+    TEXT(uuid),
     VG_ROW_ENUM("movable", movable, REQ, vg_movable_names),
     VG_ROW_STRINGS(reasons, 0, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
     VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),

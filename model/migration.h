@@ -194,7 +194,7 @@ enum vg_movable_answer {
  * looked at. */
 struct vg_movable {
     char *vm;
-    char *uuid;
+    char *uuid; /* NULL: it has none that is known */
     enum vg_movable_answer movable;
     GPtrArray *reasons; /* char *, sentences: all that speaks against it */
     GPtrArray *devices; /* struct vg_move_device: GPUs that would move with it */

@@ -4,20 +4,13 @@ and its driver are made up (tests/lab/guest-cuda)."""
 import re
 
 import pytest
-from movelab import MoveLab, has_gpu, remove_guest, running_on, start_guest, tell
+from movelab import has_gpu, remove_guest, running_on, start_guest, tell
 from settings import full, sample
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
 GUEST = "counter"
-
-
-@pytest.fixture(scope="module")
-def movelab(host, tmp_path_factory):
-    made = MoveLab(tmp_path_factory.mktemp("move"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

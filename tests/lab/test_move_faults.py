@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from labhost import lab
-from movelab import (MoveLab, has_gpu, hooks, kill_qemu, remove_guest, running_on, start_deaf_guest,
+from movelab import (has_gpu, hooks, kill_qemu, remove_guest, running_on, start_deaf_guest,
                      start_guest, tell)
 from settings import HANG_S, full, sample
 from unixhttp import wait_for
@@ -19,13 +19,6 @@ SLOW = "[actions]\nbandwidth=8\n"
 WRITES = range(1, 23)
 PHASES = ["pending", "prechecking", "reserving", "quiescing", "detaching", "migrating", "attaching", "resuming",
           "verifying"]
-
-
-@pytest.fixture(scope="module")
-def movelab(host, tmp_path_factory):
-    made = MoveLab(tmp_path_factory.mktemp("move"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from labhost import lab
-from movelab import (MoveLab, defined_on, has_gpu, hooks, remove_guest, running_on,
+from movelab import (defined_on, has_gpu, hooks, remove_guest, running_on,
                      start_guest)
 from settings import full
 from vgpud import Events
@@ -15,13 +15,6 @@ pytestmark = pytest.mark.xdist_group("lab")
 GUEST = "traveller"
 FORWARD = ["precheck", "reserve", "quiesce", "detach", "migrate", "attach", "resume", "verify",
            "release"]
-
-
-@pytest.fixture(scope="module")
-def movelab(host, tmp_path_factory):
-    made = MoveLab(tmp_path_factory.mktemp("move"))
-    yield made
-    made.close()
 
 
 @pytest.fixture
