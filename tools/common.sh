@@ -77,7 +77,7 @@ ensure_configure()
     local input
     if [ -x configure ] && [ -f Makefile.in ] && [ -e build-aux/tap-driver.sh ] &&
         [ -e build-aux/install-sh ]; then
-        for input in configure.ac Makefile.am m4/*.m4; do
+        for input in configure.ac Makefile.am tests/tests.am m4/*.m4; do
             if [ "$input" -nt configure ]; then
                 input=stale
                 break
