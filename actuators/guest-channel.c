@@ -299,7 +299,7 @@ channel_cancel(struct channel *channel)
 /* ---- the verbs ---- */
 
 static void
-free_device(void *device)
+guest_channel_free_device(void *device)
 {
     vg_record_free(&vg_move_device_record, device);
 }
@@ -312,7 +312,7 @@ devices_now(const vg_virt_host *host, virDomainPtr domain, const GPtrArray *devi
 
     if (!live)
         return NULL;
-    GPtrArray *now = g_ptr_array_new_with_free_func(free_device);
+    GPtrArray *now = g_ptr_array_new_with_free_func(guest_channel_free_device);
     for (unsigned i = 0; i < devices->len; i++) {
         const struct vg_move_device *device = devices->pdata[i];
         struct vg_move_device *copy = vg_record_copy(&vg_move_device_record, device);

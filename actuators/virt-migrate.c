@@ -122,7 +122,7 @@ migrate_set_up(struct migrate *migrate, GError **err)
 /* ---- how far it is ---- */
 
 static int64_t
-number_of(virTypedParameterPtr params, int n, const char *name)
+virt_migrate_number_of(virTypedParameterPtr params, int n, const char *name)
 {
     unsigned long long value = 0;
 
@@ -139,15 +139,17 @@ product_of(int64_t a, int64_t b)
 static void
 read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *ret)
 {
-    ret->total_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
-    ret->remaining_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
-    ret->processed_bytes = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
+    ret->total_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
+    ret->remaining_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
+    ret->processed_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
     /* Pages a second. */
-    ret->dirty_bytes_per_s = product_of(number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
-                                        number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
-    ret->bytes_per_s = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_BPS);
-    ret->iteration = number_of(params, n, VIR_DOMAIN_JOB_MEMORY_ITERATION);
-    ret->elapsed_ns = product_of(number_of(params, n, VIR_DOMAIN_JOB_TIME_ELAPSED), VG_NS_PER_MS);
+    ret->dirty_bytes_per_s =
+        product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
+                   virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
+    ret->bytes_per_s = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_BPS);
+    ret->iteration = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_ITERATION);
+    ret->elapsed_ns =
+        product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_TIME_ELAPSED), VG_NS_PER_MS);
     /* As long as the guest dirties its memory faster than it is copied there is no end in sight. */
     int64_t gain = ret->bytes_per_s - ret->dirty_bytes_per_s;
     ret->eta_ns =
@@ -259,7 +261,7 @@ migrate_read_end(struct migrate *migrate)
         read_progress(params, n, &migrate->progress);
     /* While it runs, this is only what QEMU expects. */
     migrate->progress.downtime_ns =
-        product_of(number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
+        product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
     if (n == 0)
         migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;
     migrate->progress.eta_ns = 0;

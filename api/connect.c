@@ -145,7 +145,7 @@ end_slow(vg_api *api, int64_t now_ns)
 }
 
 static void
-tick(vg_thread *self, void *arg)
+connect_tick(vg_thread *self, void *arg)
 {
     vg_api *api = arg;
     int64_t scanned_ns = vg_clock_monotonic_ns();
@@ -182,6 +182,6 @@ wake_ticker(void *arg)
 int
 vg_ticker_start(vg_api *api, GError **err)
 {
-    api->ticker = vg_thread_new("api-tick", tick, wake_ticker, api, err);
+    api->ticker = vg_thread_new("api-tick", connect_tick, wake_ticker, api, err);
     return api->ticker ? 0 : -1;
 }

@@ -139,7 +139,8 @@ use_to_json(const vg_view *view, const struct use *use, int64_t duration_ns)
 }
 
 static void
-add_vms(json_object *object, const vg_view *view, const struct vg_window *window, const char *id)
+doc_gpu_add_vms(json_object *object, const vg_view *view, const struct vg_window *window,
+                const char *id)
 {
     g_autoptr(GArray) uses = g_array_new(FALSE, FALSE, sizeof(struct use));
     json_object *rows = json_object_new_array();
@@ -204,7 +205,7 @@ add_use(json_object *object, const vg_view *view, const struct vg_window *window
             vg_json_append(engines, vg_gpu_to_json(gpu, length_of(window)));
     }
     vg_json_add(object, "engines", engines);
-    add_vms(object, view, window, id);
+    doc_gpu_add_vms(object, view, window, id);
     add_processes(object, window, id);
 }
 
@@ -259,7 +260,7 @@ add_period(json_object *object, const vg_view *view, const struct vg_window *win
 }
 
 static void
-add_source(json_object *object, const vg_view *view)
+doc_gpu_add_source(json_object *object, const vg_view *view)
 {
     const char *source = view->provenance.gpu_source;
 
@@ -275,7 +276,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
     vg_json_add_string(object, "id", id);
     vg_json_add(object, "inventory", inventory_to_json(view, id));
     vg_json_add(object, "assigned", assigned_to_json(view, id));
-    add_source(object, view);
+    doc_gpu_add_source(object, view);
     add_use(object, view, &view->totals, id);
     if (has_begun(&view->newest)) {
         newest = json_object_new_object();
@@ -288,7 +289,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
 
 /* The id after which a page begins, "gpus\nID"; "" for the first. */
 static char *
-read_marker(const char *marker, GError **err)
+doc_gpu_read_marker(const char *marker, GError **err)
 {
     if (!marker)
         return g_strdup("");
@@ -304,7 +305,7 @@ read_marker(const char *marker, GError **err)
 json_object *
 vg_doc_gpus(const vg_view *view, size_t limit, const char *marker, GError **err)
 {
-    g_autofree char *after = read_marker(marker, err);
+    g_autofree char *after = doc_gpu_read_marker(marker, err);
     g_autofree char *next = NULL;
     const char *last = NULL;
 
@@ -374,7 +375,7 @@ vg_doc_vm_gpu(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add(object, "vm", vg_doc_vm_name(vg_view_vm_id(vm), vm->name));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_double(object, "gpu_intensity", vm->gpu_intensity);
-    add_source(object, view);
+    doc_gpu_add_source(object, view);
     vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
     vg_json_add(object, "gpu",
                 sample ? vg_gpus_to_json(sample->gpus, length_of(&view->totals))

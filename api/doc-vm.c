@@ -246,7 +246,8 @@ marker_of(int sort, const struct vg_doc_place *place)
 
 /* The parts hold what the place points to. */
 static int
-read_marker(const char *marker, int sort, struct vg_doc_place *ret, char ***ret_parts, GError **err)
+doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char ***ret_parts,
+                   GError **err)
 {
     g_autofree char *text = vg_marker_read(marker, err);
     int64_t of_sort, id_size;
@@ -294,7 +295,7 @@ vg_doc_page(const void *data, const GArray *places, int sort, size_t limit, cons
     struct vg_doc_place after = {0};
     g_auto(GStrv) parts = NULL;
 
-    if (marker && read_marker(marker, sort, &after, &parts, err) < 0)
+    if (marker && doc_vm_read_marker(marker, sort, &after, &parts, err) < 0)
         return NULL;
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();

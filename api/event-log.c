@@ -41,7 +41,7 @@ vg_event_log_free(vg_event_log *log)
 }
 
 static void
-append(vg_event_log *log, const char *type, json_object *data)
+event_log_append(vg_event_log *log, const char *type, json_object *data)
 {
     int64_t now = vg_clock_realtime_ns();
     char time[VG_UTC_LEN];
@@ -64,7 +64,7 @@ append(vg_event_log *log, const char *type, json_object *data)
 void
 vg_event_log_add(vg_event_log *log, const char *type, json_object *take_data)
 {
-    append(log, type, take_data);
+    event_log_append(log, type, take_data);
     json_object_put(take_data);
     VG_LOCK_SCOPE(&log->listen_lock);
     if (log->on_event)

@@ -26,7 +26,7 @@ answer(struct vg_request *request, const vg_view *view, json_object *take_object
 
 /* Is the path's {id} one of a GPU? Else the answer is set. */
 static bool
-find_gpu(struct vg_request *request, const vg_view *view)
+handle_gpu_find(struct vg_request *request, const vg_view *view)
 {
     g_autoptr(GPtrArray) ids = vg_doc_gpu_ids(view);
 
@@ -63,7 +63,7 @@ vg_handle_gpu(struct vg_request *request)
 {
     g_autoptr(vg_view) view = newest_view(request);
 
-    if (find_gpu(request, view))
+    if (handle_gpu_find(request, view))
         answer(request, view, vg_doc_gpu(view, request->id));
 }
 
@@ -123,7 +123,7 @@ vg_handle_gpu_requests(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    if (!find_gpu(request, view))
+    if (!handle_gpu_find(request, view))
         return;
     json_object *object = vg_doc_gpu_requests(view, &query, &err);
     if (object)

@@ -153,7 +153,7 @@ run_list_plans(struct vg_request *request)
 }
 
 static int
-read_marker(const char *marker, int64_t *ret_before_ns, GError **err)
+handle_plans_read_marker(const char *marker, int64_t *ret_before_ns, GError **err)
 {
     g_autofree char *text = marker ? vg_marker_read(marker, err) : NULL;
     int64_t before = 0;
@@ -176,7 +176,8 @@ vg_handle_list_plans(struct vg_request *request)
 
     if (vg_query_int(&request->query, "limit", 1, VG_LIMIT_MAX, &job.limit, &err) < 0 ||
         vg_query_length(&request->query, "marker", VG_MARKER_MAX, &err) < 0 ||
-        read_marker(vg_query_get(&request->query, "marker"), &job.before_ns, &err) < 0) {
+        handle_plans_read_marker(vg_query_get(&request->query, "marker"), &job.before_ns, &err) <
+            0) {
         vg_answer_error(request, err);
         return;
     }

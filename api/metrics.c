@@ -157,7 +157,7 @@ add_exits(GString *out, const GArray *rows)
 
 /* VMs may share a name, labels must not: sums by name. */
 static void
-add_lost(GString *out, const vg_view *view, const GArray *rows)
+metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
 {
     static const char name[] = "vgpud_vm_lost_seconds_total";
 
@@ -481,7 +481,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_measurement(out, view, parts);
     add_figures(out, rows);
     add_exits(out, rows);
-    add_lost(out, view, rows);
+    metrics_add_lost(out, view, rows);
     add_gpus(out, rows);
     add_gpu_latencies(out, view, rows);
     add_host_gpus(out, view);

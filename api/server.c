@@ -83,7 +83,7 @@ conn_of(struct MHD_Connection *connection)
 }
 
 static int
-fd_of(struct MHD_Connection *connection)
+server_fd_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -355,7 +355,7 @@ check_role(struct exchange *exchange)
 
 /* The header fields are there; the body is not. */
 static enum MHD_Result
-start(struct exchange *exchange, const char *method, const char *version)
+server_start(struct exchange *exchange, const char *method, const char *version)
 {
     struct vg_request *request = &exchange->request;
     struct header_sum sum = {.if_none_match = g_string_new(NULL)};
@@ -516,7 +516,7 @@ on_request(void *cls, struct MHD_Connection *connection, const char *url, const 
     switch (exchange->phase) {
     case PHASE_NEW:
         exchange->connection = connection;
-        return start(exchange, method, version);
+        return server_start(exchange, method, version);
     case PHASE_BODY:
         if (*size > 0) {
             size_t n = *size;
@@ -598,7 +598,7 @@ on_connection(void *cls, struct MHD_Connection *connection, void **socket_contex
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         unsigned idle_s = (unsigned)CLAMP(VG_API_LIMIT(api, idle_ns) / VG_NS_PER_S, 1, 86400);
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
-        struct vg_conn *conn = vg_conn_new(listener, fd_of(connection));
+        struct vg_conn *conn = vg_conn_new(listener, server_fd_of(connection));
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
         conn->session = info ? info->tls_session : NULL;

@@ -27,7 +27,7 @@ next_job(vg_worker *worker, bool *ret_stopping)
 }
 
 static void
-run(vg_thread *self, void *arg)
+worker_run(vg_thread *self, void *arg)
 {
     vg_worker *worker = arg;
     bool stopping = false;
@@ -47,7 +47,7 @@ run(vg_thread *self, void *arg)
 }
 
 static void
-wake(void *arg)
+worker_wake(void *arg)
 {
     vg_worker *worker = arg;
 
@@ -65,7 +65,7 @@ vg_worker_new(const char *name, const struct vg_worker_hooks *hooks, GError **er
     pthread_mutex_init(&worker->lock, NULL);
     vg_cond_init(&worker->wake);
     g_queue_init(&worker->jobs);
-    worker->thread = vg_thread_new(name, run, wake, worker, err);
+    worker->thread = vg_thread_new(name, worker_run, worker_wake, worker, err);
     if (!worker->thread) {
         vg_worker_free(worker);
         return NULL;

@@ -27,7 +27,7 @@ struct vg_alarm {
 static _Thread_local struct vg_alarm *volatile current;
 
 static void
-on_signal(int signum)
+alarm_on_signal(int signum)
 {
     struct vg_alarm *alarm = current;
     int saved = errno;
@@ -42,7 +42,7 @@ on_signal(int signum)
 static void
 install(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = alarm_on_signal};
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGURG, &action, NULL);

@@ -74,7 +74,7 @@ vg_log_enabled(enum vg_log_level level)
 }
 
 static void
-emit(enum vg_log_level level, const char *tag, const char *message)
+log_emit(enum vg_log_level level, const char *tag, const char *message)
 {
     g_autofree char *line = g_utf8_make_valid(message, -1);
 
@@ -100,7 +100,7 @@ vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *message = g_strdup_vprintf(fmt, args);
     va_end(args);
-    emit(level, tag, message);
+    log_emit(level, tag, message);
 }
 
 /* Counts the message; false: it is left out. */
@@ -135,9 +135,9 @@ vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *ta
     g_autofree char *message = g_strdup_vprintf(fmt, args);
     va_end(args);
     if (suppressed == 0) {
-        emit(level, tag, message);
+        log_emit(level, tag, message);
         return;
     }
     g_autofree char *more = g_strdup_printf("%s suppressed=%" PRIu64, message, suppressed);
-    emit(level, tag, more);
+    log_emit(level, tag, more);
 }

@@ -66,7 +66,7 @@ vg_queue_free(vg_queue *queue)
 
 /* Locked. *ret_high: the length, if it never was so long; else unchanged. */
 static bool
-append(vg_queue *queue, void *item, size_t *ret_high)
+queue_append(vg_queue *queue, void *item, size_t *ret_high)
 {
     while (!queue->closed && queue->length == queue->capacity && queue->when_full == VG_QUEUE_BLOCK)
         pthread_cond_wait(&queue->not_full, &queue->lock);
@@ -92,7 +92,7 @@ vg_queue_put(vg_queue *queue, void *take_item)
     size_t high = 0;
 
     pthread_mutex_lock(&queue->lock);
-    bool put = append(queue, take_item, &high);
+    bool put = queue_append(queue, take_item, &high);
     pthread_mutex_unlock(&queue->lock);
     if (high > 0 && queue->on_high_water)
         queue->on_high_water(queue->on_high_water_data, high);

@@ -52,7 +52,7 @@ vg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t monoton
 }
 
 static void *
-start(void *data)
+thread_start(void *data)
 {
     vg_thread *thread = data;
 
@@ -80,7 +80,7 @@ vg_thread_new(const char *name, vg_thread_run *run, void (*wake)(void *arg), voi
     /* A thread inherits the mask, so that there is no moment in which it could get a signal. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int status = pthread_create(&thread->id, NULL, start, thread);
+    int status = pthread_create(&thread->id, NULL, thread_start, thread);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (status == 0)
         return thread;

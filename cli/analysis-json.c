@@ -119,7 +119,8 @@ trace_to_json(const struct vg_analysis *analysis)
 
 /* The engine knows a VM by its UUID, else by name and pid. */
 static const char *
-class_of(const vg_snapshot *snapshot, const char *host_name, const struct vg_vm_sample *vm)
+analysis_json_class_of(const vg_snapshot *snapshot, const char *host_name,
+                       const struct vg_vm_sample *vm)
 {
     const struct vg_snap_host *host = vg_snapshot_find_host(snapshot, host_name);
 
@@ -142,7 +143,7 @@ vg_analysis_to_json(const struct vg_analysis *analysis, const vg_snapshot *snaps
     vg_json_add(doc, "trace", trace_to_json(analysis));
     for (unsigned int i = 0; i < period->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(period->vms, struct vg_vm_sample, i);
-        vg_json_append(vms, vm_to_json(period, vm, class_of(snapshot, host, vm)));
+        vg_json_append(vms, vm_to_json(period, vm, analysis_json_class_of(snapshot, host, vm)));
     }
     vg_json_add(doc, "vms", vms);
     vg_json_add(doc, "gpus", vg_gpus_to_json(period->gpus, period->end_ns - period->begin_ns));

@@ -11,7 +11,7 @@ struct run {
 };
 
 static bool
-on_tick(void *data)
+analysis_on_tick(void *data)
 {
     const struct run *run = data;
 
@@ -56,7 +56,7 @@ run_analysis(struct vg_analysis *analysis, const struct vg_analysis_options *opt
         .end_ns = options->end_ns,
         .window_ns = options->window_ns,
         .tasks = options->tasks,
-        .tick = on_tick,
+        .tick = analysis_on_tick,
         .on_request = options->on_request ? tell_request : NULL,
         .data = &run,
         .watch = options->watch,

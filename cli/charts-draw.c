@@ -235,7 +235,7 @@ struct row {
 };
 
 static int
-compare_rows(const void *a, const void *b)
+charts_draw_compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
 
@@ -270,7 +270,7 @@ rows_of(const struct vg_charts *charts)
                                 use->row};
         g_array_append_val(rows, row);
     }
-    g_array_sort(rows, compare_rows);
+    g_array_sort(rows, charts_draw_compare_rows);
     return rows;
 }
 

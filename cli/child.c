@@ -85,7 +85,8 @@ wait_for_exec(int failure_fd)
 }
 
 static int
-start(vg_child *child, struct plan *plan, int out[2], int words[2], int failure[2], GError **err)
+child_start(vg_child *child, struct plan *plan, int out[2], int words[2], int failure[2],
+            GError **err)
 {
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(words, O_CLOEXEC) != 0 ||
         pipe2(failure, O_CLOEXEC) != 0)
@@ -135,7 +136,7 @@ vg_child_new(const char *const *argv, const int *keep_fds, size_t n_keep, GError
     child->pidfd = child->out_fd = child->err_fd = -1;
     child->out = g_string_new(NULL);
     child->err = g_string_new(NULL);
-    int status = start(child, &plan, pipes[0], pipes[1], pipes[2], err);
+    int status = child_start(child, &plan, pipes[0], pipes[1], pipes[2], err);
     for (size_t i = 0; i < G_N_ELEMENTS(pipes); i++) {
         close_end(&pipes[i][0]);
         close_end(&pipes[i][1]);

@@ -40,7 +40,7 @@ static const struct argp_option options[] = {
 };
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_analyze_parse(int key, char *arg, struct argp_state *state)
 {
     struct analyze_args *args = state->input;
     g_autoptr(GError) error = NULL;
@@ -97,7 +97,7 @@ static const struct vg_column trace_columns[] = {
     {"DISCONTINUITIES", "discontinuities", VG_CELL_COUNT, true},
 };
 
-static const struct vg_column vm_columns[] = {
+static const struct vg_column cmd_analyze_vm_columns[] = {
     {"VM", "name", VG_CELL_TEXT, false},
     {"UUID", "uuid", VG_CELL_TEXT, true},
     {"PID", "pid", VG_CELL_COUNT, true},
@@ -118,7 +118,7 @@ static const struct vg_column lost_columns[] = {
     VG_LOSS_ROLE_COLUMNS,
 };
 
-static const struct vg_column gpu_columns[] = {
+static const struct vg_column cmd_analyze_gpu_columns[] = {
     {"GPU OF", "user", VG_CELL_TEXT, false},
     {"DEVICE", "device", VG_CELL_TEXT, false},
     {"ENGINE", "engine", VG_CELL_TEXT, false},
@@ -145,7 +145,7 @@ struct tables {
 };
 
 static json_object *
-copy(json_object *object)
+cmd_analyze_copy(json_object *object)
 {
     json_object *result = NULL;
 
@@ -166,7 +166,7 @@ add_lost_rows(json_object *rows, json_object *vm)
     int64_t waits = int_member(vm, "preempt_ns") + int_member(vm, "wake_wait_ns");
 
     for (size_t i = 0; i < json_object_array_length(lost_to); i++) {
-        json_object *row = copy(json_object_array_get_idx(lost_to, i));
+        json_object *row = cmd_analyze_copy(json_object_array_get_idx(lost_to, i));
         vg_json_add_string(row, "victim", json_object_get_string(vg_output_member(vm, "name")));
         vg_json_add_double(row, "share",
                            waits > 0 ? (double)int_member(row, "ns") / (double)waits : 0);
@@ -179,7 +179,7 @@ static void
 add_gpu_rows(json_object *rows, json_object *uses, const char *user)
 {
     for (size_t i = 0; i < json_object_array_length(uses); i++) {
-        json_object *row = copy(json_object_array_get_idx(uses, i));
+        json_object *row = cmd_analyze_copy(json_object_array_get_idx(uses, i));
         g_autofree char *process =
             user ? NULL
                  : g_strdup_printf("%s (%" G_GINT64_FORMAT ")",
@@ -224,7 +224,7 @@ leave_out_unknown(json_object *vm)
 static void
 make_tables(json_object *doc, struct tables *ret)
 {
-    json_object *trace = copy(vg_output_member(doc, "trace"));
+    json_object *trace = cmd_analyze_copy(vg_output_member(doc, "trace"));
     json_object *vms = vg_output_member(doc, "vms");
     json_object *tasks = vg_output_member(doc, "tasks");
 
@@ -241,7 +241,7 @@ make_tables(json_object *doc, struct tables *ret)
                           int_member(trace, "problems_dropped"));
     vg_json_append(ret->trace, trace);
     for (size_t i = 0; i < json_object_array_length(vms); i++) {
-        json_object *vm = copy(json_object_array_get_idx(vms, i));
+        json_object *vm = cmd_analyze_copy(json_object_array_get_idx(vms, i));
         vg_json_add_int64(vm, "n_vcpus",
                           (int64_t)json_object_array_length(vg_output_member(vm, "vcpus")));
         leave_out_unknown(vm);
@@ -266,7 +266,8 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
     struct tables rows;
 
     make_tables(doc, &rows);
-    const struct vg_table vms = {NULL, rows.vms, vm_columns, G_N_ELEMENTS(vm_columns),
+    const struct vg_table vms = {NULL, rows.vms, cmd_analyze_vm_columns,
+                                 G_N_ELEMENTS(cmd_analyze_vm_columns),
                                  "No thread of a VM in this trace (see TRACES in vgpuctl(1))."};
     const struct vg_table tasks = {"Every thread", rows.tasks, task_columns,
                                    G_N_ELEMENTS(task_columns), NULL};
@@ -275,7 +276,8 @@ print_tables(const struct analyze_args *args, json_object *doc, GError **err)
         vms,
         {"Who held the CPU while a VM waited for it", rows.lost, lost_columns,
          G_N_ELEMENTS(lost_columns), NULL},
-        {"GPU requests", rows.gpu, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
+        {"GPU requests", rows.gpu, cmd_analyze_gpu_columns, G_N_ELEMENTS(cmd_analyze_gpu_columns),
+         NULL},
         tasks,
     };
     int status;
@@ -408,7 +410,7 @@ vg_cmd_analyze(int argc, char **argv)
     static const struct argp_child children[] = {{&vg_trace_argp, 0, "What to analyse:", 5}, {0}};
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_analyze_parse,
         .args_doc = "TRACE...",
         .doc = "Reads recorded traces and tells for every VM how long its vCPUs ran, waited and "
                "for whom.\vTRACE is a directory with CTF traces (LTTng kernel, or perf data "

@@ -101,7 +101,7 @@ events_check(struct events_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_events_parse(int key, char *arg, struct argp_state *state)
 {
     struct events_args *args = state->input;
 
@@ -208,7 +208,7 @@ events_are_enough(const struct events_args *args)
 }
 
 static bool
-on_event(void *data, const struct vg_client_event *event)
+cmd_events_on_event(void *data, const struct vg_client_event *event)
 {
     struct events_args *args = data;
     enum vg_output_format format = args->online.format;
@@ -248,7 +248,7 @@ events_print_page(struct events_args *args, json_object *page, GError **err)
             .type = type ? type : "-",
             .data = text,
         };
-        (void)on_event(args, &event);
+        (void)cmd_events_on_event(args, &event);
         if (args->error) {
             g_propagate_error(err, g_steal_pointer(&args->error));
             return -1;
@@ -389,7 +389,7 @@ events_follow(struct events_args *args, vg_client *client, GError **err)
 
     while (!events_are_enough(args)) {
         g_autoptr(GError) error = NULL;
-        if (vg_client_stream(client, path, args->at, on_event, args, &error) < 0 &&
+        if (vg_client_stream(client, path, args->at, cmd_events_on_event, args, &error) < 0 &&
             !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
             g_propagate_error(err, g_steal_pointer(&error));
             return -1;
@@ -426,7 +426,7 @@ vg_cmd_events(int argc, char **argv)
     static const struct vg_online_verb verb = {0};
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_events_parse,
         .doc = "Prints what happens on the host, as it happens, until it is interrupted or has "
                "printed --count events; or what happened in a past time.",
         .children = vg_online_children,

@@ -20,7 +20,7 @@ struct explain_args {
 };
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_explain_parse(int key, char *arg, struct argp_state *state)
 {
     struct explain_args *args = state->input;
 
@@ -131,7 +131,7 @@ vg_cmd_explain(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&vg_state_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
-        .parser = parse,
+        .parser = cmd_explain_parse,
         .args_doc = "[VM|WORD]",
         .doc = "What a word of the output means, or what speaks for and against each host for a "
                "VM (a UUID, HOST/NAME, or a name) of saved snapshots or of the running vgpud.",

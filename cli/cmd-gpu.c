@@ -49,7 +49,7 @@ static const struct vg_column engine_columns[] = {
     VG_GPU_COLUMNS,
 };
 
-static const struct vg_column vm_columns[] = {
+static const struct vg_column cmd_gpu_vm_columns[] = {
     {"VM", "vm.name", VG_CELL_TEXT, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
     {"ENGINE", "engine", VG_CELL_TEXT, false},      {"SHARE %", "share", VG_CELL_PERCENT, false},
     {"BUSY s", "busy_ns", VG_CELL_SECONDS, false},  {"WAIT s", "wait_ns", VG_CELL_SECONDS, false},
@@ -161,7 +161,7 @@ list_rows(json_object *items)
 }
 
 static int
-show_list(void *data, vg_client *client, GError **err)
+cmd_gpu_show_list(void *data, vg_client *client, GError **err)
 {
     const struct gpu_args *args = data;
     g_autoptr(json_object) items = NULL;
@@ -193,10 +193,10 @@ show_gpu(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(engine_columns), NULL},
         {"Engines, in the newest window", vg_output_member(gpu, "newest.engines"), engine_columns,
          G_N_ELEMENTS(engine_columns), NULL},
-        {"VMs, since the start", vg_output_member(gpu, "vms"), vm_columns, G_N_ELEMENTS(vm_columns),
-         NULL},
-        {"VMs, in the newest window", vg_output_member(gpu, "newest.vms"), vm_columns,
-         G_N_ELEMENTS(vm_columns), NULL},
+        {"VMs, since the start", vg_output_member(gpu, "vms"), cmd_gpu_vm_columns,
+         G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
+        {"VMs, in the newest window", vg_output_member(gpu, "newest.vms"), cmd_gpu_vm_columns,
+         G_N_ELEMENTS(cmd_gpu_vm_columns), NULL},
         {"Processes that are no VMs, since the start", vg_output_member(gpu, "processes"),
          process_columns, G_N_ELEMENTS(process_columns), NULL},
         {"VMs that have it", vg_output_member(gpu, "assigned"), assigned_columns,
@@ -346,7 +346,7 @@ check_time(const char *option, const char *text, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_gpu_parse(int key, char *arg, struct argp_state *state)
 {
     struct gpu_args *args = state->input;
 
@@ -386,7 +386,7 @@ int
 vg_cmd_gpu(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
-        {"list", VG_OBJECT_NONE, NULL, show_list},
+        {"list", VG_OBJECT_NONE, NULL, cmd_gpu_show_list},
         {"show", VG_OBJECT_BEGINNING, GPU_HINT, show_gpu},
         {"requests", VG_OBJECT_BEGINNING, GPU_HINT, show_requests},
     };
@@ -404,7 +404,7 @@ vg_cmd_gpu(int argc, char **argv)
     };
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_gpu_parse,
         .args_doc = "list\nshow GPU\nrequests GPU",
         .doc = "Shows the GPUs of the host that vgpud watches, who uses them, and the requests "
                "that they worked for.",

@@ -16,7 +16,7 @@
 #include "cli/host-load.h"
 #include "cli/online-args.h"
 
-static const struct vg_column host_columns[] = {
+static const struct vg_column cmd_host_columns[] = {
     {"HOST", "name", VG_CELL_TEXT, false},
     {"UUID", "uuid", VG_CELL_TEXT, true},
     {"CPUS", "cpus", VG_CELL_COUNT, false},
@@ -72,7 +72,7 @@ static const struct vg_column measure_columns[] = {
     {"REASON", "reason", VG_CELL_TEXT, false},
 };
 
-static const struct vg_column gpu_columns[] = {
+static const struct vg_column cmd_host_gpu_columns[] = {
     {"GPU", "device", VG_CELL_TEXT, false},     {"PRODUCT", "product", VG_CELL_TEXT, false},
     {"DRIVER", "driver", VG_CELL_TEXT, false},  {"VGPU TYPE", "type", VG_CELL_TEXT, false},
     {"NAME", "type_name", VG_CELL_TEXT, false}, {"AVAILABLE", "available", VG_CELL_COUNT, false},
@@ -196,7 +196,7 @@ show_host(void *data, vg_client *client, GError **err)
         json_object_get_string(vg_output_member(host, "measurement.host.pressure.reason"));
     g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
     const struct vg_table tables[] = {
-        {NULL, rows, host_columns, G_N_ELEMENTS(host_columns), NULL},
+        {NULL, rows, cmd_host_columns, G_N_ELEMENTS(cmd_host_columns), NULL},
         {"CPU time of the newest window, in cores", uses, use_columns, G_N_ELEMENTS(use_columns),
          NULL},
         {"Pressure in the newest window", pressures, pressure_columns,
@@ -205,7 +205,7 @@ show_host(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(part_columns), NULL},
         {"Measures of the newest window", measures, measure_columns, G_N_ELEMENTS(measure_columns),
          NULL},
-        {"GPUs", gpus, gpu_columns, G_N_ELEMENTS(gpu_columns), NULL},
+        {"GPUs", gpus, cmd_host_gpu_columns, G_N_ELEMENTS(cmd_host_gpu_columns), NULL},
     };
     return vg_output_print(args->format, list ? items : host, tables,
                            list ? 1 : G_N_ELEMENTS(tables), err);

@@ -30,7 +30,7 @@ static const struct vg_column check_columns[] = {
     {"DETAILS", "details", VG_CELL_TEXT, false},
 };
 
-static const struct vg_column host_columns[] = {
+static const struct vg_column cmd_nova_host_columns[] = {
     {"CHOICE", "choice", VG_CELL_TEXT, false},   {"HOST", "name", VG_CELL_TEXT, false},
     {"VERDICT", "verdict", VG_CELL_TEXT, false}, {"SCORE", "score", VG_CELL_SHARE, false},
     {"WEIGHT", "weight", VG_CELL_SHARE, true},   {"AGE s", "age_ns", VG_CELL_SECONDS, false},
@@ -137,8 +137,8 @@ nova_print(const struct nova_args *args, const struct vg_nova_conf *conf, json_o
     g_autoptr(json_object) hosts = nova_make_host_rows(document);
     const struct vg_table tables[] = {
         {conf->path, checks, check_columns, G_N_ELEMENTS(check_columns), NULL},
-        {"What nova makes of the answer, the first choice first", hosts, host_columns,
-         G_N_ELEMENTS(host_columns), NULL},
+        {"What nova makes of the answer, the first choice first", hosts, cmd_nova_host_columns,
+         G_N_ELEMENTS(cmd_nova_host_columns), NULL},
     };
 
     return vg_output_print(args->online.format, document, tables, G_N_ELEMENTS(tables), err);

@@ -37,7 +37,7 @@ static const struct argp_option options[] = {
 };
 
 static void
-check(const struct placement_args *args, const struct argp_state *state)
+cmd_placement_check(const struct placement_args *args, const struct argp_state *state)
 {
     if (args->dump_config)
         return;
@@ -51,7 +51,7 @@ check(const struct placement_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_placement_parse(int key, char *arg, struct argp_state *state)
 {
     struct placement_args *args = state->input;
 
@@ -78,7 +78,7 @@ parse(int key, char *arg, struct argp_state *state)
         vg_cli_usage(state, "unexpected argument '%s'; snapshots are named with --state", arg);
         break;
     case ARGP_KEY_END:
-        check(args, state);
+        cmd_placement_check(args, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -156,7 +156,7 @@ vg_cmd_placement(int argc, char **argv)
     static const struct argp_child children[] = {{&vg_state_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_placement_parse,
         .doc = "Says which VM should move to which host, why, what it gains and what it costs.\v"
                "Without --state, the running vgpud is asked. Saved snapshots come from `vgpuctl "
                "snapshot` or `vgpuctl analyze --snapshot`.",

@@ -31,7 +31,7 @@ static const struct vg_column list_columns[] = {
 };
 
 static int
-show_list(void *data, vg_client *client, GError **err)
+cmd_plan_show_list(void *data, vg_client *client, GError **err)
 {
     const struct plan_args *args = data;
     g_autoptr(json_object) items = NULL;
@@ -83,7 +83,7 @@ check_args(const struct plan_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_plan_parse(int key, char *arg, struct argp_state *state)
 {
     struct plan_args *args = state->input;
 
@@ -112,7 +112,7 @@ vg_cmd_plan(int argc, char **argv)
 {
     static const char hint[] = "name the plan; `vgpuctl plan list` shows them";
     static const struct vg_online_verb verbs[] = {
-        {"list", VG_OBJECT_NONE, NULL, show_list},
+        {"list", VG_OBJECT_NONE, NULL, cmd_plan_show_list},
         {"show", VG_OBJECT_BEGINNING, hint, show_plan},
         {"apply", VG_OBJECT_REQUIRED, hint, apply_plan},
     };
@@ -123,7 +123,7 @@ vg_cmd_plan(int argc, char **argv)
     };
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_plan_parse,
         .args_doc = "list\nshow PLAN\napply PLAN",
         .doc = "Shows the plans that vgpud has made, and carries one out: its moves one after the "
                "other, until one is not done. A plan is a proposal; only `apply` changes anything.",

@@ -112,7 +112,7 @@ show(void *data, vg_client *client, GError **err)
 }
 
 static void
-check(struct preemption_args *args, const struct argp_state *state)
+cmd_preemptions_check(struct preemption_args *args, const struct argp_state *state)
 {
     enum vg_output_format format = args->online.format;
 
@@ -125,7 +125,7 @@ check(struct preemption_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_preemptions_parse(int key, char *arg, struct argp_state *state)
 {
     struct preemption_args *args = state->input;
 
@@ -146,7 +146,7 @@ parse(int key, char *arg, struct argp_state *state)
         args->when.until = arg;
         break;
     case ARGP_KEY_SUCCESS:
-        check(args, state);
+        cmd_preemptions_check(args, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -169,7 +169,7 @@ vg_cmd_preemptions(int argc, char **argv)
     };
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_preemptions_parse,
         .args_doc = "[VM]",
         .doc = "Shows who takes the CPU from whom, since vgpud started, or took it in a past time; "
                "with VM, from this one.",

@@ -74,7 +74,7 @@ parse_with(struct record_args *args, const char *name, const struct argp_state *
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_record_parse(int key, char *arg, struct argp_state *state)
 {
     struct record_args *args = state->input;
     g_autoptr(GError) error = NULL;
@@ -117,8 +117,8 @@ parse(int key, char *arg, struct argp_state *state)
 
 /* Starts the first way that works; its own, or NULL and the reason. */
 static void *
-start(const struct record_args *args, struct vg_record_context *context, const vg_record_dir *dir,
-      struct answer *answer, GError **err)
+cmd_record_start(const struct record_args *args, struct vg_record_context *context,
+                 const vg_record_dir *dir, struct answer *answer, GError **err)
 {
     g_autoptr(GString) reasons = g_string_new("nothing here can record");
 
@@ -147,8 +147,8 @@ start(const struct record_args *args, struct vg_record_context *context, const v
 }
 
 static int
-run(const struct vg_record_way *ops, void *way, struct vg_record_context *context,
-    vg_record_vms *vms, int64_t begin_ns, int64_t duration_ns, GError **err)
+cmd_record_run(const struct vg_record_way *ops, void *way, struct vg_record_context *context,
+               vg_record_vms *vms, int64_t begin_ns, int64_t duration_ns, GError **err)
 {
     int64_t now_ns = begin_ns;
     int more = 0;
@@ -205,11 +205,12 @@ record_with(const struct record_args *args, struct vg_record_context *context, v
             vg_record_vms *vms, struct answer *answer, GError **err)
 {
     vg_record_vms_look(vms, vg_clock_monotonic_ns());
-    void *way = start(args, context, dir, answer, err);
+    void *way = cmd_record_start(args, context, dir, answer, err);
     if (!way)
         return -1;
     const int64_t begin_ns = vg_clock_monotonic_ns();
-    int status = run(answer->way, way, context, vms, begin_ns, args->seconds * VG_NS_PER_S, err);
+    int status =
+        cmd_record_run(answer->way, way, context, vms, begin_ns, args->seconds * VG_NS_PER_S, err);
     answer->recorded_ns = vg_clock_monotonic_ns() - begin_ns;
     if (status == 0)
         status = answer->way->finish(way, context, &answer->lost, err);
@@ -237,7 +238,7 @@ static const struct vg_column columns[] = {
     {"VM MAP", "vm_map", VG_CELL_TEXT, true},
 };
 
-static const struct vg_column vm_columns[] = {
+static const struct vg_column cmd_record_vm_columns[] = {
     {"VM", "name", VG_CELL_TEXT, false},
     {"PID", "pid", VG_CELL_COUNT, false},
     {"UUID", "uuid", VG_CELL_TEXT, false},
@@ -309,7 +310,8 @@ print_answer(const struct record_args *args, json_object *doc, GError **err)
     vg_json_append(rows, json_object_get(doc));
     const struct vg_table tables[] = {
         {NULL, rows, columns, G_N_ELEMENTS(columns), NULL},
-        {"VMs", vg_output_member(doc, "vms"), vm_columns, G_N_ELEMENTS(vm_columns), NULL},
+        {"VMs", vg_output_member(doc, "vms"), cmd_record_vm_columns,
+         G_N_ELEMENTS(cmd_record_vm_columns), NULL},
     };
     if (vg_output_print(args->format, doc, tables, G_N_ELEMENTS(tables), err) < 0)
         return -1;
@@ -385,7 +387,7 @@ vg_cmd_record(int argc, char **argv)
 {
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_record_parse,
         .args_doc = "SECONDS",
         .doc =
             "Records this host for SECONDS, with the events that `vgpuctl analyze` needs and no "

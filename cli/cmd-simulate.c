@@ -123,7 +123,7 @@ check_input(struct simulate_args *args, const struct argp_state *state)
 }
 
 static void
-check(struct simulate_args *args, const struct argp_state *state)
+cmd_simulate_check(struct simulate_args *args, const struct argp_state *state)
 {
     if (args->trace.paths->len == 0)
         argp_error(state, "name a scenario or a trace; - is a scenario from standard input");
@@ -143,7 +143,7 @@ check(struct simulate_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_simulate_parse(int key, char *arg, struct argp_state *state)
 {
     struct simulate_args *args = state->input;
 
@@ -153,7 +153,7 @@ parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[1] = &args->gpu;
         return 0;
     case ARGP_KEY_END:
-        check(args, state);
+        cmd_simulate_check(args, state);
         return 0;
     default:
         return parse_option(args, key, arg, state);
@@ -249,7 +249,7 @@ print_comparison(const struct simulate_args *args, json_object *docs, GError **e
 /* ---- running ---- */
 
 static struct vg_gpusched_scenario *
-load(const struct simulate_args *args, GError **err)
+cmd_simulate_load(const struct simulate_args *args, GError **err)
 {
     g_autofree char *text = NULL;
     size_t size;
@@ -364,7 +364,7 @@ run_modes(const struct simulate_args *args, struct vg_gpusched_scenario *scenari
 static int
 run_scenario(struct simulate_args *args, GError **err)
 {
-    g_autoptr(vg_gpusched_scenario) scenario = load(args, err);
+    g_autoptr(vg_gpusched_scenario) scenario = cmd_simulate_load(args, err);
 
     if (!scenario)
         return -1;
@@ -405,7 +405,7 @@ vg_cmd_simulate(int argc, char **argv)
         {&vg_trace_part_argp, 0, "Of a trace:", 4}, {&vg_simulate_argp, 0, "The GPU:", 5}, {0}};
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_simulate_parse,
         .args_doc = "SCENARIO.json\nTRACE...",
         .doc = "Simulates how a GPU scheduler serves the vGPUs of a scenario, or the requests of a "
                "recording, and tells what each of them gets and how long its requests take."

@@ -27,7 +27,7 @@ asks_recording(const struct vg_trace_args *args)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+cmd_snapshot_parse(int key, char *arg, struct argp_state *state)
 {
     struct snapshot_args *args = state->input;
 
@@ -115,7 +115,7 @@ vg_cmd_snapshot(int argc, char **argv)
     };
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = cmd_snapshot_parse,
         .args_doc = "[TRACE...]",
         .doc = "Prints the snapshot of a recorded host, or of the running vgpud, as JSON, for "
                "`vgpuctl placement --state`.\v"

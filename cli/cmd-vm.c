@@ -91,13 +91,13 @@ static const struct vg_column process_columns[] = {
     {"CONTROL GROUP", "cgroup", VG_CELL_TEXT, false},
 };
 
-static const struct vg_column gpu_columns[] = {
+static const struct vg_column cmd_vm_gpu_columns[] = {
     {"GPU", "device", VG_CELL_TEXT, false},
     {"ENGINE", "engine", VG_CELL_TEXT, false},
     VG_GPU_COLUMNS,
 };
 
-static const struct vg_column device_columns[] = {
+static const struct vg_column cmd_vm_device_columns[] = {
     {"DEVICE", "kind", VG_CELL_TEXT, false},    {"ADDRESS", "address", VG_CELL_TEXT, false},
     {"TYPE", "mdev_type", VG_CELL_TEXT, false}, {"OF", "parent", VG_CELL_TEXT, false},
     {"ALIAS", "alias", VG_CELL_TEXT, false},
@@ -173,7 +173,7 @@ add_list_members(json_object *rows)
 }
 
 static int
-show_list(void *data, vg_client *client, GError **err)
+cmd_vm_show_list(void *data, vg_client *client, GError **err)
 {
     const struct vm_args *args = data;
     g_autoptr(GString) path = g_string_new("/v1/vms?sort=");
@@ -259,10 +259,10 @@ show_vm(void *data, vg_client *client, GError **err)
          G_N_ELEMENTS(loss_columns), NULL},
         {"Processes behind host:user", processes, process_columns, G_N_ELEMENTS(process_columns),
          NULL},
-        {"GPUs, since the start", vg_output_member(vm, "gpu"), gpu_columns,
-         G_N_ELEMENTS(gpu_columns), NULL},
-        {"Host devices", vg_output_member(vm, "domain.devices"), device_columns,
-         G_N_ELEMENTS(device_columns), NULL},
+        {"GPUs, since the start", vg_output_member(vm, "gpu"), cmd_vm_gpu_columns,
+         G_N_ELEMENTS(cmd_vm_gpu_columns), NULL},
+        {"Host devices", vg_output_member(vm, "domain.devices"), cmd_vm_device_columns,
+         G_N_ELEMENTS(cmd_vm_device_columns), NULL},
     };
     if (vg_output_print(args->online.format, vm, tables, G_N_ELEMENTS(tables), err) < 0)
         return -1;
@@ -307,7 +307,7 @@ show_history(void *data, vg_client *client, GError **err)
 }
 
 static void
-check(const struct vm_args *args, const struct argp_state *state)
+cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
 {
     const struct vg_online_verb *verb = args->online.verb;
 
@@ -371,7 +371,7 @@ parse_vm(int key, char *arg, struct argp_state *state)
         args->source = arg;
         break;
     case ARGP_KEY_END:
-        check(args, state);
+        cmd_vm_check(args, state);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -385,7 +385,7 @@ int
 vg_cmd_vm(int argc, char **argv)
 {
     static const struct vg_online_verb verbs[] = {
-        {"list", VG_OBJECT_NONE, NULL, show_list},
+        {"list", VG_OBJECT_NONE, NULL, cmd_vm_show_list},
         {"show", VG_OBJECT_BEGINNING, VM_HINT, show_vm},
         {"history", VG_OBJECT_BEGINNING, VM_HINT, show_history},
     };
@@ -445,7 +445,7 @@ parse_top(int key, char *arg, struct argp_state *state)
 int
 vg_cmd_top(int argc, char **argv)
 {
-    static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, show_list};
+    static const struct vg_online_verb verb = {NULL, VG_OBJECT_NONE, NULL, cmd_vm_show_list};
     static const struct argp_option options[] = {
         {"plain", KEY_PLAIN, NULL, 0, "print the list again and again, on no screen of its own", 1},
         {0},

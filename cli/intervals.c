@@ -208,7 +208,7 @@ join_row(vg_intervals *intervals, GArray *to, guint first)
 }
 
 static void
-join(vg_intervals *intervals)
+intervals_join(vg_intervals *intervals)
 {
     GArray *to = g_array_new(FALSE, FALSE, sizeof(struct vg_interval));
 
@@ -238,7 +238,7 @@ make_room(vg_intervals *intervals)
     while (intervals->cell_ns < length_ns / CELLS_MAX)
         intervals->cell_ns *= 2;
     for (;;) {
-        join(intervals);
+        intervals_join(intervals);
         if (intervals->all->len <= intervals->max / 2 || intervals->cell_ns > length_ns)
             break;
         intervals->cell_ns *= 2;
@@ -260,7 +260,7 @@ void
 vg_intervals_finish(vg_intervals *intervals)
 {
     if (intervals->joined)
-        join(intervals);
+        intervals_join(intervals);
 }
 
 const GArray *

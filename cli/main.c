@@ -76,7 +76,7 @@ on_bus_error(int signal_number)
 }
 
 static int
-run(const struct vg_cli_command *command, int argc, char **argv)
+vgpuctl_run(const struct vg_cli_command *command, int argc, char **argv)
 {
     g_autofree char *name = g_strdup_printf("vgpuctl %s", command->name);
 
@@ -196,7 +196,7 @@ run_words(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return vg_cmd_version(1, argv);
     const struct vg_cli_command *command = find_command(argv[1]);
-    return command ? run(command, argc - 1, argv + 1) : refuse_command(argv[1]);
+    return command ? vgpuctl_run(command, argc - 1, argv + 1) : refuse_command(argv[1]);
 }
 
 int

@@ -75,7 +75,7 @@ add_to_line(struct lines *lines, const char *key, const char *name, double now, 
 }
 
 static const char *
-text_of(json_object *item, const char *path, const char *otherwise)
+matrix_text_of(json_object *item, const char *path, const char *otherwise)
 {
     const char *text = json_object_get_string(vg_output_member(item, path));
 
@@ -83,7 +83,7 @@ text_of(json_object *item, const char *path, const char *otherwise)
 }
 
 static double
-number_of(json_object *item, const char *name)
+matrix_number_of(json_object *item, const char *name)
 {
     return MAX(json_object_get_double(vg_output_member(item, name)), 0);
 }
@@ -96,13 +96,13 @@ read_items(json_object *items, enum vg_matrix_of of, struct lines *rows, struct 
 
     for (size_t i = 0; i < vg_output_length(items); i++) {
         json_object *item = json_object_array_get_idx(items, i);
-        const char *victim = text_of(item, "victim.name", "?");
-        const char *victim_id = text_of(item, "victim.id", victim);
-        const char *aggressor = text_of(item, "aggressor", "?");
-        const char *aggressor_id = text_of(item, "aggressor_id", aggressor);
-        double now =
-            time ? number_of(item, "newest.share") * 1000 : number_of(item, "newest.count_per_s");
-        double past = number_of(item, time ? "ns" : "count");
+        const char *victim = matrix_text_of(item, "victim.name", "?");
+        const char *victim_id = matrix_text_of(item, "victim.id", victim);
+        const char *aggressor = matrix_text_of(item, "aggressor", "?");
+        const char *aggressor_id = matrix_text_of(item, "aggressor_id", aggressor);
+        double now = time ? matrix_number_of(item, "newest.share") * 1000
+                          : matrix_number_of(item, "newest.count_per_s");
+        double past = matrix_number_of(item, time ? "ns" : "count");
         struct cell cell = {.value = now};
         /* What is "self" to the victim is this VM to others. */
         if (strcmp(victim_id, aggressor_id) == 0)

@@ -33,7 +33,7 @@ static const char *const step_does[][3] = {
     {"release", "ends the reservation", NULL},
 };
 
-static const struct vg_column device_columns[] = {
+static const struct vg_column move_check_device_columns[] = {
     {"GPU", "alias", VG_CELL_TEXT, false},
     {"KIND", "kind", VG_CELL_TEXT, false},
     {"TYPE", "type", VG_CELL_TEXT, false},
@@ -141,8 +141,8 @@ vg_move_check_print(json_object *check, enum vg_output_format format, GError **e
     const struct vg_table tables[] = {
         /* Programs have no use for the last column. */
         {NULL, rows, step_columns, G_N_ELEMENTS(step_columns) - (for_people ? 0 : 1), NULL},
-        {NULL, vg_output_member(check, "devices"), device_columns, G_N_ELEMENTS(device_columns),
-         "No GPU moves with it."},
+        {NULL, vg_output_member(check, "devices"), move_check_device_columns,
+         G_N_ELEMENTS(move_check_device_columns), "No GPU moves with it."},
     };
 
     if ((for_people && (vg_cli_print(head, err) < 0 || vg_cli_print("\n", err) < 0)) ||

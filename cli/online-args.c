@@ -123,7 +123,7 @@ check_arguments(struct vg_online_args *args, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+online_args_parse(int key, char *arg, struct argp_state *state)
 {
     struct vg_online_args *args = state->input;
     g_autoptr(GError) error = NULL;
@@ -165,7 +165,7 @@ parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child remote_children[] = {{&vg_remote_argp, 0, "Which vgpud:", 5}, {0}};
 const struct argp vg_online_argp = {
-    .options = options, .parser = parse, .children = remote_children};
+    .options = options, .parser = online_args_parse, .children = remote_children};
 const struct argp_child vg_online_children[] = {{&vg_online_argp, 0, NULL, 0}, {0}};
 
 error_t

@@ -11,13 +11,13 @@
 #include "base/error.h"
 
 static int
-append(void *data, unsigned char *bytes, size_t size)
+output_yaml_append(void *data, unsigned char *bytes, size_t size)
 {
     g_string_append_len(data, (const char *)bytes, (gssize)size);
     return 1;
 }
 
-static bool emit(yaml_emitter_t *emitter, json_object *value);
+static bool output_yaml_emit(yaml_emitter_t *emitter, json_object *value);
 
 static bool
 emit_scalar(yaml_emitter_t *emitter, const char *text, bool quoted)
@@ -40,7 +40,8 @@ emit_object(yaml_emitter_t *emitter, json_object *object)
         return false;
     json_object_object_foreach(object, name, value)
     {
-        if (!emit_scalar(emitter, name, strpbrk(name, ":-# ") != NULL) || !emit(emitter, value))
+        if (!emit_scalar(emitter, name, strpbrk(name, ":-# ") != NULL) ||
+            !output_yaml_emit(emitter, value))
             return false;
     }
     return yaml_mapping_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
@@ -55,14 +56,14 @@ emit_array(yaml_emitter_t *emitter, json_object *array)
         !yaml_emitter_emit(emitter, &event))
         return false;
     for (size_t i = 0; i < json_object_array_length(array); i++) {
-        if (!emit(emitter, json_object_array_get_idx(array, i)))
+        if (!output_yaml_emit(emitter, json_object_array_get_idx(array, i)))
             return false;
     }
     return yaml_sequence_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
 }
 
 static bool
-emit(yaml_emitter_t *emitter, json_object *value)
+output_yaml_emit(yaml_emitter_t *emitter, json_object *value)
 {
     switch (json_object_get_type(value)) {
     case json_type_object:
@@ -89,7 +90,7 @@ emit_document(yaml_emitter_t *emitter, json_object *doc)
     return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
            yaml_emitter_emit(emitter, &event) &&
            yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
-           yaml_emitter_emit(emitter, &event) && emit(emitter, doc) &&
+           yaml_emitter_emit(emitter, &event) && output_yaml_emit(emitter, doc) &&
            yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
            yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
 }
@@ -101,7 +102,7 @@ vg_yaml_to_text(json_object *doc, GError **err)
     yaml_emitter_t emitter;
 
     yaml_emitter_initialize(&emitter);
-    yaml_emitter_set_output(&emitter, append, text);
+    yaml_emitter_set_output(&emitter, output_yaml_append, text);
     yaml_emitter_set_unicode(&emitter, 1);
     bool written = emit_document(&emitter, doc);
     if (!written)

@@ -9,7 +9,7 @@
 /* Of who took most, so many are shown to people; JSON has all. */
 #define TAKERS_SHOWN 10
 
-static const struct vg_column host_columns[] = {
+static const struct vg_column past_host_columns[] = {
     {"VMs", "vms", VG_CELL_COUNT, false},
     {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
     {"LOST cores", "lost_share", VG_CELL_SHARE, false},
@@ -26,7 +26,7 @@ static const struct vg_column taker_columns[] = {
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
 };
 
-static const struct vg_column vm_columns[] = {
+static const struct vg_column past_vm_columns[] = {
     {"VM", "name", VG_CELL_TEXT, false},
     {"VM ID", "id", VG_CELL_TEXT, true},
     {"LOST cores", "lost_share", VG_CELL_SHARE, false},
@@ -166,10 +166,10 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
     g_autoptr(json_object) vms = past_vm_rows(document);
     g_autofree char *title = past_title("Host", document);
     const struct vg_table tables[] = {
-        {title, hosts, host_columns, G_N_ELEMENTS(host_columns), NULL},
+        {title, hosts, past_host_columns, G_N_ELEMENTS(past_host_columns), NULL},
         {"Who took most", takers, taker_columns, G_N_ELEMENTS(taker_columns), NULL},
-        {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, vm_columns,
-         G_N_ELEMENTS(vm_columns), NOTHING_STORED},
+        {past_number(document, "windows") > 0 ? "Virtual machines" : NULL, vms, past_vm_columns,
+         G_N_ELEMENTS(past_vm_columns), NOTHING_STORED},
     };
     /* CSV has the first table only; and there is nothing to tell of a time without windows. */
     bool only_vms = online->format == VG_OUTPUT_CSV || online->format == VG_OUTPUT_NAME ||

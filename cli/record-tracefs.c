@@ -148,7 +148,7 @@ write_all(const struct tracefs *tracefs, size_t size, GError **err)
 
 /* Copies what is there. 1: there may be more. */
 static int
-copy(const struct tracefs *tracefs, GError **err)
+record_tracefs_copy(const struct tracefs *tracefs, GError **err)
 {
     for (int i = 0; i < READS_A_TICK; i++) {
         ssize_t n = read(tracefs->pipe_fd, tracefs->buf, READ_BYTES);
@@ -252,7 +252,7 @@ static int
 tracefs_tick(void *way, struct vg_record_context *context, GError **err)
 {
     (void)context;
-    return copy(way, err);
+    return record_tracefs_copy(way, err);
 }
 
 static int
@@ -262,7 +262,7 @@ tracefs_finish(void *way, struct vg_record_context *context, uint64_t *ret_lost,
     int more = set(tracefs, "tracing_on", "0", err) < 0 ? -1 : 1;
 
     while (more == 1) {
-        more = copy(tracefs, err);
+        more = record_tracefs_copy(tracefs, err);
         if (more == 1 && vg_record_dir_check_room(context->dir, VG_RECORD_LEFT_BYTES, err) < 0)
             more = -1;
     }

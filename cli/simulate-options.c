@@ -41,7 +41,7 @@ parse_timeslice(const char *text, const struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+simulate_options_parse(int key, char *arg, struct argp_state *state)
 {
     struct vg_simulate_options *options = state->input;
     g_autoptr(GError) error = NULL;
@@ -70,7 +70,7 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp vg_simulate_argp = {.options = options_known, .parser = parse};
+const struct argp vg_simulate_argp = {.options = options_known, .parser = simulate_options_parse};
 
 void
 vg_simulate_options_init(struct vg_simulate_options *options)

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "cli/mode-json.h"
 
-static const struct vg_column device_columns[] = {
+static const struct vg_column simulate_propose_device_columns[] = {
     {"DEVICE", "device", VG_CELL_TEXT, false},
     {"PLATFORM", "platform", VG_CELL_TEXT, false},
     {"MODE NOW", "present.mode", VG_CELL_TEXT, false},
@@ -54,7 +54,7 @@ static const struct vg_column then_columns[] = {
 };
 
 static json_object *
-copy(json_object *object)
+simulate_propose_copy(json_object *object)
 {
     json_object *result = NULL;
 
@@ -63,7 +63,7 @@ copy(json_object *object)
 }
 
 static const char *
-text_of(json_object *object, const char *path)
+simulate_propose_text_of(json_object *object, const char *path)
 {
     return json_object_get_string(vg_output_member(object, path));
 }
@@ -76,13 +76,13 @@ vm_text(json_object *vm)
     json_object *quantum = vg_output_member(vm, "quantum_ns");
 
     if (weight)
-        return g_strdup_printf("%s %" G_GINT64_FORMAT, text_of(vm, "name"),
+        return g_strdup_printf("%s %" G_GINT64_FORMAT, simulate_propose_text_of(vm, "name"),
                                json_object_get_int64(weight));
     if (!quantum)
         return NULL;
     if (json_object_get_int64(quantum) == 0)
-        return g_strdup_printf("%s no end", text_of(vm, "name"));
-    return g_strdup_printf("%s %g ms", text_of(vm, "name"),
+        return g_strdup_printf("%s no end", simulate_propose_text_of(vm, "name"));
+    return g_strdup_printf("%s %g ms", simulate_propose_text_of(vm, "name"),
                            (double)json_object_get_int64(quantum) / 1e6);
 }
 
@@ -113,7 +113,7 @@ add_now_rows(json_object *rows, json_object *doc)
 
     for (size_t i = 0; i < vg_output_length(measured); i++) {
         json_object *row = json_object_new_object();
-        vg_json_add_string(row, "device", text_of(doc, "device"));
+        vg_json_add_string(row, "device", simulate_propose_text_of(doc, "device"));
         vg_json_add(row, "measured", json_object_get(json_object_array_get_idx(measured, i)));
         vg_json_add(row, "simulated", json_object_get(json_object_array_get_idx(simulated, i)));
         vg_json_append(rows, row);
@@ -128,9 +128,9 @@ add_then_rows(json_object *rows, json_object *doc, json_object *candidate, const
     if (!json_object_get_boolean(vg_output_member(candidate, "proposed")))
         return;
     for (size_t i = 0; i < vg_output_length(vms); i++) {
-        json_object *row = copy(json_object_array_get_idx(vms, i));
-        vg_json_add_string(row, "device", text_of(doc, "device"));
-        vg_json_add_string(row, "mode", text_of(candidate, "mode"));
+        json_object *row = simulate_propose_copy(json_object_array_get_idx(vms, i));
+        vg_json_add_string(row, "device", simulate_propose_text_of(doc, "device"));
+        vg_json_add_string(row, "mode", simulate_propose_text_of(candidate, "mode"));
         vg_json_add_string(row, "with", with);
         vg_json_append(rows, row);
     }
@@ -144,9 +144,9 @@ add_candidate_rows(json_object *rows, json_object *then, json_object *doc)
     for (size_t i = 0; i < vg_output_length(candidates); i++) {
         json_object *candidate = json_object_array_get_idx(candidates, i);
         g_autofree char *with = parameters_text(vg_output_member(candidate, "parameters"));
-        json_object *row = copy(candidate);
+        json_object *row = simulate_propose_copy(candidate);
         bool proposed = json_object_get_boolean(vg_output_member(candidate, "proposed"));
-        vg_json_add_string(row, "device", text_of(doc, "device"));
+        vg_json_add_string(row, "device", simulate_propose_text_of(doc, "device"));
         vg_json_add_string(row, "with", with);
         vg_json_add_string(row, "proposed", proposed ? "yes" : "no");
         vg_json_append(rows, row);
@@ -169,7 +169,8 @@ print(json_object *docs, enum vg_output_format format, GError **err)
     const struct vg_table all = {"Other modes, simulated", candidates, candidate_columns,
                                  G_N_ELEMENTS(candidate_columns), NULL};
     const struct vg_table tables[] = {
-        {NULL, docs, device_columns, G_N_ELEMENTS(device_columns), NULL},
+        {NULL, docs, simulate_propose_device_columns, G_N_ELEMENTS(simulate_propose_device_columns),
+         NULL},
         {"Now, measured and simulated", now, now_columns, G_N_ELEMENTS(now_columns), NULL},
         all,
         {"With what is proposed", then, then_columns, G_N_ELEMENTS(then_columns), NULL},

@@ -75,7 +75,7 @@ arrival_of(const struct vg_gpu_life *life)
 }
 
 static void
-collect(void *data, const struct vg_gpu_life *life)
+simulate_stream_collect(void *data, const struct vg_gpu_life *life)
 {
     struct collection *collection = data;
     const struct kept kept = {
@@ -191,7 +191,7 @@ process_of(const struct making *making, const struct kept *kept)
 }
 
 static void
-add_request(struct making *making, const struct kept *kept, int64_t begin_ns)
+simulate_stream_add_request(struct making *making, const struct kept *kept, int64_t begin_ns)
 {
     const struct vg_process *process = process_of(making, kept);
 
@@ -245,7 +245,7 @@ note_left_out(const struct making *making)
 }
 
 static void
-stream_free(void *data)
+simulate_stream_free(void *data)
 {
     struct vg_stream *stream = data;
 
@@ -304,7 +304,7 @@ make_stream(const struct vg_analysis *analysis, const GArray *kept, const struct
         const struct kept *one = &g_array_index(kept, struct kept, i);
         if (one->device == device && one->arrival_ns >= part->begin_ns &&
             one->end_ns <= part->end_ns)
-            add_request(&making, one, part->begin_ns);
+            simulate_stream_add_request(&making, one, part->begin_ns);
     }
     note_left_out(&making);
     if (requests->len > 0 && stream->scenario->vms->len <= VG_GPUSCHED_VMS_MAX)
@@ -355,7 +355,7 @@ make_streams(const struct vg_analysis *analysis, const struct collection *collec
              const struct vg_simulate_options *options)
 {
     const struct part part = find_part(analysis, collection);
-    GPtrArray *streams = g_ptr_array_new_with_free_func(stream_free);
+    GPtrArray *streams = g_ptr_array_new_with_free_func(simulate_stream_free);
     g_autofree bool *seen = g_new0(bool, VG_NAMES_MAX);
 
     for (unsigned int i = 0; i < collection->requests->len; i++) {
@@ -371,7 +371,7 @@ make_streams(const struct vg_analysis *analysis, const struct collection *collec
         if (wanted && (stream->measured || stream->scenario->vms->len > VG_GPUSCHED_VMS_MAX))
             g_ptr_array_add(streams, stream);
         else
-            stream_free(stream);
+            simulate_stream_free(stream);
     }
     g_ptr_array_sort(streams, compare_streams);
     return streams;
@@ -402,7 +402,7 @@ read_recording(struct vg_trace_args *args, vg_recording *take_recording,
     struct collection collection = {.requests = requests};
     struct vg_analysis_options run = vg_trace_args_options(args, take_recording);
 
-    run.on_request = collect;
+    run.on_request = simulate_stream_collect;
     run.enough = &collection.enough;
     run.data = &collection;
     struct vg_analysis *analysis = vg_analysis_run(take_recording, &run, err);

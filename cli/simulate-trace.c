@@ -80,9 +80,9 @@ static const struct vg_ctf_field submit_fields[] = {
     WORKLOAD_FIELDS, {"ctx", VG_CTF_U64}, {"seqno", VG_CTF_U32}, {NULL, 0}};
 static const struct vg_ctf_field complete_fields[] = {
     WORKLOAD_FIELDS, {"status", VG_CTF_S32}, {NULL, 0}};
-static const struct vg_ctf_field switch_fields[] = {
+static const struct vg_ctf_field simulate_trace_switch_fields[] = {
     {"dev", VG_CTF_U32}, {"prev_vgpu", VG_CTF_S32}, {"next_vgpu", VG_CTF_S32}, {NULL, 0}};
-static const struct vg_ctf_field request_fields[] = {REQUEST_FIELDS, {NULL, 0}};
+static const struct vg_ctf_field simulate_trace_request_fields[] = {REQUEST_FIELDS, {NULL, 0}};
 static const struct vg_ctf_field in_fields[] = {
     REQUEST_FIELDS, {"port", VG_CTF_U32}, {"prio", VG_CTF_S32}, {NULL, 0}};
 static const struct vg_ctf_field out_fields[] = {
@@ -103,9 +103,9 @@ static const struct vg_ctf_class classes[] = {
     [CLASS_QUEUE] = {"gvt_workload_queue", queue_fields},
     [CLASS_SUBMIT] = {"gvt_workload_submit", submit_fields},
     [CLASS_COMPLETE] = {"gvt_workload_complete", complete_fields},
-    [CLASS_SWITCH] = {"gvt_sched_switch", switch_fields},
-    [CLASS_ADD] = {"i915_request_add", request_fields},
-    [CLASS_READY] = {"i915_request_submit", request_fields},
+    [CLASS_SWITCH] = {"gvt_sched_switch", simulate_trace_switch_fields},
+    [CLASS_ADD] = {"i915_request_add", simulate_trace_request_fields},
+    [CLASS_READY] = {"i915_request_submit", simulate_trace_request_fields},
     [CLASS_IN] = {"i915_request_in", in_fields},
     [CLASS_OUT] = {"i915_request_out", out_fields},
     [CLASS_OLD_ADD] = {"i915_gem_request_add", old_request_fields},
@@ -132,7 +132,7 @@ struct writing {
 static volatile sig_atomic_t interrupted;
 
 static void
-on_signal(int number)
+simulate_trace_on_signal(int number)
 {
     (void)number;
     interrupted = 1;
@@ -141,7 +141,8 @@ on_signal(int number)
 /* ---- records ---- */
 
 static struct vg_ctf_record *
-add(struct writing *writing, const struct vg_gpusched_record *cause, enum class class)
+simulate_trace_add(struct writing *writing, const struct vg_gpusched_record *cause,
+                   enum class class)
 {
     const struct vg_ctf_record record = {
         .class = class,
@@ -156,7 +157,7 @@ add(struct writing *writing, const struct vg_gpusched_record *cause, enum class 
 }
 
 static const struct engine_number *
-number_of(const struct writing *writing, uint8_t engine)
+simulate_trace_number_of(const struct writing *writing, uint8_t engine)
 {
     const char *name = vg_gpusched_engine_names[writing->scenario->engines[engine]];
 
@@ -171,7 +172,7 @@ static void
 add_workload(struct writing *writing, const struct vg_gpusched_record *cause, enum class class,
              int64_t status)
 {
-    struct vg_ctf_record *record = add(writing, cause, class);
+    struct vg_ctf_record *record = simulate_trace_add(writing, cause, class);
 
     if (class == CLASS_QUEUE) {
         record->tid = VCPU_TID(cause->vm);
@@ -179,7 +180,7 @@ add_workload(struct writing *writing, const struct vg_gpusched_record *cause, en
         record->procname = VCPU_COMM;
     }
     record->values[1].s = (int64_t)cause->vm + 1;
-    record->values[2].s = number_of(writing, cause->engine)->ring;
+    record->values[2].s = simulate_trace_number_of(writing, cause->engine)->ring;
     record->values[3].u = cause->workload;
     if (class == CLASS_SUBMIT) {
         record->values[4].u = cause->context;
@@ -191,11 +192,11 @@ add_workload(struct writing *writing, const struct vg_gpusched_record *cause, en
 
 /* new and old: what the generations call it. */
 static struct vg_ctf_record *
-add_request(struct writing *writing, const struct vg_gpusched_record *cause, enum class new,
-            enum class old)
+simulate_trace_add_request(struct writing *writing, const struct vg_gpusched_record *cause,
+                           enum class new, enum class old)
 {
-    const struct engine_number *number = number_of(writing, cause->engine);
-    struct vg_ctf_record *record = add(writing, cause, writing->old ? old : new);
+    const struct engine_number *number = simulate_trace_number_of(writing, cause->engine);
+    struct vg_ctf_record *record = simulate_trace_add(writing, cause, writing->old ? old : new);
 
     if (writing->old) {
         record->values[1].u = number->ring;
@@ -213,7 +214,8 @@ add_request(struct writing *writing, const struct vg_gpusched_record *cause, enu
 static void
 add_in(struct writing *writing, const struct vg_gpusched_record *cause)
 {
-    struct vg_ctf_record *record = add_request(writing, cause, CLASS_IN, CLASS_OLD_IN);
+    struct vg_ctf_record *record =
+        simulate_trace_add_request(writing, cause, CLASS_IN, CLASS_OLD_IN);
 
     if (writing->old)
         record->values[4].u = ++writing->globals[cause->engine];
@@ -223,11 +225,12 @@ static void
 add_out(struct writing *writing, const struct vg_gpusched_record *cause, bool completed)
 {
     if (writing->old) {
-        struct vg_ctf_record *notify = add(writing, cause, CLASS_OLD_NOTIFY);
-        notify->values[1].u = number_of(writing, cause->engine)->ring;
+        struct vg_ctf_record *notify = simulate_trace_add(writing, cause, CLASS_OLD_NOTIFY);
+        notify->values[1].u = simulate_trace_number_of(writing, cause->engine)->ring;
         notify->values[2].u = writing->globals[cause->engine];
     }
-    struct vg_ctf_record *record = add_request(writing, cause, CLASS_OUT, CLASS_OLD_OUT);
+    struct vg_ctf_record *record =
+        simulate_trace_add_request(writing, cause, CLASS_OUT, CLASS_OLD_OUT);
     if (writing->old)
         record->values[4].u = writing->globals[cause->engine];
     else
@@ -262,8 +265,8 @@ on_record(void *data, const struct vg_gpusched_record *cause)
         break;
     case VG_GPUSCHED_SUBMITTED:
         add_workload(writing, cause, CLASS_SUBMIT, 0);
-        add_request(writing, cause, CLASS_ADD, CLASS_OLD_ADD);
-        add_request(writing, cause, CLASS_READY, CLASS_OLD_READY);
+        simulate_trace_add_request(writing, cause, CLASS_ADD, CLASS_OLD_ADD);
+        simulate_trace_add_request(writing, cause, CLASS_READY, CLASS_OLD_READY);
         break;
     case VG_GPUSCHED_STARTED:
     case VG_GPUSCHED_RESUMED:
@@ -372,7 +375,8 @@ add_env(GArray *env, GPtrArray *texts, const char *name, char *take_text)
 
 /* Names of VMs go where analyses find them; a name that no VM can have is told now, not then. */
 static int
-add_vms(const struct vg_gpusched_scenario *scenario, GArray *env, GPtrArray *texts, GError **err)
+simulate_trace_add_vms(const struct vg_gpusched_scenario *scenario, GArray *env, GPtrArray *texts,
+                       GError **err)
 {
     g_autoptr(vg_topology) topology = vg_topology_new();
 
@@ -401,7 +405,7 @@ write_trace(struct writing *writing, const char *dir, GError **err)
     add_env(env, texts, "generation", g_strdup(vg_gpusched_generation_names[scenario->generation]));
     add_env(env, texts, "seed", g_strdup_printf("%" G_GUINT64_FORMAT, scenario->seed));
     add_env(env, texts, "duration_ns", g_strdup_printf("%" G_GINT64_FORMAT, scenario->duration_ns));
-    if (add_vms(scenario, env, texts, err) < 0)
+    if (simulate_trace_add_vms(scenario, env, texts, err) < 0)
         return -1;
     const struct vg_ctf_plan plan = {
         .classes = classes,
@@ -439,7 +443,7 @@ vg_simulate_trace_write(const struct vg_gpusched_scenario *scenario, const char 
         /* Kernels that cut a request short have the new records. */
         .old = scenario->generation == VG_GPUSCHED_OLD && is_of_gvtg(scenario->mode),
     };
-    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
+    struct sigaction action = {.sa_handler = simulate_trace_on_signal}, old_int, old_term;
     struct vg_gpusched_result *result = NULL;
     g_autoptr(vg_gpusched) sim = vg_gpusched_new(scenario, on_record, &writing, err);
 

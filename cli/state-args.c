@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
 };
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+state_args_parse(int key, char *arg, struct argp_state *state)
 {
     struct vg_state_args *args = state->input;
     g_autoptr(GError) error = NULL;
@@ -61,7 +61,8 @@ parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
     {&vg_remote_argp, 0, "Which vgpud, without --state:", 5}, {0}};
-const struct argp vg_state_argp = {.options = options, .parser = parse, .children = children};
+const struct argp vg_state_argp = {
+    .options = options, .parser = state_args_parse, .children = children};
 
 void
 vg_state_args_init(struct vg_state_args *args)

@@ -141,7 +141,7 @@ vg_top_look_ask(vg_client *client, const struct vg_top_question *question, GErro
 /* ---- the thread ---- */
 
 static void
-run(vg_thread *self, void *arg)
+top_ask_run(vg_thread *self, void *arg)
 {
     vg_top_asker *asker = arg;
 
@@ -158,7 +158,7 @@ run(vg_thread *self, void *arg)
 }
 
 static void
-wake(void *arg)
+top_ask_wake(void *arg)
 {
     vg_top_asker *asker = arg;
 
@@ -175,7 +175,7 @@ vg_top_asker_new(vg_client *take_client, GError **err)
     asker->client = take_client;
     asker->questions = vg_queue_new(1, VG_QUEUE_BLOCK, question_free);
     asker->answers = vg_queue_new(1, VG_QUEUE_BLOCK, answer_free);
-    asker->thread = vg_thread_new("top-ask", run, wake, asker, err);
+    asker->thread = vg_thread_new("top-ask", top_ask_run, top_ask_wake, asker, err);
     if (asker->thread)
         return asker;
     vg_top_asker_free(asker);

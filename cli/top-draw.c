@@ -223,7 +223,8 @@ draw_head(const struct vg_top_model *model, vg_grid *grid, const struct vg_top_n
 /* ---- the table ---- */
 
 static const char *
-text_of(const struct vg_top_model *model, const struct vg_top_row *row, enum vg_top_column column)
+top_draw_text_of(const struct vg_top_model *model, const struct vg_top_row *row,
+                 enum vg_top_column column)
 {
     const char *text = column == VG_TOP_VM      ? row->vm->name
                        : column == VG_TOP_CLASS ? row->vm->vm_class
@@ -263,7 +264,7 @@ draw_cell(const struct vg_top_model *model, const struct vg_top_row *row, vg_gri
     if (what == VG_TOP_CULPRIT) {
         draw_culprit(row, grid, at, column, width, attr);
     } else if (vg_top_columns[what].text) {
-        vg_grid_put(grid, at, column, width, false, attr, text_of(model, row, what));
+        vg_grid_put(grid, at, column, width, false, attr, top_draw_text_of(model, row, what));
     } else {
         bool percent = what == VG_TOP_GUEST || what == VG_TOP_GPU;
         int decimals = percent ? 0 : what == VG_TOP_PREEMPTIONS ? 1 : 2;
@@ -282,7 +283,7 @@ needed(const struct vg_top_model *model, enum vg_top_column column, bool utf8)
         const struct vg_top_row *row = &g_array_index(model->rows, struct vg_top_row, i);
         int columns = column == VG_TOP_CULPRIT
                           ? 7 + (row->culprit ? vg_grid_text_columns(row->culprit, utf8) : 0)
-                          : vg_grid_text_columns(text_of(model, row, column), utf8);
+                          : vg_grid_text_columns(top_draw_text_of(model, row, column), utf8);
         most = MAX(most, columns);
     }
     return CLAMP(most, layouts[column].min, layouts[column].max);
@@ -296,7 +297,7 @@ is_empty(const struct vg_top_model *model, enum vg_top_column column)
         const struct vg_top_row *row = &g_array_index(model->rows, struct vg_top_row, i);
         const bool known = column == VG_TOP_CULPRIT ? row->culprit != NULL
                            : vg_top_columns[column].text
-                               ? strcmp(text_of(model, row, column), "-") != 0
+                               ? strcmp(top_draw_text_of(model, row, column), "-") != 0
                                : !isnan(vg_top_row_value(row, column));
         if (known)
             return false;

@@ -75,7 +75,7 @@ loss_free(void *data)
 }
 
 static GPtrArray *
-read_losses(json_object *array)
+top_look_read_losses(json_object *array)
 {
     GPtrArray *losses = g_ptr_array_new_with_free_func(loss_free);
 
@@ -104,7 +104,7 @@ vm_free(void *data)
 }
 
 static struct vg_top_vm *
-read_vm(json_object *object)
+top_look_read_vm(json_object *object)
 {
     struct vg_top_vm *vm = g_new0(struct vg_top_vm, 1);
 
@@ -117,7 +117,7 @@ read_vm(json_object *object)
     read_sums(object, &vm->sums);
     vm->guest_known = read_bool(object, "guest_known");
     vm->gpu_known = read_bool(object, "gpu_known");
-    vm->lost_to = read_losses(vg_output_member(object, "lost_to"));
+    vm->lost_to = top_look_read_losses(vg_output_member(object, "lost_to"));
     return vm;
 }
 
@@ -201,7 +201,7 @@ vg_top_look_new(json_object *host, json_object *vms)
     look->troubles = read_troubles(vg_output_member(host, "parts"));
     look->vms = g_ptr_array_new_with_free_func(vm_free);
     for (size_t i = 0; i < vg_output_length(vms); i++)
-        g_ptr_array_add(look->vms, read_vm(json_object_array_get_idx(vms, i)));
+        g_ptr_array_add(look->vms, top_look_read_vm(json_object_array_get_idx(vms, i)));
     return look;
 }
 
@@ -233,7 +233,7 @@ vg_top_look_find(const vg_top_look *look, const char *id)
 /* ---- one VM ---- */
 
 static void
-process_free(void *data)
+top_look_process_free(void *data)
 {
     struct vg_top_process *process = data;
 
@@ -257,7 +257,7 @@ add_process(GPtrArray *processes, json_object *item, char *take_name, int64_t le
 static GPtrArray *
 read_processes(json_object *lost_to, int64_t length_ns)
 {
-    GPtrArray *processes = g_ptr_array_new_with_free_func(process_free);
+    GPtrArray *processes = g_ptr_array_new_with_free_func(top_look_process_free);
 
     for (size_t i = 0; length_ns > 0 && i < vg_output_length(lost_to); i++) {
         json_object *loss = json_object_array_get_idx(lost_to, i);

@@ -195,7 +195,7 @@ compare_values(double left, double right, bool reverse)
 }
 
 static int
-compare_rows(const void *a, const void *b, void *data)
+top_model_compare_rows(const void *a, const void *b, void *data)
 {
     const struct vg_top_model *model = data;
     const struct vg_top_row *left = a;
@@ -238,7 +238,7 @@ find_selected(struct vg_top_model *model)
 static void
 sort_rows(struct vg_top_model *model)
 {
-    g_array_sort_with_data(model->rows, compare_rows, model);
+    g_array_sort_with_data(model->rows, top_model_compare_rows, model);
     find_selected(model);
 }
 

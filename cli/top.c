@@ -137,7 +137,7 @@ loop(struct top *top, GError **err)
 /* The first look is taken before there is a screen, so that a vgpud that is not there ends the
  * program with a message, as in all other commands. */
 static int
-run(struct top *top, const struct vg_remote_args *remote, GError **err)
+top_run(struct top *top, const struct vg_remote_args *remote, GError **err)
 {
     const struct vg_top_question all = {0};
     g_autoptr(vg_client) client = vg_client_new(remote, err);
@@ -168,7 +168,7 @@ vg_top_run(const struct vg_remote_args *remote, double interval_s, int *ret_stat
         return false;
     vg_top_model_init(&top.model);
     top.model.interval_s = interval_s;
-    int status = run(&top, remote, &error);
+    int status = top_run(&top, remote, &error);
     /* First, so that nobody waits for his terminal while a question is given up. */
     vg_screen_close(top.screen);
     vg_top_asker_free(top.asker);

@@ -70,7 +70,7 @@ parse_window(const char *text, struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+trace_args_parse(int key, char *arg, struct argp_state *state)
 {
     struct vg_trace_args *args = state->input;
 
@@ -115,8 +115,8 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-const struct argp vg_trace_argp = {.options = options, .parser = parse};
-const struct argp vg_trace_part_argp = {.options = part_options, .parser = parse};
+const struct argp vg_trace_argp = {.options = options, .parser = trace_args_parse};
+const struct argp vg_trace_part_argp = {.options = part_options, .parser = trace_args_parse};
 
 void
 vg_trace_args_init(struct vg_trace_args *args)

@@ -77,7 +77,7 @@ is_running(enum vg_cpu_doing doing)
 }
 
 static bool
-is_waiting(enum vg_cpu_doing doing)
+viewer_cpu_is_waiting(enum vg_cpu_doing doing)
 {
     return doing == VG_CPU_WAITS_PREEMPTED || doing == VG_CPU_WAITS_WOKEN;
 }
@@ -240,7 +240,7 @@ show(struct vg_viewer *viewer, struct viewer_thread *of, const struct step *step
     bool stays = runs && ran && of->shown.cpu == step->cpu;
 
     need_track(viewer, of);
-    if (is_waiting(of->shown.doing))
+    if (viewer_cpu_is_waiting(of->shown.doing))
         put_wait(viewer, of, step->t_ns);
     if (of->shown.doing == VG_CPU_RUNS_GUEST)
         vg_perfetto_slice_end(trace, of->track, step->t_ns);
@@ -261,7 +261,7 @@ static void
 count_waits(struct vg_viewer *viewer, struct viewer_thread *of, int64_t t_ns)
 {
     struct viewer_counter *waits = &of->user->waits;
-    bool now = is_waiting(of->now.doing);
+    bool now = viewer_cpu_is_waiting(of->now.doing);
 
     if (now == of->waits)
         return;
@@ -345,7 +345,7 @@ step_of(struct vg_viewer *viewer, const struct vg_cpu_change *change)
     };
     const struct vg_thread *taker = change->taker;
 
-    if (is_waiting(change->doing) && !change->taken && change->cpu != VG_NONE)
+    if (viewer_cpu_is_waiting(change->doing) && !change->taken && change->cpu != VG_NONE)
         taker = need_cpu(viewer, change->cpu)->thread;
     if (taker)
         set_taker(&step, taker);
@@ -390,7 +390,7 @@ viewer_finish_cpus(struct vg_viewer *viewer, int64_t end_ns)
             put_stay(viewer, of, end_ns);
         if (!of->user && of->thread->is_vcpu)
             show_from_now_on(viewer, of);
-        if (of->user && is_waiting(of->shown.doing))
+        if (of->user && viewer_cpu_is_waiting(of->shown.doing))
             put_wait(viewer, of, end_ns);
     }
 }

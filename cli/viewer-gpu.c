@@ -83,7 +83,7 @@ device_track(struct vg_viewer *viewer, uint16_t device)
 }
 
 static struct viewer_engine *
-need_engine(struct vg_viewer *viewer, const struct vg_gpu_change *what)
+viewer_gpu_need_engine(struct vg_viewer *viewer, const struct vg_gpu_change *what)
 {
     void *key = GUINT_TO_POINTER((unsigned int)what->device << 16 | what->engine);
     struct viewer_engine *engine = g_hash_table_lookup(viewer->engines, key);
@@ -132,7 +132,7 @@ queue_lanes(struct vg_viewer *viewer, const struct vg_gpu_change *what)
 /* ---- slices ---- */
 
 static void
-describe(struct vg_viewer *viewer, const struct vg_gpu_change *what)
+viewer_gpu_describe(struct vg_viewer *viewer, const struct vg_gpu_change *what)
 {
     if (what->vgpu != VG_NONE)
         vg_perfetto_add_int(viewer->trace, "vgpu", what->vgpu);
@@ -146,7 +146,7 @@ static void
 put_run(struct vg_viewer *viewer, const struct vg_gpu_slice *slice)
 {
     const struct viewer_user *user = user_of(viewer, &slice->what);
-    vg_perfetto_lanes *lanes = need_engine(viewer, &slice->what)->lanes;
+    vg_perfetto_lanes *lanes = viewer_gpu_need_engine(viewer, &slice->what)->lanes;
     uint64_t track = vg_perfetto_lanes_place(lanes, slice->what.t_ns, slice->end_ns);
     const char *category = !user ? "host" : user->is_vm ? "vm" : "process";
 
@@ -154,7 +154,7 @@ put_run(struct vg_viewer *viewer, const struct vg_gpu_slice *slice)
                             category);
     if (slice->flow != 0)
         vg_perfetto_add_flow_end(viewer->trace, slice->flow);
-    describe(viewer, &slice->what);
+    viewer_gpu_describe(viewer, &slice->what);
     vg_perfetto_slice_end(viewer->trace, track, slice->end_ns);
 }
 
@@ -182,7 +182,7 @@ put_wait(struct vg_viewer *viewer, const struct vg_gpu_slice *slice)
                             stage_name(slice->what.stage), "wait");
     if (slice->flow != 0)
         vg_perfetto_add_flow(viewer->trace, slice->flow);
-    describe(viewer, &slice->what);
+    viewer_gpu_describe(viewer, &slice->what);
     vg_perfetto_slice_end(viewer->trace, wait->track, slice->end_ns);
     if (slice->goes_on)
         return;
@@ -206,7 +206,7 @@ on_level(void *data, const struct vg_gpu_change *what, bool more)
 
     if (!vg_gpu_stage_waits(what->stage))
         return;
-    struct viewer_counter *waiting = &need_engine(viewer, what)->waiting;
+    struct viewer_counter *waiting = &viewer_gpu_need_engine(viewer, what)->waiting;
     viewer_counter_set(viewer, waiting, what->t_ns, waiting->value + (more ? 1 : -1));
 }
 

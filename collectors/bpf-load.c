@@ -172,7 +172,7 @@ has_kvm(void)
 }
 
 static int
-load(vg_bpf *bpf, const char *proc, GError **err)
+bpf_load(vg_bpf *bpf, const char *proc, GError **err)
 {
     if (vg_pid_namespace_check(proc, err) < 0 || open_skeleton(bpf, err) < 0)
         return -1;
@@ -201,7 +201,7 @@ vg_bpf_load(const char *proc, GError **err)
 
     /* What it has to say goes into errors. */
     libbpf_set_print(NULL);
-    if (load(bpf, proc, err) == 0)
+    if (bpf_load(bpf, proc, err) == 0)
         return bpf;
     vg_bpf_free(bpf);
     return NULL;

@@ -190,7 +190,7 @@ vg_bpf_given_free(vg_bpf_given *given)
 }
 
 static struct loss *
-find(GArray *losses, uint32_t holder)
+bpf_losses_find(GArray *losses, uint32_t holder)
 {
     for (unsigned i = 0; i < losses->len; i++) {
         struct loss *loss = &g_array_index(losses, struct loss, i);
@@ -203,9 +203,9 @@ find(GArray *losses, uint32_t holder)
 }
 
 static void
-add(GArray *losses, uint32_t holder, int64_t ns, uint64_t count)
+bpf_losses_add(GArray *losses, uint32_t holder, int64_t ns, uint64_t count)
 {
-    struct loss *loss = find(losses, holder);
+    struct loss *loss = bpf_losses_find(losses, holder);
 
     loss->ns += ns;
     loss->count += count;
@@ -214,7 +214,7 @@ add(GArray *losses, uint32_t holder, int64_t ns, uint64_t count)
 static void
 add_cell(GArray *processes, const struct cell *cell)
 {
-    struct loss *loss = find(processes, cell->key.holder);
+    struct loss *loss = bpf_losses_find(processes, cell->key.holder);
 
     loss->ns += (int64_t)cell->value.ns;
     loss->count += cell->value.count;
@@ -235,19 +235,19 @@ sum_up(vg_bpf_given *given, const struct vg_bpf_reading *reading, uint32_t slot,
     for (unsigned i = 0; i < reading->n_losses; i++) {
         const struct vg_bpf_loss *loss = &reading->losses[i];
         bool process = VG_BPF_IS_PROCESS(loss->holder);
-        add(sums, process ? VG_BPF_HOLDER_USER : loss->holder, loss->ns, loss->count);
+        bpf_losses_add(sums, process ? VG_BPF_HOLDER_USER : loss->holder, loss->ns, loss->count);
         if (process)
-            add(given->processes, loss->holder, loss->ns, loss->count);
+            bpf_losses_add(given->processes, loss->holder, loss->ns, loss->count);
     }
     for (guint i = first_of(cells, slot); (cell = copy_at(cells, i, slot)); i++) {
         if (VG_BPF_IS_PROCESS(cell->key.holder))
             add_cell(given->processes, cell);
         else
-            add(sums, cell->key.holder, (int64_t)cell->value.ns, cell->value.count);
+            bpf_losses_add(sums, cell->key.holder, (int64_t)cell->value.ns, cell->value.count);
     }
     const struct vg_bpf_cell *spent = g_hash_table_lookup(cells->spent, GUINT_TO_POINTER(slot));
     if (spent)
-        add(sums, VG_BPF_HOLDER_USER, (int64_t)spent->ns, spent->count);
+        bpf_losses_add(sums, VG_BPF_HOLDER_USER, (int64_t)spent->ns, spent->count);
 }
 
 /* Part of what was told of all processes together goes to each. What one had in a cell is not in
@@ -258,7 +258,7 @@ tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
 {
     for (unsigned i = 0; i < given->processes->len; i++) {
         struct loss *sum = &g_array_index(given->processes, struct loss, i);
-        struct loss told = *find(given->told_processes, sum->holder);
+        struct loss told = *bpf_losses_find(given->told_processes, sum->holder);
         int64_t ns = CLAMP(sum->ns - told.ns, 0, left_ns);
         uint64_t count = sum->count > told.count ? MIN(sum->count - told.count, left_count) : 0;
         left_ns -= ns;
@@ -285,7 +285,7 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     sum_up(given, reading, slot, cells);
     for (unsigned i = 0; i < given->sums->len; i++) {
         const struct loss *sum = &g_array_index(given->sums, struct loss, i);
-        struct loss *told = find(given->told, sum->holder);
+        struct loss *told = bpf_losses_find(given->told, sum->holder);
         int64_t ns = CLAMP(sum->ns - told->ns, 0, left_ns);
         uint64_t count = sum->count > told->count ? sum->count - told->count : 0;
         told->ns += ns;
@@ -302,7 +302,7 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     if (left_ns == 0)
         return;
     /* Of what found no room anywhere, nobody knows. */
-    find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
+    bpf_losses_find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
     sink->tell(sink->data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }
 

@@ -213,7 +213,7 @@ put(void *data, struct vg_report *take_report)
 /* ---- the collector ---- */
 
 static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+fault_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct fault *fault = (struct fault *)collector;
     const struct vg_report_sink ours = {.put = put, .data = fault};
@@ -225,7 +225,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 }
 
 static void
-wake(vg_collector *collector)
+fault_wake(vg_collector *collector)
 {
     struct fault *fault = (struct fault *)collector;
 
@@ -262,8 +262,8 @@ vg_fault_new(vg_collector *take_inner, const char *spec, GError **err)
     fault->ops = (struct vg_collector_ops){
         .name = take_inner->ops->name,
         .measures_windows = take_inner->ops->measures_windows,
-        .run = run,
-        .wake = wake,
+        .run = fault_run,
+        .wake = fault_wake,
         .free = free_fault,
     };
     fault->base.ops = &fault->ops;

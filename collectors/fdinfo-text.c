@@ -67,7 +67,7 @@ key_is(const struct pair *pair, const char *key)
 
 /* Is the key PREFIX and a name that fits into size bytes? */
 static bool
-take_name(const struct pair *pair, const char *prefix, char *ret, size_t size)
+fdinfo_text_take_name(const struct pair *pair, const char *prefix, char *ret, size_t size)
 {
     size_t skip = strlen(prefix);
 
@@ -124,7 +124,7 @@ take_word(const struct pair *pair, char *ret, size_t size)
 
 /* NULL: there are too many. */
 static struct vg_fdinfo_engine *
-need_engine(struct vg_fdinfo *info, const char *name)
+fdinfo_text_need_engine(struct vg_fdinfo *info, const char *name)
 {
     for (unsigned i = 0; i < info->n_engines; i++) {
         if (strcmp(info->engines[i].name, name) == 0)
@@ -163,13 +163,14 @@ read_engine(struct reading *reading, const struct pair *pair)
     unsigned which = 0;
     uint64_t value;
 
-    while (which < G_N_ELEMENTS(prefixes) && !take_name(pair, prefixes[which], name, sizeof(name)))
+    while (which < G_N_ELEMENTS(prefixes) &&
+           !fdinfo_text_take_name(pair, prefixes[which], name, sizeof(name)))
         which++;
     if (which == G_N_ELEMENTS(prefixes))
         return false;
     struct vg_fdinfo_engine *engine = NULL;
     if (take_number(pair, &value))
-        engine = need_engine(reading->info, name);
+        engine = fdinfo_text_need_engine(reading->info, name);
     if (!engine)
         return true;
     size_t index = (size_t)(engine - reading->info->engines);
@@ -202,7 +203,8 @@ read_region(struct reading *reading, const struct pair *pair)
     uint64_t bytes;
 
     for (unsigned rank = RANK_TOTAL; rank <= RANK_RESIDENT; rank++) {
-        if (!take_name(pair, prefixes[rank], name, sizeof(name)) || !take_number(pair, &bytes))
+        if (!fdinfo_text_take_name(pair, prefixes[rank], name, sizeof(name)) ||
+            !take_number(pair, &bytes))
             continue;
         struct region *region = need_region(reading, name);
         if (region && rank > region->rank) {

@@ -121,7 +121,7 @@ equal_keys(const void *a, const void *b)
 }
 
 static void
-process_free(void *data)
+gpu_fdinfo_process_free(void *data)
 {
     struct process *process = data;
 
@@ -133,7 +133,7 @@ process_free(void *data)
 /* ---- which descriptors are DRM files ---- */
 
 static int32_t
-fd_of(const char *name)
+gpu_fdinfo_fd_of(const char *name)
 {
     int32_t fd = 0;
 
@@ -196,7 +196,7 @@ static void
 list_one(const struct round *round, const char *name)
 {
     struct process *process = round->process;
-    int32_t fd = fd_of(name);
+    int32_t fd = gpu_fdinfo_fd_of(name);
 
     if (fd < 0)
         return;
@@ -248,7 +248,7 @@ list_fds(const struct round *round)
 
 /* What a counter has grown by. It may fall back, and then catches up. */
 static uint64_t
-advance(uint64_t *most, uint64_t now)
+gpu_fdinfo_advance(uint64_t *most, uint64_t now)
 {
     uint64_t more = now > *most ? now - *most : 0;
 
@@ -264,10 +264,10 @@ work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_
     double work_ns;
 
     if (now->has_busy) {
-        work_ns = (double)advance(&engine->busy_ns, now->busy_ns);
+        work_ns = (double)gpu_fdinfo_advance(&engine->busy_ns, now->busy_ns);
     } else {
-        uint64_t cycles = advance(&engine->cycles, now->cycles);
-        uint64_t total = advance(&engine->total_cycles, now->total_cycles);
+        uint64_t cycles = gpu_fdinfo_advance(&engine->cycles, now->cycles);
+        uint64_t total = gpu_fdinfo_advance(&engine->total_cycles, now->total_cycles);
         work_ns = total > 0 ? (double)cycles / (double)total * (double)span_ns : 0;
     }
     return (int64_t)MIN(MIN(work_ns, limit_ns), (double)VG_TIME_MAX);
@@ -277,7 +277,7 @@ work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_
  * that have. Cycles, which run also without work, begin with the first reading. NULL: there are too
  * many. */
 static struct engine *
-need_engine(struct client *client, const struct vg_fdinfo_engine *now)
+gpu_fdinfo_need_engine(struct client *client, const struct vg_fdinfo_engine *now)
 {
     for (unsigned i = 0; i < client->n_engines; i++) {
         if (strcmp(client->engines[i].name, now->name) == 0)
@@ -325,7 +325,7 @@ update_client(const struct round *round, struct client *client, const struct vg_
 
     for (unsigned i = 0; i < info->n_engines; i++) {
         const struct vg_fdinfo_engine *now = &info->engines[i];
-        struct engine *engine = need_engine(client, now);
+        struct engine *engine = gpu_fdinfo_need_engine(client, now);
         if (engine)
             add_work(round, info->device, now, work_of(engine, now, span_ns));
     }
@@ -406,7 +406,7 @@ need_process(struct source *source, uint32_t id)
 }
 
 static void
-read_vm(const struct round *round)
+gpu_fdinfo_read_vm(const struct round *round)
 {
     struct process *process = round->process;
 
@@ -430,7 +430,7 @@ read_vm(const struct round *round)
 }
 
 static void
-forget_gone(struct source *source)
+gpu_fdinfo_forget_gone(struct source *source)
 {
     GHashTableIter iter;
     void *value;
@@ -448,8 +448,8 @@ forget_gone(struct source *source)
 }
 
 static void
-read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
-            struct vg_window *window)
+gpu_fdinfo_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
+                       struct vg_window *window)
 {
     struct source *source = (struct source *)base;
 
@@ -464,13 +464,13 @@ read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t 
                                     .window = window,
                                     .self = self,
                                     .now_ns = now_ns};
-        read_vm(&round);
+        gpu_fdinfo_read_vm(&round);
     }
-    forget_gone(source);
+    gpu_fdinfo_forget_gone(source);
 }
 
 static bool
-ready(vg_gpu_source *base, int64_t now_ns)
+gpu_fdinfo_ready(vg_gpu_source *base, int64_t now_ns)
 {
     struct source *source = (struct source *)base;
 
@@ -480,7 +480,7 @@ ready(vg_gpu_source *base, int64_t now_ns)
 }
 
 static bool
-describe(const vg_gpu_source *base, GString *text)
+gpu_fdinfo_describe(const vg_gpu_source *base, GString *text)
 {
     const struct source *source = (const struct source *)base;
 
@@ -498,7 +498,7 @@ describe(const vg_gpu_source *base, GString *text)
 }
 
 static void
-close_source(vg_gpu_source *base)
+gpu_fdinfo_close_source(vg_gpu_source *base)
 {
     struct source *source = (struct source *)base;
 
@@ -507,7 +507,7 @@ close_source(vg_gpu_source *base)
 }
 
 static void
-free_source(vg_gpu_source *base)
+gpu_fdinfo_free_source(vg_gpu_source *base)
 {
     struct source *source = (struct source *)base;
 
@@ -518,13 +518,13 @@ free_source(vg_gpu_source *base)
     g_free(source);
 }
 
-static const struct vg_gpu_source_ops ops = {
+static const struct vg_gpu_source_ops gpu_fdinfo_ops = {
     .name = NAME,
-    .ready = ready,
-    .read = read_source,
-    .describe = describe,
-    .close = close_source,
-    .free = free_source,
+    .ready = gpu_fdinfo_ready,
+    .read = gpu_fdinfo_read_source,
+    .describe = gpu_fdinfo_describe,
+    .close = gpu_fdinfo_close_source,
+    .free = gpu_fdinfo_free_source,
 };
 
 vg_gpu_source *
@@ -532,10 +532,10 @@ vg_gpu_fdinfo_new(const char *proc, const char *drm)
 {
     struct source *source = g_new0(struct source, 1);
 
-    source->base.ops = &ops;
+    source->base.ops = &gpu_fdinfo_ops;
     source->proc = g_strdup(proc);
     source->drm = g_strdup(drm);
     source->clients = g_hash_table_new_full(hash_key, equal_keys, NULL, g_free);
-    source->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+    source->processes = g_hash_table_new_full(NULL, NULL, NULL, gpu_fdinfo_process_free);
     return &source->base;
 }

@@ -36,7 +36,7 @@ struct source {
 };
 
 static void
-free_device(void *device)
+gpu_nvml_free_device(void *device)
 {
     vg_nvml_device_free(device);
 }
@@ -76,7 +76,7 @@ find_devices(struct source *source, GError **err)
 }
 
 static int
-start(struct source *source, GError **err)
+gpu_nvml_start(struct source *source, GError **err)
 {
     if (!source->loaded && vg_nvml_load(source->library, &source->nvml, err) < 0)
         return -1;
@@ -105,7 +105,7 @@ try_to_start(struct source *source, int64_t now_ns)
     source->backoff_ns =
         CLAMP(source->backoff_ns * 2, source->first_retry_ns, source->first_retry_ns * RETRY_MAX);
     source->retry_ns = now_ns + source->backoff_ns;
-    if (start(source, &err) == 0)
+    if (gpu_nvml_start(source, &err) == 0)
         return;
     shut_down(source);
     source->problem = g_strdup(err->message);
@@ -129,7 +129,7 @@ has_lost(const struct source *source)
 /* ---- the source ---- */
 
 static bool
-ready(vg_gpu_source *base, int64_t now_ns)
+gpu_nvml_ready(vg_gpu_source *base, int64_t now_ns)
 {
     struct source *source = (struct source *)base;
 
@@ -142,7 +142,7 @@ ready(vg_gpu_source *base, int64_t now_ns)
 }
 
 static void
-sample(vg_gpu_source *base, int64_t now_ns)
+gpu_nvml_sample(vg_gpu_source *base, int64_t now_ns)
 {
     const struct source *source = (const struct source *)base;
 
@@ -151,8 +151,8 @@ sample(vg_gpu_source *base, int64_t now_ns)
 }
 
 static void
-read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
-            struct vg_window *window)
+gpu_nvml_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
+                     struct vg_window *window)
 {
     const struct source *source = (const struct source *)base;
 
@@ -163,7 +163,7 @@ read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t 
 }
 
 static bool
-describe(const vg_gpu_source *base, GString *text)
+gpu_nvml_describe(const vg_gpu_source *base, GString *text)
 {
     const struct source *source = (const struct source *)base;
     bool less = source->less;
@@ -181,13 +181,13 @@ describe(const vg_gpu_source *base, GString *text)
 }
 
 static void
-close_source(vg_gpu_source *base)
+gpu_nvml_close_source(vg_gpu_source *base)
 {
     shut_down((struct source *)base);
 }
 
 static void
-free_source(vg_gpu_source *base)
+gpu_nvml_free_source(vg_gpu_source *base)
 {
     struct source *source = (struct source *)base;
 
@@ -198,14 +198,14 @@ free_source(vg_gpu_source *base)
     g_free(source);
 }
 
-static const struct vg_gpu_source_ops ops = {
+static const struct vg_gpu_source_ops gpu_nvml_ops = {
     .name = NAME,
-    .ready = ready,
-    .sample = sample,
-    .read = read_source,
-    .describe = describe,
-    .close = close_source,
-    .free = free_source,
+    .ready = gpu_nvml_ready,
+    .sample = gpu_nvml_sample,
+    .read = gpu_nvml_read_source,
+    .describe = gpu_nvml_describe,
+    .close = gpu_nvml_close_source,
+    .free = gpu_nvml_free_source,
 };
 
 vg_gpu_source *
@@ -213,10 +213,10 @@ vg_gpu_nvml_new(const char *proc, const char *library, int64_t retry_ns)
 {
     struct source *source = g_new0(struct source, 1);
 
-    source->base.ops = &ops;
+    source->base.ops = &gpu_nvml_ops;
     source->proc = g_strdup(proc);
     source->library = g_strdup(library);
     source->first_retry_ns = retry_ns > 0 ? retry_ns : RETRY_NS;
-    source->devices = g_ptr_array_new_with_free_func(free_device);
+    source->devices = g_ptr_array_new_with_free_func(gpu_nvml_free_device);
     return &source->base;
 }

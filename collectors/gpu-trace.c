@@ -137,7 +137,7 @@ static const struct vg_gpu_rings kernel_rings = {
 /* ---- names ---- */
 
 static const char *
-text_of(const struct source *s, uint16_t name)
+gpu_trace_text_of(const struct source *s, uint16_t name)
 {
     return vg_names_text(vg_perf_merge_names(s->merge), name);
 }
@@ -147,7 +147,7 @@ common_device(struct source *s, uint16_t told, bool is_gpu)
 {
     if (told == VG_NAME_NONE || s->devices[told] != VG_NAME_NONE)
         return s->devices[told];
-    const char *device = vg_gpu_cards_device(s->cards, text_of(s, told));
+    const char *device = vg_gpu_cards_device(s->cards, gpu_trace_text_of(s, told));
     /* A fence may be of anything. */
     if (!device && !is_gpu)
         return told;
@@ -158,10 +158,10 @@ common_device(struct source *s, uint16_t told, bool is_gpu)
 
 /* "rcs17": a queue of xe's, by its number in the GuC, whose class is "rcs". */
 static uint16_t
-class_of(struct source *s, uint16_t engine)
+gpu_trace_class_of(struct source *s, uint16_t engine)
 {
     static const char *const classes[] = {"rcs", "bcs", "vcs", "vecs", "ccs", "gsccs"};
-    const char *name = text_of(s, engine);
+    const char *name = gpu_trace_text_of(s, engine);
 
     if (s->engines[engine] != VG_NAME_NONE)
         return s->engines[engine];
@@ -183,7 +183,7 @@ is_queue(const struct source *s, const struct vg_event *event)
         return false;
     if (event->gpu.device == VG_NAME_NONE)
         return event->gpu.id_space == VG_GPU_ID_JOB;
-    const char *driver = vg_gpu_cards_driver(s->cards, text_of(s, event->gpu.device));
+    const char *driver = vg_gpu_cards_driver(s->cards, gpu_trace_text_of(s, event->gpu.device));
     return driver && strcmp(driver, XE) == 0;
 }
 
@@ -234,7 +234,7 @@ take(struct source *s, struct vg_event *event)
         event->tid = event->pid = VG_NONE;
     event->gpu.device = common_device(s, event->gpu.device, !(event->gpu.flags & VG_GPU_OF_FENCE));
     if (is_queue(s, event)) {
-        uint16_t class = class_of(s, event->gpu.engine);
+        uint16_t class = gpu_trace_class_of(s, event->gpu.engine);
         /* The number of a job is one of its queue. */
         if (class != event->gpu.engine)
             event->gpu.id_space = VG_GPU_ID_NONE;
@@ -334,7 +334,7 @@ ignore_slot(void *data, uint32_t slot)
 
 /* After a window: who is gone, with what was open. */
 static void
-forget_gone(struct source *s)
+gpu_trace_forget_gone(struct source *s)
 {
     GHashTableIter iter;
     void *value;
@@ -355,7 +355,7 @@ forget_gone(struct source *s)
 
 /* Numbers of the topology are used again: the VM that was seen last has it. */
 static struct vm *
-find_vm(const struct source *s, uint32_t process_id)
+gpu_trace_find_vm(const struct source *s, uint32_t process_id)
 {
     GHashTableIter iter;
     void *value;
@@ -424,7 +424,7 @@ keep_engines(struct vm *vm, GArray *gpus)
 static void
 hand_over_vm(struct source *s, struct vg_vm_sample *own, struct vg_window *window)
 {
-    struct vm *vm = find_vm(s, own->id);
+    struct vm *vm = gpu_trace_find_vm(s, own->id);
 
     /* A vGPU of which it is not known whose it is. */
     if (!vm)
@@ -454,7 +454,7 @@ hand_over(struct source *s, struct vg_window *own, struct vg_window *window)
     for (unsigned i = 0; i < own->gpu_requests->len; i++) {
         struct vg_gpu_request_sample request =
             g_array_index(own->gpu_requests, struct vg_gpu_request_sample, i);
-        const struct vm *vm = find_vm(s, request.vm);
+        const struct vm *vm = gpu_trace_find_vm(s, request.vm);
         request.vm = vm ? vm->seen.id : VG_PROCESS_NO_ID;
         request.gpu =
             vg_gpu_window_row(window, &g_array_index(own->gpus, struct vg_gpu_sample, request.gpu));
@@ -486,7 +486,7 @@ gpu_trace_tell_confidence(const struct source *s, struct vg_window *own)
 }
 
 static void
-close_window(struct source *s, int64_t end_ns, struct vg_window *window)
+gpu_trace_close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
     struct vg_window own;
@@ -512,7 +512,7 @@ close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 /* ---- opening and closing ---- */
 
 static void
-let_go(struct source *s)
+gpu_trace_let_go(struct source *s)
 {
     if (s->handle)
         s->rings->close(s->handle);
@@ -577,7 +577,7 @@ fall(struct source *s, int64_t now_ns, bool less, char *take_problem)
 {
     if (s->handle && now_ns - s->opened_ns > s->backoff_ns)
         s->backoff_ns = 0;
-    let_go(s);
+    gpu_trace_let_go(s);
     s->backoff_ns = CLAMP(s->backoff_ns * 2, s->first_retry_ns, s->first_retry_ns * RETRY_MAX);
     s->retry_ns = now_ns + s->backoff_ns;
     g_free(s->problem);
@@ -626,7 +626,7 @@ look_again(struct source *s, int64_t now_ns)
     g_autoptr(GArray) found = tracefs ? vg_gpu_tracepoints_find(tracefs) : NULL;
     if (!found || are_same(found, s->tracepoints))
         return;
-    let_go(s);
+    gpu_trace_let_go(s);
     try_to_open(s, now_ns);
 }
 
@@ -648,7 +648,7 @@ keep_budget(struct source *s, int64_t now_ns, int64_t span_ns)
 /* ---- the source ---- */
 
 static bool
-ready(vg_gpu_source *base, int64_t now_ns)
+gpu_trace_ready(vg_gpu_source *base, int64_t now_ns)
 {
     struct source *s = (struct source *)base;
 
@@ -661,7 +661,7 @@ ready(vg_gpu_source *base, int64_t now_ns)
 }
 
 static void
-sample(vg_gpu_source *base, int64_t now_ns)
+gpu_trace_sample(vg_gpu_source *base, int64_t now_ns)
 {
     struct source *s = (struct source *)base;
     int64_t cpu_ns = vg_clock_thread_cpu_ns();
@@ -672,7 +672,7 @@ sample(vg_gpu_source *base, int64_t now_ns)
 }
 
 static int
-fd_of(const vg_gpu_source *base)
+gpu_trace_fd_of(const vg_gpu_source *base)
 {
     const struct source *s = (const struct source *)base;
 
@@ -689,8 +689,8 @@ wait_until(int64_t t_ns)
 }
 
 static void
-read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
-            struct vg_window *window)
+gpu_trace_read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t now_ns,
+                      struct vg_window *window)
 {
     struct source *s = (struct source *)base;
     int64_t end_ns = MAX(window->end_ns, s->fed_ns);
@@ -703,8 +703,8 @@ read_source(vg_gpu_source *base, const GPtrArray *vms, vg_thread *self, int64_t 
     vg_thread_beat(self);
     wait_until(end_ns + SLACK_NS);
     feed(s, end_ns);
-    close_window(s, end_ns, window);
-    forget_gone(s);
+    gpu_trace_close_window(s, end_ns, window);
+    gpu_trace_forget_gone(s);
     s->drain_ns += vg_clock_thread_cpu_ns() - cpu_ns;
     keep_budget(s, now_ns, window->end_ns - window->begin_ns);
     if (s->handle && s->rings->follow_cpus(s->handle, &err) < 0)
@@ -720,7 +720,7 @@ spent_ns(const vg_gpu_source *base)
 }
 
 static bool
-describe(const vg_gpu_source *base, GString *text)
+gpu_trace_describe(const vg_gpu_source *base, GString *text)
 {
     const struct source *s = (const struct source *)base;
 
@@ -738,17 +738,17 @@ describe(const vg_gpu_source *base, GString *text)
 }
 
 static void
-close_source(vg_gpu_source *base)
+gpu_trace_close_source(vg_gpu_source *base)
 {
-    let_go((struct source *)base);
+    gpu_trace_let_go((struct source *)base);
 }
 
 static void
-free_source(vg_gpu_source *base)
+gpu_trace_free_source(vg_gpu_source *base)
 {
     struct source *s = (struct source *)base;
 
-    let_go(s);
+    gpu_trace_let_go(s);
     vg_gpu_cards_free(s->cards);
     g_hash_table_unref(s->vms);
     g_free(s->problem);
@@ -758,16 +758,16 @@ free_source(vg_gpu_source *base)
     g_free(s);
 }
 
-static const struct vg_gpu_source_ops ops = {
+static const struct vg_gpu_source_ops gpu_trace_ops = {
     .name = NAME,
-    .ready = ready,
-    .sample = sample,
-    .fd = fd_of,
-    .read = read_source,
+    .ready = gpu_trace_ready,
+    .sample = gpu_trace_sample,
+    .fd = gpu_trace_fd_of,
+    .read = gpu_trace_read_source,
     .spent_ns = spent_ns,
-    .describe = describe,
-    .close = close_source,
-    .free = free_source,
+    .describe = gpu_trace_describe,
+    .close = gpu_trace_close_source,
+    .free = gpu_trace_free_source,
 };
 
 vg_gpu_source *
@@ -775,7 +775,7 @@ vg_gpu_trace_new(const struct vg_gpu_trace_options *options)
 {
     struct source *s = g_new0(struct source, 1);
 
-    s->base.ops = &ops;
+    s->base.ops = &gpu_trace_ops;
     s->proc = g_strdup(options->proc);
     s->drm = g_strdup(options->drm);
     s->tracefs = g_strdup(options->tracefs);

@@ -38,7 +38,7 @@ struct gpu {
 /* ---- what it says ---- */
 
 static void
-tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
+gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *trouble)
 {
     g_autoptr(GString) text = g_string_new(trouble);
     GPtrArray *states = vg_source_states_new();
@@ -108,7 +108,7 @@ gpu_describe(struct gpu *gpu, const struct vg_window *window, struct vg_provenan
 /* ---- a window ---- */
 
 static void
-sample(struct gpu *gpu, vg_thread *self)
+gpu_sample(struct gpu *gpu, vg_thread *self)
 {
     for (unsigned i = 0; i < gpu->n_sources; i++) {
         if (gpu->ready[i] && gpu->sources[i]->ops->sample)
@@ -134,8 +134,8 @@ ask_who_is_ready(struct gpu *gpu, vg_thread *self)
 
 /* begin_ns 0: nothing was read at the begin of this window. */
 static void
-close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink, int64_t begin_ns,
-             int64_t end_ns)
+gpu_close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink,
+                 int64_t begin_ns, int64_t end_ns)
 {
     g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, gpu->base.ops->name);
     g_autoptr(GError) err = NULL;
@@ -145,7 +145,7 @@ close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink
     report->window.end_ns = end_ns;
     bool seen = ask_who_is_ready(gpu, self) &&
                 vg_proc_scan_update(gpu->scan, vg_clock_monotonic_ns(), &err) == 0;
-    sample(gpu, self);
+    gpu_sample(gpu, self);
     for (unsigned i = 0; seen && i < gpu->n_sources; i++) {
         if (gpu->ready[i])
             gpu->sources[i]->ops->read(gpu->sources[i], vg_proc_scan_vms(gpu->scan), self,
@@ -153,7 +153,7 @@ close_window(struct gpu *gpu, vg_thread *self, const struct vg_report_sink *sink
         vg_thread_beat(self);
     }
     vg_gpu_window_finish(&report->window);
-    tell_health(gpu, sink, err ? err->message : NULL);
+    gpu_tell_health(gpu, sink, err ? err->message : NULL);
     gpu_describe(gpu, &report->window, &report->provenance);
     report->clock_offset_ns = vg_clock_realtime_ns() - vg_clock_monotonic_ns();
     if (begin_ns > 0) {
@@ -175,7 +175,7 @@ wants_samples(const struct gpu *gpu)
 }
 
 static int
-fd_of(const struct gpu *gpu, unsigned i)
+gpu_fd_of(const struct gpu *gpu, unsigned i)
 {
     const vg_gpu_source *source = gpu->sources[i];
 
@@ -190,7 +190,7 @@ wait_a_while(struct gpu *gpu, int64_t now_ns, int64_t until_ns)
     struct pollfd fds[VG_GPU_SOURCES_MAX + 1] = {{.fd = gpu->wake_fd, .events = POLLIN}};
 
     for (unsigned i = 0; i < gpu->n_sources; i++) {
-        int fd = fd_of(gpu, i);
+        int fd = gpu_fd_of(gpu, i);
         fds[i + 1] = (struct pollfd){.fd = may_drain ? fd : -1, .events = POLLIN};
         if (fd >= 0 && !may_drain)
             until_ns = MIN(until_ns, gpu->drained_ns + DRAIN_NS);
@@ -220,7 +220,7 @@ wait_for_end(struct gpu *gpu, vg_thread *self, int64_t end_ns)
             sample_at = INT64_MAX;
         vg_thread_beat(self);
         if (now_ns >= sample_at)
-            sample(gpu, self);
+            gpu_sample(gpu, self);
         else
             wait_a_while(gpu, now_ns, MIN(MIN(end_ns, sample_at), now_ns + BEAT_NS));
     }
@@ -228,7 +228,7 @@ wait_for_end(struct gpu *gpu, vg_thread *self, int64_t end_ns)
 }
 
 static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct gpu *gpu = (struct gpu *)collector;
     int64_t begin_ns = 0; /* 0: nothing has been read yet */
@@ -245,7 +245,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
             begin_ns = 0;
         }
         end_ns += late * gpu->window_ns;
-        close_window(gpu, self, sink, begin_ns, end_ns);
+        gpu_close_window(gpu, self, sink, begin_ns, end_ns);
         begin_ns = end_ns;
         end_ns += gpu->window_ns;
     }
@@ -254,7 +254,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 }
 
 static void
-wake(vg_collector *collector)
+gpu_wake(vg_collector *collector)
 {
     const struct gpu *gpu = (const struct gpu *)collector;
     uint64_t one = 1;
@@ -280,8 +280,8 @@ free_gpu(vg_collector *collector)
 static const struct vg_collector_ops gpu_ops = {
     .name = "gpu",
     .measures_windows = true,
-    .run = run,
-    .wake = wake,
+    .run = gpu_run,
+    .wake = gpu_wake,
     .free = free_gpu,
 };
 

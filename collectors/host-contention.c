@@ -109,7 +109,7 @@ vg_host_parse_full_pressure(const char *pressure)
 
 /* What a counter moved, or -1. */
 static int64_t
-moved(const struct vg_host_contention *state, int64_t last, int64_t now)
+host_contention_moved(const struct vg_host_contention *state, int64_t last, int64_t now)
 {
     return state->read && last >= 0 && now >= last ? now - last : -1;
 }
@@ -148,8 +148,8 @@ read_pressures(struct vg_host_contention *state, struct vg_host_sample *ret)
         }
         if (now.some_ns < 0)
             ret->no_pressure = explain_no_pressure(n < 0 ? errno : 0);
-        ret->pressure[i].some_ns = moved(state, last->some_ns, now.some_ns);
-        ret->pressure[i].full_ns = moved(state, last->full_ns, now.full_ns);
+        ret->pressure[i].some_ns = host_contention_moved(state, last->some_ns, now.some_ns);
+        ret->pressure[i].full_ns = host_contention_moved(state, last->full_ns, now.full_ns);
         *last = now;
     }
 }
@@ -187,12 +187,12 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
         pressure_ns = scaled(vg_host_parse_pressure(text), VG_NS_PER_US);
     if (vg_proc_read(loadavg, text, STAT_BYTES) > 0)
         vg_host_parse_load(text, ret->load);
-    ret->steal_ns = moved(state, state->steal_ns, steal_ns);
-    ret->pressure_ns = moved(state, state->pressure_ns, pressure_ns);
+    ret->steal_ns = host_contention_moved(state, state->steal_ns, steal_ns);
+    ret->pressure_ns = host_contention_moved(state, state->pressure_ns, pressure_ns);
     /* Not this thread, which runs to read it. */
     ret->runnable = runnable > 0 ? runnable - 1 : runnable;
-    ret->own_ns = moved(state, state->busy_ns, busy_ns);
-    ret->idle_ns = moved(state, state->idle_ns, idle_ns);
+    ret->own_ns = host_contention_moved(state, state->busy_ns, busy_ns);
+    ret->idle_ns = host_contention_moved(state, state->idle_ns, idle_ns);
     read_pressures(state, ret);
     state->steal_ns = steal_ns;
     state->busy_ns = busy_ns;

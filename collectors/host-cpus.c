@@ -159,7 +159,7 @@ node_of(const struct vg_host_cpus *state, int32_t cpu)
 /* What a counter moved. The kernel's idle time of a CPU may go back a little: nothing is less than
  * 0. */
 static int64_t
-moved(int64_t last, int64_t now)
+host_cpus_moved(int64_t last, int64_t now)
 {
     return last < 0 || now < 0 ? -1 : MAX(now - last, 0);
 }
@@ -182,10 +182,10 @@ vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *sche
         if (!last)
             continue;
         cpu.node = node_of(state, cpu.cpu);
-        cpu.busy_ns = moved(last->busy_ns, cpu.busy_ns);
-        cpu.idle_ns = moved(last->idle_ns, cpu.idle_ns);
-        cpu.steal_ns = moved(last->steal_ns, cpu.steal_ns);
-        cpu.wait_ns = moved(last->wait_ns, cpu.wait_ns);
+        cpu.busy_ns = host_cpus_moved(last->busy_ns, cpu.busy_ns);
+        cpu.idle_ns = host_cpus_moved(last->idle_ns, cpu.idle_ns);
+        cpu.steal_ns = host_cpus_moved(last->steal_ns, cpu.steal_ns);
+        cpu.wait_ns = host_cpus_moved(last->wait_ns, cpu.wait_ns);
         g_array_append_val(ret, cpu);
     }
     g_clear_pointer(&state->last, g_array_unref);

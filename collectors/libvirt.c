@@ -39,8 +39,8 @@ struct virt {
 };
 
 static void
-tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
-           const char *text)
+libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_collector_state state,
+                   const char *text)
 {
     vg_report_tell_state(&v->told, sink, v->base.ops->name, state, text);
 }
@@ -122,14 +122,14 @@ read_everything(struct virt *v, virConnectPtr connection, const struct vg_report
     g_autofree char *text = g_strdup_printf("connected to %s, %u domain%s, %u GPU%s%s%s", v->uri,
                                             vms, vms == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
                                             missing ? "; " : "", missing ? missing : "");
-    tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
+    libvirt_tell_state(v, sink, missing ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text);
     report_inventory(v, sink, g_steal_pointer(&inventory));
     return 0;
 }
 
 /* false: the connection is gone. */
 static bool
-hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
+libvirt_hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
 {
     g_autoptr(vg_virt_news) news = take_news;
 
@@ -164,7 +164,7 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
         if (left_ns <= 0)
             break;
         vg_virt_news *news = vg_virt_ear_get(v->ear, MIN(left_ns, BEAT_NS));
-        if (news && !hear(v, news, sink))
+        if (news && !libvirt_hear(v, news, sink))
             return false;
         if (news && !heard) {
             due_ns = MIN(due_ns, vg_clock_monotonic_ns() + DEBOUNCE_NS);
@@ -194,13 +194,13 @@ follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct v
 }
 
 static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct virt *v = (struct virt *)collector;
     int64_t retry_ns = RETRY_MIN_NS;
 
     g_autofree char *starting = g_strdup_printf("connecting to %s", v->uri);
-    tell_state(v, sink, VG_COLLECTOR_STARTING, starting);
+    libvirt_tell_state(v, sink, VG_COLLECTOR_STARTING, starting);
     while (!vg_thread_stopping(self)) {
         g_autoptr(GError) err = NULL;
         virConnectPtr connection = NULL;
@@ -215,7 +215,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
         }
         if (!err)
             continue;
-        tell_state(v, sink, VG_COLLECTOR_FAILED, err->message);
+        libvirt_tell_state(v, sink, VG_COLLECTOR_FAILED, err->message);
         if (!vg_thread_sleep_until(self, vg_clock_monotonic_ns() + retry_ns))
             break;
         retry_ns = MIN(retry_ns * 2, RETRY_MAX_NS);
@@ -223,7 +223,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 }
 
 static void
-wake(vg_collector *collector)
+libvirt_wake(vg_collector *collector)
 {
     vg_virt_ear_close(((struct virt *)collector)->ear);
 }
@@ -243,8 +243,8 @@ free_virt(vg_collector *collector)
 
 static const struct vg_collector_ops libvirt_ops = {
     .name = "libvirt",
-    .run = run,
-    .wake = wake,
+    .run = libvirt_run,
+    .wake = libvirt_wake,
     .free = free_virt,
 };
 

@@ -325,16 +325,16 @@ live_sources(const struct live *live)
 }
 
 static void
-tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
-           const char *text)
+live_tell_state(struct live *live, const struct vg_report_sink *sink, enum vg_collector_state state,
+                const char *text)
 {
     vg_report_tell_sources(&live->told, sink, live->base.ops->name, state, text,
                            state == VG_COLLECTOR_STARTING ? NULL : live_sources(live));
 }
 
 static void
-tell_health(struct live *live, const struct vg_report_sink *sink,
-            const struct vg_provenance *provenance)
+live_tell_health(struct live *live, const struct vg_report_sink *sink,
+                 const struct vg_provenance *provenance)
 {
     unsigned vms = vg_proc_scan_vms(live->scan)->len;
     const char *const gaps[] = {
@@ -356,7 +356,7 @@ tell_health(struct live *live, const struct vg_report_sink *sink,
         well ? g_strdup_printf("%u VM%s, by ", vms, vms == 1 ? "" : "s") : g_strdup("by ");
     g_string_prepend(text, name_at(live, live->at));
     g_string_prepend(text, head);
-    tell_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
+    live_tell_state(live, sink, well ? VG_COLLECTOR_OK : VG_COLLECTOR_DEGRADED, text->str);
 }
 
 /* Nothing works, not even the last source. */
@@ -365,7 +365,8 @@ tell_failure(struct live *live, const struct vg_report_sink *sink)
 {
     g_autofree char *less = shortcomings(live);
 
-    tell_state(live, sink, VG_COLLECTOR_FAILED, less ? less + strlen("; ") : "there is no source");
+    live_tell_state(live, sink, VG_COLLECTOR_FAILED,
+                    less ? less + strlen("; ") : "there is no source");
 }
 
 /* Fills the window with what happened since the last one. false: its source does not work any more,
@@ -414,15 +415,15 @@ live_read_host(struct live *live, struct vg_window *window)
 /* begin_ns 0: nothing was measured at the begin of this window. Returns what that is for the next
  * one. */
 static int64_t
-close_window(struct live *live, vg_thread *self, const struct vg_report_sink *sink,
-             int64_t begin_ns, int64_t end_ns)
+live_close_window(struct live *live, vg_thread *self, const struct vg_report_sink *sink,
+                  int64_t begin_ns, int64_t end_ns)
 {
     g_autoptr(GError) err = NULL;
     g_autoptr(vg_report) report = vg_report_new(VG_REPORT_WINDOW, live->base.ops->name);
 
     vg_window_init(&report->window, false);
     if (vg_proc_scan_update(live->scan, vg_clock_monotonic_ns(), &err) < 0) {
-        tell_state(live, sink, VG_COLLECTOR_FAILED, err->message);
+        live_tell_state(live, sink, VG_COLLECTOR_FAILED, err->message);
         live->missed++;
         return 0;
     }
@@ -446,7 +447,7 @@ close_window(struct live *live, vg_thread *self, const struct vg_report_sink *si
     if (live->at == live->n_rungs)
         tell_failure(live, sink);
     else if (filled)
-        tell_health(live, sink, &report->provenance);
+        live_tell_health(live, sink, &report->provenance);
     if (filled)
         sink->put(sink->data, g_steal_pointer(&report));
     return live->at < live->n_rungs ? end_ns : 0;
@@ -543,18 +544,18 @@ wait_for_end(struct live *live, vg_thread *self, int64_t end_ns)
 }
 
 static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+live_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct live *live = (struct live *)collector;
     int64_t begin_ns = 0; /* 0: nothing has been measured yet */
     int64_t end_ns = vg_clock_monotonic_ns() / live->window_ns * live->window_ns + live->window_ns;
 
-    tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
+    live_tell_state(live, sink, VG_COLLECTOR_STARTING, "waiting for the first window");
     while (wait_for_end(live, self, end_ns)) {
         /* Who slept too long makes one long window of it. */
         int64_t late_ns = vg_clock_monotonic_ns() - end_ns;
         end_ns += late_ns / live->window_ns * live->window_ns;
-        begin_ns = close_window(live, self, sink, begin_ns, end_ns);
+        begin_ns = live_close_window(live, self, sink, begin_ns, end_ns);
         end_ns += live->window_ns;
     }
     if (live->at < live->n_rungs)
@@ -563,7 +564,7 @@ run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 }
 
 static void
-wake(vg_collector *collector)
+live_wake(vg_collector *collector)
 {
     struct live *live = (struct live *)collector;
     uint64_t one = 1;
@@ -594,8 +595,8 @@ free_live(vg_collector *collector)
 static const struct vg_collector_ops live_ops = {
     .name = "live",
     .measures_windows = true,
-    .run = run,
-    .wake = wake,
+    .run = live_run,
+    .wake = live_wake,
     .free = free_live,
 };
 

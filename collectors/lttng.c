@@ -84,7 +84,7 @@ struct reading {
 };
 
 static void
-tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
+lttng_tell_state(const struct reading *reading, enum vg_collector_state state, const char *text)
 {
     vg_report_tell_state(&reading->lttng->told, reading->sink, NAME, state, text);
 }
@@ -174,7 +174,7 @@ find_fault(const struct reading *reading)
 }
 
 static void
-tell_health(const struct reading *reading)
+lttng_tell_health(const struct reading *reading)
 {
     const struct lttng *lttng = reading->lttng;
     g_autofree char *fault = find_fault(reading);
@@ -186,7 +186,7 @@ tell_health(const struct reading *reading)
                                lttng->gaps, lttng->missed);
     if (fault)
         g_string_append_printf(text, "; %s", fault);
-    tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
+    lttng_tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
 /* How many windows of the grid are between the newest one and this one. */
@@ -224,7 +224,7 @@ report_window(struct reading *reading, struct vg_window *take_window)
     report->provenance.missed = missed;
     reading->windows++;
     reading->sink->put(reading->sink->data, report);
-    tell_health(reading);
+    lttng_tell_health(reading);
 }
 
 /* ---- one session ---- */
@@ -250,7 +250,7 @@ watch_silence(struct reading *reading)
         "connected to %s, but for more than %d s nothing came from it: is the session started, and "
         "the traced host running?",
         live->name, (int)(limit_ns / VG_NS_PER_S));
-    tell_state(reading, VG_COLLECTOR_FAILED, text);
+    lttng_tell_state(reading, VG_COLLECTOR_FAILED, text);
 }
 
 static int
@@ -268,7 +268,7 @@ static void
 wait_for_news(struct reading *reading)
 {
     if (reading->windows == 0 && reading->lttng->told.state != VG_COLLECTOR_FAILED)
-        tell_state(reading, VG_COLLECTOR_STARTING, "connected, no window has passed yet");
+        lttng_tell_state(reading, VG_COLLECTOR_STARTING, "connected, no window has passed yet");
     watch_silence(reading);
     vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
 }
@@ -395,7 +395,7 @@ tell_end(struct lttng *lttng, const struct vg_report_sink *sink, uint64_t window
 }
 
 static void
-run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
+lttng_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *sink)
 {
     struct lttng *lttng = (struct lttng *)collector;
     int64_t pause_ns = RETRY_MIN_NS;
@@ -434,7 +434,7 @@ free_lttng(vg_collector *collector)
 static const struct vg_collector_ops lttng_ops = {
     .name = NAME,
     .measures_windows = true,
-    .run = run,
+    .run = lttng_run,
     .free = free_lttng,
 };
 

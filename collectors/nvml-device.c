@@ -117,7 +117,7 @@ vg_nvml_use_take(struct vg_nvml_use *use, const char *device, int64_t window_ns,
 
 /* What the answer means, put down where it means something for long. */
 static enum vg_nvml_answer
-hear(vg_nvml_device *device, int code, struct vg_nvml_lack *lack)
+nvml_device_hear(vg_nvml_device *device, int code, struct vg_nvml_lack *lack)
 {
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
 
@@ -163,7 +163,7 @@ hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
     const unsigned long long after = vg_nvml_news_after(news, now_ns);
     int code = VG_NVML_CALL(device->nvml, get_samples, device->handle, samplings[engine], after,
                             &value_type, &n, samples);
-    if (hear(device, code, &device->no_samples[engine]) != VG_NVML_YES)
+    if (nvml_device_hear(device, code, &device->no_samples[engine]) != VG_NVML_YES)
         return;
     n = MIN(n, SAMPLES_MAX);
     const unsigned long long newest = newest_time(samples, n);
@@ -191,7 +191,7 @@ hear_rates(vg_nvml_device *device, int64_t now_ns)
     if (device->no_rates.lacks || device->lost_code)
         return;
     int code = VG_NVML_CALL(device->nvml, get_rates, device->handle, &rates);
-    if (hear(device, code, &device->no_rates) != VG_NVML_YES)
+    if (nvml_device_hear(device, code, &device->no_rates) != VG_NVML_YES)
         return;
     set_percent(device, VG_NVML_SM, MIN(rates.gpu, 100), now_ns);
     set_percent(device, VG_NVML_MEM_BW, MIN(rates.memory, 100), now_ns);
@@ -207,7 +207,7 @@ hear_codec(vg_nvml_device *device, enum vg_nvml_engine engine,
     if (lack->lacks || device->lost_code)
         return;
     int code = get ? get(device->handle, &percent, &period) : VG_NVML_FUNCTION_NOT_FOUND;
-    if (hear(device, code, lack) == VG_NVML_YES)
+    if (nvml_device_hear(device, code, lack) == VG_NVML_YES)
         set_percent(device, engine, MIN(percent, 100), now_ns);
 }
 

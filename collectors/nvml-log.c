@@ -26,8 +26,8 @@ find_runlist(struct vg_nvml_log_meter *meter, unsigned id)
 }
 
 static struct news
-collect(const struct vg_nvml_log_entry *entries, unsigned n_entries, unsigned id,
-        unsigned long long after)
+nvml_log_collect(const struct vg_nvml_log_entry *entries, unsigned n_entries, unsigned id,
+                 unsigned long long after)
 {
     struct news news = {.time = after};
 
@@ -96,7 +96,7 @@ vg_nvml_log_meter_feed(struct vg_nvml_log_meter *meter, const struct vg_nvml_log
         if (!comes_first(entries, i))
             continue;
         struct vg_nvml_runlist *known = find_runlist(meter, id);
-        struct news news = collect(entries, n_entries, id, known ? known->time : seen);
+        struct news news = nvml_log_collect(entries, n_entries, id, known ? known->time : seen);
         if (news.slices == 0)
             continue;
         if (meter->started)

@@ -114,7 +114,7 @@ begin_answer(const vg_nvml_processes *processes)
 
 /* Processes that did nothing lately are not told of, and of none where all did nothing. */
 static int
-hear(vg_nvml_processes *processes, int64_t now_ns)
+nvml_process_hear(vg_nvml_processes *processes, int64_t now_ns)
 {
     g_autofree struct vg_nvml_process_use *uses = g_new0(struct vg_nvml_process_use, PROCESSES_MAX);
     const unsigned long long after = vg_nvml_news_after(&processes->news, now_ns);
@@ -146,7 +146,7 @@ vg_nvml_processes_sample(vg_nvml_processes *processes, bool idle, int64_t now_ns
         if (idle)
             set_idle(processes, ALL, now_ns);
         else
-            lost = hear(processes, now_ns);
+            lost = nvml_process_hear(processes, now_ns);
     }
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, NULL, &value))
@@ -157,7 +157,7 @@ vg_nvml_processes_sample(vg_nvml_processes *processes, bool idle, int64_t now_ns
 /* ---- which there are ---- */
 
 static const struct vg_proc_vm *
-find_vm(const GPtrArray *vms, unsigned pid)
+nvml_process_find_vm(const GPtrArray *vms, unsigned pid)
 {
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
@@ -198,7 +198,7 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
     if (told->memory != VG_NVML_NOT_AVAILABLE)
         process->use.memory_bytes = (int64_t)MIN(told->memory, INT64_MAX);
     process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
-    process->of_vm = find_vm(vms, told->pid) != NULL;
+    process->of_vm = nvml_process_find_vm(vms, told->pid) != NULL;
     process->present = true;
 }
 
@@ -255,7 +255,7 @@ vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms, struc
     g_hash_table_iter_init(&iter, processes->list);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         struct process *process = value;
-        const struct vg_proc_vm *vm = find_vm(vms, GPOINTER_TO_UINT(key));
+        const struct vg_proc_vm *vm = nvml_process_find_vm(vms, GPOINTER_TO_UINT(key));
         process->present = false;
         if (!process->use.known)
             continue;

@@ -80,7 +80,7 @@ find_vgpu(const vg_nvml_vgpus *vgpus, unsigned instance)
 
 /* 0, or the code that says that the device is lost. */
 static int
-hear(int code, struct vg_nvml_lack *lack)
+nvml_vgpu_hear(int code, struct vg_nvml_lack *lack)
 {
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
 
@@ -123,7 +123,7 @@ hear_use(vg_nvml_vgpus *vgpus, int64_t now_ns)
         return 0;
     int code = VG_NVML_CALL(vgpus->nvml, get_vgpu_use, vgpus->handle, after, &value_type, &n, uses);
     if (code != VG_NVML_SUCCESS)
-        return hear(code, &vgpus->no_use);
+        return nvml_vgpu_hear(code, &vgpus->no_use);
     for (unsigned i = 0; i < MIN(n, VGPUS_MAX); i++)
         take_use(vgpus, value_type, &uses[i], after, now_ns);
     return 0;
@@ -171,11 +171,11 @@ hear_log(vg_nvml_vgpus *vgpus)
 
     if (!vgpus->no_log_v2.lacks) {
         code = read_log_v2(vgpus, entries, &n);
-        lost = hear(code, &vgpus->no_log_v2);
+        lost = nvml_vgpu_hear(code, &vgpus->no_log_v2);
     }
     if (vgpus->no_log_v2.lacks && !vgpus->no_log.lacks) {
         code = read_log(vgpus, entries, &n);
-        lost = hear(code, &vgpus->no_log);
+        lost = nvml_vgpu_hear(code, &vgpus->no_log);
     }
     if (code == VG_NVML_SUCCESS)
         vg_nvml_log_meter_feed(&vgpus->log, entries, n);
@@ -256,7 +256,8 @@ find_by_mdev(const vg_nvml_vgpus *vgpus, const GPtrArray *vms, const char *uuid)
 }
 
 static void
-find_vm(const vg_nvml_vgpus *vgpus, struct vgpu *vgpu, const GPtrArray *vms, int64_t now_ns)
+nvml_vgpu_find_vm(const vg_nvml_vgpus *vgpus, struct vgpu *vgpu, const GPtrArray *vms,
+                  int64_t now_ns)
 {
     char vm_id[UUID_MAX] = "", mdev[UUID_MAX] = "";
     int type = VG_NVML_VM_DOMAIN_ID;
@@ -331,7 +332,7 @@ list_vgpus(vg_nvml_vgpus *vgpus)
         return 0;
     int code = VG_NVML_CALL(vgpus->nvml, get_vgpus, vgpus->handle, &n, instances);
     if (code != VG_NVML_SUCCESS) {
-        int lost = hear(code, &vgpus->no_list);
+        int lost = nvml_vgpu_hear(code, &vgpus->no_list);
         if (vgpus->no_list.lacks)
             g_array_set_size(vgpus->list, 0);
         return lost;
@@ -397,7 +398,7 @@ vg_nvml_vgpus_read(vg_nvml_vgpus *vgpus, const GPtrArray *vms, int64_t now_ns,
     take_turns(vgpus, vgpus->list->len == 1 ? gpus : NULL, ret);
     int lost = list_vgpus(vgpus);
     for (unsigned i = 0; i < vgpus->list->len; i++)
-        find_vm(vgpus, &g_array_index(vgpus->list, struct vgpu, i), vms, now_ns);
+        nvml_vgpu_find_vm(vgpus, &g_array_index(vgpus->list, struct vgpu, i), vms, now_ns);
     return lost;
 }
 

@@ -51,7 +51,7 @@ class_clear(void *data)
 }
 
 static void
-stream_free(void *data)
+perf_merge_stream_free(void *data)
 {
     struct stream *stream = data;
 
@@ -67,7 +67,7 @@ vg_perf_merge_new(void)
     merge->classes = g_array_new(FALSE, FALSE, sizeof(struct class));
     g_array_set_clear_func(merge->classes, class_clear);
     merge->by_id = g_array_new(FALSE, TRUE, sizeof(uint16_t));
-    merge->streams = g_ptr_array_new_with_free_func(stream_free);
+    merge->streams = g_ptr_array_new_with_free_func(perf_merge_stream_free);
     merge->heap = g_ptr_array_new();
     merge->names = vg_names_new();
     vg_adapt_env_init(&merge->env, NULL, merge->names);
@@ -116,7 +116,7 @@ vg_perf_merge_counts(const vg_perf_merge *merge)
 /* ---- the heap ---- */
 
 static bool
-is_before(const struct stream *a, const struct stream *b)
+perf_merge_is_before(const struct stream *a, const struct stream *b)
 {
     return a->event.ts_ns != b->event.ts_ns ? a->event.ts_ns < b->event.ts_ns : a->cpu < b->cpu;
 }
@@ -130,9 +130,10 @@ sift_down(GPtrArray *heap, unsigned at)
         unsigned child = 2 * at + 1;
         if (child >= heap->len)
             break;
-        if (child + 1 < heap->len && is_before(heap->pdata[child + 1], heap->pdata[child]))
+        if (child + 1 < heap->len &&
+            perf_merge_is_before(heap->pdata[child + 1], heap->pdata[child]))
             child++;
-        if (!is_before(heap->pdata[child], moved))
+        if (!perf_merge_is_before(heap->pdata[child], moved))
             break;
         heap->pdata[at] = heap->pdata[child];
         at = child;
@@ -274,7 +275,7 @@ take_record(vg_perf_merge *merge, struct stream *stream, const struct perf_event
 
 /* Goes on to the next event among the records that were seen. */
 static void
-advance(vg_perf_merge *merge, struct stream *stream)
+perf_merge_advance(vg_perf_merge *merge, struct stream *stream)
 {
     const struct perf_event_header *header;
     bool damaged;
@@ -333,7 +334,7 @@ vg_perf_merge_look(vg_perf_merge *merge, uint64_t (*is_full)(void *data, int32_t
         if (!vg_perf_ring_look(&stream->ring) && is_full)
             stream->lost_seen = is_full(data, stream->cpu);
         if (!stream->has_event)
-            advance(merge, stream);
+            perf_merge_advance(merge, stream);
     }
     build_heap(merge);
 }
@@ -347,7 +348,7 @@ vg_perf_merge_next(vg_perf_merge *merge, int64_t until_ns, struct vg_event *ret)
         return false;
     *ret = top->event;
     merge->given_ns = MAX(merge->given_ns, ret->ts_ns);
-    advance(merge, top);
+    perf_merge_advance(merge, top);
     if (!top->has_event) {
         merge->heap->pdata[0] = merge->heap->pdata[merge->heap->len - 1];
         g_ptr_array_set_size(merge->heap, (int)merge->heap->len - 1);

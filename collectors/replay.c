@@ -40,7 +40,7 @@ struct run {
 };
 
 static bool
-tick(void *data)
+replay_tick(void *data)
 {
     struct run *run = data;
 
@@ -128,7 +128,7 @@ run_replay(vg_collector *collector, vg_thread *self, const struct vg_report_sink
     const struct vg_window_read_options options = {
         .window_ns = replay->window_ns,
         .gpu_requests = true,
-        .tick = tick,
+        .tick = replay_tick,
         .data = &run,
     };
     g_autoptr(GError) error = NULL;
@@ -155,7 +155,7 @@ free_replay(vg_collector *collector)
     g_free(replay);
 }
 
-static const struct vg_collector_ops ops = {
+static const struct vg_collector_ops replay_ops = {
     .name = NAME,
     .measures_windows = true,
     .run = run_replay,
@@ -213,7 +213,7 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
         return NULL;
     vg_recording_name_vms(recording, topology);
     struct replay *replay = g_new0(struct replay, 1);
-    replay->collector.ops = &ops;
+    replay->collector.ops = &replay_ops;
     replay->recording = recording;
     replay->topology = g_steal_pointer(&topology);
     replay->speed = options->speed;

@@ -183,7 +183,7 @@ begin_watch(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vc
 }
 
 static struct vm *
-find_vm(struct source *s, const struct vg_proc_vm *seen)
+bpf_find_vm(struct source *s, const struct vg_proc_vm *seen)
 {
     void *key = GUINT_TO_POINTER(seen->id);
     struct vm *vm = g_hash_table_lookup(s->vms, key);
@@ -225,7 +225,7 @@ see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
     s->unwatched = 0;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *seen = vms->pdata[i];
-        const struct vm *vm = find_vm(s, seen);
+        const struct vm *vm = bpf_find_vm(s, seen);
         const struct vg_proc_vcpu main_thread = {.tid = seen->pid, .index = VG_NONE};
         bool main_is_vcpu = false;
         for (unsigned k = 0; k < seen->vcpus->len; k++) {
@@ -257,7 +257,7 @@ delete_cells(void *data, uint32_t slot)
 
 /* What ended, or is no longer to be measured. */
 static void
-forget_gone(struct source *s)
+bpf_forget_gone(struct source *s)
 {
     GHashTableIter iter;
     void *value;
@@ -474,7 +474,7 @@ finish_samples(struct source *s, struct vg_window *window)
 }
 
 static void
-describe(struct source *s, struct vg_provenance *ret)
+bpf_describe(struct source *s, struct vg_provenance *ret)
 {
     const struct vg_bpf_totals *totals = vg_bpf_totals(s->bpf);
 
@@ -510,7 +510,7 @@ count_trouble(struct source *s, struct vg_window *window)
 /* ---- the source ---- */
 
 static void
-close_source(vg_cpu_source *source)
+bpf_close_source(vg_cpu_source *source)
 {
     struct source *s = (struct source *)source;
 
@@ -522,7 +522,7 @@ close_source(vg_cpu_source *source)
 }
 
 static int
-open_source(vg_cpu_source *source, GError **err)
+bpf_open_source(vg_cpu_source *source, GError **err)
 {
     struct source *s = (struct source *)source;
 
@@ -537,7 +537,7 @@ open_source(vg_cpu_source *source, GError **err)
 }
 
 static int
-watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+bpf_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
     (void)err;
     see_vms((struct source *)source, vms, self);
@@ -548,13 +548,13 @@ watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err
 static int
 restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
 {
-    close_source(&s->base);
-    return open_source(&s->base, err) < 0 ? -1 : watch(&s->base, vms, self, err);
+    bpf_close_source(&s->base);
+    return bpf_open_source(&s->base, err) < 0 ? -1 : bpf_watch(&s->base, vms, self, err);
 }
 
 static int
-read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
-            struct vg_provenance *provenance, GError **err)
+bpf_read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self,
+                struct vg_window *window, struct vg_provenance *provenance, GError **err)
 {
     struct source *s = (struct source *)source;
     GHashTableIter iter;
@@ -577,9 +577,9 @@ read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct
     }
     vg_guest_silence_end(&s->silence, vg_bpf_sees_guests(s->bpf));
     finish_samples(s, window);
-    describe(s, provenance);
+    bpf_describe(s, provenance);
     count_trouble(s, window);
-    forget_gone(s);
+    bpf_forget_gone(s);
     return vg_bpf_could_see_guests(s->bpf) ? restart(s, vms, self, err) : 0;
 }
 
@@ -614,11 +614,11 @@ set_level(vg_cpu_source *source, unsigned level, GError **err)
 }
 
 static void
-free_source(vg_cpu_source *source)
+bpf_free_source(vg_cpu_source *source)
 {
     struct source *s = (struct source *)source;
 
-    close_source(source);
+    bpf_close_source(source);
     vg_process_names_free(s->names);
     g_hash_table_unref(s->watches);
     g_hash_table_unref(s->vms);
@@ -629,14 +629,14 @@ free_source(vg_cpu_source *source)
 static const struct vg_cpu_source_ops bpf_ops = {
     .name = NAME,
     .levels = LEVELS,
-    .open = open_source,
-    .close = close_source,
-    .watch = watch,
-    .read = read_source,
+    .open = bpf_open_source,
+    .close = bpf_close_source,
+    .watch = bpf_watch,
+    .read = bpf_read_source,
     .fd = notes_fd,
     .hints = hints,
     .set_level = set_level,
-    .free = free_source,
+    .free = bpf_free_source,
 };
 
 vg_cpu_source *

@@ -182,7 +182,7 @@ look_for_gaps(struct source *s, GError **err)
 }
 
 static void
-describe(struct source *s, const struct vg_window *window, struct vg_provenance *ret)
+perf_describe(struct source *s, const struct vg_window *window, struct vg_provenance *ret)
 {
     const struct vg_perf_counts *counts = vg_perf_merge_counts(s->merge);
     uint64_t records = counts->records - s->told.records;
@@ -202,7 +202,7 @@ describe(struct source *s, const struct vg_window *window, struct vg_provenance 
 
 /* This very thread was switched to, so that something must have come. */
 static int
-check(const struct source *s, GError **err)
+perf_check(const struct source *s, GError **err)
 {
     if (s->windows > 0 && vg_perf_merge_counts(s->merge)->records == s->told.records)
         return vg_error(err, VG_E_EXTERNAL, "the kernel does not write perf events any more");
@@ -222,7 +222,7 @@ wait_until(int64_t t_ns)
 
 /* Moves what the ledger has of the window into it. */
 static void
-close_window(struct source *s, int64_t end_ns, struct vg_window *window)
+perf_close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 {
     struct vg_window read;
 
@@ -237,7 +237,7 @@ close_window(struct source *s, int64_t end_ns, struct vg_window *window)
 }
 
 static void
-let_go(struct source *s)
+perf_let_go(struct source *s)
 {
     g_clear_pointer(&s->events, vg_perf_events_free);
     g_clear_pointer(&s->merge, vg_perf_merge_free);
@@ -247,13 +247,13 @@ let_go(struct source *s)
 }
 
 static void
-close_source(vg_cpu_source *source)
+perf_close_source(vg_cpu_source *source)
 {
-    let_go((struct source *)source);
+    perf_let_go((struct source *)source);
 }
 
 static int
-open_source(vg_cpu_source *source, GError **err)
+perf_open_source(vg_cpu_source *source, GError **err)
 {
     struct source *s = (struct source *)source;
 
@@ -284,7 +284,7 @@ open_source(vg_cpu_source *source, GError **err)
 }
 
 static int
-watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+perf_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
     struct source *s = (struct source *)source;
 
@@ -303,13 +303,13 @@ has_kvm_come(const struct source *s)
 static int
 restart(struct source *s, const GPtrArray *vms, vg_thread *self, GError **err)
 {
-    let_go(s);
-    return open_source(&s->base, err) < 0 ? -1 : watch(&s->base, vms, self, err);
+    perf_let_go(s);
+    return perf_open_source(&s->base, err) < 0 ? -1 : perf_watch(&s->base, vms, self, err);
 }
 
 static int
-read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
-            struct vg_provenance *provenance, GError **err)
+perf_read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self,
+                 struct vg_window *window, struct vg_provenance *provenance, GError **err)
 {
     struct source *s = (struct source *)source;
     int64_t end_ns = MAX(window->end_ns, s->fed_ns);
@@ -317,12 +317,12 @@ read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct
     vg_perf_watch_see(s->watch, s->topology, vms, self);
     wait_until(end_ns + SLACK_NS);
     feed(s, end_ns);
-    if (check(s, err) < 0 || vg_perf_events_follow_cpus(s->events, err) < 0)
+    if (perf_check(s, err) < 0 || vg_perf_events_follow_cpus(s->events, err) < 0)
         return -1;
     vg_perf_watch_assume(s->watch, s->ledger);
-    close_window(s, end_ns, window);
+    perf_close_window(s, end_ns, window);
     vg_perf_watch_finish(s->watch, window, &s->silence, vg_perf_events_see_optional(s->events));
-    describe(s, window, provenance);
+    perf_describe(s, window, provenance);
     if (look_for_gaps(s, err) < 0)
         return -1;
     s->told = *vg_perf_merge_counts(s->merge);
@@ -350,11 +350,11 @@ set_level(vg_cpu_source *source, unsigned level, GError **err)
 }
 
 static void
-free_source(vg_cpu_source *source)
+perf_free_source(vg_cpu_source *source)
 {
     struct source *s = (struct source *)source;
 
-    let_go(s);
+    perf_let_go(s);
     g_free(s->proc);
     g_free(s);
 }
@@ -362,14 +362,14 @@ free_source(vg_cpu_source *source)
 static const struct vg_cpu_source_ops perf_ops = {
     .name = NAME,
     .levels = LEVELS,
-    .open = open_source,
-    .close = close_source,
-    .watch = watch,
-    .read = read_source,
+    .open = perf_open_source,
+    .close = perf_close_source,
+    .watch = perf_watch,
+    .read = perf_read_source,
     .drain_fd = drain_fd,
     .drain = drain,
     .set_level = set_level,
-    .free = free_source,
+    .free = perf_free_source,
 };
 
 vg_cpu_source *

@@ -55,7 +55,7 @@ struct source {
 /* ---- one round of reading ---- */
 
 static struct vm *
-find_vm(struct source *p, uint32_t id)
+proc_find_vm(struct source *p, uint32_t id)
 {
     void *key = GUINT_TO_POINTER(id);
     struct vm *vm = g_hash_table_lookup(p->vms, key);
@@ -127,9 +127,10 @@ beat_now_and_then(const struct source *p, vg_thread *self)
 
 /* Does the guest time of this VM move? */
 static bool
-read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window, vg_thread *self)
+proc_read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
+             vg_thread *self)
 {
-    struct vm *known = find_vm(p, vm->id);
+    struct vm *known = proc_find_vm(p, vm->id);
     struct vg_vm_sample sample;
 
     vg_vm_sample_init(&sample);
@@ -163,7 +164,7 @@ read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
 }
 
 static void
-forget_gone(struct source *p)
+proc_forget_gone(struct source *p)
 {
     GHashTableIter iter;
     void *value;
@@ -186,7 +187,7 @@ forget_gone(struct source *p)
 /* ---- the source ---- */
 
 static int
-open_source(vg_cpu_source *source, GError **err)
+proc_open_source(vg_cpu_source *source, GError **err)
 {
     struct source *p = (struct source *)source;
 
@@ -196,17 +197,17 @@ open_source(vg_cpu_source *source, GError **err)
 }
 
 static void
-close_source(vg_cpu_source *source)
+proc_close_source(vg_cpu_source *source)
 {
     struct source *p = (struct source *)source;
 
     p->generation++;
-    forget_gone(p);
+    proc_forget_gone(p);
 }
 
 /* What is known of a VM is known from the first reading on: there is nothing else to begin. */
 static int
-watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
+proc_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {
     struct source *p = (struct source *)source;
     struct vg_cpu_figures figures;
@@ -215,7 +216,7 @@ watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err
     (void)err;
     for (unsigned i = 0; i < vms->len; i++) {
         const struct vg_proc_vm *vm = vms->pdata[i];
-        struct vm *known = find_vm(p, vm->id);
+        struct vm *known = proc_find_vm(p, vm->id);
         for (unsigned k = 0; k < vm->vcpus->len; k++) {
             int32_t tid = g_array_index(vm->vcpus, struct vg_proc_vcpu, k).tid;
             if (!g_hash_table_contains(p->vcpus, GINT_TO_POINTER(tid)))
@@ -227,7 +228,7 @@ watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err
 }
 
 static void
-describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
+proc_describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
 {
     static const char not_told[] = "/proc counts how long a thread waited, not why or for whom";
     static const char no_schedstat[] =
@@ -248,8 +249,8 @@ describe(const struct source *p, bool guest_moved, struct vg_provenance *ret)
 }
 
 static int
-read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct vg_window *window,
-            struct vg_provenance *provenance, GError **err)
+proc_read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self,
+                 struct vg_window *window, struct vg_provenance *provenance, GError **err)
 {
     struct source *p = (struct source *)source;
     bool guest_moved = false;
@@ -259,19 +260,19 @@ read_source(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, struct
     p->read = 0;
     p->by_ticks = 0;
     for (unsigned i = 0; i < vms->len; i++)
-        guest_moved |= read_vm(p, vms->pdata[i], window, self);
-    forget_gone(p);
+        guest_moved |= proc_read_vm(p, vms->pdata[i], window, self);
+    proc_forget_gone(p);
     vg_window_sort_vms(window);
-    describe(p, guest_moved, provenance);
+    proc_describe(p, guest_moved, provenance);
     return 0;
 }
 
 static void
-free_source(vg_cpu_source *source)
+proc_free_source(vg_cpu_source *source)
 {
     struct source *p = (struct source *)source;
 
-    close_source(source);
+    proc_close_source(source);
     g_hash_table_unref(p->vcpus);
     g_hash_table_unref(p->vms);
     g_free(p->proc);
@@ -281,11 +282,11 @@ free_source(vg_cpu_source *source)
 static const struct vg_cpu_source_ops proc_ops = {
     .name = NAME,
     .levels = 1,
-    .open = open_source,
-    .close = close_source,
-    .watch = watch,
-    .read = read_source,
-    .free = free_source,
+    .open = proc_open_source,
+    .close = proc_close_source,
+    .watch = proc_watch,
+    .read = proc_read_source,
+    .free = proc_free_source,
 };
 
 vg_cpu_source *

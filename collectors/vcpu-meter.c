@@ -6,7 +6,7 @@
 #include <glib.h>
 
 static uint64_t
-moved(uint64_t from, uint64_t to)
+vcpu_meter_moved(uint64_t from, uint64_t to)
 {
     return to > from ? to - from : 0;
 }
@@ -34,18 +34,19 @@ vg_vcpu_meter_read(struct vg_vcpu_meter *meter, const struct vg_vcpu_reading *re
         return false;
     }
     struct vg_cpu_figures f = {.observed_ns = MAX(reading->at_ns - last.at_ns, 0)};
-    uint64_t guest_ns = moved(last.guest_ns, reading->guest_ns);
+    uint64_t guest_ns = vcpu_meter_moved(last.guest_ns, reading->guest_ns);
 
-    f.run_ns = give(&meter->run_left_ns, moved(last.run_ns, reading->run_ns), f.observed_ns);
-    f.wake_wait_ns =
-        give(&meter->wait_left_ns, moved(last.wait_ns, reading->wait_ns), f.observed_ns - f.run_ns);
+    f.run_ns =
+        give(&meter->run_left_ns, vcpu_meter_moved(last.run_ns, reading->run_ns), f.observed_ns);
+    f.wake_wait_ns = give(&meter->wait_left_ns, vcpu_meter_moved(last.wait_ns, reading->wait_ns),
+                          f.observed_ns - f.run_ns);
     f.blocked_ns = f.observed_ns - f.run_ns - f.wake_wait_ns;
     f.guest_ns = give(&meter->guest_left_ns, guest_ns, f.run_ns);
     /* Guest time is sampled at ticks and may be too much for ever: it must not pile up. */
     meter->guest_left_ns = MIN(meter->guest_left_ns, f.observed_ns);
     meter->guest_moved |= guest_ns > 0;
-    f.preemptions = moved(last.nonvoluntary, reading->nonvoluntary);
-    f.blocks = moved(last.voluntary, reading->voluntary);
+    f.preemptions = vcpu_meter_moved(last.nonvoluntary, reading->nonvoluntary);
+    f.blocks = vcpu_meter_moved(last.voluntary, reading->voluntary);
     f.switches_out = f.preemptions + f.blocks;
     *ret = f;
     return true;

@@ -121,7 +121,7 @@ keep_name(struct task_struct *task)
 }
 
 static __always_inline __u32
-holder_of(struct task_struct *task)
+bpf_holder_of(struct task_struct *task)
 {
     if (task->pid == 0)
         return VG_BPF_HOLDER_IDLE;
@@ -347,7 +347,7 @@ vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
 }
 
 static __always_inline bool
-is_waiting(const struct vg_bpf_thread *t)
+bpf_is_waiting(const struct vg_bpf_thread *t)
 {
     return t->state == VG_BPF_WAIT_PREEMPT || t->state == VG_BPF_WAIT_WAKE;
 }
@@ -518,7 +518,7 @@ make_up(__u32 slot, struct vg_bpf_thread *t, __u64 ran_ns, __u64 now)
     contradict();
     if (ran_ns > span)
         ran_ns = span;
-    if (is_waiting(t)) {
+    if (bpf_is_waiting(t)) {
         struct vg_bpf_cpu *c = cpu_at((__u32)t->cpu);
         if (c)
             __sync_fetch_and_add(&c->waiters, -1);
@@ -564,7 +564,7 @@ static __always_inline void
 switch_in(__u32 slot, struct vg_bpf_thread *t, __u32 cpu, __u64 now)
 {
     BEGIN_WRITE(t);
-    if (is_waiting(t)) {
+    if (bpf_is_waiting(t)) {
         t->unseen_migrations += t->cpu != (__s32)cpu;
         vg_dequeue(slot, now);
     } else if (t->state == VG_BPF_RUNNING) {
@@ -585,9 +585,9 @@ on_switch(struct vg_bpf_cpu *c, __u32 cpu, bool preempt, struct task_struct *pre
     if (!out && !in && !c->waiters)
         return;
     __u64 now = bpf_ktime_get_ns();
-    __u32 holder = holder_of(next);
+    __u32 holder = bpf_holder_of(next);
     if (c->waiters)
-        vg_advance(cpu, holder_of(prev), holder, now);
+        vg_advance(cpu, bpf_holder_of(prev), holder, now);
     struct vg_bpf_thread *t = out ? thread_of(out, prev) : NULL;
     if (t)
         switch_out(out, t, prev->se.sum_exec_runtime, cpu, preempt || !state, state, holder, now);
@@ -640,7 +640,7 @@ on_wakeup(struct task_struct *task)
     __u32 slot = slot_of(task->pid);
     struct vg_bpf_thread *t = slot ? thread_of(slot, task) : NULL;
 
-    if (!t || t->state == VG_BPF_RUNNING || is_waiting(t))
+    if (!t || t->state == VG_BPF_RUNNING || bpf_is_waiting(t))
         return;
     __u64 now = bpf_ktime_get_ns();
     struct task_struct *curr = running_beside(task);
@@ -653,7 +653,7 @@ on_wakeup(struct task_struct *task)
         account(t, VG_BPF_BLOCKED, now);
         t->wakeups++;
         t->state = VG_BPF_WAIT_WAKE;
-        vg_enqueue(slot, cpu_of(task), curr ? holder_of(curr) : VG_BPF_HOLDER_UNKNOWN, now);
+        vg_enqueue(slot, cpu_of(task), curr ? bpf_holder_of(curr) : VG_BPF_HOLDER_UNKNOWN, now);
     }
     END_WRITE(t);
 }
@@ -694,7 +694,7 @@ vg_sched_migrate_task(__u64 *ctx)
     __u32 slot = slot_of(task->pid);
     struct vg_bpf_thread *t = slot ? thread_of(slot, task) : NULL;
 
-    if (!t || !is_waiting(t))
+    if (!t || !bpf_is_waiting(t))
         return 0;
     __u64 now = bpf_ktime_get_ns();
     BEGIN_WRITE(t);

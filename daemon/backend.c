@@ -211,7 +211,7 @@ read_past(void *data, const struct vg_history_query *query, GError **err)
 }
 
 static char *
-find_vm(void *data, const char *name, GError **err)
+backend_find_vm(void *data, const char *name, GError **err)
 {
     const vg_daemon_backend *backend = data;
 
@@ -413,7 +413,7 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
         .stats = get_stats,
         .samples = read_samples,
         .past = read_past,
-        .find_vm = find_vm,
+        .find_vm = backend_find_vm,
         .list_peers = list_peers,
         .list_approvals = backend_list_approvals,
         .rate_arrival = backend_rate_arrival,

@@ -247,7 +247,7 @@ stop(struct daemon *daemon, const char *why)
 }
 
 static int
-on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
+daemon_on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *data)
 {
     struct daemon *daemon = data;
 
@@ -349,7 +349,7 @@ notify(struct daemon *daemon)
 }
 
 static int
-on_tick(sd_event_source *source, uint64_t usec, void *data)
+daemon_on_tick(sd_event_source *source, uint64_t usec, void *data)
 {
     struct daemon *daemon = data;
 
@@ -367,14 +367,14 @@ on_tick(sd_event_source *source, uint64_t usec, void *data)
 }
 
 static int
-watch(struct daemon *daemon, GError **err)
+daemon_watch(struct daemon *daemon, GError **err)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     sd_event_source *timer = NULL;
     int status = 0;
 
     for (size_t i = 0; i < G_N_ELEMENTS(signals) && status >= 0; i++)
-        status = sd_event_add_signal(daemon->loop, NULL, signals[i], on_signal, daemon);
+        status = sd_event_add_signal(daemon->loop, NULL, signals[i], daemon_on_signal, daemon);
     if (status >= 0)
         status = sd_event_add_io(daemon->loop, NULL,
                                  vg_supervisor_fd(daemon->supervisor, VG_SUPERVISOR_WINDOWS),
@@ -385,7 +385,7 @@ watch(struct daemon *daemon, GError **err)
                                  EPOLLIN, on_control, daemon);
     if (status >= 0)
         status = sd_event_add_time_relative(daemon->loop, &timer, CLOCK_MONOTONIC, TICK_NS / 1000,
-                                            50000, on_tick, daemon);
+                                            50000, daemon_on_tick, daemon);
     if (status >= 0)
         status = sd_event_source_set_enabled(timer, SD_EVENT_ON);
     if (status >= 0)
@@ -574,7 +574,7 @@ start_mover(struct daemon *daemon, GError **err)
 }
 
 static int
-start(struct daemon *daemon, GError **err)
+daemon_start(struct daemon *daemon, GError **err)
 {
     const struct vg_store_options store = store_options(daemon);
     const struct vg_journal_options journal = journal_options(daemon->config);
@@ -628,7 +628,7 @@ start(struct daemon *daemon, GError **err)
     if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
         return -1;
     vg_mover_recover(daemon->mover);
-    return watch(daemon, err);
+    return daemon_watch(daemon, err);
 }
 
 /* Sources first, then what they fill, in the reverse order of the start. */
@@ -719,7 +719,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         if (status < 0)
             status = vg_error_errno(err, -status, "cannot make the main loop");
         else
-            status = start(&daemon, err);
+            status = daemon_start(&daemon, err);
     }
     if (status == 0) {
         vg_log_notice("ready host=\"%s\" socket=\"%s\" store=\"%s\"", daemon.host,

@@ -88,7 +88,7 @@ check_together(const struct args *args, struct argp_state *state)
 }
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+vgpud_parse(int key, char *arg, struct argp_state *state)
 {
     struct args *args = state->input;
 
@@ -147,7 +147,7 @@ parse(int key, char *arg, struct argp_state *state)
 }
 
 static int
-fail(const char *message)
+vgpud_fail(const char *message)
 {
     g_autofree char *text = g_utf8_make_valid(message, -1);
 
@@ -167,7 +167,7 @@ fail_config(const GError *error)
     g_auto(GStrv) mistakes = g_strsplit(error->message, "\n", -1);
 
     for (size_t i = 0; mistakes[i]; i++)
-        fail(mistakes[i]);
+        vgpud_fail(mistakes[i]);
     return EXIT_FAILURE;
 }
 
@@ -200,7 +200,7 @@ main(int argc, char **argv)
 {
     static const struct argp argp = {
         .options = options,
-        .parser = parse,
+        .parser = vgpud_parse,
         .doc = "Measures who fights for the CPUs and GPUs of this KVM host, and serves the answers "
                "on a unix socket.\vvgpud(8) and vgpud.conf(5) tell more; vgpuctl(1) asks it.",
     };
@@ -221,6 +221,6 @@ main(int argc, char **argv)
     umask(0027);
     vg_journald_attach();
     if (vg_daemon_run(&args.daemon, config, &error) < 0)
-        return fail(error->message);
+        return vgpud_fail(error->message);
     return EXIT_SUCCESS;
 }

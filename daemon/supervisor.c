@@ -257,7 +257,7 @@ reason_of(const struct member *member)
 }
 
 static void
-tell_state(const struct member *member)
+supervisor_tell_state(const struct member *member)
 {
     bool bad = member->hangs || member->state == VG_COLLECTOR_FAILED ||
                member->state == VG_COLLECTOR_DEGRADED;
@@ -308,7 +308,7 @@ take_status(vg_supervisor *supervisor, struct member *member, struct vg_report *
         g_ptr_array_unref(member->sources);
     member->sources = g_steal_pointer(&report->sources);
     pthread_mutex_unlock(&supervisor->lock);
-    tell_state(member);
+    supervisor_tell_state(member);
     vg_report_free(report);
 }
 
@@ -343,7 +343,7 @@ vg_supervisor_watch(vg_supervisor *supervisor)
         member->hangs = hangs;
         member->since_ns = vg_clock_realtime_ns();
         pthread_mutex_unlock(&supervisor->lock);
-        tell_state(member);
+        supervisor_tell_state(member);
     }
 }
 

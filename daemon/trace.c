@@ -20,7 +20,7 @@ static bool wanted;
 static char *trouble; /* why there is no tracer */
 
 static int
-load(const char *path, GError **err)
+trace_load(const char *path, GError **err)
 {
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
@@ -45,7 +45,7 @@ vg_trace_start(const char *path)
     g_autoptr(GError) error = NULL;
 
     wanted = true;
-    if (load(chosen, &error) == 0) {
+    if (trace_load(chosen, &error) == 0) {
         vg_log_notice("tracepoints for LTTng are there provider=\"%s\"", chosen);
         return;
     }

@@ -89,7 +89,7 @@ need_host(vg_engine *engine, const char *name, const struct vg_window *window)
 }
 
 static struct vg_vm_track *
-find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
+engine_find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
 {
     for (guint i = 0; i < host->vms->len; i++) {
         struct vg_vm_track *track = host->vms->pdata[i];
@@ -107,7 +107,7 @@ find_vm(const struct host_track *host, const struct vg_vm_sample *sample)
 static struct vg_vm_track *
 need_vm(vg_engine *engine, struct host_track *host, const struct vg_vm_sample *sample)
 {
-    struct vg_vm_track *track = find_vm(host, sample);
+    struct vg_vm_track *track = engine_find_vm(host, sample);
     if (track)
         return track;
     track = vg_vm_track_new(sample, ++engine->n_tracks, engine->mode, &engine->config.score);
@@ -116,7 +116,7 @@ need_vm(vg_engine *engine, struct host_track *host, const struct vg_vm_sample *s
 }
 
 static void
-forget_gone(struct host_track *host)
+engine_forget_gone(struct host_track *host)
 {
     for (guint i = host->vms->len; i > 0; i--) {
         const struct vg_vm_track *track = host->vms->pdata[i - 1];
@@ -165,7 +165,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
         vg_vm_track_feed(track, sample, window, tracks, engine->config.score.half_life_ns);
     }
     if (engine->mode == VG_ENGINE_LIVE)
-        forget_gone(host);
+        engine_forget_gone(host);
 }
 
 /* The description's VM with this UUID, else with this name, or NULL. */

@@ -115,7 +115,7 @@ vg_gather_set_lag(vg_gather *gather, unsigned int source, int64_t lag_ns)
 
 /* Was this part there already, in a window that is closed or waits? */
 static bool
-is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
+gather_is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
 {
     for (guint i = 0; i < gather->closed_parts->len; i++) {
         const struct closed *closed = &g_array_index(gather->closed_parts, struct closed, i);
@@ -147,7 +147,7 @@ vg_gather_put(vg_gather *gather, unsigned int source, struct vg_window *take_win
     int64_t end_ns = take_window->end_ns;
     enum vg_gather_taken taken = VG_GATHER_TAKEN;
 
-    if (is_known(gather, source, end_ns))
+    if (gather_is_known(gather, source, end_ns))
         taken = VG_GATHER_DUPLICATE;
     else if (end_ns <= gather->closed_ns)
         taken = VG_GATHER_LATE;
@@ -277,7 +277,7 @@ rename_vms(vg_gather *gather, struct part *part)
 /* ---- closing ---- */
 
 static struct vg_gpu_sample *
-find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
+gather_find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
 {
     for (guint i = 0; i < gpus->len; i++) {
         struct vg_gpu_sample *gpu = &g_array_index(gpus, struct vg_gpu_sample, i);
@@ -293,7 +293,7 @@ join_gpus(GArray *lead, const GArray *other)
 {
     for (guint i = 0; i < other->len; i++) {
         const struct vg_gpu_sample *more = &g_array_index(other, struct vg_gpu_sample, i);
-        struct vg_gpu_sample *gpu = find_gpu(lead, more);
+        struct vg_gpu_sample *gpu = gather_find_gpu(lead, more);
         if (!gpu) {
             g_array_append_vals(lead, more, 1);
             continue;
@@ -316,7 +316,7 @@ join_requests(struct vg_window *lead, const struct vg_window *other)
             g_array_index(other->gpu_requests, struct vg_gpu_request_sample, i);
         const struct vg_gpu_sample *gpu =
             &g_array_index(other->gpus, struct vg_gpu_sample, request.gpu);
-        request.gpu = (uint32_t)(find_gpu(lead->gpus, gpu) -
+        request.gpu = (uint32_t)(gather_find_gpu(lead->gpus, gpu) -
                                  &g_array_index(lead->gpus, struct vg_gpu_sample, 0));
         g_array_append_val(lead->gpu_requests, request);
     }
@@ -325,7 +325,7 @@ join_requests(struct vg_window *lead, const struct vg_window *other)
 /* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. One
  * of which only GPU use is known waits for the lead to see it: its CPU figures would be zeros. */
 static void
-join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
+gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
 {
     lead->begin_ns = MIN(lead->begin_ns, other->begin_ns);
     lead->lost_events += other->lost_events;
@@ -439,7 +439,7 @@ name_gpu_source(const struct part *part, char ret[VG_GPU_SOURCE_SIZE])
 }
 
 static void
-close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
+gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
 {
     char gpu_source[VG_GPU_SOURCE_SIZE] = "";
     guint best = most_trusted(gather, n);
@@ -460,7 +460,7 @@ close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
         if (only_gpu)
             add_pieces(gather, part, lead->window.begin_ns);
         if (i != best)
-            join(&lead->window, &part->window, only_gpu);
+            gather_join(&lead->window, &part->window, only_gpu);
     }
     g_ptr_array_set_size(gather->pieces, 0);
     *ret = (struct vg_gathered){
@@ -531,7 +531,7 @@ next_window(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
         return -1;
     }
     gather->stats.incomplete += !complete;
-    close_window(gather, n, ret);
+    gather_close_window(gather, n, ret);
     return 1;
 }
 

@@ -281,7 +281,7 @@ need_snap_loss(struct vg_snap_vm *vm, const char *aggressor)
 }
 
 static void
-read_losses(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm)
+vm_track_read_losses(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm)
 {
     for (guint i = 0; i < track->losses->len; i++) {
         const struct vg_loss_track *from = &g_array_index(track->losses, struct vg_loss_track, i);
@@ -354,7 +354,7 @@ vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_s
     vm->wake_wait_share = rate_read(track, &track->wake_wait_ns) / NS_PER_S;
     vm->preemptions_per_s = rate_read(track, &track->preemptions);
     g_array_append_vals(vm->cpus, track->cpus->data, track->cpus->len);
-    read_losses(track, names, vm);
+    vm_track_read_losses(track, names, vm);
     read_uses(track, vm);
     read_profile(track, vm);
 }

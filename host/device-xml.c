@@ -56,7 +56,7 @@ root_of(const xmlNode *controller, int64_t bus)
 /* libvirt's bus of an address is the index of a controller, which the guest does not know; what it
  * sees as well are the slots of the bridges on the way. */
 static char *
-path_of(const xmlNode *devices, const xmlNode *address)
+device_xml_path_of(const xmlNode *devices, const xmlNode *address)
 {
     g_autofree char *path = g_strdup("");
 
@@ -83,7 +83,7 @@ path_of(const xmlNode *devices, const xmlNode *address)
 /* ---- reading ---- */
 
 static void
-read_source(const xmlNode *node, vg_domain_device *device)
+device_xml_read_source(const xmlNode *node, vg_domain_device *device)
 {
     const xmlNode *address = vg_xml_at(node, "source/address");
 
@@ -101,7 +101,7 @@ read_source(const xmlNode *node, vg_domain_device *device)
 }
 
 static vg_domain_device *
-read_device(const xmlNode *node)
+device_xml_read_device(const xmlNode *node)
 {
     vg_domain_device *device = g_new0(vg_domain_device, 1);
     const xmlNode *address = vg_xml_child(node, "address");
@@ -109,7 +109,7 @@ read_device(const xmlNode *node)
     device->alias = vg_xml_attribute(vg_xml_child(node, "alias"), "name", TEXT_BYTES_MAX);
     if (vg_xml_attribute_is(address, "type", "pci"))
         device->guest_address = vg_xml_pci_address(address);
-    read_source(node, device);
+    device_xml_read_source(node, device);
     device->xml = vg_xml_write(node);
     return device;
 }
@@ -126,8 +126,8 @@ vg_domain_devices_read(const char *xml, GError **err)
     for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
         if (node->type != XML_ELEMENT_NODE)
             continue;
-        vg_domain_device *device = read_device(node);
-        device->guest_path = path_of(devices, vg_xml_child(node, "address"));
+        vg_domain_device *device = device_xml_read_device(node);
+        device->guest_path = device_xml_path_of(devices, vg_xml_child(node, "address"));
         g_ptr_array_add(all, device);
     }
     return all;
@@ -138,7 +138,7 @@ vg_domain_device_read(const char *xml, GError **err)
 {
     g_autoptr(vg_xml) doc = vg_xml_parse(xml, NULL, err);
 
-    return doc ? read_device(vg_xml_root(doc)) : NULL;
+    return doc ? device_xml_read_device(vg_xml_root(doc)) : NULL;
 }
 
 void
@@ -254,7 +254,7 @@ static bool
 is_one_of(const xmlNode *node, const char *const *aliases, const char *const *source_addresses,
           size_t n)
 {
-    g_autoptr(vg_domain_device) device = read_device(node);
+    g_autoptr(vg_domain_device) device = device_xml_read_device(node);
     bool is = false;
 
     for (size_t i = 0; i < n && !is; i++)

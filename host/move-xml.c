@@ -174,7 +174,7 @@ find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrA
 
 /* The number of one; -1: it is another alias. */
 static int
-number_of(const char *alias)
+move_xml_number_of(const char *alias)
 {
     const char *digits =
         alias && g_str_has_prefix(alias, "hostdev") ? alias + strlen("hostdev") : "";
@@ -198,7 +198,7 @@ find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problem
 
     for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
         g_autofree char *alias = node->type == XML_ELEMENT_NODE ? alias_of(node) : NULL;
-        int number = number_of(alias);
+        int number = move_xml_number_of(alias);
         if (number >= 0 && is_off(alias, off))
             g_array_append_val(numbers, number);
         else

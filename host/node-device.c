@@ -163,7 +163,7 @@ compare_devices(const void *a, const void *b)
 }
 
 static struct vg_inv_gpu *
-find_gpu(const vg_inventory *inventory, const char *address)
+node_device_find_gpu(const vg_inventory *inventory, const char *address)
 {
     for (unsigned i = 0; address && i < inventory->gpus->len; i++) {
         struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
@@ -227,7 +227,7 @@ whole_gpu(GHashTable *parts, const char *address)
 static void
 put_mdev(const vg_node_device *device, GHashTable *parts, vg_inventory *inventory)
 {
-    struct vg_inv_gpu *gpu = find_gpu(inventory, whole_gpu(parts, device->parent));
+    struct vg_inv_gpu *gpu = node_device_find_gpu(inventory, whole_gpu(parts, device->parent));
 
     if (!gpu || gpu->mdevs->len >= VG_INVENTORY_MDEVS_MAX)
         return;
@@ -291,7 +291,7 @@ vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
         if (device->kind == VG_NODE_DEVICE_MDEV)
             put_mdev(device, parts, inventory);
         else if (device->kind == VG_NODE_DEVICE_GPU)
-            gpu = find_gpu(inventory, g_hash_table_lookup(parts, device->address));
+            gpu = node_device_find_gpu(inventory, g_hash_table_lookup(parts, device->address));
         if (gpu)
             add_types(gpu, device->types);
     }

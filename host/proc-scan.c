@@ -62,7 +62,7 @@ struct vg_proc_scan {
 };
 
 static void
-process_free(void *data)
+proc_scan_process_free(void *data)
 {
     struct process *process = data;
 
@@ -79,7 +79,7 @@ vg_proc_scan_new(const char *proc)
     vg_proc_scan *scan = g_new0(vg_proc_scan, 1);
 
     scan->proc = g_strdup(proc);
-    scan->processes = g_hash_table_new_full(NULL, NULL, NULL, process_free);
+    scan->processes = g_hash_table_new_full(NULL, NULL, NULL, proc_scan_process_free);
     scan->vms = g_ptr_array_new();
     return scan;
 }
@@ -97,7 +97,7 @@ vg_proc_scan_free(vg_proc_scan *scan)
 
 /* The number that a directory's name is, or 0. */
 static int32_t
-number_of(const char *name)
+proc_scan_number_of(const char *name)
 {
     int64_t value = 0;
 
@@ -192,7 +192,7 @@ list_threads(const vg_proc_scan *scan, struct process *process)
     for (unsigned i = 0; i < process->threads->len; i++)
         g_array_index(process->threads, struct seen_thread, i).present = false;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        int32_t tid = number_of(entry->d_name);
+        int32_t tid = proc_scan_number_of(entry->d_name);
         if (tid <= 0)
             continue;
         struct seen_thread *thread = find_thread(process->threads, tid, at++);
@@ -364,7 +364,7 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
         return vg_error_errno(err, errno, "cannot read '%s'", scan->proc);
     scan->generation++;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        int32_t pid = number_of(entry->d_name);
+        int32_t pid = proc_scan_number_of(entry->d_name);
         if (pid > 0)
             see_process(scan, pid, entry->d_ino, now_ns);
     }

@@ -184,7 +184,7 @@ copy_value(const char *value, char ret[VG_VM_NAME_MAX])
 
 /* The value of -name: its option `guest`, or the first one if that has no name. */
 static void
-take_name(const char *value, char ret[VG_VM_NAME_MAX])
+proc_text_take_name(const char *value, char ret[VG_VM_NAME_MAX])
 {
     const char *option = value;
 
@@ -260,7 +260,7 @@ vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MA
         size_t length = strnlen(word, (size_t)(end - word));
         g_autofree char *value = g_strndup(word, length);
         if (strcmp(option, "name") == 0)
-            take_name(value, ret_name);
+            proc_text_take_name(value, ret_name);
         else if (strcmp(option, "uuid") == 0)
             take_uuid(value, ret_uuid);
         /* QEMU takes one dash or two. */

@@ -19,7 +19,7 @@ static bool registered; /* which is once for the process */
 static int timer = -1;
 
 static void
-tick(int id, void *data)
+virt_event_tick(int id, void *data)
 {
     (void)id;
     (void)data;
@@ -33,7 +33,7 @@ silence(void *data, virErrorPtr error)
 }
 
 static void
-run(vg_thread *self, void *arg)
+virt_event_run(vg_thread *self, void *arg)
 {
     (void)arg;
     while (!vg_thread_stopping(self)) {
@@ -46,7 +46,7 @@ run(vg_thread *self, void *arg)
 }
 
 static void
-wake(void *arg)
+virt_event_wake(void *arg)
 {
     (void)arg;
     virEventUpdateTimeout(timer, 0);
@@ -62,10 +62,10 @@ start_loop(GError **err)
             return vg_virt_error(err, "cannot set up libvirt's event loop");
         registered = true;
     }
-    timer = virEventAddTimeout(TICK_MS, tick, NULL, NULL);
+    timer = virEventAddTimeout(TICK_MS, virt_event_tick, NULL, NULL);
     if (timer < 0)
         return vg_virt_error(err, "cannot set up libvirt's event loop");
-    loop = vg_thread_new("virt-ev", run, wake, NULL, err);
+    loop = vg_thread_new("virt-ev", virt_event_run, virt_event_wake, NULL, err);
     return loop ? 0 : -1;
 }
 

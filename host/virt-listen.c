@@ -54,7 +54,7 @@ vg_virt_ear_new(void)
 }
 
 static void
-let_go(void *data)
+virt_listen_let_go(void *data)
 {
     vg_virt_ear *ear = data;
 
@@ -68,7 +68,7 @@ void
 vg_virt_ear_free(vg_virt_ear *ear)
 {
     if (ear)
-        let_go(ear);
+        virt_listen_let_go(ear);
 }
 
 void
@@ -234,11 +234,12 @@ listen_to_domains(vg_virt_ear *ear, virConnectPtr connection, int what,
                   virConnectDomainEventGenericCallback callback)
 {
     atomic_fetch_add(&ear->references, 1);
-    int id = virConnectDomainEventRegisterAny(connection, NULL, what, callback, ear, let_go);
+    int id =
+        virConnectDomainEventRegisterAny(connection, NULL, what, callback, ear, virt_listen_let_go);
     if (id >= 0)
         ear->domain_ids[ear->n_domain_ids++] = id;
     else
-        let_go(ear);
+        virt_listen_let_go(ear);
 }
 
 static void
@@ -246,11 +247,12 @@ listen_to_devices(vg_virt_ear *ear, virConnectPtr connection, int what,
                   virConnectNodeDeviceEventGenericCallback callback)
 {
     atomic_fetch_add(&ear->references, 1);
-    int id = virConnectNodeDeviceEventRegisterAny(connection, NULL, what, callback, ear, let_go);
+    int id = virConnectNodeDeviceEventRegisterAny(connection, NULL, what, callback, ear,
+                                                  virt_listen_let_go);
     if (id >= 0)
         ear->device_ids[ear->n_device_ids++] = id;
     else
-        let_go(ear);
+        virt_listen_let_go(ear);
 }
 
 void

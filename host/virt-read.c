@@ -242,13 +242,13 @@ list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
 }
 
 static void
-free_device(void *device)
+virt_read_free_device(void *device)
 {
     vg_node_device_free(device);
 }
 
 static void
-read_device(vg_virt_reader *reader, virNodeDevicePtr handle, GPtrArray *devices)
+virt_read_device(vg_virt_reader *reader, virNodeDevicePtr handle, GPtrArray *devices)
 {
     const char *name = virNodeDeviceGetName(handle);
 
@@ -270,7 +270,7 @@ static void
 read_devices(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inventory,
              char **ret_missing)
 {
-    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(free_device);
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(virt_read_free_device);
     virNodeDevicePtr *handles = NULL;
     int n = list_devices(connection, &handles);
 
@@ -278,7 +278,7 @@ read_devices(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inv
         *ret_missing = g_strdup_printf("GPUs cannot be listed: %s", virGetLastErrorMessage());
     for (int i = 0; i < n; i++) {
         g_autoptr(virNodeDevice) handle = handles[i];
-        read_device(reader, handle, devices);
+        virt_read_device(reader, handle, devices);
     }
     free(handles);
     virResetLastError();

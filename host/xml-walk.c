@@ -48,7 +48,7 @@ vg_xml_root(const vg_xml *xml)
 }
 
 static const xmlNode *
-find(const xmlNode *from, const char *name)
+xml_walk_find(const xmlNode *from, const char *name)
 {
     for (const xmlNode *node = from; node; node = node->next)
         if (node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0)
@@ -59,13 +59,13 @@ find(const xmlNode *from, const char *name)
 const xmlNode *
 vg_xml_child(const xmlNode *node, const char *name)
 {
-    return node ? find(node->children, name) : NULL;
+    return node ? xml_walk_find(node->children, name) : NULL;
 }
 
 const xmlNode *
 vg_xml_next(const xmlNode *node)
 {
-    return find(node->next, (const char *)node->name);
+    return xml_walk_find(node->next, (const char *)node->name);
 }
 
 const xmlNode *
@@ -114,7 +114,7 @@ vg_xml_attribute_is(const xmlNode *node, const char *name, const char *value)
 }
 
 static int64_t
-number_of(const char *text, int64_t max, int64_t fallback)
+xml_walk_number_of(const char *text, int64_t max, int64_t fallback)
 {
     uint64_t value;
     bool hex = text && g_ascii_strncasecmp(text, "0x", 2) == 0;
@@ -133,7 +133,7 @@ vg_xml_number(const xmlNode *node, int64_t max, int64_t fallback)
 {
     g_autofree char *text = vg_xml_text(node, DIGITS_MAX);
 
-    return number_of(text, max, fallback);
+    return xml_walk_number_of(text, max, fallback);
 }
 
 int64_t
@@ -141,7 +141,7 @@ vg_xml_attribute_number(const xmlNode *node, const char *name, int64_t max, int6
 {
     g_autofree char *text = vg_xml_attribute(node, name, DIGITS_MAX);
 
-    return number_of(text, max, fallback);
+    return xml_walk_number_of(text, max, fallback);
 }
 
 char *

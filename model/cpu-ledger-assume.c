@@ -17,7 +17,8 @@ begin_of(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thread, in
 }
 
 static void
-run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t index, int64_t since_ns)
+cpu_ledger_assume_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t index,
+                      int64_t since_ns)
 {
     struct cpu *cpu = &ledger->cpus[index];
 
@@ -44,7 +45,7 @@ vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed
         /* Somebody else is there, so it does not run any more. */
         if (cpu == VG_NONE || ledger->cpus[cpu].known)
             return false;
-        run(ledger, thread, cpu, begin_ns);
+        cpu_ledger_assume_run(ledger, thread, cpu, begin_ns);
         return true;
     case VG_ASSUMED_WAITING:
         cpu_thread_wait(ledger, thread, STATE_WAIT_PREEMPT, cpu, begin_ns);

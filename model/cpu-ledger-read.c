@@ -36,7 +36,7 @@ vm_build_free(void *data)
 }
 
 static struct vg_cpu_figures
-figures_of(const struct reading *reading, const struct cpu_thread *thread)
+cpu_ledger_read_figures_of(const struct reading *reading, const struct cpu_thread *thread)
 {
     struct vg_cpu_figures figures = thread->total;
 
@@ -113,8 +113,8 @@ lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
 }
 
 static void
-add_lost(struct reading *reading, struct vm_build *victim, const struct cpu_thread *thread,
-         const struct vg_cpu_figures *figures)
+cpu_ledger_read_add_lost(struct reading *reading, struct vm_build *victim,
+                         const struct cpu_thread *thread, const struct vg_cpu_figures *figures)
 {
     int64_t explained = 0;
 
@@ -163,7 +163,7 @@ add_vcpu(struct reading *reading, struct vm_build *build, const struct cpu_threa
     for (size_t i = 0; i < CPU_SET_WORDS; i++)
         build->cpu_set[i] |= thread->cpu_set[i];
     build->beyond_cpu_set |= thread->beyond_cpu_set;
-    add_lost(reading, build, thread, figures);
+    cpu_ledger_read_add_lost(reading, build, thread, figures);
 }
 
 static void
@@ -198,7 +198,7 @@ add_threads(struct reading *reading)
         const struct cpu_thread *thread = g_ptr_array_index(reading->ledger->threads, i);
         if (!thread)
             continue;
-        struct vg_cpu_figures figures = figures_of(reading, thread);
+        struct vg_cpu_figures figures = cpu_ledger_read_figures_of(reading, thread);
         struct vg_process *process = vg_thread_process(thread->who);
         bool silent = thread->state == STATE_EXITED && is_zero(&figures);
         if (!process->is_vm || !thread->who->is_vcpu)

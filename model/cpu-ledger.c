@@ -96,7 +96,7 @@ cpu_thread_account(struct cpu_thread *thread, int64_t now)
 
 /* Who holds a CPU, as the key under which it is charged. */
 static uint32_t
-holder_of(struct vg_cpu_ledger *ledger, const struct cpu *cpu, bool *ret_is_vcpu)
+cpu_ledger_holder_of(struct vg_cpu_ledger *ledger, const struct cpu *cpu, bool *ret_is_vcpu)
 {
     *ret_is_vcpu = false;
     if (!cpu->known)
@@ -136,7 +136,7 @@ cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64
 
     if (now <= thread->charged)
         return;
-    uint32_t holder = holder_of(ledger, cpu, &is_vcpu);
+    uint32_t holder = cpu_ledger_holder_of(ledger, cpu, &is_vcpu);
     charge(thread, holder, is_vcpu, now);
 }
 
@@ -147,7 +147,7 @@ cpu_charge_waiters(struct vg_cpu_ledger *ledger, struct cpu *cpu, int64_t now)
 
     if (!cpu->waiters)
         return;
-    uint32_t holder = holder_of(ledger, cpu, &is_vcpu);
+    uint32_t holder = cpu_ledger_holder_of(ledger, cpu, &is_vcpu);
     for (struct cpu_thread *t = cpu->waiters; t; t = t->next_waiter)
         charge(t, holder, is_vcpu, now);
 }
@@ -178,7 +178,7 @@ unlink_waiter(struct cpu_thread *thread)
 }
 
 static bool
-is_waiting(const struct cpu_thread *thread)
+cpu_ledger_is_waiting(const struct cpu_thread *thread)
 {
     return thread->state == STATE_WAIT_PREEMPT || thread->state == STATE_WAIT_WAKE;
 }
@@ -311,7 +311,7 @@ take_from_elsewhere(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int
         set_holder_unknown(other);
         return true;
     }
-    return is_waiting(thread) || thread->state == STATE_BLOCKED;
+    return cpu_ledger_is_waiting(thread) || thread->state == STATE_BLOCKED;
 }
 
 void
@@ -400,7 +400,7 @@ switch_in(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     if (next->state == STATE_RUNNING) {
         take_from_elsewhere(ledger, next, now);
         ledger->discontinuities++;
-    } else if (is_waiting(next) && next->cpu != VG_NONE && next->cpu != event->cpu) {
+    } else if (cpu_ledger_is_waiting(next) && next->cpu != VG_NONE && next->cpu != event->cpu) {
         next->total.unseen_migrations++;
     }
     cpu_thread_run(ledger, next, event->cpu, now);
@@ -437,7 +437,7 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
     if (cpu->thread)
         cpu_ledger_tell(ledger, cpu->thread, NULL, now);
     if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
-        vg_lost_map_entry(&prev->lost, holder_of(ledger, cpu, &is_vcpu))->total.count++;
+        vg_lost_map_entry(&prev->lost, cpu_ledger_holder_of(ledger, cpu, &is_vcpu))->total.count++;
 }
 
 static void
@@ -447,7 +447,7 @@ on_wakeup(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         return;
     struct cpu_thread *thread = cpu_ledger_thread(ledger, event->wakeup.tid);
     learn_comm(ledger, thread, event->wakeup.comm);
-    if (thread->state == STATE_RUNNING || is_waiting(thread))
+    if (thread->state == STATE_RUNNING || cpu_ledger_is_waiting(thread))
         return;
     thread->total.wakeups++;
     int32_t cpu = event->wakeup.target_cpu == VG_NONE ? thread->cpu : event->wakeup.target_cpu;
@@ -466,7 +466,7 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
         ledger->discontinuities++;
         return;
     }
-    if (is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now)) {
+    if (cpu_ledger_is_waiting(thread) && is_out_of_sight(ledger, event->migrate.dest_cpu, now)) {
         lose_sight(ledger, thread, cpu_lost_until(ledger, event->migrate.dest_cpu), now);
         cpu_ledger_tell(ledger, thread, NULL, now);
     }
@@ -586,7 +586,7 @@ learn_context(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_
 }
 
 static int64_t
-advance(struct vg_cpu_ledger *ledger, int64_t ts_ns)
+cpu_ledger_advance(struct vg_cpu_ledger *ledger, int64_t ts_ns)
 {
     if (!ledger->begun)
         vg_cpu_ledger_begin(ledger, ts_ns);
@@ -600,7 +600,7 @@ advance(struct vg_cpu_ledger *ledger, int64_t ts_ns)
 void
 vg_cpu_ledger_feed(vg_cpu_ledger *ledger, const struct vg_event *event)
 {
-    int64_t now = advance(ledger, event->ts_ns);
+    int64_t now = cpu_ledger_advance(ledger, event->ts_ns);
     while (G_UNLIKELY(event->cpu >= ledger->n_cpus))
         ledger->cpus[ledger->n_cpus++].lost_until = ledger->lost_until;
     enum vg_event_type type = (enum vg_event_type)event->type;

@@ -8,7 +8,7 @@
 #define INITIAL_CAPACITY 8
 
 static uint32_t
-find(const struct vg_lost_map *map, uint32_t holder)
+lost_map_find(const struct vg_lost_map *map, uint32_t holder)
 {
     uint32_t mask = map->capacity - 1;
     uint32_t at = (holder * UINT32_C(2654435761)) & mask; /* Knuth's multiplicative hash */
@@ -27,7 +27,7 @@ grow(struct vg_lost_map *map)
     map->entries = g_new0(struct vg_lost_entry, map->capacity);
     for (uint32_t i = 0; i < old.capacity; i++) {
         if (old.entries[i].used)
-            map->entries[find(map, old.entries[i].holder)] = old.entries[i];
+            map->entries[lost_map_find(map, old.entries[i].holder)] = old.entries[i];
     }
     g_free(old.entries);
 }
@@ -37,7 +37,7 @@ vg_lost_map_search(struct vg_lost_map *map, uint32_t holder)
 {
     if (map->used * 2 >= map->capacity)
         grow(map);
-    map->last = find(map, holder);
+    map->last = lost_map_find(map, holder);
     struct vg_lost_entry *entry = &map->entries[map->last];
     if (!entry->used) {
         entry->used = true;

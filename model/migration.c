@@ -162,7 +162,7 @@ const struct vg_record_type vg_movable_record = VG_ROW_TYPE(movable_fields);
 #undef THIS
 
 #define THIS vg_migration_request
-static const struct vg_field request_fields[] = {
+static const struct vg_field migration_request_fields[] = {
     VG_ROW_STRING(vm, REQ, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(to, REQ, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_BOOL(dry_run, 0),
@@ -172,7 +172,7 @@ static const struct vg_field request_fields[] = {
     VG_ROW_STRING(plan_hash, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(undo_of, 0, 1, VG_MIGRATION_NAME_MAX),
 };
-const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(request_fields);
+const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(migration_request_fields);
 #undef THIS
 
 void

@@ -31,7 +31,7 @@ hash_of(const char *name)
 }
 
 static uint16_t
-add(vg_names *names, const char *name)
+names_add(vg_names *names, const char *name)
 {
     if (names->used == names->capacity) {
         names->capacity *= 2;
@@ -49,8 +49,8 @@ vg_names_new(void)
     names->capacity = 16;
     names->holders = 1;
     names->texts = g_malloc_n(names->capacity, VG_NAME_SIZE);
-    add(names, "");
-    add(names, "other");
+    names_add(names, "");
+    names_add(names, "other");
     return names;
 }
 
@@ -89,7 +89,7 @@ find_or_add(vg_names *names, const char *name, uint32_t max, uint16_t otherwise)
     }
     if (names->used >= max)
         return otherwise;
-    names->cells[at] = add(names, name);
+    names->cells[at] = names_add(names, name);
     return names->last = names->cells[at];
 }
 

@@ -124,7 +124,7 @@ is_alternating(const vg_score *score, bool was)
 }
 
 static enum vg_vm_class
-class_of(bool cpu_active, bool gpu_active, bool alternating)
+score_class_of(bool cpu_active, bool gpu_active, bool alternating)
 {
     if (alternating)
         return VG_CLASS_ALTERNATING;
@@ -166,13 +166,13 @@ vg_score_read_live(const vg_score *score, struct vg_score_reading *ret)
         .cpu_intensity = score->cpu.ewma,
         .gpu_intensity = score->gpu.ewma,
         .gpu_known = score->gpu.known,
-        .vm_class = class_of(score->cpu_active, score->gpu_active, score->alternating),
+        .vm_class = score_class_of(score->cpu_active, score->gpu_active, score->alternating),
     };
 }
 
 enum vg_vm_class
 vg_score_class_of_mean(const vg_score *score, double cpu_intensity, double gpu_intensity)
 {
-    return class_of(cpu_intensity >= score->config.cpu_enter,
-                    gpu_intensity >= score->config.gpu_enter, is_alternating(score, false));
+    return score_class_of(cpu_intensity >= score->config.cpu_enter,
+                          gpu_intensity >= score->config.gpu_enter, is_alternating(score, false));
 }

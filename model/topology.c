@@ -211,7 +211,7 @@ process_new(int32_t pid, bool pid_known)
 }
 
 static void
-join(struct vg_thread *thread, struct vg_process *process)
+topology_join(struct vg_thread *thread, struct vg_process *process)
 {
     thread->process = process;
     process->threads++;
@@ -267,7 +267,7 @@ thread_new(vg_topology *topology, int32_t tid)
     /* A process id is the thread id of its first thread, which cannot be another's as long as the
      * process lives. */
     struct vg_process *process = g_hash_table_lookup(topology->by_pid, GINT_TO_POINTER(tid));
-    join(thread, process ? process : apply_name(topology, process_new(tid, false)));
+    topology_join(thread, process ? process : apply_name(topology, process_new(tid, false)));
     *tid_cell(topology, tid) = thread;
     return thread;
 }
@@ -315,7 +315,7 @@ move_to(vg_topology *topology, struct vg_thread *thread, struct vg_process *proc
     if (!old->pid_known)
         merge(topology, old, process);
     old = thread->process;
-    join(thread, process);
+    topology_join(thread, process);
     leave(topology, old);
     process_unref(old);
 }

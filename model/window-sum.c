@@ -38,7 +38,7 @@ add_vcpu(GArray *vcpus, const struct vg_vcpu_sample *more)
 }
 
 static void
-add_lost(GArray *losses, const struct vg_lost_to *more)
+window_sum_add_lost(GArray *losses, const struct vg_lost_to *more)
 {
     for (guint i = 0; i < losses->len; i++) {
         struct vg_lost_to *lost = &g_array_index(losses, struct vg_lost_to, i);
@@ -193,7 +193,7 @@ add_vm(struct vg_window *sum, const struct vg_vm_sample *more, int64_t sum_ns, i
     for (guint i = 0; i < more->vcpus->len; i++)
         add_vcpu(vm->vcpus, &g_array_index(more->vcpus, struct vg_vcpu_sample, i));
     for (guint i = 0; i < more->lost_to->len; i++)
-        add_lost(vm->lost_to, &g_array_index(more->lost_to, struct vg_lost_to, i));
+        window_sum_add_lost(vm->lost_to, &g_array_index(more->lost_to, struct vg_lost_to, i));
     if (more->lost_to->len > 0)
         vg_window_sort_lost_to(vm->lost_to);
     for (guint i = 0; i < more->lost_processes->len; i++)
@@ -239,7 +239,7 @@ forget_aggressors(const struct vg_window *sum, GArray *losses)
         g_array_remove_index(losses, i - 1);
         lost.kind = VG_AGGRESSOR_HOST_UNKNOWN;
         lost.vm_id = 0;
-        add_lost(losses, &lost);
+        window_sum_add_lost(losses, &lost);
     }
     vg_window_sort_lost_to(losses);
 }

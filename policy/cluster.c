@@ -266,8 +266,8 @@ vg_host_find_engine(const struct vg_host_state *host, const char *device, const 
 }
 
 static struct vg_load *
-need_engine(const vg_cluster *cluster, struct vg_host_state *host, const char *device,
-            const char *engine)
+cluster_need_engine(const vg_cluster *cluster, struct vg_host_state *host, const char *device,
+                    const char *engine)
 {
     struct vg_load *found = vg_host_find_engine(host, device, engine);
     if (found)
@@ -297,7 +297,7 @@ add_gpu(const vg_cluster *cluster, struct vg_host_state *host, const struct vg_v
 {
     for (guint u = 0; u < vm->uses->len; u++) {
         const struct vg_engine_use *use = &g_array_index(vm->uses, struct vg_engine_use, u);
-        struct vg_load *load = need_engine(cluster, host, use->device, use->engine);
+        struct vg_load *load = cluster_need_engine(cluster, host, use->device, use->engine);
         for (size_t w = 0; w < cluster->n_windows; w++)
             load->demand[w] =
                 MAX(load->demand[w] + sign * vg_vm_gpu_demand(cluster, vm, use, w), 0);
@@ -384,7 +384,7 @@ add_background(const vg_cluster *cluster, struct vg_host_state *host)
                         rest -= use->share;
                 }
             }
-            struct vg_load *load = need_engine(cluster, host, gpu->device, engine->engine);
+            struct vg_load *load = cluster_need_engine(cluster, host, gpu->device, engine->engine);
             for (size_t w = 0; rest > 0 && w < cluster->n_windows; w++)
                 load->demand[w] += rest;
         }

@@ -164,7 +164,8 @@ is_same(enum vg_gpusched_mode mode, const struct vg_gpumode_vm *a, int64_t a_tim
 }
 
 static bool
-is_known(const struct vg_gpumode_candidate *known, const struct vg_gpumode_candidate *candidate)
+gpumode_candidates_is_known(const struct vg_gpumode_candidate *known,
+                            const struct vg_gpumode_candidate *candidate)
 {
     if (known->mode != candidate->mode)
         return false;
@@ -178,15 +179,16 @@ is_known(const struct vg_gpumode_candidate *known, const struct vg_gpumode_candi
 
 /* Takes the candidate, unless it is what there is or was. */
 static void
-add(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *take_candidate)
+gpumode_candidates_add(struct vg_gpumode_advice *advice,
+                       struct vg_gpumode_candidate *take_candidate)
 {
     struct vg_gpumode_candidate *present =
         new_candidate(advice, advice->scenario->mode, VG_GPUMODE_LIVE);
-    bool known = is_known(present, take_candidate);
+    bool known = gpumode_candidates_is_known(present, take_candidate);
 
     vg_gpumode_candidate_free(present);
     for (unsigned int i = 0; i < advice->candidates->len && !known; i++)
-        known = is_known(advice->candidates->pdata[i], take_candidate);
+        known = gpumode_candidates_is_known(advice->candidates->pdata[i], take_candidate);
     if (known)
         vg_gpumode_candidate_free(take_candidate);
     else
@@ -196,7 +198,7 @@ add(struct vg_gpumode_advice *advice, struct vg_gpumode_candidate *take_candidat
 static void
 add_for_comparison(struct vg_gpumode_advice *advice, enum vg_gpusched_mode mode)
 {
-    add(advice, new_candidate(advice, mode, VG_GPUMODE_NOT_OFFERED));
+    gpumode_candidates_add(advice, new_candidate(advice, mode, VG_GPUMODE_NOT_OFFERED));
 }
 
 /* How much of the GPU a VM wants, as far as it can be known: it runs or waits. */
@@ -251,7 +253,7 @@ add_weights_by_demand(struct vg_gpumode_advice *advice)
         vm_at(candidate, i)->weight = GVT_WEIGHT_MIN;
     for (int vm = neediest(advice, candidate); vm >= 0; vm = neediest(advice, candidate))
         vm_at(candidate, (uint32_t)vm)->weight *= 2;
-    add(advice, candidate);
+    gpumode_candidates_add(advice, candidate);
 }
 
 static void
@@ -262,7 +264,7 @@ add_one_weight(struct vg_gpumode_advice *advice, uint32_t vm, uint32_t weight)
 
     vm_at(candidate, vm)->weight = weight;
     if (weight_sum(candidate) <= GVT_WEIGHT_SUM)
-        add(advice, candidate);
+        gpumode_candidates_add(advice, candidate);
     else
         vg_gpumode_candidate_free(candidate);
 }
@@ -288,19 +290,20 @@ add_gvt(struct vg_gpumode_advice *advice)
 static void
 add_timeslices(struct vg_gpumode_advice *advice, enum vg_gpusched_mode mode)
 {
-    add(advice, new_candidate(advice, mode, VG_GPUMODE_NEEDS_EMPTY_GPU));
+    gpumode_candidates_add(advice, new_candidate(advice, mode, VG_GPUMODE_NEEDS_EMPTY_GPU));
     for (const int64_t *value = nvidia_timeslices; *value > 0; value++) {
         struct vg_gpumode_candidate *candidate =
             new_candidate(advice, mode, VG_GPUMODE_NEEDS_EMPTY_GPU);
         candidate->timeslice_ns = *value;
-        add(advice, candidate);
+        gpumode_candidates_add(advice, candidate);
     }
 }
 
 static void
 add_nvidia(struct vg_gpumode_advice *advice)
 {
-    add(advice, new_candidate(advice, VG_GPUSCHED_BEST_EFFORT, VG_GPUMODE_NEEDS_EMPTY_GPU));
+    gpumode_candidates_add(
+        advice, new_candidate(advice, VG_GPUSCHED_BEST_EFFORT, VG_GPUMODE_NEEDS_EMPTY_GPU));
     add_timeslices(advice, VG_GPUSCHED_EQUAL_SHARE);
     add_timeslices(advice, VG_GPUSCHED_FIXED_SHARE);
 }
@@ -313,7 +316,7 @@ add_quantum(struct vg_gpumode_advice *advice, int64_t quantum_ns)
 
     for (uint32_t i = 0; i < candidate->vms->len; i++)
         vm_at(candidate, i)->quantum_ns = quantum_ns;
-    add(advice, candidate);
+    gpumode_candidates_add(advice, candidate);
 }
 
 /* A round is as long as with the same quantum for all, and each VM has of it what it wants of the
@@ -332,7 +335,7 @@ add_quanta_by_demand(struct vg_gpumode_advice *advice, int64_t quantum_ns, int64
         int64_t steps = (int64_t)((double)quantum_ns * part / (double)step_ns + 0.5);
         vm_at(candidate, i)->quantum_ns = MIN(MAX(1, steps) * step_ns, VG_GPUSCHED_TIMESLICE_MAX);
     }
-    add(advice, candidate);
+    gpumode_candidates_add(advice, candidate);
 }
 
 static void

@@ -40,7 +40,7 @@ free_array(void *array)
 }
 
 static GArray *
-figures_of(const struct watch *watch, const struct vg_gpusched_result *result)
+gpumode_figures_of(const struct watch *watch, const struct vg_gpusched_result *result)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct vg_gpustream_figures));
 
@@ -73,7 +73,7 @@ simulate(const struct vg_gpusched_scenario *scenario, GError **err)
     if (!sim || vg_gpusched_run(sim, err) < 0)
         return NULL;
     g_autoptr(vg_gpusched_result) result = vg_gpusched_get_result(sim);
-    return figures_of(&watch, result);
+    return gpumode_figures_of(&watch, result);
 }
 
 /* The scenario as the candidate would have it: VMs are copies, what they own is borrowed. */

@@ -9,7 +9,7 @@
 /* ---- the heap ---- */
 
 static bool
-is_before(const struct vg_sim_arrival *a, const struct vg_sim_arrival *b)
+gpusched_arrivals_is_before(const struct vg_sim_arrival *a, const struct vg_sim_arrival *b)
 {
     return a->ts_ns != b->ts_ns ? a->ts_ns < b->ts_ns : a->order < b->order;
 }
@@ -24,7 +24,8 @@ vg_sim_push_arrival(vg_gpusched *sim, int64_t ts_ns, uint32_t source)
     g_array_append_val(sim->arrivals, arrival);
     struct vg_sim_arrival *heap = (struct vg_sim_arrival *)(void *)sim->arrivals->data;
     uint32_t at = sim->arrivals->len - 1;
-    for (uint32_t up = (at - 1) / 2; at > 0 && is_before(&arrival, &heap[up]); up = (at - 1) / 2) {
+    for (uint32_t up = (at - 1) / 2; at > 0 && gpusched_arrivals_is_before(&arrival, &heap[up]);
+         up = (at - 1) / 2) {
         heap[at] = heap[up];
         at = up;
     }
@@ -41,9 +42,9 @@ vg_sim_pop_arrival(vg_gpusched *sim)
     uint32_t at = 0;
 
     for (uint32_t down = 1; down < length; down = 2 * at + 1) {
-        if (down + 1 < length && is_before(&heap[down + 1], &heap[down]))
+        if (down + 1 < length && gpusched_arrivals_is_before(&heap[down + 1], &heap[down]))
             down++;
-        if (!is_before(&heap[down], &last))
+        if (!gpusched_arrivals_is_before(&heap[down], &last))
             break;
         heap[at] = heap[down];
         at = down;
@@ -67,7 +68,7 @@ stream_seed(uint64_t seed, const char *name, uint32_t job, bool gaps)
 }
 
 static void
-add_source(vg_gpusched *sim, uint32_t vm, struct vg_sim_source source)
+gpusched_arrivals_add_source(vg_gpusched *sim, uint32_t vm, struct vg_sim_source source)
 {
     source.vm = vm;
     g_array_append_val(sim->sources, source);
@@ -85,7 +86,7 @@ add_job_source(vg_gpusched *sim, uint32_t vm, uint32_t job)
     vg_sim_random_seed(&source.sizes, stream_seed(seed, is->name, job, false));
     vg_sim_random_seed(&source.gaps, stream_seed(seed, is->name, job, true));
     vg_sim_lane_of(sim, (int)vm, source.engine)->used = true;
-    add_source(sim, vm, source);
+    gpusched_arrivals_add_source(sim, vm, source);
 }
 
 static const struct vg_gpusched_request *
@@ -137,11 +138,11 @@ add_stream_sources(vg_gpusched *sim, uint32_t vm)
         struct vg_sim_lane *lane = vg_sim_lane_of(sim, (int)vm, engine);
         const struct vg_sim_source chain = {.chain = true, .engine = engine};
         if (!lane->used && is->replay == VG_GPUSCHED_CLOSED)
-            add_source(sim, vm, chain);
+            gpusched_arrivals_add_source(sim, vm, chain);
         lane->used = true;
     }
     if (is->stream->len > 0 && is->replay == VG_GPUSCHED_OPEN)
-        add_source(sim, vm, (struct vg_sim_source){0});
+        gpusched_arrivals_add_source(sim, vm, (struct vg_sim_source){0});
 }
 
 /* Streams first: whether a lane is used tells there whether it has a chain. */

@@ -166,7 +166,7 @@ sched_func(vg_gpusched *sim, struct gvtg *gvtg)
 }
 
 static void
-on_tick(vg_gpusched *sim, struct gvtg *gvtg)
+gpusched_gvtg_on_tick(vg_gpusched *sim, struct gvtg *gvtg)
 {
     gvtg->tick_ns += TICK_NS;
     if (gvtg->old) {
@@ -275,7 +275,7 @@ gvtg_decide(vg_gpusched *sim)
     if (!tick && !gvtg->event)
         return;
     if (tick)
-        on_tick(sim, gvtg);
+        gpusched_gvtg_on_tick(sim, gvtg);
     gvtg->event = false;
     if (!gvtg->old)
         update_timeslice(gvtg, gvtg->current, sim->now);

@@ -130,7 +130,7 @@ static const char *const dist_members[][4] = {
 };
 
 static int
-number_of(const node *dist, const char *name, double max, double *ret, GError **err)
+gpusched_json_number_of(const node *dist, const char *name, double max, double *ret, GError **err)
 {
     node at;
 
@@ -151,13 +151,14 @@ read_dist(const node *at, struct vg_gpusched_dist *ret, GError **err)
     if (vg_json_member(at, "dist", VG_JSON_REQUIRED, &kind_at, err) < 0 ||
         read_word(&kind_at, dist_names, &kind, err) < 0 ||
         check_members(at, dist_members[kind], err) < 0 ||
-        number_of(at, dist_members[kind][1], time_max, &a, err) < 0)
+        gpusched_json_number_of(at, dist_members[kind][1], time_max, &a, err) < 0)
         return -1;
-    if (kind == VG_GPUSCHED_UNIFORM && number_of(at, "max", time_max, &b, err) < 0)
+    if (kind == VG_GPUSCHED_UNIFORM && gpusched_json_number_of(at, "max", time_max, &b, err) < 0)
         return -1;
     if (kind == VG_GPUSCHED_UNIFORM && b < a)
         return bad_value(at, err, "its max is less than its min");
-    if (kind == VG_GPUSCHED_LOGNORMAL && number_of(at, "sigma", VG_GPUSCHED_SIGMA_MAX, &b, err) < 0)
+    if (kind == VG_GPUSCHED_LOGNORMAL &&
+        gpusched_json_number_of(at, "sigma", VG_GPUSCHED_SIGMA_MAX, &b, err) < 0)
         return -1;
     ret->kind = (enum vg_gpusched_dist_kind)kind;
     ret->a = a * US;
@@ -210,8 +211,8 @@ read_engine(const struct vg_gpusched_scenario *scenario, const node *job, uint8_
 }
 
 static int
-read_job(const struct vg_gpusched_scenario *scenario, const node *at, struct vg_gpusched_vm *vm,
-         GError **err)
+gpusched_json_read_job(const struct vg_gpusched_scenario *scenario, const node *at,
+                       struct vg_gpusched_vm *vm, GError **err)
 {
     struct vg_gpusched_job job = {0};
     int loop = VG_GPUSCHED_CLOSED;
@@ -248,7 +249,7 @@ read_jobs(const struct vg_gpusched_scenario *scenario, const node *vm_at, struct
         return -1;
     for (size_t i = 0; i < vg_json_length(&at); i++) {
         const node job = vg_json_item(&at, i);
-        if (read_job(scenario, &job, vm, err) < 0)
+        if (gpusched_json_read_job(scenario, &job, vm, err) < 0)
             return -1;
     }
     return 0;
@@ -314,7 +315,7 @@ read_times(const node *at, struct vg_gpusched_vm *vm, GError **err)
 }
 
 static int
-read_vm(struct vg_gpusched_scenario *scenario, const node *at, GError **err)
+gpusched_json_read_vm(struct vg_gpusched_scenario *scenario, const node *at, GError **err)
 {
     static const char *const known[] = {"name",  "weight",     "start_ms",       "stop_ms", "jobs",
                                         "share", "quantum_us", "start_priority", NULL};
@@ -345,7 +346,7 @@ read_vms(struct vg_gpusched_scenario *scenario, const node *top, GError **err)
         return bad_value(&at, err, "there must be a VM");
     for (size_t i = 0; i < vg_json_length(&at); i++) {
         const node vm = vg_json_item(&at, i);
-        if (read_vm(scenario, &vm, err) < 0)
+        if (gpusched_json_read_vm(scenario, &vm, err) < 0)
             return -1;
     }
     return 0;

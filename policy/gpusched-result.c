@@ -72,8 +72,8 @@ set_latencies(struct vg_gpusched_figures *figures, GArray *latencies)
 }
 
 static struct vg_gpusched_figures
-figures_of(const vg_gpusched *sim, uint32_t engine, const struct vg_sim_tally *tally,
-           GArray *latencies)
+gpusched_result_figures_of(const vg_gpusched *sim, uint32_t engine,
+                           const struct vg_sim_tally *tally, GArray *latencies)
 {
     double duration = (double)sim->scenario->duration_ns;
     struct vg_gpusched_figures figures = {
@@ -103,7 +103,7 @@ lane_figures(const vg_gpusched *sim, int vm, uint32_t e)
     add_open_lane(sim, lane, &tally);
     if (engine->phase != VG_SIM_FREE && engine->vm == vm)
         add_in_flight(sim, engine, &tally);
-    return figures_of(sim, e, &tally, lane->latencies);
+    return gpusched_result_figures_of(sim, e, &tally, lane->latencies);
 }
 
 static struct vg_gpusched_figures
@@ -120,7 +120,7 @@ engine_figures(const vg_gpusched *sim, uint32_t e)
         add_open_lane(sim, lane, &tally);
         g_array_append_vals(latencies, lane->latencies->data, lane->latencies->len);
     }
-    return figures_of(sim, e, &tally, latencies);
+    return gpusched_result_figures_of(sim, e, &tally, latencies);
 }
 
 static void

@@ -14,7 +14,7 @@
 /* ---- records ---- */
 
 static void
-emit(vg_gpusched *sim, const struct vg_gpusched_record *record)
+gpusched_emit(vg_gpusched *sim, const struct vg_gpusched_record *record)
 {
     if (sim->emit)
         sim->emit(sim->emit_data, record);
@@ -33,7 +33,7 @@ emit_request(vg_gpusched *sim, enum vg_gpusched_kind kind, int vm, uint32_t engi
         .context = (uint64_t)vm * sim->n_engines + engine + 1,
         .seqno = request->seqno,
     };
-    emit(sim, &record);
+    gpusched_emit(sim, &record);
 }
 
 static void
@@ -45,7 +45,7 @@ emit_vm(vg_gpusched *sim, enum vg_gpusched_kind kind, int vm)
         .vm = (uint32_t)vm,
         .engine = VG_GPUSCHED_ALL_ENGINES,
     };
-    emit(sim, &record);
+    gpusched_emit(sim, &record);
 }
 
 static uint32_t
@@ -65,7 +65,7 @@ vg_sim_emit_switch(vg_gpusched *sim, uint8_t engine, int prev, int next)
         .next_vgpu = vgpu_id(next),
     };
     if (record.prev_vgpu != record.next_vgpu)
-        emit(sim, &record);
+        gpusched_emit(sim, &record);
 }
 
 /* ---- queues ---- */

@@ -123,7 +123,7 @@ waited_until(const struct lane *lane)
 }
 
 static void
-add_request(struct lane *lane, const struct vg_gpustream_request *recorded)
+gpustream_add_request(struct lane *lane, const struct vg_gpustream_request *recorded)
 {
     uint32_t before = lane->requests->len;
 
@@ -246,7 +246,7 @@ make_lanes(const struct vg_gpusched_scenario *scenario, const GArray *requests)
     for (unsigned int i = 0; i < requests->len; i++) {
         const struct vg_gpustream_request *request =
             &g_array_index(requests, struct vg_gpustream_request, i);
-        add_request(&lanes[request->vm * scenario->n_engines + request->engine], request);
+        gpustream_add_request(&lanes[request->vm * scenario->n_engines + request->engine], request);
     }
     return lanes;
 }

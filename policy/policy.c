@@ -177,7 +177,7 @@ is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const cha
 }
 
 static int
-find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GError **err)
+policy_find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GError **err)
 {
     size_t found = cluster->n_vms;
     for (size_t i = 0; i < cluster->n_vms; i++) {
@@ -285,7 +285,7 @@ vg_policy_explain(const vg_snapshot *snapshot, const struct vg_policy_config *co
     }
     g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
     size_t vm = 0;
-    if (find_vm(cluster, vm_reference, &vm, err) < 0)
+    if (policy_find_vm(cluster, vm_reference, &vm, err) < 0)
         return NULL;
 
     const struct vg_vm_state *state = &cluster->vms[vm];

@@ -242,7 +242,7 @@ describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *te
 
 /* To be asked before the move is carried out. */
 static char *
-describe(const vg_cluster *cluster, const struct vg_move *move)
+rule_complement_describe(const vg_cluster *cluster, const struct vg_move *move)
 {
     const struct vg_host_state *to = &cluster->hosts[move->to];
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
@@ -297,7 +297,7 @@ static void
 commit(struct search *search, vg_plan *plan)
 {
     vg_cluster *cluster = search->cluster;
-    char *text = describe(cluster, &search->best[0]);
+    char *text = rule_complement_describe(cluster, &search->best[0]);
     struct vg_plan_runner_up runner_up = {0};
     find_runner_up(search, &runner_up);
     struct vg_plan_action *action =

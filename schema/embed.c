@@ -21,7 +21,7 @@ static json_object *convert(yaml_document_t *doc, yaml_node_t *node);
 
 G_GNUC_PRINTF(1, 2)
 static _Noreturn void
-fail(const char *fmt, ...)
+embed_fail(const char *fmt, ...)
 {
     va_list args;
 
@@ -67,10 +67,10 @@ convert_mapping(yaml_document_t *doc, const yaml_node_t *node)
          pair < node->data.mapping.pairs.top; pair++) {
         const yaml_node_t *key = yaml_document_get_node(doc, pair->key);
         if (key->type != YAML_SCALAR_NODE)
-            fail("line %zu: a key that is no text", key->start_mark.line + 1);
+            embed_fail("line %zu: a key that is no text", key->start_mark.line + 1);
         const char *name = (const char *)key->data.scalar.value;
         if (json_object_object_get_ex(object, name, NULL))
-            fail("line %zu: '%s' is there twice", key->start_mark.line + 1, name);
+            embed_fail("line %zu: '%s' is there twice", key->start_mark.line + 1, name);
         json_object_object_add(object, name,
                                convert(doc, yaml_document_get_node(doc, pair->value)));
     }
@@ -107,7 +107,7 @@ yaml_to_json(const char *path, const char *text, size_t size)
     yaml_parser_initialize(&parser);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     if (!yaml_parser_load(&parser, &doc))
-        fail("%s:%zu: %s", path, parser.problem_mark.line + 1, parser.problem);
+        embed_fail("%s:%zu: %s", path, parser.problem_mark.line + 1, parser.problem);
     json_object *object = convert(&doc, yaml_document_get_root_node(&doc));
     char *json = g_strdup(json_object_to_json_string_ext(
         object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -137,7 +137,7 @@ main(int argc, char **argv)
         g_autofree char *text = NULL;
         size_t size;
         if (!parts[0] || !parts[1] || !g_file_get_contents(parts[1], &text, &size, NULL))
-            fail("cannot read '%s'", argv[i]);
+            embed_fail("cannot read '%s'", argv[i]);
         if (g_str_has_suffix(parts[1], ".yaml")) {
             g_autofree char *json = yaml_to_json(parts[1], text, size);
             print_bytes(parts[0], json, strlen(json));
@@ -146,6 +146,6 @@ main(int argc, char **argv)
         }
     }
     if (fflush(stdout) != 0)
-        fail("cannot write");
+        embed_fail("cannot write");
     return 0;
 }

@@ -304,8 +304,8 @@ start_losses(struct vg_store_file *file, struct pass *pass, GError **err)
 /* Takes the losses of the window that ends then; those of windows before, which were not used, are
  * left out. */
 static int
-read_losses(struct vg_store_file *file, struct pass *pass, struct vg_store_bucket *bucket,
-            int64_t end_ns, GError **err)
+store_collect_read_losses(struct vg_store_file *file, struct pass *pass,
+                          struct vg_store_bucket *bucket, int64_t end_ns, GError **err)
 {
     int status = pass->losses ? 0 : start_losses(file, pass, err);
 
@@ -360,7 +360,7 @@ read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pa
         return 0;
     vg_store_row_read_sample(row, &sample);
     add_sample(bucket, &sample);
-    return read_losses(file, pass, bucket, win.end_ns, err);
+    return store_collect_read_losses(file, pass, bucket, win.end_ns, err);
 }
 
 static int

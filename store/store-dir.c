@@ -21,7 +21,7 @@
 
 /* Who has the lock, as he wrote it there; 0: he did not. */
 static int
-holder_of(int fd)
+store_dir_holder_of(int fd)
 {
     char text[16] = "";
 
@@ -47,7 +47,7 @@ vg_store_dir_lock(const char *directory, GError **err)
             vg_error(err, VG_E_BUSY,
                      "another vgpud (pid %d) stores in '%s': one of them needs "
                      "another directory",
-                     holder_of(fd), directory);
+                     store_dir_holder_of(fd), directory);
         else
             vg_error_errno(err, errno, "cannot lock '%s'", path);
         close(fd);

@@ -278,7 +278,7 @@ execute(struct vg_store_file *file, const char *text, GError **err)
 
 /* The first column of a statement that is not worth being kept. */
 static int
-get_int(struct vg_store_file *file, const char *text, int *ret, GError **err)
+store_file_get_int(struct vg_store_file *file, const char *text, int *ret, GError **err)
 {
     sqlite3_stmt *statement;
     int rc = sqlite3_prepare_v2(file->db, text, -1, &statement, NULL);
@@ -318,8 +318,8 @@ static int
 read_version(struct vg_store_file *file, int *ret_tables, GError **err)
 {
     if (execute(file, "BEGIN", err) != 0 ||
-        get_int(file, "PRAGMA user_version", &file->version, err) != 0 ||
-        get_int(file, "SELECT count(*) FROM sqlite_schema", ret_tables, err) != 0)
+        store_file_get_int(file, "PRAGMA user_version", &file->version, err) != 0 ||
+        store_file_get_int(file, "SELECT count(*) FROM sqlite_schema", ret_tables, err) != 0)
         return -1;
     return execute(file, "COMMIT", err);
 }

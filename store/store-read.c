@@ -124,7 +124,7 @@ choose_source(struct vg_store_reading *r, const GPtrArray *windows)
 /* ---- the answer ---- */
 
 static int
-find_vm(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
+store_read_find_vm(struct vg_store_reading *r, struct vg_store_file *file, void *data, GError **err)
 {
     int64_t id = r->known ? 0 : vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err);
 
@@ -135,19 +135,19 @@ find_vm(struct vg_store_reading *r, struct vg_store_file *file, void *data, GErr
 
 /* Was the VM ever stored? */
 static bool
-is_known(struct vg_store_reading *r, const GPtrArray *windows)
+store_read_is_known(struct vg_store_reading *r, const GPtrArray *windows)
 {
     const struct vg_store_range ever = {INT64_MIN, INT64_MAX};
 
     for (guint i = 0; i < windows->len && !r->known; i++)
         r->known = vg_store_slot_of(windows->pdata[i], r->query->vm) >= 0;
     for (int kind = VG_STORE_WINDOWS; kind <= VG_STORE_HOURS && !r->known; kind++)
-        vg_store_each_file(r, kind, &ever, true, find_vm, NULL);
+        vg_store_each_file(r, kind, &ever, true, store_read_find_vm, NULL);
     return r->known;
 }
 
 static int
-compare_rows(const void *a, const void *b)
+store_read_compare_rows(const void *a, const void *b)
 {
     const struct vg_history_row *x = a, *y = b;
 
@@ -180,7 +180,7 @@ take_rows(struct vg_store_reading *r)
         g_array_append_val(rows, bucket->row);
         bucket->row.lost_to = NULL;
     }
-    g_array_sort(rows, compare_rows);
+    g_array_sort(rows, store_read_compare_rows);
     return rows;
 }
 
@@ -211,7 +211,7 @@ store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **e
                  VG_HISTORY_ROWS_MAX);
     else
         rows = take_rows(r);
-    if (rows && rows->len == 0 && !is_known(r, windows)) {
+    if (rows && rows->len == 0 && !store_read_is_known(r, windows)) {
         g_clear_pointer(&rows, g_array_unref);
         vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
     }

@@ -31,7 +31,8 @@ is_idle(const struct vg_store_window *window)
 }
 
 static GList *
-find(const struct vg_store_ring *ring, bool (*fits)(const struct vg_store_window *window))
+store_ring_find(const struct vg_store_ring *ring,
+                bool (*fits)(const struct vg_store_window *window))
 {
     GList *link = ring->windows.head;
 
@@ -45,8 +46,9 @@ vg_store_ring_put(struct vg_store_ring *ring, struct vg_store_window *take_windo
 {
     if (ring->windows.length >= ring->capacity) {
         /* While the disk works this is the head. */
-        GList *link = ring->pending == ring->windows.length ? NULL : find(ring, is_committed);
-        if (!link && (link = find(ring, is_idle))) {
+        GList *link =
+            ring->pending == ring->windows.length ? NULL : store_ring_find(ring, is_committed);
+        if (!link && (link = store_ring_find(ring, is_idle))) {
             ring->dropped++;
             ring->pending--;
         }

@@ -38,7 +38,7 @@ may_try(vg_store *store, enum vg_store_part part)
 
 /* The thread. Frees the error. */
 static void
-fail(vg_store *store, enum vg_store_part part, GError *take_error)
+store_thread_fail(vg_store *store, enum vg_store_part part, GError *take_error)
 {
     struct vg_store_trouble *trouble = &store->troubles[part];
 
@@ -251,7 +251,7 @@ write_sums(vg_store *store, bool all)
         return;
     }
     if (!handle_failed_file(store, error)) {
-        fail(store, VG_PART_SUMS, error);
+        store_thread_fail(store, VG_PART_SUMS, error);
         return;
     }
     /* What the damaged file had is summed again, as far as there is something finer. */
@@ -332,7 +332,7 @@ write_windows(vg_store *store)
         write_sums(store, false);
     }
     if (first)
-        fail(store, VG_PART_WINDOWS, first);
+        store_thread_fail(store, VG_PART_WINDOWS, first);
     else
         succeed(store, VG_PART_WINDOWS);
 }
@@ -347,7 +347,7 @@ work(vg_store *store)
     if (!may_try(store, VG_PART_WINDOWS))
         return;
     if (hold_directory(store, &error) != 0) {
-        fail(store, VG_PART_WINDOWS, error);
+        store_thread_fail(store, VG_PART_WINDOWS, error);
         return;
     }
     write_windows(store);
@@ -384,7 +384,7 @@ wait_for_work(vg_store *store)
 
 /* One more try, however long ago the last one was, and what is not yet a whole minute or hour. */
 static void
-finish(vg_store *store)
+store_thread_finish(vg_store *store)
 {
     for (int i = 0; i < VG_PART_MAX; i++)
         store->troubles[i].retry_ns = 0;
@@ -406,7 +406,7 @@ vg_store_thread_run(vg_thread *self, void *arg)
         work(store);
         wait_for_work(store);
     }
-    finish(store);
+    store_thread_finish(store);
     vg_store_writer_clear(&store->writer);
     if (store->lock_fd >= 0)
         close(store->lock_fd);

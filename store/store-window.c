@@ -226,8 +226,8 @@ aggressor_of(const struct vg_store_cast *cast, const struct vg_lost_to *lost)
 
 /* Sample and losses of one slot: the sum of its processes. */
 static void
-collect(const struct vg_window *window, const struct vg_store_cast *cast, guint slot, guint from,
-        struct vg_store_sample *ret, GArray *losses)
+store_window_collect(const struct vg_window *window, const struct vg_store_cast *cast, guint slot,
+                     guint from, struct vg_store_sample *ret, GArray *losses)
 {
     *ret = (struct vg_store_sample){0};
     g_array_set_size(losses, 0);
@@ -265,7 +265,7 @@ vg_store_window_new(const char *source, const struct vg_window *window, int64_t 
     for (guint i = 0; i < cast->n_samples; i++) {
         if (cast->slot_of[i] != slot)
             continue; /* a later process of a slot */
-        collect(window, cast, slot, i, &sample, losses);
+        store_window_collect(window, cast, slot, i, &sample, losses);
         vg_store_losses_cut(losses, lost_top);
         pack(bytes, &sample, losses);
         slot++;

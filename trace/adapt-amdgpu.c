@@ -28,8 +28,8 @@ expect_scheduler(struct vg_adapt_env *env, const struct vg_event *event)
 }
 
 static const char *
-read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
-         struct vg_event *event)
+adapt_amdgpu_read_job(const struct vg_binding *binding, struct vg_adapt_env *env,
+                      const void *record, struct vg_event *event)
 {
     vg_gpu_event_init(binding, env, record, event);
     uint64_t address = 0;
@@ -52,7 +52,7 @@ read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void 
     return NULL;
 }
 
-static const struct vg_adapter_field job_fields[] = {
+static const struct vg_adapter_field adapt_amdgpu_job_fields[] = {
     {VG_SLOT_TIMELINE, false, {"timeline"}},
     {VG_SLOT_RING, false, {"ring", "ring_name", "ring name:"}},
     {VG_SLOT_JOB, false, {"sched_job_id", "sched_job"}},
@@ -63,11 +63,16 @@ static const struct vg_adapter_field job_fields[] = {
 };
 
 const struct vg_adapter vg_adapt_amdgpu[] = {
-    {{"amdgpu_cs_ioctl"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_QUEUED, VG_GPU_DEVICE_WEAK},
+    {{"amdgpu_cs_ioctl"},
+     VG_EVENT_GPU,
+     adapt_amdgpu_job_fields,
+     adapt_amdgpu_read_job,
+     VG_GPU_QUEUED,
+     VG_GPU_DEVICE_WEAK},
     {{"amdgpu_sched_run_job"},
      VG_EVENT_GPU,
-     job_fields,
-     read_job,
+     adapt_amdgpu_job_fields,
+     adapt_amdgpu_read_job,
      VG_GPU_RUNNING,
      VG_GPU_DEVICE_WEAK},
     {.names = {NULL}},

@@ -72,8 +72,8 @@ learn_ring(struct vg_adapt_env *env, uint64_t address, struct vg_event *event)
 }
 
 static const char *
-read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
-         struct vg_event *event)
+adapt_drm_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+                   struct vg_event *event)
 {
     vg_gpu_event_init(binding, env, record, event);
     vg_gpu_read_device(binding, env, record, event);
@@ -138,7 +138,7 @@ read_total(const struct vg_binding *binding, struct vg_adapt_env *env, const voi
     return NULL;
 }
 
-static const struct vg_adapter_field job_fields[] = {
+static const struct vg_adapter_field adapt_drm_job_fields[] = {
     {VG_SLOT_RING, true, {"name", "ring"}},
     {VG_SLOT_DEVICE, false, {"dev"}},
     {VG_SLOT_JOB, false, {"id", "sched_job", "sched job"}},
@@ -172,15 +172,20 @@ static const struct vg_adapter_field total_fields[] = {
 const struct vg_adapter vg_adapt_drm[] = {
     {{"drm_sched_job_queue", "drm_sched_job", "amd_sched_job"},
      VG_EVENT_GPU,
-     job_fields,
-     read_job,
+     adapt_drm_job_fields,
+     adapt_drm_read_job,
      VG_GPU_QUEUED,
      0},
-    {{"drm_sched_job_run", "drm_run_job"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_RUNNING, 0},
+    {{"drm_sched_job_run", "drm_run_job"},
+     VG_EVENT_GPU,
+     adapt_drm_job_fields,
+     adapt_drm_read_job,
+     VG_GPU_RUNNING,
+     0},
     {{"drm_sched_job_done", "drm_sched_process_job", "amd_sched_process_job"},
      VG_EVENT_GPU,
      done_fields,
-     read_job,
+     adapt_drm_read_job,
      VG_GPU_DONE,
      0},
     {{"dma_fence_signaled", "fence_signaled"},

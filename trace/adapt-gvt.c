@@ -57,7 +57,7 @@ static const struct vg_adapter_field workload_fields[] = {
     {.names = {NULL}},
 };
 
-static const struct vg_adapter_field switch_fields[] = {
+static const struct vg_adapter_field adapt_gvt_switch_fields[] = {
     {VG_SLOT_DEVICE, false, {"dev"}},
     {VG_SLOT_VGPU, true, {"next_vgpu", "next_vgpu_id", "new_id"}},
     {.names = {NULL}},
@@ -82,7 +82,7 @@ const struct vg_adapter vg_adapt_gvt[] = {
      read_workload,
      VG_GPU_DONE,
      VG_GPU_ENGINE_WEAK},
-    {{"gvt_sched_switch"}, VG_EVENT_GPU, switch_fields, read_switch, VG_GPU_SWITCH, 0},
-    {{"render_mmio"}, VG_EVENT_GPU, switch_fields, read_switch, VG_GPU_SWITCH, 0},
+    {{"gvt_sched_switch"}, VG_EVENT_GPU, adapt_gvt_switch_fields, read_switch, VG_GPU_SWITCH, 0},
+    {{"render_mmio"}, VG_EVENT_GPU, adapt_gvt_switch_fields, read_switch, VG_GPU_SWITCH, 0},
     {.names = {NULL}},
 };

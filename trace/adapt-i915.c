@@ -85,7 +85,7 @@ read_object(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
     return NULL;
 }
 
-static const struct vg_adapter_field request_fields[] = {
+static const struct vg_adapter_field adapt_i915_request_fields[] = {
     {VG_SLOT_DEVICE, false, {"dev"}},
     {VG_SLOT_ENGINE_CLASS, false, {"class"}},
     {VG_SLOT_ENGINE_INSTANCE, false, {"instance"}},
@@ -111,23 +111,27 @@ static const struct vg_adapter_field object_fields[] = {
  }
 
 const struct vg_adapter vg_adapt_i915[] = {
-    {REQUEST("queue"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_QUEUED, VG_GPU_COALESCES},
-    {REQUEST("add"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_SUBMITTED,
+    {REQUEST("queue"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_QUEUED,
      VG_GPU_COALESCES},
-    {REQUEST("add_domain"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_SUBMITTED,
+    {REQUEST("add"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_SUBMITTED,
      VG_GPU_COALESCES},
-    {REQUEST("submit"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_READY, VG_GPU_COALESCES},
-    {REQUEST("execute"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_READY,
+    {REQUEST("add_domain"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_SUBMITTED,
      VG_GPU_COALESCES},
-    {REQUEST("guc_submit"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_READY,
+    {REQUEST("submit"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_READY,
      VG_GPU_COALESCES},
-    {REQUEST("in"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_RUNNING, VG_GPU_COALESCES},
-    {REQUEST("out"), VG_EVENT_GPU, request_fields, read_out, VG_GPU_DONE, VG_GPU_COALESCES},
-    {REQUEST("retire"), VG_EVENT_GPU, request_fields, read_request, VG_GPU_RETIRED,
+    {REQUEST("execute"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_READY,
+     VG_GPU_COALESCES},
+    {REQUEST("guc_submit"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_READY,
+     VG_GPU_COALESCES},
+    {REQUEST("in"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_RUNNING,
+     VG_GPU_COALESCES},
+    {REQUEST("out"), VG_EVENT_GPU, adapt_i915_request_fields, read_out, VG_GPU_DONE,
+     VG_GPU_COALESCES},
+    {REQUEST("retire"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_RETIRED,
      VG_GPU_COALESCES},
     {{"intel_engine_notify", "i915_gem_request_notify"},
      VG_EVENT_GPU,
-     request_fields,
+     adapt_i915_request_fields,
      read_notify,
      VG_GPU_DONE,
      0},

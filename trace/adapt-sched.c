@@ -151,7 +151,7 @@ read_process(const struct vg_binding *binding, struct vg_adapt_env *env, const v
     return NULL;
 }
 
-static const struct vg_adapter_field switch_fields[] = {
+static const struct vg_adapter_field adapt_sched_switch_fields[] = {
     {VG_SLOT_PREV_TID, true, {"prev_tid", "prev_pid"}},
     {VG_SLOT_PREV_STATE, true, {"prev_state"}},
     {VG_SLOT_PREV_COMM, false, {"prev_comm"}},
@@ -211,7 +211,7 @@ static const struct vg_adapter_field perf_comm_fields[] = {
 };
 
 const struct vg_adapter vg_adapt_sched[] = {
-    {{"sched_switch"}, VG_EVENT_SCHED_SWITCH, switch_fields, read_switch, 0, 0},
+    {{"sched_switch"}, VG_EVENT_SCHED_SWITCH, adapt_sched_switch_fields, read_switch, 0, 0},
     {{"sched_wakeup", "sched_wakeup_new"}, VG_EVENT_SCHED_WAKEUP, wakeup_fields, read_wakeup, 0, 0},
     {{"sched_waking"}, VG_EVENT_SCHED_WAKING, wakeup_fields, read_wakeup, 0, 0},
     {{"sched_migrate_task"}, VG_EVENT_SCHED_MIGRATE, migrate_fields, read_migrate, 0, 0},

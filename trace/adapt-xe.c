@@ -16,8 +16,8 @@
 #define QUEUE_CONTEXT (UINT64_C(1) << 63)
 
 static void
-read_device(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
-            struct vg_event *event)
+adapt_xe_read_device(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+                     struct vg_event *event)
 {
     vg_gpu_read_device(binding, env, record, event);
     if (event->gpu.device == VG_NAME_NONE)
@@ -25,14 +25,14 @@ read_device(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
 }
 
 static const char *
-read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
-         struct vg_event *event)
+adapt_xe_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+                  struct vg_event *event)
 {
     int64_t gt = 0, queue = 0, seqno = 0;
     char name[VG_NAME_SIZE];
 
     vg_gpu_event_init(binding, env, record, event);
-    read_device(binding, env, record, event);
+    adapt_xe_read_device(binding, env, record, event);
     env->xe_tells = true;
     vg_binding_int(binding, VG_SLOT_RING, record, &gt);
     snprintf(name, sizeof(name), "gt%d", (int)gt);
@@ -50,12 +50,12 @@ read_signal(const struct vg_binding *binding, struct vg_adapt_env *env, const vo
             struct vg_event *event)
 {
     vg_gpu_event_init(binding, env, record, event);
-    read_device(binding, env, record, event);
+    adapt_xe_read_device(binding, env, record, event);
     event->gpu.fence = vg_gpu_read_address(binding, VG_SLOT_FENCE, record);
     return NULL;
 }
 
-static const struct vg_adapter_field job_fields[] = {
+static const struct vg_adapter_field adapt_xe_job_fields[] = {
     {VG_SLOT_DEVICE, false, {"dev"}},  {VG_SLOT_RING, false, {"gt_id", "gt"}},
     {VG_SLOT_JOB, true, {"guc_id"}},   {VG_SLOT_SEQNO, true, {"seqno"}},
     {VG_SLOT_FENCE, false, {"fence"}}, {.names = {NULL}},
@@ -68,9 +68,14 @@ static const struct vg_adapter_field signal_fields[] = {
 };
 
 const struct vg_adapter vg_adapt_xe[] = {
-    {{"xe_sched_job_exec"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_QUEUED, 0},
-    {{"xe_sched_job_run"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_RUNNING, 0},
-    {{"xe_sched_job_free"}, VG_EVENT_GPU, job_fields, read_job, VG_GPU_RETIRED, 0},
+    {{"xe_sched_job_exec"}, VG_EVENT_GPU, adapt_xe_job_fields, adapt_xe_read_job, VG_GPU_QUEUED, 0},
+    {{"xe_sched_job_run"}, VG_EVENT_GPU, adapt_xe_job_fields, adapt_xe_read_job, VG_GPU_RUNNING, 0},
+    {{"xe_sched_job_free"},
+     VG_EVENT_GPU,
+     adapt_xe_job_fields,
+     adapt_xe_read_job,
+     VG_GPU_RETIRED,
+     0},
     {{"xe_hw_fence_signal"}, VG_EVENT_GPU, signal_fields, read_signal, VG_GPU_DONE, 0},
     {.names = {NULL}},
 };

@@ -70,7 +70,7 @@ vg_aliases_unref(vg_aliases *aliases)
 
 /* The name at *pos, which moves behind it; NULL: there is none, or it is too long. */
 static char *
-take_name(const char **pos)
+alias_take_name(const char **pos)
 {
     size_t len = strspn(*pos, IN_NAME);
 
@@ -84,11 +84,11 @@ take_name(const char **pos)
 static bool
 take_pair(const char **pos, struct pair *ret)
 {
-    struct pair pair = {.theirs = take_name(pos)};
+    struct pair pair = {.theirs = alias_take_name(pos)};
 
     if (pair.theirs && **pos == '=') {
         (*pos)++;
-        pair.ours = take_name(pos);
+        pair.ours = alias_take_name(pos);
     }
     if (pair.ours) {
         *ret = pair;

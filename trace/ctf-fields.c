@@ -56,7 +56,7 @@ find_in(const bt_field_class *structure, enum place place, const char *name)
 }
 
 static int
-find(void *event_class, enum vg_field_scope scope, const char *name)
+ctf_fields_find(void *event_class, enum vg_field_scope scope, const char *name)
 {
     const struct ctf_event_class *c = event_class;
 
@@ -97,7 +97,7 @@ borrow(const bt_event *event, int handle)
 }
 
 static bool
-get_int(const void *record, int handle, int64_t *ret_value)
+ctf_fields_get_int(const void *record, int handle, int64_t *ret_value)
 {
     switch ((enum sort)(handle >> INDEX_BITS & 0xf)) {
     case SORT_UNSIGNED:
@@ -127,8 +127,8 @@ get_str(const void *record, int handle, char *buf, size_t size)
 }
 
 const struct vg_field_reader ctf_field_reader = {
-    .find = find,
-    .get_int = get_int,
+    .find = ctf_fields_find,
+    .get_int = ctf_fields_get_int,
     .get_str = get_str,
 };
 

@@ -147,8 +147,8 @@ struct source {
 };
 
 static int
-add_source(struct ctf_graph *graph, const struct source *from, const bt_component_source **ret,
-           GError **err)
+ctf_graph_add_source(struct ctf_graph *graph, const struct source *from,
+                     const bt_component_source **ret, GError **err)
 {
     bt_value *params = bt_value_map_create();
     bt_value *inputs;
@@ -215,7 +215,7 @@ build(struct ctf_graph *graph, const struct source *from, bt_interrupter *interr
     if (interrupter &&
         bt_graph_add_interrupter(graph->graph, interrupter) != BT_GRAPH_ADD_INTERRUPTER_STATUS_OK)
         return ctf_take_error(err, "cannot make a babeltrace2 graph interruptible");
-    if (add_source(graph, from, &source, err) < 0)
+    if (ctf_graph_add_source(graph, from, &source, err) < 0)
         return -1;
     graph->n_streams = (unsigned int)bt_component_source_get_output_port_count(source);
     if (graph->n_streams == 0)
@@ -227,7 +227,7 @@ build(struct ctf_graph *graph, const struct source *from, bt_interrupter *interr
 }
 
 static struct ctf_graph *
-open_source(const struct source *from, bt_interrupter *interrupter, GError **err)
+ctf_graph_open_source(const struct source *from, bt_interrupter *interrupter, GError **err)
 {
     if (!from->class) {
         ctf_take_error(err, NO_PLUGIN);
@@ -247,7 +247,7 @@ ctf_graph_open(const char *dir, GError **err)
 {
     pthread_once(&plugin_loaded, load_plugin);
     const struct source from = {.class = fs_class, .input = dir};
-    return open_source(&from, NULL, err);
+    return ctf_graph_open_source(&from, NULL, err);
 }
 
 struct ctf_graph *
@@ -255,7 +255,7 @@ ctf_graph_open_live(const char *url, bt_interrupter *interrupter, GError **err)
 {
     pthread_once(&plugin_loaded, load_plugin);
     const struct source from = {.class = live_class, .input = url, .missing_action = "end"};
-    return open_source(&from, interrupter, err);
+    return ctf_graph_open_source(&from, interrupter, err);
 }
 
 const bt_component_class_sink *

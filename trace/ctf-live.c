@@ -56,7 +56,7 @@ struct ctf_live {
 };
 
 static const char *
-path_of(const struct ctf_live *live)
+ctf_live_path_of(const struct ctf_live *live)
 {
     return live->base.name;
 }
@@ -187,7 +187,7 @@ on_stream_beginning(struct ctf_live *live, const bt_stream *bt)
 
     ctf_decoder_init(&stream->decoder);
     stream->decoder.aliases = live->base.aliases;
-    ctf_decoder_describe(&stream->decoder, bt, path_of(live));
+    ctf_decoder_describe(&stream->decoder, bt, ctf_live_path_of(live));
     stream->index = live->n_streams++;
     stream->cpu = VG_NONE;
     stream->last_ns = live->latest_ns;
@@ -202,7 +202,7 @@ on_stream_beginning(struct ctf_live *live, const bt_stream *bt)
     if (stream->decoder.clock_key)
         stream->shift_ns = shift_of(live, &stream->decoder.clock);
     else
-        vg_recording_problem(&live->base, path_of(live), VG_NONE,
+        vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
                              "a stream has no clock, its events cannot be placed in time");
 }
 
@@ -217,18 +217,18 @@ on_stream_end(struct ctf_live *live, const bt_stream *bt)
 }
 
 static void
-reject(struct ctf_live *live, struct live_stream *stream, const char *why)
+ctf_live_reject(struct ctf_live *live, struct live_stream *stream, const char *why)
 {
     live->base.rejected++;
     if (!stream->reject_told)
-        vg_recording_problem(&live->base, path_of(live), VG_NONE,
+        vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
                              "records of stream %u are left out, the first for: %s", stream->index,
                              why);
     stream->reject_told = true;
 }
 
 static void
-on_event(struct ctf_live *live, const bt_message *message)
+ctf_live_on_event(struct ctf_live *live, const bt_message *message)
 {
     const bt_event *record = bt_message_event_borrow_event_const(message);
     struct live_stream *stream = stream_of(live, bt_event_borrow_stream_const(record));
@@ -238,7 +238,7 @@ on_event(struct ctf_live *live, const bt_message *message)
         return;
     if (!read_time(stream, bt_message_event_borrow_default_clock_snapshot_const(message),
                    &event.ts_ns)) {
-        reject(live, stream, "impossible time");
+        ctf_live_reject(live, stream, "impossible time");
         return;
     }
     event.cpu = (int16_t)stream->cpu;
@@ -247,7 +247,7 @@ on_event(struct ctf_live *live, const bt_message *message)
         ctf_decoder_binding(&stream->decoder, bt_event_borrow_class_const(record));
     const char *why = vg_binding_read(binding, &live->env, record, &event);
     if (why) {
-        reject(live, stream, why);
+        ctf_live_reject(live, stream, why);
         return;
     }
     /* Programs can bring events of their own while they are traced. */
@@ -336,7 +336,7 @@ on_packet_beginning(struct ctf_live *live, const bt_message *message)
     if ((!ctf_packet_cpu(packet, &told_cpu, &stream->cpu) || stream->cpu == VG_NONE) &&
         !stream->cpu_told) {
         stream->cpu_told = true;
-        vg_recording_problem(&live->base, path_of(live), VG_NONE,
+        vg_recording_problem(&live->base, ctf_live_path_of(live), VG_NONE,
                              "the packets of stream %u do not say of which CPU they are; who runs "
                              "and waits cannot be told from them",
                              stream->index);
@@ -403,7 +403,7 @@ on_message(void *data, const bt_message *message)
         on_stream_end(live, bt_message_stream_end_borrow_stream_const(message));
         break;
     case BT_MESSAGE_TYPE_EVENT:
-        on_event(live, message);
+        ctf_live_on_event(live, message);
         break;
     case BT_MESSAGE_TYPE_PACKET_BEGINNING:
         on_packet_beginning(live, message);

@@ -39,7 +39,7 @@ struct ctf_merge {
 
 /* Streams with equal times keep the order in which they were found. */
 static bool
-is_before(struct ctf_stream *a, struct ctf_stream *b)
+ctf_merge_is_before(struct ctf_stream *a, struct ctf_stream *b)
 {
     int64_t ta = a->queue[a->head].ts_ns, tb = b->queue[b->head].ts_ns;
 
@@ -56,9 +56,9 @@ sift_down(struct ctf_merge *merge, size_t at)
         size_t child = 2 * at + 1;
         if (child >= merge->heap_size)
             break;
-        if (child + 1 < merge->heap_size && is_before(heap[child + 1], heap[child]))
+        if (child + 1 < merge->heap_size && ctf_merge_is_before(heap[child + 1], heap[child]))
             child++;
-        if (!is_before(heap[child], moved))
+        if (!ctf_merge_is_before(heap[child], moved))
             break;
         heap[at] = heap[child];
         at = child;
@@ -68,7 +68,7 @@ sift_down(struct ctf_merge *merge, size_t at)
 
 /* The event on top is taken. */
 static void
-advance(struct ctf_merge *merge)
+ctf_merge_advance(struct ctf_merge *merge)
 {
     struct ctf_stream *top = merge->heap[0];
 
@@ -372,7 +372,7 @@ take_mark(struct ctf_merge *merge, struct ctf_stream *top, const struct vg_event
         top->pauses = true;
         top->pause_begin_ns = mark->lost.end_ns;
     }
-    advance(merge);
+    ctf_merge_advance(merge);
 }
 
 /* Looks at the event on top. True if it is to be delivered now: not if losses come before it. */
@@ -387,7 +387,7 @@ take_event(struct ctf_merge *merge, struct vg_event *ret_event)
         return false;
     }
     if (is_repeated(top, ret_event->ts_ns)) {
-        advance(merge);
+        ctf_merge_advance(merge);
         return false;
     }
     if (top->pauses && ret_event->ts_ns != VG_TIME_UNKNOWN && ret_event->type != VG_EVENT_LOST)
@@ -396,7 +396,7 @@ take_event(struct ctf_merge *merge, struct vg_event *ret_event)
         check_target(merge, top->trace, ret_event);
     if (merge->inserted->len > 0)
         return false;
-    advance(merge);
+    ctf_merge_advance(merge);
     top->trace->begun = true;
     merge->now = MAX(merge->now, ret_event->ts_ns);
     return true;

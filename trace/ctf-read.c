@@ -473,7 +473,7 @@ static const struct vg_recording_ops ctf_ops = {
 };
 
 static void
-stream_free(void *data)
+ctf_read_stream_free(void *data)
 {
     ctf_stream_free(data);
 }
@@ -486,7 +486,7 @@ open_trace(const char *dir, vg_names *names, vg_aliases *aliases)
 
     vg_recording_init(&recording->base, &ctf_ops, dir, names, aliases);
     recording->traces = g_ptr_array_new_with_free_func(trace_free);
-    recording->streams = g_ptr_array_new_with_free_func(stream_free);
+    recording->streams = g_ptr_array_new_with_free_func(ctf_read_stream_free);
     trace->dir = g_strdup(dir);
     recording->dirs = g_ptr_array_new_with_free_func(free);
     char *real_dir = realpath(dir, NULL);
@@ -536,7 +536,7 @@ move_problems(struct ctf_recording *to, struct ctf_recording *from)
 }
 
 static void
-add_vms(struct ctf_recording *to, const struct ctf_recording *from)
+ctf_read_add_vms(struct ctf_recording *to, const struct ctf_recording *from)
 {
     for (unsigned int i = 0; i < from->base.vms->len; i++) {
         const struct vg_recorded_vm *vm = &g_array_index(from->base.vms, struct vg_recorded_vm, i);
@@ -566,7 +566,7 @@ absorb(struct ctf_recording *to, struct ctf_recording *from)
     to->base.backwards += from->base.backwards;
     to->bytes += from->bytes;
     move_problems(to, from);
-    add_vms(to, from);
+    ctf_read_add_vms(to, from);
     vg_recording_free(&from->base);
 }
 

@@ -20,7 +20,7 @@
 /* ---- what the first message tells ---- */
 
 static const char *
-path_of(const struct ctf_stream *stream)
+ctf_stream_path_of(const struct ctf_stream *stream)
 {
     return stream->path ? stream->path : stream->trace->dir;
 }
@@ -41,7 +41,7 @@ learn_path(struct ctf_stream *stream, const bt_stream *bt)
 }
 
 static void
-describe(struct ctf_stream *stream, const bt_stream *bt)
+ctf_stream_describe(struct ctf_stream *stream, const bt_stream *bt)
 {
     if (stream->decoder.described)
         return;
@@ -50,7 +50,7 @@ describe(struct ctf_stream *stream, const bt_stream *bt)
     stream->decoder.has_gpu = ctf_decoder_learn_events(bt, stream->recording);
     learn_path(stream, bt);
     if (!stream->decoder.clock_key)
-        vg_recording_problem(stream->recording, path_of(stream), 0,
+        vg_recording_problem(stream->recording, ctf_stream_path_of(stream), 0,
                              "the stream has no clock, its events cannot be placed in time");
     if (stream->trace->env_known)
         return;
@@ -106,7 +106,8 @@ queue_commit(struct ctf_stream *stream)
         if (event->type != VG_EVENT_LOST)
             stream->recording->backwards++;
         if (!stream->backwards_told)
-            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+            vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
+                                 packet_offset(stream),
                                  "time runs backwards by %" G_GINT64_FORMAT
                                  " ns; events are taken at the stream's last time",
                                  stream->last_ts - event->ts_ns);
@@ -143,19 +144,19 @@ queue_resume(struct ctf_stream *stream, int64_t limit_ns)
 /* ---- messages ---- */
 
 static void
-reject(struct ctf_stream *stream, const char *why)
+ctf_stream_reject(struct ctf_stream *stream, const char *why)
 {
     stream->recording->rejected++;
     stream->last_rejected = true;
     if (stream->reject_told)
         return;
     stream->reject_told = true;
-    vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+    vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
                          "records of the packet here are left out, the first for: %s", why);
 }
 
 static void
-on_event(struct ctf_stream *stream, const bt_message *message)
+ctf_stream_on_event(struct ctf_stream *stream, const bt_message *message)
 {
     const bt_event *record = bt_message_event_borrow_event_const(message);
     struct vg_event *event = queue_slot(stream);
@@ -165,11 +166,11 @@ on_event(struct ctf_stream *stream, const bt_message *message)
     if (!ctf_clock_to_ns(&stream->decoder.clock,
                          bt_message_event_borrow_default_clock_snapshot_const(message),
                          &event->ts_ns)) {
-        reject(stream, "impossible time");
+        ctf_stream_reject(stream, "impossible time");
         return;
     }
     if (event->ts_ns > stream->latest_ns) {
-        reject(stream, "time after the packet's end");
+        ctf_stream_reject(stream, "time after the packet's end");
         return;
     }
     event->cpu = (int16_t)stream->cpu;
@@ -178,7 +179,7 @@ on_event(struct ctf_stream *stream, const bt_message *message)
         ctf_decoder_binding(&stream->decoder, bt_event_borrow_class_const(record));
     const char *why = vg_binding_read(binding, &stream->trace->env, record, event);
     if (why) {
-        reject(stream, why);
+        ctf_stream_reject(stream, why);
         return;
     }
     /* perf first describes the processes that are there already, at time 0 or while it starts. */
@@ -352,12 +353,13 @@ on_packet_beginning(struct ctf_stream *stream, const bt_message *message)
     stream->packet_length = head.packet_size;
     if (!ctf_packet_cpu(packet, &told_cpu, &stream->cpu)) {
         if (!stream->cpu_told)
-            vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+            vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
+                                 packet_offset(stream),
                                  "the packets do not say of which CPU they are; who runs and waits "
                                  "cannot be told from them");
         stream->cpu_told = true;
     } else if (stream->cpu == VG_NONE) {
-        vg_recording_problem(stream->recording, path_of(stream), packet_offset(stream),
+        vg_recording_problem(stream->recording, ctf_stream_path_of(stream), packet_offset(stream),
                              "the packet names the impossible CPU %" G_GINT64_FORMAT, told_cpu);
     }
     int64_t begin_ns = stream->last_ts;
@@ -390,10 +392,10 @@ on_message(void *data, const bt_message *message)
 
     switch (bt_message_get_type(message)) {
     case BT_MESSAGE_TYPE_STREAM_BEGINNING:
-        describe(stream, bt_message_stream_beginning_borrow_stream_const(message));
+        ctf_stream_describe(stream, bt_message_stream_beginning_borrow_stream_const(message));
         break;
     case BT_MESSAGE_TYPE_EVENT:
-        on_event(stream, message);
+        ctf_stream_on_event(stream, message);
         break;
     case BT_MESSAGE_TYPE_PACKET_BEGINNING:
         on_packet_beginning(stream, message);
@@ -491,13 +493,13 @@ static void
 tell_damage(struct ctf_stream *stream, int64_t offset, const GError *error, size_t dropped)
 {
     if (is_cut(stream))
-        vg_recording_problem(stream->recording, path_of(stream),
+        vg_recording_problem(stream->recording, ctf_stream_path_of(stream),
                              stream->segment.offset + stream->segment.length,
                              "the file is cut here, in the packet at %" G_GINT64_FORMAT
                              "; the last event before is left out",
                              stream->segment.offset);
     else
-        vg_recording_problem(stream->recording, path_of(stream), offset,
+        vg_recording_problem(stream->recording, ctf_stream_path_of(stream), offset,
                              "damaged packet, %zu events before the damage are left out: %s",
                              dropped, error ? error->message : "");
 }
@@ -546,7 +548,8 @@ on_cut_end(struct ctf_stream *stream)
 {
     if (stream->segment.complete)
         vg_recording_problem(
-            stream->recording, path_of(stream), stream->segment.offset + stream->segment.length,
+            stream->recording, ctf_stream_path_of(stream),
+            stream->segment.offset + stream->segment.length,
             "the file is cut here, in the padding of the packet at %" G_GINT64_FORMAT
             "; no event of that packet is lost",
             stream->segment.offset);

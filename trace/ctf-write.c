@@ -434,7 +434,7 @@ write_metadata(const struct place *place, const GString *text, GError **err)
 }
 
 static int
-finish(const struct place *place, GError **err)
+ctf_write_finish(const struct place *place, GError **err)
 {
     GString *metadata = read_memory(place, err);
     int status = -1;
@@ -461,7 +461,7 @@ vg_ctf_write(const char *dir, const struct vg_ctf_plan *plan, GError **err)
     if (ctf_plan_check(plan, err) < 0)
         return -1;
     if (place_open(&place, dir, plan, err) == 0 && write_stream(&place, plan, err) == 0 &&
-        finish(&place, err) == 0)
+        ctf_write_finish(&place, err) == 0)
         status = 0;
     if (status == 0)
         place_remove_part(&place);

@@ -164,7 +164,7 @@ vg_perf_raw_id(const void *raw, size_t size)
 /* ---- records ---- */
 
 static int
-find(void *event_class, enum vg_field_scope scope, const char *name)
+perf_format_find(void *event_class, enum vg_field_scope scope, const char *name)
 {
     const vg_perf_format *format = event_class;
 
@@ -186,7 +186,7 @@ extend(uint64_t value, uint32_t size, bool is_signed)
 }
 
 static bool
-get_int(const void *data, int handle, int64_t *ret)
+perf_format_get_int(const void *data, int handle, int64_t *ret)
 {
     const struct vg_perf_record *record = data;
     uint64_t value = 0;
@@ -235,8 +235,8 @@ get_str(const void *data, int handle, char *buf, size_t size)
 }
 
 const struct vg_field_reader vg_perf_fields = {
-    .find = find,
-    .get_int = get_int,
+    .find = perf_format_find,
+    .get_int = perf_format_get_int,
     .get_str = get_str,
 };
 

@@ -97,7 +97,7 @@ vg_recording_learn_event(vg_recording *recording, const char *event_name)
 }
 
 static const struct vg_recorded_vm *
-find_vm(const vg_recording *recording, int32_t pid)
+recording_find_vm(const vg_recording *recording, int32_t pid)
 {
     for (unsigned int i = 0; i < recording->vms->len; i++) {
         const struct vg_recorded_vm *vm = &g_array_index(recording->vms, struct vg_recorded_vm, i);
@@ -113,7 +113,7 @@ vg_recording_add_vm(vg_recording *recording, const char *file, int32_t pid, cons
 {
     g_autoptr(vg_topology) unused = vg_topology_new();
     g_autoptr(GError) error = NULL;
-    const struct vg_recorded_vm *known = find_vm(recording, pid);
+    const struct vg_recorded_vm *known = recording_find_vm(recording, pid);
     struct vg_recorded_vm vm = {.pid = pid};
 
     if (!g_utf8_validate(name, -1, NULL)) {

@@ -220,7 +220,7 @@ class_free(void *data)
 }
 
 static struct text_class *
-class_of(struct text_recording *recording, const struct vg_text_line *line)
+text_read_class_of(struct text_recording *recording, const struct vg_text_line *line)
 {
     if (line->event.len == 0 || line->event.len > EVENT_NAME_MAX)
         return recording->other;
@@ -343,7 +343,7 @@ keep_line_problem(struct text_recording *recording)
 }
 
 static void
-reject(struct text_recording *recording, int64_t offset, const char *why)
+text_read_reject(struct text_recording *recording, int64_t offset, const char *why)
 {
     recording->base.rejected++;
     if (keep_line_problem(recording))
@@ -359,10 +359,10 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
 
     recording->base.events++;
     if (line->impossible) {
-        reject(recording, offset, line->impossible);
+        text_read_reject(recording, offset, line->impossible);
         return;
     }
-    struct text_class *class = class_of(recording, line);
+    struct text_class *class = text_read_class_of(recording, line);
     note_wakeups(recording, class);
     /* perf first describes the processes that are there already, at time 0. */
     bool is_before = class->binding.is_perf_record && !recording->have_time;
@@ -379,7 +379,7 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         recording->last_ns = event.ts_ns;
     }
     if (why) {
-        reject(recording, offset, why);
+        text_read_reject(recording, offset, why);
         return;
     }
     if (event.cpu >= 0)
@@ -411,7 +411,7 @@ static void
 take_loss(struct text_recording *recording, const struct vg_text_line *line, int64_t offset)
 {
     if (line->impossible) {
-        reject(recording, offset, line->impossible);
+        text_read_reject(recording, offset, line->impossible);
         return;
     }
     if (recording->scanned && line->cpu != VG_NONE &&
@@ -506,7 +506,7 @@ take_line(struct text_recording *recording, const struct vg_text_raw_line *raw)
 
 /* After the last line. */
 static void
-finish(struct text_recording *recording)
+text_read_finish(struct text_recording *recording)
 {
     const char *damage = vg_text_source_damage(recording->source);
 
@@ -541,7 +541,7 @@ text_next(vg_recording *base, struct vg_event *ret_event, GError **err)
         if (vg_text_source_next(recording->source, &raw))
             take_line(recording, &raw);
         else
-            finish(recording);
+            text_read_finish(recording);
     }
 }
 
@@ -607,7 +607,7 @@ probe(struct text_recording *recording, GError **err)
         return -1;
     while (vg_text_source_offset(recording->source) <= VG_TEXT_PROBE_MAX) {
         if (!vg_text_source_next(recording->source, &raw)) {
-            finish(recording);
+            text_read_finish(recording);
             break;
         }
         enum vg_text_kind kind = take_line(recording, &raw);
@@ -650,7 +650,8 @@ text_find_losses(struct text_recording *recording)
 }
 
 static vg_recording *
-open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases, GError **err)
+text_read_open_source(vg_text_source *source_take, const char *name, vg_aliases *aliases,
+                      GError **err)
 {
     struct text_recording *recording = g_new0(struct text_recording, 1);
 
@@ -673,7 +674,7 @@ vg_recording *
 vg_text_open(const char *path, vg_aliases *aliases, GError **err)
 {
     vg_text_source *source = vg_text_source_open(path, err);
-    return source ? open_source(source, path, aliases, err) : NULL;
+    return source ? text_read_open_source(source, path, aliases, err) : NULL;
 }
 
 vg_recording *
@@ -685,5 +686,5 @@ vg_text_open_memory(const char *name, const char *text, size_t size, GError **er
         vg_error(err, VG_E_EXTERNAL, "%s: zlib cannot start", name);
         return NULL;
     }
-    return open_source(source, name, NULL, err);
+    return text_read_open_source(source, name, NULL, err);
 }

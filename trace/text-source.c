@@ -213,7 +213,7 @@ vg_text_source_next(vg_text_source *source, struct vg_text_raw_line *ret)
 
 /* Takes the first input block and finds out whether it is gzip. */
 static int
-start(vg_text_source *source, GError **err)
+text_source_start(vg_text_source *source, GError **err)
 {
     source->text = g_malloc(TEXT_BLOCK);
     if (!more_input(source)) {
@@ -249,7 +249,7 @@ vg_text_source_open(const char *path, GError **err)
         source->input_size = st.st_size;
     source->block = g_malloc(INPUT_BLOCK);
     source->input = source->block;
-    if (start(source, err) != 0)
+    if (text_source_start(source, err) != 0)
         return NULL;
     return g_steal_pointer(&source);
 }
@@ -263,7 +263,7 @@ vg_text_source_memory(const char *text, size_t size)
     source->input = (const uint8_t *)text;
     source->input_len = size;
     source->input_size = (int64_t)size;
-    if (start(source, NULL) != 0)
+    if (text_source_start(source, NULL) != 0)
         return NULL;
     return g_steal_pointer(&source);
 }

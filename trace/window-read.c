@@ -280,7 +280,7 @@ window_read_set_confidence(struct vg_window *window, uint64_t events)
 
 /* Closes the open window at t. */
 static int
-close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
+window_read_close_window(vg_window_reader *reader, int64_t t_ns, struct vg_window *ret)
 {
     vg_cpu_ledger_close_window(reader->ledger, t_ns, reader->options.tasks, ret);
     vg_gpu_ledger_close_window(reader->gpu_ledger, t_ns, ret);
@@ -305,14 +305,14 @@ vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **
 {
     while (!reader->finished) {
         if (reader->begun && reader->window_end < known_ns(reader))
-            return close_window(reader, reader->window_end, ret);
+            return window_read_close_window(reader, reader->window_end, ret);
         if (reader->at_end) {
             reader->finished = true;
             if (reader->options.on_grid)
                 return 0;
             if (!reader->beyond)
                 vg_gpu_ledger_end(reader->gpu_ledger, reader->part_end);
-            return close_window(reader, reader->part_end, ret);
+            return window_read_close_window(reader, reader->part_end, ret);
         }
         if (reader->pending)
             feed_event(reader);
