@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guest/agent.h"
+#include "guest/conf.h"
 #include "guest/hand.h"
 #include "guest/status.h"
 #include "guest/util.h"
@@ -20,11 +21,12 @@
 
 const char *argp_program_version = "vgpu-guestd " PACKAGE_VERSION;
 
-enum { OPTION_PORT = 1000, OPTION_HOOKS, OPTION_LISTEN, OPTION_SYSROOT };
+enum { OPTION_PORT = 1000, OPTION_HOOKS, OPTION_CONFIG, OPTION_LISTEN, OPTION_SYSROOT };
 
 static const struct argp_option options[] = {
     {"port", OPTION_PORT, "PATH", 0, "The virtio port (" DEFAULT_PORT ")", 0},
     {"hooks", OPTION_HOOKS, "DIR", 0, "Where the hooks are (" DEFAULT_HOOKS ")", 0},
+    {"config", OPTION_CONFIG, "FILE", 0, "The configuration (" VG_GUEST_CONFIG_FILE ")", 0},
     {"listen", OPTION_LISTEN, "SOCKET", 0,
      "For tests: listen on this unix socket instead of opening the port", 0},
     {"sysroot", OPTION_SYSROOT, "DIR", 0, "For tests: what is before /sys, /proc and /dev", 0},
@@ -42,6 +44,8 @@ static const struct {
 
 struct args {
     struct vg_guest_config config;
+    /* NULL: the default one. */
+    const char *config_file;
     /* NULL: the agent. */
     command_fn *command;
 };
@@ -57,6 +61,9 @@ parse(int key, char *arg, struct argp_state *state)
         break;
     case OPTION_HOOKS:
         args->config.hooks = arg;
+        break;
+    case OPTION_CONFIG:
+        args->config_file = arg;
         break;
     case OPTION_LISTEN:
         args->config.listen = arg;
@@ -97,11 +104,16 @@ main(int argc, char **argv)
 
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    if (args.command)
-        return args.command(&args.config);
-    if (geteuid() != 0)
-        vg_guest_log(LOG_WARNING,
-                     "not root: processes of other users that hold a GPU are not seen, "
-                     "and no driver can be unbound");
-    return vg_guest_agent_run(&args.config);
+    int result = vg_guest_config_read(&args.config, args.config_file) == 0 ? 0 : 2;
+    if (result == 0 && args.command) {
+        result = args.command(&args.config);
+    } else if (result == 0) {
+        if (geteuid() != 0)
+            vg_guest_log(LOG_WARNING,
+                         "not root: processes of other users that hold a GPU are not seen, "
+                         "and no driver can be unbound");
+        result = vg_guest_agent_run(&args.config);
+    }
+    vg_guest_config_clear(&args.config);
+    return result;
 }

@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "guest/conf.h"
 #include "guest/device.h"
 #include "guest/session.h"
 
@@ -20,15 +21,6 @@
 #define VG_GUEST_HOLDERS_MAX        32
 #define VG_GUEST_STATUS_HOLDERS_MAX 8
 #define VG_GUEST_STATUS_NODES_MAX   16
-
-struct vg_guest_config {
-    /* The virtio port, or with listen a socket instead. */
-    const char *port;
-    const char *listen;
-    const char *hooks;
-    /* Before /sys, /proc and /dev; "" for none. */
-    const char *root;
-};
 
 struct vg_guest_work {
     const struct vg_guest_config *config;

@@ -606,12 +606,17 @@ def test_install_guest(tmp_path):
     files = {os.path.relpath(os.path.join(where, name), tmp_path)
              for where, _, names in os.walk(tmp_path) for name in names}
     assert {os.path.basename(file) for file in files} == {"vgpu-guestd", "vgpu-guestd.service",
-                                                          "vgpu-guestd.8"}
+                                                          "vgpu-guestd.8", "vgpu-guestd.conf"}
     for phase in ("prepare", "resume"):
         assert os.path.isdir(tmp_path / "etc/vgpud/guest-hooks.d" / phase)
     [unit] = [file for file in files if file.endswith(".service")]
     [agent] = [file for file in files if os.path.basename(file) == "vgpu-guestd"]
     assert f"ExecStart=/{agent}\n" in (tmp_path / unit).read_text()
+    # What its owner has written stays.
+    conf = tmp_path / "etc/vgpud/vgpu-guestd.conf"
+    conf.write_text("[units]\nstop=\n")
+    subprocess.run(["make", "-s", "-C", build, "install-guest", f"DESTDIR={tmp_path}"], check=True)
+    assert conf.read_text() == "[units]\nstop=\n"
     shown = subprocess.run([tmp_path / agent, "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("vgpu-guestd ")
 

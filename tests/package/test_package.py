@@ -100,6 +100,7 @@ def test_what_is_where(packages):
                           ("/usr/share/zsh/vendor-completions/_vgpuctl", "vgpuctl"),
                           ("/usr/share/fish/vendor_completions.d/vgpuctl.fish", "vgpuctl"),
                           ("/usr/sbin/vgpu-guestd", "vgpu-guestd"),
+                          ("/etc/vgpud/vgpu-guestd.conf", "vgpu-guestd"),
                           ("/lib/systemd/system/vgpu-guestd.service", "vgpu-guestd")):
         assert files[name] == package
     pages = {os.path.basename(page) for page in glob.glob(os.path.join(ROOT, "docs", "*.[0-9]"))}
@@ -118,6 +119,8 @@ def test_installed_run_purged(debian):
     assert "vgpud" in inside(debian, "id", "vgpud")
     assert inside(debian, "stat", "-c", "%U %a", "/var/lib/vgpud").strip() == "vgpud 750"
     assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpud").split()[0] == "/etc/vgpud/vgpud.conf"
+    assert inside(debian, "dpkg-query", "-W", "-f", "${Conffiles}", "vgpu-guestd").split()[0] == \
+        "/etc/vgpud/vgpu-guestd.conf"
     for unit in ("vgpud", "vgpu-guestd"):
         done = debian("systemd-analyze", "verify", "--man=no", f"/lib/systemd/system/{unit}.service")
         assert done.returncode == 0 and unit not in done.stderr, done.stderr
@@ -135,7 +138,7 @@ def test_installed_run_purged(debian):
     assert os.path.exists(path(debian, "/etc/vgpud/vgpud.conf"))
     assert os.path.exists(path(debian, "/var/lib/vgpud/state.db"))
     inside(debian, "apt-get", "purge", "-y", "vgpud")
-    assert os.listdir(path(debian, "/etc/vgpud")) == ["guest-hooks.d"]
+    assert sorted(os.listdir(path(debian, "/etc/vgpud"))) == ["guest-hooks.d", "vgpu-guestd.conf"]
     # apt does not know any more what is gone.
     inside(debian, "dpkg", "--purge", *NAMES)
     for name in ("/etc/vgpud", "/var/lib/vgpud", "/usr/sbin/vgpud", "/usr/bin/vgpuctl"):
