@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest/huge-pages.h"
 #include "guest/line.h"
 #include "guest/port.h"
 #include "guest/session.h"
@@ -156,6 +157,7 @@ agent_on_look(void *user, enum vg_guest_tag tag, const char *line)
 static void
 agent_work_lost(struct agent *agent, const char *why)
 {
+    vg_guest_huge_pages_end(agent->config);
     if (agent->work_told)
         return;
     json_object *object = json_object_new_object();
@@ -306,6 +308,8 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     vg_guest_log(LOG_NOTICE, "started version=%s %s='%s'", PACKAGE_VERSION,
                  config->listen ? "socket" : "port",
                  config->listen ? config->listen : config->port);
+    /* If the one before was killed. */
+    vg_guest_huge_pages_end(config);
     while (!end_asked) {
         agent_read_port(&agent);
         agent_read_workers(&agent);
@@ -315,6 +319,7 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     }
     vg_guest_log(LOG_NOTICE, "ending");
     agent_end_worker(&agent.work);
+    vg_guest_huge_pages_end(config);
     agent_end_worker(&agent.look);
     vg_guest_port_clear(&agent.port);
     vg_guest_line_clear(&agent.line);

@@ -16,6 +16,7 @@
 #include "guest/child.h"
 #include "guest/cuda-caller.h"
 #include "guest/cuda-job.h"
+#include "guest/huge-pages.h"
 #include "guest/provider.h"
 #include "guest/util.h"
 #include "guest/work-private.h"
@@ -358,7 +359,9 @@ cuda_release(struct vg_guest_work *work, json_object **kept)
     cuda_keep(work, kept);
     if (failed > 0)
         return cuda_fail_call(work, "cannot be stopped");
+    vg_guest_huge_pages_begin(work->config);
     failed = cuda_call(work, VG_CUDA_OP_CHECKPOINT, VG_CUDA_LOCKED, work->until_ms);
+    vg_guest_huge_pages_end(work->config);
     cuda_keep(work, kept);
     if (failed > 0)
         return cuda_fail_call(work, "cannot be released");
@@ -542,9 +545,11 @@ cuda_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, size_
         memcpy(calls[n_calls].pairs, pairs, n_pairs * sizeof *pairs);
         call_of[n_calls++] = i;
     }
+    vg_guest_huge_pages_begin(work->config);
     vg_cuda_callers_run(calls, n_calls, work->until_ms, cuda_began, NULL);
     size_t made = n_calls;
     cuda_settle(vg_guest_now_ms() + UNLOCK_MS);
+    vg_guest_huge_pages_end(work->config);
     n_calls = made;
     for (size_t i = 0; i < n_calls; i++) {
         struct vg_cuda_process *process = &job.processes[call_of[i]];

@@ -134,7 +134,7 @@ vg_guest_read_file(const char *path, char *ret_text, size_t size)
 int
 vg_guest_write_file(const char *path, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     size_t size = strlen(text);
 
     if (fd < 0)

@@ -33,7 +33,7 @@ char *vg_guest_clean(const char *text, size_t max);
 /* The file's first size - 1 bytes, ended by a NUL, without blanks at the end. 0, or an errno. */
 int vg_guest_read_file(const char *path, char *ret_text, size_t size);
 
-/* One write, as sysfs wants it. 0, or an errno. */
+/* One write, as sysfs wants it; the file is there. 0, or an errno. */
 int vg_guest_write_file(const char *path, const char *text);
 
 /* Monotonic, in ms. */
