@@ -10,10 +10,9 @@
 #include "base/json.h"
 #include "model/migration.h"
 
-#define DEPTH_MAX 8
-#define HOOKS_MAX 16 /* that a text names */
-#define WORD_MAX  128
-/* Of which one may be `cuda`. */
+#define DEPTH_MAX     8
+#define HOOKS_MAX     16 /* that a text names */
+#define WORD_MAX      128
 #define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
@@ -298,7 +297,7 @@ talk_put_error(GString *text, json_object *object)
         g_string_append_printf(text, "; what was begun is not undone: %s", undo_error);
 }
 
-/* ---- programs of CUDA ---- */
+/* ---- programs that use the GPUs ---- */
 
 static int64_t
 talk_ms_of(json_object *object, const char *name)
@@ -311,9 +310,14 @@ talk_program_of(json_object *object)
 {
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
 
+    program->by = talk_word_of(object, "by", WORD_MAX);
+    /* An agent of version 1 without a minor one knows no other. */
+    if (!program->by)
+        program->by = g_strdup("cuda");
     program->pid = talk_number_of(object, "pid");
     program->comm = talk_word_of(object, "comm", WORD_MAX);
     program->state = talk_word_of(object, "state", WORD_MAX);
+    program->movable = talk_word_of(object, "movable", WORD_MAX);
     program->why = talk_word_of(object, "why", VG_GUEST_TEXT_MAX / 2);
     program->gpu_bytes = talk_number_of(object, "bytes");
     program->lock_ns = talk_ms_of(object, "lock_ms");
@@ -324,57 +328,70 @@ talk_program_of(json_object *object)
     return program;
 }
 
-/* Of a member `cuda`; NULL: there is none. */
-static struct vg_guest_programs *
-talk_programs_of(json_object *object)
+/* Adds what a message, or a provider of a status, tells of programs: its member `programs`, or
+ * `cuda`, as the first agents called it. *ret_programs may be NULL, and stays so if it tells of
+ * none. */
+static void
+talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
 {
-    json_object *cuda = json_object_object_get(object, "cuda");
+    json_object *told = json_object_object_get(object, "programs");
+    const bool old = !told;
 
-    if (!json_object_is_type(cuda, json_type_object))
-        return NULL;
-    struct vg_guest_programs *programs = vg_record_new(&vg_guest_programs_record);
-    programs->total = talk_number_of(cuda, "processes_total");
-    programs->gpu_bytes = talk_number_of(cuda, "bytes");
-    for (size_t i = 0; i < VG_GUEST_PROGRAMS_MAX; i++) {
-        json_object *process = talk_item_of(cuda, "processes", i);
-        if (!process)
+    if (old)
+        told = json_object_object_get(object, "cuda");
+    if (!json_object_is_type(told, json_type_object))
+        return;
+    if (!*ret_programs)
+        *ret_programs = vg_record_new(&vg_guest_programs_record);
+    struct vg_guest_programs *programs = *ret_programs;
+    programs->total += talk_number_of(told, old ? "processes_total" : "total");
+    programs->gpu_bytes += talk_number_of(told, "bytes");
+    for (size_t i = 0; programs->programs->len < VG_GUEST_PROGRAMS_MAX; i++) {
+        json_object *program = talk_item_of(told, old ? "processes" : "list", i);
+        if (!program)
             break;
-        g_ptr_array_add(programs->programs, talk_program_of(process));
+        g_ptr_array_add(programs->programs, talk_program_of(program));
     }
     programs->total = MAX(programs->total, programs->programs->len);
-    return programs;
 }
 
-/* "; 2 programs of CUDA, 80 MiB of GPU memory" */
+/* "; 2 programs with 80 MiB of GPU memory" */
 static void
 talk_append_programs(GString *text, const struct vg_guest_programs *programs)
 {
     if (programs && programs->total > 0)
-        g_string_append_printf(text, "; %lld program%s of CUDA, %lld MiB of GPU memory",
+        g_string_append_printf(text, "; %lld program%s with %lld MiB of GPU memory",
                                (long long)programs->total, programs->total == 1 ? "" : "s",
                                (long long)(programs->gpu_bytes >> 20));
 }
 
-/* What the provider `cuda` says of itself. */
-static json_object *
-talk_provider_of(json_object *object)
+/* Takes what each provider says of itself: its programs, and whether it could release them. The
+ * first reason why one could not is returned; the caller frees it. */
+static char *
+talk_read_providers(json_object *object, struct vg_guest_message *ret)
 {
+    char *why = NULL;
+
+    ret->releasable = true;
     for (size_t i = 0; i < PROVIDERS_MAX; i++) {
-        json_object *provider = talk_item_of(object, "providers", i);
-        g_autofree char *name = provider ? talk_word_of(provider, "name", WORD_MAX) : NULL;
+        json_object *provider = talk_item_of(object, "providers", i), *releasable = NULL;
         if (!provider)
             break;
-        if (g_strcmp0(name, "cuda") == 0)
-            return provider;
+        talk_add_programs(provider, &ret->programs);
+        if (!json_object_object_get_ex(provider, "releasable", &releasable) || !releasable ||
+            json_object_get_boolean(releasable))
+            continue;
+        ret->releasable = false;
+        if (!why)
+            why = talk_word_of(provider, "why", VG_GUEST_TEXT_MAX / 2);
     }
-    return NULL;
+    return why;
 }
 
 static void
 talk_read_status(GString *text, json_object *object, struct vg_guest_message *ret)
 {
-    json_object *provider = talk_provider_of(object), *releasable = NULL;
-    g_autofree char *why = provider ? talk_word_of(provider, "why", VG_GUEST_TEXT_MAX / 2) : NULL;
+    g_autofree char *why = talk_read_providers(object, ret);
     json_object *list = json_object_object_get(object, "missing");
     json_object *first =
         json_object_is_type(list, json_type_array) ? json_object_array_get_idx(list, 0) : NULL;
@@ -383,9 +400,7 @@ talk_read_status(GString *text, json_object *object, struct vg_guest_message *re
             ? talk_clean(json_object_get_string(first), VG_GUEST_TEXT_MAX / 4)
             : NULL;
 
-    ret->programs = provider ? talk_programs_of(provider) : NULL;
-    json_object_object_get_ex(provider, "releasable", &releasable);
-    ret->releasable = !missing && (!provider || !releasable || json_object_get_boolean(releasable));
+    ret->releasable = ret->releasable && !missing;
     if (missing)
         g_string_append(text, missing);
     else if (!ret->releasable)
@@ -451,7 +466,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     const enum vg_guest_message_kind kind = ret->kind;
     g_autoptr(GString) text = g_string_new(NULL);
 
-    ret->programs = talk_programs_of(object);
+    talk_add_programs(object, &ret->programs);
     switch (kind) {
     case VG_GUEST_PROGRESS:
         talk_put_progress(text, object);

@@ -72,6 +72,30 @@ move_check_is_nova(json_object *check)
                   vg_migration_executor_names[VG_EXECUTOR_NOVA]) == 0;
 }
 
+/* Says what the move means for programs in the guest. */
+static void
+move_check_add_programs(GString *text, json_object *guest)
+{
+    const int64_t total = json_object_get_int64(vg_output_member(guest, "total"));
+    json_object *programs = vg_output_member(guest, "programs");
+
+    if (total == 0)
+        return;
+    vg_printable_append_line(text,
+                             "%lld program%s of the guest will stand still. Ranks of a training on "
+                             "other machines wait for %s, and may time out.",
+                             (long long)total, total == 1 ? "" : "s", total == 1 ? "it" : "them");
+    for (size_t i = 0; i < vg_output_length(programs); i++) {
+        json_object *program = json_object_array_get_idx(programs, i);
+        if (strcmp(move_check_member(program, "movable"), "unknown") == 0)
+            vg_printable_append_line(
+                text,
+                "- it is unknown whether %s (%s) could be brought back: nobody "
+                "has watched whether it uses another process's memory",
+                move_check_member(program, "comm"), move_check_member(program, "pid"));
+    }
+}
+
 char *
 vg_move_check_text(json_object *check)
 {
@@ -89,6 +113,7 @@ vg_move_check_text(json_object *check)
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
+    move_check_add_programs(text, vg_output_member(check, "guest"));
     return g_string_free(text, FALSE);
 }
 

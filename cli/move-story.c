@@ -192,7 +192,7 @@ move_story_programs(GString *to, const vg_migration *move, int width)
     if (guest->doing)
         move_story_line(to, width, "in the guest:", "%s", guest->doing);
     if (guest->programs->len > 0)
-        g_string_append(to, "\nPrograms of CUDA in the guest, by pid\n");
+        g_string_append(to, "\nPrograms with a GPU in the guest, by pid\n");
     for (guint i = 0; i < guest->programs->len; i++)
         move_story_program(to, guest->programs->pdata[i], width);
     if (more > 0)

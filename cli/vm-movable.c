@@ -3,6 +3,8 @@
 
 #include "cli/vm-movable.h"
 
+#include <inttypes.h>
+
 #include "base/error.h"
 #include "base/record.h"
 #include "cli/move-text.h"
@@ -39,6 +41,22 @@ vm_movable_add(GString *to, int width, const char *text)
         to->str[at] = '-';
 }
 
+/* Names the programs of which the guest does not know whether they could be brought back. */
+static void
+vm_movable_add_unknown(GString *to, int width, const GPtrArray *programs)
+{
+    for (guint i = 0; i < programs->len; i++) {
+        const struct vg_guest_program *program = programs->pdata[i];
+        if (g_strcmp0(program->movable, "unknown") != 0)
+            continue;
+        g_autofree char *text = g_strdup_printf("it is unknown whether %s (%" PRId64
+                                                ") could be brought back: nobody has watched "
+                                                "whether it uses another process's memory",
+                                                program->comm ? program->comm : "?", program->pid);
+        vm_movable_add(to, width, text);
+    }
+}
+
 char *
 vg_vm_movable_text(json_object *document, int width)
 {
@@ -55,9 +73,10 @@ vg_vm_movable_text(json_object *document, int width)
     if (movable->guest.total > 0) {
         g_autofree char *bytes = vg_move_text_bytes(movable->guest.gpu_bytes);
         g_autofree char *text = g_strdup_printf(
-            "in the guest: %lld program%s of CUDA with %s of GPU memory",
-            (long long)movable->guest.total, movable->guest.total == 1 ? "" : "s", bytes);
+            "in the guest: %lld program%s with %s of GPU memory", (long long)movable->guest.total,
+            movable->guest.total == 1 ? "" : "s", bytes);
         vg_printable_append_line(to, "%s", text);
+        vm_movable_add_unknown(to, width, movable->guest.programs);
     }
     vg_movable_free(movable);
     return g_string_free(to, FALSE);

@@ -14,6 +14,7 @@
 #include "guest/huge-pages.h"
 #include "guest/line.h"
 #include "guest/port.h"
+#include "guest/provider.h"
 #include "guest/session.h"
 #include "guest/util.h"
 #include "guest/worker.h"
@@ -30,15 +31,55 @@ struct agent {
     int64_t work_until_ms, look_until_ms, beat_ms;
     /* The answer has come, the process not ended yet. */
     bool work_told, look_told;
+    /* The cookies of vg_guest_providers, in their order, and when they are asked to look. */
+    void *cookies[VG_GUEST_PROVIDERS_MAX];
+    int64_t providers_ms;
 };
 
-static volatile sig_atomic_t end_asked;
+static volatile sig_atomic_t end_asked, look_asked;
 
 static void
 agent_on_signal(int number)
 {
-    (void)number;
-    end_asked = 1;
+    if (number == SIGUSR2)
+        look_asked = 1;
+    else
+        end_asked = 1;
+}
+
+/* ---- providers ---- */
+
+static void
+agent_load_providers(struct agent *agent)
+{
+    for (size_t i = 0; vg_guest_providers[i] && i < VG_GUEST_PROVIDERS_MAX; i++) {
+        if (vg_guest_providers[i]->load)
+            agent->cookies[i] = vg_guest_providers[i]->load(agent->config);
+    }
+}
+
+static void
+agent_look_at_providers(struct agent *agent)
+{
+    int64_t now_ms = vg_guest_now_ms();
+
+    if (!look_asked && now_ms < agent->providers_ms)
+        return;
+    look_asked = 0;
+    agent->providers_ms = now_ms + VG_GUEST_PROVIDER_LOOK_MS;
+    for (size_t i = 0; i < VG_GUEST_PROVIDERS_MAX; i++) {
+        if (agent->cookies[i])
+            vg_guest_providers[i]->look(agent->cookies[i]);
+    }
+}
+
+static void
+agent_unload_providers(struct agent *agent)
+{
+    for (size_t i = 0; i < VG_GUEST_PROVIDERS_MAX; i++) {
+        if (agent->cookies[i])
+            vg_guest_providers[i]->unload(agent->cookies[i]);
+    }
 }
 
 static void
@@ -231,7 +272,7 @@ agent_beat(struct agent *agent)
 static void
 agent_wait(struct agent *agent)
 {
-    int64_t now_ms = vg_guest_now_ms(), until_ms = now_ms + 3600000;
+    int64_t now_ms = vg_guest_now_ms(), until_ms = agent->providers_ms;
     struct pollfd fds[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
     sigset_t none;
 
@@ -286,10 +327,12 @@ agent_handle_signals(void)
 
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR2);
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -310,7 +353,9 @@ vg_guest_agent_run(const struct vg_guest_config *config)
                  config->listen ? config->listen : config->port);
     /* If the one before was killed. */
     vg_guest_huge_pages_end(config);
+    agent_load_providers(&agent);
     while (!end_asked) {
+        agent_look_at_providers(&agent);
         agent_read_port(&agent);
         agent_read_workers(&agent);
         agent_beat(&agent);
@@ -321,6 +366,7 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     agent_end_worker(&agent.work);
     vg_guest_huge_pages_end(config);
     agent_end_worker(&agent.look);
+    agent_unload_providers(&agent);
     vg_guest_port_clear(&agent.port);
     vg_guest_line_clear(&agent.line);
     vg_guest_session_clear(&agent.session);

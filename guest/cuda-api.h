@@ -12,6 +12,7 @@
 /* CUresult, as far as it matters here. */
 enum {
     VG_CUDA_SUCCESS = 0,
+    VG_CUDA_INVALID_VALUE = 1,
     VG_CUDA_OUT_OF_MEMORY = 2,
     VG_CUDA_NOT_INITIALIZED = 3,
     VG_CUDA_NOT_READY = 600,

@@ -3,12 +3,14 @@
 
 #include "guest/cuda-job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "guest/holder.h"
 #include "guest/node.h"
+#include "guest/process.h"
 #include "guest/util.h"
 
 /* One for each process and node. */
@@ -18,39 +20,21 @@
 
 #define NVIDIA_VENDOR 0x10de
 
-/* Of /proc/PID/stat, whose second field may have blanks and brackets. */
-static int
-job_read_stat(const char *root, pid_t pid, pid_t *ret_parent, unsigned long long *ret_start)
-{
-    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/stat", root, (int)pid);
-    char text[1024];
-    int parent;
-
-    vg_guest_read_file(path, text, sizeof text);
-    const char *end = strrchr(text, ')');
-    /* parent is field 4, the start 22. */
-    if (!end || sscanf(end + 1,
-                       " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                       "%*d %llu",
-                       &parent, ret_start) != 2)
-        return -1;
-    *ret_parent = parent;
-    return 0;
-}
-
 bool
 vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process)
 {
-    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/stat", root, (int)process->pid);
-    unsigned long long start;
-    char text[1024];
-    pid_t parent;
+    struct vg_guest_process is;
 
-    if (job_read_stat(root, process->pid, &parent, &start) != 0 || start != process->start)
-        return false;
-    vg_guest_read_file(path, text, sizeof text);
-    const char *end = strrchr(text, ')');
-    return end && !strchr("ZX", end[2]);
+    return vg_guest_process_read(root, process->pid, &is) == 0 && is.start == process->start &&
+           !is.ended;
+}
+
+bool
+vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *process)
+{
+    struct vg_guest_process is;
+
+    return vg_guest_process_read(root, process->pid, &is) != 0 || is.ending;
 }
 
 static struct vg_cuda_process *
@@ -67,7 +51,7 @@ static void
 job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder *holder)
 {
     struct vg_cuda_process *process = &job->processes[job->n];
-    pid_t parent;
+    struct vg_guest_process is;
 
     *process = (struct vg_cuda_process){.pid = holder->pid,
                                         .job = holder->pid,
@@ -79,8 +63,9 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
                                         .unlock_us = -1,
                                         .stop_us = -1};
     /* It has ended since. */
-    if (job_read_stat(root, holder->pid, &parent, &process->start) != 0)
+    if (vg_guest_process_read(root, holder->pid, &is) != 0)
         return;
+    process->start = is.start;
     vg_guest_auto char *comm = vg_guest_clean(holder->comm, sizeof process->comm - 1);
     vg_guest_put(process->comm, sizeof process->comm, "%s", comm);
     job->n++;
@@ -89,12 +74,13 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
 static void
 job_set_tree(struct vg_cuda_job *job, const char *root, struct vg_cuda_process *process)
 {
-    unsigned long long start;
-    pid_t at = process->pid;
+    struct vg_guest_process is = {.parent = process->pid};
 
-    for (int i = 0; i < DEPTH_MAX && at > 1 && job_read_stat(root, at, &at, &start) == 0; i++) {
-        if (job_process(job, at))
-            process->job = at;
+    for (int i = 0; i < DEPTH_MAX && is.parent > 1; i++) {
+        if (vg_guest_process_read(root, is.parent, &is) != 0)
+            break;
+        if (job_process(job, is.parent))
+            process->job = is.parent;
     }
 }
 
@@ -272,6 +258,7 @@ job_put_process(const struct vg_cuda_job *job, json_object *list,
     job_put(object, "locked_us", process->locked_us);
     job_put(object, "lock_us", process->lock_us);
     job_put(object, "checkpoint_us", process->checkpoint_us);
+    job_put(object, "lost", process->state == VG_CUDA_FAILED);
     json_object_array_add(list, object);
 }
 
@@ -282,10 +269,10 @@ job_get_process(json_object *object, struct vg_cuda_process *ret)
     size_t n = bytes ? json_object_array_length(bytes) : 0;
 
     *ret = (struct vg_cuda_process){.pid = (pid_t)job_get(object, "pid"),
-                                    .start = (unsigned long long)job_get(object, "start"),
+                                    .start = (uint64_t)job_get(object, "start"),
                                     .job = (pid_t)job_get(object, "job"),
                                     .bytes_known = n > 0,
-                                    .state = -1,
+                                    .state = job_get(object, "lost") ? VG_CUDA_FAILED : -1,
                                     .locked_us = job_get(object, "locked_us"),
                                     .lock_us = job_get(object, "lock_us"),
                                     .checkpoint_us = job_get(object, "checkpoint_us"),
@@ -313,6 +300,16 @@ vg_cuda_job_keep(const struct vg_cuda_job *job)
     job_put_list(kept, "leaving", leaving);
     job_put_list(kept, "processes", processes);
     return kept;
+}
+
+void
+vg_cuda_job_write(const char *root, json_object *kept)
+{
+    vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_KEPT_PATH, root);
+    vg_guest_auto char *next = vg_guest_format("%s.new", path);
+
+    if (json_object_to_file_ext(next, kept, JSON_C_TO_STRING_PLAIN) != 0 || rename(next, path) != 0)
+        vg_guest_log(LOG_WARNING, "cannot write file path='%s' error='%s'", path, strerror(errno));
 }
 
 static size_t
@@ -367,19 +364,32 @@ job_add_ms(json_object *object, const char *name, int64_t us)
         json_object_object_add(object, name, json_object_new_int64((us + 500) / 1000));
 }
 
+static const char *
+job_movable_word(const struct vg_cuda_process *process)
+{
+    static const char *const words[] = {[VG_CUDA_MOVABLE_YES] = "yes",
+                                        [VG_CUDA_MOVABLE_NO] = "no",
+                                        [VG_CUDA_MOVABLE_UNKNOWN] = "unknown"};
+
+    return words[process->movable];
+}
+
 static json_object *
 job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *process)
 {
     json_object *object = json_object_new_object();
     int64_t bytes = vg_cuda_process_bytes(job, process);
 
+    job_put_text(object, "by", "cuda");
     json_object_object_add(object, "pid", json_object_new_int(process->pid));
     json_object_object_add(object, "comm", json_object_new_string(process->comm));
     json_object_object_add(object, "job", json_object_new_int(process->job));
     json_object_object_add(object, "bytes", bytes < 0 ? NULL : json_object_new_int64(bytes));
     json_object_object_add(object, "state", json_object_new_string(job_state_word(process)));
+    if (job_movable_word(process))
+        job_put_text(object, "movable", job_movable_word(process));
     if (*process->why)
-        json_object_object_add(object, "why", json_object_new_string(process->why));
+        job_put_text(object, "why", process->why);
     job_add_ms(object, "lock_ms", process->lock_us);
     job_add_ms(object, "checkpoint_ms", process->checkpoint_us);
     job_add_ms(object, "restore_ms", process->restore_us);
@@ -388,23 +398,17 @@ job_process_json(const struct vg_cuda_job *job, const struct vg_cuda_process *pr
     return object;
 }
 
-json_object *
-vg_cuda_job_json(const struct vg_cuda_job *job)
+void
+vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message)
 {
-    json_object *object = json_object_new_object(), *list = json_object_new_array();
-    size_t n = 0;
+    json_object *list = vg_guest_programs_add(message, (int64_t)job->n, vg_cuda_job_bytes(job));
 
     /* Those that something is wrong with are not cut off. */
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < job->n && n < VG_GUEST_HOLDERS_MAX; i++) {
-            if ((*job->processes[i].why == '\0') == (pass == 1)) {
+        for (size_t i = 0; i < job->n; i++) {
+            if ((*job->processes[i].why == '\0') == (pass == 1) &&
+                json_object_array_length(list) < VG_GUEST_HOLDERS_MAX)
                 json_object_array_add(list, job_process_json(job, &job->processes[i]));
-                n++;
-            }
         }
     }
-    json_object_object_add(object, "processes", list);
-    json_object_object_add(object, "processes_total", json_object_new_int64((int64_t)job->n));
-    json_object_object_add(object, "bytes", json_object_new_int64(vg_cuda_job_bytes(job)));
-    return object;
 }

@@ -58,10 +58,10 @@ hand_print_process(json_object *process)
 static int
 hand_end(struct vg_guest_work *work)
 {
-    json_object *cuda = json_object_object_get(work->details, "cuda");
-    json_object *list = json_object_object_get(cuda, "processes");
+    json_object *programs = json_object_object_get(work->details, "programs");
+    json_object *list = json_object_object_get(programs, "list");
     size_t n = list ? json_object_array_length(list) : 0;
-    int64_t total = json_object_get_int64(json_object_object_get(cuda, "processes_total"));
+    int64_t total = json_object_get_int64(json_object_object_get(programs, "total"));
     int result = work->failure ? 1 : 0;
 
     if (n > 0)

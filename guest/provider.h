@@ -10,11 +10,20 @@
 
 #include <json-c/json.h>
 
+struct vg_guest_config;
 struct vg_guest_work;
+
+#define VG_GUEST_PROVIDER_LOOK_MS 1000
 
 struct vg_guest_provider {
     /* Its word in hello and status. */
     const char *name;
+    /* In the agent, for as long as it runs; all three may be NULL. load returns a cookie for the
+     * others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2. Work is
+     * done in other processes, which begin as copies of the agent, without its files. */
+    void *(*load)(const struct vg_guest_config *config);
+    void (*look)(void *cookie);
+    void (*unload)(void *cookie);
     /* 0, or -1 after vg_guest_work_fail(). What its resume has to know is in *ret_kept, also after
      * a failure; the caller puts it. */
     int (*prepare)(struct vg_guest_work *work, json_object **ret_kept);
@@ -27,6 +36,7 @@ struct vg_guest_provider {
 
 /* Ends with NULL. */
 extern const struct vg_guest_provider *const vg_guest_providers[];
+#define VG_GUEST_PROVIDERS_MAX 8
 
 extern const struct vg_guest_provider vg_guest_provider_hooks;
 extern const struct vg_guest_provider vg_guest_provider_cuda;

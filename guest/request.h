@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 /* The one version of the protocol that this agent speaks. */
-#define VG_GUEST_VERSION      1
+#define VG_GUEST_VERSION 1
+/* What it can say beyond that: 1, `programs` in the place of `cuda`. */
+#define VG_GUEST_MINOR        1
 #define VG_GUEST_DEPTH_MAX    8
 #define VG_GUEST_DEVICES_MAX  16
 #define VG_GUEST_VERSIONS_MAX 16

@@ -130,6 +130,7 @@ session_hello(struct vg_guest_session *session, const struct vg_guest_request *r
         json_object_array_add(names, json_object_new_string(vg_guest_providers[i]->name));
     object = session_message(request->id, "hello");
     json_object_object_add(object, "version", json_object_new_int(request->version));
+    json_object_object_add(object, "minor", json_object_new_int(VG_GUEST_MINOR));
     json_object_object_add(object, "versions", versions);
     json_object_object_add(object, "agent", json_object_new_string(PACKAGE_VERSION));
     json_object_object_add(object, "providers", names);

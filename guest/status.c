@@ -61,32 +61,40 @@ status_print_hooks(json_object *provider)
 }
 
 static void
-status_print_cuda(json_object *provider)
+status_print_program(json_object *program)
 {
-    json_object *cuda = json_object_object_get(provider, "cuda");
-    json_object *list = json_object_object_get(cuda, "processes");
+    json_object *bytes = json_object_object_get(program, "bytes");
+    json_object *why = json_object_object_get(program, "why");
+    const char *movable = json_object_get_string(json_object_object_get(program, "movable"));
+
+    printf("  process   %s (%s), ", status_text(program, "pid"), status_text(program, "comm"));
+    if (bytes)
+        printf("%lld MiB of GPU memory", (long long)json_object_get_int64(bytes) >> 20);
+    else
+        printf("its GPU memory is not told");
+    if (movable && strcmp(movable, "unknown") == 0)
+        printf(", it is unknown whether it could be brought back");
+    printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
+}
+
+static void
+status_print_programs(json_object *provider)
+{
+    json_object *programs = json_object_object_get(provider, "programs");
+    json_object *list = json_object_object_get(programs, "list");
     size_t n = json_object_array_length(list);
-    int64_t total = json_object_get_int64(json_object_object_get(cuda, "processes_total"));
+    int64_t total = json_object_get_int64(json_object_object_get(programs, "total"));
     bool can = json_object_get_boolean(json_object_object_get(provider, "releasable"));
 
-    for (size_t i = 0; i < n; i++) {
-        json_object *process = json_object_array_get_idx(list, i);
-        json_object *bytes = json_object_object_get(process, "bytes"), *why;
-        printf("  process   %s (%s), ", status_text(process, "pid"), status_text(process, "comm"));
-        if (bytes)
-            printf("%lld MiB of GPU memory", (long long)json_object_get_int64(bytes) >> 20);
-        else
-            printf("its GPU memory is not told");
-        why = json_object_object_get(process, "why");
-        printf("%s%s\n", why ? ", not releasable: " : "", why ? json_object_get_string(why) : "");
-    }
+    for (size_t i = 0; i < n; i++)
+        status_print_program(json_object_array_get_idx(list, i));
     if (total > (int64_t)n)
         printf("  process   %lld more\n", (long long)(total - (int64_t)n));
     if (total == 0)
         printf("  process   none\n");
     else
         printf("  in all    %lld MiB of GPU memory, %s%s\n",
-               (long long)json_object_get_int64(json_object_object_get(cuda, "bytes")) >> 20,
+               (long long)json_object_get_int64(json_object_object_get(programs, "bytes")) >> 20,
                can ? "can be released now" : "cannot be released now: ",
                can ? "" : status_text(provider, "why"));
 }
@@ -106,8 +114,8 @@ vg_guest_status_print(const struct vg_guest_config *config)
     for (size_t i = 0; i < json_object_array_length(providers); i++) {
         json_object *provider = json_object_array_get_idx(providers, i);
         printf("provider %s\n", status_text(provider, "name"));
-        if (json_object_object_get(provider, "cuda"))
-            status_print_cuda(provider);
+        if (json_object_object_get(provider, "programs"))
+            status_print_programs(provider);
         else
             status_print_hooks(provider);
     }

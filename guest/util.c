@@ -37,6 +37,12 @@ vg_guest_alloc(size_t size)
     return util_have(calloc(1, size ? size : 1));
 }
 
+void *
+vg_guest_grow(void *memory, size_t size)
+{
+    return util_have(realloc(memory, size ? size : 1));
+}
+
 char *
 vg_guest_copy(const char *text)
 {

@@ -19,6 +19,8 @@ void vg_guest_free_at(void *pointer);
 
 /* Zeroed. The caller frees it, as all that follow. */
 void *vg_guest_alloc(size_t size);
+/* As realloc(). */
+void *vg_guest_grow(void *memory, size_t size);
 char *vg_guest_copy(const char *text);
 char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

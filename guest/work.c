@@ -34,6 +34,43 @@ vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const ch
     return -1;
 }
 
+void
+vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
+{
+    char more[VG_GUEST_MESSAGE_MAX], text[VG_GUEST_MESSAGE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(more, sizeof more, format, args);
+    va_end(args);
+    vg_guest_put(text, sizeof text, "%s%s",
+                 json_object_get_string(json_object_object_get(work->failure, "message")), more);
+    vg_guest_auto char *clean = vg_guest_clean(text, sizeof text);
+    json_object_object_add(work->failure, "message", json_object_new_string(clean));
+}
+
+static void
+work_add_number(json_object *object, const char *name, int64_t n)
+{
+    n += json_object_get_int64(json_object_object_get(object, name));
+    json_object_object_add(object, name, json_object_new_int64(n));
+}
+
+json_object *
+vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes)
+{
+    json_object *programs = json_object_object_get(message, "programs");
+
+    if (!programs) {
+        programs = json_object_new_object();
+        json_object_object_add(programs, "list", json_object_new_array());
+        json_object_object_add(message, "programs", programs);
+    }
+    work_add_number(programs, "total", n);
+    work_add_number(programs, "bytes", bytes);
+    return json_object_object_get(programs, "list");
+}
+
 int
 vg_guest_work_check(struct vg_guest_work *work, const char *what)
 {

@@ -47,6 +47,14 @@ struct vg_guest_work {
 int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Adds to the text of the failure. */
+void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Adds to the member `programs` of a message, which it makes if it is not there, this many programs
+ * with so much GPU memory. Returns its list, for those that are told one by one. */
+json_object *vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes);
+
 /* -1 and the failure if the time is over or the work is cancelled; what: whom it was waiting for.
  */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);

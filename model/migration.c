@@ -89,8 +89,9 @@ const struct vg_record_type vg_migration_effect_record = VG_ROW_TYPE(effect_fiel
 
 #define THIS vg_guest_program
 static const struct vg_field program_fields[] = {
-    COUNT(pid),     TEXT(comm),           TEXT(state),       TEXT(why),        COUNT(gpu_bytes),
-    COUNT(lock_ns), COUNT(checkpoint_ns), COUNT(restore_ns), COUNT(unlock_ns), COUNT(stop_ns),
+    TEXT(by),         COUNT(pid),       TEXT(comm),     TEXT(state),          TEXT(movable),
+    TEXT(why),        COUNT(gpu_bytes), COUNT(lock_ns), COUNT(checkpoint_ns), COUNT(restore_ns),
+    COUNT(unlock_ns), COUNT(stop_ns),
 };
 const struct vg_record_type vg_guest_program_record = VG_ROW_TYPE(program_fields);
 #undef THIS

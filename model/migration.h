@@ -116,13 +116,15 @@ struct vg_migration_progress {
     int64_t elapsed_ns;
 };
 
-/* A process of the guest that uses its GPUs through CUDA, as the guest's agent tells. Times are 0
- * for what was not done. */
+/* A process of the guest that uses its GPUs, as the guest's agent tells. Times are 0 for what was
+ * not done. */
 struct vg_guest_program {
+    char *by;    /* the agent's provider that releases it: "cuda" */
     int64_t pid; /* as the guest sees it */
     char *comm;
-    char *state; /* of docs/vgpud-guest.7: "running", "locked", "released", ... */
-    char *why;   /* what is in the way of releasing it or of bringing it back; NULL: nothing */
+    char *state;   /* of docs/vgpud-guest.7: "running", "locked", "released", ... */
+    char *movable; /* whether it could be brought back: "yes", "no", "unknown"; NULL: not told */
+    char *why;     /* what is in the way of releasing it or of bringing it back; NULL: nothing */
     int64_t gpu_bytes; /* GPU memory; 0: none, or the driver does not say */
     int64_t lock_ns;   /* how long the driver took */
     int64_t checkpoint_ns;
@@ -132,7 +134,7 @@ struct vg_guest_program {
         stop_ns; /* how long it stood still, on the guest's clock; 0: it still does, or never did */
 };
 
-/* What is known of the programs of CUDA in the guest. */
+/* What is known of the programs in the guest that use its GPUs. */
 struct vg_guest_programs {
     char *doing;         /* what the agent is at now, one sentence; NULL: nothing was asked of it */
     int64_t total;       /* may be more than are listed */

@@ -714,7 +714,7 @@ def test_programs_of_the_guest(server, tmp_path):
     make_done(server)
     with Relay(str(tmp_path / "relay"), server, move_at("done", guest=PROGRAMS)) as relay:
         lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
-        at = lines.index("Programs of CUDA in the guest, by pid")
+        at = lines.index("Programs with a GPU in the guest, by pid")
         assert lines[at + 1:at + 6] == [
             "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
             "               released in 940 ms; brought back in 510 ms",
@@ -743,7 +743,7 @@ def test_what_the_guest_is_at(server, tmp_path):
 def test_can_it_be_moved(server):
     """The last lines of `vm show`; a member of its document."""
     shown = run(server, "vm", "show", "alpha").stdout.splitlines()
-    assert shown[-2:] == ["movable: yes", "in the guest: 1 program of CUDA with 1.57 GiB of GPU memory"]
+    assert shown[-2:] == ["movable: yes", "in the guest: 1 program with 1.57 GiB of GPU memory"]
     shown = run(server, "vm", "show", "beta").stdout.splitlines()
     at = shown.index("movable: no, because")
     assert shown[at + 1:at + 4] == [

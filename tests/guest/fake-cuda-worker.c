@@ -5,7 +5,8 @@
  * the latter mapped, as its device memory, and adds one to each in every step, which takes
  * KERNEL_MS and comes every STEP_MS. How many steps it has made is in
  * VG_FAKE_CUDA/programs/PID.steps. With SIGTERM it says how many numbers are wrong. child: has
- * another process that inherits its files.
+ * another process that inherits its files. It loads libcuda, and calls a function of it that it is
+ * told in a line of its standard input, and answers "called".
  */
 #include "config.h"
 
@@ -24,6 +25,8 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <dlfcn.h>
 
 #include "tests/guest/fake-cuda.h"
 
@@ -211,6 +214,23 @@ serve(void *arg)
     return NULL;
 }
 
+/* Calls what it is told to. */
+static void *
+call(void *arg)
+{
+    char name[64];
+
+    while (scanf("%63s", name) == 1) {
+        void *found = arg ? dlsym(arg, name) : NULL;
+        int (*function)(void *, void *, int, int);
+        unsigned long long ignored[2];
+        memcpy(&function, &found, sizeof function);
+        printf("%s\n", found && function(ignored, ignored, 0, 0) == 0 ? "called" : "not called");
+        fflush(stdout);
+    }
+    return NULL;
+}
+
 static int
 listen_here(void)
 {
@@ -246,7 +266,7 @@ int
 main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    pthread_t server;
+    pthread_t server, caller;
     char path[512];
     size_t bad = 0;
 
@@ -275,7 +295,9 @@ main(int argc, char **argv)
     int fd = listen_here();
     snprintf(path, sizeof path, "%s/programs/%d.steps", programs, (int)getpid());
     int steps_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || steps_fd < 0 || pthread_create(&server, NULL, serve, &fd) != 0)
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (fd < 0 || steps_fd < 0 || pthread_create(&server, NULL, serve, &fd) != 0 ||
+        pthread_create(&caller, NULL, call, library) != 0)
         return 1;
     printf("ready\n");
     fflush(stdout);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A library that answers as NVIDIA's libcuda.so.1 and libnvidia-ml.so.1 do, as far as vgpu-guestd
- * asks them, for tests on machines without a GPU. Its programs are fake-cuda-worker.c. All is in
- * the directory that VG_FAKE_CUDA names: gpus             a line for each: UUID ADDRESS NODE
- * TOTAL_MIB USED_MIB CAPABILITY NAME... USED_MIB: of others than the programs. UUID: 32 hexadecimal
- * digits programs/PID     of each program: the UUID of the GPU that it has and its MiB, or nothing
- *     programs/PID.sock    where it can be asked
- *     faults           a line for each: OP PID WHAT; PID may be *. OP is one of fake-cuda.h, init
- * or nvml. WHAT: a number, the error that is answered with nothing done; hang; crash, of who asks;
- * die, of who is asked; slow, 300 ms; final, an error after which nothing helps
+ * asks them, for tests on machines without a GPU; its programs are fake-cuda-worker.c. They call
+ * the functions that make ties, which do nothing. All is in the directory that VG_FAKE_CUDA names:
+ *
+ * gpus: a line for each GPU, UUID ADDRESS NODE TOTAL_MIB USED_MIB CAPABILITY NAME... The UUID has
+ * 32 hexadecimal digits; USED_MIB is of others than the programs.
+ *
+ * programs/PID: of each program, the UUID of the GPU that it has and its MiB, or nothing.
+ *
+ * programs/PID.sock: the socket at which it is asked.
+ *
+ * faults: a line for each, OP PID WHAT; PID may be *. OP is one of fake-cuda.h, init or nvml. WHAT
+ * is a number, the error that is answered with nothing done; hang; crash, of who asks; die, of who
+ * is asked; slow, 300 ms; final, an error after which the driver calls it failed; lost, error 1
+ * for ever, of a process that it calls checkpointed.
  */
 #include "config.h"
 
@@ -108,6 +114,8 @@ call(const char *op, int pid, struct fake_cuda_request *request, int *ret_state)
         return error;
     read_fault(op, pid, what);
     snprintf(request->op, sizeof request->op, "%s", strcmp(what, "final") == 0 ? "fail" : op);
+    if (strcmp(what, "lost") == 0)
+        return VG_CUDA_INVALID_VALUE;
     int result = ask(pid, request, &answer);
     if (ret_state && result == 0)
         *ret_state = answer.state;
@@ -181,6 +189,47 @@ cuCheckpointProcessUnlock(int pid, void *args)
 
     (void)args;
     return call("unlock", pid, &request, NULL);
+}
+
+/* ---- what makes ties ---- */
+
+int cuMemImportFromShareableHandle(void *ret, void *handle, int type);
+int
+cuMemImportFromShareableHandle(void *ret, void *handle, int type)
+{
+    (void)ret;
+    (void)handle;
+    return type;
+}
+
+int cuMemExportToShareableHandle(void *ret, unsigned long long memory, int type,
+                                 unsigned long long flags);
+int
+cuMemExportToShareableHandle(void *ret, unsigned long long memory, int type,
+                             unsigned long long flags)
+{
+    (void)ret;
+    (void)memory;
+    (void)flags;
+    return type;
+}
+
+int cuMemAllocManaged(unsigned long long *ret, size_t bytes, unsigned flags);
+int
+cuMemAllocManaged(unsigned long long *ret, size_t bytes, unsigned flags)
+{
+    (void)bytes;
+    *ret = 0;
+    return (int)flags;
+}
+
+int cuMulticastCreate(unsigned long long *ret, const void *what);
+int
+cuMulticastCreate(unsigned long long *ret, const void *what)
+{
+    (void)what;
+    *ret = 0;
+    return 0;
 }
 
 /* ---- libnvidia-ml ---- */

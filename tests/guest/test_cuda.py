@@ -59,7 +59,7 @@ def until(ask, code, text):
 
 
 def states(answer):
-    return {p["pid"]: p["state"] for p in answer["cuda"]["processes"]}
+    return {p["pid"]: p["state"] for p in answer["programs"]["list"]}
 
 
 @pytest.mark.smoke
@@ -68,10 +68,10 @@ def test_there_and_back(guest, host):
     progress = []
     done = prepare(host, progress=progress)
     assert done["type"] == "prepared", done
-    [told] = done["cuda"]["processes"]
+    [told] = done["programs"]["list"]
     assert (told["pid"], told["comm"], told["job"]) == (worker.pid, "fake-cuda-worke", worker.pid)
     assert (told["bytes"], told["state"]) == (64 << 20, "released")
-    assert done["cuda"]["bytes"] == 64 << 20 and done["ram_bytes"] > 0
+    assert done["programs"]["bytes"] == 64 << 20 and done["ram_bytes"] > 0
     assert [(p["step"], p.get("pid")) for p in progress] == [
         ("start", None), ("lock", worker.pid), ("checkpoint", worker.pid), ("holders", None),
         ("unbind", None), ("holders", None)]
@@ -83,7 +83,7 @@ def test_there_and_back(guest, host):
     progress = []
     done = resume(host, SECOND, progress=progress)
     assert done["type"] == "resumed", done
-    [told] = done["cuda"]["processes"]
+    [told] = done["programs"]["list"]
     assert (told["pid"], told["state"]) == (worker.pid, "running")
     assert told["stop_ms"] >= max(told[f"{op}_ms"] for op in ("lock", "checkpoint", "restore", "unlock"))
     assert [p["step"] for p in progress if "pid" in p] == ["restore", "unlock"]
@@ -137,7 +137,8 @@ def test_it_stays_where_it_is(guest, host, fault, code, text):
     assert good.runs() and bad.runs()
     assert guest.driver_of(FIRST) == "nvidia"
     # Then it can be done.
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     assert taken_back(guest, host)
     assert good.end()[0] == 0 and bad.end()[0] == 0
 
@@ -154,9 +155,23 @@ def test_program_dies_while_it_is_released(guest, host):
 
 def test_program_dies_before_it_is_back(guest, host):
     good, bad = guest.start(), guest.start()
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     bad.process.kill()
     bad.process.wait()
+    guest.bind_all()
+    done = resume(host)
+    assert done["type"] == "resumed", done
+    assert states(done) == {good.pid: "running", bad.pid: "gone"}
+    assert good.end()[:2] == (0, 1)
+
+
+def test_program_is_killed_while_it_stands_still(guest, host):
+    """It is told as ended, though the driver's call for it has failed and it takes its time to end."""
+    good, bad = guest.start(), guest.start()
+    guest.fault(f"unlock {bad.pid} die")
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.bind_all()
     done = resume(host)
     assert done["type"] == "resumed", done
@@ -193,6 +208,8 @@ NOT_BACK = [
     ("restore %d hang", "timeout", "had not answered", "released"),
     ("restore %d crash", "cuda-failed", "crashed", "released"),
     ("restore %d final", "cuda-failed", "OUT_OF_MEMORY", "failed"),
+    # It goes on calling it checkpointed, and never brings it back.
+    ("restore %d lost", "cuda-failed", "error 1", "failed"),
     ("unlock %d 999", "cuda-failed", "error 999", "locked"),
     ("unlock %d crash", "cuda-failed", "crashed", "locked"),
     ("init 0 999", "cuda-failed", "cuInit", "unknown"),
@@ -202,7 +219,8 @@ NOT_BACK = [
 @pytest.mark.parametrize("fault,code,text,state", NOT_BACK)
 def test_it_does_not_come_back(guest, host, fault, code, text, state):
     good, bad = guest.start(), guest.start()
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.fault(fault % bad.pid if "%" in fault else fault)
     guest.bind_all()
     done = until(lambda ms: resume(host, deadline_ms=ms), code, text)
@@ -212,7 +230,10 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
     # The other one goes on, unless the driver answers nobody.
     if "%" in fault:
         assert str(bad.pid) in done["message"] and good.runs()
-    guest.fault()
+    if "lost" in fault or "final" in fault:
+        assert f"{bad.pid} (fake-cuda-worke) is lost, and has to be ended by hand" in done["message"]
+    else:
+        guest.fault()
     done = resume(host)
     assert done["type"] == "resumed", done
     if state == "failed":
@@ -231,7 +252,8 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
 def test_gpu_that_does_not_do(guest, host, gpu, code, text):
     """It is looked at before anything is tried on it; the old one still does."""
     worker = guest.start(mib=64)
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.unplug()
     guest.plug(SECOND, ANOTHER, node=1, **gpu)
     done = resume(host, SECOND)
@@ -246,7 +268,8 @@ def test_gpu_that_does_not_do(guest, host, gpu, code, text):
 
 def test_gpu_comes_late_to_the_driver(guest, host):
     worker = guest.start()
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.gpus.clear()
     guest.tell_gpus()
     number = host.request("resume", deadline_ms=LONG_MS, devices=[{"path": slot_path(FIRST)}])
@@ -272,7 +295,8 @@ def test_memory_of_the_guest(guest, host):
         assert text in done["message"]
     assert worker.runs()
     available(need)
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     assert taken_back(guest, host)
 
 
@@ -284,12 +308,12 @@ def test_who_cannot_be_released_is_named(guest, host):
         assert (done["code"], done["undone"]) == ("unreleasable", True), done
         assert f"process {other.pid} (python3)" in done["message"]
         assert "OpenCL" in done["message"]
-        first = done["cuda"]["processes"][0]
+        first = done["programs"]["list"][0]
         assert first["pid"] == other.pid and "OpenCL" in first["why"]
         assert worker.runs()
         # It goes in time.
         number = host.request("prepare", deadline_ms=LONG_MS, devices=[{"path": slot_path(FIRST)}])
-        assert host.until_step("unreleasable")["cuda"]["processes_total"] == 2
+        assert host.until_step("unreleasable")["programs"]["total"] == 2
         other.end()
         assert host.answer(number)["type"] == "prepared"
     assert taken_back(guest, host)
@@ -302,7 +326,7 @@ def test_child_that_inherits(guest, host):
     assert done["code"] == "unreleasable", done
     assert f"process {worker.child} " in done["message"]
     assert f"ancestor {worker.pid}" in done["message"]
-    assert {p["job"] for p in done["cuda"]["processes"]} == {worker.pid}
+    assert {p["job"] for p in done["programs"]["list"]} == {worker.pid}
 
 
 def test_driver_is_old(guest, host):
@@ -350,7 +374,7 @@ def test_hooks_come_first(guest, host):
     worker, other = guest.start(), guest.start()
     guest.hook("prepare", "1", f"kill -9 {worker.pid}; exit 1")
     done = prepare(host)
-    assert done["code"] == "hook-failed" and "cuda" not in done
+    assert done["code"] == "hook-failed" and "programs" not in done
     assert other.runs()
     guest.hook("prepare", "1")
     done = prepare(host)
@@ -373,7 +397,8 @@ def test_agent_ends_meanwhile(guest):
     """The next one finds what was released."""
     worker = guest.start()
     with Agent(guest) as agent, agent.host() as host:
-        assert prepare(host)["type"] == "prepared"
+        done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.bind_all()
     with Agent(guest) as agent, agent.host() as host:
         assert host.greeting["state"] == "idle"
@@ -389,7 +414,7 @@ def test_many(guest, agent, host):
     before = agent.memory_kib()
     done = prepare(host)
     assert done["type"] == "prepared", done
-    assert done["cuda"]["processes_total"] == 200 and len(done["cuda"]["processes"]) == 32
+    assert done["programs"]["total"] == 200 and len(done["programs"]["list"]) == 32
     assert not any(worker.has_gpu() for worker in workers)
     done = resume(host)
     assert done["type"] == "resumed", done
@@ -426,7 +451,7 @@ def test_status(guest, host):
     worker = guest.start(mib=64)
     about = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"][0]
     assert about["releasable"] is True
-    assert [(p["pid"], p["bytes"]) for p in about["cuda"]["processes"]] == [(worker.pid, 64 << 20)]
+    assert [(p["pid"], p["bytes"]) for p in about["programs"]["list"]] == [(worker.pid, 64 << 20)]
     guest.fault(f"state {worker.pid} 3")
     about = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"][0]
     assert about["releasable"] is False and "without CUDA" in about["why"]
@@ -466,7 +491,8 @@ def test_try(guest):
 
 def test_restore_by_hand(guest, host):
     worker = guest.start()
-    assert prepare(host)["type"] == "prepared"
+    done = prepare(host)
+    assert done["type"] == "prepared", done
     guest.fault(f"restore {worker.pid} 999")
     guest.bind_all()
     assert resume(host)["code"] == "cuda-failed"

@@ -84,7 +84,7 @@ def test_there_and_back(movelab, guest, way):
             assert one["state"] == "running" and one["stop_ns"] >= one["lock_ns"] + one["restore_ns"]
             assert program.runs(target)
         [quiesce] = [step for step in move["steps"] if step["verb"] == "quiesce"]
-        assert "2 programs of CUDA, 80 MiB of GPU memory" in quiesce["answer"]
+        assert "2 programs with 80 MiB of GPU memory" in quiesce["answer"]
         source, target = target, source
     # Each GPU that came was another one.
     assert [program.end(source) for program in programs] == [(0, turns, first + turns)] * 2

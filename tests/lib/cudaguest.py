@@ -2,6 +2,7 @@
 """A guest with NVIDIA's GPUs and programs of CUDA: made-up ones (tests/guest/fake-cuda.c says how)."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -29,14 +30,14 @@ class CudaGuest(Guest):
         self.cuda = self.path("cuda")
         for name in ("cuda/programs", "cuda/lib", "run"):
             os.makedirs(self.path(name))
-        for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
-            os.symlink(os.path.join(build_dir(), "tests", "guest", "fake-cuda.so"),
-                       self.path("cuda/lib", name))
+        self.install()
         os.unlink(self.path("proc"))
         os.mkdir(self.path("proc"))
         self.write("proc/meminfo", "MemTotal: 99999999 kB\nMemFree: 9999999 kB\n"
                                    "MemAvailable: 99999999 kB\n")
         self.write("dev/nvidiactl", "")
+        # Where calls can be watched and where not, the same happens; tests of the watch say otherwise.
+        self.configure("[cuda]\nunwatched=allow\n")
         self.gpus = {}
         self.workers = []
 
@@ -45,7 +46,19 @@ class CudaGuest(Guest):
             worker.process.kill()
             worker.process.wait()
             worker.process.stdout.close()
+            worker.process.stdin.close()
         super().__exit__()
+
+    def install(self, directory="cuda/lib"):
+        """Libraries of its own, as a guest has them: probes are placed in a file, not in a name."""
+        os.makedirs(self.path(directory), exist_ok=True)
+        for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+            new = self.path(directory, "new")
+            shutil.copy(os.path.join(build_dir(), "tests", "guest", "fake-cuda.so"), new)
+            os.rename(new, self.path(directory, name))
+
+    def configure(self, text):
+        self.write("etc/vgpud/vgpu-guestd.conf", text)
 
     def environment(self):
         return {"VG_FAKE_CUDA": self.cuda, "LD_LIBRARY_PATH": self.path("cuda/lib")}
@@ -81,8 +94,9 @@ class CudaGuest(Guest):
         self.write("cuda/faults.new", "".join(line + "\n" for line in faults))
         os.rename(self.path("cuda/faults.new"), self.path("cuda/faults"))
 
-    def start(self, mib=16, uuid="0a" * 16, step_ms=1, kernel_ms=0, child=False):
-        worker = Worker(self, mib, uuid, step_ms, kernel_ms, child)
+    def start(self, mib=16, uuid="0a" * 16, step_ms=1, kernel_ms=0, child=False,
+              env=None, wrap=()):
+        worker = Worker(self, mib, uuid, step_ms, kernel_ms, child, env, wrap)
         self.workers.append(worker)
         return worker
 
@@ -90,20 +104,27 @@ class CudaGuest(Guest):
 class Worker:
     """A program that counts in a GPU's memory."""
 
-    def __init__(self, guest, mib, uuid, step_ms, kernel_ms, child):
+    def __init__(self, guest, mib, uuid, step_ms, kernel_ms, child, env, wrap):
         program = os.path.join(build_dir(), "tests", "guest", "fake-cuda-worker")
         self.guest = guest
         self.process = subprocess.Popen(
-            [program, guest.path("dev"), uuid, str(mib), str(step_ms), str(kernel_ms)] +
-            ["child"] * child, env={**os.environ, **guest.environment()}, stdout=subprocess.PIPE,
-            text=True)
+            [*wrap, program, guest.path("dev"), uuid, str(mib), str(step_ms), str(kernel_ms)] +
+            ["child"] * child, env={**os.environ, **guest.environment(), **(env or {})},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.pid
+        # Before it loads libcuda, as the kernel tells of that only once.
+        guest.show(self.pid)
         self.child = None
         if child:
             self.child = int(self.process.stdout.readline().split()[1])
             guest.show(self.child)
         assert self.process.stdout.readline() == "ready\n"
-        guest.show(self.pid)
+
+    def call(self, function):
+        """A function of libcuda."""
+        self.process.stdin.write(function + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "called\n"
 
     def steps(self):
         return int(self.guest.read(f"cuda/programs/{self.pid}.steps") or 0)

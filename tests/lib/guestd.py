@@ -272,7 +272,11 @@ class Host:
                 return message
 
     def until_step(self, step):
-        return self.until(lambda m: m["type"] == "progress" and m["step"] == step)
+        def is_it(message):
+            assert message["type"] == "progress", message
+            return message["step"] == step
+
+        return self.until(is_it)
 
     def ask(self, kind, progress=None, **members):
         return self.answer(self.request(kind, **members), progress)

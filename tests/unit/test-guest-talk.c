@@ -255,7 +255,7 @@ test_no_protocol(void **state)
     assert_broken(talk, "NUL");
 }
 
-/* ---- programs of CUDA ---- */
+/* ---- programs ---- */
 
 static void
 test_programs(void **state)
@@ -270,12 +270,13 @@ test_programs(void **state)
     struct vg_guest_message message = next(talk);
     const struct vg_guest_programs *programs = message.programs;
     assert_non_null(programs);
-    assert_non_null(strstr(message.text, "41 programs of CUDA, 3 MiB of GPU memory"));
+    assert_non_null(strstr(message.text, "41 programs with 3 MiB of GPU memory"));
     assert_int_equal(programs->total, 41);
     assert_int_equal(programs->gpu_bytes, 3145728);
     /* What is no object ends the list. */
     assert_int_equal(programs->programs->len, 2);
     const struct vg_guest_program *one = programs->programs->pdata[0];
+    assert_string_equal(one->by, "cuda");
     assert_string_equal(one->comm, "py?thon");
     assert_string_equal(one->state, "running");
     assert_int_equal(one->pid, 153);
@@ -286,6 +287,17 @@ test_programs(void **state)
     const struct vg_guest_program *other = programs->programs->pdata[1];
     assert_null(other->comm);
     assert_int_equal(other->pid, 0);
+    vg_guest_message_clear(&message);
+    /* As newer agents tell it. */
+    feed(talk, "{\"id\":2,\"type\":\"resumed\",\"programs\":{\"list\":[{\"by\":\"opencl\","
+               "\"pid\":7,\"movable\":\"unknown\"}],\"total\":2,\"bytes\":1048576},"
+               "\"cuda\":{\"processes_total\":9}}\n");
+    message = next(talk);
+    assert_int_equal(message.programs->total, 2);
+    assert_int_equal(message.programs->gpu_bytes, 1048576);
+    one = message.programs->programs->pdata[0];
+    assert_string_equal(one->by, "opencl");
+    assert_string_equal(one->movable, "unknown");
     vg_guest_message_clear(&message);
     feed(talk, "{\"id\":2,\"type\":\"resumed\",\"cuda\":[1]}\n");
     message = next(talk);
@@ -306,6 +318,9 @@ test_status(void **state)
          "153 is OpenCL", false},
         {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "does not say", false},
         {"\"providers\":[{\"name\":\"cuda\",\"releasable\":null}]", "now", true},
+        {"\"providers\":[{\"name\":\"a\",\"releasable\":true},{\"name\":\"b\",\"releasable\":false,"
+         "\"why\":\"7 is lost\"}]",
+         "7 is lost", false},
         {"\"providers\":7", "now", true},
         {"\"missing\":[\"there is no GPU\"]", "there is no GPU", false},
         {"\"missing\":[7]", "now", true},

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Has programs of CUDA release their GPUs. All that can be known beforehand is looked at before the
+ * first is stopped: whether the driver can release each, whether it could bring each back
+ * (guest/cuda-ties.h), and whether the guest has the memory. All are locked before the first is
+ * copied; then nothing can make a new tie, and the watch is asked once more.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/child.h"
+#include "guest/cuda-steps.h"
+#include "guest/cuda-ties.h"
+#include "guest/cuda-watch.h"
+#include "guest/huge-pages.h"
+#include "guest/util.h"
+
+/* For programs that only looked at the GPU, or have just begun to use it, to end. */
+#define SETTLE_MS 5000
+
+/* Says why the driver cannot release a process, from what it answers when it is asked for its
+ * state; empty if it can. */
+static void
+release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call)
+{
+    const char *why = call->why;
+    char inherited[128];
+
+    if (call->outcome == VG_CUDA_UNDER_WAY || call->outcome == VG_CUDA_WAITS)
+        why = "the driver does not answer";
+    else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_SUCCESS)
+        why = call->state == VG_CUDA_RUNNING  ? ""
+              : call->state == VG_CUDA_FAILED ? "the driver could not bring it back before"
+                                              : "another program has locked it";
+    else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_INITIALIZED) {
+        why = "it uses the GPU without CUDA (OpenCL, graphics, a monitor)";
+        if (process->job != process->pid) {
+            vg_guest_put(
+                inherited, sizeof inherited,
+                "it uses no CUDA itself, but may have the GPU's files from its ancestor %d",
+                (int)process->job);
+            why = inherited;
+        }
+    } else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_SUPPORTED) {
+        why = "it uses something that the driver cannot release, as memory shared with others";
+    }
+    vg_guest_put(process->why, sizeof process->why, "%s", why);
+}
+
+/* ---- ties ---- */
+
+/* Returns the major version of NVIDIA's driver, 0 if it does not tell. */
+static int
+release_driver_version(const char *root)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/sys/module/nvidia/version", root);
+    char text[64];
+
+    vg_guest_read_file(path, text, sizeof text);
+    return atoi(text);
+}
+
+/* Returns whether NVIDIA's checkpoint started this process, as one of a job. */
+static bool
+release_is_job(const char *root, pid_t pid)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/environ", root, (int)pid);
+    static const char name[] = "CUDA_CHECKPOINT_JOB_FILE=";
+    FILE *file = fopen(path, "re");
+    char *entry = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    while (file && !found && getdelim(&entry, &size, '\0', file) > 0)
+        found = strncmp(entry, name, strlen(name)) == 0;
+    free(entry);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static bool
+release_has_process(void *user, pid_t pid)
+{
+    (void)user;
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        if (vg_cuda_work.processes[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether this is the only process of the guest that uses CUDA, so that there is none that
+ * it could share memory with. */
+static bool
+release_is_alone(const struct vg_guest_work *work)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < vg_cuda_work.n; i++)
+        n += vg_cuda_work.processes[i].uses_cuda ? 1 : 0;
+    return n + vg_cuda_watch_count_users(work->config->root, release_has_process, NULL) <= 1;
+}
+
+/* Asks the watch about each process. What keeps one from being moved becomes its `why`. */
+static void
+release_ask_watch(const struct vg_guest_work *work)
+{
+    static struct vg_cuda_watch_file watched;
+    const char *root = work->config->root;
+    int driver = release_driver_version(root);
+    bool alone = release_is_alone(work);
+
+    vg_cuda_watch_read(root, &watched);
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        struct vg_cuda_tied tied = {.driver = driver};
+        char unseen[128], why[sizeof process->why];
+        if (process->gone || !process->uses_cuda)
+            continue;
+        bool known = vg_cuda_watch_knows(root, &watched, process->pid, process->start, &tied.ties,
+                                         unseen, sizeof unseen);
+        tied.is_job = release_is_job(root, process->pid);
+        tied.exporter = vg_cuda_watch_exporter(root, &watched, process->pid);
+        bool can = vg_cuda_tied_can_move(&tied, why, sizeof why);
+        process->ties = tied.ties;
+        process->movable = !can             ? VG_CUDA_MOVABLE_NO
+                           : known || alone ? VG_CUDA_MOVABLE_YES
+                                            : VG_CUDA_MOVABLE_UNKNOWN;
+        if (!can && !*process->why)
+            vg_guest_put(process->why, sizeof process->why, "%s", why);
+        if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !*process->why &&
+            !work->config->cuda_unwatched_allowed)
+            vg_guest_put(process->why, sizeof process->why,
+                         "it is not known whether it uses another process's memory: %s; a process "
+                         "that does could not be brought back",
+                         unseen);
+    }
+}
+
+/* ---- asking ---- */
+
+/* Finds a process that is in the way, one that certainly is before one of which nothing is known.
+ */
+static const struct vg_cuda_process *
+release_first_bad(void)
+{
+    const struct vg_cuda_process *found = NULL;
+
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        const struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        if (!*process->why || process->gone)
+            continue;
+        if (process->movable == VG_CUDA_MOVABLE_NO)
+            return process;
+        if (!found || found->movable == VG_CUDA_MOVABLE_UNKNOWN)
+            found = process;
+    }
+    return found;
+}
+
+const struct vg_cuda_process *
+vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms)
+{
+    vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
+    for (size_t i = 0; i < vg_cuda_steps_n(); i++) {
+        struct vg_cuda_process *process;
+        const struct vg_cuda_call *call = vg_cuda_steps_call_at(i, &process);
+        process->uses_cuda = !process->gone && !(call->outcome == VG_CUDA_ANSWERED &&
+                                                 call->result == VG_CUDA_NOT_INITIALIZED);
+        release_say_why(process, call);
+    }
+    release_ask_watch(work);
+    return release_first_bad();
+}
+
+static void
+release_forget_gone(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        if (!vg_cuda_work.processes[i].gone)
+            vg_cuda_work.processes[n++] = vg_cuda_work.processes[i];
+    }
+    vg_cuda_work.n = n;
+}
+
+static int
+release_refuse(struct vg_guest_work *work, const struct vg_cuda_process *bad)
+{
+    return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
+                              "process %d (%s) has a GPU and cannot be released: %s", (int)bad->pid,
+                              bad->comm, bad->why);
+}
+
+/* Waits until all who have the GPUs are programs of CUDA that run and can come back. Returns 0, 1
+ * if there are none, or -1. */
+static int
+release_find(struct vg_guest_work *work)
+{
+    int64_t until_ms = vg_guest_now_ms() + SETTLE_MS;
+    bool told = false;
+
+    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    for (;;) {
+        size_t total = vg_cuda_job_find(work, &vg_cuda_work);
+        if (total == 0)
+            return 1;
+        if (total > VG_CUDA_PROCESSES_MAX)
+            return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
+                                      "%zu processes use the GPUs, and %d can be released", total,
+                                      VG_CUDA_PROCESSES_MAX);
+        vg_cuda_callers_start(vg_cuda_work.n);
+        const struct vg_cuda_process *bad = vg_cuda_release_ask(work, work->until_ms);
+        if (vg_guest_child_stop() == VG_GUEST_STOP_CANCEL)
+            return vg_guest_work_check(work, "state");
+        if (!bad) {
+            release_forget_gone();
+            return vg_cuda_work.n > 0 ? 0 : 1;
+        }
+        if (!told) {
+            json_object *more = json_object_new_object();
+            vg_cuda_job_tell(&vg_cuda_work, more);
+            vg_guest_work_progress(work, "unreleasable", more);
+        }
+        told = true;
+        /* Ties do not go away by waiting. */
+        if (bad->movable == VG_CUDA_MOVABLE_NO || bad->movable == VG_CUDA_MOVABLE_UNKNOWN ||
+            vg_guest_now_ms() + VG_CUDA_LOOK_MS >= until_ms)
+            return release_refuse(work, bad);
+        vg_cuda_callers_end();
+        vg_guest_child_sleep(vg_guest_now_ms() + VG_CUDA_LOOK_MS);
+    }
+}
+
+/* ---- memory ---- */
+
+int
+vg_cuda_release_compare_memory(const char *root, int64_t *ret_need, int64_t *ret_free)
+{
+    *ret_need = vg_cuda_job_bytes(&vg_cuda_work) + (int64_t)vg_cuda_work.n * VG_CUDA_OVERHEAD_BYTES;
+    *ret_free = vg_cuda_free_memory(root);
+    return *ret_free >= 0 && *ret_free < *ret_need ? -1 : 0;
+}
+
+static int
+release_check_memory(struct vg_guest_work *work)
+{
+    int64_t need, free_bytes;
+
+    if (vg_cuda_release_compare_memory(work->config->root, &need, &free_bytes) == 0)
+        return 0;
+    return vg_guest_work_fail(
+        work, VG_GUEST_NO_MEMORY,
+        "releasing needs %lld MiB of the guest's memory (%zu processes with %lld MiB of GPU "
+        "memory, and %lld MiB each), and %lld MiB are available",
+        (long long)(need >> 20), vg_cuda_work.n,
+        (long long)(vg_cuda_job_bytes(&vg_cuda_work) >> 20),
+        (long long)(VG_CUDA_OVERHEAD_BYTES >> 20), (long long)(free_bytes >> 20));
+}
+
+static int
+release_look_at_gpus(struct vg_guest_work *work)
+{
+    static struct vg_cuda_gpus gpus;
+    int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
+
+    if (vg_cuda_callers_gpus(&gpus, until_ms < work->until_ms ? until_ms : work->until_ms) != 0) {
+        if (vg_guest_work_check(work, "state") == 0)
+            vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", gpus.why);
+        return -1;
+    }
+    vg_cuda_job_set_gpus(work, &vg_cuda_work, &gpus);
+    return 0;
+}
+
+/* ---- releasing ---- */
+
+/* Keeps what is stopped, also for an agent that is started anew meanwhile. */
+static void
+release_keep(const struct vg_guest_work *work, json_object **kept)
+{
+    json_object_put(*kept);
+    *kept = vg_cuda_job_keep(&vg_cuda_work);
+    vg_cuda_job_write(work->config->root, *kept);
+}
+
+/* Asks the watch once more, now that no process can go on. Returns 0, or -1 if one made a tie since
+ * it was asked first. */
+static int
+release_look_again(struct vg_guest_work *work)
+{
+    release_ask_watch(work);
+    const struct vg_cuda_process *bad = release_first_bad();
+    return bad ? release_refuse(work, bad) : 0;
+}
+
+static int
+release_stop(struct vg_guest_work *work, json_object **kept)
+{
+    size_t failed = vg_cuda_steps_call(work, VG_CUDA_OP_LOCK, VG_CUDA_RUNNING, work->until_ms);
+
+    release_keep(work, kept);
+    if (failed > 0)
+        return vg_cuda_steps_fail(work, "cannot be stopped");
+    if (release_look_again(work) != 0)
+        return -1;
+    vg_guest_huge_pages_begin(work->config);
+    failed = vg_cuda_steps_call(work, VG_CUDA_OP_CHECKPOINT, VG_CUDA_LOCKED, work->until_ms);
+    vg_guest_huge_pages_end(work->config);
+    release_keep(work, kept);
+    if (failed > 0)
+        return vg_cuda_steps_fail(work, "cannot be released");
+    return vg_guest_work_check(work, "checkpoint");
+}
+
+int
+vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
+{
+    static struct vg_cuda_call probe;
+
+    if (vg_cuda_job_find(work, &vg_cuda_work) == 0 || vg_cuda_work.n == 0)
+        return 0;
+    vg_cuda_callers_start(vg_cuda_work.n);
+    /* Without CUDA in this guest nobody uses it: whoever has the GPU is waited for. */
+    probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
+    vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
+    int result = 1;
+    if (probe.outcome != VG_CUDA_UNUSABLE || !strstr(probe.why, "cannot be loaded"))
+        result = release_find(work);
+    if (result == 0)
+        result = release_look_at_gpus(work);
+    if (result == 0)
+        result = release_check_memory(work);
+    if (result == 0) {
+        /* Before the first call: whatever ends this, what it has stopped is known. */
+        release_keep(work, ret_kept);
+        result = release_stop(work, ret_kept);
+    }
+    if (result != 1)
+        vg_cuda_steps_tell(work);
+    /* What is under way goes on until it is undone. */
+    if (result >= 0 || !*ret_kept)
+        vg_cuda_callers_end();
+    return result < 0 ? -1 : 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Brings programs of CUDA back to their GPUs, or to others of their kind, at the same addresses.
+ * They run again only when all are back that can come back. What state each is in is asked of the
+ * driver: it alone knows, whatever happened to whoever had released them.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "guest/child.h"
+#include "guest/cuda-steps.h"
+#include "guest/huge-pages.h"
+#include "guest/util.h"
+
+/* What is brought back was released by this same work. */
+static bool undoing;
+
+static bool
+restore_same_uuid(const struct vg_cuda_gpu *a, const struct vg_cuda_gpu *b)
+{
+    return memcmp(&a->uuid, &b->uuid, sizeof a->uuid) == 0;
+}
+
+/* Finds where GPU i of the work is now: one that left is the device in its place of the request,
+ * the others are where they were. Returns NULL if it is nowhere. */
+static const struct vg_cuda_gpu *
+restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, size_t i)
+{
+    size_t place = 0;
+
+    for (size_t k = 0; k < vg_cuda_work.n_leaving; k++) {
+        if (vg_cuda_work.leaving[k] == i)
+            place = k + 1;
+    }
+    for (size_t d = 0, seen = 0; d < work->n_devices && place > 0; d++) {
+        for (size_t g = 0; g < now->n; g++) {
+            if (strcmp(now->gpus[g].address, work->devices[d].address) == 0 && ++seen == place)
+                return &now->gpus[g];
+        }
+    }
+    for (size_t g = 0; g < now->n && place == 0; g++) {
+        if (restore_same_uuid(&now->gpus[g], &vg_cuda_work.gpus.gpus[i]))
+            return &now->gpus[g];
+    }
+    return NULL;
+}
+
+/* Returns the device memory that GPU i has to have for those that are to come back to it. */
+static int64_t
+restore_need(size_t i)
+{
+    int64_t bytes = 0;
+
+    for (size_t p = 0; p < vg_cuda_work.n; p++) {
+        if (vg_cuda_work.processes[p].gone ||
+            vg_cuda_work.processes[p].state != VG_CUDA_CHECKPOINTED)
+            continue;
+        /* All that was in use; when undoing, others may have some of that still, and it is the same
+         * GPU. */
+        if (!vg_cuda_work.processes[p].bytes_known)
+            return undoing ? 0 : vg_cuda_work.gpus.gpus[i].used_bytes;
+        bytes += vg_cuda_work.processes[p].bytes[i];
+    }
+    return bytes;
+}
+
+/* Looks at what would make a restoring fail: memory that is missing, another kind of GPU. One that
+ * was tried and failed cannot be tried again. */
+static int
+restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
+                  const struct vg_cuda_gpu *is, int64_t need)
+{
+    if (!restore_same_uuid(was, is) &&
+        (strcmp(was->name, is->name) != 0 || was->major != is->major || was->minor != is->minor))
+        return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
+                                  "%s is a %s (%d.%d), and programs were released from a %s "
+                                  "(%d.%d): they stay as they are",
+                                  is->address, is->name, is->major, is->minor, was->name,
+                                  was->major, was->minor);
+    if (is->free_bytes < need)
+        return vg_guest_work_fail(work, VG_GUEST_NO_MEMORY,
+                                  "%s has %lld MiB of its memory free, and programs need %lld MiB: "
+                                  "they stay as they are",
+                                  is->address, (long long)(is->free_bytes >> 20),
+                                  (long long)(need >> 20));
+    return 0;
+}
+
+/* Waits for the GPUs in the driver, and pairs old and new ones. *ret_n is 0 if all are the same. */
+static int
+restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_n)
+{
+    static struct vg_cuda_gpus now;
+    int64_t until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
+    const struct vg_cuda_gpu *places[VG_CUDA_GPUS_MAX] = {NULL};
+    size_t missing = 1;
+    bool changed = false;
+
+    until_ms = until_ms < work->until_ms ? until_ms : work->until_ms;
+    while (missing > 0) {
+        int error = vg_cuda_callers_gpus(&now, until_ms);
+        missing = 0;
+        for (size_t i = 0; i < vg_cuda_work.gpus.n && error == 0; i++) {
+            places[i] = restore_place(work, &now, i);
+            missing += places[i] ? 0 : 1;
+        }
+        if (error == 0 && missing == 0)
+            break;
+        if (vg_guest_work_check(work, "restore") != 0)
+            return -1;
+        if (vg_guest_now_ms() >= until_ms)
+            return error != 0
+                       ? vg_guest_work_fail(work, VG_GUEST_CUDA_FAILED, "%s", now.why)
+                       : vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
+                                            "NVIDIA's driver has %zu GPUs, and of those that "
+                                            "programs were released from %zu are not there",
+                                            now.n, missing);
+        /* A process sees the GPUs that were there when it began. */
+        vg_cuda_callers_end();
+        vg_guest_child_sleep(vg_guest_now_ms() + VG_CUDA_LOOK_MS);
+        vg_cuda_callers_start(vg_cuda_work.n);
+    }
+    for (size_t i = 0; i < vg_cuda_work.gpus.n; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (places[k] == places[i])
+                return vg_guest_work_fail(work, VG_GUEST_OTHER_GPU,
+                                          "%s would take the place of two GPUs",
+                                          places[i]->address);
+        }
+        if (restore_check_gpu(work, &vg_cuda_work.gpus.gpus[i], places[i], restore_need(i)) != 0)
+            return -1;
+        changed = changed || !restore_same_uuid(&vg_cuda_work.gpus.gpus[i], places[i]);
+        pairs[i] =
+            (struct vg_cuda_pair){.from = vg_cuda_work.gpus.gpus[i].uuid, .to = places[i]->uuid};
+    }
+    *ret_n = changed ? vg_cuda_work.gpus.n : 0;
+    return 0;
+}
+
+/* ---- processes that are lost ---- */
+
+/* Returns whether this answer of a restoring will not change when it is asked for again: the
+ * process has something that the driver can release and not bring back. */
+static bool
+restore_is_final(const struct vg_cuda_call *call)
+{
+    return call->outcome == VG_CUDA_ANSWERED &&
+           (call->result == VG_CUDA_INVALID_VALUE || call->result == VG_CUDA_NOT_SUPPORTED);
+}
+
+/* Says of each lost process that it is, and adds that to the failure. */
+static void
+restore_say_lost(struct vg_guest_work *work)
+{
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        if (process->gone || process->state != VG_CUDA_FAILED)
+            continue;
+        vg_guest_auto char *why = vg_guest_copy(process->why);
+        vg_guest_put(process->why, sizeof process->why,
+                     "%s%sit is lost, and has to be ended by hand (kill -9 %d)", why,
+                     *why ? "; " : "", (int)process->pid);
+        vg_guest_work_add(work, "; %d (%s) is lost, and has to be ended by hand (kill -9 %d)",
+                          (int)process->pid, process->comm, (int)process->pid);
+        vg_guest_log(LOG_ERR, "process of CUDA is lost pid=%d comm='%s' why='%s'",
+                     (int)process->pid, process->comm, process->why);
+    }
+}
+
+static void
+restore_processes(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, size_t n_pairs)
+{
+    vg_guest_huge_pages_begin(work->config);
+    size_t failed = vg_cuda_steps_restore(work, pairs, n_pairs);
+    vg_guest_huge_pages_end(work->config);
+    if (failed == 0)
+        return;
+    vg_cuda_steps_fail(work, "cannot be brought back");
+    for (size_t i = 0; i < vg_cuda_steps_n(); i++) {
+        struct vg_cuda_process *process;
+        if (restore_is_final(vg_cuda_steps_call_at(i, &process)))
+            process->state = VG_CUDA_FAILED;
+    }
+    vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_CHECKPOINTED,
+                       vg_guest_now_ms() + VG_CUDA_UNLOCK_MS);
+    restore_say_lost(work);
+}
+
+/* ---- bringing back ---- */
+
+/* Reads what was released: the file is there as long as anything is to be brought back, also if
+ * whoever released it has ended since; without it, what is kept. The caller puts it. */
+static json_object *
+restore_read_kept(const struct vg_guest_work *work, json_object *kept, bool undo)
+{
+    vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_KEPT_PATH, work->config->root);
+    json_object *read = undo ? NULL : json_object_from_file(path);
+
+    if (read && !kept)
+        vg_guest_log(LOG_NOTICE, "taking back what was released before path='%s'", path);
+    return read ? read : json_object_get(kept);
+}
+
+static void
+restore_bring_back(struct vg_guest_work *work)
+{
+    static struct vg_cuda_pair pairs[VG_CUDA_GPUS_MAX];
+    size_t n_pairs = 0;
+
+    for (size_t i = 0; i < vg_cuda_work.n; i++)
+        vg_cuda_work.processes[i].gone =
+            !vg_cuda_process_lives(work->config->root, &vg_cuda_work.processes[i]);
+    if (vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, work->until_ms) > 0)
+        vg_cuda_steps_fail(work, "does not say what it does");
+    if (vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) > 0 && restore_map(work, pairs, &n_pairs) == 0)
+        restore_processes(work, pairs, n_pairs);
+    /* What is back shall run, whatever becomes of the rest. */
+    vg_guest_child_ignore_cancel();
+    int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
+    if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
+                           until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
+        vg_cuda_steps_fail(work, "is back, but does not go on");
+    /* What became of those that failed. */
+    if (work->failure)
+        vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
+}
+
+static void
+restore_log(void)
+{
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        const struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        if (process->gone)
+            vg_guest_log(LOG_WARNING, "process ended meanwhile pid=%d comm='%s'", (int)process->pid,
+                         process->comm);
+        else
+            vg_guest_log(LOG_NOTICE, "process of CUDA pid=%d comm='%s' state=%d stop_ms=%lld",
+                         (int)process->pid, process->comm, process->state,
+                         (long long)process->stop_us / 1000);
+    }
+}
+
+/* Keeps what is still to be brought back, and which are lost, or nothing if all else is done. */
+static void
+restore_keep(const struct vg_guest_work *work)
+{
+    vg_guest_auto char *path = vg_guest_format("%s" VG_CUDA_KEPT_PATH, work->config->root);
+
+    if (!work->failure && vg_cuda_steps_count(VG_CUDA_LOCKED) +
+                                  vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) +
+                                  vg_cuda_steps_count(-1) ==
+                              0) {
+        unlink(path);
+        return;
+    }
+    json_object *kept = vg_cuda_job_keep(&vg_cuda_work);
+    vg_cuda_job_write(work->config->root, kept);
+    json_object_put(kept);
+}
+
+int
+vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
+{
+    json_object *kept = restore_read_kept(work, state, undo);
+
+    if (!kept)
+        return 0;
+    undoing = undo;
+    /* Undoing is of the same work, which knows more. */
+    if (undo)
+        vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS);
+    else if (vg_cuda_job_read(kept, &vg_cuda_work) != 0)
+        vg_cuda_work.n = 0;
+    json_object_put(kept);
+    vg_cuda_callers_start(vg_cuda_work.n);
+    restore_bring_back(work);
+    vg_cuda_callers_end();
+    vg_cuda_steps_tell(work);
+    restore_log();
+    restore_keep(work);
+    return work->failure ? -1 : 0;
+}

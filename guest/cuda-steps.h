@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The work on programs of CUDA that one process of the agent does: which they are, and the
+ * driver's calls for all of them, side by side. For cuda-release.c, cuda-restore.c and
+ * provider-cuda.c.
+ */
+#ifndef VG_GUEST_CUDA_STEPS_H
+#define VG_GUEST_CUDA_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "guest/cuda-caller.h"
+#include "guest/cuda-job.h"
+#include "guest/work.h"
+
+enum {
+    /* Between two looks at processes, or at the GPUs. */
+    VG_CUDA_LOOK_MS = 200,
+    /* For a look at the GPUs, and for their appearing in the driver after they were plugged in. */
+    VG_CUDA_GPUS_MS = 10000,
+    /* For letting those run that are back, also after the deadline. */
+    VG_CUDA_UNLOCK_MS = 5000,
+    /* For the state of a process, whatever it is. */
+    VG_CUDA_ANY_STATE = -2,
+};
+
+/* The processes of this work. What is under way when releasing fails is waited for when it is
+ * undone. */
+extern struct vg_cuda_job vg_cuda_work;
+
+/* Makes one call for each process that is in this state, side by side. Returns how many failed. */
+size_t vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state,
+                          int64_t until_ms);
+/* Restores the processes that were checkpointed. */
+size_t vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pairs,
+                             size_t n_pairs);
+
+/* The calls that were made last, and whose they are. */
+size_t vg_cuda_steps_n(void);
+const struct vg_cuda_call *vg_cuda_steps_call_at(size_t i, struct vg_cuda_process **ret_process);
+
+/* Waits for what is under way, as long as it may take, rather than begin it anew. */
+void vg_cuda_steps_settle(int64_t until_ms);
+
+/* Fails with the first of the last calls that failed, if one did. Returns -1. what: what the
+ * process cannot do, as in "cannot be stopped". */
+int vg_cuda_steps_fail(struct vg_guest_work *work, const char *what);
+
+/* Counts the living processes in this state. */
+size_t vg_cuda_steps_count(int state);
+
+/* Adds what became of the processes to the answer. */
+void vg_cuda_steps_tell(struct vg_guest_work *work);
+
+/* ---- the two halves ---- */
+
+/* Asks the driver and the watch about each process. Returns the first that cannot be released and
+ * brought back, or NULL. Sets `why` of each. */
+const struct vg_cuda_process *vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms);
+
+/* Compares the guest's free memory with what releasing needs, in bytes. Returns 0, or -1. */
+int vg_cuda_release_compare_memory(const char *root, int64_t *ret_need, int64_t *ret_free);
+
+int vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept);
+int vg_cuda_restore(struct vg_guest_work *work, json_object *kept, bool undo);
+
+#endif

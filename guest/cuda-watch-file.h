@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The file of the watch, for cuda-watch.c, which writes it, and cuda-watched.c, which reads it.
+ */
+#ifndef VG_GUEST_CUDA_WATCH_FILE_H
+#define VG_GUEST_CUDA_WATCH_FILE_H
+
+#include "guest/cuda-watch.h"
+
+#define VG_CUDA_WATCH_PATH "/run/vgpu-guestd-cuda-watch"
+/* Another layout has another magic. */
+#define VG_CUDA_WATCH_MAGIC "vgpu-watch 1"
+
+#endif

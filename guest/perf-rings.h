@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events of the kernel, through perf's rings: which file a process maps as code, and calls of
+ * functions by uprobes. Two rings for each CPU, so that many mappings push out no call. A uprobe is
+ * defined once in tracefs and opened on each CPU: perf's own uprobes would be one more on each CPU,
+ * and newer kernels take 20 ms for taking each away. Belongs to one thread.
+ */
+#ifndef VG_GUEST_PERF_RINGS_H
+#define VG_GUEST_PERF_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct vg_perf_rings vg_perf_rings;
+
+struct vg_perf_ops {
+    /* A process mapped code from this file. time_ns is since boot. */
+    void (*mapped)(void *user, pid_t pid, uint64_t time_ns, const char *path);
+    /* A process called the function whose probe has this mark. */
+    void (*called)(void *user, pid_t pid, uint32_t mark);
+    /* Some of the one or of the other were lost. */
+    void (*lost)(void *user, bool calls);
+};
+
+/* Opens both rings of each CPU. Returns NULL if that cannot be; ret_why says why. */
+vg_perf_rings *vg_perf_rings_open(char *ret_why, size_t size);
+void vg_perf_rings_close(vg_perf_rings *rings);
+
+/* Places a probe at this offset of an open file, on each CPU. Returns 0, or an errno with nothing
+ * placed. */
+int vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark);
+
+/* Takes away all probes whose mark, without the bits of mask, is this. */
+void vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask);
+
+/* Tells what has happened. */
+void vg_perf_rings_read(vg_perf_rings *rings, const struct vg_perf_ops *ops, void *user);
+
+/* Returns whether the machine has other CPUs than when the rings were opened. */
+bool vg_perf_rings_are_stale(const vg_perf_rings *rings);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/process.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/util.h"
+
+/* A flag of the kernel's tasks, in /proc/PID/stat. */
+#define FLAG_EXITING 0x4
+
+/* Returns whether a signal that nothing can hold up waits for the whole process. */
+static bool
+process_was_killed(const char *root, pid_t pid)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/status", root, (int)pid);
+    char text[4096];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *found = strstr(text, "ShdPnd:");
+    return found && strtoull(found + strlen("ShdPnd:"), NULL, 16) >> (SIGKILL - 1) & 1;
+}
+
+int
+vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/stat", root, (int)pid);
+    unsigned int flags;
+    char text[1024], state;
+    int parent;
+
+    vg_guest_read_file(path, text, sizeof text);
+    /* The second field may have blanks and brackets. The parent is field 4, the flags 9, the start
+     * 22. */
+    const char *end = strrchr(text, ')');
+    if (!end || sscanf(end + 1,
+                       " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                       "%" SCNu64,
+                       &state, &parent, &flags, &ret->start) != 4)
+        return -1;
+    ret->parent = parent;
+    ret->ended = state == 'Z' || state == 'X';
+    ret->ending = ret->ended || flags & FLAG_EXITING || process_was_killed(root, pid);
+    return 0;
+}
+
+void
+vg_guest_process_each(const char *root, void (*found)(void *user, pid_t pid), void *user)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc", root);
+    DIR *dir = opendir(path);
+
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char *end;
+        long pid = strtol(entry->d_name, &end, 10);
+        if (pid > 0 && !*end)
+            found(user, (pid_t)pid);
+    }
+    if (dir)
+        closedir(dir);
+}
