@@ -19,6 +19,7 @@
 #include "cli/record-dir.h"
 #include "cli/record-vms.h"
 #include "cli/record.h"
+#include "trace/open.h"
 #include "trace/recording.h"
 
 #define SECONDS_MIN 1

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/record-dir.h"
 #include "host/vm-map.h"
+#include "trace/open.h"
 
 #define DEFAULT_HOST       "localhost"
 #define WINDOW_MIN_S       0.001

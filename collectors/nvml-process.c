@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "collectors/gpu-window.h"
-#include "collectors/nvml-device.h"
+#include "collectors/nvml-use.h"
 #include "host/proc-text.h"
 
 /* Processes that use a device at once; more are left out. The library tells all or none. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "collectors/gpu-window.h"
+#include "collectors/nvml-use.h"
 #include "host/proc-text.h"
 
 /* Of one device; NVIDIA's limit is 32. */

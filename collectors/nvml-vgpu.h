@@ -12,9 +12,9 @@
 
 #include <glib.h>
 
-#include "collectors/nvml-device.h"
 #include "collectors/nvml-log.h"
 #include "collectors/nvml.h"
+#include "model/window.h"
 
 typedef struct vg_nvml_vgpus vg_nvml_vgpus;
 

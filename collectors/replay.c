@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "collectors/window-report.h"
 #include "host/vm-map.h"
+#include "trace/open.h"
 #include "trace/recording.h"
 
 #define NAME "replay"

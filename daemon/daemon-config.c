@@ -31,8 +31,6 @@ static const char *const use_names[] = {"auto", "yes", "no", NULL};
 static const char *const client_names[] = {"optional", "required", NULL};
 static const char *const host_names[] = {"auto", "this", "other", NULL};
 
-const char *const vg_nova_interface_names[] = {"public", "internal", "admin", NULL};
-
 /* "(at start)" in a help text: the key is only looked at then. */
 #define AT_START " (at start)"
 

@@ -155,8 +155,6 @@ struct vg_peer_config {
     char *nova_host; /* empty: nova is asked */
 };
 
-extern const char *const vg_nova_interface_names[];
-
 /* The table; made when first asked for, by the main thread. */
 const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
 

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+const char *const vg_nova_interface_names[] = {"public", "internal", "admin", NULL};
+
 #define OPTION(member)                                                                             \
  {                                                                                                 \
 #  member, offsetof(struct vg_nova_options, member),                                               \

@@ -23,6 +23,9 @@ struct vg_nova_settings {
     size_t n_names;
 };
 
+/* The values of [nova] interface; NULL ends them. */
+extern const char *const vg_nova_interface_names[];
+
 /* -1 and *err, which names the group, if what is configured cannot be used. Reads the files. */
 int vg_nova_config_check(const struct vg_daemon_config *config, GError **err);
 

@@ -28,7 +28,13 @@ struct journal_ask {
     bool abandoned;
 };
 
-struct journal_token; /* journal/journal-tokens.c */
+#define JOURNAL_HASH_SIZE 32
+
+struct journal_token {
+    struct vg_token token;
+    uint8_t hash[JOURNAL_HASH_SIZE];
+    bool used; /* since used_ns was written last */
+};
 
 struct vg_journal {
     char *directory;
@@ -56,13 +62,15 @@ struct vg_journal {
     GHashTable *refusals; /* origin and status -> struct vg_audit_entry */
 };
 
+/* journal-ask.c */
+
 /* Has the thread do it and waits. Takes arg, also on failure. *ret_result, if not NULL, gets the
  * result. */
 int journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg,
                        GDestroyNotify free_arg, void **ret_result, GDestroyNotify free_result,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Without an arg. */
+/* Frees nothing: for an ask without an arg. */
 static inline void
 journal_no_free(void *arg)
 {
@@ -76,21 +84,39 @@ journal_free_list(void *list)
     g_ptr_array_unref(list);
 }
 
-/* The thread, outside of a task: does it in a transaction of its own. */
+/* The rest is for the thread only. Opens the file if it is not open; one that was deleted or
+ * replaced is opened anew. */
+int journal_need_file(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Does a task in a transaction of its own, outside of an ask. */
 int journal_transact(vg_journal *journal, journal_task *task, const void *arg, void **ret,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* journal/journal-tokens.c: reads them all when the file is opened; writes last uses. */
+/* Does what was asked for, and wakes who waits for it. */
+void journal_do(vg_journal *journal, struct journal_ask *ask);
+
+/* journal-load.c */
+
+/* Reads all tokens, when the file is opened. */
 int journal_tokens_load(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
-int journal_tokens_tidy(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 void journal_token_free(void *token);
 
-/* journal/journal-audit.c: writes refusals of minutes that are over (all: of all), removes what is
- * too old or too much. */
+/* journal-tokens.c */
+
+/* Writes when tokens were used last. */
+int journal_tokens_tidy(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* journal-audit.c */
+
+/* Writes the refusals of minutes that are over (all: of all minutes), and removes entries that are
+ * too old or too many. */
 int journal_audit_tidy(vg_journal *journal, bool all, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* journal/journal-events.c: writes those that wait; removes what is too old or too much. */
+/* journal-events.c */
+
+/* Writes the events that wait. */
 void journal_events_write(vg_journal *journal);
+/* Removes events that are too old or too many. */
 int journal_events_tidy(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

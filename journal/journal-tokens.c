@@ -12,31 +12,15 @@
 #include "base/error.h"
 #include "journal/journal-private.h"
 
-#define HASH_SIZE  32
 #define TOKEN_SIZE 32 /* random bytes */
 /* So that a token that lies around somewhere can be recognised as one. */
 #define TOKEN_PREFIX "vgpud_"
 
-struct journal_token {
-    struct vg_token token;
-    uint8_t hash[HASH_SIZE];
-    bool used; /* since used_ns was written last */
-};
-
-void
-journal_token_free(void *data)
-{
-    struct journal_token *token = data;
-
-    g_free(token->token.name);
-    g_free(token);
-}
-
 static void
-journal_token_hash(const char *text, uint8_t ret[HASH_SIZE])
+journal_token_hash(const char *text, uint8_t ret[JOURNAL_HASH_SIZE])
 {
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    gsize size = HASH_SIZE;
+    gsize size = JOURNAL_HASH_SIZE;
 
     g_checksum_update(sum, (const guchar *)text, (gssize)strlen(text));
     g_checksum_get_digest(sum, ret, &size);
@@ -44,67 +28,13 @@ journal_token_hash(const char *text, uint8_t ret[HASH_SIZE])
 
 /* In a time that does not depend on where they differ. */
 static bool
-journal_token_matches(const uint8_t a[HASH_SIZE], const uint8_t b[HASH_SIZE])
+journal_token_matches(const uint8_t a[JOURNAL_HASH_SIZE], const uint8_t b[JOURNAL_HASH_SIZE])
 {
     unsigned differ = 0;
 
-    for (size_t i = 0; i < HASH_SIZE; i++)
+    for (size_t i = 0; i < JOURNAL_HASH_SIZE; i++)
         differ |= (unsigned)(a[i] ^ b[i]);
     return differ == 0;
-}
-
-/* ---- reading ---- */
-
-/* The role of a row; one that this version does not know may do nothing. */
-static enum vg_role
-journal_role(const char *name)
-{
-    enum vg_role role = VG_ROLE_NONE;
-
-    (void)!vg_role_from_name(name, &role);
-    return role;
-}
-
-static int
-journal_tokens_read(struct journal_db *db, GPtrArray *tokens, GError **err)
-{
-    sqlite3_stmt *statement = journal_db_query(
-        db, err, "SELECT name, hash, role, made_ns, expires_ns, used_ns FROM token ORDER BY name",
-        "");
-    int status = statement ? 1 : -1;
-
-    while (status > 0 && (status = journal_db_step(db, statement, err)) > 0) {
-        const void *hash = sqlite3_column_blob(statement, 1);
-        if (!hash || sqlite3_column_bytes(statement, 1) != HASH_SIZE)
-            continue; /* it lets nobody in */
-        struct journal_token *token = g_new0(struct journal_token, 1);
-        memcpy(token->hash, hash, HASH_SIZE);
-        token->token = (struct vg_token){
-            .name = g_strdup(journal_db_text(statement, 0)),
-            .role = journal_role(journal_db_text(statement, 2)),
-            .made_ns = sqlite3_column_int64(statement, 3),
-            .expires_ns = sqlite3_column_int64(statement, 4),
-            .used_ns = sqlite3_column_int64(statement, 5),
-        };
-        g_ptr_array_add(tokens, token);
-    }
-    journal_db_end(statement);
-    return status;
-}
-
-int
-journal_tokens_load(vg_journal *journal, GError **err)
-{
-    g_autoptr(GPtrArray) tokens = g_ptr_array_new_with_free_func(journal_token_free);
-
-    if (journal_tokens_read(journal->db, tokens, err) != 0)
-        return -1;
-    VG_LOCK_SCOPE(&journal->lock);
-    GPtrArray *before = journal->tokens;
-    journal->tokens = g_steal_pointer(&tokens);
-    tokens = before;
-    journal->tokens_known = true;
-    return 0;
 }
 
 /* ---- changing ---- */
@@ -132,7 +62,7 @@ journal_token_add(struct journal_db *db, const void *arg, void **ret, GError **e
                         VG_JOURNAL_TOKENS_MAX);
     return journal_db_run(
         db, NULL, err, "INSERT INTO token VALUES (?, ?, ?, ?, nullif(?, 0), NULL)", "sbsii",
-        token->token.name, (const void *)token->hash, (size_t)HASH_SIZE,
+        token->token.name, (const void *)token->hash, (size_t)JOURNAL_HASH_SIZE,
         vg_role_names[token->token.role], token->token.made_ns, token->token.expires_ns);
 }
 
@@ -244,7 +174,7 @@ int
 vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
                        struct vg_identity *ret, GError **err)
 {
-    uint8_t hash[HASH_SIZE];
+    uint8_t hash[JOURNAL_HASH_SIZE];
     struct journal_token *found = NULL;
 
     journal_token_hash(text, hash);

@@ -163,7 +163,7 @@ bool vg_adapter_has_field(const struct vg_adapter *adapter, const char *name);
 const char *vg_binding_read(const struct vg_binding *binding, struct vg_adapt_env *env,
                             const void *record, struct vg_event *event);
 
-/* For the families: a slot's value; false if absent. */
+/* slot.c: for the families, the value of a slot; false if absent. */
 bool vg_binding_int(const struct vg_binding *binding, enum vg_slot slot, const void *record,
                     int64_t *ret_value);
 bool vg_binding_str(const struct vg_binding *binding, enum vg_slot slot, const void *record,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writes a CTF 1.8 trace of one stream, as LTTng records with the contexts pid, tid and procname:
- * what vg_recordings_open() and any viewer of CTF read. Records are asked for one by one; what is
+ * what vgpuctl and any viewer of CTF read. Records are asked for one by one; what is
  * kept of them is one packet, however long the trace. The same plan and records give the same
  * bytes.
  * Any thread; one call may not share its plan with another.

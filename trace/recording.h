@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A recording: the merged, time-ordered event stream of everything that shares one clock. Opening
- * paths yields one recording for each clock found (LTTng kernel and user space of one boot are one,
- * a perf trace beside them is another). Whatever cannot be read becomes a problem with file and
- * offset; the rest is delivered. One thread at a time.
+ * A recording: the merged, time-ordered event stream of everything that shares one clock. Whatever
+ * cannot be read becomes a problem with file and offset; the rest is delivered. One thread at a
+ * time.
  */
 #ifndef VG_TRACE_RECORDING_H
 #define VG_TRACE_RECORDING_H
@@ -84,13 +83,6 @@ struct vg_recording {
     unsigned int n_given;    /* of held */
     struct vg_trace_problems problems;
 };
-
-/* Opens every path: a directory tree with CTF traces, or a trace text file (may be gzip); "-" is
- * standard input.
- * Text recordings come first, in the order of their paths, then CTF in the order found. A path that
- * does not exist, or where nothing is readable at all, is an error. aliases may be NULL. */
-GPtrArray *vg_recordings_open(const char *const *paths, size_t n_paths, vg_aliases *aliases,
-                              GError **err);
 
 /* Next event in time order; return values as in the ops. Events without a time of their own get
  * that of the event before, at the beginning that of the first one that has one. */

@@ -11,6 +11,7 @@
 #include <glib/gstdio.h>
 
 #include "tests/fuzz/check-event.h"
+#include "trace/open.h"
 #include "trace/recording.h"
 
 static void

@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "tests/unit/used-bytes.h"
 #include "trace/ctf-write.h"
+#include "trace/open.h"
 #include "trace/recording.h"
 
 #define T0    INT64_C(5000000000)
