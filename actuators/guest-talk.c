@@ -263,11 +263,15 @@ talk_put_progress(GString *text, json_object *object)
 {
     g_autofree char *step = talk_word_of(object, "step", WORD_MAX);
     g_autofree char *hook = talk_word_of(object, "hook", WORD_MAX);
+    g_autofree char *verb = talk_word_of(object, "verb", WORD_MAX);
+    g_autofree char *unit = talk_word_of(object, "unit", WORD_MAX);
     g_autofree char *message = talk_word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
 
     g_string_append_printf(text, "in the guest: %s", step ? step : "working");
     if (hook)
         g_string_append_printf(text, " %s", hook);
+    if (verb && unit)
+        g_string_append_printf(text, ": %s %s", verb, unit);
     if (message)
         g_string_append_printf(text, ": %s", message);
     talk_append_process(text, object);

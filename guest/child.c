@@ -174,7 +174,7 @@ child_follow(pid_t pid, int fd, int64_t until_ms, struct vg_guest_child_end *end
 }
 
 int
-vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
+vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_ms,
                    struct vg_guest_child_end *ret)
 {
     int out[2];
@@ -184,7 +184,6 @@ vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
         return errno;
     pid_t pid = fork();
     if (pid == 0) {
-        char *argv[] = {(char *)(uintptr_t)path, NULL};
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
         child_reset();
         if (null >= 0)
@@ -192,7 +191,7 @@ vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
         dup2(out[1], STDOUT_FILENO);
         dup2(out[1], STDERR_FILENO);
         if (chdir("/") == 0)
-            execve(path, argv, env);
+            execvpe(argv[0], (char *const *)(uintptr_t)argv, env);
         dprintf(STDERR_FILENO, "cannot be run: %s\n", strerror(errno));
         _exit(127);
     }

@@ -51,9 +51,10 @@ void vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms);
 /* Waits until then, or until it shall end. */
 void vg_guest_child_sleep(int64_t until_ms);
 
-/* Runs a program in a process group of its own, with its output and errors kept; reads nothing. env
- * ends with NULL. 0, or an errno if it cannot be started. */
-int vg_guest_child_run(const char *path, char *const *env, int64_t until_ms,
+/* Runs a program, which PATH leads to if its name has no slash, in a process group of its own, with
+ * its output and errors kept; it reads nothing. argv and env end with NULL. 0, or an errno if it
+ * cannot be started. */
+int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_ms,
                        struct vg_guest_child_end *ret);
 
 /* Forks a process that runs this with the file fd, has its standard files and no other, and dies

@@ -35,7 +35,7 @@ hand_begin(struct vg_guest_work *work)
 }
 
 static const char *
-hand_ms(json_object *process, const char *name)
+hand_text(json_object *process, const char *name)
 {
     const char *text = json_object_get_string(json_object_object_get(process, name));
 
@@ -47,11 +47,22 @@ hand_print_process(json_object *process)
 {
     json_object *why = json_object_object_get(process, "why");
 
-    printf("%8s %-15s %-8s %8s %8s %10s %8s %8s%s%s\n", hand_ms(process, "pid"),
-           hand_ms(process, "comm"), hand_ms(process, "state"), hand_ms(process, "stop_ms"),
-           hand_ms(process, "lock_ms"), hand_ms(process, "checkpoint_ms"),
-           hand_ms(process, "restore_ms"), hand_ms(process, "unlock_ms"), why ? "  " : "",
+    printf("%8s %-15s %-8s %8s %8s %10s %8s %8s%s%s\n", hand_text(process, "pid"),
+           hand_text(process, "comm"), hand_text(process, "state"), hand_text(process, "stop_ms"),
+           hand_text(process, "lock_ms"), hand_text(process, "checkpoint_ms"),
+           hand_text(process, "restore_ms"), hand_text(process, "unlock_ms"), why ? "  " : "",
            why ? json_object_get_string(why) : "");
+}
+
+static void
+hand_print_units(json_object *list)
+{
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        json_object *unit = json_object_array_get_idx(list, i);
+        bool ok = json_object_get_boolean(json_object_object_get(unit, "done"));
+        printf("%s %s: %s, %s ms\n", hand_text(unit, "verb"), hand_text(unit, "name"),
+               ok ? "done" : "failed", hand_text(unit, "ms"));
+    }
 }
 
 /* Prints what became of all, and why it failed; the exit status. */
@@ -73,6 +84,7 @@ hand_end(struct vg_guest_work *work)
         printf("and %lld more\n", (long long)(total - (int64_t)n));
     if (total == 0 && !work->failure)
         printf("no process of CUDA has a GPU, or none can be asked\n");
+    hand_print_units(json_object_object_get(work->details, "units"));
     if (work->failure)
         printf("failed: %s\n",
                json_object_get_string(json_object_object_get(work->failure, "message")));
@@ -102,10 +114,12 @@ vg_guest_hand_try(const struct vg_guest_config *config)
 {
     struct vg_guest_order order = {.request = {.type = VG_GUEST_PREPARE}};
     struct vg_guest_work work = {.config = config, .order = &order, .out = -1};
-    json_object *kept = NULL;
+    json_object *kept = NULL, *units = NULL;
 
     hand_begin(&work);
-    int released = vg_guest_provider_cuda.prepare(&work, &kept);
+    int released = vg_guest_provider_units.prepare(&work, &units);
+    if (released == 0)
+        released = vg_guest_provider_cuda.prepare(&work, &kept);
     if (released == 0 && kept)
         hand_print_holders(&work);
     json_object *failure = work.failure;
@@ -113,11 +127,13 @@ vg_guest_hand_try(const struct vg_guest_config *config)
     work.until_ms = vg_guest_now_ms() + HAND_MS;
     if (kept)
         vg_guest_provider_cuda.resume(&work, kept, released != 0);
+    vg_guest_provider_units.resume(&work, units, true);
     if (failure) {
         json_object_put(work.failure);
         work.failure = failure;
     }
     json_object_put(kept);
+    json_object_put(units);
     return hand_end(&work);
 }
 
@@ -129,5 +145,6 @@ vg_guest_hand_restore(const struct vg_guest_config *config)
 
     hand_begin(&work);
     vg_guest_provider_cuda.resume(&work, NULL, false);
+    vg_guest_provider_units.resume(&work, NULL, false);
     return hand_end(&work);
 }

@@ -12,6 +12,7 @@
 #include "guest/cuda-steps.h"
 #include "guest/cuda-watch.h"
 #include "guest/provider.h"
+#include "guest/units.h"
 #include "guest/util.h"
 #include "guest/work-private.h"
 
@@ -31,6 +32,23 @@ static void
 cuda_unload(void *cookie)
 {
     vg_cuda_watch_end(cookie);
+}
+
+/* Leaves out those that will be stopped before they are asked for anything. Returns how many are
+ * left of so many. */
+static size_t
+cuda_leave_out_units(const struct vg_guest_config *config, size_t total)
+{
+    struct vg_cuda_job *job = &vg_cuda_work;
+    size_t n = 0;
+
+    for (size_t i = 0; i < job->n; i++) {
+        if (!vg_guest_units_of(config, job->processes[i].pid))
+            job->processes[n++] = job->processes[i];
+    }
+    total -= job->n - n;
+    job->n = n;
+    return total;
 }
 
 /* Says why the GPUs could not be released now, or nothing. */
@@ -66,7 +84,7 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     char why[sizeof vg_cuda_work.processes->why + 64] = "";
 
     work.until_ms = vg_guest_now_ms() + VG_CUDA_GPUS_MS;
-    size_t total = vg_cuda_job_find(&work, &vg_cuda_work);
+    size_t total = cuda_leave_out_units(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
     /* Who asks the driver has the GPUs open, which now leave or have left. */

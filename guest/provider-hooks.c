@@ -160,7 +160,7 @@ hook_run(struct vg_guest_work *work, const char *phase, const char *name)
     json_object_object_add(more, "hook", json_object_new_string(name));
     vg_guest_work_progress(work, "hook", more);
     char **env = hook_environment(work, phase, &own);
-    int error = vg_guest_child_run(path, env, work->until_ms, &end);
+    int error = vg_guest_child_run((const char *const[]){path, NULL}, env, work->until_ms, &end);
     for (size_t i = own; env[i]; i++)
         free(env[i]);
     free(env);

@@ -10,6 +10,8 @@ const struct vg_guest_provider *const vg_guest_providers[] = {
      * what they stop it for (a checkpoint of the program's own) may still need the GPU. Coming back
      * is the other way round, so that a hook that starts something finds programs running. */
     &vg_guest_provider_hooks,
+    /* These have the GPU without CUDA, which would keep all others from being released. */
+    &vg_guest_provider_units,
     &vg_guest_provider_cuda,
     NULL,
 };

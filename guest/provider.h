@@ -39,6 +39,7 @@ extern const struct vg_guest_provider *const vg_guest_providers[];
 #define VG_GUEST_PROVIDERS_MAX 8
 
 extern const struct vg_guest_provider vg_guest_provider_hooks;
+extern const struct vg_guest_provider vg_guest_provider_units;
 extern const struct vg_guest_provider vg_guest_provider_cuda;
 
 #endif

@@ -27,6 +27,7 @@ static const char *const code_words[VG_GUEST_CODE_MAX] = {
     [VG_GUEST_NOT_FOUND] = "not-found",
     [VG_GUEST_AMBIGUOUS] = "ambiguous",
     [VG_GUEST_HOOK_FAILED] = "hook-failed",
+    [VG_GUEST_UNIT_FAILED] = "unit-failed",
     [VG_GUEST_HELD] = "held",
     [VG_GUEST_UNRELEASABLE] = "unreleasable",
     [VG_GUEST_NO_MEMORY] = "no-memory",

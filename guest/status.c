@@ -3,9 +3,12 @@
 
 #include "guest/status.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "guest/child.h"
 
 static const char *
 status_text(json_object *object, const char *name)
@@ -61,6 +64,16 @@ status_print_hooks(json_object *provider)
 }
 
 static void
+status_print_units(json_object *provider)
+{
+    json_object *why = json_object_object_get(provider, "why");
+
+    status_print_list(provider, "stop");
+    if (why)
+        printf("  unknown   %s\n", json_object_get_string(why));
+}
+
+static void
 status_print_program(json_object *program)
 {
     json_object *bytes = json_object_object_get(program, "bytes");
@@ -103,6 +116,9 @@ int
 vg_guest_status_print(const struct vg_guest_config *config)
 {
     struct vg_guest_order order = {.request = {.type = VG_GUEST_STATUS}};
+
+    vg_guest_child_init();
+    signal(SIGINT, SIG_DFL);
     json_object *object = vg_guest_look_json(config, &order);
     json_object *providers = json_object_object_get(object, "providers");
     json_object *devices = json_object_object_get(object, "devices");
@@ -116,6 +132,8 @@ vg_guest_status_print(const struct vg_guest_config *config)
         printf("provider %s\n", status_text(provider, "name"));
         if (json_object_object_get(provider, "programs"))
             status_print_programs(provider);
+        else if (json_object_object_get(provider, "stop"))
+            status_print_units(provider);
         else
             status_print_hooks(provider);
     }

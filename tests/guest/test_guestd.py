@@ -60,7 +60,7 @@ def test_hello(guest, agent):
         assert refused["code"] == "version"
         hello = host.ask("hello", versions=[1, 2])
         assert (hello["type"], hello["version"], hello["versions"]) == ("hello", 1, [1])
-        assert hello["providers"] == ["hooks", "cuda"]
+        assert hello["providers"] == ["hooks", "units", "cuda"]
         assert (hello["state"], hello["running"]) == ("idle", None)
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             assert hello["boot_id"] == file.read().strip()
@@ -442,7 +442,7 @@ def test_status(guest, host):
         assert (status["type"], status["state"], status["running"]) == ("status", "idle", None)
         assert status["providers"][0] == {"name": "hooks", "directory": guest.hooks,
                                           "prepare": ["10-a"], "resume": []}
-        assert [provider["name"] for provider in status["providers"]] == ["hooks", "cuda"]
+        assert [provider["name"] for provider in status["providers"]] == ["hooks", "units", "cuda"]
         [gpu] = status["devices"]
         assert (gpu["path"], gpu["class"], gpu["driver"]) == (GPU["path"], "0x030200", "fake")
         assert node in gpu["nodes"]

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Units of systemd that are stopped before programs are released (guest/provider-units.c).
+ */
+#ifndef VG_GUEST_UNITS_H
+#define VG_GUEST_UNITS_H
+
+#include <sys/types.h>
+
+#include "guest/conf.h"
+
+/* Finds the unit of the configuration that a process belongs to, which will be stopped before
+ * anything is asked of the process. NULL: none. */
+const char *vg_guest_units_of(const struct vg_guest_config *config, pid_t pid);
+
+#endif
