@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "api/connect.h"
+
 #include <sys/socket.h>
 
+#include <microhttpd.h>
 #include <netdb.h>
 
 #include "api/client.h"
+#include "api/sse.h"
 #include "base/clock.h"
 
 /* libmicrohttpd ends connections that are silent; who sends a byte now and then is never silent,
@@ -110,6 +114,15 @@ vg_conn_free(struct vg_conn *conn)
     g_queue_unlink(&api->conns, &conn->link);
     g_free(conn->subject);
     g_free(conn);
+}
+
+struct vg_conn *
+vg_conn_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
 }
 
 void

@@ -73,11 +73,12 @@ void vg_doc_add_rates(json_object *object, double run_share, double preempt_shar
 
 /* Of a past time, from the store: figures of the host and a page of its VMs, or a page of who took
  * the CPU from whom. victim: key or name, NULL for all; VG_E_NOT_FOUND. */
-json_object *vg_doc_past_vms(const struct vg_history_query *query, const vg_history_host *host,
-                             enum vg_vm_sort sort, size_t limit, const char *marker, GError **err);
-json_object *vg_doc_past_preemptions(const struct vg_history_query *query,
-                                     const vg_history_host *host, const char *victim, size_t limit,
-                                     const char *marker, GError **err);
+json_object *vg_doc_history_vms(const struct vg_history_query *query, const vg_history_host *host,
+                                enum vg_vm_sort sort, size_t limit, const char *marker,
+                                GError **err);
+json_object *vg_doc_history_preemptions(const struct vg_history_query *query,
+                                        const vg_history_host *host, const char *victim,
+                                        size_t limit, const char *marker, GError **err);
 
 /* Losses (struct vg_history_loss) as an array. */
 json_object *vg_doc_history_losses(const GArray *losses);

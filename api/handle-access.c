@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/route.h"
-#include "api/server.h"
+#include "api/sse.h"
 #include "base/clock.h"
 #include "base/json.h"
 

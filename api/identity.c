@@ -5,9 +5,7 @@
 
 #include <string.h>
 
-#include <json-c/json.h>
-
-#include "api/route.h"
+#include "api/connect.h"
 #include "base/clock.h"
 
 #define BEARER "Bearer "
@@ -138,40 +136,4 @@ vg_identity_holds(const struct vg_backend *backend, const char *token, const cha
     if (subject)
         identity.role = backend->role_of_subject(backend->data, subject);
     return (!token && !subject) || identity.role >= role;
-}
-
-/* ---- what routes want ---- */
-
-static int
-identity_read_role(json_object *paths, const struct vg_route *route, enum vg_role *ret,
-                   GError **err)
-{
-    json_object *path = NULL, *operation = NULL, *role = NULL;
-
-    if (!json_object_object_get_ex(paths, route->path, &path) ||
-        !json_object_object_get_ex(path, vg_route_member(route), &operation) ||
-        !json_object_object_get_ex(operation, "x-role", &role))
-        return vg_error(err, VG_E_BUG, "the OpenAPI document does not say who may use %s %s",
-                        route->path, vg_route_member(route));
-    const char *name = json_object_get_string(role);
-    *ret = VG_ROLE_NONE;
-    if (strcmp(name, vg_role_names[VG_ROLE_NONE]) != 0 && !vg_role_from_name(name, ret))
-        return vg_error(err, VG_E_BUG, "the OpenAPI document names a role '%s' that there is not",
-                        name);
-    return 0;
-}
-
-int
-vg_roles_read(const char *openapi, enum vg_role *ret_roles, GError **err)
-{
-    json_object *document = json_tokener_parse(openapi);
-    json_object *paths = NULL;
-    int status = 0;
-
-    if (!document || !json_object_object_get_ex(document, "paths", &paths))
-        status = vg_error(err, VG_E_BUG, "the OpenAPI document has no paths");
-    for (size_t i = 0; i < vg_n_routes && status == 0; i++)
-        status = identity_read_role(paths, &vg_routes[i], &ret_roles[i], err);
-    json_object_put(document);
-    return status;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Who sends a request, and whether he may: on the unix socket by the peer's credentials, over TCP
- * by the certificate of the connection or the bearer token of the request. What each route wants is
- * in the OpenAPI file, x-role.
+ * by the certificate of the connection or the bearer token of the request.
  */
 #ifndef VG_API_IDENTITY_H
 #define VG_API_IDENTITY_H
 
 #include "api/server.h"
+
+struct vg_conn;
 
 /* Settles request->identity. authorization: the header field, or NULL. false: the answer is set,
  * 401 or 503. */
@@ -21,10 +22,5 @@ bool vg_identity_may(struct vg_request *request, enum vg_role role);
  * the socket: yes. Not known now: yes. Any thread. */
 bool vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
                        enum vg_role role);
-
-/* Reads x-role of each operation of the OpenAPI document into the roles of vg_routes[].
- * VG_E_BUG: a route has none, or one that there is not. */
-int vg_roles_read(const char *openapi, enum vg_role *ret_roles,
-                  GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "api/doc.h"
 #include "api/route.h"
-#include "api/server.h"
+#include "api/stats.h"
 #include "base/clock.h"
 
 /* A VM and its sums since the start. */
@@ -440,12 +440,13 @@ add_http(GString *out, const struct vg_http_stats *http)
 
     family(out, name, "counter", "Answers by route and status.");
     for (size_t i = 0; i <= VG_HTTP_ROUTES_MAX; i++) {
-        const struct vg_route *route = i < vg_n_routes ? &vg_routes[i] : NULL;
+        const struct vg_route *route = i < http->n_routes ? &http->routes[i] : NULL;
         for (size_t k = 0; vg_http_codes[k]; k++) {
             uint64_t n = __atomic_load_n(&http->requests[i][k], __ATOMIC_RELAXED);
             if (n == 0)
                 continue;
-            g_autofree char *method = g_ascii_strup(route ? vg_route_member(route) : "none", -1);
+            g_autofree char *method =
+                g_ascii_strup(route ? vg_method_member(route->method) : "none", -1);
             g_autofree char *labels = g_strdup_printf(
                 "route=\"%s\",method=\"%s\",code=\"%u\"", route ? route->path : "none",
                 route ? method : "none", (unsigned)vg_http_codes[k]);

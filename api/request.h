@@ -77,6 +77,7 @@ struct vg_request {
     const char *method;
     char *id; /* decoded {id} of the path, or NULL */
     const struct vg_route *route;
+    enum vg_role role; /* that the route wants */
     char request_id[VG_REQUEST_ID_LEN];
     bool openstack_id;   /* it came as X-Openstack-Request-Id */
     struct vg_peer peer; /* of the unix socket */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "api/response.h"
+
 #include <microhttpd.h>
 
-#include "api/server.h"
+#include "api/sse.h"
 
 #define STREAM_BLOCK 4096
 

@@ -144,31 +144,6 @@ path_matches(const char *pattern, const char *path, size_t size, const char **re
            memcmp(path + before + segment, after, strlen(after)) == 0;
 }
 
-static const struct {
-    const char *member;
-    const char *allow;
-    const char *names[2];
-} methods[] = {
-    [VG_METHOD_GET] = {"get", "GET, HEAD, ", {"GET", "HEAD"}},
-    [VG_METHOD_POST] = {"post", "POST, ", {"POST"}},
-    [VG_METHOD_ASK] = {"post", "POST, ", {"POST"}},
-    [VG_METHOD_DELETE] = {"delete", "DELETE, ", {"DELETE"}},
-};
-
-const char *
-vg_route_member(const struct vg_route *route)
-{
-    return methods[route->method].member;
-}
-
-static bool
-method_matches(const struct vg_route *route, const char *method)
-{
-    const char *const *names = methods[route->method].names;
-
-    return strcmp(method, names[0]) == 0 || (names[1] && strcmp(method, names[1]) == 0);
-}
-
 static char *
 decode_segment(const char *segment, size_t size, GError **err)
 {
@@ -198,7 +173,7 @@ vg_route_find(const char *path, size_t size, const char *method, const struct vg
         if (!path_matches(route->path, path, size, &segment, &segment_size))
             continue;
         has |= 1u << route->method;
-        if (method_matches(route, method))
+        if (vg_method_has(route->method, method))
             found = route;
     }
     if (has == 0)
@@ -206,8 +181,8 @@ vg_route_find(const char *path, size_t size, const char *method, const struct vg
     *ret_route = found;
     if (!found) {
         GString *allow = g_string_new(NULL);
-        for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
-            g_string_append(allow, has >> i & 1 ? methods[i].allow : "");
+        for (unsigned i = 0; i < VG_METHOD_MAX; i++)
+            g_string_append(allow, has >> i & 1 ? vg_method_allow((enum vg_method)i) : "");
         *ret_allow = g_string_free(g_string_append(allow, "OPTIONS"), FALSE);
         return strcmp(method, "OPTIONS") == 0 ? VG_MATCH_FOUND : VG_MATCH_NO_METHOD;
     }

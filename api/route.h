@@ -19,7 +19,8 @@ enum vg_method {
     VG_METHOD_GET, /* and HEAD */
     VG_METHOD_POST,
     VG_METHOD_ASK, /* POST of a question: it writes nothing, and its body may be large */
-    VG_METHOD_DELETE
+    VG_METHOD_DELETE,
+    VG_METHOD_MAX
 };
 
 struct vg_route {
@@ -36,8 +37,11 @@ struct vg_route {
 extern const struct vg_route vg_routes[];
 extern const size_t vg_n_routes;
 
-/* The member of a path in the OpenAPI document: "get", "post", "delete". */
-const char *vg_route_member(const struct vg_route *route);
+/* method.c: the member of a path in the OpenAPI document ("get", "post", "delete"), its part of an
+ * Allow ("GET, HEAD, "), and whether HTTP's method of this name is it. */
+const char *vg_method_member(enum vg_method method);
+const char *vg_method_allow(enum vg_method method);
+bool vg_method_has(enum vg_method method, const char *name);
 
 /* Statuses that every route may answer; 0 at the end. */
 extern const unsigned short vg_route_common_statuses[];
@@ -74,6 +78,7 @@ vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;
 vg_handler vg_handle_plan;
 vg_handler vg_handle_events;
+vg_handler vg_handle_past_events; /* what vg_handle_events hands over if a period is asked for */
 vg_handler vg_handle_list_migrations;
 vg_handler vg_handle_start_migration;
 vg_handler vg_handle_migration;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "api/sse.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include <microhttpd.h>
 
-#include "api/handle-past.h"
 #include "api/identity.h"
 #include "api/route.h"
-#include "api/server.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -20,8 +20,9 @@
 
 static const char stream_type[] = "text/event-stream";
 
-struct vg_wait *
-vg_wait_begin(struct vg_request *request, uint64_t at, const char *types)
+/* NULL: there are too many. */
+static struct vg_wait *
+wait_begin(struct vg_request *request, uint64_t at, const char *types)
 {
     vg_api *api = request->api;
 
@@ -34,7 +35,7 @@ vg_wait_begin(struct vg_request *request, uint64_t at, const char *types)
     wait->types = g_strdup(types);
     wait->token = g_strdup(request->token);
     wait->subject = g_strdup(request->subject);
-    wait->role = api->roles[request->route - vg_routes];
+    wait->role = request->role;
     wait->out = g_string_new(NULL);
     wait->deadline_ns = vg_clock_monotonic_ns() + VG_HEARTBEAT_NS;
     wait->link.data = wait;
@@ -262,7 +263,7 @@ begin_poll(struct vg_request *request, uint64_t after, int64_t wait_s, const cha
         answer_reset(request, newest);
         return;
     }
-    request->wait = vg_wait_begin(request, after, types);
+    request->wait = wait_begin(request, after, types);
     if (!request->wait) {
         answer_full(request);
         return;
@@ -294,7 +295,7 @@ begin_stream(struct vg_request *request, const char *types)
         if (gap)
             at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
-    request->wait = vg_wait_begin(request, at, types);
+    request->wait = wait_begin(request, at, types);
     if (!request->wait) {
         answer_full(request);
         return;
@@ -336,7 +337,7 @@ vg_handle_events(struct vg_request *request)
             vg_answer_problem(request, VG_E_INVALID,
                               "after, wait: not with since, until, from and limit");
         else
-            vg_handle_kept_events(request);
+            vg_handle_past_events(request);
         return;
     }
     if (after < 0 && vg_query_get(&request->query, "wait"))

@@ -25,6 +25,7 @@
 
 #include "api/route.h"
 #include "api/server.h"
+#include "api/sse.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "tests/tools/fake-backend.h"

@@ -42,7 +42,7 @@ list_routes(void)
 {
     for (size_t i = 0; i < vg_n_routes; i++) {
         const struct vg_route *route = &vg_routes[i];
-        g_autofree char *method = g_ascii_strup(vg_route_member(route), -1);
+        g_autofree char *method = g_ascii_strup(vg_method_member(route->method), -1);
         printf("%s %s", method, route->path);
         for (size_t k = 0; vg_route_common_statuses[k]; k++)
             printf(" %u", vg_route_common_statuses[k]);

@@ -152,8 +152,8 @@ past_value_of(const struct vg_history_vm *vm, enum vg_vm_sort sort)
 }
 
 json_object *
-vg_doc_past_vms(const struct vg_history_query *query, const vg_history_host *host,
-                enum vg_vm_sort sort, size_t limit, const char *marker, GError **err)
+vg_doc_history_vms(const struct vg_history_query *query, const vg_history_host *host,
+                   enum vg_vm_sort sort, size_t limit, const char *marker, GError **err)
 {
     const struct past past = {query, host};
     g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(struct vg_doc_place));
@@ -243,8 +243,8 @@ past_find_vm(const vg_history_host *host, const char *id)
 }
 
 json_object *
-vg_doc_past_preemptions(const struct vg_history_query *query, const vg_history_host *host,
-                        const char *victim, size_t limit, const char *marker, GError **err)
+vg_doc_history_preemptions(const struct vg_history_query *query, const vg_history_host *host,
+                           const char *victim, size_t limit, const char *marker, GError **err)
 {
     const struct past past = {query, host};
     g_autoptr(GPtrArray) losses = g_ptr_array_new_with_free_func(past_loss_free);

@@ -1,10 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * The lists of VMs and of preemptions of a time that is past: from the store.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "api/handle-past.h"
+#include "api/handle-history.h"
 
 #include "base/clock.h"
 
@@ -13,10 +10,7 @@
 /* How long before until, where since is not given. */
 #define PERIOD_DEFAULT_NS (3600 * VG_NS_PER_S)
 
-/* For reading the store; half of what the watchdog of threads allows by default. */
-#define QUERY_LIMIT_NS (10 * VG_NS_PER_S)
-
-struct past_job {
+struct history_job {
     struct vg_history_query query;
     bool preemptions;
     enum vg_vm_sort sort;
@@ -27,13 +21,13 @@ struct past_job {
 };
 
 bool
-vg_past_is_asked(const struct vg_query *query)
+vg_period_is_asked(const struct vg_query *query)
 {
     return vg_query_get(query, "since") || vg_query_get(query, "until");
 }
 
 static int64_t
-past_now(const vg_view *view)
+history_now(const vg_view *view)
 {
     if (view->replay && view->newest.end_ns > view->newest.begin_ns)
         return view->newest.end_ns + view->clock_offset_ns;
@@ -41,12 +35,12 @@ past_now(const vg_view *view)
 }
 
 int
-vg_past_read_period(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
-                    GError **err)
+vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
+               GError **err)
 {
     const char *since = vg_query_get(query, "since");
     const char *until = vg_query_get(query, "until");
-    int64_t now = past_now(view);
+    int64_t now = history_now(view);
 
     if (vg_parse_time(until ? until : UNTIL_DEFAULT, now, &ret->until_ns, err) < 0) {
         g_prefix_error(err, "until: ");
@@ -64,9 +58,9 @@ vg_past_read_period(const struct vg_query *query, const vg_view *view, struct vg
 }
 
 static void
-past_job_free(void *data)
+history_job_free(void *data)
 {
-    struct past_job *job = data;
+    struct history_job *job = data;
 
     g_free(job->vm);
     g_free(job->marker);
@@ -75,19 +69,20 @@ past_job_free(void *data)
 }
 
 static void
-past_run(struct vg_request *request)
+history_run(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    struct past_job *job = request->job_data;
+    struct history_job *job = request->job_data;
     json_object *object = NULL;
     GError *err = NULL;
 
-    job->query.deadline_ns = vg_clock_monotonic_ns() + QUERY_LIMIT_NS;
+    job->query.deadline_ns = vg_clock_monotonic_ns() + VG_QUERY_LIMIT_NS;
     g_autoptr(vg_history_host) host = backend->past(backend->data, &job->query, &err);
     if (host && job->preemptions)
-        object = vg_doc_past_preemptions(&job->query, host, job->vm, job->limit, job->marker, &err);
+        object =
+            vg_doc_history_preemptions(&job->query, host, job->vm, job->limit, job->marker, &err);
     else if (host)
-        object = vg_doc_past_vms(&job->query, host, job->sort, job->limit, job->marker, &err);
+        object = vg_doc_history_vms(&job->query, host, job->sort, job->limit, job->marker, &err);
     if (object)
         vg_answer_json(request, 200, object);
     else
@@ -95,17 +90,17 @@ past_run(struct vg_request *request)
 }
 
 void
-vg_past_begin(struct vg_request *request, bool preemptions, enum vg_vm_sort sort, size_t limit)
+vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort, size_t limit)
 {
     g_autoptr(vg_view) view = request->backend->view(request->backend->data);
     struct vg_history_query query = {0};
     GError *err = NULL;
 
-    if (vg_past_read_period(&request->query, view, &query, &err) < 0) {
+    if (vg_period_read(&request->query, view, &query, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
-    struct past_job *job = g_new0(struct past_job, 1);
+    struct history_job *job = g_new0(struct history_job, 1);
     job->query = query;
     job->preemptions = preemptions;
     job->sort = sort;
@@ -115,6 +110,6 @@ vg_past_begin(struct vg_request *request, bool preemptions, enum vg_vm_sort sort
     job->left_out = g_ptr_array_new_with_free_func(g_free);
     job->query.left_out = job->left_out;
     request->job_data = job;
-    request->job_data_free = past_job_free;
-    request->job = past_run;
+    request->job_data_free = history_job_free;
+    request->job = history_run;
 }

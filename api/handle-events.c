@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events that are kept, from the journal.
+ * Events of the past, from the journal. Those of now are api/sse.c's.
  */
 #include "config.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "api/handle-past.h"
+#include "api/handle-history.h"
+#include "api/route.h"
 #include "api/server.h"
 #include "base/error.h"
 #include "base/json.h"
 
-struct kept_job {
+struct events_job {
     struct vg_happening_query query;
     char *types;
     char *after_boot;
 };
 
 static void
-kept_job_free(void *data)
+events_job_free(void *data)
 {
-    struct kept_job *job = data;
+    struct events_job *job = data;
 
     g_free(job->types);
     g_free(job->after_boot);
@@ -30,16 +31,16 @@ kept_job_free(void *data)
 
 /* "BOOT-SEQ"; the caller frees it. */
 static char *
-kept_id(const char *boot, uint64_t seq)
+events_id(const char *boot, uint64_t seq)
 {
     return g_strdup_printf("%s-%" PRIu64, boot, seq);
 }
 
 static json_object *
-kept_to_json(const struct vg_happening *event)
+events_to_json(const struct vg_happening *event)
 {
     json_object *object = json_tokener_parse(event->text);
-    g_autofree char *id = kept_id(event->boot, event->seq);
+    g_autofree char *id = events_id(event->boot, event->seq);
 
     if (!json_object_is_type(object, json_type_object)) {
         json_object_put(object);
@@ -52,9 +53,9 @@ kept_to_json(const struct vg_happening *event)
 }
 
 static void
-kept_run(struct vg_request *request)
+events_run(struct vg_request *request)
 {
-    struct kept_job *job = request->job_data;
+    struct events_job *job = request->job_data;
     vg_api *api = request->api;
     size_t limit = job->query.limit;
     GError *err = NULL;
@@ -71,13 +72,13 @@ kept_run(struct vg_request *request)
     }
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
-    g_autofree char *at = kept_id(api->boot_id, job->query.upto_seq);
+    g_autofree char *at = events_id(api->boot_id, job->query.upto_seq);
     g_autofree char *next = NULL;
     for (guint i = 0; i < events->len && i < limit; i++)
-        vg_json_append(items, kept_to_json(events->pdata[i]));
+        vg_json_append(items, events_to_json(events->pdata[i]));
     if (events->len > limit) {
         const struct vg_happening *last = events->pdata[limit - 1];
-        next = kept_id(last->boot, last->seq);
+        next = events_id(last->boot, last->seq);
     }
     vg_json_add_string(object, "boot_id", api->boot_id);
     vg_json_add_string(object, "at", at);
@@ -87,7 +88,7 @@ kept_run(struct vg_request *request)
 }
 
 static int
-kept_read_from(const char *text, struct kept_job *job, GError **err)
+events_read_from(const char *text, struct events_job *job, GError **err)
 {
     const char *dash = text ? strrchr(text, '-') : NULL;
 
@@ -104,7 +105,7 @@ kept_read_from(const char *text, struct kept_job *job, GError **err)
 }
 
 static int
-kept_read(const struct vg_request *request, struct kept_job *job, GError **err)
+events_read(const struct vg_request *request, struct events_job *job, GError **err)
 {
     const struct vg_query *query = &request->query;
     g_autoptr(vg_view) view = request->backend->view(request->backend->data);
@@ -112,9 +113,9 @@ kept_read(const struct vg_request *request, struct kept_job *job, GError **err)
     int64_t limit = VG_LIMIT_DEFAULT;
 
     if (vg_query_int(query, "limit", 1, VG_LIMIT_MAX, &limit, err) < 0 ||
-        kept_read_from(vg_query_get(query, "from"), job, err) < 0)
+        events_read_from(vg_query_get(query, "from"), job, err) < 0)
         return -1;
-    if (vg_past_is_asked(query) && vg_past_read_period(query, view, &period, err) < 0)
+    if (vg_period_is_asked(query) && vg_period_read(query, view, &period, err) < 0)
         return -1;
     job->query.since_ns = vg_query_get(query, "since") ? period.since_ns : 0;
     job->query.until_ns = vg_query_get(query, "until") ? period.until_ns : INT64_MAX;
@@ -125,17 +126,17 @@ kept_read(const struct vg_request *request, struct kept_job *job, GError **err)
 }
 
 void
-vg_handle_kept_events(struct vg_request *request)
+vg_handle_past_events(struct vg_request *request)
 {
-    struct kept_job *job = g_new0(struct kept_job, 1);
+    struct events_job *job = g_new0(struct events_job, 1);
     GError *err = NULL;
 
-    if (kept_read(request, job, &err) < 0) {
-        kept_job_free(job);
+    if (events_read(request, job, &err) < 0) {
+        events_job_free(job);
         vg_answer_error(request, err);
         return;
     }
     request->job_data = job;
-    request->job_data_free = kept_job_free;
-    request->job = kept_run;
+    request->job_data_free = events_job_free;
+    request->job = events_run;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lists of VMs and of preemptions over a period of the past, from the store.
+ */
+#ifndef VG_API_HANDLE_HISTORY_H
+#define VG_API_HANDLE_HISTORY_H
+
+#include "api/request.h"
+
+/* For reading the store; half of what the watchdog of threads allows by default. */
+#define VG_QUERY_LIMIT_NS (10 * VG_NS_PER_S)
+
+/* Tells if the query has a since or an until. */
+bool vg_period_is_asked(const struct vg_query *query);
+
+/* Sets since_ns and until_ns: by default now, and an hour before until. While a recording is
+ * replayed, now is the end of its newest window. VG_E_INVALID names the parameter. */
+int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
+                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Answers with the list of VMs, or of preemptions, of the period. The query's vm and marker are
+ * used; the caller has checked their lengths. */
+void vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort,
+                       size_t limit);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The samples of one VM over a period, from the store.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/handle-history.h"
+#include "api/route.h"
+#include "base/clock.h"
+
+#define ROWS_WANTED 1000
+#define SOURCE_MAX  255
+
+struct samples_job {
+    struct vg_history_query query;
+    char *id;
+    char *key;  /* in the store */
+    char *name; /* NULL: not measured now */
+    char *source;
+    GPtrArray *left_out; /* char *: what could not be read */
+};
+
+static void
+samples_job_free(void *data)
+{
+    struct samples_job *job = data;
+
+    g_free(job->id);
+    g_free(job->key);
+    g_free(job->name);
+    g_free(job->source);
+    g_ptr_array_unref(job->left_out);
+    g_free(job);
+}
+
+static GArray *
+samples_read(const struct vg_backend *backend, struct samples_job *job, GError **err)
+{
+    GArray *rows = backend->samples(backend->data, &job->query, err);
+
+    if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
+        return rows;
+    g_clear_error(err);
+    /* It is there, and nothing of it is stored. */
+    if (job->name)
+        return vg_history_rows_new();
+    /* It is gone, and who asks may know its name only. */
+    g_free(job->key);
+    job->key = backend->find_vm(backend->data, job->id, err);
+    if (!job->key)
+        return NULL;
+    job->query.vm = job->key;
+    g_free(job->id);
+    job->id = g_strdup(job->key);
+    return backend->samples(backend->data, &job->query, err);
+}
+
+static void
+samples_run(struct vg_request *request)
+{
+    struct samples_job *job = request->job_data;
+    GError *err = NULL;
+
+    job->query.deadline_ns = vg_clock_monotonic_ns() + VG_QUERY_LIMIT_NS;
+    g_autoptr(GArray) rows = samples_read(request->backend, job, &err);
+    const char *unread = job->left_out->len > 0 ? job->left_out->pdata[0] : NULL;
+    if (!rows && unread && g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND)) {
+        vg_answer_problem(request, VG_E_NOT_FOUND, "%s; but %s", err->message, unread);
+        g_error_free(err);
+    } else if (!rows)
+        vg_answer_error(request, err);
+    else if (rows->len == 0 && !job->name)
+        vg_answer_problem(request, VG_E_NOT_FOUND,
+                          "no VM '%s' is measured, and none was in this period%s%s", job->id,
+                          unread ? "; but " : "", unread ? unread : "");
+    else
+        vg_answer_json(request, 200, vg_doc_samples(job->id, job->name, &job->query, rows));
+}
+
+/* The finest step that makes no more rows than one wants to look at. */
+static int64_t
+samples_choose_step(int64_t period_ns, int64_t window_ns)
+{
+    static const int64_t steps_s[] = {1, 10, 60, 600, 3600, 86400};
+
+    if (period_ns / MAX(window_ns, 1) < ROWS_WANTED)
+        return 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(steps_s); i++) {
+        if (steps_s[i] * VG_NS_PER_S >= window_ns &&
+            period_ns / (steps_s[i] * VG_NS_PER_S) < ROWS_WANTED)
+            return steps_s[i] * VG_NS_PER_S;
+    }
+    int64_t days = period_ns / (86400 * VG_NS_PER_S) / ROWS_WANTED + 1;
+    return days * 86400 * VG_NS_PER_S;
+}
+
+static int
+samples_read_step(const char *text, int64_t period_ns, int64_t window_ns, int64_t *ret,
+                  GError **err)
+{
+    int64_t step = 0;
+
+    if (!text) {
+        *ret = samples_choose_step(period_ns, window_ns);
+        return 0;
+    }
+    if (strcmp(text, "raw") != 0 && vg_parse_duration(text, &step, err) < 0) {
+        g_prefix_error(err, "step: ");
+        return -1;
+    }
+    if (strcmp(text, "raw") != 0 && (step < VG_NS_PER_S || step > VG_HISTORY_STEP_MAX_NS))
+        return vg_error(err, VG_E_INVALID, "step: it is at least 1s and at most 366d");
+    if (period_ns / MAX(step > 0 ? step : window_ns, 1) >= VG_HISTORY_ROWS_MAX)
+        return vg_error(err, VG_E_INVALID,
+                        "step: '%s' may make more than %d rows of this period; take a longer one",
+                        text, VG_HISTORY_ROWS_MAX);
+    *ret = step;
+    return 0;
+}
+
+static int
+samples_read_period(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
+                    GError **err)
+{
+    if (vg_period_read(query, view, ret, err) < 0)
+        return -1;
+    return samples_read_step(vg_query_get(query, "step"), ret->until_ns - ret->since_ns,
+                             view->window_ns, &ret->step_ns, err);
+}
+
+/* What windows are stored under: the UUID may be libvirt's, of which who measures does not know. */
+static const char *
+samples_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
+{
+    const struct vg_vm_sample *sample = vm ? vg_view_sample(&view->totals, vm) : NULL;
+
+    return sample ? sample->uuid[0] ? sample->uuid : sample->name : id;
+}
+
+void
+vg_handle_samples(struct vg_request *request)
+{
+    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
+    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
+    struct vg_history_query query = {0};
+    GError *err = NULL;
+
+    if (samples_read_period(&request->query, view, &query, &err) < 0 ||
+        vg_query_length(&request->query, "source", SOURCE_MAX, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
+    struct samples_job *job = g_new0(struct samples_job, 1);
+    job->left_out = g_ptr_array_new_with_free_func(g_free);
+    query.left_out = job->left_out;
+    if (vm)
+        job->id = g_strdup(vg_view_vm_id(vm));
+    else if (g_uuid_string_is_valid(request->id))
+        job->id = g_ascii_strdown(request->id, -1);
+    else
+        job->id = g_strdup(request->id);
+    job->name = g_strdup(vm ? vm->name : NULL);
+    job->source = g_strdup(vg_query_get(&request->query, "source"));
+    job->query = query;
+    job->key = g_strdup(samples_key(view, vm, job->id));
+    job->query.vm = job->key;
+    job->query.source = job->source;
+    request->job_data = job;
+    request->job_data_free = samples_job_free;
+    request->job = samples_run;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "api/listen.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netdb.h>
+
+#include "api/connect.h"
+#include "api/http.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "api"
+
+#define POOL_THREADS 2
+#define BACKLOG      1024
+/* Nothing older, and nothing that these do not call secure. */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+#define CONN_MEMORY    (64 * 1024)
+
+static int
+listen_fd_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info ? info->connect_fd : -1;
+}
+
+static void
+listen_on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                     enum MHD_ConnectionNotificationCode code)
+{
+    struct vg_listener *listener = cls;
+    vg_api *api = listener->api;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        unsigned idle_s = (unsigned)CLAMP(VG_API_LIMIT(api, idle_ns) / VG_NS_PER_S, 1, 86400);
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, idle_s);
+        struct vg_conn *conn = vg_conn_new(listener, listen_fd_of(connection));
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        conn->session = info ? info->tls_session : NULL;
+        *socket_context = conn;
+    } else if (*socket_context) {
+        vg_conn_free(*socket_context);
+        *socket_context = NULL;
+    }
+}
+
+G_GNUC_PRINTF(2, 0)
+static void
+listen_on_log(void *cls, const char *fmt, va_list args)
+{
+    char text[512];
+
+    (void)cls;
+    g_vsnprintf(text, sizeof(text), fmt, args);
+    vg_log_debug("%s", g_strchomp(text));
+}
+
+void
+vg_listener_free(void *data)
+{
+    struct vg_listener *listener = data;
+
+    if (listener->daemon)
+        MHD_stop_daemon(listener->daemon);
+    g_free(listener);
+}
+
+/* Takes the descriptor. name: for the error. */
+static int
+listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **err)
+{
+    struct vg_listener *listener = g_new0(struct vg_listener, 1);
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+                           MHD_USE_ERROR_LOG | (is_tcp ? MHD_USE_TLS : 0);
+    const char *ca = is_tcp ? vg_tls_client_ca(api->tls) : NULL;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)vg_tls_retrieve},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+        /* Asks for a certificate of these; whoever has none is let in here, and looked at later. */
+        {ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)ca},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    sigset_t all, old;
+
+    listener->api = api;
+    listener->is_tcp = is_tcp;
+    /* Its threads inherit the mask. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    listener->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, http_on_request, api, MHD_OPTION_EXTERNAL_LOGGER, listen_on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, take_fd, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)(is_tcp ? 0 : POOL_THREADS), MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CLAMP(api->limits.connections, POOL_THREADS, 100000),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_URI_LOG_CALLBACK,
+        http_on_uri, api, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, api,
+        MHD_OPTION_NOTIFY_CONNECTION, listen_on_connection, listener, MHD_OPTION_ARRAY,
+        is_tcp ? tls : none, MHD_OPTION_END);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (listener->daemon) {
+        g_ptr_array_add(api->listeners, listener);
+        return 0;
+    }
+    close(take_fd);
+    g_free(listener);
+    return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd does not listen on '%s'", name);
+}
+
+/* "192.0.2.1:8447", "[2001:db8::1]:8447"; names are not looked up. */
+static int
+listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    const char *colon = strrchr(text, ':');
+    size_t size = colon ? (size_t)(colon - text) : 0;
+    bool bracketed = size >= 2 && text[0] == '[' && text[size - 1] == ']';
+    g_autofree char *host = g_strndup(bracketed ? text + 1 : text, bracketed ? size - 2 : size);
+
+    if (!colon || size == 0 || (!bracketed && strchr(host, ':')) ||
+        getaddrinfo(host, colon + 1, &hints, ret) != 0)
+        return vg_error(err, VG_E_INVALID,
+                        "'%s' is no address to listen on: it must be like 192.0.2.1:8447, "
+                        "0.0.0.0:8447 or [::]:8447",
+                        text);
+    return 0;
+}
+
+static int
+listen_on(vg_api *api, const char *text, GError **err)
+{
+    const int one = 1;
+    struct addrinfo *address = NULL;
+
+    if (listen_parse_address(text, &address, err) != 0)
+        return -1;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool works = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+                 (address->ai_family != AF_INET6 ||
+                  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0) &&
+                 bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    int errnum = errno;
+    freeaddrinfo(address);
+    if (works)
+        return listen_start(api, fd, true, text, err);
+    if (fd >= 0)
+        close(fd);
+    return vg_error_errno(err, errnum, "cannot listen on '%s'", text);
+}
+
+int
+vg_listen(vg_api *api, const struct vg_api_options *options, GError **err)
+{
+    const char *const *addresses = options->listen;
+
+    if (addresses && addresses[0]) {
+        api->tls = vg_tls_new(options->certificate, options->key, options->client_ca, err);
+        if (!api->tls)
+            return -1;
+    }
+    for (size_t i = 0; addresses && addresses[i]; i++) {
+        if (listen_on(api, addresses[i], err) != 0)
+            return -1;
+    }
+    /* Last: when it answers, the others do, too. */
+    return listen_start(api, vg_socket_take_fd(api->socket), false, options->socket, err);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the API listens: the unix socket, and addresses with TLS.
+ */
+#ifndef VG_API_LISTEN_H
+#define VG_API_LISTEN_H
+
+#include "api/server.h"
+
+struct MHD_Daemon;
+
+/* One address that is listened on, or the unix socket. */
+struct vg_listener {
+    vg_api *api;
+    bool is_tcp;
+    struct MHD_Daemon *daemon;
+    int64_t connections; /* that have not been ended; with api->lock */
+};
+
+/* Listens on the addresses of the options, then on the socket. */
+int vg_listen(vg_api *api, const struct vg_api_options *options,
+              GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Stops listening and ends all connections. */
+void vg_listener_free(void *listener);
+
+#endif

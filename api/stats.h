@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the API counts of requests and connections, for /metrics.
+ */
+#ifndef VG_API_STATS_H
+#define VG_API_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VG_HTTP_ROUTES_MAX 63
+#define VG_HTTP_CODES_MAX  20
+
+struct vg_route;
+
+/* The reason why a client did not get what it wanted. */
+enum vg_refused {
+    VG_REFUSED_NOBODY,      /* 401 */
+    VG_REFUSED_ROLE,        /* 403 */
+    VG_REFUSED_CONNECTIONS, /* of one client; closed */
+    VG_REFUSED_STRANGERS,   /* there were many, and it had not shown who it is; closed */
+    VG_REFUSED_REQUESTS,    /* 429 */
+    VG_REFUSED_WRITES,      /* 429 */
+    VG_REFUSED_MAX
+};
+
+extern const char *const vg_refused_names[];
+
+/* Counters; atomic. */
+struct vg_http_stats {
+    const struct vg_route *routes; /* of the rows below */
+    size_t n_routes;
+    uint64_t requests[VG_HTTP_ROUTES_MAX + 1][VG_HTTP_CODES_MAX]; /* last row: no route */
+    int64_t connections;
+    int64_t streams;
+    int64_t active; /* requests whose first line is there and that are not answered */
+    uint64_t jobs_refused;
+    uint64_t refused[VG_REFUSED_MAX];
+};
+
+/* Status number i, 0 at the end; what is not in it is counted as 500. */
+extern const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1];
+
+/* Counts an answer. route: NULL if there was none. */
+void vg_http_stats_count(struct vg_http_stats *stats, const struct vg_route *route,
+                         unsigned status);
+
+#endif
