@@ -230,7 +230,7 @@ units_check(struct vg_guest_work *work, const char *verb, const char *name)
 
 /* Has systemd stop or start a unit and waits for it. Returns 0, or -1 and the failure. */
 static int
-units_job(struct vg_guest_work *work, const char *verb, const char *name)
+units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_t ms)
 {
     const char *const args[] = {verb, "--", name, NULL};
     struct vg_guest_child_end end = {0};
@@ -240,7 +240,8 @@ units_job(struct vg_guest_work *work, const char *verb, const char *name)
     json_object_object_add(more, "verb", json_object_new_string(verb));
     json_object_object_add(more, "unit", json_object_new_string(name));
     vg_guest_work_progress(work, "unit", more);
-    int result = unit_systemctl(args, unit_until(work, JOB_MS), &end, why, sizeof why);
+    int result =
+        unit_systemctl(args, unit_until(work, ms < JOB_MS ? ms : JOB_MS), &end, why, sizeof why);
     units_tell(work, verb, name, &end, result == 0);
     vg_guest_log(result == 0 ? LOG_INFO : LOG_ERR, "unit verb=%s name=%s ms=%lld%s%s", verb, name,
                  (long long)end.ms, result == 0 ? "" : " why=", result == 0 ? "" : why);
@@ -275,7 +276,7 @@ units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
                                   name, dependent);
     units_add(kept, name);
     units_write(work, kept);
-    return units_job(work, "stop", name);
+    return units_job(work, "stop", name, JOB_MS);
 }
 
 static int
@@ -306,7 +307,9 @@ units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         names = json_object_get(kept);
     for (size_t i = names ? json_object_array_length(names) : 0; i-- > 0;) {
         const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-        if (units_check(work, "start", name) != 0 || units_job(work, "start", name) != 0) {
+        /* One that hangs leaves their time to the others. */
+        int64_t ms = (work->until_ms - vg_guest_now_ms()) / (int64_t)(i + 1);
+        if (units_check(work, "start", name) != 0 || units_job(work, "start", name, ms) != 0) {
             json_object_array_add(left, json_object_new_string(name));
             result = -1;
         }

@@ -201,6 +201,26 @@ def test_it_does_not_start(guest, host):
     assert set(guest.states().values()) == {"active"} and guest.kept() is None
 
 
+def test_one_hangs_and_the_others_start(guest, host):
+    for name in UNITS:
+        guest.unit(name)
+    assert prepare(host)["type"] == "prepared"
+    # The one that is started first.
+    guest.goes_wrong("persistenced.service", "start", "hang")
+    guest.bind_all()
+    deadline_ms = 2000
+    while True:
+        done = host.ask("resume", deadline_ms=deadline_ms, devices=GPU)
+        states = guest.states()
+        if states["exporter.service"] == "active" or deadline_ms > LONG_MS:
+            break
+        deadline_ms *= 4
+    assert done["code"] == "unit-failed", done
+    assert "cannot start persistenced.service: systemctl had not ended after" in done["message"]
+    assert states == {"exporter.service": "active", "dcgm.service": "active", "persistenced.service": "inactive"}
+    assert guest.kept() == ["persistenced.service"]
+
+
 def test_agent_ends_meanwhile(guest):
     """The next one knows what to start, also after another prepare."""
     guest.unit("exporter.service")
