@@ -8,7 +8,7 @@ import pytest
 import vgpuctl
 from settings import HANG_S
 from terminal import Terminal
-from vgpud import LTTNG, VM_MAP, Daemon, wait_for, write_text_trace
+from vgpud import LTTNG, VM_MAP, Daemon, pause, wait_for, write_text_trace
 
 NAMES = ["vm-busy", "vm-duty", "vm-idle"]
 
@@ -197,7 +197,7 @@ def test_keys_are_answered_while_vgpud_hangs(tmp_path):
         daemon.replayed()
         with top(daemon, "--watch=0.1") as terminal:
             terminal.wait("vm-busy")
-            daemon.process.send_signal(signal.SIGSTOP)
+            pause(daemon.process.pid)
             terminal.wait("vgpud has not answered for")
             terminal.press("n")
             terminal.wait("VM▲")

@@ -12,7 +12,7 @@ import pytest
 import lttng
 import vgpuctl
 from settings import seed
-from vgpud import BusyVm, Daemon, wait_for
+from vgpud import BusyVm, Daemon, pause, wait_for
 
 NS = 10**9
 SUMS = ("observed_ns", "run_ns", "entries", "guest_ns", "hyp_ns", "preempt_ns", "preemptions",
@@ -140,7 +140,7 @@ def test_events_that_found_no_room_are_counted(tmp_path):
             wait_until_read(daemon)
             events = pulse("CPU 0/KVM")
             # Who empties the buffers could otherwise be as fast as they are filled.
-            os.kill(consumer_of(lt), signal.SIGSTOP)
+            pause(consumer_of(lt))
             try:
                 player.write(*20000 * events[:2])
                 player.ask("sync")
@@ -201,7 +201,7 @@ def test_a_relay_daemon_that_hangs_keeps_nobody(tmp_path):
         lt.play().ask("wait")
         with Daemon(tmp_path, config=config(lt)) as daemon:
             wait_until_read(daemon)
-            lt.relay.send_signal(signal.SIGSTOP)
+            pause(lt.relay.pid)
             wait_for(lambda: part(daemon)["state"] == "failed")
             assert "has not answered for 10 s" in part(daemon)["reason"]
             stop_in_time(daemon)
@@ -244,7 +244,7 @@ def test_a_session_that_is_stopped_is_silent(tmp_path):
         lt.play().ask("wait")
         with Daemon(tmp_path, config=config(lt, keys="lag=100ms\n")) as daemon:
             wait_until_read(daemon)
-            os.kill(consumer_of(lt), signal.SIGSTOP)
+            pause(consumer_of(lt))
             try:
                 wait_for(lambda: part(daemon)["state"] == "failed")
                 assert "nothing came from it" in part(daemon)["reason"]

@@ -16,7 +16,7 @@ import vgpuctl
 from certs import Authority
 from netns import Network, skip_without
 from settings import HANG_S
-from vgpud import LTTNG, VM_MAP, Daemon, wait_for
+from vgpud import LTTNG, VM_MAP, Daemon, pause, wait_for
 
 pytestmark = [pytest.mark.xdist_group("peers"),
               pytest.mark.skipif(not shutil.which("certtool"),
@@ -244,7 +244,7 @@ def test_a_plan_that_no_longer_holds(site):
     assert "input_hash" in refused(409, plan_hash="0" * 64)
     assert "no plan" in refused(404, plan_id="plan-0000000000000000")
     assert "does not move" in refused(409, to="host-c")
-    site.nodes["b"].daemon.process.send_signal(signal.SIGSTOP)
+    pause(site.nodes["b"].daemon.process.pid)
     try:
         assert "host 'host-b' of plan" in refused(409)
     finally:
@@ -256,7 +256,7 @@ def test_peers_that_cannot_be_asked(site):
     """One has ended, one hangs, one shows a certificate of another CA; b answers."""
     a, nodes = site.a, site.nodes
     nodes["c"].daemon.stop()
-    nodes["d"].daemon.process.send_signal(signal.SIGSTOP)
+    pause(nodes["d"].daemon.process.pid)
     try:
         a.reload(QUIET + site.known["b"] + site.known["c"] + site.known["d"] + site.known["e"])
         plan = a.plan()

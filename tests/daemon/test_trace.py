@@ -12,7 +12,7 @@ import time
 
 import pytest
 from settings import HANG_S
-from vgpud import LTTNG, VM_MAP, Daemon, program, wait_for
+from vgpud import LTTNG, VM_MAP, Daemon, pause, program, wait_for
 
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
@@ -327,7 +327,7 @@ def test_a_session_daemon_that_ends_or_hangs_does_not_disturb(home, sessions, si
 
 @pytest.mark.host
 def test_a_session_daemon_that_hangs_at_the_start_costs_three_seconds(home, sessions):
-    sessions.process.send_signal(signal.SIGSTOP)
+    pause(sessions.process.pid)
     began = time.monotonic()
     with traced(home, patience_ms=3000) as daemon:
         assert time.monotonic() - began >= 2.5

@@ -24,6 +24,19 @@ def program():
     return os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "vgpud")
 
 
+def pause(pid):
+    """Returns once all threads have stopped. The signal alone is on its way for some milliseconds, in
+    which a thread may still answer."""
+    def has_stopped():
+        states = []
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
+                states.append(file.read().rsplit(")", 1)[1].split()[0])
+        return set(states) == {"T"}
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(has_stopped)
+
+
 class Daemon:
     """A running vgpud; directory is kept for a next one that goes on with its store."""
 

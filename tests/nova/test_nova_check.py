@@ -16,7 +16,7 @@ from settings import HANG_S
 from test_nova import veto_of
 from test_nova_away import WRONG
 from tlsserver import loopback
-from vgpud import LTTNG, VM_MAP, Daemon
+from vgpud import LTTNG, VM_MAP, Daemon, pause
 
 from vgpud_nova import conf
 
@@ -158,7 +158,7 @@ def test_nobody_listens_at_the_first(node, tmp_path):
 def test_vgpud_is_stopped(node, tmp_path):
     """It hangs: TLS stands, or not even that."""
     path = nova_conf(tmp_path, **{**node.options, "timeout_ms": 250})
-    node.daemon.process.send_signal(signal.SIGSTOP)
+    pause(node.daemon.process.pid)
     try:
         got, messages = document("--config", path, code=7)
         assert got["endpoints"][0]["state"] == "unreachable" and "within 3 s" in messages
