@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib"))
 
+import cpu  # noqa: E402
 import vgpuctl  # noqa: E402
 from settings import full, random_of, seed  # noqa: E402
 
@@ -38,15 +39,33 @@ def pytest_report_header(config):
     return f"vgpuctl: {vgpuctl.program()}, VG_TEST_SEED={seed()}, full {int(full())}"
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.cpu_began = cpu.of_this_run()
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    if call.when == "teardown":
+        item.user_properties.append(("cpu", cpu.of_this_run() - item.cpu_began))
+    yield
+
+
 def pytest_terminal_summary(terminalreporter):
     """What each file cost, in the words of tests/timed."""
-    costs = collections.Counter()
+    took, used = collections.Counter(), collections.Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if hasattr(report, "duration"):
-                costs[report.nodeid.split("::")[0]] += report.duration
-    for file, cost in costs.most_common():
+                file = report.nodeid.split("::")[0]
+                took[file] += report.duration
+                if report.when == "teardown":
+                    used[file] += dict(report.user_properties).get("cpu", 0)
+    for file, cost in took.most_common():
         terminalreporter.write_line(f"# took {cost:.1f} s: {file}")
+    for file, cost in used.most_common():
+        terminalreporter.write_line(f"# cpu {cost:.1f} s: {file}")
 
 
 @pytest.fixture(scope="session", autouse=True)
