@@ -30,13 +30,6 @@ struct vg_named_device {
 
 /* ---- looking ---- */
 
-enum vg_domain_place {
-    VG_DOMAIN_ABSENT,   /* no such domain, or it does not run */
-    VG_DOMAIN_HERE,     /* it runs, or is paused by somebody */
-    VG_DOMAIN_LEAVING,  /* it runs, and a migration to elsewhere is under way */
-    VG_DOMAIN_INCOMING, /* it is being migrated to here, and does not run yet */
-};
-
 struct vg_domain_look {
     enum vg_domain_place place;
     bool defined;     /* there is a persistent definition */

@@ -10,9 +10,6 @@
 #include "daemon/backend-private.h"
 #include "policy/arrival.h"
 
-/* What is older says nothing any more. */
-#define STALE_NS (120 * VG_NS_PER_S)
-
 struct arrivals_known {
     const struct vg_snap_host *host;
     double demand;
@@ -213,27 +210,14 @@ static void
 arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *host)
 {
     const struct arrivals_known *known = g_hash_table_lookup(asked->fleet->hosts, host->name);
-    struct vg_arrival_score score;
 
     if (!known && host->uuid)
         known = g_hash_table_lookup(asked->fleet->hosts, host->uuid);
     if (!known)
         return;
-    const int64_t age_ns = MAX(asked->now_ns - arrivals_at_ns(asked, known->from), 0);
-    host->age_ms = age_ns / VG_NS_PER_MS;
-    if (age_ns > STALE_NS) {
-        g_strlcpy(host->text, "what is known of the host is too old", sizeof(host->text));
-        return;
-    }
-    vg_arrival_rate(&asked->arrival, known->host, known->demand, &asked->policy, &score);
-    host->verdict = score.veto ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
-    host->score = score.score;
-    g_strlcpy(host->text, score.text, sizeof(host->text));
-    if (arrivals_is_approved(asked, known->host->name)) {
-        host->verdict = VG_ARRIVAL_PASS;
-        host->score = 1;
-        g_strlcpy(host->text, "vgpud itself wants this move", sizeof(host->text));
-    }
+    vg_arrival_judge(&asked->arrival, known->host, known->demand, &asked->policy,
+                     asked->now_ns - arrivals_at_ns(asked, known->from),
+                     arrivals_is_approved(asked, known->host->name), host);
 }
 
 void

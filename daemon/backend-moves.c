@@ -12,24 +12,14 @@
 #include "daemon/backend-private.h"
 #include "daemon/move-effect.h"
 #include "model/plan.h"
+#include "move/forecast.h"
+#include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
 #define CHECK_LIMIT_NS (60 * VG_NS_PER_S)
 #define ASK_LIMIT_NS   (20 * VG_NS_PER_S)
 
-#define UNPLUG_S 1.0
-#define GUEST_S  2.0
-/* Of GPU memory, by NVIDIA's driver on an H100, also side by side: docs/benchmarks.md. */
-#define RELEASE_BYTES_PER_S (1.6 * 1073741824)
-#define RESTORE_BYTES_PER_S (5.0 * 1073741824)
-
 /* ---- whose VM is it? ---- */
-
-static bool
-moves_is_vm(const char *id, const char *name, const char *uuid)
-{
-    return strcmp(name, id) == 0 || (uuid && g_ascii_strcasecmp(uuid, id) == 0);
-}
 
 /* Of this host; NULL: there is none. */
 static const struct vg_inv_vm *
@@ -37,7 +27,7 @@ moves_find_here(const vg_view *view, const char *id)
 {
     for (guint i = 0; i < view->inventory->vms->len; i++) {
         const struct vg_inv_vm *vm = view->inventory->vms->pdata[i];
-        if (vm->uuid && moves_is_vm(id, vm->name, vm->uuid))
+        if (vm->uuid && vg_drift_is_vm(id, vm->name, vm->uuid))
             return vm;
     }
     return NULL;
@@ -50,7 +40,7 @@ moves_has_vm(const vg_snapshot *snapshot, const char *id)
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
         for (guint k = 0; k < host->vms->len; k++) {
             const struct vg_snap_vm *vm = host->vms->pdata[k];
-            if (moves_is_vm(id, vm->name, vm->uuid))
+            if (vg_drift_is_vm(id, vm->name, vm->uuid))
                 return true;
         }
     }
@@ -127,64 +117,7 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
 
 /* ---- does the plan still hold? ---- */
 
-static const struct vg_plan_action *
-moves_find_action(const vg_plan *plan, const char *vm, const char *to)
-{
-    for (guint i = 0; i < plan->actions->len; i++) {
-        const struct vg_plan_action *action = plan->actions->pdata[i];
-        if (moves_is_vm(vm, action->vm, action->uuid) && strcmp(action->to, to) == 0)
-            return action;
-    }
-    return NULL;
-}
-
-static const struct vg_snap_vm *
-moves_find_vm(const struct vg_snap_host *host, const struct vg_plan_action *action)
-{
-    for (guint i = 0; host && i < host->vms->len; i++) {
-        const struct vg_snap_vm *vm = host->vms->pdata[i];
-        if (action->uuid ? g_strcmp0(vm->uuid, action->uuid) == 0
-                         : strcmp(vm->name, action->vm) == 0)
-            return vm;
-    }
-    return NULL;
-}
-
-static int
-moves_check_drift(const vg_snapshot *snapshot, const vg_plan *plan,
-                  const struct vg_plan_action *action, GError **err)
-{
-    const struct vg_snap_host *from = vg_snapshot_find_host(snapshot, action->from);
-    const struct vg_snap_host *to = vg_snapshot_find_host(snapshot, action->to);
-    const struct vg_snap_vm *vm = moves_find_vm(from, action);
-    static const char again[] = "; make a new plan";
-
-    if (!from || !to)
-        return vg_error(err, VG_E_CONFLICT, "host '%s' of plan '%s' does not answer now%s",
-                        from ? action->to : action->from, plan->id, again);
-    if (!vm)
-        return vg_error(err, VG_E_CONFLICT,
-                        "the VM '%s' is no longer on '%s', as plan '%s' has it%s", action->vm,
-                        action->from, plan->id, again);
-    g_autofree char *vm_now = vg_snap_vm_facts_hash(from, vm);
-    g_autofree char *from_now = vg_snap_host_facts_hash(from);
-    g_autofree char *to_now = vg_snap_host_facts_hash(to);
-    if (g_strcmp0(vm_now, action->facts.vm) != 0)
-        return vg_error(
-            err, VG_E_CONFLICT,
-            "the VM '%s' is not as it was when plan '%s' was made (its size, devices or "
-            "constraints)%s",
-            action->vm, plan->id, again);
-    if (g_strcmp0(from_now, action->facts.from) != 0 || g_strcmp0(to_now, action->facts.to) != 0)
-        return vg_error(err, VG_E_CONFLICT,
-                        "host '%s' is not as it was when plan '%s' was made (its size, devices or "
-                        "maintenance)%s",
-                        g_strcmp0(from_now, action->facts.from) != 0 ? action->from : action->to,
-                        plan->id, again);
-    return 0;
-}
-
-/* *ret_gain: what the plan foresees. */
+/* Looks the plan of a request up, and whether it still holds. *ret_gain: what it foresees. */
 static int
 moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
                  const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
@@ -198,25 +131,14 @@ moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
     vg_saved_plan_free(saved);
     if (!plan)
         return -1;
-    if (request->plan_hash && g_strcmp0(request->plan_hash, plan->input_hash) != 0)
-        return vg_error(err, VG_E_CONFLICT, "plan '%s' has the input_hash %s, not %s", plan->id,
-                        plan->input_hash, request->plan_hash);
-    const struct vg_plan_action *action = moves_find_action(plan, request->vm, request->to);
+    const struct vg_plan_action *action =
+        vg_drift_find_action(plan, request->vm, request->to, request->plan_hash, err);
     if (!action)
-        return vg_error(err, VG_E_CONFLICT, "plan '%s' does not move '%s' to '%s'", plan->id,
-                        request->vm, request->to);
+        return -1;
     *ret_gain = action->gain.lost_cpu_ns_per_s;
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(vg_snapshot) snapshot = backend_gather(backend, view, notes);
-    return moves_check_drift(snapshot, plan, action, err);
-}
-
-/* ---- VMs that must not be on one host are moved one after the other ---- */
-
-static const struct vg_snap_vm *
-moves_snap_vm(const vg_view *view, const char *uuid)
-{
-    return vg_view_find_vm(view, uuid);
+    return vg_drift_check(snapshot, plan, action, err);
 }
 
 static int
@@ -224,18 +146,12 @@ moves_check_groups(vg_daemon_backend *backend, const vg_view *view, const struct
                    GError **err)
 {
     g_autoptr(GPtrArray) moving = vg_mover_moving(backend->parts.mover);
-    const struct vg_snap_vm *mine = moves_snap_vm(view, vm->uuid);
+    const struct vg_snap_vm *mine = vg_view_find_vm(view, vm->uuid);
 
     for (guint i = 0; mine && i < moving->len; i++) {
-        const struct vg_snap_vm *other = moves_snap_vm(view, moving->pdata[i]);
-        for (guint k = 0; other && other != mine && k < mine->anti_affinity->len; k++) {
-            const char *group = mine->anti_affinity->pdata[k];
-            if (g_ptr_array_find_with_equal_func(other->anti_affinity, group, g_str_equal, NULL))
-                return vg_error(err, VG_E_CONFLICT,
-                                "'%s' of the same anti-affinity group '%s' is being moved; one at "
-                                "a time",
-                                other->name, group);
-        }
+        const struct vg_snap_vm *other = vg_view_find_vm(view, moving->pdata[i]);
+        if (other && vg_drift_check_groups(mine, other, err) < 0)
+            return -1;
     }
     return 0;
 }
@@ -322,99 +238,35 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* What a move's duration follows from. */
-struct moves_size {
-    const struct vg_inv_vm *vm;
-    const struct vg_guest_programs *programs;
-    const struct vg_policy_config *policy;
-    const vg_move_settings *settings;
-};
-
-/* Nothing is copied faster than [actions] lets it. What programs have in GPU memory is in that of
- * the guest while the VM moves: pages that were free before, and so would not have been copied. */
-static double
-moves_copy_s(const struct moves_size *size)
-{
-    const double most = (double)size->settings->bandwidth_bytes_per_s;
-    const double rate = (double)size->policy->bandwidth;
-    const double bytes = (double)size->vm->memory_bytes + (double)size->programs->gpu_bytes;
-
-    return bytes / (most > 0 ? MIN(most, rate) : rate) +
-           (double)size->policy->stun_ns / (double)VG_NS_PER_S;
-}
-
-static double
-moves_expected_s(enum vg_move_verb verb, const struct moves_size *size)
-{
-    switch (verb) {
-    case VG_MOVE_QUIESCE:
-        return GUEST_S + (double)size->programs->gpu_bytes / RELEASE_BYTES_PER_S;
-    case VG_MOVE_RESUME:
-        return GUEST_S + (double)size->programs->gpu_bytes / RESTORE_BYTES_PER_S;
-    case VG_MOVE_DETACH:
-    case VG_MOVE_ATTACH:
-        return UNPLUG_S;
-    case VG_MOVE_MIGRATE:
-        return moves_copy_s(size);
-    case VG_MOVE_LOOK:
-    case VG_MOVE_PRECHECK:
-    case VG_MOVE_RESERVE:
-    case VG_MOVE_VERIFY:
-    case VG_MOVE_RETURN:
-    case VG_MOVE_REATTACH:
-    case VG_MOVE_REVIVE:
-    case VG_MOVE_RELEASE:
-    case VG_MOVE_VERB_MAX:
-    default:
-        return 0.1;
-    }
-}
-
-static double
-moves_deadline_s(enum vg_move_verb verb, const vg_move_settings *settings)
-{
-    int64_t ns = vg_move_deadline_ns(verb);
-
-    if (verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME)
-        ns = settings->guest_deadline_ns;
-    else if (verb == VG_MOVE_DETACH)
-        ns = settings->unplug_deadline_ns;
-    else if (verb == VG_MOVE_MIGRATE)
-        ns = settings->migrate_deadline_ns;
-    return (double)ns / (double)VG_NS_PER_S;
-}
-
-/* The way forward, if nothing fails. */
+/* Adds the way forward, if nothing fails. */
 static void
 moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
                 const struct vg_migration *migration)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+    const struct vg_forecast_limits limits = {.guest_ns = settings->guest_deadline_ns,
+                                              .unplug_ns = settings->unplug_deadline_ns,
+                                              .migrate_ns = settings->migrate_deadline_ns};
+    struct vg_forecast_facts facts = {.memory_bytes = vm->memory_bytes,
+                                      .gpu_bytes = migration->guest.gpu_bytes,
+                                      .bandwidth_bytes_per_s = settings->bandwidth_bytes_per_s};
     json_object *steps = json_object_new_array();
-    struct vg_policy_config policy;
-    const struct moves_size size = {vm, &migration->guest, &policy, settings};
-    struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
-    struct vg_move move;
-    enum vg_move_verb verb;
-    double sum_s = 0;
+    struct vg_forecast forecast;
 
     pthread_mutex_lock(&backend->lock);
-    policy = backend->policy;
+    facts.link_bytes_per_s = backend->policy.bandwidth;
+    facts.stun_ns = backend->policy.stun_ns;
     pthread_mutex_unlock(&backend->lock);
-    vg_move_init(&move, migration->devices->len > 0,
-                 migration->devices->len > 0 && !migration->no_agent);
-    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
-        vg_move_told(&move, true, verb == VG_MOVE_LOOK ? &facts : NULL);
-        const double expected_s = moves_expected_s(verb, &size);
+    vg_forecast_make(migration->devices->len > 0, !migration->no_agent, &facts, &limits, &forecast);
+    for (size_t i = 0; i < forecast.n; i++) {
         json_object *step = json_object_new_object();
-        vg_json_add_string(step, "verb", vg_move_verb_names[verb]);
-        vg_json_add_double(step, "expected_s", expected_s);
-        vg_json_add_double(step, "deadline_s", moves_deadline_s(verb, settings));
+        vg_json_add_string(step, "verb", vg_move_verb_names[forecast.steps[i].verb]);
+        vg_json_add_double(step, "expected_s", forecast.steps[i].expected_s);
+        vg_json_add_double(step, "deadline_s", forecast.steps[i].deadline_s);
         vg_json_append(steps, step);
-        sum_s += expected_s;
     }
     vg_json_add(document, "steps", steps);
-    vg_json_add_double(document, "expected_s", sum_s);
+    vg_json_add_double(document, "expected_s", forecast.expected_s);
 }
 
 static json_object *

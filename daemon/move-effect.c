@@ -7,22 +7,10 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "move/effect.h"
 
 #define READ_NS (2 * VG_NS_PER_S)
 #define ASK_NS  (5 * VG_NS_PER_S)
-
-/* What is less than this says nothing. */
-#define MIN_NS (5 * VG_NS_PER_S)
-
-static void
-move_effect_set(struct vg_migration_effect *effect, int64_t lost_ns, int64_t measured_ns)
-{
-    effect->known = measured_ns >= MIN_NS;
-    if (!effect->known)
-        return;
-    effect->seconds = measured_ns / VG_NS_PER_S;
-    effect->lost_cpu_ns_per_s = (int64_t)((double)lost_ns / (double)measured_ns * 1e9);
-}
 
 void
 vg_move_effect_before(vg_store *store, struct vg_migration *migration)
@@ -36,14 +24,14 @@ vg_move_effect_before(vg_store *store, struct vg_migration *migration)
         .deadline_ns = vg_clock_monotonic_ns() + READ_NS,
     };
     g_autoptr(GArray) rows = vg_store_read_samples(store, &query, NULL);
-    int64_t lost_ns = 0, measured_ns = 0;
+    struct vg_effect_sum sum = {0};
 
     for (guint i = 0; rows && i < rows->len; i++) {
         const struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, i);
-        lost_ns += row->cpu.preempt_ns + row->cpu.wake_wait_ns;
-        measured_ns += row->end_ns - row->begin_ns;
+        vg_effect_add(&sum, row->cpu.preempt_ns, row->cpu.wake_wait_ns,
+                      row->end_ns - row->begin_ns);
     }
-    move_effect_set(&migration->before, lost_ns, measured_ns);
+    vg_effect_set(&sum, &migration->before);
 }
 
 static int64_t
@@ -62,7 +50,7 @@ static void
 move_effect_read(json_object *document, struct vg_migration_effect *effect)
 {
     json_object *items = NULL;
-    int64_t lost_ns = 0, measured_ns = 0;
+    struct vg_effect_sum sum = {0};
 
     if (!json_object_is_type(document, json_type_object) ||
         !json_object_object_get_ex(document, "items", &items) ||
@@ -70,10 +58,11 @@ move_effect_read(json_object *document, struct vg_migration_effect *effect)
         return;
     for (size_t i = 0; i < json_object_array_length(items); i++) {
         json_object *row = json_object_array_get_idx(items, i);
-        lost_ns += move_effect_number(row, "preempt_ns") + move_effect_number(row, "wake_wait_ns");
-        measured_ns += move_effect_number(row, "end_ns") - move_effect_number(row, "begin_ns");
+        vg_effect_add(&sum, move_effect_number(row, "preempt_ns"),
+                      move_effect_number(row, "wake_wait_ns"),
+                      move_effect_number(row, "end_ns") - move_effect_number(row, "begin_ns"));
     }
-    move_effect_set(effect, lost_ns, measured_ns);
+    vg_effect_set(&sum, effect);
 }
 
 bool
@@ -86,7 +75,7 @@ vg_move_effect_after(vg_peers *peers, struct vg_migration *migration)
         "/v1/vms/%s/samples?step=1s&since=%" PRId64 "&until=%" PRId64, migration->uuid,
         migration->ended_ns / VG_NS_PER_S + 1, MIN(now_ns, end_ns) / VG_NS_PER_S);
 
-    if (now_ns - migration->ended_ns < MIN_NS + 2 * VG_NS_PER_S)
+    if (now_ns - migration->ended_ns < VG_EFFECT_MIN_NS + 2 * VG_NS_PER_S)
         return false;
     if (vg_peers_request(peers, migration->peer, "GET", path, NULL, ASK_NS, &document, NULL) == 0)
         move_effect_read(document, &migration->after);

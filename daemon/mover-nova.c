@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/mover-private.h"
+#include "move/place.h"
 
 #define VG_LOG_TAG "mover"
 
@@ -91,31 +92,30 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret)
                     : g_strdup("the VM is on the source; nova was not asked to move it yet");
 }
 
-/* What it says of the instance, as a place and in words (owned). */
+/* Puts what nova says of the instance into words (owned). */
 static char *
-nova_place(const struct vg_migration *record, const struct vg_nova_server *server,
-           struct vg_move_facts *facts)
+nova_place_text(const struct vg_nova_server *server)
 {
-    if (!server->known) {
-        facts->place = VG_PLACE_NOWHERE;
+    if (!server->known)
         return g_strdup("nova has no such instance any more");
-    }
-    if (strcmp(server->status, "ERROR") == 0) {
-        facts->final = true;
+    if (strcmp(server->status, "ERROR") == 0)
         return g_strdup_printf("nova has the instance in ERROR, on '%s': %s", server->host,
                                server->fault ? server->fault : "it does not tell why");
-    }
-    if (vg_nova_is_migrating(server)) {
-        facts->place = VG_PLACE_MOVING;
+    if (vg_nova_is_migrating(server))
         return g_strdup("nova is moving it");
-    }
-    if (g_strcmp0(server->host, record->nova_from) == 0)
-        facts->place = VG_PLACE_SOURCE;
-    else if (g_strcmp0(server->host, record->nova_to) == 0)
-        facts->place = VG_PLACE_TARGET;
-    else
-        facts->final = true;
     return g_strdup_printf("nova has it on '%s', %s", server->host, server->status);
+}
+
+static struct vg_move_facts
+nova_place(const struct vg_migration *record, const struct vg_nova_server *server)
+{
+    const struct vg_place_nova nova = {
+        .known = server->known,
+        .is_error = server->known && strcmp(server->status, "ERROR") == 0,
+        .is_migrating = server->known && vg_nova_is_migrating(server),
+        .host = server->host};
+
+    return vg_place_of_nova(&nova, record->nova_from, record->nova_to);
 }
 
 static int
@@ -128,7 +128,8 @@ nova_look_once(struct mover_move *move, struct mover_outcome *ret, GError **err)
     ret->facts = (struct vg_move_facts){VG_PLACE_UNKNOWN, VG_GPU_UNKNOWN, false};
     if (!nova || vg_nova_look(nova, move->record->uuid, &server, err) < 0)
         return -1;
-    ret->text = nova_place(move->record, &server, &ret->facts);
+    ret->facts = nova_place(move->record, &server);
+    ret->text = nova_place_text(&server);
     vg_nova_server_clear(&server);
     return 0;
 }

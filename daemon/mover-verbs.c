@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/mover-private.h"
+#include "move/place.h"
 
 #define VG_LOG_TAG "mover"
 
@@ -172,22 +173,10 @@ struct mover_views {
 static enum vg_migration_place
 mover_place(const struct mover_views *views)
 {
-    const enum vg_domain_place source = views->source.place, target = views->target.place;
-    const bool is_here = views->source_known && source == VG_DOMAIN_HERE;
-    const bool is_there = views->target_known && target == VG_DOMAIN_HERE;
+    const struct vg_place_answer source = {views->source_known, views->source.place};
+    const struct vg_place_answer target = {views->target_known, views->target.place};
 
-    if ((views->source_known && source == VG_DOMAIN_LEAVING) ||
-        (views->target_known && target == VG_DOMAIN_INCOMING))
-        return VG_PLACE_MOVING;
-    if (is_here && is_there)
-        return VG_PLACE_BOTH;
-    /* A VM that runs on the source is not on the target, whether that answers or not: a migration
-     * pauses it before the other one runs. */
-    if (is_here)
-        return VG_PLACE_SOURCE;
-    if (is_there)
-        return VG_PLACE_TARGET;
-    return views->source_known && views->target_known ? VG_PLACE_NOWHERE : VG_PLACE_UNKNOWN;
+    return vg_place_of_hosts(&source, &target);
 }
 
 static enum vg_migration_gpu

@@ -103,6 +103,14 @@ struct vg_migration_step {
     char *answer; /* what came back, or the error */
 };
 
+/* What a host's libvirt says of a VM. */
+enum vg_domain_place {
+    VG_DOMAIN_ABSENT,   /* there is no such domain, or it does not run */
+    VG_DOMAIN_HERE,     /* it runs, or somebody has paused it */
+    VG_DOMAIN_LEAVING,  /* it runs, and a migration to elsewhere is under way */
+    VG_DOMAIN_INCOMING, /* it is being migrated to here, and does not run yet */
+};
+
 /* How far copying the memory is, as libvirt or nova tells. */
 struct vg_migration_progress {
     int64_t total_bytes;

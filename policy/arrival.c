@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
 #define SPARE_PART 0.1
 
@@ -140,4 +142,23 @@ vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *hos
     if (arrival->gpus > 0)
         g_snprintf(ret->text + used, sizeof(ret->text) - (size_t)used, "; its GPU is %.0f %% busy",
                    busy * 100);
+}
+
+void
+vg_arrival_judge(const struct vg_arrival *arrival, const struct vg_snap_host *host, double demand,
+                 const struct vg_policy_config *config, int64_t age_ns, bool is_wanted,
+                 struct vg_arrival_host *ret)
+{
+    struct vg_arrival_score score;
+
+    ret->age_ms = MAX(age_ns, 0) / VG_NS_PER_MS;
+    if (age_ns > VG_ARRIVAL_STALE_NS) {
+        g_strlcpy(ret->text, "what is known of the host is too old", sizeof(ret->text));
+        return;
+    }
+    vg_arrival_rate(arrival, host, demand, config, &score);
+    ret->verdict = score.veto && !is_wanted ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
+    ret->score = is_wanted ? 1 : score.score;
+    g_strlcpy(ret->text, is_wanted ? "vgpud itself wants this move" : score.text,
+              sizeof(ret->text));
 }

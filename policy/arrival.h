@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/arrival.h"
 #include "model/snapshot.h"
 #include "policy/policy-conf.h"
 
@@ -43,5 +44,14 @@ double vg_arrival_host_demand(const struct vg_snap_host *host);
 void vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
                      double demand, const struct vg_policy_config *config,
                      struct vg_arrival_score *ret);
+
+/* What is older than this says nothing of a host any more. */
+#define VG_ARRIVAL_STALE_NS INT64_C(120000000000)
+
+/* Rates a host for a scheduler. age_ns: of what is known of the host. is_wanted: vgpud itself moves
+ * the VM there, which it must not refuse. */
+void vg_arrival_judge(const struct vg_arrival *arrival, const struct vg_snap_host *host,
+                      double demand, const struct vg_policy_config *config, int64_t age_ns,
+                      bool is_wanted, struct vg_arrival_host *ret);
 
 #endif

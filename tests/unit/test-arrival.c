@@ -145,11 +145,35 @@ test_history(void **state)
     assert_true(arrival.cpu_demand < 0.2 && arrival.vm_class == VG_CLASS_IDLE);
 }
 
+/* Age and a move of vgpud's own come before what a host is worth. */
+static void
+test_judge(void **state)
+{
+    struct vg_arrival arrival = {
+        .vcpus = 4, .vm_class = VG_CLASS_CPU, .gpu_type = "none", .gpus = 1};
+    const struct vg_snap_host *host = add_host("host", 8, 8);
+    struct vg_arrival_host judged = {.verdict = VG_ARRIVAL_UNKNOWN};
+
+    (void)state;
+    vg_arrival_expect(&arrival);
+    vg_arrival_judge(&arrival, host, 8, &config, VG_ARRIVAL_STALE_NS + 1, true, &judged);
+    assert_int_equal(judged.verdict, VG_ARRIVAL_UNKNOWN);
+    assert_int_equal(judged.age_ms, 120000);
+    assert_non_null(strstr(judged.text, "too old"));
+    vg_arrival_judge(&arrival, host, 8, &config, VG_ARRIVAL_STALE_NS, false, &judged);
+    assert_int_equal(judged.verdict, VG_ARRIVAL_VETO);
+    assert_true(judged.score == 0);
+    vg_arrival_judge(&arrival, host, 8, &config, -1, true, &judged);
+    assert_int_equal(judged.verdict, VG_ARRIVAL_PASS);
+    assert_true(judged.score == 1 && judged.age_ms == 0);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_judge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
     };

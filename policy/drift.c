@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "policy/drift.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+bool
+vg_drift_is_vm(const char *id, const char *name, const char *uuid)
+{
+    return strcmp(name, id) == 0 || (uuid && g_ascii_strcasecmp(uuid, id) == 0);
+}
+
+const struct vg_plan_action *
+vg_drift_find_action(const vg_plan *plan, const char *vm, const char *to, const char *hash,
+                     GError **err)
+{
+    if (hash && g_strcmp0(hash, plan->input_hash) != 0) {
+        vg_error(err, VG_E_CONFLICT, "plan '%s' has the input_hash %s, not %s", plan->id,
+                 plan->input_hash, hash);
+        return NULL;
+    }
+    for (guint i = 0; i < plan->actions->len; i++) {
+        const struct vg_plan_action *action = plan->actions->pdata[i];
+        if (vg_drift_is_vm(vm, action->vm, action->uuid) && strcmp(action->to, to) == 0)
+            return action;
+    }
+    vg_error(err, VG_E_CONFLICT, "plan '%s' does not move '%s' to '%s'", plan->id, vm, to);
+    return NULL;
+}
+
+static const struct vg_snap_vm *
+drift_find_vm(const struct vg_snap_host *host, const struct vg_plan_action *action)
+{
+    for (guint i = 0; host && i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        if (action->uuid ? g_strcmp0(vm->uuid, action->uuid) == 0
+                         : strcmp(vm->name, action->vm) == 0)
+            return vm;
+    }
+    return NULL;
+}
+
+int
+vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
+               const struct vg_plan_action *action, GError **err)
+{
+    const struct vg_snap_host *from = vg_snapshot_find_host(snapshot, action->from);
+    const struct vg_snap_host *to = vg_snapshot_find_host(snapshot, action->to);
+    const struct vg_snap_vm *vm = drift_find_vm(from, action);
+    static const char again[] = "; make a new plan";
+
+    if (!from || !to)
+        return vg_error(err, VG_E_CONFLICT, "host '%s' of plan '%s' does not answer now%s",
+                        from ? action->to : action->from, plan->id, again);
+    if (!vm)
+        return vg_error(err, VG_E_CONFLICT,
+                        "the VM '%s' is no longer on '%s', as plan '%s' has it%s", action->vm,
+                        action->from, plan->id, again);
+    g_autofree char *vm_now = vg_snap_vm_facts_hash(from, vm);
+    g_autofree char *from_now = vg_snap_host_facts_hash(from);
+    g_autofree char *to_now = vg_snap_host_facts_hash(to);
+    if (g_strcmp0(vm_now, action->facts.vm) != 0)
+        return vg_error(
+            err, VG_E_CONFLICT,
+            "the VM '%s' is not as it was when plan '%s' was made (its size, devices or "
+            "constraints)%s",
+            action->vm, plan->id, again);
+    if (g_strcmp0(from_now, action->facts.from) != 0 || g_strcmp0(to_now, action->facts.to) != 0)
+        return vg_error(err, VG_E_CONFLICT,
+                        "host '%s' is not as it was when plan '%s' was made (its size, devices or "
+                        "maintenance)%s",
+                        g_strcmp0(from_now, action->facts.from) != 0 ? action->from : action->to,
+                        plan->id, again);
+    return 0;
+}
+
+int
+vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *other, GError **err)
+{
+    for (guint i = 0; other != vm && i < vm->anti_affinity->len; i++) {
+        const char *group = vm->anti_affinity->pdata[i];
+        if (g_ptr_array_find_with_equal_func(other->anti_affinity, group, g_str_equal, NULL))
+            return vg_error(
+                err, VG_E_CONFLICT,
+                "'%s' of the same anti-affinity group '%s' is being moved; one at a time",
+                other->name, group);
+    }
+    return 0;
+}
