@@ -108,7 +108,16 @@ def test_it_says_that_it_can_be_moved(movelab, guest, way):
     check = node.move(guest, target, status=200, dry_run=True)
     assert any("cannot release" in problem for problem in check["problems"]), check
     tell(source, guest, "cuda fault")
-    assert program.end(source)[:2] == (0, 0)
+    # One that could be released and never be brought back.
+    other = Program(source, guest)
+    tell(source, guest, f"cuda call {other.pid} cuMemImportFromShareableHandle")
+    check = node.move(guest, target, status=200, dry_run=True)
+    [problem] = check["problems"]
+    assert f"{other.pid} (fake-cuda-worke): it uses memory of another process (NCCL, CUDA IPC)" in problem
+    assert {p["pid"]: p["movable"] for p in check["guest"]["programs"]} == {program.pid: "yes", other.pid: "no"}
+    move = node.ended(node.move(guest, target))
+    assert move["state"] in ("failed", "rolled_back") and "another process" in move["cause"], story(move)
+    assert program.end(source)[:2] == (0, 0) and other.end(source)[:2] == (0, 0)
 
 
 # ---- what goes wrong: see the table in docs/vgpu-guestd.8 ----
@@ -116,6 +125,7 @@ def test_it_says_that_it_can_be_moved(movelab, guest, way):
 STAYS = {
     # Before the VM moves: fault, words of the cause.
     "unreleasable": ("fault state {bad} 801", "cannot release"),
+    "tied": ("call {bad} cuMemAllocManaged", "unified memory"),
     "guest-memory": ("memory 64", "memory"),
     "does-not-stop": ("fault lock {bad} 600", "did not come to an end"),
     "checkpoint-fails": ("fault checkpoint {bad} 999", "error 999"),
