@@ -150,6 +150,16 @@ restore_is_final(const struct vg_cuda_call *call)
            (call->result == VG_CUDA_INVALID_VALUE || call->result == VG_CUDA_NOT_SUPPORTED);
 }
 
+static void
+restore_call_lost(struct vg_cuda_process *process)
+{
+    vg_guest_auto char *why = vg_guest_copy(process->why);
+
+    vg_guest_put(process->why, sizeof process->why,
+                 "%s%sit is lost, and has to be ended by hand (kill -9 %d)", why, *why ? "; " : "",
+                 (int)process->pid);
+}
+
 /* Says of each lost process that it is, and adds that to the failure. */
 static void
 restore_say_lost(struct vg_guest_work *work)
@@ -158,10 +168,7 @@ restore_say_lost(struct vg_guest_work *work)
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
         if (process->gone || process->state != VG_CUDA_FAILED)
             continue;
-        vg_guest_auto char *why = vg_guest_copy(process->why);
-        vg_guest_put(process->why, sizeof process->why,
-                     "%s%sit is lost, and has to be ended by hand (kill -9 %d)", why,
-                     *why ? "; " : "", (int)process->pid);
+        restore_call_lost(process);
         vg_guest_work_add(work, "; %d (%s) is lost, and has to be ended by hand (kill -9 %d)",
                           (int)process->pid, process->comm, (int)process->pid);
         vg_guest_log(LOG_ERR, "process of CUDA is lost pid=%d comm='%s' why='%s'",
@@ -209,9 +216,13 @@ restore_bring_back(struct vg_guest_work *work)
     static struct vg_cuda_pair pairs[VG_CUDA_GPUS_MAX];
     size_t n_pairs = 0;
 
-    for (size_t i = 0; i < vg_cuda_work.n; i++)
-        vg_cuda_work.processes[i].gone =
-            !vg_cuda_process_lives(work->config->root, &vg_cuda_work.processes[i]);
+    for (size_t i = 0; i < vg_cuda_work.n; i++) {
+        struct vg_cuda_process *process = &vg_cuda_work.processes[i];
+        process->gone = !vg_cuda_process_lives(work->config->root, process);
+        /* That was found when it was tried to bring it back before. */
+        if (!process->gone && process->state == VG_CUDA_FAILED && !*process->why)
+            restore_call_lost(process);
+    }
     if (vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, work->until_ms) > 0)
         vg_cuda_steps_fail(work, "does not say what it does");
     if (vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) > 0 && restore_map(work, pairs, &n_pairs) == 0)

@@ -239,6 +239,8 @@ def test_it_does_not_come_back(guest, host, fault, code, text, state):
     if state == "failed":
         # Nothing helps, and the guest is not kept from going on.
         assert states(done)[bad.pid] == "failed"
+        [told] = [p for p in done["programs"]["list"] if p["pid"] == bad.pid]
+        assert "it is lost" in told["why"]
         return
     assert good.runs() and bad.runs()
     assert good.end()[:2] == (0, 1) and bad.end()[:2] == (0, 1)
