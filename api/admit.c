@@ -108,6 +108,16 @@ take_request_id(struct http_exchange *exchange)
         vg_request_id_make(request->request_id);
 }
 
+/* Tells if the backend has the part that the route belongs to. */
+static bool
+is_offered(const struct vg_request *request)
+{
+    enum vg_route_part part = request->route->part;
+
+    return (part != VG_PLANS || request->backend->plans) &&
+           (part != VG_MOVES || request->backend->moves);
+}
+
 /* Path, method and query; the answer is set if it goes no further. */
 static void
 find_route(struct vg_request *request)
@@ -135,6 +145,9 @@ find_route(struct vg_request *request)
     } else if (!request->route) {
         request->answer.status = 204;
         request->answer.allow = allow;
+    } else if (!is_offered(request)) {
+        vg_answer_problem(request, VG_PROBLEM_ABSENT, "this vgpud does not offer '%s'",
+                          request->route->path);
     } else {
         const char *query = request->uri[size] ? request->uri + size + 1 : NULL;
         if (vg_parse_query(query, request->route->params, &request->query, &err) < 0)
@@ -164,8 +177,7 @@ http_body_limit(const struct vg_request *request)
 {
     int64_t limit = VG_API_LIMIT(request->api, body_bytes);
 
-    return !request->route || request->route->method == VG_METHOD_ASK ? MAX(limit, VG_LARGE_BODY)
-                                                                      : limit;
+    return !request->route || request->route->method == VG_ASK ? MAX(limit, VG_LARGE_BODY) : limit;
 }
 
 static void
@@ -237,9 +249,9 @@ check_role(struct http_exchange *exchange)
         vg_api_count_refused(request->api, VG_REFUSED_ROLE);
         return;
     }
-    if (route->method == VG_METHOD_GET)
+    if (route->method == VG_GET)
         return;
-    if (route->method == VG_METHOD_ASK) {
+    if (route->method == VG_ASK) {
         check_type(exchange);
         return;
     }
@@ -250,7 +262,7 @@ check_role(struct http_exchange *exchange)
                           VG_API_LIMIT(request->api, writes_per_min));
         request->answer.retry_after_s = wait_s;
         vg_api_count_refused(request->api, VG_REFUSED_WRITES);
-    } else if (route->method == VG_METHOD_POST) {
+    } else if (route->method == VG_POST) {
         check_type(exchange);
     }
 }

@@ -111,59 +111,86 @@ struct vg_daemon_stats {
     bool libvirt, gpu, acting; /* libvirt is asked; GPUs are looked at; VMs are moved */
 };
 
-struct vg_backend {
-    void *data;
-    /* Never block; any thread. */
-    vg_view *(*view)(void *data);     /* the newest, never NULL; the caller unrefs it */
-    GPtrArray *(*status)(void *data); /* struct vg_part_status; the caller frees it */
+/* What was measured, now and in the past. */
+struct vg_backend_measurement {
+    /* Returns the newest view, never NULL; the caller unrefs it. These four never block; any
+     * thread. */
+    vg_view *(*view)(void *data);
+    /* Returns struct vg_part_status; the caller frees the list. */
+    GPtrArray *(*status)(void *data);
     void (*stats)(void *data, struct vg_daemon_stats *ret);
-    /* Whose token is it? VG_E_DENIED: nobody's, or expired; VG_E_BUSY: that is not known now. */
-    int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
-    /* Of whoever shows a certificate with this subject. */
-    enum vg_role (*role_of_subject)(void *data, const char *subject);
-    /* A request without a known identity was answered so. */
-    void (*note_refusal)(void *data, const char *origin, unsigned status);
-    /* Struct vg_peer_info; the caller frees it. */
+    /* Returns struct vg_peer_info; the caller frees the list. */
     GPtrArray *(*list_peers)(void *data);
-    /* The moves that this vgpud runs, or has proposed lately: struct vg_approval; the caller frees
-     * it. */
+    /* The rest may block; one of the API's workers. Returns the samples of one VM. */
+    GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
+    /* Returns the sums of all VMs. */
+    vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
+    /* Returns what samples() knows the newest VM of this name as. VG_E_NOT_FOUND: there is none. */
+    char *(*find_vm)(void *data, const char *name, GError **err);
+    /* Makes one snapshot of this host, as of the view, and of all peers that answer. ret_notes:
+     * char *, who is left out and what is doubtful. */
+    vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
+    /* Returns struct vg_happening, the oldest first: as vg_journal_list_events(). */
+    GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
+};
+
+/* Who may use the API, and what was done with it. */
+struct vg_backend_access {
+    /* Finds whose token it is. VG_E_DENIED: nobody's, or it has expired; VG_E_BUSY: that is not
+     * known now. These three never block; any thread. */
+    int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
+    /* Returns the role of whoever shows a certificate with this subject. */
+    enum vg_role (*role_of_subject)(void *data, const char *subject);
+    /* Notes that a request without a known identity was answered with this status. */
+    void (*note_refusal)(void *data, const char *origin, unsigned status);
+    /* Returns struct vg_token, by name; never blocks. */
+    GPtrArray *(*list_tokens)(void *data);
+    /* The rest may block. Does what vg_journal_create_token() does. */
+    char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
+                          GError **err);
+    int (*revoke_token)(void *data, const char *name, GError **err);
+    /* Keeps what was written; entry->seq and at_ns are ignored. */
+    int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
+    GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
+};
+
+/* Where VMs should run. */
+struct vg_backend_plans {
+    /* Returns the moves that this vgpud runs, or has proposed lately, as struct vg_approval; the
+     * caller frees the list. These two never block; any thread. */
     GPtrArray *(*list_approvals)(void *data);
     /* Fills the answer of a scheduler's question. */
     void (*rate_arrival)(void *data, struct vg_arrival_query *query);
-    /* May block; one of the API's workers. */
-    GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
-    /* Of all VMs. */
-    vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
-    /* What samples() knows the newest VM of this name as; VG_E_NOT_FOUND: none. */
-    char *(*find_vm)(void *data, const char *name, GError **err);
-    /* One snapshot of this host, as of the view, and of all peers that answer. ret_notes: char *,
-     * who is left out and what is doubtful. */
-    vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
-    /* Makes a plan for this host and all peers with the daemon's policy; it is committed to the
-     * journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND naming the rules
-     * that there are. *ret_made_ns: when the same plan was made for the first time. */
+    /* The rest may block. Makes a plan for this host and all peers with the daemon's policy; it is
+     * committed to the journal when this returns. rule: NULL for the configured one; VG_E_NOT_FOUND
+     * names the rules that there are. *ret_made_ns: when the same plan was made for the first
+     * time. */
     vg_plan *(*make_plan)(void *data, const vg_view *view, const char *rule, int64_t *ret_made_ns,
                           GError **err);
-    /* VG_E_NOT_FOUND if there is none. */
+    /* Returns a plan; VG_E_NOT_FOUND if there is none. */
     struct vg_saved_plan *(*read_plan)(void *data, const char *id, GError **err);
-    /* Newest first, made before before_ns (INT64_MAX: all), without their text. */
+    /* Returns plans without their text, newest first, made before before_ns (INT64_MAX: all). */
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
+};
+
+/* Moves of VMs, and the GPUs that are kept for them. All may block. */
+struct vg_backend_moves {
     /* Starts a move, or finds the one that was started with the same key (*ret_known). *ret_peer:
      * the name of the peer that runs it, if that is not this vgpud; the caller frees it. Errors say
      * why not: VG_E_REFUSED (acting is off, nova has the VM), VG_E_CONFLICT (it is being moved, is
      * elsewhere, things have changed since the plan), VG_E_NOT_FOUND. */
     struct vg_migration *(*migrate)(void *data, const struct vg_migration_request *request,
                                     bool *ret_known, char **ret_peer, GError **err);
-    /* What would speak against it, and its steps: a document; the caller puts it. */
+    /* Returns what would speak against it, and its steps, as a document; the caller puts it. */
     json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
                                     GError **err);
-    /* Whether a VM of this host could be moved now: the host and the guest are asked, which may
-     * take half a minute. VG_E_NOT_FOUND: this host has no such VM. */
+    /* Tells if a VM of this host could be moved now: asks the host and the guest, which may take
+     * half a minute. VG_E_NOT_FOUND: this host has no such VM. */
     struct vg_movable *(*movable)(void *data, const char *vm, GError **err);
-    /* peer: of whom; NULL: of this vgpud. */
+    /* Returns a move that this peer runs; NULL: this vgpud. */
     struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
                                            GError **err);
-    /* Newest first, made before before_ns (INT64_MAX: all). */
+    /* Returns moves, newest first, made before before_ns (INT64_MAX: all). */
     GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
                                   GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
@@ -173,16 +200,14 @@ struct vg_backend {
     struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
-    /* Struct vg_token, by name. create: as vg_journal_create_token(). */
-    GPtrArray *(*list_tokens)(void *data);
-    char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
-                          GError **err);
-    int (*revoke_token)(void *data, const char *name, GError **err);
-    /* Keeps what was written; entry->seq and at_ns are not looked at. */
-    int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
-    /* Struct vg_happening, the oldest first: as vg_journal_list_events(). */
-    GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
-    GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
+};
+
+struct vg_backend {
+    void *data; /* what the functions get */
+    const struct vg_backend_measurement *measurement;
+    const struct vg_backend_access *access;
+    const struct vg_backend_plans *plans; /* NULL: its routes are answered 501 */
+    const struct vg_backend_moves *moves; /* likewise */
 };
 
 #endif

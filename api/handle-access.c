@@ -40,7 +40,7 @@ void
 vg_handle_list_tokens(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(GPtrArray) tokens = backend->list_tokens(backend->data);
+    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data);
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
 
@@ -62,8 +62,8 @@ access_run_create(struct vg_request *request)
     if (wanted->lifetime_s > 0)
         token.expires_ns = vg_time_sum(now_ns, wanted->lifetime_s * VG_NS_PER_S);
     request->object = g_strdup(wanted->name);
-    g_autofree char *text =
-        backend->create_token(backend->data, wanted->name, wanted->role, token.expires_ns, &err);
+    g_autofree char *text = backend->access->create_token(backend->data, wanted->name, wanted->role,
+                                                          token.expires_ns, &err);
     if (!text) {
         vg_answer_error(request, err);
         return;
@@ -94,7 +94,7 @@ access_run_revoke(struct vg_request *request)
 {
     GError *err = NULL;
 
-    if (request->backend->revoke_token(request->backend->data, request->id, &err) != 0)
+    if (request->backend->access->revoke_token(request->backend->data, request->id, &err) != 0)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
@@ -142,7 +142,7 @@ access_run_audit(struct vg_request *request)
     GError *err = NULL;
     /* One more tells if there is a next page. */
     g_autoptr(GPtrArray) entries =
-        backend->list_audit(backend->data, page->before, (size_t)page->limit + 1, &err);
+        backend->access->list_audit(backend->data, page->before, (size_t)page->limit + 1, &err);
     g_autofree char *next = NULL;
 
     if (!entries) {

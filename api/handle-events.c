@@ -65,7 +65,7 @@ events_run(struct vg_request *request)
     job->query.upto_seq = vg_event_log_newest(api->events);
     job->query.limit = limit + 1;
     g_autoptr(GPtrArray) events =
-        request->backend->list_events(request->backend->data, &job->query, &err);
+        request->backend->measurement->list_events(request->backend->data, &job->query, &err);
     if (!events) {
         vg_answer_error(request, err);
         return;
@@ -108,7 +108,7 @@ static int
 events_read(const struct vg_request *request, struct events_job *job, GError **err)
 {
     const struct vg_query *query = &request->query;
-    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
+    g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     struct vg_history_query period = {.until_ns = INT64_MAX};
     int64_t limit = VG_LIMIT_DEFAULT;
 

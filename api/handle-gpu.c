@@ -11,7 +11,7 @@
 static vg_view *
 newest_view(const struct vg_request *request)
 {
-    return request->backend->view(request->backend->data);
+    return request->backend->measurement->view(request->backend->data);
 }
 
 static void

@@ -77,7 +77,7 @@ history_run(struct vg_request *request)
     GError *err = NULL;
 
     job->query.deadline_ns = vg_clock_monotonic_ns() + VG_QUERY_LIMIT_NS;
-    g_autoptr(vg_history_host) host = backend->past(backend->data, &job->query, &err);
+    g_autoptr(vg_history_host) host = backend->measurement->past(backend->data, &job->query, &err);
     if (host && job->preemptions)
         object =
             vg_doc_history_preemptions(&job->query, host, job->vm, job->limit, job->marker, &err);
@@ -92,7 +92,7 @@ history_run(struct vg_request *request)
 void
 vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort, size_t limit)
 {
-    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
+    g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     struct vg_history_query query = {0};
     GError *err = NULL;
 

@@ -82,7 +82,7 @@ migration_run_check(struct vg_request *request, const struct vg_migration_reques
 {
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
-    json_object *document = backend->check_migration(backend->data, wanted, &err);
+    json_object *document = backend->moves->check_migration(backend->data, wanted, &err);
 
     if (document)
         vg_answer_json(request, 200, document);
@@ -105,7 +105,7 @@ migration_run_start(struct vg_request *request)
         return;
     }
     g_autoptr(vg_migration) migration =
-        backend->migrate(backend->data, wanted, &known, &peer, &err);
+        backend->moves->migrate(backend->data, wanted, &known, &peer, &err);
     if (!migration) {
         vg_log_info("write failed request=%s: %s", request->request_id, err->message);
         vg_answer_error(request, err);
@@ -182,7 +182,7 @@ migration_run_read(struct vg_request *request)
     const char *peer = request->job_data;
     GError *err = NULL;
     struct vg_migration *migration =
-        backend->read_migration(backend->data, request->id, peer, &err);
+        backend->moves->read_migration(backend->data, request->id, peer, &err);
 
     migration_answer(request, 200, migration, err);
 }
@@ -194,7 +194,7 @@ migration_run_abort(struct vg_request *request)
     const char *peer = request->job_data;
     GError *err = NULL;
     struct vg_migration *migration =
-        backend->abort_migration(backend->data, request->id, peer, &err);
+        backend->moves->abort_migration(backend->data, request->id, peer, &err);
 
     migration_answer(request, 202, migration, err);
 }
@@ -231,7 +231,7 @@ migration_run_movable(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
-    g_autoptr(vg_movable) movable = backend->movable(backend->data, request->id, &err);
+    g_autoptr(vg_movable) movable = backend->moves->movable(backend->data, request->id, &err);
 
     if (!movable) {
         vg_answer_error(request, err);
@@ -262,7 +262,7 @@ migration_run_list(struct vg_request *request)
     const struct migration_page *page = request->job_data;
     GError *err = NULL;
     /* One more tells if there is a next page. */
-    g_autoptr(GPtrArray) list = backend->list_migrations(
+    g_autoptr(GPtrArray) list = backend->moves->list_migrations(
         backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &err);
     g_autofree char *next = NULL;
 
@@ -333,7 +333,7 @@ reservation_run_make(struct vg_request *request)
     GError *err = NULL;
 
     request->object = g_strdup(wanted->vm);
-    if (backend->reserve(backend->data, wanted, &err) < 0) {
+    if (backend->moves->reserve(backend->data, wanted, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
@@ -372,8 +372,8 @@ reservation_run_renew(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
-    g_autoptr(vg_reservation) reservation =
-        backend->renew(backend->data, request->id, *(const int64_t *)request->job_data, &err);
+    g_autoptr(vg_reservation) reservation = backend->moves->renew(
+        backend->data, request->id, *(const int64_t *)request->job_data, &err);
 
     if (reservation)
         vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, reservation));
@@ -415,7 +415,7 @@ reservation_run_release(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
 
-    if (backend->release(backend->data, request->id, &err) != 0)
+    if (backend->moves->release(backend->data, request->id, &err) != 0)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
@@ -433,7 +433,7 @@ reservation_run_list(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
     GError *err = NULL;
-    g_autoptr(GPtrArray) list = backend->list_reservations(backend->data, &err);
+    g_autoptr(GPtrArray) list = backend->moves->list_reservations(backend->data, &err);
 
     if (!list) {
         vg_answer_error(request, err);

@@ -181,7 +181,7 @@ vg_handle_nova_placement(struct vg_request *request)
         vg_arrival_query_free(query);
         return;
     }
-    request->backend->rate_arrival(request->backend->data, query);
+    request->backend->plans->rate_arrival(request->backend->data, query);
     vg_answer_json_text(request, nova_answer_text(query));
     vg_arrival_query_free(query);
 }
@@ -190,7 +190,7 @@ void
 vg_handle_nova_approvals(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(GPtrArray) list = backend->list_approvals(backend->data);
+    g_autoptr(GPtrArray) list = backend->plans->list_approvals(backend->data);
     json_object *document = json_object_new_object(), *items = json_object_new_array();
 
     for (guint i = 0; i < list->len; i++) {
@@ -324,7 +324,7 @@ vg_handle_nova_external(struct vg_request *request)
         return;
     }
     nova_read_spec(nova_member(document, "spec"), query);
-    request->backend->rate_arrival(request->backend->data, query);
+    request->backend->plans->rate_arrival(request->backend->data, query);
     json_object *object = json_object_new_object();
     vg_json_add(object, "hosts", nova_rank(query, document));
     vg_answer_json(request, 200, object);

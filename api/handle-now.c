@@ -15,7 +15,7 @@
 static vg_view *
 newest_view(const struct vg_request *request)
 {
-    return request->backend->view(request->backend->data);
+    return request->backend->measurement->view(request->backend->data);
 }
 
 /* A change of a part's state, or of the configuration, is not a window: the ETag has all. */
@@ -23,11 +23,11 @@ void
 vg_handle_host(struct vg_request *request)
 {
     g_autoptr(vg_view) view = newest_view(request);
-    g_autoptr(GPtrArray) parts = request->backend->status(request->backend->data);
+    g_autoptr(GPtrArray) parts = request->backend->measurement->status(request->backend->data);
     struct vg_daemon_stats stats = {0};
     char etag[VG_ETAG_LEN];
 
-    request->backend->stats(request->backend->data, &stats);
+    request->backend->measurement->stats(request->backend->data, &stats);
     g_autoptr(json_object) states = vg_doc_parts(parts);
     g_autoptr(json_object) setup = vg_doc_setup(&stats);
     g_autofree char *text = vg_json_to_text(states, false);

@@ -13,7 +13,7 @@ void
 vg_handle_peers(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(GPtrArray) peers = backend->list_peers(backend->data);
+    g_autoptr(GPtrArray) peers = backend->measurement->list_peers(backend->data);
     json_object *object = json_object_new_object();
     json_object *items = json_object_new_array();
 
@@ -41,9 +41,9 @@ static void
 peers_run_snapshot(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(vg_view) view = backend->view(backend->data);
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     g_autoptr(GPtrArray) notes = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(vg_snapshot) snapshot = backend->gather(backend->data, view, notes);
+    g_autoptr(vg_snapshot) snapshot = backend->measurement->gather(backend->data, view, notes);
 
     if (notes->len > 0)
         peers_add_notes(snapshot, notes);
@@ -62,5 +62,5 @@ vg_handle_snapshot(struct vg_request *request)
     else if (peers && strcmp(peers, "true") == 0)
         request->job = peers_run_snapshot;
     else
-        vg_answer_view(request, backend->view(backend->data), VG_BODY_SNAPSHOT);
+        vg_answer_view(request, backend->measurement->view(backend->data), VG_BODY_SNAPSHOT);
 }

@@ -32,9 +32,10 @@ run_make_plan(struct vg_request *request)
     const struct vg_plan_request *wanted = request->job_data;
     int64_t now = vg_clock_realtime_ns();
     GError *err = NULL;
-    g_autoptr(vg_view) view = backend->view(backend->data);
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
     int64_t made_ns = 0;
-    g_autoptr(vg_plan) plan = backend->make_plan(backend->data, view, wanted->rule, &made_ns, &err);
+    g_autoptr(vg_plan) plan =
+        backend->plans->make_plan(backend->data, view, wanted->rule, &made_ns, &err);
 
     if (!plan) {
         /* The rule is part of the request, not what its path names. */
@@ -85,7 +86,7 @@ run_read_plan(struct vg_request *request)
 {
     GError *err = NULL;
     struct vg_saved_plan *saved =
-        request->backend->read_plan(request->backend->data, request->id, &err);
+        request->backend->plans->read_plan(request->backend->data, request->id, &err);
 
     if (!saved) {
         vg_answer_error(request, err);
@@ -125,7 +126,7 @@ run_list_plans(struct vg_request *request)
     const struct list_job *job = request->job_data;
     GError *err = NULL;
     /* One more tells if there is a next page. */
-    g_autoptr(GPtrArray) plans = request->backend->list_plans(
+    g_autoptr(GPtrArray) plans = request->backend->plans->list_plans(
         request->backend->data, job->before_ns, (size_t)job->limit + 1, &err);
 
     if (!plans) {

@@ -38,7 +38,7 @@ samples_job_free(void *data)
 static GArray *
 samples_read(const struct vg_backend *backend, struct samples_job *job, GError **err)
 {
-    GArray *rows = backend->samples(backend->data, &job->query, err);
+    GArray *rows = backend->measurement->samples(backend->data, &job->query, err);
 
     if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
         return rows;
@@ -48,13 +48,13 @@ samples_read(const struct vg_backend *backend, struct samples_job *job, GError *
         return vg_history_rows_new();
     /* It is gone, and who asks may know its name only. */
     g_free(job->key);
-    job->key = backend->find_vm(backend->data, job->id, err);
+    job->key = backend->measurement->find_vm(backend->data, job->id, err);
     if (!job->key)
         return NULL;
     job->query.vm = job->key;
     g_free(job->id);
     job->id = g_strdup(job->key);
-    return backend->samples(backend->data, &job->query, err);
+    return backend->measurement->samples(backend->data, &job->query, err);
 }
 
 static void
@@ -142,7 +142,7 @@ samples_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
 void
 vg_handle_samples(struct vg_request *request)
 {
-    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
+    g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
     struct vg_history_query query = {0};
     GError *err = NULL;

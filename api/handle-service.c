@@ -55,7 +55,7 @@ version_to_json(bool all_links)
 void
 vg_handle_versions(struct vg_request *request)
 {
-    g_autoptr(vg_view) view = request->backend->view(request->backend->data);
+    g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     json_object *object = json_object_new_object();
     json_object *versions = json_object_new_array();
 
@@ -91,7 +91,7 @@ vg_handle_health(struct vg_request *request)
 void
 vg_handle_readiness(struct vg_request *request)
 {
-    g_autoptr(GPtrArray) parts = request->backend->status(request->backend->data);
+    g_autoptr(GPtrArray) parts = request->backend->measurement->status(request->backend->data);
     json_object *object = json_object_new_object();
     bool ready = true;
 
@@ -107,11 +107,11 @@ void
 vg_handle_metrics(struct vg_request *request)
 {
     const struct vg_backend *backend = request->backend;
-    g_autoptr(vg_view) view = backend->view(backend->data);
-    g_autoptr(GPtrArray) parts = backend->status(backend->data);
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    g_autoptr(GPtrArray) parts = backend->measurement->status(backend->data);
     struct vg_daemon_stats stats = {0};
 
-    backend->stats(backend->data, &stats);
+    backend->measurement->stats(backend->data, &stats);
     char *text = vg_doc_metrics(view, parts, &stats, &request->api->stats);
     vg_answer_fixed(request, "text/plain; version=0.0.4; charset=utf-8", NULL, 0);
     request->answer.body = text;

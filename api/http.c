@@ -91,9 +91,8 @@ http_resume_job(struct vg_request *request)
 static bool
 http_is_audited(const struct vg_request *request)
 {
-    return request->route && request->route->method != VG_METHOD_GET &&
-           request->route->method != VG_METHOD_ASK && request->identity.role != VG_ROLE_NONE &&
-           !request->audited;
+    return request->route && request->route->method != VG_GET && request->route->method != VG_ASK &&
+           request->identity.role != VG_ROLE_NONE && !request->audited;
 }
 
 static void
@@ -115,7 +114,7 @@ http_audit(struct vg_request *request)
     };
 
     request->audited = true;
-    if (backend->audit(backend->data, &entry, &err) != 0)
+    if (backend->access->audit(backend->data, &entry, &err) != 0)
         vg_log_warn_limited("a write is not in the audit request=%s: %s", request->request_id,
                             err->message);
 }

@@ -46,7 +46,7 @@ identity_refuse(struct vg_request *request, struct vg_conn *conn, const char *wh
 
     vg_answer_problem(request, VG_PROBLEM_NOBODY, "%s", why);
     request->answer.challenge = true;
-    backend->note_refusal(backend->data, conn->origin, 401);
+    backend->access->note_refusal(backend->data, conn->origin, 401);
     return false;
 }
 
@@ -60,7 +60,8 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
         strlen(authorization) > TOKEN_MAX)
         return identity_refuse(request, conn, "Authorization must be 'Bearer' and a token");
     g_autofree char *token = g_strdup(authorization + strlen(BEARER));
-    if (backend->check_token(backend->data, g_strstrip(token), &request->identity, &err) == 0) {
+    if (backend->access->check_token(backend->data, g_strstrip(token), &request->identity, &err) ==
+        0) {
         request->token = g_steal_pointer(&token);
         return true;
     }
@@ -78,7 +79,7 @@ identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
     const struct vg_backend *backend = request->backend;
     struct vg_identity *identity = &request->identity;
 
-    identity->role = backend->role_of_subject(backend->data, conn->subject);
+    identity->role = backend->access->role_of_subject(backend->data, conn->subject);
     g_snprintf(identity->name, sizeof(identity->name), "cert:%s", conn->subject);
     request->subject = g_strdup(conn->subject);
     return identity->role != VG_ROLE_NONE ||
@@ -131,9 +132,9 @@ vg_identity_holds(const struct vg_backend *backend, const char *token, const cha
     struct vg_identity identity = {.role = VG_ROLE_NONE};
     g_autoptr(GError) err = NULL;
 
-    if (token && backend->check_token(backend->data, token, &identity, &err) != 0)
+    if (token && backend->access->check_token(backend->data, token, &identity, &err) != 0)
         return !g_error_matches(err, VG_ERROR, VG_E_DENIED);
     if (subject)
-        identity.role = backend->role_of_subject(backend->data, subject);
+        identity.role = backend->access->role_of_subject(backend->data, subject);
     return (!token && !subject) || identity.role >= role;
 }

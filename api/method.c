@@ -10,10 +10,10 @@ static const struct {
     const char *allow;
     const char *names[2];
 } methods[VG_METHOD_MAX] = {
-    [VG_METHOD_GET] = {"get", "GET, HEAD, ", {"GET", "HEAD"}},
-    [VG_METHOD_POST] = {"post", "POST, ", {"POST"}},
-    [VG_METHOD_ASK] = {"post", "POST, ", {"POST"}},
-    [VG_METHOD_DELETE] = {"delete", "DELETE, ", {"DELETE"}},
+    [VG_GET] = {"get", "GET, HEAD, ", {"GET", "HEAD"}},
+    [VG_POST] = {"post", "POST, ", {"POST"}},
+    [VG_ASK] = {"post", "POST, ", {"POST"}},
+    [VG_DELETE] = {"delete", "DELETE, ", {"DELETE"}},
 };
 
 const char *

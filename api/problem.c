@@ -23,6 +23,7 @@ static const struct vg_problem_kind kinds[] = {
     [VG_PROBLEM_TOO_MANY] = {"too-many", "Too many requests", 429},
     [VG_PROBLEM_HEADERS_LONG] = {"headers-too-long", "Header fields too long", 431},
     [VG_PROBLEM_NOBODY] = {"unauthorized", "Who asks is not known", 401},
+    [VG_PROBLEM_ABSENT] = {"not-offered", "Not offered by this vgpud", 501},
 };
 
 const struct vg_problem_kind *

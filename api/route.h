@@ -16,15 +16,19 @@
 #define VG_SEGMENT_MAX        255 /* characters of a decoded {id} */
 
 enum vg_method {
-    VG_METHOD_GET, /* and HEAD */
-    VG_METHOD_POST,
-    VG_METHOD_ASK, /* POST of a question: it writes nothing, and its body may be large */
-    VG_METHOD_DELETE,
+    VG_GET, /* and HEAD */
+    VG_POST,
+    VG_ASK, /* POST of a question: it writes nothing, and its body may be large */
+    VG_DELETE,
     VG_METHOD_MAX
 };
 
+/* The table of the backend that a handler calls. */
+enum vg_route_part { VG_FIGURES, VG_ACCESS, VG_PLANS, VG_MOVES };
+
 struct vg_route {
     const char *path; /* "/v1/vms/{id}" */
+    enum vg_route_part part;
     enum vg_method method;
     vg_handler *handler;
     const char *const *params;                      /* names, NULL-terminated */

@@ -33,7 +33,7 @@ vg_api_new(const struct vg_api_options *options, GError **err)
     api->limits = options->limits;
     api->backend = options->backend;
     api->events = options->events;
-    g_autoptr(vg_view) view = api->backend->view(api->backend->data);
+    g_autoptr(vg_view) view = api->backend->measurement->view(api->backend->data);
     api->boot_id = view->boot_id;
     pthread_mutex_init(&api->lock, NULL);
     vg_cond_init(&api->wake);

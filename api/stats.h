@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define VG_HTTP_ROUTES_MAX 63
-#define VG_HTTP_CODES_MAX  20
+#define VG_HTTP_CODES_MAX  21
 
 struct vg_route;
 

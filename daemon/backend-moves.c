@@ -449,17 +449,15 @@ moves_list_reservations(void *data, GError **err)
     return vg_reservations_list(backend->parts.reservations, err);
 }
 
-void
-backend_add_moves(struct vg_backend *ops)
-{
-    ops->migrate = moves_migrate;
-    ops->check_migration = moves_check;
-    ops->movable = moves_movable;
-    ops->read_migration = moves_read;
-    ops->list_migrations = moves_list;
-    ops->abort_migration = moves_abort;
-    ops->reserve = moves_reserve;
-    ops->renew = moves_renew;
-    ops->release = moves_release;
-    ops->list_reservations = moves_list_reservations;
-}
+const struct vg_backend_moves backend_moves = {
+    .migrate = moves_migrate,
+    .check_migration = moves_check,
+    .movable = moves_movable,
+    .read_migration = moves_read,
+    .list_migrations = moves_list,
+    .abort_migration = moves_abort,
+    .reserve = moves_reserve,
+    .renew = moves_renew,
+    .release = moves_release,
+    .list_reservations = moves_list_reservations,
+};

@@ -28,15 +28,15 @@ struct vg_daemon_backend {
     struct arrivals_fleet *fleet; /* of the newest answer to a scheduler, or NULL */
 };
 
-/* vg_backend.list_approvals and rate_arrival; daemon/backend-arrivals.c. */
+/* list_approvals and rate_arrival of struct vg_backend_plans; daemon/backend-arrivals.c. */
 GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);
 void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 
-/* Fills in what is about moves; daemon/backend-moves.c. */
-void backend_add_moves(struct vg_backend *ops);
+/* daemon/backend-moves.c. */
+extern const struct vg_backend_moves backend_moves;
 
-/* This host, as of the view, and all peers; vg_backend.gather. */
+/* This host, as of the view, and all peers; gather of struct vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
 #endif

@@ -397,6 +397,37 @@ list_audit(void *data, int64_t before, size_t limit, GError **err)
     return vg_journal_list_audit(backend->parts.journal, before, limit, err);
 }
 
+static const struct vg_backend_measurement backend_measurement = {
+    .view = get_view,
+    .status = get_status,
+    .stats = get_stats,
+    .samples = read_samples,
+    .past = read_past,
+    .find_vm = backend_find_vm,
+    .list_peers = list_peers,
+    .gather = backend_gather,
+    .list_events = list_events,
+};
+
+static const struct vg_backend_access backend_access = {
+    .check_token = check_token,
+    .role_of_subject = role_of_subject,
+    .note_refusal = note_refusal,
+    .list_tokens = list_tokens,
+    .create_token = create_token,
+    .revoke_token = revoke_token,
+    .audit = audit,
+    .list_audit = list_audit,
+};
+
+static const struct vg_backend_plans backend_plans = {
+    .make_plan = make_plan,
+    .read_plan = read_plan,
+    .list_plans = list_plans,
+    .list_approvals = backend_list_approvals,
+    .rate_arrival = backend_rate_arrival,
+};
+
 vg_daemon_backend *
 vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
 {
@@ -408,31 +439,12 @@ vg_daemon_backend_new(const struct vg_daemon_backend_parts *parts)
     pthread_mutex_init(&backend->lock, NULL);
     backend->ops = (struct vg_backend){
         .data = backend,
-        .view = get_view,
-        .status = get_status,
-        .stats = get_stats,
-        .samples = read_samples,
-        .past = read_past,
-        .find_vm = backend_find_vm,
-        .list_peers = list_peers,
-        .list_approvals = backend_list_approvals,
-        .rate_arrival = backend_rate_arrival,
-        .gather = backend_gather,
-        .make_plan = make_plan,
-        .read_plan = read_plan,
-        .list_plans = list_plans,
-        .check_token = check_token,
-        .role_of_subject = role_of_subject,
-        .note_refusal = note_refusal,
-        .list_tokens = list_tokens,
-        .create_token = create_token,
-        .revoke_token = revoke_token,
-        .audit = audit,
-        .list_audit = list_audit,
-        .list_events = list_events,
+        .measurement = &backend_measurement,
+        .access = &backend_access,
+        .plans = &backend_plans,
+        .moves = &backend_moves,
     };
     backend->proposed = g_ptr_array_new_with_free_func(proposal_free);
-    backend_add_moves(&backend->ops);
     return backend;
 }
 

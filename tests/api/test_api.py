@@ -54,6 +54,21 @@ def test_methods(server):
     problem(server.request("OPTIONS", "/nothing"), 404, "not-found")
 
 
+@pytest.mark.parametrize("without, there, paths", [
+    ("plans", "/v1/migrations", ["/v1/plans", "/v1/plans/x", "/v1/nova/approvals"]),
+    ("moves", "/v1/plans", ["/v1/migrations", "/v1/migrations/x", "/v1/reservations",
+                            "/v1/vms/alpha/movable"])])
+def test_parts_that_are_not_offered(start, without, there, paths):
+    server = start("--without", without)
+    for path in paths:
+        assert "does not offer" in problem(server.get(path), 501, "not-offered")
+        assert server.request("OPTIONS", path).status == 204
+    assert server.get(there).status == 200
+    assert server.get("/v1/snapshot").status == 200
+    labels = 'route="' + paths[0] + '",method="GET",code="501"'
+    assert metric(server, "vgpud_http_requests_total{" + labels + "}") == 1
+
+
 @pytest.mark.parametrize("url", [
     "/nothing", "/v1/", "/v1//", "//", "/v1/vms/", "/v1/vms//samples", "/v1/vms/a/b",
     "/v1/vms/nobody", "/v1/vms/nobody/samples", "/v1/plans/plan-0000000000000000", "/v1/plans/x",

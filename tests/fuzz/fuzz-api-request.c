@@ -233,15 +233,15 @@ static void
 fuzz_reset_tokens(void)
 {
     const struct vg_backend *backend = fake_backend_table(fuzz.fake);
-    g_autoptr(GPtrArray) tokens = backend->list_tokens(backend->data);
+    g_autoptr(GPtrArray) tokens = backend->access->list_tokens(backend->data);
 
     for (guint i = 0; i < tokens->len; i++) {
         const struct vg_token *token = tokens->pdata[i];
-        CHECK(backend->revoke_token(backend->data, token->name, NULL) == 0);
+        CHECK(backend->access->revoke_token(backend->data, token->name, NULL) == 0);
     }
     for (enum vg_role role = VG_ROLE_READER; role <= VG_ROLE_ADMIN; role++)
-        g_free(backend->create_token(backend->data, vg_role_names[role], role, 0, NULL));
-    g_free(backend->create_token(backend->data, "expired", VG_ROLE_ADMIN, 1, NULL));
+        g_free(backend->access->create_token(backend->data, vg_role_names[role], role, 0, NULL));
+    g_free(backend->access->create_token(backend->data, "expired", VG_ROLE_ADMIN, 1, NULL));
 }
 
 /* ---- the client ---- */

@@ -4,7 +4,7 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
- *                [--not-ready] [--events N] [--fault NAME] [--list-routes]
+ *                [--not-ready] [--events N] [--fault NAME] [--without plans|moves] [--list-routes]
  * The first VM, or --gpu-vms of them, use a GPU. Faults: those of api-faults.h; expired and
  * revoked, whose tokens let in.
  */
@@ -87,6 +87,7 @@ parse_options(int argc, char **argv, struct options *o)
         {"--client-ca", &o->client_ca},
         {"--operator", &o->fake.operator_subject},
         {"--fault", &o->fault},
+        {"--without", &o->fake.without},
     };
     size_t n_listen = 0;
 

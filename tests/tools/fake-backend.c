@@ -1120,6 +1120,50 @@ list_audit(void *data, int64_t before, size_t limit, GError **err)
     return list;
 }
 
+static const struct vg_backend_measurement fake_measurement = {
+    .view = get_view,
+    .status = get_status,
+    .stats = get_stats,
+    .samples = get_samples,
+    .past = get_past,
+    .find_vm = find_vm,
+    .list_peers = list_peers,
+    .gather = gather,
+    .list_events = list_events,
+};
+
+static const struct vg_backend_access fake_access = {
+    .check_token = check_token,
+    .role_of_subject = role_of_subject,
+    .note_refusal = note_refusal,
+    .list_tokens = list_tokens,
+    .create_token = create_token,
+    .revoke_token = revoke_token,
+    .audit = audit,
+    .list_audit = list_audit,
+};
+
+static const struct vg_backend_plans fake_plans = {
+    .make_plan = make_plan,
+    .read_plan = read_plan,
+    .list_plans = list_plans,
+    .list_approvals = list_approvals,
+    .rate_arrival = rate_arrival,
+};
+
+static const struct vg_backend_moves fake_moves = {
+    .migrate = start_move,
+    .check_migration = check_move,
+    .movable = movable,
+    .read_migration = read_move,
+    .list_migrations = list_moves,
+    .abort_migration = abort_move,
+    .reserve = reserve,
+    .renew = renew,
+    .release = release,
+    .list_reservations = list_reservations,
+};
+
 fake_backend *
 fake_backend_new(const struct fake_options *options)
 {
@@ -1128,39 +1172,15 @@ fake_backend_new(const struct fake_options *options)
     fake->options = *options;
     fake->table = (struct vg_backend){
         .data = fake,
-        .view = get_view,
-        .status = get_status,
-        .stats = get_stats,
-        .check_token = check_token,
-        .role_of_subject = role_of_subject,
-        .note_refusal = note_refusal,
-        .samples = get_samples,
-        .past = get_past,
-        .find_vm = find_vm,
-        .list_peers = list_peers,
-        .migrate = start_move,
-        .check_migration = check_move,
-        .movable = movable,
-        .read_migration = read_move,
-        .list_migrations = list_moves,
-        .abort_migration = abort_move,
-        .reserve = reserve,
-        .renew = renew,
-        .release = release,
-        .list_reservations = list_reservations,
-        .gather = gather,
-        .list_approvals = list_approvals,
-        .rate_arrival = rate_arrival,
-        .make_plan = make_plan,
-        .read_plan = read_plan,
-        .list_plans = list_plans,
-        .list_tokens = list_tokens,
-        .create_token = create_token,
-        .revoke_token = revoke_token,
-        .audit = audit,
-        .list_audit = list_audit,
-        .list_events = list_events,
+        .measurement = &fake_measurement,
+        .access = &fake_access,
+        .plans = &fake_plans,
+        .moves = &fake_moves,
     };
+    if (g_strcmp0(options->without, "plans") == 0)
+        fake->table.plans = NULL;
+    if (g_strcmp0(options->without, "moves") == 0)
+        fake->table.moves = NULL;
     pthread_mutex_init(&fake->lock, NULL);
     fake->plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);
     fake->audit = g_ptr_array_new_with_free_func(vg_audit_entry_free);
