@@ -121,8 +121,8 @@ peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **er
 }
 
 int
-vg_peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-                 const char *body, int64_t limit_ns, json_object **ret, GError **err)
+peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
+              const char *body, int64_t limit_ns, json_object **ret, GError **err)
 {
     struct call *call = peers_new_call(peers, name, method, path, body, limit_ns, err);
     int status = -1;

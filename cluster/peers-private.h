@@ -75,6 +75,12 @@ struct vg_peers {
 void peers_begin_calls(vg_peers *peers);
 void peers_end_call(vg_peers *peers, struct call *call, CURLcode code);
 
+/* One request to the peer of this name; a JSON body, or NULL. Blocks up to limit_ns. *ret: the
+ * answer's document, NULL where it has none; the caller puts it. The errors are those of
+ * cluster/peer-moves.h. Any thread but "peers". */
+int peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
+                  const char *body, int64_t limit_ns, json_object **ret, GError **err);
+
 /* cluster/approvals.c: what a peer says of moves that it wants; NULL: nothing that can be read. */
 GPtrArray *peers_read_approvals(const GString *body);
 

@@ -83,13 +83,6 @@ GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
  * frees it. Any thread but "peers". */
 GPtrArray *vg_peers_gather(vg_peers *peers);
 
-/* One request to the peer of this name; a JSON body, or NULL. Blocks up to limit_ns. *ret: the
- * answer's document, NULL where it has none; the caller puts it. VG_E_NOT_FOUND: there is no such
- * peer, or it says so; VG_E_UNREACHABLE, VG_E_TIMEOUT; else as the peer answered, in its words. Any
- * thread but "peers". */
-int vg_peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-                     const char *body, int64_t limit_ns, json_object **ret, GError **err);
-
 /* The peer whose host has this name, or that has it itself: as vg_peers_list() has it, or NULL; the
  * caller frees it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);

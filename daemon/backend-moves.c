@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
 #include "daemon/move-effect.h"
 #include "model/plan.h"
@@ -64,37 +65,16 @@ moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
 
 /* ---- asking another vgpud ---- */
 
-static struct vg_migration *
-moves_ask_peer(vg_daemon_backend *backend, const char *peer, const char *method, const char *path,
-               const char *body, GError **err)
-{
-    g_autoptr(json_object) answer = NULL;
-
-    if (vg_peers_request(backend->parts.peers, peer, method, path, body, ASK_LIMIT_NS, &answer,
-                         err) < 0)
-        return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    return vg_record_read(&vg_migration_record, &root, err);
-}
-
-/* As that one knows the target. Whether the plan holds has been looked at here. */
+/* Finds out what the target of a request calls its host, which that other vgpud knows it by.
+ * Returns NULL if it is not known; the caller frees it. */
 static char *
-moves_forward_body(vg_daemon_backend *backend, const struct vg_migration_request *request)
+moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
     struct vg_peer_info *target = vg_peers_find(backend->parts.peers, request->to);
-    struct vg_migration_request *copy = vg_record_copy(&vg_migration_request_record, request);
+    char *host = target ? g_strdup(target->host) : NULL;
 
-    copy->forward = false;
-    g_clear_pointer(&copy->plan_id, g_free);
-    g_clear_pointer(&copy->plan_hash, g_free);
-    if (target && target->host) {
-        g_free(copy->to);
-        copy->to = g_strdup(target->host);
-    }
     vg_peer_info_free(target);
-    g_autoptr(json_object) object = vg_record_write(&vg_migration_request_record, copy);
-    vg_record_free(&vg_migration_request_record, copy);
-    return vg_json_to_text(object, false);
+    return host;
 }
 
 /* The peer to ask; NULL and *err if it is not to be asked. */
@@ -227,9 +207,9 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     struct vg_peer_info *owner = moves_forward_to(backend, request, err);
     if (!owner)
         return NULL;
-    g_autofree char *body = moves_forward_body(backend, request);
+    g_autofree char *host = moves_target_host(backend, request);
     struct vg_migration *migration =
-        moves_ask_peer(backend, owner->name, "POST", "/v1/migrations", body, err);
+        vg_peer_start_move(backend->parts.peers, owner->name, request, host, ASK_LIMIT_NS, err);
     if (migration)
         *ret_peer = g_strdup(owner->name);
     vg_peer_info_free(owner);
@@ -295,39 +275,22 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     return object;
 }
 
-/* Is there a GPU for it on the other host? It is kept, and given back at once. */
+/* Looks whether there is a GPU for it on the other host: one is kept, and given back at once. */
 static void
 moves_try_reservation(vg_daemon_backend *backend, const struct vg_migration *migration,
                       GPtrArray *problems)
 {
-    g_autoptr(vg_reservation) wanted = vg_reservation_new();
-    g_autoptr(json_object) answer = NULL;
     g_autoptr(GError) error = NULL;
-    json_object *id = NULL, *nothing = NULL;
 
     if (migration->devices->len == 0)
         return;
-    wanted->move_id = g_strdup(migration->id);
-    wanted->vm = g_strdup(migration->vm);
-    wanted->uuid = g_strdup(migration->uuid);
-    wanted->from = g_strdup(migration->from);
-    wanted->lease_s = VG_LEASE_MIN_S;
-    for (guint i = 0; i < migration->devices->len; i++)
-        g_ptr_array_add(wanted->devices,
-                        vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]));
-    g_autoptr(json_object) body = vg_record_write(&vg_reservation_record, wanted);
-    g_autofree char *text = vg_json_to_text(body, false);
-    if (vg_peers_request(backend->parts.peers, migration->peer, "POST", "/v1/reservations", text,
-                         ASK_LIMIT_NS, &answer, &error) < 0) {
+    g_autoptr(vg_reservation) kept = vg_peer_reserve(
+        backend->parts.peers, migration->peer, migration, VG_LEASE_MIN_S, ASK_LIMIT_NS, &error);
+    if (!kept) {
         g_ptr_array_add(problems, g_strdup(error->message));
         return;
     }
-    if (json_object_object_get_ex(answer, "id", &id)) {
-        g_autofree char *path = g_strconcat("/v1/reservations/", json_object_get_string(id), NULL);
-        (void)!vg_peers_request(backend->parts.peers, migration->peer, "DELETE", path, NULL,
-                                ASK_LIMIT_NS, &nothing, NULL);
-        json_object_put(nothing);
-    }
+    (void)!vg_peer_release(backend->parts.peers, migration->peer, kept->id, ASK_LIMIT_NS, NULL);
 }
 
 static json_object *
@@ -343,12 +306,11 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         return NULL;
     if (!vm) {
         struct vg_peer_info *owner = moves_forward_to(backend, request, err);
-        json_object *answer = NULL;
         if (!owner)
             return NULL;
-        g_autofree char *body = moves_forward_body(backend, request);
-        (void)!vg_peers_request(backend->parts.peers, owner->name, "POST", "/v1/migrations", body,
-                                CHECK_LIMIT_NS, &answer, err);
+        g_autofree char *host = moves_target_host(backend, request);
+        json_object *answer = vg_peer_check_move(backend->parts.peers, owner->name, request, host,
+                                                 CHECK_LIMIT_NS, err);
         vg_peer_info_free(owner);
         return answer;
     }
@@ -391,9 +353,7 @@ moves_read(void *data, const char *id, const char *peer, GError **err)
             (void)!vg_journal_save_migration(backend->parts.journal, migration, NULL);
         return migration;
     }
-    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
-    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
-    return moves_ask_peer(backend, peer, "GET", path, NULL, err);
+    return vg_peer_read_move(backend->parts.peers, peer, id, ASK_LIMIT_NS, err);
 }
 
 static struct vg_migration *
@@ -403,9 +363,7 @@ moves_abort(void *data, const char *id, const char *peer, GError **err)
 
     if (!peer)
         return vg_mover_abort(backend->parts.mover, id, err);
-    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
-    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/abort", NULL);
-    return moves_ask_peer(backend, peer, "POST", path, "{}", err);
+    return vg_peer_abort_move(backend->parts.peers, peer, id, ASK_LIMIT_NS, err);
 }
 
 static GPtrArray *

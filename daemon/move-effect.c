@@ -3,10 +3,8 @@
 
 #include "daemon/move-effect.h"
 
-#include <inttypes.h>
-
 #include "base/clock.h"
-#include "base/json.h"
+#include "cluster/peer-moves.h"
 #include "move/effect.h"
 
 #define READ_NS (2 * VG_NS_PER_S)
@@ -34,50 +32,24 @@ vg_move_effect_before(vg_store *store, struct vg_migration *migration)
     vg_effect_set(&sum, &migration->before);
 }
 
-static int64_t
-move_effect_number(json_object *row, const char *name)
-{
-    json_object *value = NULL;
-
-    return json_object_is_type(row, json_type_object) &&
-                   json_object_object_get_ex(row, name, &value)
-               ? json_object_get_int64(value)
-               : 0;
-}
-
-/* The rows of /v1/vms/{id}/samples. */
-static void
-move_effect_read(json_object *document, struct vg_migration_effect *effect)
-{
-    json_object *items = NULL;
-    struct vg_effect_sum sum = {0};
-
-    if (!json_object_is_type(document, json_type_object) ||
-        !json_object_object_get_ex(document, "items", &items) ||
-        !json_object_is_type(items, json_type_array))
-        return;
-    for (size_t i = 0; i < json_object_array_length(items); i++) {
-        json_object *row = json_object_array_get_idx(items, i);
-        vg_effect_add(&sum, move_effect_number(row, "preempt_ns"),
-                      move_effect_number(row, "wake_wait_ns"),
-                      move_effect_number(row, "end_ns") - move_effect_number(row, "begin_ns"));
-    }
-    vg_effect_set(&sum, effect);
-}
-
 bool
 vg_move_effect_after(vg_peers *peers, struct vg_migration *migration)
 {
     const int64_t end_ns = migration->ended_ns + VG_EFFECT_S * VG_NS_PER_S;
     const int64_t now_ns = vg_clock_realtime_ns();
-    g_autoptr(json_object) document = NULL;
-    g_autofree char *path = g_strdup_printf(
-        "/v1/vms/%s/samples?step=1s&since=%" PRId64 "&until=%" PRId64, migration->uuid,
-        migration->ended_ns / VG_NS_PER_S + 1, MIN(now_ns, end_ns) / VG_NS_PER_S);
+    struct vg_effect_sum sum = {0};
 
     if (now_ns - migration->ended_ns < VG_EFFECT_MIN_NS + 2 * VG_NS_PER_S)
         return false;
-    if (vg_peers_request(peers, migration->peer, "GET", path, NULL, ASK_NS, &document, NULL) == 0)
-        move_effect_read(document, &migration->after);
+    g_autoptr(GArray) samples = vg_peer_samples(peers, migration->peer, migration->uuid,
+                                                migration->ended_ns / VG_NS_PER_S + 1,
+                                                MIN(now_ns, end_ns) / VG_NS_PER_S, ASK_NS, NULL);
+    for (guint i = 0; samples && i < samples->len; i++) {
+        const struct vg_peer_sample *sample = &g_array_index(samples, struct vg_peer_sample, i);
+        vg_effect_add(&sum, sample->preempt_ns, sample->wake_wait_ns,
+                      sample->end_ns - sample->begin_ns);
+    }
+    if (samples)
+        vg_effect_set(&sum, &migration->after);
     return now_ns >= end_ns && migration->after.known;
 }

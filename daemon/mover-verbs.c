@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "cluster/peer-moves.h"
 #include "daemon/mover-private.h"
 #include "move/place.h"
 
@@ -106,19 +107,14 @@ mover_renew(struct mover_move *move, GError **err)
     const struct vg_migration *record = move->record;
     const int64_t lease_s = move->settings->lease_s;
     g_autofree char *hold = vg_reservations_hold_id(record->id);
-    g_autoptr(json_object) body = json_object_new_object();
-    g_autoptr(json_object) answer = NULL;
 
     move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
     vg_reservation_free(
         vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL));
     if (!record->reservation)
         return 0;
-    vg_json_add_int64(body, "lease_s", lease_s);
-    g_autofree char *text = vg_json_to_text(body, false);
-    g_autofree char *path = g_strconcat("/v1/reservations/", record->reservation, NULL);
-    return vg_peers_request(move->mover->parts.peers, record->peer, "POST", path, text,
-                            PEER_LIMIT_NS, &answer, err);
+    return vg_peer_renew(move->mover->parts.peers, record->peer, record->reservation, lease_s,
+                         PEER_LIMIT_NS, err);
 }
 
 static void
@@ -272,26 +268,16 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- reserving ---- */
 
-/* What the target says its devices are. */
-static int
-mover_take_reservation(struct mover_move *move, json_object *document, GError **err)
+/* Takes over what the target says its devices are. */
+static void
+mover_take_reservation(struct mover_move *move, const struct vg_reservation *given)
 {
-    const struct vg_json_node root = vg_json_root(document);
-    g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
     struct vg_migration *record = move->record;
 
-    if (!given)
-        return -1;
-    if (!given->id || given->devices->len != record->devices->len)
-        return vg_error(err, VG_E_EXTERNAL, "the answer has %u devices instead of %u",
-                        given->devices->len, record->devices->len);
     VG_LOCK_SCOPE(&move->mover->lock);
     for (guint i = 0; i < record->devices->len; i++) {
         struct vg_move_device *device = record->devices->pdata[i];
         const struct vg_move_device *there = given->devices->pdata[i];
-        if (!there->target_xml || g_strcmp0(there->alias, device->alias) != 0)
-            return vg_error(err, VG_E_EXTERNAL, "the answer's device %u is not the one asked for",
-                            i);
         g_free(device->target_address);
         g_free(device->target_xml);
         device->target_address = g_strdup(there->target_address);
@@ -299,33 +285,22 @@ mover_take_reservation(struct mover_move *move, json_object *document, GError **
     }
     g_free(record->reservation);
     record->reservation = g_strdup(given->id);
-    return 0;
 }
 
 static int
 mover_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
-    g_autoptr(vg_reservation) wanted = vg_reservation_new();
-    g_autoptr(json_object) answer = NULL;
 
     if (vg_reservations_hold(move->mover->parts.reservations, record, move->settings->lease_s,
                              err) < 0)
         return -1;
-    wanted->move_id = g_strdup(record->id);
-    wanted->vm = g_strdup(record->vm);
-    wanted->uuid = g_strdup(record->uuid);
-    wanted->from = g_strdup(record->from);
-    wanted->lease_s = move->settings->lease_s;
-    for (guint i = 0; i < record->devices->len; i++)
-        g_ptr_array_add(wanted->devices,
-                        vg_record_copy(&vg_move_device_record, record->devices->pdata[i]));
-    g_autoptr(json_object) body = vg_record_write(&vg_reservation_record, wanted);
-    g_autofree char *text = vg_json_to_text(body, false);
-    if (vg_peers_request(move->mover->parts.peers, record->peer, "POST", "/v1/reservations", text,
-                         PEER_LIMIT_NS, &answer, err) < 0 ||
-        mover_take_reservation(move, answer, err) < 0)
+    g_autoptr(vg_reservation) given =
+        vg_peer_reserve(move->mover->parts.peers, record->peer, record, move->settings->lease_s,
+                        PEER_LIMIT_NS, err);
+    if (!given)
         return -1;
+    mover_take_reservation(move, given);
     move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     ret->text = g_strdup_printf("'%s' keeps %u GPU%s as %s", record->to, record->devices->len,
                                 record->devices->len == 1 ? "" : "s", record->reservation);
@@ -346,17 +321,10 @@ mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
         return -1;
     }
     g_clear_error(&error);
-    if (record->reservation) {
-        g_autofree char *path = g_strconcat("/v1/reservations/", record->reservation, NULL);
-        json_object *answer = NULL;
-        int status = vg_peers_request(move->mover->parts.peers, record->peer, "DELETE", path, NULL,
-                                      PEER_LIMIT_NS, &answer, &error);
-        json_object_put(answer);
-        if (status < 0 && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
-            g_propagate_prefixed_error(err, g_steal_pointer(&error),
-                                       "it is given up when its lease ends: ");
-            return -1;
-        }
+    if (record->reservation && vg_peer_release(move->mover->parts.peers, record->peer,
+                                               record->reservation, PEER_LIMIT_NS, err) < 0) {
+        g_prefix_error(err, "it is given up when its lease ends: ");
+        return -1;
     }
     pthread_mutex_lock(&move->mover->lock);
     g_clear_pointer(&record->reservation, g_free);

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cluster/peer-moves.h"
+
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cluster/peers-private.h"
+
+/* ---- reservations ---- */
+
+static char *
+peer_moves_reservation_body(const struct vg_migration *move, int64_t lease_s)
+{
+    g_autoptr(vg_reservation) wanted = vg_reservation_new();
+
+    wanted->move_id = g_strdup(move->id);
+    wanted->vm = g_strdup(move->vm);
+    wanted->uuid = g_strdup(move->uuid);
+    wanted->from = g_strdup(move->from);
+    wanted->lease_s = lease_s;
+    for (guint i = 0; i < move->devices->len; i++)
+        g_ptr_array_add(wanted->devices,
+                        vg_record_copy(&vg_move_device_record, move->devices->pdata[i]));
+    g_autoptr(json_object) body = vg_record_write(&vg_reservation_record, wanted);
+    return vg_json_to_text(body, false);
+}
+
+static char *
+peer_moves_reservation_path(const char *reservation)
+{
+    g_autofree char *escaped = g_uri_escape_string(reservation, NULL, FALSE);
+
+    return g_strconcat("/v1/reservations/", escaped, NULL);
+}
+
+/* Returns 0, or -1 if what is kept is not what was asked for. */
+static int
+peer_moves_check_devices(const struct vg_migration *move, const struct vg_reservation *given,
+                         GError **err)
+{
+    if (!given->id || given->devices->len != move->devices->len)
+        return vg_error(err, VG_E_EXTERNAL, "the answer has %u devices instead of %u",
+                        given->devices->len, move->devices->len);
+    for (guint i = 0; i < given->devices->len; i++) {
+        const struct vg_move_device *wanted = move->devices->pdata[i];
+        const struct vg_move_device *there = given->devices->pdata[i];
+        if (!there->target_xml || g_strcmp0(there->alias, wanted->alias) != 0)
+            return vg_error(err, VG_E_EXTERNAL, "the answer's device %u is not the one asked for",
+                            i);
+    }
+    return 0;
+}
+
+struct vg_reservation *
+vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *move, int64_t lease_s,
+                int64_t limit_ns, GError **err)
+{
+    g_autofree char *body = peer_moves_reservation_body(move, lease_s);
+    g_autoptr(json_object) answer = NULL;
+
+    if (peers_request(peers, peer, "POST", "/v1/reservations", body, limit_ns, &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
+    if (!given || peer_moves_check_devices(move, given, err) < 0)
+        return NULL;
+    return g_steal_pointer(&given);
+}
+
+int
+vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_t lease_s,
+              int64_t limit_ns, GError **err)
+{
+    g_autoptr(json_object) body = json_object_new_object();
+    g_autoptr(json_object) answer = NULL;
+    g_autofree char *path = peer_moves_reservation_path(reservation);
+
+    vg_json_add_int64(body, "lease_s", lease_s);
+    g_autofree char *text = vg_json_to_text(body, false);
+    return peers_request(peers, peer, "POST", path, text, limit_ns, &answer, err);
+}
+
+int
+vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int64_t limit_ns,
+                GError **err)
+{
+    g_autofree char *path = peer_moves_reservation_path(reservation);
+    g_autoptr(json_object) answer = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (peers_request(peers, peer, "DELETE", path, NULL, limit_ns, &answer, &error) == 0 ||
+        g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        return 0;
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* ---- moves ---- */
+
+/* Writes a request for the one who is to run the move: it is not passed on again. */
+static char *
+peer_moves_request_body(const struct vg_migration_request *request, const char *to)
+{
+    struct vg_migration_request *copy = vg_record_copy(&vg_migration_request_record, request);
+
+    copy->forward = false;
+    g_clear_pointer(&copy->plan_id, g_free);
+    g_clear_pointer(&copy->plan_hash, g_free);
+    if (to) {
+        g_free(copy->to);
+        copy->to = g_strdup(to);
+    }
+    g_autoptr(json_object) object = vg_record_write(&vg_migration_request_record, copy);
+    vg_record_free(&vg_migration_request_record, copy);
+    return vg_json_to_text(object, false);
+}
+
+static struct vg_migration *
+peer_moves_ask(vg_peers *peers, const char *peer, const char *method, const char *path,
+               const char *body, int64_t limit_ns, GError **err)
+{
+    g_autoptr(json_object) answer = NULL;
+
+    if (peers_request(peers, peer, method, path, body, limit_ns, &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    return vg_record_read(&vg_migration_record, &root, err);
+}
+
+struct vg_migration *
+vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_migration_request *request,
+                   const char *to, int64_t limit_ns, GError **err)
+{
+    g_autofree char *body = peer_moves_request_body(request, to);
+
+    return peer_moves_ask(peers, peer, "POST", "/v1/migrations", body, limit_ns, err);
+}
+
+json_object *
+vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_migration_request *request,
+                   const char *to, int64_t limit_ns, GError **err)
+{
+    g_autofree char *body = peer_moves_request_body(request, to);
+    json_object *answer = NULL;
+
+    if (peers_request(peers, peer, "POST", "/v1/migrations", body, limit_ns, &answer, err) < 0)
+        return NULL;
+    return answer;
+}
+
+struct vg_migration *
+vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns, GError **err)
+{
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
+
+    return peer_moves_ask(peers, peer, "GET", path, NULL, limit_ns, err);
+}
+
+struct vg_migration *
+vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns,
+                   GError **err)
+{
+    g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
+    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/abort", NULL);
+
+    return peer_moves_ask(peers, peer, "POST", path, "{}", limit_ns, err);
+}
+
+/* ---- samples ---- */
+
+static int64_t
+peer_moves_number(json_object *row, const char *name)
+{
+    json_object *value = NULL;
+
+    return json_object_is_type(row, json_type_object) &&
+                   json_object_object_get_ex(row, name, &value)
+               ? json_object_get_int64(value)
+               : 0;
+}
+
+GArray *
+vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t since_s,
+                int64_t until_s, int64_t limit_ns, GError **err)
+{
+    g_autofree char *path = g_strdup_printf(
+        "/v1/vms/%s/samples?step=1s&since=%" PRId64 "&until=%" PRId64, uuid, since_s, until_s);
+    g_autoptr(json_object) document = NULL;
+    GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct vg_peer_sample));
+    json_object *items = NULL;
+
+    if (peers_request(peers, peer, "GET", path, NULL, limit_ns, &document, err) < 0) {
+        g_array_unref(samples);
+        return NULL;
+    }
+    if (!json_object_is_type(document, json_type_object) ||
+        !json_object_object_get_ex(document, "items", &items) ||
+        !json_object_is_type(items, json_type_array))
+        return samples;
+    for (size_t i = 0; i < json_object_array_length(items); i++) {
+        json_object *row = json_object_array_get_idx(items, i);
+        const struct vg_peer_sample sample = {
+            .begin_ns = peer_moves_number(row, "begin_ns"),
+            .end_ns = peer_moves_number(row, "end_ns"),
+            .preempt_ns = peer_moves_number(row, "preempt_ns"),
+            .wake_wait_ns = peer_moves_number(row, "wake_wait_ns"),
+        };
+        g_array_append_val(samples, sample);
+    }
+    return samples;
+}
