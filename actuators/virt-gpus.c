@@ -10,6 +10,7 @@
 
 #include "actuators/virt-host.h"
 #include "base/error.h"
+#include "model/gpu-part.h"
 
 static void
 free_move_device(void *device)
@@ -28,57 +29,86 @@ find_named(const vg_domain_device *device, const struct vg_named_device *named, 
     return NULL;
 }
 
-static const vg_node_device *
-find_node_device(const GPtrArray *node_devices, const char *address)
+static const struct vg_gpu_part *
+gpus_find_part(const GPtrArray *parts, const char *address)
 {
-    for (unsigned i = 0; i < node_devices->len; i++) {
-        const vg_node_device *device = node_devices->pdata[i];
-        const char *own = device->kind == VG_NODE_DEVICE_MDEV ? device->uuid : device->address;
-        if (own && g_ascii_strcasecmp(own, address) == 0)
-            return device;
+    for (unsigned i = 0; i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        if (part->address && g_ascii_strcasecmp(part->address, address) == 0)
+            return part;
     }
     return NULL;
 }
 
-/* 1: it is a GPU, and *ret what moves; 0: it is none; -1: it cannot be told. */
-static int
-gpu_of(const vg_domain_device *device, const struct vg_named_device *named,
-       const GPtrArray *node_devices, struct vg_move_device **ret, GError **err)
+static struct vg_move_device *
+gpus_make(const vg_domain_device *device, enum vg_move_device_kind kind, const char *type)
 {
-    const vg_node_device *known =
-        device->source_address ? find_node_device(node_devices, device->source_address) : NULL;
-    const char *type = named ? named->name : NULL;
-
-    if (!named && device->kind == VG_DOMAIN_DEVICE_OTHER)
-        return 0;
-    if (!named && device->kind == VG_DOMAIN_DEVICE_PCI) {
-        if (!known || !known->pci_id)
-            return 0;
-        type = known->pci_id;
-    } else if (!named) {
-        if (!known || !known->type)
-            return vg_error(err, VG_E_EXTERNAL,
-                            "libvirt does not know of which type the mediated device %s ('%s') is",
-                            device->source_address, device->alias);
-        type = known->type;
-    }
     struct vg_move_device *gpu = vg_record_new(&vg_move_device_record);
-    gpu->kind = named                                  ? VG_MOVE_DEVICE_NAMED
-                : device->kind == VG_DOMAIN_DEVICE_PCI ? VG_MOVE_DEVICE_PCI
-                                                       : VG_MOVE_DEVICE_MDEV;
+
+    gpu->kind = kind;
     gpu->type = g_strdup(type);
     gpu->alias = g_strdup(device->alias);
     gpu->guest_address = g_strdup(device->guest_address);
     gpu->guest_path = g_strdup(device->guest_path);
-    gpu->source_address = named ? NULL : g_strdup(device->source_address);
+    gpu->source_address = kind == VG_MOVE_DEVICE_NAMED ? NULL : g_strdup(device->source_address);
     gpu->source_xml = g_strdup(device->xml);
-    *ret = gpu;
+    return gpu;
+}
+
+/* 1: it is a GPU, and *ret what moves; 0: it is none; -1: it cannot be told. */
+static int
+gpus_read_one(const vg_domain_device *device, const struct vg_named_device *named,
+              const GPtrArray *parts, struct vg_move_device **ret, GError **err)
+{
+    const struct vg_gpu_part *part =
+        device->source_address ? gpus_find_part(parts, device->source_address) : NULL;
+
+    if (named) {
+        *ret = gpus_make(device, VG_MOVE_DEVICE_NAMED, named->name);
+        return 1;
+    }
+    const char *type = part ? part->type : NULL;
+    if (device->kind == VG_DOMAIN_DEVICE_OTHER || (device->kind == VG_DOMAIN_DEVICE_PCI && !part))
+        return 0;
+    if (device->kind == VG_DOMAIN_DEVICE_MDEV && !type)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "libvirt does not know of which type the mediated device %s ('%s') is",
+                        device->source_address, device->alias);
+    if (!type)
+        return vg_error(err, VG_E_EXTERNAL,
+                        "it cannot be told of which vGPU type the virtual function %s ('%s') is",
+                        device->source_address, device->alias);
+    *ret = gpus_make(
+        device, device->kind == VG_DOMAIN_DEVICE_PCI ? VG_MOVE_DEVICE_PCI : VG_MOVE_DEVICE_MDEV,
+        type);
     return 1;
 }
 
+/* Says of other functions of cards which of the GPUs they belong to; of one whose GPU the VM does
+ * not have, nothing is known, and it stays. */
+static void
+gpus_join_functions(GPtrArray *gpus, const GPtrArray *parts)
+{
+    for (unsigned i = 0; i < gpus->len;) {
+        struct vg_move_device *device = gpus->pdata[i];
+        const struct vg_gpu_part *part =
+            device->source_address ? gpus_find_part(parts, device->source_address) : NULL;
+        const bool is_function = part && part->kind == VG_GPU_PART_FUNCTION;
+        for (unsigned k = 0; is_function && k < gpus->len; k++) {
+            const struct vg_move_device *gpu = gpus->pdata[k];
+            if (g_strcmp0(gpu->source_address, part->gpu) == 0)
+                device->function_of = g_strdup(gpu->alias);
+        }
+        if (is_function && !device->function_of)
+            g_ptr_array_remove_index(gpus, i);
+        else
+            i++;
+    }
+}
+
 static GPtrArray *
-gpus_of(const GPtrArray *live, const GPtrArray *inactive, const GPtrArray *node_devices,
-        const struct vg_named_device *named, size_t n_named, GError **err)
+gpus_read(const GPtrArray *live, const GPtrArray *inactive, const GPtrArray *parts,
+          const struct vg_named_device *named, size_t n_named, GError **err)
 {
     g_autoptr(GPtrArray) gpus = g_ptr_array_new_with_free_func(free_move_device);
 
@@ -87,7 +117,7 @@ gpus_of(const GPtrArray *live, const GPtrArray *inactive, const GPtrArray *node_
         struct vg_move_device *gpu = NULL;
         if (!device->alias)
             continue;
-        int is = gpu_of(device, find_named(device, named, n_named), node_devices, &gpu, err);
+        int is = gpus_read_one(device, find_named(device, named, n_named), parts, &gpu, err);
         if (is < 0)
             return NULL;
         if (is == 0)
@@ -96,6 +126,7 @@ gpus_of(const GPtrArray *live, const GPtrArray *inactive, const GPtrArray *node_
             inactive && vg_domain_devices_find(inactive, gpu->alias, gpu->source_address);
         g_ptr_array_add(gpus, gpu);
     }
+    gpus_join_functions(gpus, parts);
     if (gpus->len > VG_MIGRATION_DEVICES_MAX) {
         vg_error(err, VG_E_CONFLICT, "the domain has %u GPUs, at most %d can be moved", gpus->len,
                  VG_MIGRATION_DEVICES_MAX);
@@ -113,6 +144,18 @@ passes_through(const GPtrArray *devices)
             return true;
     }
     return false;
+}
+
+/* Of the host's GPUs; nothing where the domain has no device of the host. */
+static GPtrArray *
+gpus_read_parts(const vg_virt_host *host, const GPtrArray *live, GError **err)
+{
+    if (!passes_through(live))
+        return g_ptr_array_new();
+    g_autoptr(GPtrArray) node_devices = vg_virt_host_node_devices(host, err);
+    g_autoptr(vg_inventory) inventory =
+        node_devices ? vg_virt_host_inventory(host, node_devices, err) : NULL;
+    return inventory ? vg_gpu_parts(inventory, NULL) : NULL;
 }
 
 GPtrArray *
@@ -137,7 +180,6 @@ vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device 
         if (!inactive)
             return NULL;
     }
-    g_autoptr(GPtrArray) node_devices =
-        passes_through(live) ? vg_virt_host_node_devices(host, err) : g_ptr_array_new();
-    return node_devices ? gpus_of(live, inactive, node_devices, named, n_named, err) : NULL;
+    g_autoptr(GPtrArray) parts = gpus_read_parts(host, live, err);
+    return parts ? gpus_read(live, inactive, parts, named, n_named, err) : NULL;
 }

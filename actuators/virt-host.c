@@ -9,13 +9,12 @@
 #include <libvirt/virterror.h>
 
 #include "base/error.h"
+#include "host/virt-devices.h"
 #include "host/virt-event.h"
 
 /* A libvirtd that does not answer for 5 s is given up, and so is what waits for its answer. */
 #define KEEPALIVE_S     1
 #define KEEPALIVE_COUNT 5
-
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
 char *
 vg_virt_own(char *take_text)
@@ -54,6 +53,7 @@ vg_virt_host_open(const char *uri, GError **err)
     g_autoptr(vg_virt_host) host = g_new0(vg_virt_host, 1);
 
     host->uri = g_strdup(uri);
+    host->root = g_strdup("/");
     if (vg_virt_event_start(err) < 0 || vg_virt_host_connect(host, err) < 0)
         return NULL;
     return g_steal_pointer(&host);
@@ -67,6 +67,7 @@ vg_virt_host_close(vg_virt_host *host)
     if (host->connection)
         virConnectClose(host->connection);
     virResetLastError();
+    g_free(host->root);
     g_free(host->uri);
     g_free(host);
 }
@@ -209,46 +210,12 @@ vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
 
 /* ---- devices of the host ---- */
 
-static void
-free_node_device(void *device)
-{
-    vg_node_device_free(device);
-}
-
-/* libvirt has them in any order; who picks one twice is to get the same. */
-static int
-compare_names(const void *a, const void *b)
-{
-    const vg_node_device *x = *(vg_node_device *const *)a, *y = *(vg_node_device *const *)b;
-
-    return g_strcmp0(x->name, y->name);
-}
-
 GPtrArray *
 vg_virt_host_node_devices(const vg_virt_host *host, GError **err)
 {
-    virNodeDevicePtr *handles = NULL;
-    int n = virConnectListAllNodeDevices(host->connection, &handles,
-                                         VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
-                                             VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV);
+    GPtrArray *devices = vg_virt_devices_list(host->connection, NULL);
 
-    if (n < 0) {
+    if (!devices)
         vg_virt_host_failed(host, err, "cannot list the devices");
-        return NULL;
-    }
-    GPtrArray *devices = g_ptr_array_new_with_free_func(free_node_device);
-    for (int i = 0; i < n; i++) {
-        g_autoptr(virNodeDevice) handle = handles[i];
-        g_autofree char *xml = vg_virt_own(virNodeDeviceGetXMLDesc(handle, 0));
-        /* One that has gone meanwhile is none. */
-        vg_node_device *device = xml ? vg_node_device_read(xml, NULL) : NULL;
-        if (device && device->kind != VG_NODE_DEVICE_OTHER)
-            g_ptr_array_add(devices, device);
-        else
-            vg_node_device_free(device);
-    }
-    free(handles);
-    virResetLastError();
-    g_ptr_array_sort(devices, compare_names);
     return devices;
 }

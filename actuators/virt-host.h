@@ -17,6 +17,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
 struct vg_virt_host {
     char *uri;
+    char *root;               /* "/" but in tests: where sysfs and /proc are */
     virConnectPtr connection; /* NULL: it was lost and could not be made again */
 };
 
@@ -38,8 +39,12 @@ char *vg_virt_host_xml(const vg_virt_host *host, virDomainPtr domain, unsigned f
 GPtrArray *vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned flags,
                                 GError **err);
 
-/* Of this machine's PCI devices and mdevs those that are GPUs or mdevs: vg_node_device. */
+/* As vg_virt_devices_list(). */
 GPtrArray *vg_virt_host_node_devices(const vg_virt_host *host, GError **err);
+
+/* GPUs, of these node devices, and all domains with their devices; nothing else is filled in. */
+vg_inventory *vg_virt_host_inventory(const vg_virt_host *host, const GPtrArray *node_devices,
+                                     GError **err);
 
 /* A text that libvirt allocated, as g_free() can free it. */
 char *vg_virt_own(char *take_text);

@@ -21,6 +21,9 @@ vg_virt_host *vg_virt_host_open(const char *uri, GError **err);
 void vg_virt_host_close(vg_virt_host *host); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_host, vg_virt_host_close)
 
+/* For tests: another directory than "/" in which there are sys and proc. */
+void vg_virt_host_set_root(vg_virt_host *host, const char *root);
+
 /* A device that the operator names: [gpu NAME]. */
 struct vg_named_device {
     const char *name;
@@ -42,9 +45,10 @@ int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliase
                  struct vg_domain_look *ret, GError **err);
 
 /* The GPUs of a running domain, struct vg_move_device (freed with the array), with source_address
- * and source_xml filled: PCI display devices (class 03) and mdevs that are passed through, and
- * devices with the alias of one of the named. guest_path is filled as docs/vgpud-guest.7 wants
- * devices named. VG_E_NOT_FOUND: no such domain; VG_E_CONFLICT: it does not run. */
+ * and source_xml filled: PCI functions that are GPUs (classes 03 and 12), with other functions of
+ * their cards, virtual functions of GPUs, and mdevs, where they are passed through; and devices
+ * with the alias of one of the named. guest_path is filled as docs/vgpud-guest.7 wants devices
+ * named. VG_E_NOT_FOUND: no such domain; VG_E_CONFLICT: it does not run. */
 GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
@@ -68,10 +72,12 @@ int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_prech
 
 /* ---- reserving ---- */
 
-/* Finds a device of this kind and type on the host that no running domain has, nor taken (char *:
- * addresses, or once per reservation the name of a named device). Fills target_address and
- * target_xml of device, keeping its alias and guest address. VG_E_CONFLICT: there is none, why. */
-int vg_virt_pick(vg_virt_host *host, struct vg_move_device *device, const GPtrArray *taken,
+/* Finds for each of the devices (struct vg_move_device) one of its kind and type on the host that
+ * is free (model/gpu-part.h), apart from what is in taken (char *: addresses, or once per
+ * reservation the name of a named device). An mdev may be made for it. Functions of a GPU's card
+ * are found on that of their GPU's. Fills target_address and target_xml, keeping alias and guest
+ * address. VG_E_CONFLICT: there is none, why. */
+int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */

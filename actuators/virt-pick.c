@@ -2,7 +2,8 @@
  *
  * Finding a device on the host for a domain that comes. What another domain has is looked for in
  * all domains: a stopped one that has a GPU in its definition would miss it at its next start. Only
- * of named devices, which have slots for domains that run, those that run count.
+ * of named devices, which have slots for domains that run, those that run count. What is free, and
+ * why not, model/gpu-part says.
  *
  * Mediated and PCI devices were tried with libvirt's test driver and texts of real hosts only.
  */
@@ -15,70 +16,60 @@
 
 #include "actuators/virt-host.h"
 #include "base/error.h"
+#include "model/gpu-part.h"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
+
+#define REASONS_TOLD 4
 
 struct pick {
     vg_virt_host *host;
     struct vg_move_device *device;
-    const GPtrArray *taken; /* char * */
-    const char *peer_xml;   /* of the device where it is now: how it is passed through */
-    GPtrArray *used;        /* vg_domain_device lists, one for each domain that counts */
+    const GPtrArray *devices; /* struct vg_move_device: all that are picked together */
+    GPtrArray *taken;         /* char *: what others have reserved, and what was picked so far */
+    GPtrArray *running;       /* vg_domain_device lists of the domains that run; NULL: none of the
+                               * devices is a named one */
+    GPtrArray *node_devices;  /* vg_node_device; NULL: all of the devices are named ones */
+    vg_inventory *inventory;  /* of these, and of who has them */
 };
 
-static bool
-is_taken(const GPtrArray *taken, const char *name)
-{
-    for (unsigned i = 0; taken && i < taken->len; i++)
-        if (g_ascii_strcasecmp(taken->pdata[i], name) == 0)
-            return true;
-    return false;
-}
-
 static void
-free_devices(void *devices)
+pick_free_devices(void *devices)
 {
     g_ptr_array_unref(devices);
 }
 
-/* The devices of all domains, live where they run. */
+/* The devices of the domains that run. */
 static GPtrArray *
-read_used(const vg_virt_host *host, bool running_only, GError **err)
+pick_read_running(const vg_virt_host *host, GError **err)
 {
     virDomainPtr *domains = NULL;
-    int n = virConnectListAllDomains(host->connection, &domains,
-                                     running_only ? VIR_CONNECT_LIST_DOMAINS_ACTIVE : 0);
+    int n = virConnectListAllDomains(host->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 
     if (n < 0) {
         vg_virt_host_failed(host, err, "cannot list the domains");
         return NULL;
     }
-    GPtrArray *used = g_ptr_array_new_with_free_func(free_devices);
+    GPtrArray *running = g_ptr_array_new_with_free_func(pick_free_devices);
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
         /* One that has gone meanwhile has none. */
         GPtrArray *devices = vg_virt_host_devices(host, domain, 0, NULL);
         if (devices)
-            g_ptr_array_add(used, devices);
+            g_ptr_array_add(running, devices);
     }
     free(domains);
-    return used;
+    return running;
 }
 
 static int64_t
-count_users(const GPtrArray *used, const char *alias, const char *source_address)
+pick_count_users(const GPtrArray *running, const char *alias)
 {
     int64_t users = 0;
 
-    for (unsigned i = 0; i < used->len; i++)
-        users += vg_domain_devices_find(used->pdata[i], alias, source_address) != NULL;
+    for (unsigned i = 0; i < running->len; i++)
+        users += vg_domain_devices_find(running->pdata[i], alias, NULL) != NULL;
     return users;
-}
-
-static bool
-is_free(const struct pick *pick, const char *address)
-{
-    return !is_taken(pick->taken, address) && count_users(pick->used, "", address) == 0;
 }
 
 /* Fills in what was found. */
@@ -94,7 +85,37 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     device->target_xml = made;
     g_free(device->target_address);
     device->target_address = g_strdup(address);
+    g_ptr_array_add(pick->taken, g_strdup(address ? address : device->type));
     return 0;
+}
+
+/* What is not free, and why, of the parts that would do. */
+struct pick_reasons {
+    GString *text;
+    unsigned n;
+};
+
+static void
+pick_add_reason(struct pick_reasons *reasons, const struct vg_gpu_part *part, const char *why)
+{
+    reasons->n++;
+    if (reasons->n <= REASONS_TOLD)
+        g_string_append_printf(reasons->text, "; %s: %s", part->address, why);
+}
+
+static int
+pick_refuse(const struct pick *pick, struct pick_reasons *reasons, const char *what, GError **err)
+{
+    g_autofree char *text = g_string_free(reasons->text, FALSE);
+
+    if (reasons->n == 0)
+        return vg_error(err, VG_E_CONFLICT, "there is no %s %s on '%s'", what, pick->device->type,
+                        pick->host->uri);
+    g_autofree char *more = reasons->n > REASONS_TOLD
+                                ? g_strdup_printf("; and %u more", reasons->n - REASONS_TOLD)
+                                : g_strdup("");
+    return vg_error(err, VG_E_CONFLICT, "no %s %s is free on '%s'%s%s", what, pick->device->type,
+                    pick->host->uri, text, more);
 }
 
 /* ---- named devices ---- */
@@ -120,9 +141,9 @@ pick_named(const struct pick *pick, const struct vg_named_device *named, size_t 
                         "the alias of [gpu %s] is '%s' in the target's configuration and '%s' in "
                         "the VM: they must be the same",
                         device->type, known->alias ? known->alias : "", device->alias);
-    for (unsigned i = 0; pick->taken && i < pick->taken->len; i++)
+    for (unsigned i = 0; i < pick->taken->len; i++)
         taken += strcmp(pick->taken->pdata[i], device->type) == 0;
-    int64_t users = count_users(pick->used, device->alias, NULL);
+    int64_t users = pick_count_users(pick->running, device->alias);
     if (users + taken >= own->slots)
         return vg_error(err, VG_E_CONFLICT,
                         "no [gpu %s] is free on '%s': of %lld, %lld are used and %lld reserved",
@@ -134,7 +155,7 @@ pick_named(const struct pick *pick, const struct vg_named_device *named, size_t 
 /* ---- mediated devices ---- */
 
 static const struct vg_inv_mdev_type *
-type_of(const vg_node_device *gpu, const char *type)
+pick_find_type(const vg_node_device *gpu, const char *type)
 {
     for (unsigned i = 0; i < gpu->types->len; i++) {
         const struct vg_inv_mdev_type *at = gpu->types->pdata[i];
@@ -146,7 +167,7 @@ type_of(const vg_node_device *gpu, const char *type)
 
 /* The UUID of a new one, or NULL. */
 static char *
-create_mdev(const struct pick *pick, const vg_node_device *gpu)
+pick_create_mdev(const struct pick *pick, const vg_node_device *gpu)
 {
     const char *type = pick->device->type;
     g_autofree char *xml =
@@ -160,24 +181,40 @@ create_mdev(const struct pick *pick, const vg_node_device *gpu)
     return device && device->uuid ? g_strdup(device->uuid) : NULL;
 }
 
+/* Of those that would do, the ones that are only defined; "" if there are none. */
+static char *
+pick_name_inactive(const struct pick *pick)
+{
+    GString *text = g_string_new(NULL);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < pick->node_devices->len; i++) {
+        const vg_node_device *mdev = pick->node_devices->pdata[i];
+        if (mdev->kind == VG_NODE_DEVICE_MDEV && mdev->inactive &&
+            g_strcmp0(mdev->type, pick->device->type) == 0 && n++ < REASONS_TOLD)
+            g_string_append_printf(text, "; %s is defined, but not started", mdev->uuid);
+    }
+    return g_string_free(text, FALSE);
+}
+
 static int
-pick_new_mdev(const struct pick *pick, const GPtrArray *node_devices, GError **err)
+pick_new_mdev(const struct pick *pick, GError **err)
 {
     const char *type = pick->device->type;
     const vg_node_device *last = NULL;
     g_autofree char *words = NULL;
     bool known = false;
 
-    for (unsigned i = 0; i < node_devices->len; i++) {
-        const vg_node_device *gpu = node_devices->pdata[i];
+    for (unsigned i = 0; i < pick->node_devices->len; i++) {
+        const vg_node_device *gpu = pick->node_devices->pdata[i];
         const struct vg_inv_mdev_type *offered =
-            gpu->kind == VG_NODE_DEVICE_GPU ? type_of(gpu, type) : NULL;
+            gpu->kind == VG_NODE_DEVICE_GPU ? pick_find_type(gpu, type) : NULL;
         known = known || offered;
         if (!offered || offered->available < 1 || !gpu->name)
             continue;
-        g_autofree char *uuid = create_mdev(pick, gpu);
+        g_autofree char *uuid = pick_create_mdev(pick, gpu);
         if (uuid)
-            return pick_take(pick, pick->peer_xml, uuid, err);
+            return pick_take(pick, pick->device->source_xml, uuid, err);
         last = gpu;
         g_free(words);
         words = g_strdup(virGetLastErrorMessage());
@@ -188,90 +225,189 @@ pick_new_mdev(const struct pick *pick, const GPtrArray *node_devices, GError **e
                         "no mediated device %s is free on '%s', and libvirt makes none there (%s): "
                         "make one with 'mdevctl start -u UUID -p %s -t %s'",
                         type, pick->host->uri, words, last->address, type);
+    g_autofree char *asleep = pick_name_inactive(pick);
     return vg_error(err, VG_E_CONFLICT,
-                    known ? "no mediated device %s is free on '%s', and no GPU has room for another"
-                          : "no GPU offers mediated devices %s on '%s'",
-                    type, pick->host->uri);
+                    known
+                        ? "no mediated device %s is free on '%s', and no GPU has room for another%s"
+                        : "no GPU offers mediated devices %s on '%s'%s",
+                    type, pick->host->uri, asleep);
 }
 
 static int
-pick_mdev(const struct pick *pick, const GPtrArray *node_devices, GError **err)
+pick_mdev(const struct pick *pick, GError **err)
 {
-    for (unsigned i = 0; i < node_devices->len; i++) {
-        const vg_node_device *mdev = node_devices->pdata[i];
-        if (mdev->kind == VG_NODE_DEVICE_MDEV && g_strcmp0(mdev->type, pick->device->type) == 0 &&
-            is_free(pick, mdev->uuid))
-            return pick_take(pick, pick->peer_xml, mdev->uuid, err);
+    g_autoptr(GPtrArray) parts = vg_gpu_parts(pick->inventory, pick->taken);
+
+    for (unsigned i = 0; i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        if (part->kind == VG_GPU_PART_MDEV && part->state == VG_GPU_PART_FREE &&
+            g_strcmp0(part->type, pick->device->type) == 0)
+            return pick_take(pick, pick->device->source_xml, part->address, err);
     }
-    return pick_new_mdev(pick, node_devices, err);
+    return pick_new_mdev(pick, err);
 }
 
 /* ---- PCI devices ---- */
 
-/* Whether there are virtual functions or mediated devices of it. */
+static const char unmanaged[] = "not bound to vfio-pci, and the VM's element has managed='no'";
+
+/* Whether a part could stand in for the device, if it were free. A virtual function whose type is
+ * not known could be anything: it is told, and never taken. */
 static bool
-is_divided(const vg_node_device *gpu, const GPtrArray *node_devices)
+pick_would_do(const struct pick *pick, const struct vg_gpu_part *part)
 {
-    for (unsigned i = 0; i < node_devices->len; i++) {
-        const vg_node_device *other = node_devices->pdata[i];
-        if (g_strcmp0(other->physical, gpu->address) == 0 ||
-            g_strcmp0(other->parent, gpu->address) == 0)
+    return (part->kind == VG_GPU_PART_WHOLE || part->kind == VG_GPU_PART_VF) &&
+           (g_strcmp0(part->type, pick->device->type) == 0 ||
+            (part->kind == VG_GPU_PART_VF && !part->type));
+}
+
+static bool
+pick_is_managed(const struct vg_move_device *device)
+{
+    g_autoptr(vg_domain_device) peer = vg_domain_device_read(device->source_xml, NULL);
+
+    return peer && peer->managed;
+}
+
+/* Whether other functions of the GPU's card come to the same VM, and libvirt binds them, so that it
+ * does not matter which driver has them. */
+static bool
+pick_brings_functions(const struct pick *pick)
+{
+    for (unsigned i = 0; i < pick->devices->len; i++) {
+        const struct vg_move_device *device = pick->devices->pdata[i];
+        if (g_strcmp0(device->function_of, pick->device->alias) == 0 && pick_is_managed(device))
             return true;
     }
     return false;
 }
 
 static int
-pick_pci(const struct pick *pick, const GPtrArray *node_devices, GError **err)
+pick_pci(const struct pick *pick, GError **err)
 {
-    unsigned used = 0, divided = 0, bound = 0;
-    g_autoptr(vg_domain_device) peer = vg_domain_device_read(pick->peer_xml, err);
+    const bool managed = pick_is_managed(pick->device), brings = pick_brings_functions(pick);
+    g_autoptr(GPtrArray) parts = vg_gpu_parts(pick->inventory, pick->taken);
+    struct pick_reasons reasons = {g_string_new(NULL), 0};
+    const struct vg_gpu_part *best = NULL;
 
-    if (!peer)
-        return -1;
-    for (unsigned i = 0; i < node_devices->len; i++) {
-        const vg_node_device *gpu = node_devices->pdata[i];
-        if (gpu->kind != VG_NODE_DEVICE_GPU || g_strcmp0(gpu->pci_id, pick->device->type) != 0)
+    for (unsigned i = 0; i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        if (!pick_would_do(pick, part))
             continue;
-        /* libvirt gives it to vfio-pci only if the element says so. */
-        bool ready = peer->managed || (gpu->driver && strstr(gpu->driver, "vfio"));
-        if (!is_free(pick, gpu->address))
-            used++;
-        else if (is_divided(gpu, node_devices))
-            divided++;
-        else if (!ready)
-            bound++;
-        else
-            return pick_take(pick, pick->peer_xml, gpu->address, err);
+        /* libvirt binds it for the VM only if the element says so. */
+        if (part->state != VG_GPU_PART_FREE && !(part->by_function && brings))
+            pick_add_reason(&reasons, part, part->why);
+        else if (!part->bound && !managed)
+            pick_add_reason(&reasons, part, unmanaged);
+        else if (!best || (best->last && !part->last))
+            best = part;
     }
-    return vg_error(err, VG_E_CONFLICT,
-                    "no GPU %s is free on '%s': of %u, %u are used or reserved, %u divided, and %u "
-                    "not bound to vfio-pci",
-                    pick->device->type, pick->host->uri, used + divided + bound, used, divided,
-                    bound);
+    if (!best)
+        return pick_refuse(pick, &reasons, "GPU", err);
+    g_string_free(reasons.text, TRUE);
+    return pick_take(pick, pick->device->source_xml, best->address, err);
+}
+
+/* The address of what was picked for the GPU with this alias; NULL: nothing was. */
+static const char *
+pick_find_gpu(const struct pick *pick, const char *alias)
+{
+    for (unsigned i = 0; i < pick->devices->len; i++) {
+        const struct vg_move_device *device = pick->devices->pdata[i];
+        if (g_strcmp0(device->alias, alias) == 0)
+            return device->target_address;
+    }
+    return NULL;
+}
+
+/* Audio and the like, of the card of the GPU that was picked. */
+static int
+pick_function(const struct pick *pick, GError **err)
+{
+    g_autoptr(GPtrArray) parts = vg_gpu_parts(pick->inventory, pick->taken);
+    const char *gpu = pick_find_gpu(pick, pick->device->function_of);
+    const bool managed = pick_is_managed(pick->device);
+    struct pick_reasons reasons = {g_string_new(NULL), 0};
+
+    for (unsigned i = 0; gpu && i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        if (part->kind != VG_GPU_PART_FUNCTION || strcmp(part->gpu, gpu) != 0 ||
+            g_strcmp0(part->type, pick->device->type) != 0)
+            continue;
+        if (part->state != VG_GPU_PART_FREE || (!part->bound && !managed)) {
+            pick_add_reason(&reasons, part,
+                            part->state == VG_GPU_PART_FREE ? unmanaged : part->why);
+            continue;
+        }
+        g_string_free(reasons.text, TRUE);
+        return pick_take(pick, pick->device->source_xml, part->address, err);
+    }
+    return pick_refuse(pick, &reasons, "function of the GPU's card", err);
+}
+
+/* ---- the whole ---- */
+
+static int
+pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_named, GError **err)
+{
+    const struct vg_move_device *device = pick->device;
+
+    if (device->kind == VG_MOVE_DEVICE_NAMED)
+        return pick_named(pick, named, n_named, err);
+    if (!device->source_xml)
+        return vg_error(err, VG_E_INVALID, "device '%s' comes without its XML", device->alias);
+    if (device->kind == VG_MOVE_DEVICE_MDEV)
+        return pick_mdev(pick, err);
+    if (device->function_of)
+        return pick_function(pick, err);
+    return pick_pci(pick, err);
+}
+
+/* Reads of the host what the devices need. */
+static int
+pick_read_host(struct pick *pick, GError **err)
+{
+    bool named = false, others = false;
+
+    for (unsigned i = 0; i < pick->devices->len; i++) {
+        const struct vg_move_device *device = pick->devices->pdata[i];
+        if (device->kind == VG_MOVE_DEVICE_NAMED)
+            named = true;
+        else
+            others = true;
+    }
+    if (named)
+        pick->running = pick_read_running(pick->host, err);
+    if (named && !pick->running)
+        return -1;
+    if (!others)
+        return 0;
+    pick->node_devices = vg_virt_host_node_devices(pick->host, err);
+    if (pick->node_devices)
+        pick->inventory = vg_virt_host_inventory(pick->host, pick->node_devices, err);
+    return pick->inventory ? 0 : -1;
 }
 
 int
-vg_virt_pick(vg_virt_host *host, struct vg_move_device *device, const GPtrArray *taken,
+vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
              const struct vg_named_device *named, size_t n_named, GError **err)
 {
     if (vg_virt_host_connect(host, err) < 0)
         return -1;
-    g_autoptr(GPtrArray) used = read_used(host, device->kind == VG_MOVE_DEVICE_NAMED, err);
-    const struct pick pick = {.host = host,
-                              .device = device,
-                              .taken = taken,
-                              .peer_xml = device->source_xml,
-                              .used = used};
-    if (!used)
-        return -1;
-    if (device->kind == VG_MOVE_DEVICE_NAMED)
-        return pick_named(&pick, named, n_named, err);
-    if (!device->source_xml)
-        return vg_error(err, VG_E_INVALID, "device '%s' comes without its XML", device->alias);
-    g_autoptr(GPtrArray) node_devices = vg_virt_host_node_devices(host, err);
-    if (!node_devices)
-        return -1;
-    return device->kind == VG_MOVE_DEVICE_MDEV ? pick_mdev(&pick, node_devices, err)
-                                               : pick_pci(&pick, node_devices, err);
+    g_autoptr(GPtrArray) all_taken = g_ptr_array_new_with_free_func(g_free);
+    struct pick pick = {.host = host, .devices = devices, .taken = all_taken};
+    int result = pick_read_host(&pick, err);
+
+    for (unsigned i = 0; taken && i < taken->len; i++)
+        g_ptr_array_add(all_taken, g_strdup(taken->pdata[i]));
+    /* A GPU before its functions. */
+    for (unsigned i = 0; i < 2 * devices->len && result == 0; i++) {
+        pick.device = devices->pdata[i % devices->len];
+        if ((i < devices->len) == !pick.device->function_of)
+            result = pick_one(&pick, named, n_named, err);
+    }
+    g_clear_pointer(&pick.running, g_ptr_array_unref);
+    g_clear_pointer(&pick.node_devices, g_ptr_array_unref);
+    vg_inventory_free(pick.inventory);
+    return result;
 }

@@ -15,6 +15,7 @@
 
 #include "model/arrival.h"
 #include "model/gpu-log.h"
+#include "model/gpu-part.h"
 #include "model/happening.h"
 #include "model/history.h"
 #include "model/identity.h"
@@ -49,6 +50,7 @@ struct vg_view {
     struct vg_provenance provenance; /* of the newest window; source is empty: none yet */
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */
+    GPtrArray *gpu_parts;            /* struct vg_gpu_part, of the inventory; never NULL */
     struct vg_window totals;         /* since the start (replay: of all windows) */
     struct vg_window newest;         /* the newest window; begin == end: none yet. Its requests
                                       * of GPUs are in the log */

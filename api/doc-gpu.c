@@ -228,6 +228,7 @@ assigned_to_json(const vg_view *view, const char *id)
             vg_json_add_string(row, "kind", device->kind);
             vg_json_add_string(row, "address", device->address);
             vg_json_add_string(row, "mdev_type", device->mdev_type);
+            vg_json_add_string(row, "type", device->function ? device->function : device->gpu_type);
             vg_json_append(array, row);
         }
     }
@@ -244,6 +245,21 @@ inventory_to_json(const vg_view *view, const char *id)
             return vg_record_write(&vg_inv_gpu_record, gpu);
     }
     return NULL;
+}
+
+/* What can be given to VMs, and why it is free or not. */
+static json_object *
+doc_gpu_parts(const vg_view *view, const char *id)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; i < view->gpu_parts->len; i++) {
+        const struct vg_gpu_part *part = view->gpu_parts->pdata[i];
+        g_autofree char *own = id_of(part->gpu);
+        if (strcmp(own, id) == 0)
+            vg_json_append(array, vg_record_write(&vg_gpu_part_record, part));
+    }
+    return array;
 }
 
 static bool
@@ -276,6 +292,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
     vg_json_add_string(object, "id", id);
     vg_json_add(object, "inventory", inventory_to_json(view, id));
     vg_json_add(object, "assigned", assigned_to_json(view, id));
+    vg_json_add(object, "parts", doc_gpu_parts(view, id));
     doc_gpu_add_source(object, view);
     add_use(object, view, &view->totals, id);
     if (has_begun(&view->newest)) {

@@ -11,6 +11,7 @@ vg_view_new(void)
     vg_view *view = g_new0(vg_view, 1);
 
     view->refs = 1;
+    view->gpu_parts = g_ptr_array_new();
     pthread_mutex_init(&view->lock, NULL);
     return view;
 }
@@ -34,6 +35,7 @@ vg_view_unref(vg_view *view)
     vg_window_clear(&view->newest);
     vg_snapshot_free(view->snapshot);
     vg_inventory_free(view->inventory);
+    g_ptr_array_unref(view->gpu_parts);
     vg_gpu_log_unref(view->gpu_log);
     g_free(view);
 }

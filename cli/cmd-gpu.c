@@ -73,7 +73,13 @@ static const struct vg_column assigned_columns[] = {
     {"GIVEN TO", "vm.name", VG_CELL_TEXT, false},
     {"DEVICE", "kind", VG_CELL_TEXT, false},
     {"ADDRESS", "address", VG_CELL_TEXT, false},
-    {"TYPE", "mdev_type", VG_CELL_TEXT, false},
+    {"TYPE", "type", VG_CELL_TEXT, false},
+};
+
+static const struct vg_column part_columns[] = {
+    {"PART", "kind", VG_CELL_TEXT, false},  {"ADDRESS", "address", VG_CELL_TEXT, false},
+    {"TYPE", "type", VG_CELL_TEXT, false},  {"STATE", "state", VG_CELL_TEXT, false},
+    {"FREE", "free", VG_CELL_COUNT, false}, {"WHY", "why", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column request_columns[] = {
@@ -177,7 +183,7 @@ cmd_gpu_show_list(void *data, vg_client *client, GError **err)
 static int
 show_gpu(void *data, vg_client *client, GError **err)
 {
-    static const char *const lists[] = {"engines", "vms", "processes", "assigned", NULL};
+    static const char *const lists[] = {"engines", "vms", "processes", "assigned", "parts", NULL};
     const struct gpu_args *args = data;
     g_autofree char *path = vg_client_path("/v1/gpus/", args->online.object, "");
     g_autoptr(json_object) gpu = NULL;
@@ -201,6 +207,8 @@ show_gpu(void *data, vg_client *client, GError **err)
          process_columns, G_N_ELEMENTS(process_columns), NULL},
         {"VMs that have it", vg_output_member(gpu, "assigned"), assigned_columns,
          G_N_ELEMENTS(assigned_columns), NULL},
+        {"What VMs can be given of it", vg_output_member(gpu, "parts"), part_columns,
+         G_N_ELEMENTS(part_columns), NULL},
         {"vGPU types", vg_output_member(gpu, "inventory.mdev_types"), type_columns,
          G_N_ELEMENTS(type_columns), NULL},
     };

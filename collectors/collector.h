@@ -40,9 +40,10 @@ vg_collector_free(vg_collector *collector)
 
 /* collectors/libvirt.c: what libvirt says, and its events. The virt-ev thread, which all
  * connections of the process need, is started with the first one and never ends. proc as above:
- * pids and vCPU threads of domains are found there. poll_ns: everything is read anew that often,
+ * pids and vCPU threads of domains are found there, and there and in sys ("/sys" but in tests) what
+ * libvirt does not tell of this machine's GPUs. poll_ns: everything is read anew that often,
  * besides after every event. */
-vg_collector *vg_libvirt_new(const char *uri, const char *host_name, const char *proc,
-                             int64_t poll_ns);
+vg_collector *vg_libvirt_new(const char *uri, const char *host_name, const char *sys,
+                             const char *proc, int64_t poll_ns);
 
 #endif

@@ -249,14 +249,15 @@ static const struct vg_collector_ops libvirt_ops = {
 };
 
 vg_collector *
-vg_libvirt_new(const char *uri, const char *host_name, const char *proc, int64_t poll_ns)
+vg_libvirt_new(const char *uri, const char *host_name, const char *sys, const char *proc,
+               int64_t poll_ns)
 {
     struct virt *v = g_new0(struct virt, 1);
 
     v->base.ops = &libvirt_ops;
     v->uri = g_strdup(uri);
     v->poll_ns = poll_ns;
-    v->reader = vg_virt_reader_new(uri, host_name, proc);
+    v->reader = vg_virt_reader_new(uri, host_name, sys, proc);
     v->ear = vg_virt_ear_new();
     return &v->base;
 }

@@ -38,8 +38,7 @@
 #include "store/store.h"
 
 #define VG_LOG_TAG "daemon"
-
-#define TICK_NS VG_NS_PER_S
+#define TICK_NS    VG_NS_PER_S
 
 /* Reports taken in one turn of the loop, so that signals and timers are not starved. */
 #define TURN_MAX 16
@@ -498,10 +497,10 @@ start_collectors(struct daemon *daemon, GError **err)
 
     if (uses_libvirt(daemon)) {
         daemon->replay_waits_ns = vg_clock_monotonic_ns() + LIBVIRT_LIMIT_NS;
-        if (vg_supervisor_add(
-                daemon->supervisor,
-                vg_libvirt_new(config->libvirt_uri, daemon->host, "/proc", config->libvirt_poll_ns),
-                config->libvirt == VG_USE_AUTO, err) < 0)
+        if (vg_supervisor_add(daemon->supervisor,
+                              vg_libvirt_new(config->libvirt_uri, daemon->host, "/sys", "/proc",
+                                             config->libvirt_poll_ns),
+                              config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
     /* First: of two that are trusted alike the first one counts. */
@@ -560,7 +559,6 @@ start_mover(struct daemon *daemon, GError **err)
 
     if (!settings)
         return -1;
-    daemon->reservations = vg_reservations_new(daemon->journal);
     daemon->mover = vg_mover_new(
         &(struct vg_mover_parts){
             .journal = daemon->journal,
@@ -588,6 +586,7 @@ daemon_start(struct daemon *daemon, GError **err)
     daemon->journal = daemon->store ? vg_journal_new(&journal, err) : NULL;
     if (!daemon->journal)
         return -1;
+    daemon->reservations = vg_reservations_new(daemon->journal);
     const struct vg_node_options node = {
         .host = daemon->host,
         .replay = daemon->options->replay != NULL,
@@ -597,6 +596,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .store = daemon->store,
         .memory_windows = (uint64_t)daemon->config->memory_windows,
         .events = daemon->events,
+        .reservations = daemon->reservations,
     };
     daemon->node = vg_node_new(&node);
     vg_event_log_keep(daemon->events, keep_event, daemon);

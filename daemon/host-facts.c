@@ -35,6 +35,17 @@ vg_host_facts_read(vg_inventory *inventory)
     inventory->memory_free_bytes = read_meminfo("MemAvailable");
 }
 
+void
+vg_host_facts_complete(const vg_inventory *facts, vg_inventory *inventory)
+{
+    if (inventory->cpus == 0)
+        inventory->cpus = facts->cpus;
+    if (inventory->memory_bytes == 0 || inventory->memory_bytes == facts->memory_bytes) {
+        inventory->memory_bytes = facts->memory_bytes;
+        inventory->memory_free_bytes = facts->memory_free_bytes;
+    }
+}
+
 char *
 vg_host_facts_name(void)
 {

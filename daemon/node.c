@@ -39,6 +39,7 @@ struct vg_node {
     uint64_t memory_windows;
     uint64_t most_pending; /* windows that waited for the disk, as far as traced */
     vg_event_log *events;
+    vg_reservations *reservations;
     vg_engine *engine;
     vg_alerts *alerts;
     vg_gather *gather;
@@ -77,6 +78,7 @@ vg_node_new(const struct vg_node_options *options)
     node->store = options->store;
     node->memory_windows = options->memory_windows;
     node->events = options->events;
+    node->reservations = options->reservations;
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
     node->alerts = vg_alerts_new(NULL, 0);
@@ -182,20 +184,13 @@ show_inventory(vg_node *node)
         vg_host_facts_read(node->facts);
         node->facts_at_ns = now;
     }
-    if (shown->cpus == 0)
-        shown->cpus = node->facts->cpus;
-    /* MemAvailable says better than libvirt what is free, but of this machine: libvirt's may be
-     * another one, or made up. */
-    if (shown->memory_bytes == 0 || shown->memory_bytes == node->facts->memory_bytes) {
-        shown->memory_bytes = node->facts->memory_bytes;
-        shown->memory_free_bytes = node->facts->memory_free_bytes;
-    }
+    vg_host_facts_complete(node->facts, shown);
     return shown;
 }
 
 /* One whose descriptions contradict each other is made without them. */
 static vg_snapshot *
-make_snapshot(vg_node *node, const vg_inventory *inventory)
+make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *taken)
 {
     const struct vg_engine_part part = {
         .source = node->replay ? VG_SOURCE_TRACE : VG_SOURCE_LIVE,
@@ -208,7 +203,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory)
     const struct vg_snap_host *const hosts[] = {host};
     g_autoptr(GError) error = NULL;
 
-    vg_inventory_describe(inventory, host);
+    vg_inventory_describe(inventory, taken, host);
     vg_snapshot *snapshot = vg_engine_snapshot(node->engine, &part, hosts, 1, &error);
     if (snapshot)
         return snapshot;
@@ -241,7 +236,10 @@ make_view(vg_node *node)
     view->duplicates = stats.duplicates;
     view->missed = node->missed;
     view->inventory = show_inventory(node);
-    view->snapshot = make_snapshot(node, view->inventory);
+    g_autoptr(GPtrArray) taken = vg_reservations_taken(node->reservations);
+    g_ptr_array_unref(view->gpu_parts);
+    view->gpu_parts = vg_gpu_parts(view->inventory, taken);
+    view->snapshot = make_snapshot(node, view->inventory, taken);
     view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
     if (node->newest.window.vms) {

@@ -15,6 +15,7 @@
 #include "api/backend.h"
 #include "api/event-log.h"
 #include "collectors/report.h"
+#include "daemon/reservations.h"
 #include "engine/alerts.h"
 #include "policy/policy-conf.h"
 #include "store/store.h"
@@ -28,6 +29,7 @@ struct vg_node_options {
     vg_store *store;                       /* borrowed */
     uint64_t memory_windows;               /* that the store keeps, waiting for the disk */
     vg_event_log *events;                  /* borrowed */
+    vg_reservations *reservations;         /* borrowed; until the last report or tick */
 };
 
 typedef struct vg_node vg_node;

@@ -15,7 +15,32 @@
 struct vg_reservations {
     vg_journal *journal;
     pthread_mutex_t lock; /* one at a time finds something free */
+    pthread_mutex_t known_lock;
+    GPtrArray *known; /* vg_reservation: those of the journal, for who must not wait for it */
 };
+
+/* Takes note of what the journal has, after a change. */
+static void
+reservations_learn(vg_reservations *reservations)
+{
+    GPtrArray *list = vg_reservations_list(reservations, NULL);
+
+    if (!list)
+        return;
+    VG_LOCK_SCOPE(&reservations->known_lock);
+    g_ptr_array_unref(reservations->known);
+    reservations->known = list;
+}
+
+static int
+reservations_save(vg_reservations *reservations, const struct vg_reservation *reservation,
+                  GError **err)
+{
+    int result = vg_journal_save_reservation(reservations->journal, reservation, err);
+
+    reservations_learn(reservations);
+    return result;
+}
 
 vg_reservations *
 vg_reservations_new(vg_journal *journal)
@@ -24,6 +49,9 @@ vg_reservations_new(vg_journal *journal)
 
     reservations->journal = journal;
     pthread_mutex_init(&reservations->lock, NULL);
+    pthread_mutex_init(&reservations->known_lock, NULL);
+    reservations->known = g_ptr_array_new_with_free_func(vg_reservation_free);
+    reservations_learn(reservations);
     return reservations;
 }
 
@@ -32,6 +60,8 @@ vg_reservations_free(vg_reservations *reservations)
 {
     if (!reservations)
         return;
+    g_ptr_array_unref(reservations->known);
+    pthread_mutex_destroy(&reservations->known_lock);
     pthread_mutex_destroy(&reservations->lock);
     g_free(reservations);
 }
@@ -91,21 +121,6 @@ reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
 
 /* ---- making one ---- */
 
-static int
-reservations_pick(vg_virt_host *host, const struct vg_move_settings *settings, GPtrArray *taken,
-                  struct vg_reservation *reservation, GError **err)
-{
-    for (guint i = 0; i < reservation->devices->len; i++) {
-        struct vg_move_device *device = reservation->devices->pdata[i];
-        if (vg_virt_pick(host, device, taken, settings->named, settings->n_named, err) < 0)
-            return -1;
-        g_autoptr(GPtrArray) one = g_ptr_array_new();
-        g_ptr_array_add(one, device);
-        reservations_add_taken(taken, one);
-    }
-    return 0;
-}
-
 /* Under the lock. 1: the move has one, which was copied. */
 static int
 reservations_find_taken(vg_reservations *reservations, vg_virt_host *host,
@@ -147,13 +162,14 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     int found = reservations_find_taken(reservations, host, reservation, taken, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (reservations_pick(host, settings, taken, reservation, err) < 0)
+    if (vg_virt_pick(host, reservation->devices, taken, settings->named, settings->n_named, err) <
+        0)
         return -1;
     g_free(reservation->id);
     reservation->id = vg_move_new_id("res");
     reservation->made_ns = vg_clock_realtime_ns();
     reservation_set_lease(reservation, reservation->lease_s);
-    return vg_journal_save_reservation(reservations->journal, reservation, err);
+    return reservations_save(reservations, reservation, err);
 }
 
 /* ---- the others ---- */
@@ -185,7 +201,7 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
         g_ptr_array_add(hold->devices, device);
     }
     VG_LOCK_SCOPE(&reservations->lock);
-    return vg_journal_save_reservation(reservations->journal, hold, err);
+    return reservations_save(reservations, hold, err);
 }
 
 struct vg_reservation *
@@ -199,7 +215,7 @@ vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lea
         if (strcmp(one->id, id) != 0)
             continue;
         reservation_set_lease(one, lease_s);
-        if (vg_journal_save_reservation(reservations->journal, one, err) < 0)
+        if (reservations_save(reservations, one, err) < 0)
             return NULL;
         return vg_reservation_copy(one);
     }
@@ -212,5 +228,22 @@ int
 vg_reservations_release(vg_reservations *reservations, const char *id, GError **err)
 {
     VG_LOCK_SCOPE(&reservations->lock);
-    return vg_journal_delete_reservation(reservations->journal, id, err);
+    int result = vg_journal_delete_reservation(reservations->journal, id, err);
+    reservations_learn(reservations);
+    return result;
+}
+
+GPtrArray *
+vg_reservations_taken(vg_reservations *reservations)
+{
+    GPtrArray *taken = g_ptr_array_new_with_free_func(g_free);
+    const int64_t now_ns = vg_clock_realtime_ns();
+
+    VG_LOCK_SCOPE(&reservations->known_lock);
+    for (guint i = 0; i < reservations->known->len; i++) {
+        const struct vg_reservation *one = reservations->known->pdata[i];
+        if (one->expires_ns > now_ns)
+            reservations_add_taken(taken, one->devices);
+    }
+    return taken;
 }

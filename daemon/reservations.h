@@ -2,7 +2,7 @@
  *
  * GPUs of this host that are kept: for VMs that come, and for VMs that left and may come back. All
  * of it is in the journal; a lease that is over is as if it had never been. Any thread; all calls
- * block.
+ * but vg_reservations_taken() block.
  */
 #ifndef VG_DAEMON_RESERVATIONS_H
 #define VG_DAEMON_RESERVATIONS_H
@@ -36,5 +36,9 @@ int vg_reservations_release(vg_reservations *reservations, const char *id, GErro
 char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);
+
+/* The PCI addresses and UUIDs of all that is kept, as they are known at the moment: char *, freed
+ * with the array. */
+GPtrArray *vg_reservations_taken(vg_reservations *reservations);
 
 #endif

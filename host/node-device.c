@@ -7,11 +7,16 @@
 #include <string.h>
 
 #include "host/xml-walk.h"
+#include "model/gpu-part.h"
 
 #define NAME_BYTES_MAX VG_SNAPSHOT_NAME_MAX
 #define AVAILABLE_MAX  1000000
 
-#define PCI_CLASS_DISPLAY 0x03
+/* Classes of PCI devices (pci_ids.h of the kernel). */
+#define PCI_CLASS_DISPLAY     0x03
+#define PCI_CLASS_ACCELERATOR 0x12
+
+#define IOMMU_GROUP_MAX 1000000
 
 /* ---- reading ---- */
 
@@ -54,15 +59,36 @@ pci_id_of(const xmlNode *pci)
                : g_strdup_printf("%04x:%04x", (unsigned)vendor, (unsigned)product);
 }
 
+/* What cards with GPUs have besides; NULL: something else. */
+static const char *
+node_device_name_function(int64_t class)
+{
+    static const struct {
+        int64_t class; /* and subclass */
+        const char *name;
+    } known[] = {
+        {0x0401, "audio"}, {0x0403, "audio"}, {0x0c03, "USB"}, {0x0c80, "USB-C"}, {0x0c0a, "USB-C"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(known); i++)
+        if (class >> 8 == known[i].class)
+            return known[i].name;
+    return NULL;
+}
+
 static void
 read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
 {
     int64_t class = vg_xml_number(vg_xml_child(pci, "class"), 0xffffff, 0);
 
     device->address = vg_xml_pci_address(pci);
-    if (!device->address || class >> 16 != PCI_CLASS_DISPLAY)
+    device->what = node_device_name_function(class);
+    if (!device->address ||
+        (class >> 16 != PCI_CLASS_DISPLAY && class >> 16 != PCI_CLASS_ACCELERATOR && !device->what))
         return;
-    device->kind = VG_NODE_DEVICE_GPU;
+    device->kind = device->what ? VG_NODE_DEVICE_FUNCTION : VG_NODE_DEVICE_GPU;
+    device->iommu_group =
+        vg_xml_attribute_number(vg_xml_child(pci, "iommuGroup"), "number", IOMMU_GROUP_MAX, -1);
     device->physical =
         vg_xml_pci_address(vg_xml_child(capability(pci, "phys_function"), "address"));
     device->vendor = vg_xml_text(vg_xml_child(pci, "vendor"), NAME_BYTES_MAX);
@@ -124,6 +150,7 @@ vg_node_device_read(const char *xml, GError **err)
     const xmlNode *mdev = capability(root, "mdev");
     device->name = vg_xml_text(vg_xml_child(root, "name"), NAME_BYTES_MAX);
     device->numa_node = -1;
+    device->iommu_group = -1;
     device->types = g_ptr_array_new_with_free_func(type_free);
     if (pci)
         read_pci(root, pci, device);
@@ -209,80 +236,105 @@ put_gpu(const vg_node_device *device, vg_inventory *inventory)
     struct vg_inv_gpu *gpu = vg_inventory_add_gpu(inventory, device->address);
     gpu->vendor = g_strdup(device->vendor);
     gpu->product = g_strdup(device->product);
+    gpu->pci_id = g_strdup(device->pci_id);
     gpu->driver = g_strdup(device->driver);
     gpu->numa_node = device->numa_node;
     gpu->vf_max = device->vf_max;
+    gpu->iommu_group = device->iommu_group;
     add_types(gpu, device->types);
 }
 
-/* The address of the GPU that a function is, or is a part of. */
-static const char *
-whole_gpu(GHashTable *parts, const char *address)
+static void
+node_device_put_vf(const vg_node_device *device, struct vg_inv_gpu *gpu)
 {
-    const char *physical = address ? g_hash_table_lookup(parts, address) : NULL;
+    add_types(gpu, device->types);
+    if (gpu->vfs->len >= VG_INVENTORY_VFS_MAX)
+        return;
+    struct vg_inv_vf *vf = vg_record_new(&vg_inv_vf_record);
+    vf->address = g_strdup(device->address);
+    vf->pci_id = g_strdup(device->pci_id);
+    vf->driver = g_strdup(device->driver);
+    g_ptr_array_add(gpu->vfs, vf);
+}
 
-    return physical ? physical : address;
+/* The GPU in the same slot; NULL: there is none. */
+static struct vg_inv_gpu *
+node_device_find_neighbour(const vg_inventory *inventory, const char *address)
+{
+    const size_t slot = strlen(address) - 1; /* all but the function */
+
+    for (unsigned i = 0; i < inventory->gpus->len; i++) {
+        struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
+        if (strncmp(gpu->device, address, slot) == 0)
+            return gpu;
+    }
+    return NULL;
+}
+
+static void
+node_device_put_function(const vg_node_device *device, vg_inventory *inventory)
+{
+    struct vg_inv_gpu *gpu = node_device_find_neighbour(inventory, device->address);
+
+    if (!gpu || gpu->functions->len >= VG_INVENTORY_FUNCTIONS_MAX)
+        return;
+    struct vg_inv_function *function = vg_record_new(&vg_inv_function_record);
+    function->address = g_strdup(device->address);
+    function->what = g_strdup(device->what);
+    function->pci_id = g_strdup(device->pci_id);
+    function->driver = g_strdup(device->driver);
+    function->iommu_group = device->iommu_group;
+    g_ptr_array_add(gpu->functions, function);
+}
+
+/* Address of a virtual function -> of the GPU that it is a part of. */
+static GHashTable *
+node_device_map_parts(const GPtrArray *devices)
+{
+    g_autoptr(GHashTable) gpus = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTable *parts = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (unsigned i = 0; i < devices->len; i++) {
+        const vg_node_device *device = devices->pdata[i];
+        if (device->kind == VG_NODE_DEVICE_GPU)
+            g_hash_table_add(gpus, device->address);
+    }
+    for (unsigned i = 0; i < devices->len; i++) {
+        const vg_node_device *device = devices->pdata[i];
+        if (device->kind == VG_NODE_DEVICE_GPU && device->physical &&
+            g_hash_table_contains(gpus, device->physical))
+            g_hash_table_insert(parts, device->address, device->physical);
+    }
+    return parts;
 }
 
 static void
 put_mdev(const vg_node_device *device, GHashTable *parts, vg_inventory *inventory)
 {
-    struct vg_inv_gpu *gpu = node_device_find_gpu(inventory, whole_gpu(parts, device->parent));
+    const char *physical = device->parent ? g_hash_table_lookup(parts, device->parent) : NULL;
+    struct vg_inv_gpu *gpu = node_device_find_gpu(inventory, physical ? physical : device->parent);
 
     if (!gpu || gpu->mdevs->len >= VG_INVENTORY_MDEVS_MAX)
         return;
     struct vg_inv_mdev *mdev = vg_record_new(&vg_inv_mdev_record);
     mdev->uuid = g_strdup(device->uuid);
     mdev->type = g_strdup(device->type);
+    mdev->inactive = device->inactive;
     g_ptr_array_add(gpu->mdevs, mdev);
-}
-
-/* What a VM's XML does not say of its devices. */
-static void
-complete_devices(const struct vg_inv_vm *vm, GHashTable *mdevs, GHashTable *gpus, GHashTable *parts)
-{
-    for (unsigned i = 0; i < vm->devices->len; i++) {
-        struct vg_inv_device *device = vm->devices->pdata[i];
-        if (strcmp(device->kind, "mdev") != 0) {
-            device->is_gpu = g_hash_table_contains(gpus, device->address);
-            continue;
-        }
-        const vg_node_device *mdev = g_hash_table_lookup(mdevs, device->address);
-        if (!mdev)
-            continue;
-        g_free(device->parent);
-        g_free(device->mdev_type);
-        device->parent = g_strdup(whole_gpu(parts, mdev->parent));
-        device->mdev_type = g_strdup(mdev->type);
-    }
 }
 
 void
 vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
 {
     g_autoptr(GPtrArray) sorted = g_ptr_array_new();
-    g_autoptr(GHashTable) mdevs = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GHashTable) gpus = g_hash_table_new(g_str_hash, g_str_equal);
-    /* Address of a virtual function -> of the physical one. */
-    g_autoptr(GHashTable) parts = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) parts = node_device_map_parts(devices);
 
     for (unsigned i = 0; i < devices->len; i++)
         g_ptr_array_add(sorted, devices->pdata[i]);
     g_ptr_array_sort(sorted, compare_devices);
     for (unsigned i = 0; i < sorted->len; i++) {
-        vg_node_device *device = sorted->pdata[i];
-        if (device->kind == VG_NODE_DEVICE_GPU)
-            g_hash_table_add(gpus, device->address);
-        else if (device->kind == VG_NODE_DEVICE_MDEV)
-            g_hash_table_insert(mdevs, device->uuid, device);
-    }
-    for (unsigned i = 0; i < sorted->len; i++) {
-        vg_node_device *device = sorted->pdata[i];
-        if (device->kind != VG_NODE_DEVICE_GPU)
-            continue;
-        if (device->physical && g_hash_table_contains(gpus, device->physical))
-            g_hash_table_insert(parts, device->address, device->physical);
-        else
+        const vg_node_device *device = sorted->pdata[i];
+        if (device->kind == VG_NODE_DEVICE_GPU && !g_hash_table_contains(parts, device->address))
             put_gpu(device, inventory);
     }
     for (unsigned i = 0; i < sorted->len; i++) {
@@ -290,11 +342,12 @@ vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
         struct vg_inv_gpu *gpu = NULL;
         if (device->kind == VG_NODE_DEVICE_MDEV)
             put_mdev(device, parts, inventory);
+        else if (device->kind == VG_NODE_DEVICE_FUNCTION)
+            node_device_put_function(device, inventory);
         else if (device->kind == VG_NODE_DEVICE_GPU)
             gpu = node_device_find_gpu(inventory, g_hash_table_lookup(parts, device->address));
         if (gpu)
-            add_types(gpu, device->types);
+            node_device_put_vf(device, gpu);
     }
-    for (unsigned i = 0; i < inventory->vms->len; i++)
-        complete_devices(inventory->vms->pdata[i], mdevs, gpus, parts);
+    vg_gpu_parts_tell_vms(inventory);
 }

@@ -12,8 +12,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/domain-xml.h"
-#include "host/node-device.h"
+#include "host/gpu-local.h"
 #include "host/proc-scan.h"
+#include "host/virt-devices.h"
 #include "host/virt-event.h"
 
 #define KIB INT64_C(1024)
@@ -23,6 +24,7 @@
 struct vg_virt_reader {
     char *uri;
     char *host_name;
+    char *sys, *proc;
     vg_proc_scan *scan;
     vg_inventory *host; /* what does not change while connected; no GPUs, no VMs; or NULL */
     GHashTable *boring; /* names of devices that are neither GPU nor mdev */
@@ -30,7 +32,6 @@ struct vg_virt_reader {
 };
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
 /* A text that libvirt allocated, as g_free() can free it. */
 static char *
@@ -43,12 +44,14 @@ own(char *take_text)
 }
 
 vg_virt_reader *
-vg_virt_reader_new(const char *uri, const char *host_name, const char *proc)
+vg_virt_reader_new(const char *uri, const char *host_name, const char *sys, const char *proc)
 {
     vg_virt_reader *reader = g_new0(vg_virt_reader, 1);
 
     reader->uri = g_strdup(uri);
     reader->host_name = g_strdup(host_name);
+    reader->sys = g_strdup(sys);
+    reader->proc = g_strdup(proc);
     reader->scan = vg_proc_scan_new(proc);
     reader->boring = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return reader;
@@ -63,6 +66,8 @@ vg_virt_reader_free(vg_virt_reader *reader)
     g_hash_table_unref(reader->boring);
     vg_proc_scan_free(reader->scan);
     g_free(reader->host_name);
+    g_free(reader->sys);
+    g_free(reader->proc);
     g_free(reader->uri);
     g_free(reader);
 }
@@ -231,58 +236,20 @@ read_domains(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inv
 
 /* ---- devices ---- */
 
-static int
-list_devices(virConnectPtr connection, virNodeDevicePtr **ret)
-{
-    int n = virConnectListAllNodeDevices(connection, ret,
-                                         VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV |
-                                             VIR_CONNECT_LIST_NODE_DEVICES_CAP_MDEV);
-
-    return n >= 0 ? n : virConnectListAllNodeDevices(connection, ret, 0);
-}
-
-static void
-virt_read_free_device(void *device)
-{
-    vg_node_device_free(device);
-}
-
-static void
-virt_read_device(vg_virt_reader *reader, virNodeDevicePtr handle, GPtrArray *devices)
-{
-    const char *name = virNodeDeviceGetName(handle);
-
-    /* A host has hundreds of PCI devices, and each text takes libvirt a fraction of a millisecond.
-     */
-    if (!name || g_hash_table_contains(reader->boring, name))
-        return;
-    g_autofree char *xml = own(virNodeDeviceGetXMLDesc(handle, 0));
-    if (!xml)
-        return;
-    g_autoptr(vg_node_device) device = vg_node_device_read(xml, NULL);
-    if (!device || device->kind == VG_NODE_DEVICE_OTHER)
-        g_hash_table_add(reader->boring, g_strdup(name));
-    else
-        g_ptr_array_add(devices, g_steal_pointer(&device));
-}
-
 static void
 read_devices(vg_virt_reader *reader, virConnectPtr connection, vg_inventory *inventory,
              char **ret_missing)
 {
-    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(virt_read_free_device);
-    virNodeDevicePtr *handles = NULL;
-    int n = list_devices(connection, &handles);
+    g_autoptr(GPtrArray) devices = vg_virt_devices_list(connection, reader->boring);
 
-    if (n < 0)
+    if (!devices) {
         *ret_missing = g_strdup_printf("GPUs cannot be listed: %s", virGetLastErrorMessage());
-    for (int i = 0; i < n; i++) {
-        g_autoptr(virNodeDevice) handle = handles[i];
-        virt_read_device(reader, handle, devices);
+        virResetLastError();
+        return;
     }
-    free(handles);
-    virResetLastError();
     vg_node_devices_put(devices, inventory);
+    if (vg_gpu_local_is(reader->uri))
+        vg_gpu_local_put(reader->sys, reader->proc, inventory);
 }
 
 vg_inventory *

@@ -13,7 +13,10 @@
 
 typedef struct vg_virt_reader vg_virt_reader;
 
-vg_virt_reader *vg_virt_reader_new(const char *uri, const char *host_name, const char *proc);
+/* sys and proc: "/sys" and "/proc" but in tests; of them comes what libvirt does not tell of this
+ * machine. */
+vg_virt_reader *vg_virt_reader_new(const char *uri, const char *host_name, const char *sys,
+                                   const char *proc);
 void vg_virt_reader_free(vg_virt_reader *reader);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_reader, vg_virt_reader_free)
 

@@ -23,8 +23,8 @@ const char *const vg_domain_state_names[] = {
 
 #define THIS vg_inv_device
 static const struct vg_field device_fields[] = {
-    NAME(kind, REQ),    NAME(address, REQ),    NAME(alias, 0),
-    NAME(parent, OMIT), NAME(mdev_type, OMIT), VG_ROW_BOOL(is_gpu, 0),
+    NAME(kind, REQ),       NAME(address, REQ),   NAME(alias, 0),         NAME(parent, OMIT),
+    NAME(mdev_type, OMIT), NAME(gpu_type, OMIT), VG_ROW_BOOL(is_gpu, 0), NAME(function, OMIT),
 };
 const struct vg_record_type vg_inv_device_record = VG_ROW_TYPE(device_fields);
 #undef THIS
@@ -78,8 +78,41 @@ const struct vg_record_type vg_inv_mdev_type_record = VG_ROW_TYPE(mdev_type_fiel
 static const struct vg_field mdev_fields[] = {
     NAME(uuid, REQ),
     NAME(type, 0),
+    VG_ROW_BOOL(inactive, OMIT),
 };
 const struct vg_record_type vg_inv_mdev_record = VG_ROW_TYPE(mdev_fields);
+#undef THIS
+
+#define THIS vg_inv_use
+static const struct vg_field use_fields[] = {
+    VG_ROW_BOOL(known, 0),
+    TEXT(text, 0),
+};
+const struct vg_record_type vg_inv_use_record = VG_ROW_TYPE(use_fields);
+#undef THIS
+
+#define THIS vg_inv_function
+static const struct vg_field function_fields[] = {
+    NAME(address, REQ),
+    NAME(what, 0),
+    NAME(pci_id, 0),
+    NAME(driver, 0),
+    VG_ROW_INT(iommu_group, 0, -1, 1e6),
+};
+const struct vg_record_type vg_inv_function_record = VG_ROW_TYPE(function_fields);
+#undef THIS
+
+#define THIS vg_inv_vf
+static const struct vg_field vf_fields[] = {
+    NAME(address, REQ),
+    NAME(pci_id, 0),
+    NAME(driver, 0),
+    NAME(vgpu_type, 0),
+    VG_ROW_BOOL(vgpu_told, 0),
+    VG_ROW_LIST(creatable, OMIT, VG_SNAPSHOT_VGPU_TYPES_MAX, &vg_inv_mdev_type_record),
+    VG_ROW_PART(use, 0, &vg_inv_use_record),
+};
+const struct vg_record_type vg_inv_vf_record = VG_ROW_TYPE(vf_fields);
 #undef THIS
 
 #define THIS vg_inv_gpu
@@ -87,9 +120,14 @@ static const struct vg_field gpu_fields[] = {
     NAME(device, REQ),
     NAME(vendor, 0),
     NAME(product, 0),
+    NAME(pci_id, 0),
     NAME(driver, 0),
     VG_ROW_INT(numa_node, 0, -1, 1e6),
     VG_ROW_INT(vf_max, OMIT, 0, 65536),
+    VG_ROW_INT(iommu_group, 0, -1, 1e6),
+    VG_ROW_PART(use, 0, &vg_inv_use_record),
+    VG_ROW_LIST(functions, 0, VG_INVENTORY_FUNCTIONS_MAX, &vg_inv_function_record),
+    VG_ROW_LIST(vfs, 0, VG_INVENTORY_VFS_MAX, &vg_inv_vf_record),
     VG_ROW_LIST(mdev_types, 0, VG_SNAPSHOT_VGPU_TYPES_MAX, &vg_inv_mdev_type_record),
     VG_ROW_LIST(mdevs, 0, VG_INVENTORY_MDEVS_MAX, &vg_inv_mdev_record),
 };
@@ -145,6 +183,7 @@ vg_inventory_add_gpu(vg_inventory *inventory, const char *device)
 
     gpu->device = g_strdup(device);
     gpu->numa_node = -1;
+    gpu->iommu_group = -1;
     g_ptr_array_add(inventory->gpus, gpu);
     return gpu;
 }
@@ -166,66 +205,4 @@ vg_inventory_find(const vg_inventory *inventory, const char *uuid, int64_t pid, 
             by_name = vm;
     }
     return by_pid ? by_pid : by_name;
-}
-
-static bool
-is_up(const struct vg_inv_vm *vm)
-{
-    return vm->state != VG_DOMAIN_SHUTOFF && vm->state != VG_DOMAIN_CRASHED;
-}
-
-static void
-describe_devices(const struct vg_inv_vm *vm, struct vg_snap_vm *ret)
-{
-    for (guint i = 0; i < vm->devices->len; i++) {
-        const struct vg_inv_device *device = vm->devices->pdata[i];
-        bool is_mdev = strcmp(device->kind, "mdev") == 0;
-        const char *gpu = is_mdev ? device->parent : device->address;
-        if (!device->is_gpu || !gpu || ret->gpu->len >= VG_SNAPSHOT_GPU_USES_MAX)
-            continue;
-        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
-        use->device = g_strdup(gpu);
-        use->engine = g_strdup("unknown");
-        use->vgpu_type = g_strdup(is_mdev ? device->mdev_type : "passthrough");
-        g_ptr_array_add(ret->gpu, use);
-    }
-}
-
-static void
-describe_gpu(const struct vg_inv_gpu *gpu, struct vg_snap_gpu *ret)
-{
-    for (guint i = 0; i < gpu->mdev_types->len; i++) {
-        const struct vg_inv_mdev_type *type = gpu->mdev_types->pdata[i];
-        struct vg_snap_vgpu_type *vgpu = vg_record_new(&vg_snap_vgpu_type_record);
-        vgpu->type = g_strdup(type->type);
-        vgpu->free = type->available;
-        g_ptr_array_add(ret->vgpu_types, vgpu);
-    }
-}
-
-void
-vg_inventory_describe(const vg_inventory *inventory, struct vg_snap_host *host)
-{
-    host->uuid = g_strdup(inventory->uuid);
-    host->cpus = inventory->cpus;
-    host->cpu_model = g_strdup(inventory->cpu_model);
-    host->memory_bytes = inventory->memory_bytes;
-    host->memory_free_bytes = inventory->memory_free_bytes;
-    for (guint i = 0; i < inventory->gpus->len; i++) {
-        const struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
-        describe_gpu(gpu, vg_snap_host_add_gpu(host, gpu->device));
-    }
-    for (guint i = 0; i < inventory->vms->len; i++) {
-        const struct vg_inv_vm *vm = inventory->vms->pdata[i];
-        if (!is_up(vm))
-            continue;
-        struct vg_snap_vm *ret = vg_snap_host_add_vm(host, vm->name);
-        ret->uuid = g_strdup(vm->uuid);
-        ret->pid = vm->pid;
-        ret->vcpus = vm->vcpus;
-        ret->memory_bytes = vm->memory_bytes;
-        ret->cpu_model = g_strdup(vm->cpu_model);
-        ret->pinned = vm->pinned;
-        describe_devices(vm, ret);
-    }
 }

@@ -16,9 +16,11 @@
 #include "base/record.h"
 #include "model/snapshot.h"
 
-#define VG_INVENTORY_DEVICES_MAX 64   /* per VM */
-#define VG_INVENTORY_MDEVS_MAX   1024 /* per GPU */
-#define VG_INVENTORY_VCPUS_MAX   4096 /* per VM */
+#define VG_INVENTORY_DEVICES_MAX   256  /* per VM */
+#define VG_INVENTORY_MDEVS_MAX     1024 /* per GPU */
+#define VG_INVENTORY_VFS_MAX       256  /* per GPU */
+#define VG_INVENTORY_FUNCTIONS_MAX 7    /* per GPU: a slot has eight */
+#define VG_INVENTORY_VCPUS_MAX     4096 /* per VM */
 
 /* Of libvirt's virDomainState; `unknown` where nobody could be asked. */
 enum vg_domain_state {
@@ -38,9 +40,12 @@ struct vg_inv_device {
     char *kind;      /* "mdev" or "pci" */
     char *address;   /* UUID of the mdev, or "0000:41:00.0" */
     char *alias;     /* in the domain ("ua-gpu0"); NULL: none yet */
-    char *parent;    /* mdev: PCI address of the GPU; NULL: unknown */
+    char *parent;    /* PCI address of the GPU that an mdev or a virtual function is made of, or
+                      * that another function belongs to; NULL: unknown, or the GPU itself */
     char *mdev_type; /* mdev: "nvidia-230"; NULL: unknown */
-    bool is_gpu;     /* mdev, or a PCI display device (class 03) */
+    char *gpu_type;  /* as vg_gpu_part.type; NULL: unknown, or no GPU */
+    bool is_gpu;     /* mdev, or a PCI function of the classes 03 and 12 */
+    char *function;  /* of a GPU's card, but not the GPU: "audio", "USB"; NULL: no such thing */
 };
 
 struct vg_inv_vcpu {
@@ -85,15 +90,48 @@ struct vg_inv_mdev_type {
 struct vg_inv_mdev {
     char *uuid;
     char *type;
+    bool inactive; /* defined, and not started: there is no such device */
+};
+
+/* Who has device nodes open, of those who are no VM of libvirt. */
+struct vg_inv_use {
+    bool known;
+    char *text; /* known: "Xorg [812]", NULL: nobody; else why it is not known, or NULL */
+};
+
+/* Another function in the slot of a GPU. */
+struct vg_inv_function {
+    char *address;
+    char *what; /* "audio", "USB", "USB-C", "serial bus" */
+    char *pci_id;
+    char *driver;        /* NULL: none */
+    int64_t iommu_group; /* -1: unknown */
+};
+
+/* An SR-IOV virtual function of a GPU. */
+struct vg_inv_vf {
+    char *address;
+    char *pci_id;
+    char *driver; /* NULL: none */
+    /* What the vendor's own VFIO driver says of its vGPU. */
+    char *vgpu_type;      /* "nvidia-1153"; NULL: it has none, or unknown */
+    bool vgpu_told;       /* the driver says so; false: vgpu_type is unknown */
+    GPtrArray *creatable; /* struct vg_inv_mdev_type: vGPUs that it could be made */
+    struct vg_inv_use use;
 };
 
 struct vg_inv_gpu {
     char *device; /* PCI address, "0000:41:00.0" */
     char *vendor; /* or NULL */
     char *product;
-    char *driver;
-    int64_t numa_node;     /* -1: unknown */
-    int64_t vf_max;        /* SR-IOV virtual functions it can have */
+    char *pci_id;        /* "10de:2331", or NULL */
+    char *driver;        /* NULL: none */
+    int64_t numa_node;   /* -1: unknown */
+    int64_t vf_max;      /* SR-IOV virtual functions it can have */
+    int64_t iommu_group; /* -1: unknown */
+    struct vg_inv_use use;
+    GPtrArray *functions;  /* struct vg_inv_function */
+    GPtrArray *vfs;        /* struct vg_inv_vf */
     GPtrArray *mdev_types; /* struct vg_inv_mdev_type */
     GPtrArray *mdevs;      /* struct vg_inv_mdev */
 };
@@ -118,6 +156,9 @@ extern const struct vg_record_type vg_inv_nova_record;
 extern const struct vg_record_type vg_inv_vm_record;
 extern const struct vg_record_type vg_inv_mdev_type_record;
 extern const struct vg_record_type vg_inv_mdev_record;
+extern const struct vg_record_type vg_inv_use_record;
+extern const struct vg_record_type vg_inv_function_record;
+extern const struct vg_record_type vg_inv_vf_record;
 extern const struct vg_record_type vg_inv_gpu_record;
 extern const struct vg_record_type vg_inventory_record;
 extern const char *const vg_domain_state_names[]; /* "unknown", "running", ... */
@@ -136,8 +177,9 @@ const struct vg_inv_vm *vg_inventory_find(const vg_inventory *inventory, const c
                                           int64_t pid, const char *name);
 
 /* What the policy should know of it: fills an empty host description (see vg_engine_snapshot())
- * whose name is set. A VM that is not running is left out. A device that is a GPU becomes a use of
- * share 0 of engine "unknown". */
-void vg_inventory_describe(const vg_inventory *inventory, struct vg_snap_host *host);
+ * whose name is set. A VM that is not running is left out, but what it has is not free. A device
+ * that is a GPU becomes a use of share 0 of engine "unknown". taken: as of vg_gpu_parts(). */
+void vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
+                           struct vg_snap_host *host);
 
 #endif

@@ -50,6 +50,7 @@ static const struct vg_field device_fields[] = {
     VG_ROW_ENUM("kind", kind, REQ, vg_move_device_kind_names),
     NEEDED(type),
     TEXT(alias),
+    VG_ROW_STRING(function_of, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     TEXT(guest_address),
     TEXT(guest_path),
     TEXT(source_address),

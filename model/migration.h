@@ -74,15 +74,16 @@ enum vg_migration_executor {
 enum vg_move_device_kind {
     VG_MOVE_DEVICE_NAMED, /* a device of [gpu NAME] in the configuration */
     VG_MOVE_DEVICE_MDEV,
-    VG_MOVE_DEVICE_PCI, /* a whole GPU or a virtual function */
+    VG_MOVE_DEVICE_PCI, /* a whole GPU, another function of its card, or a virtual function */
     VG_MOVE_DEVICE_KIND_MAX
 };
 
 /* A GPU that moves with the VM. The hosts have one each. */
 struct vg_move_device {
     enum vg_move_device_kind kind;
-    char *type;           /* NAME of [gpu NAME]; mdev type "nvidia-63"; PCI "10de:2330" */
+    char *type;           /* NAME of [gpu NAME], else as of vg_gpu_part */
     char *alias;          /* in the domain: "ua-gpu0" */
+    char *function_of;    /* alias of the GPU that it is another function of; NULL: it is a GPU */
     char *guest_address;  /* PCI, as libvirt has it: "0000:01:00.0"; NULL: none */
     char *guest_path;     /* slots from the root bus: "00:02.0/00.0"; NULL: unknown */
     char *source_address; /* NAMED: NULL; MDEV: UUID; PCI: "0000:41:00.0" */

@@ -30,6 +30,7 @@ const char *const vg_snapshot_source_names[] = {
 static const struct vg_field vgpu_type_fields[] = {
     NAME(type, REQ | FACT),
     VG_ROW_INT(free, REQ | FACT, 0, COUNT_MAX),
+    VG_ROW_INT(made, OMIT, 0, COUNT_MAX),
 };
 const struct vg_record_type vg_snap_vgpu_type_record = VG_ROW_TYPE(vgpu_type_fields);
 #undef THIS

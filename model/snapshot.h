@@ -55,8 +55,9 @@ enum vg_snapshot_source {
 };
 
 struct vg_snap_vgpu_type {
-    char *type;   /* "i915-GVTg_V5_4", "nvidia-63", "passthrough" */
-    int64_t free; /* instances that could still be made */
+    char *type;   /* "i915-GVTg_V5_4", "nvidia-63"; a whole GPU: its PCI id, "10de:2331" */
+    int64_t free; /* that nobody has, and that could still be made */
+    int64_t made; /* of these, which are there already: others do not take them away */
 };
 
 struct vg_snap_engine {

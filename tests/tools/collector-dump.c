@@ -235,8 +235,8 @@ main(int argc, char **argv)
     else if (left >= 1 && strcmp(argv[optind], "perf") == 0)
         collector = live(vg_source_perf_new, "/proc", interval_ns);
     else if (left >= 2 && strcmp(argv[optind], "libvirt") == 0)
-        collector = vg_libvirt_new(argv[optind + 1], host, left > 2 ? argv[optind + 2] : "/proc",
-                                   interval_ns);
+        collector = vg_libvirt_new(argv[optind + 1], host, "/sys",
+                                   left > 2 ? argv[optind + 2] : "/proc", interval_ns);
     if (collector && faults) {
         g_autoptr(GError) err = NULL;
         collector = vg_fault_new(collector, faults, &err);

@@ -322,6 +322,8 @@ make_view(fake_backend *fake)
     view->clock_offset_ns = BEGIN_NS;
     view->snapshot = vg_snapshot_new(VG_SOURCE_LIVE);
     view->inventory = make_inventory();
+    g_ptr_array_unref(view->gpu_parts);
+    view->gpu_parts = vg_gpu_parts(view->inventory, NULL);
     struct vg_snap_host *host = vg_snapshot_add_host(view->snapshot, "test-host");
     host->cpus = 8;
     vg_window_init(&view->totals, false);

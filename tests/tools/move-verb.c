@@ -12,7 +12,8 @@
  *
  * Devices, as gpus prints them, come from standard input. -n NAME=FILE: a device that is named,
  * with -s domains that can have it; -t: seconds of the deadline; -b: MiB/s of a migration; -d: ms
- * up to which its downtime limit may be raised; -c: cancel after so many things told.
+ * up to which its downtime limit may be raised; -c: cancel after so many things told; -r: the
+ * directory with sys and proc that tell of the first host's GPUs.
  */
 #include "config.h"
 
@@ -33,6 +34,7 @@
 
 struct tool {
     vg_virt_host *host, *other;
+    const char *root; /* NULL: "/" */
     struct vg_named_device named[NAMED_MAX];
     size_t n_named;
     int64_t bandwidth, downtime_ms;
@@ -205,12 +207,8 @@ do_pick(struct tool *tool, GError **err)
 
     for (int i = 0; i < tool->n_args; i++)
         g_ptr_array_add(taken, tool->args[i]);
-    for (unsigned i = 0; i < tool->devices->len; i++) {
-        struct vg_move_device *device = tool->devices->pdata[i];
-        if (vg_virt_pick(tool->host, device, taken, tool->named, tool->n_named, err) < 0)
-            return -1;
-        g_ptr_array_add(taken, device->target_address ? device->target_address : device->type);
-    }
+    if (vg_virt_pick(tool->host, tool->devices, taken, tool->named, tool->n_named, err) < 0)
+        return -1;
     add_devices(tool->out, tool->devices);
     return 0;
 }
@@ -282,6 +280,8 @@ run(struct tool *tool, const struct action *action, const char *uri, GError **er
     tool->host = vg_virt_host_open(uri, err);
     if (!tool->host)
         return -1;
+    if (tool->root)
+        vg_virt_host_set_root(tool->host, tool->root);
     if (action->n_args == 3) {
         tool->other = vg_virt_host_open(tool->args[2], err);
         if (!tool->other)
@@ -309,8 +309,8 @@ read_options(struct tool *tool, int argc, char **argv)
     double seconds = 60;
     int64_t slots = 1;
 
-    for (int option = getopt(argc, argv, "n:s:t:b:d:c:"); option != -1;
-         option = getopt(argc, argv, "n:s:t:b:d:c:")) {
+    for (int option = getopt(argc, argv, "n:s:t:b:d:c:r:"); option != -1;
+         option = getopt(argc, argv, "n:s:t:b:d:c:r:")) {
         if (option == 'n') {
             if (!add_named(tool, optarg, slots))
                 return false;
@@ -324,6 +324,8 @@ read_options(struct tool *tool, int argc, char **argv)
             tool->downtime_ms = atoi(optarg);
         } else if (option == 'c') {
             tool->cancel_after = atoi(optarg);
+        } else if (option == 'r') {
+            tool->root = optarg;
         } else {
             return false;
         }
@@ -369,7 +371,7 @@ main(int argc, char **argv)
     }
     if (!action) {
         fprintf(stderr, "usage: move-verb [-n NAME=FILE] [-s SLOTS] [-t SECONDS] [-b MIB/S] [-d MS]"
-                        " [-c N] URI VERB ARGUMENT...\n");
+                        " [-c N] [-r ROOT] URI VERB ARGUMENT...\n");
         return 2;
     }
     tool.out = json_object_new_object();

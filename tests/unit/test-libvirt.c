@@ -47,6 +47,7 @@ static const char node[] =
 struct host {
     char *dir;
     char *uri;
+    char *sys;
     char *proc;
 };
 
@@ -60,6 +61,7 @@ setup(void **state)
     file = g_build_filename(host->dir, "node.xml", NULL);
     fake_proc_write(file, node, strlen(node));
     host->uri = g_strdup_printf("test://%s", file);
+    host->sys = g_build_filename(host->dir, "sys", NULL);
     host->proc = g_build_filename(host->dir, "proc", NULL);
     g_mkdir_with_parents(host->proc, 0700);
     *state = host;
@@ -74,6 +76,7 @@ teardown(void **state)
     fake_proc_remove(host->dir);
     g_free(host->dir);
     g_free(host->uri);
+    g_free(host->sys);
     g_free(host->proc);
     g_free(host);
     return 0;
@@ -98,7 +101,7 @@ test_inventory(void **state)
     fake_proc_task(host->proc, &(struct fake_task){.pid = 50, .tid = 52, .comm = "CPU 1/KVM"});
     fake_proc_task(host->proc, &(struct fake_task){.pid = 50, .tid = 51, .comm = "CPU 0/KVM"});
     struct collector_run *run =
-        collector_run_start(vg_libvirt_new(host->uri, "h1", host->proc, POLL_NS));
+        collector_run_start(vg_libvirt_new(host->uri, "h1", host->sys, host->proc, POLL_NS));
     g_autoptr(vg_report) starting = collector_run_state(run, VG_COLLECTOR_STARTING);
     assert_non_null(strstr(starting->text, host->uri));
     g_autoptr(vg_report) ok = collector_run_state(run, VG_COLLECTOR_OK);
@@ -139,8 +142,8 @@ static void
 test_poll_is_quiet(void **state)
 {
     const struct host *host = *state;
-    struct collector_run *run =
-        collector_run_start(vg_libvirt_new(host->uri, "h1", host->proc, 20 * VG_NS_PER_MS));
+    struct collector_run *run = collector_run_start(
+        vg_libvirt_new(host->uri, "h1", host->sys, host->proc, 20 * VG_NS_PER_MS));
     static const char cmdline[] = "qemu\0-uuid\0" VM_UUID;
 
     g_autoptr(vg_report) first = collector_run_wait(run, VG_REPORT_INVENTORY);
@@ -161,7 +164,8 @@ test_no_connection(void **state)
     g_autofree char *uri = g_strdup_printf("test://%s/later.xml", host->dir);
     g_autofree char *file = g_strdup_printf("%s/later.xml", host->dir);
 
-    struct collector_run *run = collector_run_start(vg_libvirt_new(uri, "h1", host->proc, POLL_NS));
+    struct collector_run *run =
+        collector_run_start(vg_libvirt_new(uri, "h1", host->sys, host->proc, POLL_NS));
     g_autoptr(vg_report) failed = collector_run_state(run, VG_COLLECTOR_FAILED);
     assert_non_null(strstr(failed->text, uri));
     assert_non_null(strstr(failed->text, "?"));
@@ -202,8 +206,8 @@ test_events(void **state)
     assert_non_null(other);
     virDomainPtr domain = virDomainLookupByName(other, "test");
     assert_non_null(domain);
-    struct collector_run *run =
-        collector_run_start(vg_libvirt_new("test:///default", "h1", host->proc, POLL_NS));
+    struct collector_run *run = collector_run_start(
+        vg_libvirt_new("test:///default", "h1", host->sys, host->proc, POLL_NS));
     expect_state(run, VG_DOMAIN_RUNNING);
     assert_int_equal(virDomainSuspend(domain), 0);
     expect_lifecycle(run, "suspended");

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "host/gpu-local.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/pid-namespace.h"
+#include "model/gpu-part.h"
+
+#define TYPES_BYTES_MAX 65536
+#define HOLDERS_TOLD    3
+#define NVIDIA_NODE     "/dev/nvidia"
+
+/* Programs that have nodes of one device open. */
+struct local_device {
+    struct vg_inv_use *use;
+    GString *holders;
+    unsigned n_holders;
+};
+
+struct local_scan {
+    const char *sys, *proc;
+    GPtrArray *devices; /* struct local_device */
+    GHashTable *nodes;  /* "/dev/dri/card0" -> struct local_device; the last one of a shared node */
+    GPtrArray *all_nvidia; /* struct local_device of which it is not known which node is theirs */
+    bool denied;           /* the files of some process could not be listed */
+};
+
+static void
+local_device_free(void *free_device)
+{
+    struct local_device *device = free_device;
+
+    g_string_free(device->holders, TRUE);
+    g_free(device);
+}
+
+static char *
+local_read(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    char *text = NULL;
+    gsize size = 0;
+
+    if (!g_file_get_contents(path, &text, &size, NULL))
+        return NULL;
+    if (size <= TYPES_BYTES_MAX)
+        return text;
+    g_free(text);
+    return NULL;
+}
+
+/* ---- device nodes ---- */
+
+/* The entries of a directory of sysfs are names of nodes in a directory of /dev. */
+static void
+local_add_nodes(struct local_scan *scan, struct local_device *device, const char *dir,
+                const char *below, const char *dev)
+{
+    g_autofree char *path = g_build_filename(dir, below, NULL);
+    GDir *list = g_dir_open(path, 0, NULL);
+
+    for (const char *name = list ? g_dir_read_name(list) : NULL; name; name = g_dir_read_name(list))
+        g_hash_table_insert(scan->nodes, g_build_filename(dev, name, NULL), device);
+    if (list)
+        g_dir_close(list);
+}
+
+static void
+local_add_vfio_group(struct local_scan *scan, struct local_device *device, const char *dir)
+{
+    g_autofree char *link = g_build_filename(dir, "iommu_group", NULL);
+    g_autofree char *target = g_file_read_link(link, NULL);
+    g_autofree char *group = target ? g_path_get_basename(target) : NULL;
+
+    if (group)
+        g_hash_table_insert(scan->nodes, g_build_filename("/dev/vfio", group, NULL), device);
+}
+
+/* NVIDIA's nodes, which are of whole GPUs, are not in sysfs: its driver says which is whose. */
+static void
+local_add_nvidia(struct local_scan *scan, struct local_device *device, const char *address)
+{
+    g_autofree char *dir = g_build_filename(scan->proc, "driver/nvidia/gpus", address, NULL);
+    g_autofree char *text = local_read(dir, "information");
+    const char *minor = text ? strstr(text, "Device Minor:") : NULL;
+    int number = -1;
+
+    if (minor && sscanf(minor, "Device Minor: %d", &number) == 1 && number >= 0)
+        g_hash_table_insert(scan->nodes, g_strdup_printf(NVIDIA_NODE "%d", number), device);
+    else
+        g_ptr_array_add(scan->all_nvidia, device);
+}
+
+/* libvirt's idea of it is as old as the last event that it heard of the device. */
+static void
+local_read_driver(const char *dir, char **driver)
+{
+    g_autofree char *link = g_build_filename(dir, "driver", NULL);
+    g_autofree char *target = g_file_read_link(link, NULL);
+
+    g_free(*driver);
+    *driver = target ? g_path_get_basename(target) : NULL;
+}
+
+static void
+local_add_device(struct local_scan *scan, const char *address, bool is_whole, char **driver,
+                 struct vg_inv_use *use)
+{
+    g_autofree char *dir = g_build_filename(scan->sys, "bus/pci/devices", address, NULL);
+
+    if (!g_file_test(dir, G_FILE_TEST_IS_DIR))
+        return;
+    local_read_driver(dir, driver);
+    struct local_device *device = g_new0(struct local_device, 1);
+    device->use = use;
+    device->holders = g_string_new(NULL);
+    g_ptr_array_add(scan->devices, device);
+    local_add_nodes(scan, device, dir, "drm", "/dev/dri");
+    local_add_nodes(scan, device, dir, "accel", "/dev/accel");
+    local_add_nodes(scan, device, dir, "vfio-dev", "/dev/vfio/devices");
+    local_add_vfio_group(scan, device, dir);
+    if (g_strcmp0(*driver, "nvidia") == 0 && is_whole)
+        local_add_nvidia(scan, device, address);
+}
+
+/* ---- who has them open ---- */
+
+static void
+local_add_holder(struct local_device *device, const char *who)
+{
+    device->n_holders++;
+    if (device->n_holders <= HOLDERS_TOLD)
+        g_string_append_printf(device->holders, "%s%s", device->n_holders > 1 ? ", " : "", who);
+}
+
+static bool
+local_is_nvidia_gpu(const char *path)
+{
+    const char *number = g_str_has_prefix(path, NVIDIA_NODE) ? path + strlen(NVIDIA_NODE) : "";
+
+    return *number && strspn(number, "0123456789") == strlen(number);
+}
+
+/* "Xorg [812]" */
+static char *
+local_name_process(const char *dir, const char *pid)
+{
+    g_autofree char *comm = local_read(dir, "comm");
+    g_autofree char *valid = comm ? g_utf8_make_valid(g_strchomp(comm), -1) : g_strdup("process");
+
+    return g_strdup_printf("%s [%s]", valid, pid);
+}
+
+static void
+local_add_file(struct local_scan *scan, const char *path, GHashTable *held)
+{
+    struct local_device *device = g_hash_table_lookup(scan->nodes, path);
+
+    if (device)
+        g_hash_table_add(held, device);
+    for (guint i = 0; local_is_nvidia_gpu(path) && i < scan->all_nvidia->len; i++)
+        g_hash_table_add(held, scan->all_nvidia->pdata[i]);
+}
+
+static void
+local_scan_process(struct local_scan *scan, const char *pid)
+{
+    g_autofree char *dir = g_build_filename(scan->proc, pid, NULL);
+    g_autofree char *files = g_build_filename(dir, "fd", NULL);
+    g_autoptr(GHashTable) held = g_hash_table_new(NULL, NULL);
+    g_autoptr(GError) error = NULL;
+    GHashTableIter iter;
+    void *device;
+    GDir *list = g_dir_open(files, 0, &error);
+
+    if (!list) {
+        scan->denied = scan->denied || g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_ACCES);
+        return;
+    }
+    for (const char *name = g_dir_read_name(list); name; name = g_dir_read_name(list)) {
+        char path[PATH_MAX];
+        g_autofree char *link = g_build_filename(files, name, NULL);
+        ssize_t size = readlink(link, path, sizeof(path) - 1);
+        path[MAX(size, 0)] = '\0';
+        if (g_str_has_prefix(path, "/dev/"))
+            local_add_file(scan, path, held);
+    }
+    g_dir_close(list);
+    if (g_hash_table_size(held) == 0)
+        return;
+    g_autofree char *who = local_name_process(dir, pid);
+    g_hash_table_iter_init(&iter, held);
+    while (g_hash_table_iter_next(&iter, &device, NULL))
+        local_add_holder(device, who);
+}
+
+static int
+local_compare_pids(const void *a, const void *b)
+{
+    return (int)(strtol(*(char *const *)a, NULL, 10) - strtol(*(char *const *)b, NULL, 10));
+}
+
+/* false: there is no such directory. */
+static bool
+local_scan_processes(struct local_scan *scan)
+{
+    g_autoptr(GPtrArray) pids = g_ptr_array_new_with_free_func(g_free);
+    GDir *list = g_dir_open(scan->proc, 0, NULL);
+
+    if (!list)
+        return false;
+    for (const char *name = g_dir_read_name(list); name; name = g_dir_read_name(list))
+        if (isdigit((unsigned char)*name))
+            g_ptr_array_add(pids, g_strdup(name));
+    g_dir_close(list);
+    g_ptr_array_sort(pids, local_compare_pids);
+    for (guint i = 0; i < pids->len; i++)
+        local_scan_process(scan, pids->pdata[i]);
+    return true;
+}
+
+static void
+local_set_use(const struct local_device *device, const char *trouble)
+{
+    struct vg_inv_use *use = device->use;
+
+    g_free(use->text);
+    use->known = device->n_holders > 0 || !trouble;
+    use->text = use->known ? NULL : g_strdup(trouble);
+    if (device->n_holders > HOLDERS_TOLD)
+        use->text = g_strdup_printf("%s and %u more", device->holders->str,
+                                    device->n_holders - HOLDERS_TOLD);
+    else if (device->n_holders > 0)
+        use->text = g_strdup(device->holders->str);
+}
+
+static void
+local_find_users(struct local_scan *scan)
+{
+    const char *trouble = NULL;
+
+    if (scan->devices->len == 0)
+        return;
+    if (!local_scan_processes(scan))
+        trouble = "processes cannot be listed";
+    else if (scan->denied)
+        trouble = "vgpud may not look at the processes of others, which needs CAP_SYS_PTRACE, see "
+                  "vgpud(8)";
+    else if (vg_pid_namespace_check(scan->proc, NULL) < 0)
+        trouble = "vgpud is in a pid namespace of its own, and sees not all processes of the host";
+    for (guint i = 0; i < scan->devices->len; i++)
+        local_set_use(scan->devices->pdata[i], trouble);
+}
+
+/* ---- vGPUs of virtual functions ---- */
+
+/* Lines "1428 : NVIDIA H200X-141C", of NVIDIA's driver. */
+static void
+local_read_creatable(const char *text, struct vg_inv_vf *vf)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (size_t i = 0; lines[i] && vf->creatable->len < VG_SNAPSHOT_VGPU_TYPES_MAX; i++) {
+        char *end = NULL;
+        const long number = strtol(lines[i], &end, 10);
+        const char *name = end ? end + strspn(end, " \t:") : "";
+        if (end == lines[i] || number <= 0 || !strchr(end, ':'))
+            continue;
+        struct vg_inv_mdev_type *type = vg_record_new(&vg_inv_mdev_type_record);
+        type->type = g_strdup_printf("nvidia-%ld", number);
+        type->name = g_utf8_make_valid(name, MIN((gssize)strlen(name), VG_SNAPSHOT_NAME_MAX / 3));
+        type->available = 1;
+        g_ptr_array_add(vf->creatable, type);
+    }
+}
+
+static void
+local_read_vgpu(const char *sys, struct vg_inv_vf *vf)
+{
+    g_autofree char *dir = g_build_filename(sys, "bus/pci/devices", vf->address, "nvidia", NULL);
+    g_autofree char *current = local_read(dir, "current_vgpu_type");
+    g_autofree char *creatable = current ? local_read(dir, "creatable_vgpu_types") : NULL;
+    char *end = NULL;
+    const long number = current ? strtol(current, &end, 10) : 0;
+
+    if (!current || end == current || number < 0)
+        return;
+    vf->vgpu_told = true;
+    vf->vgpu_type = number > 0 ? g_strdup_printf("nvidia-%ld", number) : NULL;
+    if (creatable)
+        local_read_creatable(creatable, vf);
+}
+
+/* ---- the whole ---- */
+
+static void
+local_read_function(const char *sys, struct vg_inv_function *function)
+{
+    g_autofree char *dir = g_build_filename(sys, "bus/pci/devices", function->address, NULL);
+
+    if (g_file_test(dir, G_FILE_TEST_IS_DIR))
+        local_read_driver(dir, &function->driver);
+}
+
+void
+vg_gpu_local_put(const char *sys, const char *proc, vg_inventory *inventory)
+{
+    g_autoptr(GPtrArray) devices = g_ptr_array_new_with_free_func(local_device_free);
+    g_autoptr(GHashTable) nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GPtrArray) all_nvidia = g_ptr_array_new();
+    struct local_scan scan = {
+        .sys = sys, .proc = proc, .devices = devices, .nodes = nodes, .all_nvidia = all_nvidia};
+
+    for (guint i = 0; i < inventory->gpus->len; i++) {
+        struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
+        local_add_device(&scan, gpu->device, true, &gpu->driver, &gpu->use);
+        for (guint k = 0; k < gpu->functions->len; k++)
+            local_read_function(sys, gpu->functions->pdata[k]);
+        for (guint k = 0; k < gpu->vfs->len; k++) {
+            struct vg_inv_vf *vf = gpu->vfs->pdata[k];
+            local_add_device(&scan, vf->address, false, &vf->driver, &vf->use);
+            local_read_vgpu(sys, vf);
+        }
+    }
+    local_find_users(&scan);
+    vg_gpu_parts_tell_vms(inventory);
+}
+
+bool
+vg_gpu_local_is(const char *libvirt_uri)
+{
+    return strstr(libvirt_uri, ":///") != NULL;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <string.h>
+
+#include "model/gpu-part.h"
+#include "model/inventory.h"
+
+#define FREE_MAX 1000000
+
+static bool
+describe_is_up(const struct vg_inv_vm *vm)
+{
+    return vm->state != VG_DOMAIN_SHUTOFF && vm->state != VG_DOMAIN_CRASHED;
+}
+
+static void
+describe_devices(const struct vg_inv_vm *vm, struct vg_snap_vm *ret)
+{
+    for (guint i = 0; i < vm->devices->len; i++) {
+        const struct vg_inv_device *device = vm->devices->pdata[i];
+        bool is_mdev = strcmp(device->kind, "mdev") == 0;
+        const char *gpu = device->parent || is_mdev ? device->parent : device->address;
+        if (!device->is_gpu || !gpu || ret->gpu->len >= VG_SNAPSHOT_GPU_USES_MAX)
+            continue;
+        struct vg_snap_gpu_use *use = vg_record_new(&vg_snap_gpu_use_record);
+        use->device = g_strdup(gpu);
+        use->engine = g_strdup("unknown");
+        use->vgpu_type = g_strdup(device->gpu_type);
+        g_ptr_array_add(ret->gpu, use);
+    }
+}
+
+static struct vg_snap_vgpu_type *
+describe_need_type(struct vg_snap_gpu *gpu, const char *type)
+{
+    for (guint i = 0; i < gpu->vgpu_types->len; i++) {
+        struct vg_snap_vgpu_type *known = gpu->vgpu_types->pdata[i];
+        if (strcmp(known->type, type) == 0)
+            return known;
+    }
+    if (gpu->vgpu_types->len >= VG_SNAPSHOT_VGPU_TYPES_MAX)
+        return NULL;
+    struct vg_snap_vgpu_type *added = vg_record_new(&vg_snap_vgpu_type_record);
+    added->type = g_strdup(type);
+    g_ptr_array_add(gpu->vgpu_types, added);
+    return added;
+}
+
+/* What a GPU can give, also where none of it is free: that a host has such is said, too. */
+static void
+describe_part(const struct vg_gpu_part *part, struct vg_snap_gpu *gpu)
+{
+    struct vg_snap_vgpu_type *type = NULL;
+
+    if (part->kind != VG_GPU_PART_FUNCTION && part->type)
+        type = describe_need_type(gpu, part->type);
+    if (!type)
+        return;
+    type->free = MIN(type->free + part->free, FREE_MAX);
+    if (part->kind != VG_GPU_PART_ROOM)
+        type->made = MIN(type->made + part->free, FREE_MAX);
+}
+
+static void
+describe_gpus(const vg_inventory *inventory, const GPtrArray *taken, struct vg_snap_host *host)
+{
+    g_autoptr(GPtrArray) parts = vg_gpu_parts(inventory, taken);
+    struct vg_snap_gpu *gpu = NULL;
+
+    for (guint i = 0; i < parts->len; i++) {
+        const struct vg_gpu_part *part = parts->pdata[i];
+        if (part->kind == VG_GPU_PART_WHOLE)
+            gpu = vg_snap_host_add_gpu(host, part->gpu);
+        describe_part(part, gpu);
+    }
+}
+
+void
+vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
+                      struct vg_snap_host *host)
+{
+    host->uuid = g_strdup(inventory->uuid);
+    host->cpus = inventory->cpus;
+    host->cpu_model = g_strdup(inventory->cpu_model);
+    host->memory_bytes = inventory->memory_bytes;
+    host->memory_free_bytes = inventory->memory_free_bytes;
+    describe_gpus(inventory, taken, host);
+    for (guint i = 0; i < inventory->vms->len; i++) {
+        const struct vg_inv_vm *vm = inventory->vms->pdata[i];
+        if (!describe_is_up(vm))
+            continue;
+        struct vg_snap_vm *ret = vg_snap_host_add_vm(host, vm->name);
+        ret->uuid = g_strdup(vm->uuid);
+        ret->pid = vm->pid;
+        ret->vcpus = vm->vcpus;
+        ret->memory_bytes = vm->memory_bytes;
+        ret->cpu_model = g_strdup(vm->cpu_model);
+        ret->pinned = vm->pinned;
+        describe_devices(vm, ret);
+    }
+}

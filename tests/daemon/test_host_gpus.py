@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUs as hosts have them: which are found, which are free, and that everybody says the same. The hosts
+are nodes of libvirt's test driver, which knows no drivers, and trees of sysfs and /proc, all made by hand."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+from settings import HANG_S
+from vgpuctl import ROOT, program
+from vgpud import Daemon, wait_for
+
+MOVE_VERB = os.path.join(os.environ.get("VG_BUILDDIR", os.path.join(ROOT, "build")), "tests/tools/move-verb")
+MDEV = "c2177883-f1bb-47f0-914d-00000000000%d"
+VM = "11111111-2222-4333-8444-00000000000%d"
+TYPES = ("<capability type='mdev_types'><type id='nvidia-230'><name>GRID T4-4Q</name><deviceAPI>vfio-pci"
+         "</deviceAPI><availableInstances>%d</availableInstances></type></capability>")
+PHYSICAL = ("<capability type='phys_function'><address domain='0x0000' bus='0x41' slot='0x00' function='0x0'/>"
+            "</capability>")
+
+
+def pci(bus, ids, function=0, classes="0x030200", more=""):
+    vendor, product = ids.split(":")
+    return (f"<device><name>pci_0000_{bus:02x}_00_{function}</name><parent>computer</parent><capability type='pci'>"
+            f"<class>{classes}</class><domain>0</domain><bus>{bus}</bus><slot>0</slot><function>{function}</function>"
+            f"<product id='0x{product}'/><vendor id='0x{vendor}'/>{more}</capability></device>")
+
+
+def mdev(n, kind="nvidia-230"):
+    return (f"<device><name>mdev_{n}</name><parent>pci_0000_41_00_0</parent><capability type='mdev'>"
+            f"<type id='{kind}'/><uuid>{MDEV % n}</uuid><iommuGroup number='{n}'/></capability></device>")
+
+
+def given_mdev(n):
+    return (f"<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address uuid='{MDEV % n}'/></source>"
+            "</hostdev>")
+
+
+def given_pci(bus, function=0, managed="yes", alias="ua-gpu0"):
+    return (f"<hostdev mode='subsystem' type='pci' managed='{managed}'><source><address domain='0x0000' "
+            f"bus='0x{bus:02x}' slot='0x00' function='0x{function}'/></source><alias name='{alias}'/></hostdev>")
+
+
+def domain(n, *devices):
+    return (f"<domain type='test'><name>vm-{n}</name><uuid>{VM % n}</uuid><memory unit='MiB'>512</memory>"
+            f"<vcpu>2</vcpu><os><type>hvm</type></os><devices>{''.join(devices)}</devices></domain>")
+
+
+@pytest.fixture
+def node(tmp_path):
+    """Writes the node; gives its URI."""
+    def write(*parts):
+        (tmp_path / "node.xml").write_text(f"<node>{''.join(parts)}</node>")
+        return f"test://{tmp_path}/node.xml"
+    return write
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Makes a sysfs of GPUs bound to drivers, and a /proc where some have files open."""
+    def make(drivers, opened=()):
+        for address, driver in drivers.items():
+            at = tmp_path / "sys/bus/pci/devices" / address
+            at.mkdir(parents=True)
+            (at / "driver").symlink_to(f"../../../bus/pci/drivers/{driver}")
+            (at / "drm" / f"renderD{100 + int(address[5:7], 16)}").mkdir(parents=True)
+        (tmp_path / "proc").mkdir()
+        for pid, (name, path) in enumerate(opened, 800):
+            (tmp_path / f"proc/{pid}/fd").mkdir(parents=True)
+            (tmp_path / f"proc/{pid}/comm").write_text(name + "\n")
+            (tmp_path / f"proc/{pid}/fd/3").symlink_to(path)
+        return "-r", str(tmp_path)
+    return make
+
+
+def verb(*args, devices=(), before=()):
+    done = subprocess.run([*before, MOVE_VERB, *args], input=json.dumps(devices) if devices else "", text=True, check=False,
+                          stdout=subprocess.PIPE)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def vgpuctl(daemon, *args):
+    return subprocess.run([program(), *args, "--socket", daemon.socket], stdout=subprocess.PIPE, text=True, check=True,
+                          timeout=HANG_S).stdout
+
+
+def wanted(kind, name, alias="ua-gpu0", **more):
+    source = {"address": "0000:99:00.0", "source_xml": given_pci(0x99, **more)} if kind == "pci" else \
+        {"address": MDEV % 9, "source_xml": given_mdev(9)}
+    return {"kind": kind, "type": name, "alias": alias, "source_address": source["address"],
+            "source_xml": source["source_xml"]}
+
+
+def pick(*args, devices):
+    """The addresses, or why there are none."""
+    last = verb(*args, "pick", devices=devices)
+    return [d["target_address"] for d in last["devices"]] if last["ok"] else last["error"]
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    started = []
+
+    def start(uri):
+        started.append(Daemon(tmp_path, config=f"[daemon]\nwindow=250ms\n[libvirt]\nuri={uri}\n"))
+        wait_for(lambda: started[-1].get("/v1/host")["gpus"] or started[-1].get("/v1/host")["vms"])
+        return started[-1]
+    yield start
+    for each in started:
+        each.stop()
+
+
+def parts(daemon, gpu):
+    return {p["address"] or p["kind"]: (p["type"], p["state"], p["free"], p["why"])
+            for p in daemon.get(f"/v1/gpus/{gpu}")["parts"]}
+
+
+def places(daemon, gpus, gpu_type=None):
+    """Whether nova may put an instance with so many vGPUs here, and what the answer says."""
+    host = daemon.get("/v1/host")["name"]
+    instance = {"vcpus": 1, "gpus": gpus, **({"gpu_type": gpu_type} if gpu_type else {})}
+
+    def answer():
+        status, _, document = daemon.post("/v1/nova/placement", {"instance": instance, "hosts": [{"name": host}]})
+        assert status == 200, document
+        [one] = document["hosts"]
+        return one["verdict"] in ("pass", "veto") and one
+    told = wait_for(answer)
+    return told["verdict"] == "pass", told["reason"]
+
+
+def offers(daemon, gpu):
+    [host] = daemon.get("/v1/snapshot")["hosts"]
+    [types] = [g["vgpu_types"] for g in host["gpus"] if g["device"] == gpu]
+    return {t["type"]: t["free"] for t in types}
+
+
+# ---- which are found ----
+
+def test_accelerators_are_gpus(node, daemon):
+    """Also of class 12, as AMD's Instinct and others are; with the sound and USB of the same card."""
+    uri = node(domain(1, given_pci(5)), domain(2, given_pci(0x41), given_pci(0x41, 1, alias="ua-snd0")),
+               pci(5, "1002:74a5", classes="0x120000"), pci(6, "1002:74a5", classes="0x120000"),
+               pci(7, "1da3:1020", classes="0x120000"),
+               pci(0x41, "10de:2331"), pci(0x41, "10de:10f7", 1, "0x040300"), pci(0x41, "10de:1ad6", 2, "0x0c0330"),
+               pci(0x42, "8086:1533", classes="0x020000"))
+    [gpu] = verb(uri, "gpus", VM % 1)["devices"]
+    assert (gpu["type"], gpu["source_address"]) == ("1002:74a5", "0000:05:00.0")
+    gpu, sound = verb(uri, "gpus", VM % 2)["devices"]
+    assert "function_of" not in gpu and sound["function_of"] == gpu["alias"] == "ua-gpu0"
+    assert (sound["type"], sound["source_address"]) == ("10de:10f7", "0000:41:00.1")
+    running = daemon(uri)
+    listed = json.loads(vgpuctl(running, "gpu", "list", "-o", "json"))
+    assert [g["id"] for g in listed] == ["0000:05:00.0", "0000:06:00.0", "0000:07:00.0", "0000:41:00.0"]
+    devices = {v["name"]: v["devices"] for v in (running.get(f"/v1/vms/{VM % n}")["domain"] for n in (1, 2))}
+    assert [d["is_gpu"] for d in devices["vm-1"]] == [True]
+    assert [(d["is_gpu"], d.get("function")) for d in devices["vm-2"]] == [(True, None), (False, "audio")]
+    assert parts(running, "0000:41:00.0")["0000:41:00.2"][0] == "10de:1ad6"
+
+
+def test_functions_come_from_one_card(node, root):
+    """The sound goes with the GPU that was taken, from the same card."""
+    uri = node(domain(1, given_pci(0x41)), *(part for bus in (0x41, 0x42, 0x43) for part in (
+        pci(bus, "10de:1e30", classes="0x030000"), pci(bus, "10de:10f7", 1, "0x040300"))))
+    drivers = {f"0000:{bus:02x}:00.{f}": "vfio-pci" for bus in (0x41, 0x42, 0x43) for f in (0, 1)}
+    sound = {**wanted("pci", "10de:10f7", "ua-snd0"), "function_of": "ua-gpu0"}
+    args = (*root(drivers), uri)
+    assert pick(*args, devices=[sound, wanted("pci", "10de:1e30")]) == ["0000:42:00.1", "0000:42:00.0"]
+    last = verb(*args, "pick", "0000:42:00.0", devices=[wanted("pci", "10de:1e30"), sound])
+    assert [d["target_address"] for d in last["devices"]] == ["0000:43:00.0", "0000:43:00.1"]
+    other = {**sound, "type": "10de:1aeb"}
+    assert "there is no function of the GPU's card 10de:1aeb" in pick(*args,
+                                                                      devices=[wanted("pci", "10de:1e30"), other])
+
+
+# ---- which are free ----
+
+def test_mdevs_made_before(node, daemon):
+    """There is no room for more, and three of four are nobody's."""
+    uri = node(domain(1, given_mdev(1)), pci(0x41, "10de:1eb8", more=TYPES % 0), *map(mdev, (1, 2, 3, 4)))
+    running = daemon(uri)
+    assert places(running, 3)[0] and not places(running, 4)[0]
+    assert "3 vGPUs are free, not 4" in places(running, 4)[1]
+    assert offers(running, "0000:41:00.0") == {"10de:1eb8": 0, "nvidia-230": 3}
+    told = parts(running, "0000:41:00.0")
+    assert told[MDEV % 1][1:3] == ("used", 0) and "'vm-1'" in told[MDEV % 1][3]
+    assert told[MDEV % 2][1:3] == ("free", 1) and told["room"][1:3] == ("used", 0)
+    assert told["0000:41:00.0"][1] == "divided"
+    assert pick(uri, devices=[wanted("mdev", "nvidia-230")]) == [MDEV % 2]
+    shown = vgpuctl(running, "gpu", "show", "0000:41:00.0")
+    assert "given to VM 'vm-1'" in shown and "it exists, and nobody has it" in shown
+
+
+def test_mdevs_of_several_types(node, daemon):
+    """One of another type is no stand-in, and room is counted besides what is there."""
+    uri = node(domain(1, given_mdev(1)), pci(0x41, "10de:1eb8", more=TYPES % 2),
+               mdev(1), mdev(2), mdev(3, "nvidia-231"))
+    running = daemon(uri)
+    assert offers(running, "0000:41:00.0") == {"10de:1eb8": 0, "nvidia-230": 3, "nvidia-231": 1}
+    assert places(running, 4)[0] and not places(running, 5)[0]
+    assert places(running, 1, "nvidia-231")[0] and not places(running, 2, "nvidia-231")[0]
+
+
+MDEVCTL = """#!/bin/sh
+case "$*" in
+*list*) echo '[{"0000:41:00.0":[%s]}]';;
+esac
+"""
+
+
+@pytest.fixture
+def defined(tmp_path):
+    """A libvirtd of an ordinary user, with mdevs that mdevctl knows and nobody has started. Gives what is to
+    be put before a command that asks it."""
+    if not shutil.which("libvirtd"):
+        pytest.skip("there is no libvirtd")
+    with tempfile.TemporaryDirectory(prefix="vg-session-") as home:
+        mdevctl = os.path.join(home, "mdevctl")
+        run = os.path.join(home, "run")
+        os.mkdir(run, 0o700)
+        with open(mdevctl, "w", encoding="utf-8") as file:
+            file.write(MDEVCTL % ",".join(f'{{"{MDEV % n}":{{"mdev_type":"{kind}","start":"manual"}}}}'
+                                          for n, kind in ((2, "nvidia-230"), (3, "nvidia-231"))))
+        os.chmod(mdevctl, 0o755)
+        os.chmod(home, 0o711)
+        user = ()
+        if os.geteuid() == 0:
+            os.chown(run, 65534, 65534)
+            user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        yield (*user, "env", f"HOME={run}", f"XDG_RUNTIME_DIR={run}", f"PATH={home}:{os.environ['PATH']}:/usr/sbin")
+        try:
+            with open(os.path.join(run, "libvirt/libvirtd.pid"), encoding="utf-8") as file:
+                pid = int(file.read())
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not os.path.exists(f"/proc/{pid}") or "zombie" in open(f"/proc/{pid}/status").read())
+        except FileNotFoundError:
+            pass
+
+
+def test_mdevs_only_defined(defined):
+    """What was never started is not there."""
+    virsh = subprocess.run([*defined, "virsh", "-c", "qemu:///session", "nodedev-list", "--cap", "mdev", "--inactive"],
+                           stdout=subprocess.PIPE, text=True, check=True)
+    assert virsh.stdout.count("mdev_c2177883") == 2
+    for name, other in (("nvidia-230", 2), ("nvidia-231", 3)):
+        last = verb("qemu:///session", "pick", devices=[wanted("mdev", name)], before=defined)
+        assert not last["ok"] and f"{MDEV % other} is defined, but not started" in last["error"], last
+        assert MDEV % (5 - other) not in last["error"]
+
+
+def test_gpu_that_the_host_uses(node, root):
+    """One that the host's driver has is taken after the others, and only if nobody has it open."""
+    uri = node(pci(0x41, "10de:2331"), pci(0x42, "10de:2331"), pci(0x43, "10de:2331"))
+    drivers = {"0000:41:00.0": "nvidia", "0000:42:00.0": "vfio-pci", "0000:43:00.0": "amdgpu"}
+    args = (*root(drivers, [("Xorg", "/dev/dri/renderD165"), ("sh", "/dev/null")]), uri)
+    gpu = [wanted("pci", "10de:2331")]
+    assert pick(*args, devices=gpu) == ["0000:42:00.0"]
+    last = verb(*args, "pick", "0000:42:00.0", devices=gpu)
+    assert [d["target_address"] for d in last["devices"]] == ["0000:43:00.0"]
+    last = verb(*args, "pick", "0000:42:00.0", "0000:43:00.0", devices=gpu)
+    assert "0000:41:00.0: bound to nvidia, and in use by Xorg [800]; 0000:42:00.0: reserved" in last["error"]
+    # Whoever binds devices himself gets none that is not bound.
+    last = verb(*args, "pick", "0000:42:00.0", devices=[wanted("pci", "10de:2331", managed="no")])
+    assert "0000:43:00.0: not bound to vfio-pci" in last["error"]
+
+
+def test_vf_of_vendor_driver(node, root, tmp_path):
+    """A virtual function of NVIDIA's driver is what its vGPU type says; without sysfs nobody can tell."""
+    uri = node(domain(1, given_pci(0x41, 4, "no")), pci(0x41, "10de:26b9"),
+               *(pci(0x41, "10de:26b9", f, more=PHYSICAL) for f in (4, 5, 6, 7)))
+    refused = pick(uri, devices=[wanted("pci", "10de:26b9", managed="no")])
+    assert "0000:41:00.5: bound to no driver, and its vGPU type cannot be told" in refused
+    last = verb(uri, "gpus", VM % 1)
+    assert "of which vGPU type the virtual function 0000:41:00.4" in last["error"]
+    args = (*root({f"0000:41:00.{f}": "nvidia" for f in (0, 4, 5, 6, 7)}), uri)
+    for function, number in ((4, 1153), (5, 0), (6, 1160), (7, 1153)):
+        at = tmp_path / f"sys/bus/pci/devices/0000:41:00.{function}/nvidia"
+        at.mkdir()
+        (at / "current_vgpu_type").write_text(f"{number}\n")
+    [gpu] = verb(*args, "gpus", VM % 1)["devices"]
+    assert (gpu["kind"], gpu["type"]) == ("pci", "nvidia-1153")
+    assert pick(*args, devices=[wanted("pci", "nvidia-1153", managed="no")]) == ["0000:41:00.7"]
+    last = verb(*args, "pick", "0000:41:00.7", devices=[wanted("pci", "nvidia-1153", managed="no")])
+    assert "0000:41:00.4: given to VM 'vm-1'" in last["error"]
+    assert "0000:41:00.5: no vGPU yet" in last["error"] and "0000:41:00.6" not in last["error"]
+
+
+def test_whole_gpus_are_offered(node, daemon):
+    """By their PCI id; to nova they are no vGPUs, unless it asks for just that."""
+    uri = node(domain(1, given_pci(0x41)), pci(0x41, "10de:2331"), pci(0x42, "10de:2331"))
+    running = daemon(uri)
+    assert offers(running, "0000:41:00.0") == {"10de:2331": 0}
+    assert offers(running, "0000:42:00.0") == {"10de:2331": 1}
+    [host] = running.get("/v1/snapshot")["hosts"]
+    [vm] = host["vms"]
+    assert [(u["device"], u["vgpu_type"]) for u in vm["gpu"]] == [("0000:41:00.0", "10de:2331")]
+    assert not places(running, 1)[0] and places(running, 1, "10de:2331")[0]
