@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "model/gpu-part.h"
 
 /* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
 #define SPARE_PART 0.1
@@ -68,18 +69,33 @@ arrival_gpu_busy(const struct vg_snap_gpu *gpu)
     return most;
 }
 
-/* Types exclude each other on one GPU: of any type there are as many as of the smallest. */
 static int64_t
-arrival_free_slots(const struct vg_snap_gpu *gpu, const char *type)
+arrival_free_of_type(const struct vg_snap_gpu *gpu, const char *type)
 {
-    int64_t most = 0;
+    for (guint i = 0; i < gpu->vgpu_types->len; i++) {
+        const struct vg_snap_vgpu_type *one = gpu->vgpu_types->pdata[i];
+        if (strcmp(one->type, type) == 0)
+            return one->free;
+    }
+    return 0;
+}
+
+/* vGPUs of any type. Those that are there already can all be had; of those that could still be
+ * made, types exclude each other on one GPU: there are as many as of the smallest. A whole GPU is
+ * no vGPU. */
+static int64_t
+arrival_free_of_any(const struct vg_snap_gpu *gpu)
+{
+    int64_t made = 0, room = 0;
 
     for (guint i = 0; i < gpu->vgpu_types->len; i++) {
         const struct vg_snap_vgpu_type *one = gpu->vgpu_types->pdata[i];
-        if (!type || strcmp(one->type, type) == 0)
-            most = MAX(most, one->free);
+        if (vg_gpu_type_is_whole(one->type))
+            continue;
+        made += one->made;
+        room = MAX(room, one->free - one->made);
     }
-    return most;
+    return made + room;
 }
 
 /* The GPUs that have a place for it: how many places, and how busy the least busy one is. */
@@ -92,7 +108,8 @@ arrival_find_gpu(const struct vg_arrival *arrival, const struct vg_snap_host *ho
     *ret_busy = 1;
     for (guint i = 0; i < host->gpus->len; i++) {
         const struct vg_snap_gpu *gpu = host->gpus->pdata[i];
-        int64_t free = arrival_free_slots(gpu, arrival->gpu_type);
+        int64_t free = arrival->gpu_type ? arrival_free_of_type(gpu, arrival->gpu_type)
+                                         : arrival_free_of_any(gpu);
         if (free > 0)
             *ret_busy = MIN(*ret_busy, arrival_gpu_busy(gpu));
         places += free;

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/gpu-part.h"
+
 #define GIB (1024.0 * 1024 * 1024)
 
 /* Loads that are equal on paper differ in the last bits. */
@@ -93,18 +95,48 @@ check_memory(const vg_cluster *cluster, const struct vg_snap_vm *vm,
 /* How far the search for a GPU came: the reason to give is that of the best candidate. */
 enum gpu_obstacle { NO_TYPE, NONE_FREE, NO_MEMORY, FITS };
 
+/* What older snapshots have in place of the PCI id of a VM's whole GPU. */
+#define ANY_WHOLE "passthrough"
+
+/* Whether it is nobody's, as far as an older snapshot tells, which offers no whole GPUs. */
+static bool
+constraints_is_unused(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu)
+{
+    bool unused = gpu->vgpu_types->len == 0;
+
+    for (guint v = 0; v < host->vms->len; v++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[v];
+        for (guint u = 0; u < vm->gpu->len; u++)
+            unused = unused && strcmp(((struct vg_snap_gpu_use *)vm->gpu->pdata[u])->device,
+                                      gpu->device) != 0;
+    }
+    return unused;
+}
+
+/* How many of a type a GPU can give; -1: it is of another kind. */
+static int64_t
+constraints_count_free(const struct vg_snap_host *host, const struct vg_snap_gpu *gpu,
+                       const char *wanted)
+{
+    const bool any_whole = strcmp(wanted, ANY_WHOLE) == 0;
+
+    for (guint t = 0; t < gpu->vgpu_types->len; t++) {
+        const struct vg_snap_vgpu_type *type = gpu->vgpu_types->pdata[t];
+        if (strcmp(type->type, wanted) == 0 || (any_whole && vg_gpu_type_is_whole(type->type)))
+            return type->free;
+    }
+    if (!any_whole)
+        return -1;
+    return constraints_is_unused(host, gpu);
+}
+
 static enum gpu_obstacle
 judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_snap_gpu_use *use,
           const struct vg_fit *fit)
 {
     const struct vg_snap_gpu *gpu = host->host->gpus->pdata[gpu_index];
-    const struct vg_snap_vgpu_type *type = NULL;
-    for (guint t = 0; t < gpu->vgpu_types->len; t++) {
-        const struct vg_snap_vgpu_type *candidate = gpu->vgpu_types->pdata[t];
-        if (strcmp(candidate->type, use->vgpu_type) == 0)
-            type = candidate;
-    }
-    if (!type)
+    const int64_t free = constraints_count_free(host->host, gpu, use->vgpu_type);
+    if (free < 0)
         return NO_TYPE;
     /* A vGPU of one type usually takes instances of the others away: count every promise. */
     int64_t taken = host->gpu_taken[gpu_index];
@@ -115,7 +147,7 @@ judge_gpu(const struct vg_host_state *host, size_t gpu_index, const struct vg_sn
         taken++;
         memory_free -= MIN(memory_free, fit->devices[i].memory_bytes);
     }
-    if (type->free <= taken)
+    if (free <= taken)
         return NONE_FREE;
     bool known = vg_memory_is_known(gpu->memory_bytes, gpu->memory_free_bytes);
     return known && memory_free < use->memory_bytes ? NO_MEMORY : FITS;
@@ -158,12 +190,12 @@ tell_gpu(enum gpu_obstacle obstacle, const struct vg_snap_vm *vm, const struct v
          const struct vg_snap_host *host, char **ret_reason)
 {
     if (obstacle == NO_TYPE) {
-        *ret_reason = g_strdup_printf("VM '%s' has a vGPU of type '%s', host '%s' offers none",
+        *ret_reason = g_strdup_printf("VM '%s' has a GPU of type '%s', host '%s' offers none",
                                       vm->name, use->vgpu_type, host->name);
         return VG_CONSTRAINT_GPU_TYPE;
     }
     if (obstacle == NONE_FREE) {
-        *ret_reason = g_strdup_printf("host '%s' has no free vGPU of type '%s' for VM '%s'",
+        *ret_reason = g_strdup_printf("host '%s' has no free GPU of type '%s' for VM '%s'",
                                       host->name, use->vgpu_type, vm->name);
         return VG_CONSTRAINT_GPU_FREE;
     }

@@ -46,16 +46,27 @@ add_host(const char *name, int64_t cpus, double wanted)
     return host;
 }
 
+/* Of its only GPU. */
+static struct vg_snap_gpu *
+add_type(struct vg_snap_host *host, const char *name, int64_t free, int64_t made)
+{
+    struct vg_snap_gpu *gpu =
+        host->gpus->len > 0 ? host->gpus->pdata[0] : vg_snap_host_add_gpu(host, "0000:41:00.0");
+    struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
+
+    type->type = g_strdup(name);
+    type->free = free;
+    type->made = made;
+    g_ptr_array_add(gpu->vgpu_types, type);
+    return gpu;
+}
+
 static void
 add_gpu(struct vg_snap_host *host, int64_t free, double busy)
 {
-    struct vg_snap_gpu *gpu = vg_snap_host_add_gpu(host, "0000:41:00.0");
-    struct vg_snap_vgpu_type *type = vg_record_new(&vg_snap_vgpu_type_record);
+    struct vg_snap_gpu *gpu = add_type(host, "nvidia-63", free, 0);
     struct vg_snap_engine *engine = vg_record_new(&vg_snap_engine_record);
 
-    type->type = g_strdup("nvidia-63");
-    type->free = free;
-    g_ptr_array_add(gpu->vgpu_types, type);
     engine->engine = g_strdup("rcs0");
     engine->share = busy;
     g_ptr_array_add(gpu->engines, engine);
@@ -120,12 +131,38 @@ test_gpu(void **state)
     assert_false(rate(&arrival, free_one).veto);
     assert_true(rate(&arrival, taken).veto);
     assert_true(rate(&arrival, free_one).score > rate(&arrival, busy).score);
+    /* Whole GPUs are no vGPUs, but can be asked for. */
+    add_type(none, "10de:2331", 1, 1);
+    assert_true(rate(&arrival, none).veto);
+    arrival.gpu_type = "10de:2331";
+    assert_false(rate(&arrival, none).veto);
     /* None is needed, whatever type is named. */
     arrival.gpu_type = "nvidia-63";
     arrival.gpus = 0;
     assert_false(rate(&arrival, none).veto);
     none->maintenance = true;
     assert_true(rate(&arrival, none).veto);
+}
+
+/* Those that are there can all be had, of whatever type; of those to be made, as many as there are
+ * of the smallest type. */
+static void
+test_made_gpus(void **state)
+{
+    (void)state;
+    struct vg_arrival arrival = {.vcpus = 2, .vm_class = VG_CLASS_GPU, .gpus = 6};
+    struct vg_snap_host *host = add_host("host", 8, 1);
+
+    add_gpu(host, 4, 0.1);              /* nvidia-63: four could be made */
+    add_type(host, "nvidia-230", 3, 1); /* one is there, two more could be made */
+    add_type(host, "nvidia-231", 1, 1);
+    vg_arrival_expect(&arrival);
+    assert_false(rate(&arrival, host).veto); /* 1 + 1 + 4 */
+    arrival.gpus = 7;
+    assert_non_null(strstr(rate(&arrival, host).text, "6 vGPUs are free, not 7"));
+    arrival.gpu_type = "nvidia-230";
+    arrival.gpus = 3;
+    assert_false(rate(&arrival, host).veto);
 }
 
 static void
@@ -175,6 +212,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_cpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_judge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_made_gpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

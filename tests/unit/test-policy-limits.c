@@ -101,6 +101,29 @@ spoil_gpu_free(struct vg_snap_host *from, struct vg_snap_host *to)
 }
 
 static void
+spoil_whole_gpu_type(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "10de:2331");
+    policy_add_gpu(to, "card0", "10de:2330", 1);
+}
+
+static void
+spoil_whole_gpu_free(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "10de:2331");
+    policy_add_gpu(to, "card0", "10de:2331", 0);
+}
+
+/* As older snapshots are: the only GPU of the target is that of a VM there. */
+static void
+spoil_whole_gpu_used(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    need_gpu(from, "passthrough");
+    vg_snap_host_add_gpu(to, "card0");
+    policy_add_use(policy_add_vm(to, "owner", 0.1, -1), "card0", "passthrough", 0.1);
+}
+
+static void
 spoil_gpu_memory(struct vg_snap_host *from, struct vg_snap_host *to)
 {
     need_gpu(from, "t");
@@ -150,9 +173,12 @@ test_constraints(void **state)
         {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
         {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', host 'to' has 'Haswell'"},
         {spoil_cpu_model_unknown, "cpu-model", "that of host 'to' is not known"},
-        {spoil_gpu_type, "gpu-type", "has a vGPU of type 't', host 'to' offers none"},
+        {spoil_gpu_type, "gpu-type", "has a GPU of type 't', host 'to' offers none"},
         {spoil_gpu_type_unknown, "gpu-type", "the vGPU type of VM 'a' on GPU 'card0' is not known"},
-        {spoil_gpu_free, "gpu-free", "host 'to' has no free vGPU of type 't' for VM 'a'"},
+        {spoil_gpu_free, "gpu-free", "host 'to' has no free GPU of type 't' for VM 'a'"},
+        {spoil_whole_gpu_type, "gpu-type", "a GPU of type '10de:2331', host 'to' offers none"},
+        {spoil_whole_gpu_free, "gpu-free", "no free GPU of type '10de:2331' for VM 'a'"},
+        {spoil_whole_gpu_used, "gpu-free", "no free GPU of type 'passthrough' for VM 'a'"},
         {spoil_gpu_memory, "gpu-memory", "VM 'a' needs 1.00 GiB of GPU memory"},
         {spoil_affinity, "affinity", "VM 'a' belongs with VM 'b' (affinity group 'g')"},
         {spoil_anti_affinity, "anti-affinity", "VM 'a' must not be with VM 'enemy'"},
@@ -196,6 +222,31 @@ test_just_fits(void **state)
     policy_config.min_gain = 0;
     g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
     assert_int_equal(plan->actions->len, 1); /* and the second VM does not fit any more */
+}
+
+/* A whole GPU is one of the same PCI id; in older snapshots, any that nobody has, also where the
+ * target knows PCI ids already. */
+static void
+test_whole_gpus(void **state)
+{
+    static const struct {
+        const char *needed, *offered; /* NULL: the target says nothing of its GPU */
+    } cases[] = {{"10de:2331", "10de:2331"}, {"passthrough", NULL}, {"passthrough", "10de:2331"}};
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct vg_snap_host *from = NULL, *to = NULL;
+        g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+        need_gpu(from, cases[i].needed);
+        if (cases[i].offered)
+            policy_add_gpu(to, "card0", cases[i].offered, 1);
+        else
+            vg_snap_host_add_gpu(to, "card0");
+        policy_config.max_moves_per_host = 2;
+        policy_config.min_gain = 0;
+        g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+        assert_int_equal(plan->actions->len, 1); /* and there is no second GPU */
+    }
 }
 
 static void
@@ -565,6 +616,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_constraints, policy_set_up),
         cmocka_unit_test_setup(test_just_fits, policy_set_up),
+        cmocka_unit_test_setup(test_whole_gpus, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_is_skipped, policy_set_up),
         cmocka_unit_test_setup(test_nothing_to_look_at, policy_set_up),
         cmocka_unit_test_setup(test_threshold, policy_set_up),
