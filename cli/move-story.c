@@ -153,6 +153,22 @@ move_story_devices(GString *to, const vg_migration *move, int width)
 
 /* ---- programs ---- */
 
+/* Adds "; released in 940 ms (1.75 GiB/s)": the whole of what the driver took, and the speed of the
+ * part of it that copied the memory. */
+static void
+move_story_add_copy(GString *to, const char *what, int64_t bytes, int64_t copy_ns, int64_t other_ns)
+{
+    if (copy_ns <= 0)
+        return;
+    g_autofree char *time = vg_move_text_time(copy_ns + other_ns);
+    g_string_append_printf(to, "; %s in %s", what, time);
+    if (bytes > 0) {
+        const double per_s = (double)bytes / ((double)copy_ns / 1e9);
+        g_autofree char *speed = vg_move_text_bytes((int64_t)MIN(per_s, 1e18));
+        g_string_append_printf(to, " (%s/s)", speed);
+    }
+}
+
 /* "python3: released; 1.57 GiB of GPU memory; stood still for 1.4 s" */
 static void
 move_story_program(GString *to, const struct vg_guest_program *program, int width)
@@ -170,14 +186,10 @@ move_story_program(GString *to, const struct vg_guest_program *program, int widt
         g_autofree char *time = vg_move_text_time(program->stop_ns);
         g_string_append_printf(what, "; stood still for %s", time);
     }
-    if (program->checkpoint_ns > 0) {
-        g_autofree char *time = vg_move_text_time(program->lock_ns + program->checkpoint_ns);
-        g_string_append_printf(what, "; released in %s", time);
-    }
-    if (program->restore_ns > 0) {
-        g_autofree char *time = vg_move_text_time(program->restore_ns + program->unlock_ns);
-        g_string_append_printf(what, "; brought back in %s", time);
-    }
+    move_story_add_copy(what, "released", program->gpu_bytes, program->checkpoint_ns,
+                        program->lock_ns);
+    move_story_add_copy(what, "brought back", program->gpu_bytes, program->restore_ns,
+                        program->unlock_ns);
     if (program->why)
         g_string_append_printf(what, "; %s", program->why);
     move_story_line(to, width, pid, "%s", what->str);

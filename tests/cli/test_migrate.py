@@ -715,11 +715,12 @@ def test_programs_of_the_guest(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, move_at("done", guest=PROGRAMS)) as relay:
         lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
         at = lines.index("Programs with a GPU in the guest, by pid")
-        assert lines[at + 1:at + 6] == [
+        assert lines[at + 1:at + 7] == [
             "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
-            "               released in 940 ms; brought back in 510 ms",
-            "171            solver: failed; 184 MiB of GPU memory; released in 100 ms; cannot",
-            "               be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+            "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",
+            "               GiB/s)",
+            "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
+            "               GiB/s); cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
             ""]
         told = run(relay, "migration", "watch", FIRST).stdout
         assert "quiesce          1.0 s  2 programs, 1.75 GiB of GPU memory\n" in told, told
