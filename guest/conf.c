@@ -84,8 +84,8 @@ config_is_unit(const char *name)
     return isalnum((unsigned char)name[0]) && suffix && suffix[1] && strlen(name) < UNIT_SIZE;
 }
 
-/* The first list of the file takes the place of the default one, others are added to it; an empty
- * one takes away what is there. */
+/* Takes a list of units: the first one of the file takes the place of the default one, others are
+ * added to it; an empty one takes away what is there. */
 static int
 config_units(struct config_reader *reader, const char *value)
 {
@@ -118,7 +118,7 @@ config_is_section(const char *section)
     return strcmp(section, "cuda") == 0 || strcmp(section, "units") == 0;
 }
 
-/* One key and its value, as inih calls it. */
+/* Takes one key and its value; called by inih. */
 static int
 config_value(void *user, const char *section, const char *name, const char *value)
 {

@@ -33,8 +33,8 @@ struct vg_guest_config {
 };
 
 /* Fills in what the file can say, its defaults first; the other members stay. file: NULL for the
- * default one below root, which need not be there. 0, or -1 after a message to the log. The caller
- * clears it in both cases. */
+ * default one below root, which need not be there. Returns 0, or -1 after a message to the log. The
+ * caller clears it in both cases. */
 int vg_guest_config_read(struct vg_guest_config *config, const char *file);
 
 void vg_guest_config_clear(struct vg_guest_config *config);

@@ -16,8 +16,8 @@
 /* `always`, `madvise` or `never`, and some. */
 #define WORD_SIZE 32
 
-/* Finds the word that the kernel has in brackets; a text without brackets is the word. 0, or an
- * errno. */
+/* Finds the word that the kernel has in brackets; a text without brackets is the word.
+ * Returns 0, or an errno. */
 static int
 huge_pages_read(const char *path, char ret_word[WORD_SIZE])
 {
@@ -30,8 +30,8 @@ huge_pages_read(const char *path, char ret_word[WORD_SIZE])
     return error == 0 && !*ret_word ? EINVAL : error;
 }
 
-/* Writes the file at once or not at all: one that is there belongs to a run that has not ended. 0,
- * or an errno. */
+/* Writes the file at once or not at all: one that is there belongs to a run that has not ended.
+ * Returns 0, or an errno. */
 static int
 huge_pages_keep(const char *path, const char *word)
 {

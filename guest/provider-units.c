@@ -127,8 +127,8 @@ unit_show(const struct vg_guest_work *work, const char *name, struct unit_shown 
     return 0;
 }
 
-/* Finds an active unit that would be stopped together with the one that was shown. 0 and the name,
- * which is empty if there is none, or -1 and the reason. */
+/* Finds an active unit that would be stopped together with the one that was shown. Returns 0 and
+ * the name, which is empty if there is none, or -1 and the reason. */
 static int
 unit_find_dependent(const struct vg_guest_work *work, struct unit_shown *shown, char *ret_name,
                     char *ret_why, size_t size)
@@ -175,7 +175,7 @@ units_write(const struct vg_guest_work *work, json_object *names)
         vg_guest_log(LOG_WARNING, "cannot write file path='%s' error='%s'", path, strerror(errno));
 }
 
-/* Reads the file. NULL if there is none; the caller puts it. */
+/* Reads the file. Returns NULL if there is none; the caller puts it. */
 static json_object *
 units_read(const struct vg_guest_work *work)
 {

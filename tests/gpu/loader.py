@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training for tests/gpu/try-cuda as people write it: loader.py STEPS. Its batches come from workers that are
-forked after the GPU was first used, stay, and pin memory; each looks at memory of its own with every batch. Says
-every 100th step, and in the end how many of these looks were wrong, whether the workers are those that it began
-with, and the SHA-256 of all weights, which is the same for each run."""
-import hashlib
+"""A training for try-cuda as people write it: loader.py STEPS. Its batches come from workers that are forked after
+the GPU was first used, stay, and pin memory; each looks at memory of its own with every batch. In the end it also
+says how many of these looks were wrong, and whether the workers are those that it began with. It comes to the same
+weights in each run."""
 import multiprocessing
 import sys
-import time
 import zlib
 
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
+from training import Training, model_of
 
 BATCH = 64
 MEMORY_BYTES = 8 << 20
@@ -40,37 +39,17 @@ def workers():
 
 def main():
     steps = int(sys.argv[1])
-    torch.manual_seed(1)
-    torch.backends.cuda.matmul.allow_tf32 = False
     torch.use_deterministic_algorithms(True, warn_only=True)
-    model = torch.nn.Sequential(torch.nn.Linear(256, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 256)).cuda()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loader = DataLoader(Data(), batch_size=BATCH, num_workers=2, pin_memory=True, persistent_workers=True,
-                        multiprocessing_context="fork", worker_init_fn=begin)
-    longest, last, bad, first = 0, None, 0, None
-    for step, (batch, flags) in enumerate(loader):
-        if step == steps:
-            break
-        first = first or workers()
+    training, bad = Training(model_of(256, 2048)), 0
+    loader = iter(DataLoader(Data(), batch_size=BATCH, num_workers=2, pin_memory=True, persistent_workers=True,
+                             multiprocessing_context="fork", worker_init_fn=begin))
+    first = workers()
+    for _ in range(steps):
+        batch, flags = next(loader)
         bad += int(flags.sum())
-        batch = batch.cuda(non_blocking=True)
-        loss = ((model(batch) - batch) ** 2).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        value = loss.item()
-        now = time.monotonic()
-        if last and step > 10:
-            longest = max(longest, now - last)
-        last = now
-        if step % 100 == 0:
-            print("step", step, flush=True)
+        training.step(batch.cuda(non_blocking=True))
     same = len(first) == 2 and workers() == first
-    digest = hashlib.sha256()
-    for parameter in model.parameters():
-        digest.update(parameter.detach().cpu().numpy().tobytes())
-    print(f"end loss {value:.9g} longest_ms {longest * 1000:.0f} bad {bad} workers {'same' if same else 'other'} "
-          f"sha256 {digest.hexdigest()}", flush=True)
+    training.end("bad", bad, "workers", "same" if same else "other")
 
 
 main()

@@ -21,18 +21,6 @@ def a_guest(tmp_path, monkeypatch):
         yield guest
 
 
-@pytest.fixture(name="agent")
-def an_agent(guest):
-    with Agent(guest) as agent:
-        yield agent
-
-
-@pytest.fixture(name="host")
-def a_host(agent):
-    with agent.host() as host:
-        yield host
-
-
 def prepare(host, *addresses, deadline_ms=LONG_MS, progress=None):
     return host.ask("prepare", progress, deadline_ms=deadline_ms,
                     devices=[{"path": slot_path(a)} for a in addresses or [FIRST]])

@@ -42,12 +42,6 @@ def a_guest(tmp_path, tracing, monkeypatch):
         yield guest
 
 
-@pytest.fixture(name="agent")
-def an_agent(guest):
-    with Agent(guest) as agent:
-        yield agent
-
-
 @pytest.fixture(name="host")
 def a_host(agent):
     with agent.host() as host:

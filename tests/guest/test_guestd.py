@@ -21,18 +21,6 @@ def a_guest(tmp_path):
         yield guest
 
 
-@pytest.fixture(name="agent")
-def an_agent(guest):
-    with Agent(guest) as agent:
-        yield agent
-
-
-@pytest.fixture(name="host")
-def a_host(agent):
-    with agent.host() as host:
-        yield host
-
-
 def prepare(host, deadline_ms=LONG_MS, devices=(GPU,), **members):
     return host.ask("prepare", deadline_ms=deadline_ms, devices=list(devices), **members)
 
