@@ -65,8 +65,14 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
         return NULL;
     const struct vg_json_node root = vg_json_root(answer);
     g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
-    if (!given || peer_moves_check_devices(move, given, err) < 0)
+    if (!given)
         return NULL;
+    if (peer_moves_check_devices(move, given, err) < 0) {
+        /* What nobody will use is not kept until its lease ends. */
+        if (given->id)
+            (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
+        return NULL;
+    }
     return g_steal_pointer(&given);
 }
 
