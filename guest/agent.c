@@ -19,7 +19,7 @@
 #include "guest/util.h"
 #include "guest/worker.h"
 
-/* For what works to kill its children. */
+/* The time for a process that works to kill its children. */
 #define END_MS 3000
 
 struct agent {
@@ -29,7 +29,7 @@ struct agent {
     struct vg_guest_session session;
     struct vg_guest_worker work, look;
     int64_t work_until_ms, look_until_ms, beat_ms;
-    /* The answer has come, the process not ended yet. */
+    /* Whether the answer has come; the process may not have ended yet. */
     bool work_told, look_told;
     /* The cookies of vg_guest_providers, in their order, and when they are asked to look. */
     void *cookies[VG_GUEST_PROVIDERS_MAX];
@@ -194,7 +194,7 @@ agent_on_look(void *user, enum vg_guest_tag tag, const char *line)
     vg_guest_session_looked(&agent->session, line);
 }
 
-/* What worked is gone or given up, without an answer. */
+/* Answers for a process that is gone or was given up without an answer. */
 static void
 agent_work_lost(struct agent *agent, const char *why)
 {
@@ -294,7 +294,7 @@ agent_wait(struct agent *agent)
         vg_guest_port_polled(&agent->port, fds[0].revents);
 }
 
-/* Programs of the guest must not outlive the agent that runs them. */
+/* Ends a process: programs of the guest must not outlive the agent that runs them. */
 static void
 agent_end_worker(struct vg_guest_worker *worker)
 {

@@ -87,7 +87,7 @@ vg_guest_child_sleep(int64_t until_ms)
         vg_guest_child_wait(NULL, 0, until_ms);
 }
 
-/* In the child: nothing of the agent is left to it but its standard files. */
+/* Leaves a child nothing of the agent but its standard files. */
 static void
 child_reset(void)
 {
@@ -128,7 +128,7 @@ child_read(int fd, struct vg_guest_child_end *end)
     return true;
 }
 
-/* Whether it has ended. */
+/* Returns whether the child has ended. */
 static bool
 child_reap(pid_t pid, struct vg_guest_child_end *end)
 {

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Between SIGTERM and SIGKILL. */
+/* The time between SIGTERM and SIGKILL. */
 #define VG_GUEST_TERM_MS 2000
-/* Of what a child says, its end. */
+/* How much of a child's output is kept: its end. */
 #define VG_GUEST_OUTPUT_MAX 2048
 
 enum vg_guest_stop {
@@ -39,16 +39,16 @@ struct vg_guest_child_end {
  * SIGCHLD, come only while this process waits. */
 void vg_guest_child_init(void);
 
-/* Whether what is done shall end. */
+/* Returns whether the work shall end. */
 enum vg_guest_stop vg_guest_child_stop(void);
-/* What is undone cannot be cancelled. */
+/* Ignores SIGUSR1 from now on: undoing cannot be cancelled. */
 void vg_guest_child_ignore_cancel(void);
 
-/* Until one of them is as wanted, a signal has come, or then. The agent's end is that of this
- * process. */
+/* Waits until one of the files is ready, a signal has come, or until_ms has passed. If the agent
+ * has ended, so does this process. */
 void vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms);
 
-/* Waits until then, or until it shall end. */
+/* Waits until then, or until the work shall end. */
 void vg_guest_child_sleep(int64_t until_ms);
 
 /* Runs a program, which PATH leads to if its name has no slash, in a process group of its own, with
@@ -61,7 +61,7 @@ int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_
  * with the one that works. Its pid, or -1. The caller waits for it; any number of them. */
 pid_t vg_guest_child_start(void (*run)(int fd), int fd);
 
-/* Of a write that was not done by then, and could be ended or not. */
+/* Results of a write that was not done in time, and that could be ended or not. */
 enum { VG_GUEST_WRITE_ENDED = -1, VG_GUEST_WRITE_STUCK = -2 };
 
 /* Writes text to a file of sysfs, which may block for ever. 0, an errno, or one of those. */

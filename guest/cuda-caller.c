@@ -17,18 +17,18 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* For ending by itself, and after it was killed. */
+/* The time for a process to end by itself, and after it was killed. */
 #define END_MS 2000
 
 struct caller {
     /* 0 for none. */
     pid_t pid;
     int fd;
-    /* What it is at. */
+    /* The call that it makes now, or NULL. */
     struct vg_cuda_call *call;
 };
 
-/* What comes back from one. */
+/* The answer that a process sends back. */
 struct answer {
     enum vg_cuda_outcome outcome;
     int result, state;
@@ -231,7 +231,7 @@ vg_cuda_callers_start(size_t n)
         caller_start(&callers[n_callers], caller_run);
 }
 
-/* Waits a while for it to end; it has been told to. */
+/* Waits a while for a process to end that has been told to. */
 static void
 caller_reap(struct caller *caller)
 {
@@ -309,7 +309,7 @@ caller_took(struct caller *caller, const struct answer *answer)
     caller->call = NULL;
 }
 
-/* Takes what has come from it. */
+/* Takes the answer that has come from a process. */
 static void
 caller_read(struct caller *caller)
 {
@@ -329,7 +329,8 @@ caller_read(struct caller *caller)
     caller_start(caller, caller_run);
 }
 
-/* How many are at something. With wait, until one of them says something or then. */
+/* Counts the processes that make a call. With wait, waits until one of them answers, or until
+ * until_ms has passed. */
 static size_t
 callers_busy(bool wait, int64_t until_ms)
 {

@@ -37,7 +37,7 @@ struct vg_cuda_gpu {
     int64_t total_bytes, free_bytes, used_bytes;
 };
 
-/* Memory that a process has of a GPU, -1: not told. */
+/* The GPU memory of a process; -1 if the driver does not say. */
 struct vg_cuda_use {
     pid_t pid;
     size_t gpu;
@@ -48,17 +48,17 @@ struct vg_cuda_gpus {
     size_t n, n_uses;
     struct vg_cuda_gpu gpus[VG_CUDA_GPUS_MAX];
     struct vg_cuda_use uses[VG_CUDA_PROCESSES_MAX];
-    /* Why there is nothing, or empty. */
+    /* The reason if the look failed; otherwise empty. */
     char why[160];
 };
 
 enum vg_cuda_outcome {
-    /* Not begun. */
+    /* It has not begun. */
     VG_CUDA_WAITS,
     VG_CUDA_UNDER_WAY,
-    /* result says how. */
+    /* The driver has answered; `result` is its answer. */
     VG_CUDA_ANSWERED,
-    /* The process that called has ended, or cannot be started. */
+    /* The process that called has ended, or could not be started. */
     VG_CUDA_CRASHED,
     /* It hung and was ended. */
     VG_CUDA_GIVEN_UP,
@@ -74,38 +74,38 @@ struct vg_cuda_call {
     struct vg_cuda_pair pairs[VG_CUDA_GPUS_MAX];
 
     enum vg_cuda_outcome outcome;
-    /* A CUresult and its name. */
+    /* A CUresult; `why` has its name. */
     int result;
-    /* Of STATE. */
+    /* The answer to STATE. */
     int state;
-    /* Monotonic. */
+    /* Monotonic times. */
     int64_t began_us, ended_us;
-    /* The result's name, or what was wrong. */
+    /* The name of the result, or what was wrong. */
     char why[160];
 };
 
 /* Starts up to n of them, which get the driver ready at once, and one that looks at the GPUs. */
 void vg_cuda_callers_start(size_t n);
 
-/* The GPUs, by then; one look for each start. 0, or -1 and ret->why. */
+/* Waits for the look at the GPUs, of which each start makes one. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
-/* Makes the calls, side by side, until all are made, or then, or until the work shall end. Those
- * that are under way then go on; the calls must stay where they are until settled. began is called
- * for each as it begins; may be NULL. */
+/* Makes the calls side by side, until all are made, until_ms has passed, or the work shall end.
+ * Those under way then go on; the calls must stay where they are until they are settled. `began` is
+ * called as each begins, and may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
                          void (*began)(void *user, size_t i), void *user);
 
-/* Waits for what is under way of earlier runs. */
+/* Waits for the calls of earlier runs that are under way. */
 void vg_cuda_callers_settle(int64_t until_ms);
 
-/* Gives up what is under way: who asked is killed, others take their places. */
+/* Gives up the calls under way: their processes are killed and replaced. */
 void vg_cuda_callers_abandon(void);
 
-/* Whether it is one of them. */
+/* Returns whether this process is one of them. */
 bool vg_cuda_callers_have(pid_t pid);
 
-/* Ends them; one that hangs is killed and left behind. */
+/* Ends them. One that hangs is killed and left behind. */
 void vg_cuda_callers_end(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that use NVIDIA's GPUs with CUDA, what is known of them and their GPUs, and how
- * that goes from releasing to taking back as JSON. Makes no call of the driver. For the process
- * that works.
+ * The processes that use NVIDIA's GPUs with CUDA, with what is known of them and of their GPUs, and
+ * its JSON, which releasing hands to bringing back. Makes no call of the driver. For a process that
+ * works.
  */
 #ifndef VG_GUEST_CUDA_JOB_H
 #define VG_GUEST_CUDA_JOB_H
@@ -40,7 +40,7 @@ struct vg_cuda_process {
     char comm[32];
     /* The first of its ancestors that uses a GPU, or itself. */
     pid_t job;
-    /* Of a GPU, as vg_cuda_job.gpus; used only if known. */
+    /* GPU memory, by the index of vg_cuda_job.gpus; used only if it is known. */
     int64_t bytes[VG_CUDA_GPUS_MAX];
     bool bytes_known;
     /* Whether the driver knows it as a program of CUDA, and whether it could be brought back. */
@@ -48,49 +48,49 @@ struct vg_cuda_process {
     enum vg_cuda_movable movable;
     /* Of enum vg_cuda_tie. */
     unsigned int ties;
-    /* As the driver told last, or -1. */
+    /* The state that the driver told last, or -1. */
     int state;
     bool gone;
-    /* When it was locked, and how long each call took; -1: not made. */
+    /* When it was locked, and how long each call took; -1 for a call that was not made. */
     int64_t locked_us, lock_us, checkpoint_us, restore_us, unlock_us, stop_us;
-    /* Why it cannot be released or does not run; or empty. */
+    /* The reason why it cannot be released or does not run; or empty. */
     char why[384];
 };
 
 struct vg_cuda_job {
     struct vg_cuda_gpus gpus;
-    /* Those of the GPUs that leave, in the order of the request. */
+    /* The indices of the GPUs that leave, in the order of the request. */
     size_t n_leaving, leaving[VG_CUDA_GPUS_MAX];
     size_t n;
     struct vg_cuda_process processes[VG_CUDA_PROCESSES_MAX];
 };
 
-/* Who has NVIDIA's nodes of the work's devices open or mapped, but the callers.
- * Returns how many there are, which may be more than are put into job. */
+/* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, but for the
+ * callers. Returns how many there are, which may be more than fit into job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Takes over gpus, and what processes use of them. */
+/* Takes over the GPUs, and how much of them each process uses. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                           const struct vg_cuda_gpus *gpus);
 
-/* Device memory that the processes have; if the driver does not tell it of each, all that is in use
- * of the GPUs that leave. */
+/* Returns the device memory of the processes; if the driver does not tell it of each, all that is
+ * in use of the GPUs that leave. */
 int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
-/* Of one; -1: not known. */
+/* Returns that of one process, or -1 if it is not known. */
 int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process);
 
-/* MemAvailable, or -1. */
+/* Returns the guest's MemAvailable in bytes, or -1. */
 int64_t vg_cuda_free_memory(const char *root);
 
 /* Returns whether the process is still the one that it was; and whether it is on its way out. */
 bool vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process);
 bool vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *process);
 
-/* Makes of it what taking back has to know; the caller puts it. */
+/* Writes the state that bringing back needs as JSON; the caller puts it. */
 json_object *vg_cuda_job_keep(const struct vg_cuda_job *job);
 /* Writes that to its file below /run, also for an agent that is started anew. */
 void vg_cuda_job_write(const char *root, json_object *kept);
-/* 0, or -1 if it is none. */
+/* Reads it. Returns 0, or -1 if it is none. */
 int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);
 
 /* Adds the processes to the member `programs` of a message, which it makes if it is not there. */

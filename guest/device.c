@@ -30,8 +30,8 @@ device_read_hex(const char *dir, const char *name)
     return (int)strtol(text, NULL, 16);
 }
 
-/* From ".../pci0000:00/0000:00:02.1/0000:01:00.0". Slots and functions are what the host chose; the
- * numbers of buses behind bridges are the guest's business. */
+/* Makes a path of ".../pci0000:00/0000:00:02.1/0000:01:00.0". Slots and functions are what the host
+ * chose; the numbers of buses behind bridges are the guest's business. */
 static void
 device_set_path(struct vg_guest_device *device)
 {
@@ -87,7 +87,7 @@ vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_m
     return (*device->driver != '\0') == bound;
 }
 
-/* Whether there is one of this name; it can go at any time. */
+/* Reads the device of this name. Returns whether it is there; it can go at any time. */
 static bool
 device_read(const char *bus, const char *name, struct vg_guest_device *ret)
 {

@@ -20,35 +20,35 @@ struct vg_guest_device {
     /* Its directory below /sys/devices, with the root before it. */
     char dir[512];
     int vendor, device, class;
-    /* Empty without one. */
+    /* The name of its driver; empty without one. */
     char driver[64];
 };
 
-/* All of them below root ("" or a directory), by address; the caller frees it. NULL with *ret_n 0
- * if there is no PCI. */
+/* Reads all PCI functions below root ("" or a directory), by address; the caller frees the list.
+ * Returns NULL with *ret_n 0 if there is no PCI. */
 struct vg_guest_device *vg_guest_devices_read(const char *root, size_t *ret_n);
 
-/* How many of them are meant by match; *ret is the first one. */
+/* Counts the functions that match means; *ret is the first one. */
 size_t vg_guest_devices_match(const struct vg_guest_device *devices, size_t n,
                               const struct vg_guest_match *match, struct vg_guest_device *ret);
 
-/* What match asks for, in words. */
+/* Puts into words what match asks for. */
 void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t size);
 
-/* Whether it draws or computes, by its class. */
+/* Returns whether its class is that of a device that draws or computes. */
 bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 
-/* Whether other devices are behind it. */
+/* Returns whether it is a bridge, with other devices behind it. */
 bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
 
-/* Its driver as it is now. */
+/* Reads anew which driver it has. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 
-/* Waits until it has a driver, or has none, at most until then. Returns whether it is so. In a
- * process that works (guest/child.h). */
+/* Waits until it has a driver, or has none, but no longer than until_ms. Returns whether it is so.
+ * For a process that works (guest/child.h). */
 bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
 
-/* Whether other devices than these have this driver. */
+/* Returns whether this driver has other devices than these. */
 bool vg_guest_driver_has_others(const char *root, const char *driver,
                                 const struct vg_guest_device *devices, size_t n);
 

@@ -21,7 +21,7 @@ struct look {
     const struct vg_guest_nodes *nodes;
     struct vg_guest_holder *holders;
     size_t max, total;
-    /* The process that is looked at, and which of the nodes it is known to have. */
+    /* The process that is being looked at, and the nodes that it is known to have. */
     pid_t pid;
     char comm[32];
     bool *known;
@@ -52,7 +52,7 @@ holder_add(struct look *look, size_t i, bool mapped)
     }
 }
 
-/* A file that somebody has, as one of the nodes. link is its magic link in /proc. Files of network
+/* Compares a file of a process with the nodes. link is its magic link in /proc. Files of network
  * file systems are not asked for anew: their servers may be gone. */
 static void
 holder_check(struct look *look, const char *link, bool mapped)
@@ -80,7 +80,8 @@ holder_check(struct look *look, const char *link, bool mapped)
     }
 }
 
-/* task: /proc of a process or thread. Returns how many files it has open. */
+/* Looks at the open files of a process or thread, whose directory is task. Returns how many it has.
+ */
 static size_t
 holder_look_at_files(struct look *look, const char *task)
 {
@@ -145,8 +146,8 @@ holder_look_at_maps(struct look *look, const char *task)
     fclose(file);
 }
 
-/* Of a process whose first thread has ended, files and memory are seen at another one's. Those are
- * in /proc, too, only not listed. */
+/* Looks at another thread of a process whose first thread has ended: files and memory are seen
+ * there. Threads are in /proc, too, only not listed. */
 static void
 holder_look_at_tasks(struct look *look, const char *proc, const char *process)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes in, lines out, in bounded memory. A line that is too long is dropped up to its end and told
- * once. Belongs to one thread.
+ * Splits a stream of bytes into lines, in bounded memory. A line that is too long is dropped up to
+ * its end and reported once. Belongs to one thread.
  */
 #ifndef VG_GUEST_LINE_H
 #define VG_GUEST_LINE_H
@@ -12,12 +12,12 @@
 /* Bytes of a line from the host, without its newline. */
 #define VG_GUEST_LINE_MAX 65536
 
-/* Text is not ended by a NUL; NULL: a line was too long and is dropped. Empty lines are not told.
- */
+/* Receives a line, which no NUL ends; NULL reports that one was too long and is dropped. Empty
+ * lines are skipped. */
 typedef void vg_guest_line_fn(void *user, const char *text, size_t size);
 
 struct vg_guest_line {
-    /* VG_GUEST_LINE_MAX bytes once something came. */
+    /* A buffer of VG_GUEST_LINE_MAX bytes, once something has come. */
     char *data;
     size_t size;
     bool dropping;
@@ -26,7 +26,7 @@ struct vg_guest_line {
 void vg_guest_line_feed(struct vg_guest_line *line, const char *data, size_t size,
                         vg_guest_line_fn *on_line, void *user);
 
-/* Forgets a half line. */
+/* Drops an unfinished line. */
 void vg_guest_line_reset(struct vg_guest_line *line);
 void vg_guest_line_clear(struct vg_guest_line *line);
 

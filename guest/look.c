@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What status tells: providers, GPUs, who holds them.
+ * Describes, for status, the providers, the GPUs and who holds them.
  */
 #include "config.h"
 
@@ -25,8 +25,8 @@ look_providers(const struct vg_guest_work *work)
     return list;
 }
 
-/* The functions that the request means, or all GPUs; what it means that is not there goes into the
- * list missing. */
+/* Finds the functions that the request names, or all GPUs. Names that match nothing are appended to
+ * the list missing. */
 static void
 look_find(struct vg_guest_work *work, json_object *missing)
 {

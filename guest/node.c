@@ -49,7 +49,7 @@ node_add(struct vg_guest_nodes *to, size_t device, dev_t rdev, bool in_sysfs, co
     to->n++;
 }
 
-/* The node of a directory of sysfs that has a file `dev`. */
+/* Adds the node of a directory of sysfs that has a file `dev`. */
 static void
 node_add_of_sysfs(struct vg_guest_nodes *to, const char *root, size_t device, const char *dir)
 {
@@ -68,7 +68,7 @@ node_add_of_sysfs(struct vg_guest_nodes *to, const char *root, size_t device, co
     node_add(to, device, makedev(major_number, minor_number), false, path);
 }
 
-/* Directories below a function, but no other function. */
+/* Walks the directories below a function, but enters no other function. */
 static void
 node_walk(struct vg_guest_nodes *to, const char *root, size_t device, const char *dir, int depth)
 {
@@ -89,7 +89,7 @@ node_walk(struct vg_guest_nodes *to, const char *root, size_t device, const char
     closedir(list);
 }
 
-/* Entries of a directory below root whose names are like pattern. */
+/* Adds the entries of a directory below root whose names match pattern. */
 static void
 node_add_like(struct vg_guest_nodes *to, size_t device, bool in_sysfs, const char *dir,
               const char *pattern)
@@ -108,7 +108,7 @@ node_add_like(struct vg_guest_nodes *to, size_t device, bool in_sysfs, const cha
     closedir(list);
 }
 
-/* NVIDIA's nodes are in no sysfs: its driver tells the number of a GPU's. */
+/* Adds NVIDIA's nodes, which are in no sysfs: its driver tells the number of a GPU's. */
 static void
 node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
                 const struct vg_guest_device *function)
@@ -127,7 +127,7 @@ node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
     node_add(to, device, makedev(NVIDIA_MAJOR, number), false, path);
 }
 
-/* The group of a function that is itself passed on. */
+/* Adds the group of a function that is itself passed on. */
 static void
 node_add_vfio(struct vg_guest_nodes *to, const char *root, size_t device,
               const struct vg_guest_device *function)

@@ -17,14 +17,14 @@
 
 struct vg_guest_node {
     char path[VG_GUEST_NODE_PATH_MAX];
-    /* Of a device node: what it is, wherever it lies. 0 if it is none. */
+    /* The number of a device node, which is the same wherever it lies; 0 for another file. */
     dev_t rdev;
-    /* Of the file at path; ino is 0 if there is none. */
+    /* The identity of the file at path; ino is 0 if there is none. */
     dev_t dev;
     ino_t ino;
-    /* Of sysfs: it has this number in each mount of it. */
+    /* Whether it lies in sysfs, where a file has the same number in each mount. */
     bool in_sysfs;
-    /* Which of the functions it was asked for. */
+    /* The index of the function that it belongs to. */
     size_t device;
 };
 
@@ -33,8 +33,9 @@ struct vg_guest_nodes {
     size_t n;
 };
 
-/* Those of these functions, which all leave: nodes that a driver has for all of its GPUs are among
- * them if no other function has this driver. root as for vg_guest_devices_read(). */
+/* Finds the nodes of these functions, which all leave. A node that a driver shares among its GPUs
+ * is included only if no other function uses that driver. root is as for vg_guest_devices_read().
+ */
 void vg_guest_nodes_read(const char *root, const struct vg_guest_device *devices, size_t n,
                          struct vg_guest_nodes *ret);
 void vg_guest_nodes_clear(struct vg_guest_nodes *nodes);

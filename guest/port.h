@@ -15,11 +15,11 @@
 
 /* Reading stops while more than this waits to be written. */
 #define VG_GUEST_PENDING_READ 65536
-/* What does not fit is dropped. */
+/* Answers that do not fit into this are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
-/* Of one reading. */
+/* Bytes of one reading. */
 #define VG_GUEST_READ_MAX 16384
-/* Between two attempts, while there is no port or nobody on the host's side. */
+/* The pause between two attempts, while there is no port or nobody on the host's side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
 /* The kernel learns by another queue than that of the data that a host has gone and another one has
@@ -28,40 +28,40 @@
 
 struct vg_guest_port {
     const struct vg_guest_config *config;
-    /* -1 without. wake_fd: tells once of each change of fd, where poll() tells without end that
-     * nobody is there. */
+    /* -1 where there is none. wake_fd reports each change of fd once, where poll() would report
+     * again and again that nobody is there. */
     int listen_fd, fd, wake_fd;
-    /* Nobody is on the host's side of the virtio port: what comes from poll() says nothing. */
+    /* Nobody is on the host's side of the virtio port, so that poll() of it means nothing. */
     bool silent;
     /* The same, but something has come just now. */
     bool unsure;
     int64_t pause_ms, retry_ms;
-    int64_t sure_ms; /* from then on it is believed */
-    /* What cannot be opened was told. */
+    int64_t sure_ms; /* when that is believed */
+    /* It has been logged that the port cannot be opened. */
     bool told;
     char *pending;
     size_t pending_size;
 };
 
-/* 0, or -1 after a message. */
+/* Returns 0, or -1 after a message to the log. */
 int vg_guest_port_init(struct vg_guest_port *port, const struct vg_guest_config *config);
 void vg_guest_port_clear(struct vg_guest_port *port);
 
-/* Opens it if it is not and the time has come. */
+/* Opens the port, if it is not open and the time for another attempt has come. */
 void vg_guest_port_open(struct vg_guest_port *port);
 
-/* What to wait for; *until_ms is brought forward to when to come back. */
+/* Returns what poll() is to wait for, and brings *until_ms forward to the next attempt. */
 struct pollfd vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms);
 
-/* What poll() said of it. */
+/* Takes what poll() reported of it. */
 void vg_guest_port_polled(struct vg_guest_port *port, short events);
 
-/* Bytes read, 0 for none, -1: the host has gone. */
+/* Reads bytes. Returns how many, 0 for none, or -1 if the host has gone. */
 int vg_guest_port_read(struct vg_guest_port *port, char *data, size_t size);
 
-/* Adds a newline. */
+/* Queues a line, and adds its newline. */
 void vg_guest_port_send(struct vg_guest_port *port, const char *line);
-/* Writes what can be written. */
+/* Writes as much as the host takes now. */
 void vg_guest_port_flush(struct vg_guest_port *port);
 
 #endif

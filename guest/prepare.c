@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GPUs leave: programs let go of them, nobody has them open or mapped, their drivers let go.
+ * Prepares the leaving of GPUs: programs let go of them, nobody has them open or mapped any more,
+ * and their drivers let go.
  */
 #include "config.h"
 
@@ -12,7 +13,7 @@
 #include "guest/util.h"
 #include "guest/work-private.h"
 
-/* Between two looks at all processes, growing. */
+/* The pause between two looks at all processes, which grows. */
 enum { LOOK_MS_MIN = 100, LOOK_MS_MAX = 1000 };
 
 static json_object *
@@ -27,7 +28,7 @@ prepare_holders_json(const struct vg_guest_holder *holders, size_t total)
     return object;
 }
 
-/* The deadline has come, or the host has changed its mind. */
+/* Fails: the deadline has come, or the host has cancelled the request. */
 static int
 prepare_held(struct vg_guest_work *work, const struct vg_guest_holder *holders, size_t total)
 {

@@ -23,7 +23,8 @@
 
 extern char **environ;
 
-/* The names that run-parts(8) takes: no dots, so none that editors and packages leave. */
+/* Returns whether run-parts(8) would take this name: it has no dot, so that files which editors and
+ * packages leave are none. */
 static bool
 hook_is_name(const char *name)
 {
@@ -51,8 +52,8 @@ hook_compare(const void *a, const void *b)
     return strcmp(json_object_get_string(*x), json_object_get_string(*y));
 }
 
-/* The hooks of a phase, by name; NULL and *ret_error if the directory cannot be read. One that is
- * not there has none. The caller puts it. */
+/* Lists the hooks of a phase, by name; the caller puts the list. Returns NULL and *ret_error if the
+ * directory cannot be read. One that is not there has no hooks. */
 static json_object *
 hook_list(const struct vg_guest_config *config, const char *phase, int *ret_error)
 {
@@ -75,8 +76,8 @@ hook_list(const struct vg_guest_config *config, const char *phase, int *ret_erro
     return names;
 }
 
-/* The agent's environment with what the hook has to know; the caller frees it and its last three.
- */
+/* Copies the agent's environment, and adds the hook's variables; the caller frees it and its last
+ * three. */
 static char **
 hook_environment(const struct vg_guest_work *work, const char *phase, size_t *ret_own)
 {
@@ -109,7 +110,7 @@ hook_add_end(json_object *object, const struct vg_guest_child_end *end)
         json_object_object_add(object, "ended_early", json_object_new_boolean(true));
 }
 
-/* What became of it, for the answer. */
+/* Describes how a hook ended, for the answer. */
 static int
 hook_ended(struct vg_guest_work *work, const char *phase, const char *name,
            const struct vg_guest_child_end *end)
@@ -218,7 +219,7 @@ hook_is_among(json_object *names, const char *name)
     return false;
 }
 
-/* The last first; each is tried, whatever became of the others. */
+/* Runs the hooks, the last first. Each is tried, whatever became of the others. */
 static int
 hooks_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 {

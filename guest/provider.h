@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who makes programs let go of a GPU and take it back: one row of the table for each way. Preparing
- * asks them in the order of the table, resuming and undoing in the opposite one.
+ * The providers have programs let go of a GPU and take it back: the table has a row for each way of
+ * doing so. Preparing asks them in the order of the table, resuming and undoing in the opposite
+ * one.
  */
 #ifndef VG_GUEST_PROVIDER_H
 #define VG_GUEST_PROVIDER_H
@@ -16,7 +17,7 @@ struct vg_guest_work;
 #define VG_GUEST_PROVIDER_LOOK_MS 1000
 
 struct vg_guest_provider {
-    /* Its word in hello and status. */
+    /* Its name in hello and status. */
     const char *name;
     /* In the agent, for as long as it runs; all three may be NULL. load returns a cookie for the
      * others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2. Work is
@@ -24,17 +25,17 @@ struct vg_guest_provider {
     void *(*load)(const struct vg_guest_config *config);
     void (*look)(void *cookie);
     void (*unload)(void *cookie);
-    /* 0, or -1 after vg_guest_work_fail(). What its resume has to know is in *ret_kept, also after
-     * a failure; the caller puts it. */
+    /* Returns 0, or -1 after vg_guest_work_fail(). *ret_kept: the state that its resume needs, also
+     * after a failure; the caller puts it. */
     int (*prepare)(struct vg_guest_work *work, json_object **ret_kept);
-    /* kept: what prepare had kept, or NULL if nothing is known of one. undo: what prepare did in
-     * this same work, and nothing else, has to be undone. */
+    /* kept: the state that prepare has kept, or NULL if none is known. undo: only what prepare did
+     * in this same work is to be undone. */
     int (*resume)(struct vg_guest_work *work, json_object *kept, bool undo);
-    /* Adds members to what status says of it. */
+    /* Adds members to its part of a status. */
     void (*status)(const struct vg_guest_work *work, json_object *about);
 };
 
-/* Ends with NULL. */
+/* The table, which ends with NULL. */
 extern const struct vg_guest_provider *const vg_guest_providers[];
 #define VG_GUEST_PROVIDERS_MAX 8
 

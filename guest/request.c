@@ -69,7 +69,7 @@ request_fault(struct vg_guest_fault *fault, enum vg_guest_code code, const char 
     return -1;
 }
 
-/* The whole line, or NULL. */
+/* Parses the whole line. Returns NULL if it is no JSON. */
 static json_object *
 request_json(const char *text, size_t size, struct vg_guest_fault *fault)
 {
@@ -103,7 +103,7 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
     return NULL;
 }
 
-/* An integer within its range. */
+/* Reads an integer within its range. */
 static int
 request_int(json_object *root, const char *name, int64_t min, int64_t max, int64_t *ret,
             struct vg_guest_fault *fault)
@@ -134,7 +134,7 @@ request_hex(const char *text, int digits)
     return text;
 }
 
-/* slot.function, as "1f.7". */
+/* Reads slot and function, as in "1f.7". */
 static const char *
 request_step(const char *text)
 {
@@ -144,7 +144,7 @@ request_step(const char *text)
     return text + 2;
 }
 
-/* "0000:00/02.1/00.0": the root bus, then each bridge, then the function. */
+/* Reads "0000:00/02.1/00.0": the root bus, then each bridge, then the function. */
 static bool
 request_is_path(const char *text)
 {

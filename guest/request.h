@@ -15,7 +15,7 @@
 #define VG_GUEST_DEPTH_MAX    8
 #define VG_GUEST_DEVICES_MAX  16
 #define VG_GUEST_VERSIONS_MAX 16
-/* What every reader of JSON can hold. */
+/* The largest integer that every reader of JSON can hold. */
 #define VG_GUEST_ID_MAX          ((int64_t)1 << 53)
 #define VG_GUEST_DEADLINE_MS_MIN 100
 #define VG_GUEST_DEADLINE_MS_MAX 3600000
@@ -62,7 +62,7 @@ enum vg_guest_type {
 };
 const char *vg_guest_type_word(enum vg_guest_type type);
 
-/* What a function of the PCI bus has to be; what was not given is empty or -1. */
+/* A description of a PCI function; members that were not given are empty or -1. */
 struct vg_guest_match {
     char path[VG_GUEST_PATH_MAX];
     char address[VG_GUEST_ADDRESS_MAX];
@@ -72,22 +72,22 @@ struct vg_guest_match {
 struct vg_guest_request {
     int64_t id;
     enum vg_guest_type type;
-    /* Of hello: the best that both speak, 0 for none. */
+    /* For hello: the best version that both sides speak, 0 for none. */
     int version;
-    /* From its arrival on. */
+    /* The time for it, from its arrival on. */
     int64_t deadline_ms;
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
 };
 
 struct vg_guest_fault {
-    /* 0: the line has none that could be read. */
+    /* The id of the line; 0 if none could be read. */
     int64_t id;
     enum vg_guest_code code;
     char message[VG_GUEST_MESSAGE_MAX];
 };
 
-/* 0, or -1 and why. */
+/* Reads a line. Returns 0, or -1 and what is wrong with it. */
 int vg_guest_request_parse(const char *text, size_t size, struct vg_guest_request *ret,
                            struct vg_guest_fault *ret_fault);
 

@@ -46,7 +46,8 @@ resume_wait_for_devices(struct vg_guest_work *work)
     return 0;
 }
 
-/* The driver that device i had when it was released: NULL if that is not known, "" for none. */
+/* Returns the driver that device i had when it was released: NULL if that is not known, "" for
+ * none. */
 static const char *
 resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t i)
 {
@@ -81,7 +82,8 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
                               device->address, strerror(error));
 }
 
-/* wait_ms: how long the kernel has for binding one by itself. */
+/* Waits until the device has its driver again. wait_ms: how long the kernel has to bind one by
+ * itself. */
 static int
 resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const char *known,
             int64_t wait_ms)
@@ -100,7 +102,8 @@ resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const ch
     return resume_ask_for_driver(work, device, known);
 }
 
-/* In the opposite order of preparing. One that fails does not keep the others from trying. */
+/* Asks the providers, in the opposite order of preparing. One that fails does not keep the others
+ * from trying. */
 static int
 resume_providers(struct vg_guest_work *work, json_object *kept, bool undo)
 {

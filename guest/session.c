@@ -83,7 +83,7 @@ session_refuse(struct vg_guest_session *session, int64_t id, enum vg_guest_code 
     session_send(session, line);
 }
 
-/* Whether two requests want the same of the same devices. */
+/* Returns whether two requests want the same of the same devices. */
 static bool
 session_same_devices(const struct vg_guest_request *a, const struct vg_guest_request *b)
 {
@@ -142,7 +142,7 @@ session_hello(struct vg_guest_session *session, const struct vg_guest_request *r
     session_send_object(session, object);
 }
 
-/* The request of this id is known: answers for it, and returns whether it did. */
+/* Answers a request whose id is known already. Returns whether it did. */
 static bool
 session_again(struct vg_guest_session *session, const struct vg_guest_request *request)
 {

@@ -18,11 +18,11 @@
 #define VG_GUEST_ANSWER_MAX 131072
 
 enum vg_guest_state {
-    /* Since the agent's start nothing was asked of it. */
+    /* Nothing was asked of it since the agent started. */
     VG_GUEST_IDLE,
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
-    /* Something was begun, could not be finished and not be undone. */
+    /* Something was begun that could neither be finished nor be undone. */
     VG_GUEST_FAILED,
     VG_GUEST_STATE_MAX
 };
@@ -32,27 +32,28 @@ enum vg_guest_end {
     VG_GUEST_END_DONE,
     /* An error: nothing was begun. */
     VG_GUEST_END_UNTOUCHED,
-    /* An error: what was begun is undone, the GPUs are with the guest. */
+    /* An error: what was begun is undone, and the guest has its GPUs. */
     VG_GUEST_END_UNDONE,
     VG_GUEST_END_BROKEN,
 };
 
-/* One order to whoever works. */
+/* An order to a process that works. */
 struct vg_guest_order {
     struct vg_guest_request request;
-    /* It is as it is asked for, as far as is known: make sure, but do not run what was run. */
+    /* The devices are already in the wanted state, as far as is known: make sure of it, but run no
+     * provider again. */
     bool already;
-    /* What the last preparing kept for the resuming, or NULL. Borrowed. */
+    /* The state that the last preparing kept for the resuming, or NULL. Borrowed. */
     json_object *kept;
-    /* Of a look: the session's state, and the id of what is being worked on, or 0. */
+    /* For a look: the session's state, and the id of the request that is being worked on, or 0. */
     const char *state;
     int64_t running;
 };
 
 struct vg_guest_session_ops {
-    /* A line without its newline. */
+    /* Sends a line, which has no newline. */
     void (*send)(void *user, const char *line);
-    /* Starts; ends are told by vg_guest_session_ended() and _looked(). 0, or -1. */
+    /* Start a process; vg_guest_session_ended() and _looked() report its end. Return 0, or -1. */
     int (*work)(void *user, const struct vg_guest_order *order);
     int (*look)(void *user, const struct vg_guest_order *order);
     void (*cancel)(void *user);
@@ -61,17 +62,17 @@ struct vg_guest_session_ops {
 struct vg_guest_session {
     const struct vg_guest_session_ops *ops;
     void *user;
-    /* Read once, or NULL. */
+    /* The guest's boot id, or NULL. */
     char *boot_id;
-    /* 0 before the hello. */
+    /* The version that was agreed on; 0 before the hello. */
     int version;
     enum vg_guest_state state;
-    /* Whose state it is. */
+    /* The request that led to this state. */
     struct vg_guest_request devices_of;
     bool working, looking;
     struct vg_guest_request running, look;
     char *last_progress;
-    /* The last that ended: id 0 for none. */
+    /* The request that ended last; its id is 0 if there is none. */
     struct vg_guest_request ended;
     char *answer;
     json_object *kept;
@@ -81,29 +82,29 @@ void vg_guest_session_init(struct vg_guest_session *session, const struct vg_gue
                            void *user);
 void vg_guest_session_clear(struct vg_guest_session *session);
 
-/* As vg_guest_line_fn. */
+/* Takes a line of the host, as a vg_guest_line_fn. */
 void vg_guest_session_line(void *session, const char *text, size_t size);
 
-/* The host has gone: what is agreed with it is over, what was ordered goes on. */
+/* Forgets what was agreed with a host that has gone. What it ordered goes on. */
 void vg_guest_session_hangup(struct vg_guest_session *session);
 
-/* The lines that who works has for the host. */
+/* Take the lines that a process has for the host. */
 void vg_guest_session_progress(struct vg_guest_session *session, const char *line);
-/* The last progress once more, so that the host sees that this is alive. */
+/* Sends the last progress once more, so that the host sees that the agent is alive. */
 void vg_guest_session_beat(struct vg_guest_session *session);
 void vg_guest_session_ended(struct vg_guest_session *session, enum vg_guest_end end,
                             const char *line);
 void vg_guest_session_looked(struct vg_guest_session *session, const char *line);
-/* What preparing keeps; JSON, at most once for each order. */
+/* Takes the state that preparing keeps, as JSON; at most once for each order. */
 void vg_guest_session_keep(struct vg_guest_session *session, const char *json);
 
-/* "preparing", "resuming", or the word of the state. */
+/* Returns "preparing", "resuming", or the word of the state. */
 const char *vg_guest_session_state_word(const struct vg_guest_session *session);
 
-/* An error as a line. message is cleaned. The caller frees it. */
+/* Makes a line of an error, whose message it cleans. The caller frees it. */
 char *vg_guest_error_line(int64_t id, enum vg_guest_code code, const char *message);
 
-/* JSON as a line; takes object. One that is too long becomes an error. */
+/* Makes a line of JSON, and frees the object. One that is too long becomes an error. */
 char *vg_guest_object_line(json_object *object);
 
 #endif

@@ -17,28 +17,29 @@
 #define vg_guest_auto __attribute__((cleanup(vg_guest_free_at)))
 void vg_guest_free_at(void *pointer);
 
-/* Zeroed. The caller frees it, as all that follow. */
+/* Allocates zeroed memory. The caller frees it, as that of all that follow. */
 void *vg_guest_alloc(size_t size);
-/* As realloc(). */
+/* Changes the size of a block, as realloc() does. */
 void *vg_guest_grow(void *memory, size_t size);
 char *vg_guest_copy(const char *text);
 char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Into an array of the caller; what does not fit is cut. */
+/* Prints into an array of the caller, and cuts off what does not fit. */
 void vg_guest_put(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Valid UTF-8 without control characters but newlines: whatever else is in text becomes '?'. At
- * most max bytes, of the text's end. */
+/* Copies at most max bytes of the text's end, as valid UTF-8 without control characters but
+ * newlines: every other byte becomes '?'. */
 char *vg_guest_clean(const char *text, size_t max);
 
-/* The file's first size - 1 bytes, ended by a NUL, without blanks at the end. 0, or an errno. */
+/* Reads the file's first size - 1 bytes, ended by a NUL, without the blanks at their end. Returns
+ * 0, or an errno. */
 int vg_guest_read_file(const char *path, char *ret_text, size_t size);
 
 /* One write, as sysfs wants it; the file is there. 0, or an errno. */
 int vg_guest_write_file(const char *path, const char *text);
 
-/* Monotonic, in ms. */
+/* Returns the monotonic time, in ms. */
 int64_t vg_guest_now_ms(void);
 
 /* LOG_ERR someone must act, LOG_WARNING it goes on, LOG_NOTICE a state changed, LOG_INFO. To

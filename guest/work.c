@@ -99,7 +99,7 @@ work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag, json_object *
     vg_guest_worker_tell(work->out, tag, line);
 }
 
-/* Moves the members of more, which it takes. */
+/* Moves the members of more into object, and frees more. */
 static void
 work_add_members(json_object *object, json_object *more)
 {
@@ -124,7 +124,7 @@ vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object
     work_tell(work, VG_GUEST_TAG_PROGRESS, object);
 }
 
-/* Guest memory that is in use, with the page cache: what a migration copies. */
+/* Returns the guest memory in use, with the page cache: a migration copies it. */
 static int64_t
 work_ram_bytes(const char *root)
 {
@@ -162,7 +162,7 @@ vg_guest_device_json(const struct vg_guest_device *device)
     return object;
 }
 
-/* A device that was released before and is gone. */
+/* Describes a device that was released before and is gone. */
 static json_object *
 work_gone_json(const struct vg_guest_match *match)
 {

@@ -15,9 +15,9 @@
 #include "guest/device.h"
 #include "guest/session.h"
 
-/* For undoing what was begun, after the deadline or before. */
+/* The time for undoing what was begun, after the deadline or before it. */
 #define VG_GUEST_UNDO_MS 30000
-/* Holders that an error or a progress lists, and a status for each GPU. */
+/* How many holders an error or a progress lists, and a status for each GPU. */
 #define VG_GUEST_HOLDERS_MAX        32
 #define VG_GUEST_STATUS_HOLDERS_MAX 8
 #define VG_GUEST_STATUS_NODES_MAX   16
@@ -25,25 +25,25 @@
 struct vg_guest_work {
     const struct vg_guest_config *config;
     const struct vg_guest_order *order;
-    /* Where to tell. */
+    /* The pipe to the agent. */
     int out;
     int64_t began_ms, until_ms;
     /* The functions that were found, in the order of the request. */
     size_t n_devices;
     struct vg_guest_device devices[VG_GUEST_DEVICES_MAX];
-    /* Addresses of those, with blanks between. */
+    /* The addresses of those, separated by blanks. */
     char addresses[VG_GUEST_DEVICES_MAX * VG_GUEST_ADDRESS_MAX];
-    /* The kernel is still unbinding one, and nothing ends that. */
+    /* Whether the kernel is still unbinding one, which nothing can end. */
     bool stuck;
-    /* The first error, or NULL: members of the message. */
+    /* The members of the first error's message, or NULL. */
     json_object *failure;
-    /* What ran: a list of {name, ms, exit}. */
+    /* The hooks that ran: a list of {name, ms, exit}. */
     json_object *hooks;
-    /* What else providers have to say in the answer: members of it. */
+    /* Further members of the answer, from providers. */
     json_object *details;
 };
 
-/* Keeps the first failure. Returns -1. */
+/* Keeps a failure, if it is the first. Returns -1. */
 int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -55,20 +55,20 @@ void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
  * with so much GPU memory. Returns its list, for those that are told one by one. */
 json_object *vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes);
 
-/* -1 and the failure if the time is over or the work is cancelled; what: whom it was waiting for.
- */
+/* Returns -1 with a failure if the time is over or the work is cancelled, else 0. what: the step at
+ * which that was found. */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);
 
-/* Tells the host what is done now. Takes more: further members, or NULL. */
+/* Tells the host which step begins. more: further members, or NULL; it is freed. */
 void vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more);
 
-/* The whole of an order, in a process of its own; its lines go to out. */
+/* Carry out an order, in a process of its own; its lines go to out. */
 void vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
                        int out);
 void vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
                        int out);
 
-/* GPUs and who holds them: those of order, or all. The caller puts it. */
+/* Describes the GPUs of an order, or all of them, and who holds them. The caller puts it. */
 json_object *vg_guest_look_json(const struct vg_guest_config *config,
                                 const struct vg_guest_order *order);
 

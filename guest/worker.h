@@ -11,7 +11,8 @@
 
 #include "guest/work.h"
 
-/* A line for the host; what resuming has to know; and the last line with how it ended. */
+/* What a line is: progress for the host, the state that resuming needs, or the last line, by how
+ * the work ended. */
 enum vg_guest_tag {
     VG_GUEST_TAG_PROGRESS = 'P',
     VG_GUEST_TAG_KEEP = 'K',
@@ -33,17 +34,18 @@ struct vg_guest_worker {
     size_t size;
 };
 
-/* 0, or an errno. The process closes all files but its standard ones and its pipe. */
+/* Starts a process, which runs `run`. Returns 0, or an errno. The process closes all files but its
+ * standard ones and its pipe. */
 int vg_guest_worker_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
                           const struct vg_guest_config *config, const struct vg_guest_order *order);
 
-/* Reads what can be read. 1 while it goes on, 0 once it has ended. */
+/* Reads the lines that have come. Returns 1 while the process goes on, 0 once it has ended. */
 int vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line, void *user);
 
 /* Ends it by force, without waiting for it. */
 void vg_guest_worker_give_up(struct vg_guest_worker *worker);
 
-/* For the process itself. */
+/* Sends a line to the agent; for the process itself. */
 void vg_guest_worker_tell(int out, enum vg_guest_tag tag, const char *line);
 
 #endif
