@@ -59,14 +59,17 @@ struct vg_precheck {
     const char *peer_uri;     /* as the source's libvirtd reaches the target's */
     const GPtrArray *devices; /* struct vg_move_device, which will be off while it migrates */
     int64_t memory_bytes;     /* filled: of the domain */
+    GPtrArray *doubts;        /* char *, gets what may make it fail, and cannot be told; NULL: not
+                               * asked */
 };
 
 /* Appends a sentence (char *) to problems for each thing that would make the move fail, as far as
  * libvirt can tell beforehand: a domain of OpenStack, one that is paused, has snapshots or another
- * job; devices apart from these that block migration, and of these one that cannot be unplugged, or
- * be recognised after; on the target a domain of that name or UUID, another machine, emulator or
- * CPU, too little memory; disks of this host alone. target NULL: of any host, and peer_uri is not
- * looked at. 0, also with problems, or -1 and *err if a host cannot be asked. */
+ * job; devices apart from these with which libvirt and QEMU migrate no VM, and of these one that
+ * cannot be unplugged, or be recognised after; on the target a domain of that name or UUID, another
+ * machine, emulator or CPU, too little memory; disks of this host alone. target NULL: of any host,
+ * and peer_uri is not looked at. 0, also with problems, or -1 and *err if a host cannot be asked.
+ */
 int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 

@@ -4,8 +4,8 @@
  *
  * Not asked, as libvirt offers no call for it that would leave the domain untainted: what QEMU
  * itself has against migrating the domain. libvirt asks it when the migration begins, with the GPUs
- * already off; the VM then stays where it is and gets them back. Nor is it tried whether the
- * source's libvirtd reaches the target's.
+ * already off; the VM then stays where it is and gets them back. What both are known to refuse is
+ * in host/move-blockers. Nor is it tried whether the source's libvirtd reaches the target's.
  */
 #include "config.h"
 
@@ -18,7 +18,10 @@
 #include "actuators/virt-host.h"
 #include "base/error.h"
 #include "host/domain-xml.h"
+#include "host/move-blockers.h"
 #include "host/move-xml.h"
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
 #define MIB       (INT64_C(1) << 20)
 #define KIB       INT64_C(1024)
@@ -89,6 +92,45 @@ check_metadata(struct precheck *check, GError **err)
     return result;
 }
 
+static struct vg_virt_versions
+precheck_read_versions(const vg_virt_host *host)
+{
+    struct vg_virt_versions versions = {0};
+    const char *type = virConnectGetType(host->connection);
+
+    if (virConnectGetLibVersion(host->connection, &versions.libvirt) < 0)
+        versions.libvirt = 0;
+    if (g_strcmp0(type, "QEMU") != 0 || virConnectGetVersion(host->connection, &versions.qemu) < 0)
+        versions.qemu = 0;
+    virResetLastError();
+    return versions;
+}
+
+/* Whether the host has a PCI device bound to plain vfio-pci, which migrates nothing: the kernel's
+ * drivers that can are others. */
+static bool
+precheck_is_plain_vfio(const vg_virt_host *host, const char *address)
+{
+    g_autofree char *name = g_strdup_printf("pci_%s", address);
+
+    g_strdelimit(name, ":.", '_');
+    g_autoptr(virNodeDevice) device = virNodeDeviceLookupByName(host->connection, name);
+    g_autofree char *xml = device ? vg_virt_own(virNodeDeviceGetXMLDesc(device, 0)) : NULL;
+    virResetLastError();
+    return xml && strstr(xml, "<name>vfio-pci</name>");
+}
+
+static void
+precheck_add_blocker(struct precheck *check, const struct vg_move_blocker *blocker)
+{
+    if (blocker->sure)
+        precheck_add(check, "%s", blocker->text);
+    else if (blocker->pci_source && precheck_is_plain_vfio(check->source, blocker->pci_source))
+        precheck_add(check, "%s: it is vfio-pci", blocker->text);
+    else if (check->check->doubts)
+        g_ptr_array_add(check->check->doubts, g_strdup(blocker->text));
+}
+
 static int
 check_devices(struct precheck *check, GError **err)
 {
@@ -100,7 +142,30 @@ check_devices(struct precheck *check, GError **err)
         const struct vg_move_device *device = devices->pdata[i];
         off[i] = device->alias;
     }
-    return vg_move_xml_problems(check->xml, off, check->problems, err);
+    if (vg_move_xml_problems(check->xml, off, check->problems, err) < 0)
+        return -1;
+    const struct vg_virt_versions versions = precheck_read_versions(check->source);
+    g_autoptr(GPtrArray) blockers = vg_move_blockers(check->xml, off, &versions, err);
+    for (unsigned i = 0; blockers && i < blockers->len; i++)
+        precheck_add_blocker(check, blockers->pdata[i]);
+    return blockers ? 0 : -1;
+}
+
+/* A block job that no element of the domain shows. */
+static void
+precheck_block_jobs(struct precheck *check)
+{
+    for (unsigned i = 0; i < check->needs->disks->len; i++) {
+        const char *disk = check->needs->disks->pdata[i];
+        virDomainBlockJobInfo job;
+        if (virDomainGetBlockJobInfo(check->domain, disk, &job, 0) == 1)
+            precheck_add(
+                check,
+                "libvirt is at a block job of the disk '%s' of '%s', with which it migrates "
+                "no VM: wait for its end, or abort it ('virsh blockjob')",
+                disk, check->name);
+    }
+    virResetLastError();
 }
 
 static void
@@ -324,6 +389,7 @@ check_all(struct precheck *check, GError **err)
     if (!check->needs || check_metadata(check, err) < 0 || check_devices(check, err) < 0)
         return -1;
     check_state(check);
+    precheck_block_jobs(check);
     check_files(check);
     if (!check->target)
         return 0;

@@ -96,6 +96,18 @@ move_check_add_programs(GString *text, json_object *guest)
     }
 }
 
+static void
+move_check_add_doubts(GString *text, json_object *doubts)
+{
+    const size_t n = vg_output_length(doubts);
+
+    if (n > 0)
+        g_string_append(text, "What cannot be told:\n");
+    for (size_t i = 0; i < n; i++)
+        vg_printable_append_line(text, "- %s",
+                                 json_object_get_string(json_object_array_get_idx(doubts, i)));
+}
+
 char *
 vg_move_check_text(json_object *check)
 {
@@ -113,6 +125,7 @@ vg_move_check_text(json_object *check)
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
+    move_check_add_doubts(text, vg_output_member(check, "doubts"));
     move_check_add_programs(text, vg_output_member(check, "guest"));
     return g_string_free(text, FALSE);
 }

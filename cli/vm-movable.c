@@ -70,6 +70,10 @@ vg_vm_movable_text(json_object *document, int width)
                            movable->reasons->len > 0 ? ", because" : "");
     for (guint i = 0; i < movable->reasons->len; i++)
         vm_movable_add(to, width, movable->reasons->pdata[i]);
+    for (guint i = 0; i < movable->doubts->len; i++) {
+        g_autofree char *line = g_strconcat("not known: ", movable->doubts->pdata[i], NULL);
+        vm_movable_add(to, width, line);
+    }
     if (movable->guest.total > 0) {
         g_autofree char *bytes = vg_move_text_bytes(movable->guest.gpu_bytes);
         g_autofree char *text = g_strdup_printf(

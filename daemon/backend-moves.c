@@ -250,6 +250,16 @@ moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct 
 }
 
 static json_object *
+moves_doubts_to_json(const struct vg_migration *migration)
+{
+    json_object *list = json_object_new_array();
+
+    for (guint i = 0; i < migration->doubts->len; i++)
+        vg_json_append(list, vg_json_new_string(migration->doubts->pdata[i]));
+    return list;
+}
+
+static json_object *
 moves_check_to_json(const struct vg_migration *migration, const GPtrArray *problems)
 {
     json_object *object = json_object_new_object();
@@ -264,6 +274,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     for (guint i = 0; i < problems->len; i++)
         vg_json_append(list, vg_json_new_string(problems->pdata[i]));
     vg_json_add(object, "problems", list);
+    vg_json_add(object, "doubts", moves_doubts_to_json(migration));
     for (guint i = 0; i < migration->devices->len; i++) {
         json_object *device = vg_record_write(&vg_move_device_record, migration->devices->pdata[i]);
         json_object_object_del(device, "source_xml");

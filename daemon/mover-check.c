@@ -84,6 +84,8 @@ mover_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
             return -1;
         check.peer_uri = move->peer_uri;
     }
+    g_ptr_array_set_size(move->record->doubts, 0);
+    check.doubts = move->record->doubts;
     return vg_virt_precheck(source, target, &check, problems, err);
 }
 
@@ -100,7 +102,8 @@ mover_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
         g_autofree char *text = mover_join(problems);
         return vg_error(err, VG_E_REFUSED, "%s", text);
     }
-    ret->text = g_strdup("nothing speaks against it");
+    g_autofree char *doubts = mover_join(move->record->doubts);
+    ret->text = g_strdup_printf("nothing speaks against it%s%s", *doubts ? "; but " : "", doubts);
     return 0;
 }
 
@@ -176,6 +179,8 @@ vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
         movable->movable = movable->reasons->len > 0 ? VG_MOVABLE_NO : VG_MOVABLE_YES;
     if (movable->reasons->len > VG_MOVABLE_REASONS_MAX)
         g_ptr_array_set_size(movable->reasons, VG_MOVABLE_REASONS_MAX);
+    for (guint i = 0; i < migration->doubts->len && i < VG_MOVABLE_REASONS_MAX; i++)
+        g_ptr_array_add(movable->doubts, g_strdup(migration->doubts->pdata[i]));
     for (guint i = 0; i < migration->devices->len; i++)
         g_ptr_array_add(movable->devices,
                         vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]));

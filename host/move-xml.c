@@ -16,14 +16,20 @@
 
 /* ---- what it needs ---- */
 
+/* libvirt wants what can only be read on no shared storage. */
 static void
-read_files(const xmlNode *domain, GPtrArray *files)
+move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
 {
-    for (const xmlNode *disk = vg_xml_at(domain, "devices/disk"); disk && files->len < FILES_MAX;
-         disk = vg_xml_next(disk)) {
-        char *file = vg_xml_attribute(vg_xml_child(disk, "source"), "file", PATH_BYTES_MAX);
+    for (const xmlNode *disk = vg_xml_at(domain, "devices/disk");
+         disk && needs->disks->len < FILES_MAX; disk = vg_xml_next(disk)) {
+        char *name = vg_xml_attribute(vg_xml_child(disk, "target"), "dev", TEXT_BYTES_MAX);
+        char *file = vg_xml_child(disk, "readonly")
+                         ? NULL
+                         : vg_xml_attribute(vg_xml_child(disk, "source"), "file", PATH_BYTES_MAX);
+        if (name)
+            g_ptr_array_add(needs->disks, name);
         if (file)
-            g_ptr_array_add(files, file);
+            g_ptr_array_add(needs->files, file);
     }
 }
 
@@ -46,7 +52,8 @@ vg_move_needs_read(const char *xml, GError **err)
                       vg_xml_attribute_is(cpu, "mode", "maximum");
     needs->huge_pages = vg_xml_at(domain, "memoryBacking/hugepages") != NULL;
     needs->files = g_ptr_array_new_with_free_func(g_free);
-    read_files(domain, needs->files);
+    needs->disks = g_ptr_array_new_with_free_func(g_free);
+    move_xml_read_disks(domain, needs);
     return needs;
 }
 
@@ -61,6 +68,7 @@ vg_move_needs_free(vg_move_needs *needs)
     g_free(needs->emulator);
     g_free(needs->cpu_xml);
     g_ptr_array_unref(needs->files);
+    g_ptr_array_unref(needs->disks);
     g_free(needs);
 }
 
@@ -88,40 +96,6 @@ static bool
 is_off(const char *alias, const char *const *off)
 {
     return alias && g_strv_contains(off, alias);
-}
-
-/* NULL: nothing. */
-static const char *
-what_blocks(const xmlNode *node)
-{
-    const char *name = (const char *)node->name;
-
-    /* Network cards in a team are unplugged by libvirt itself. */
-    if (vg_xml_child(node, "teaming"))
-        return NULL;
-    if (strcmp(name, "hostdev") == 0 && vg_xml_attribute_is(node, "type", "pci"))
-        return "a PCI device of the host";
-    if (strcmp(name, "hostdev") == 0 && vg_xml_attribute_is(node, "type", "mdev"))
-        return "a mediated device of the host";
-    if (strcmp(name, "interface") == 0 && vg_xml_attribute_is(node, "type", "hostdev"))
-        return "a network card of the host";
-    if (strcmp(name, "shmem") == 0 && !vg_xml_attribute_is(node, "role", "master"))
-        return "shared memory of the host (its role is not master)";
-    return NULL;
-}
-
-static void
-find_blockers(const xmlNode *devices, const char *const *off, GPtrArray *problems)
-{
-    for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
-        const char *what = node->type == XML_ELEMENT_NODE ? what_blocks(node) : NULL;
-        g_autofree char *alias = what ? alias_of(node) : NULL;
-        if (what && !is_off(alias, off))
-            add_problem(problems,
-                        "device '%s' is %s, with which no VM can be migrated: take it off, or name "
-                        "it in a [gpu NAME] if it is to move",
-                        alias ? alias : (const char *)node->name, what);
-    }
 }
 
 /* libvirt's index of the root bus of q35, where nothing can be unplugged while the guest runs. */
@@ -222,10 +196,6 @@ vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problem
     if (!doc)
         return -1;
     const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
-    if (vg_xml_child(vg_xml_root(doc), "launchSecurity"))
-        add_problem(problems, "the VM's memory is encrypted (<launchSecurity>), and cannot be "
-                              "copied to another host");
-    find_blockers(devices, off, problems);
     for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next) {
         g_autofree char *alias = node->type == XML_ELEMENT_NODE ? alias_of(node) : NULL;
         if (is_off(alias, off))

@@ -138,6 +138,7 @@ static const struct vg_field migration_fields[] = {
     VG_ROW_INT(predicted_gain_ns_per_s, 0, -TIME_MAX, TIME_MAX),
     VG_ROW_PART(before, 0, &vg_migration_effect_record),
     VG_ROW_PART(after, 0, &vg_migration_effect_record),
+    VG_ROW_STRINGS(doubts, VG_FIELD_OMIT, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
     VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),
     VG_ROW_LIST(steps, 0, VG_MIGRATION_STEPS_MAX, &vg_migration_step_record),
 };
@@ -157,6 +158,7 @@ static const struct vg_field movable_fields[] = {
     TEXT(uuid),
     VG_ROW_ENUM("movable", movable, REQ, vg_movable_names),
     VG_ROW_STRINGS(reasons, 0, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
+    VG_ROW_STRINGS(doubts, VG_FIELD_OMIT, VG_MIGRATION_TEXT_MAX, VG_MOVABLE_REASONS_MAX),
     VG_ROW_LIST(devices, 0, VG_MIGRATION_DEVICES_MAX, &vg_move_device_record),
     VG_ROW_PART(guest, 0, &vg_guest_programs_record),
 };

@@ -190,6 +190,7 @@ struct vg_migration {
     int64_t predicted_gain_ns_per_s;   /* CPU time no longer lost, on all hosts */
     struct vg_migration_effect before; /* on the source */
     struct vg_migration_effect after;  /* on the target, since the move was done */
+    GPtrArray *doubts;                 /* char *: what may make it fail, and cannot be told */
     GPtrArray *devices;                /* struct vg_move_device */
     GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
 };
@@ -208,6 +209,7 @@ struct vg_movable {
     char *uuid; /* NULL: it has none that is known */
     enum vg_movable_answer movable;
     GPtrArray *reasons; /* char *, sentences: all that speaks against it */
+    GPtrArray *doubts;  /* char *, sentences: what may make a move fail, and cannot be told */
     GPtrArray *devices; /* struct vg_move_device: GPUs that would move with it */
     struct vg_guest_programs guest;
 };

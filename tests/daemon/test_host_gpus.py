@@ -298,3 +298,30 @@ def test_whole_gpus_are_offered(node, daemon):
     [vm] = host["vms"]
     assert [(u["device"], u["vgpu_type"]) for u in vm["gpu"]] == [("0000:41:00.0", "10de:2331")]
     assert not places(running, 1)[0] and places(running, 1, "10de:2331")[0]
+
+
+# ---- with what no VM is migrated ----
+
+def test_blockers_are_named(node):
+    """Before anything is stopped; what may block is no problem, and is told."""
+    blocking = {
+        "SCSI device": "<controller type='scsi' model='virtio-scsi'/><hostdev mode='subsystem' type='scsi'><source>"
+                       "<adapter name='scsi_host0'/><address bus='0' target='0' unit='0'/></source></hostdev>",
+        "virtiofs": "<filesystem type='mount'><driver type='virtiofs'/><source dir='/d'/><target dir='d'/></filesystem>",
+        "transient": "<disk type='file' device='disk'><source file='/d.raw'/><target dev='vda' bus='virtio'/>"
+                     "<transient/></disk>",
+        "NVMe": "<disk type='nvme' device='disk'><source type='pci' managed='yes' namespace='1'><address domain='0x0000'"
+                " bus='0x01' slot='0x00' function='0x0'/></source><target dev='vdb' bus='virtio'/></disk>",
+        "TPM of the host": "<tpm model='tpm-tis'><backend type='passthrough'><device path='/dev/tpm0'/></backend></tpm>",
+        "vDPA": "<interface type='vdpa'><source dev='/dev/vhost-vdpa-0'/></interface>",
+        "its role is not master": "<shmem name='looking-glass'><model type='ivshmem-plain'/><size unit='M'>64</size>"
+                                  "</shmem>",
+    }
+    doubtful = {"vhost-user network card": "<interface type='vhostuser'><mac address='52:54:00:00:00:01'/><source "
+                                           "type='unix' path='/s' mode='server'/><model type='virtio'/></interface>"}
+    last = verb(node(domain(1, *blocking.values(), *doubtful.values())), "precheck", VM % 1, "test:///default",
+                "test:///default")
+    for words in blocking:
+        assert len([text for text in last["problems"] if words in text]) == 1, (words, last)
+    assert len([text for text in last["problems"] if "device '" in text]) == len(blocking), last
+    assert len(last["doubts"]) == 1 and list(doubtful)[0] in last["doubts"][0], last

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "host/device-xml.h"
 #include "host/domain-xml.h"
+#include "host/move-blockers.h"
 #include "host/move-xml.h"
 #include "host/node-device.h"
 
@@ -66,6 +67,10 @@ try_move(const char *text)
         return;
     make_elements(devices);
     vg_move_xml_problems(text, aliases, problems, NULL);
+    GPtrArray *blockers =
+        vg_move_blockers(text, aliases, &(struct vg_virt_versions){11003000, 10000000}, NULL);
+    if (blockers)
+        g_ptr_array_unref(blockers);
     g_autofree char *left = vg_domain_xml_without(text, aliases, addresses, 2, &changed, NULL);
     g_autoptr(GPtrArray) others = vg_domain_devices_read(left, NULL);
     if (!needs || !others || vg_domain_devices_find(others, "ua-gpu0", NULL))

@@ -169,15 +169,21 @@ static int
 do_precheck(struct tool *tool, GError **err)
 {
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
-    struct vg_precheck check = {
-        .uuid = tool->args[0], .peer_uri = tool->args[1], .devices = tool->devices};
-    json_object *list = json_object_new_array();
+    g_autoptr(GPtrArray) doubts = g_ptr_array_new_with_free_func(g_free);
+    struct vg_precheck check = {.uuid = tool->args[0],
+                                .peer_uri = tool->args[1],
+                                .devices = tool->devices,
+                                .doubts = doubts};
+    json_object *list = json_object_new_array(), *unsure = json_object_new_array();
 
     vg_json_add(tool->out, "problems", list);
+    vg_json_add(tool->out, "doubts", unsure);
     if (vg_virt_precheck(tool->host, tool->other, &check, problems, err) < 0)
         return -1;
     for (unsigned i = 0; i < problems->len; i++)
         vg_json_append(list, vg_json_new_string(problems->pdata[i]));
+    for (unsigned i = 0; i < doubts->len; i++)
+        vg_json_append(unsure, vg_json_new_string(doubts->pdata[i]));
     vg_json_add_int64(tool->out, "memory_bytes", check.memory_bytes);
     return 0;
 }

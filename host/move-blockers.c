@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sources: qemuMigrationSrcIsAllowed(), qemuMigrationSrcIsAllowedHostdev() and
+ * qemuMigrationSrcIsSafe() of libvirt 9.0.0 and 11.3.0; what calls migrate_add_blocker() or is
+ * unmigratable in QEMU 7.2 and 10.0. libvirt of both asks QEMU about devices of the host, and has
+ * no word of its own on them.
+ */
+#include "config.h"
+
+#include "host/move-blockers.h"
+
+#include <string.h>
+
+#include "host/xml-walk.h"
+
+#define TEXT_BYTES_MAX 1024
+
+enum { DEBIAN_12, DEBIAN_13, DEBIANS, UNKNOWN = DEBIANS };
+
+enum blocker_who { LIBVIRT, QEMU, NOBODY };
+
+/* NO: with it no VM is migrated; MAY: it depends on what `if_text` says; NEVER: nobody refuses it,
+ * and the VM would go on with something else. */
+enum blocker_verdict { YES, NO, MAY, NEVER };
+
+struct blocker_row {
+    const char *element; /* below <devices> */
+    /* Of the element, or of the element at the path below it: has this attribute this value
+     * (is_not: another one, or none)? attribute NULL: is there such an element? path NULL and
+     * attribute NULL: always. */
+    const char *path, *attribute, *value;
+    bool is_not;
+    enum blocker_who who;
+    enum blocker_verdict verdicts[DEBIANS];
+    const char *what;
+    const char *if_text; /* for MAY, and for NEVER: why */
+};
+
+#define IS(path, attribute, value) path, attribute, value, false
+
+static const char blocker_by_driver[] = "if the driver that has it can, which vfio-pci cannot";
+static const char blocker_by_backend[] =
+    "if the program that serves it can log which memory it writes";
+
+/* The first row that fits an element is the one that counts. */
+static const struct blocker_row blocker_rows[] = {
+    {"hostdev",
+     IS(NULL, "mode", "capabilities"),
+     LIBVIRT,
+     {NO, NO},
+     "a capability of the host",
+     ""},
+    {"hostdev",
+     IS(NULL, "type", "pci"),
+     QEMU,
+     {NO, MAY},
+     "a PCI device of the host",
+     blocker_by_driver},
+    {"hostdev",
+     IS(NULL, "type", "mdev"),
+     QEMU,
+     {NO, MAY},
+     "a mediated device of the host",
+     blocker_by_driver},
+    {"hostdev",
+     IS(NULL, "type", "scsi_host"),
+     QEMU,
+     {NO, NO},
+     "a SCSI adapter of the host (vhost-scsi)",
+     ""},
+    {"hostdev",
+     IS(NULL, "type", "scsi"),
+     NOBODY,
+     {NEVER, NEVER},
+     "a SCSI device of the host",
+     "the target would put in what it has at the same place, or nothing"},
+    {"hostdev", IS("source", "startupPolicy", "requisite"), NOBODY, {YES, YES}, "", ""},
+    {"hostdev", IS("source", "startupPolicy", "optional"), NOBODY, {YES, YES}, "", ""},
+    {"hostdev",
+     IS(NULL, "type", "usb"),
+     LIBVIRT,
+     {MAY, MAY},
+     "a USB device of the host",
+     "if the target has one of the same vendor and product, or in its place"},
+    {"interface",
+     IS(NULL, "type", "hostdev"),
+     QEMU,
+     {NO, MAY},
+     "a network card of the host",
+     blocker_by_driver},
+    {"interface",
+     IS(NULL, "type", "vdpa"),
+     QEMU,
+     {NO, MAY},
+     "a vDPA network card of the host",
+     "if QEMU can follow its queues"},
+    {"interface",
+     IS(NULL, "type", "vhostuser"),
+     QEMU,
+     {MAY, MAY},
+     "a vhost-user network card",
+     blocker_by_backend},
+    {"interface", IS("model", "type", "usb-net"), QEMU, {NO, NO}, "a USB network card", ""},
+    {"disk", IS("transient", NULL, NULL), LIBVIRT, {NO, NO}, "a transient disk", ""},
+    {"disk",
+     IS("mirror", NULL, NULL),
+     LIBVIRT,
+     {NO, NO},
+     "a disk that is being copied (a block job)",
+     ""},
+    {"disk", IS(NULL, "type", "nvme"), LIBVIRT, {NO, NO}, "an NVMe disk of the host", ""},
+    {"disk",
+     IS(NULL, "type", "vhostuser"),
+     QEMU,
+     {MAY, MAY},
+     "a vhost-user disk",
+     blocker_by_backend},
+    {"disk",
+     IS(NULL, "type", "vhostvdpa"),
+     NOBODY,
+     {NEVER, NEVER},
+     "a vDPA disk of the host",
+     "the target would put in what it has at the same place, or nothing"},
+    {"disk", IS("driver", "type", "qcow"), QEMU, {NO, NO}, "a disk of format qcow", ""},
+    {"disk", IS("driver", "type", "vdi"), QEMU, {NO, NO}, "a disk of format vdi", ""},
+    {"disk", IS("driver", "type", "vmdk"), QEMU, {NO, NO}, "a disk of format vmdk", ""},
+    {"disk", IS("driver", "type", "vpc"), QEMU, {NO, NO}, "a disk of format vpc", ""},
+    {"disk", IS("driver", "type", "ploop"), QEMU, {NO, NO}, "a disk of format ploop", ""},
+    {"disk",
+     IS(NULL, "type", "dir"),
+     QEMU,
+     {MAY, MAY},
+     "a directory of the host as a disk",
+     "if the guest cannot write to it"},
+    {"filesystem",
+     IS("driver", "type", "virtiofs"),
+     LIBVIRT,
+     {NO, MAY},
+     "a directory of the host (virtiofs)",
+     "if its virtiofsd can be migrated"},
+    {"filesystem",
+     IS("driver", "type", "mtp"),
+     QEMU,
+     {NO, NO},
+     "a directory of the host (MTP)",
+     ""},
+    {"filesystem",
+     IS(NULL, NULL, NULL),
+     QEMU,
+     {NO, NO},
+     "a directory of the host (9p), which blocks for as long as the guest has it mounted",
+     ""},
+    {"shmem",
+     IS("model", "type", "ivshmem"),
+     LIBVIRT,
+     {NO, NO},
+     "shared memory of the host (ivshmem)",
+     ""},
+    {"shmem",
+     NULL,
+     "role",
+     "master",
+     true,
+     LIBVIRT,
+     {NO, NO},
+     "shared memory of the host (its role is not master)",
+     ""},
+    {"tpm",
+     IS("backend", "type", "passthrough"),
+     NOBODY,
+     {NEVER, NEVER},
+     "the TPM of the host",
+     "the target has another one, without the VM's secrets"},
+    {"tpm",
+     IS("backend", "type", "external"),
+     QEMU,
+     {MAY, MAY},
+     "a TPM that somebody else serves",
+     "if the program that serves it can hand out its state"},
+    {"input", IS(NULL, "type", "passthrough"), QEMU, {NO, NO}, "an input device of the host", ""},
+    {"sound", IS(NULL, "model", "usb"), QEMU, {NO, NO}, "a USB sound card", ""},
+    {"sound", IS(NULL, "model", "virtio"), QEMU, {NO, NO}, "a virtio sound card", ""},
+    {"channel",
+     IS(NULL, "type", "qemu-vdagent"),
+     QEMU,
+     {NO, NO},
+     "a clipboard channel (qemu-vdagent)",
+     ""},
+    {"serial", IS("target", "type", "usb-serial"), QEMU, {NO, NO}, "a USB serial port", ""},
+    {"crypto", IS(NULL, NULL, NULL), QEMU, {NO, NO}, "a crypto device (virtio-crypto)", ""},
+    {"video",
+     IS("model/acceleration", "accel3d", "yes"),
+     QEMU,
+     {NO, NO},
+     "a video card with 3D (virgl)",
+     ""},
+};
+
+static void
+blocker_free(void *free_blocker)
+{
+    struct vg_move_blocker *blocker = free_blocker;
+
+    g_free(blocker->text);
+    g_free(blocker->pci_source);
+    g_free(blocker);
+}
+
+/* ---- versions ---- */
+
+static const struct {
+    unsigned long libvirt, qemu; /* in thousands */
+    const char *names[2];        /* by blocker_who */
+} blocker_debians[DEBIANS] = {
+    {9000, 7002, {"libvirt 9.0", "QEMU 7.2"}},
+    {11003, 10000, {"libvirt 11.3", "QEMU 10.0"}},
+};
+
+/* The row of blocker_debians; UNKNOWN: neither. */
+static int
+blocker_find_version(const struct vg_virt_versions *versions, enum blocker_who who)
+{
+    const unsigned long libvirt = versions->libvirt / 1000, qemu = versions->qemu / 1000;
+
+    for (int i = 0; i < DEBIANS; i++)
+        if (who == QEMU && versions->qemu > 0 ? qemu == blocker_debians[i].qemu
+                                              : libvirt == blocker_debians[i].libvirt)
+            return i;
+    return UNKNOWN;
+}
+
+/* "QEMU 8.2.2" */
+static char *
+blocker_name_version(const struct vg_virt_versions *versions, enum blocker_who who)
+{
+    const unsigned long version = who == QEMU ? versions->qemu : versions->libvirt;
+    const char *name = who == QEMU ? "QEMU" : "libvirt";
+
+    return version == 0 ? g_strdup_printf("this %s", name)
+                        : g_strdup_printf("%s %lu.%lu.%lu", name, version / 1000000,
+                                          version / 1000 % 1000, version % 1000);
+}
+
+/* ---- what a row says ---- */
+
+static bool
+blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
+{
+    const xmlNode *at = row->path ? vg_xml_at(node, row->path) : node;
+
+    if (strcmp(row->element, (const char *)node->name) != 0)
+        return false;
+    if (!row->attribute)
+        return at != NULL;
+    return vg_xml_attribute_is(at, row->attribute, row->value) != row->is_not;
+}
+
+static const char blocker_advice[] = ": take it off, or name it in a [gpu NAME] if it is to move";
+
+/* Of versions that are neither of the known. */
+static char *
+blocker_tell_unknown(const struct blocker_row *row, const char *device, const char *version,
+                     bool *ret_sure)
+{
+    const char *const *older = blocker_debians[DEBIAN_12].names;
+    const char *const *newer = blocker_debians[DEBIAN_13].names;
+
+    *ret_sure = row->verdicts[DEBIAN_12] == NO && row->verdicts[DEBIAN_13] == NO;
+    if (*ret_sure)
+        return g_strdup_printf(
+            "device '%s' is %s, with which %s and %s migrate no VM; what %s does is "
+            "unknown%s",
+            device, row->what, older[row->who], newer[row->who], version, blocker_advice);
+    if (row->verdicts[DEBIAN_12] == NO)
+        return g_strdup_printf(
+            "device '%s' is %s, with which %s migrates no VM, and %s one %s; what "
+            "%s does is unknown",
+            device, row->what, older[row->who], newer[row->who], row->if_text, version);
+    return g_strdup_printf(
+        "device '%s' is %s, with which %s and %s migrate a VM %s; what %s does is "
+        "unknown",
+        device, row->what, older[row->who], newer[row->who], row->if_text, version);
+}
+
+/* NULL: nothing. */
+static char *
+blocker_tell(const struct blocker_row *row, const char *device,
+             const struct vg_virt_versions *versions, bool *ret_sure)
+{
+    const int version = blocker_find_version(versions, row->who);
+    g_autofree char *name = blocker_name_version(versions, row->who);
+
+    *ret_sure = true;
+    if (row->verdicts[DEBIAN_12] == YES)
+        return NULL;
+    if (row->verdicts[DEBIAN_12] == NEVER)
+        return g_strdup_printf("device '%s' is %s, and %s%s", device, row->what, row->if_text,
+                               blocker_advice);
+    if (version == UNKNOWN)
+        return blocker_tell_unknown(row, device, name, ret_sure);
+    *ret_sure = row->verdicts[version] == NO;
+    const char *known = blocker_debians[version].names[row->who];
+    if (*ret_sure)
+        return g_strdup_printf("device '%s' is %s, with which no VM can be migrated (by %s)%s",
+                               device, row->what, known, blocker_advice);
+    return g_strdup_printf("device '%s' is %s, with which %s migrates a VM %s; whether that is so "
+                           "cannot be told",
+                           device, row->what, known, row->if_text);
+}
+
+/* ---- devices ---- */
+
+static void
+blocker_add(GPtrArray *blockers, char *take_text, bool sure, char *take_pci_source)
+{
+    struct vg_move_blocker *blocker = g_new0(struct vg_move_blocker, 1);
+
+    blocker->text = take_text;
+    blocker->sure = sure;
+    blocker->pci_source = take_pci_source;
+    g_ptr_array_add(blockers, blocker);
+}
+
+static void
+blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_versions *versions,
+              GPtrArray *blockers)
+{
+    g_autofree char *alias = vg_xml_attribute(vg_xml_child(node, "alias"), "name", TEXT_BYTES_MAX);
+    const struct blocker_row *row = NULL;
+    bool sure = false;
+
+    /* Network cards in a team are unplugged by libvirt itself. */
+    if ((alias && g_strv_contains(off, alias)) ||
+        vg_xml_attribute_is(vg_xml_child(node, "teaming"), "type", "transient"))
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(blocker_rows) && !row; i++)
+        row = blocker_row_fits(&blocker_rows[i], node) ? &blocker_rows[i] : NULL;
+    char *text = row ? blocker_tell(row, alias ? alias : row->element, versions, &sure) : NULL;
+    if (text)
+        blocker_add(blockers, text, sure,
+                    !sure && row->if_text == blocker_by_driver
+                        ? vg_xml_pci_address(vg_xml_at(node, "source/address"))
+                        : NULL);
+}
+
+/* ---- the domain itself ---- */
+
+/* Whether its CPU has a TSC that runs evenly, and no frequency is set for it. */
+static bool
+blocker_has_invtsc(const xmlNode *domain)
+{
+    const xmlNode *feature = vg_xml_at(domain, "cpu/feature");
+    bool has = false;
+
+    for (; feature && !has; feature = vg_xml_next(feature))
+        has = vg_xml_attribute_is(feature, "name", "invtsc") &&
+              !vg_xml_attribute_is(feature, "policy", "disable") &&
+              !vg_xml_attribute_is(feature, "policy", "forbid");
+    for (const xmlNode *timer = vg_xml_at(domain, "clock/timer"); timer; timer = vg_xml_next(timer))
+        if (vg_xml_attribute_is(timer, "name", "tsc") &&
+            vg_xml_attribute_number(timer, "frequency", INT64_MAX, 0) > 0)
+            has = false;
+    return has;
+}
+
+static void
+blocker_judge_domain(const xmlNode *domain, GPtrArray *blockers)
+{
+    const xmlNode *cpu = vg_xml_child(domain, "cpu");
+
+    if (vg_xml_child(domain, "launchSecurity"))
+        blocker_add(
+            blockers,
+            g_strdup("the VM's memory is encrypted (<launchSecurity>), and cannot be copied to "
+                     "another host"),
+            true, NULL);
+    if (vg_xml_attribute_is(vg_xml_at(domain, "features/hyperv"), "mode", "passthrough"))
+        blocker_add(
+            blockers,
+            g_strdup("the VM has all of the host's Hyper-V features (<hyperv "
+                     "mode='passthrough'>), with which QEMU migrates no VM: name those that it "
+                     "needs"),
+            true, NULL);
+    if (blocker_has_invtsc(domain))
+        blocker_add(
+            blockers,
+            g_strdup("the VM's CPU has the feature 'invtsc', with which libvirt migrates no VM "
+                     "unless <timer name='tsc' frequency='...'/> is set"),
+            true, NULL);
+    if (vg_xml_attribute_is(cpu, "migratable", "off"))
+        blocker_add(
+            blockers,
+            g_strdup("the VM has features of the host's CPU that cannot be migrated (<cpu "
+                     "migratable='off'>): QEMU refuses if the CPU has 'invtsc', which cannot "
+                     "be told"),
+            false, NULL);
+    if (vg_xml_child(domain, "commandline"))
+        blocker_add(
+            blockers,
+            g_strdup("the VM has arguments of QEMU (<qemu:commandline>), and whether what they "
+                     "add can be migrated cannot be told"),
+            false, NULL);
+}
+
+GPtrArray *
+vg_move_blockers(const char *xml, const char *const *off, const struct vg_virt_versions *versions,
+                 GError **err)
+{
+    g_autoptr(vg_xml) doc = vg_xml_parse(xml, "domain", err);
+
+    if (!doc)
+        return NULL;
+    GPtrArray *blockers = g_ptr_array_new_with_free_func(blocker_free);
+    const xmlNode *devices = vg_xml_child(vg_xml_root(doc), "devices");
+    blocker_judge_domain(vg_xml_root(doc), blockers);
+    for (const xmlNode *node = devices ? devices->children : NULL; node; node = node->next)
+        if (node->type == XML_ELEMENT_NODE)
+            blocker_judge(node, off, versions, blockers);
+    return blockers;
+}
