@@ -260,7 +260,7 @@ def test_nova_takes_the_request_up_and_does_not_answer(source, cloud):
 
 def test_nova_does_not_answer_and_does_nothing(source, cloud):
     cloud.faults = lambda method, path: "hang" if method == "POST" and path.endswith("/action") else None
-    end(source, "rolled_back", "source", "nova did not answer within 1 s; nova does not move the instance")
+    end(source, "rolled_back", "source", "nova did not answer within 3 s; nova does not move the instance")
     assert cloud.count("POST", ".*/action") == 1
 
 

@@ -20,7 +20,8 @@ DOMAIN = """<domain type='test'><name>{name}</name><uuid>{uuid}</uuid>
 <devices>{devices}</devices></domain>"""
 MDEV = """<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>
 <source><address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/></source></hostdev>"""
-QUICK = "poll=100ms\ndeadline=1s\n"
+# A busy machine can be late; only what hangs on purpose takes all of it.
+QUICK = "poll=100ms\ndeadline=3s\n"
 
 
 def domains(first):
