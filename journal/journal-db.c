@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "schema/database.h"
 #include "schema/schema.h"
 
 /* Beside the store's `lock`: each of them is held by whoever writes its files. */
@@ -35,54 +36,18 @@ static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_s
 
 /* ---- errors ---- */
 
-static enum vg_error_code
-journal_db_code(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return VG_E_BUSY;
-    case SQLITE_CONSTRAINT:
-        return VG_E_CONFLICT;
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-        return VG_E_DENIED;
-    default:
-        return VG_E_IO;
-    }
-}
-
-static const char *
-journal_db_advice(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_FULL:
-        return "; free space in its file system";
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-        return "; is its directory there, and may this user write in it?";
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return "; another program uses it, end that";
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_ERROR:
-        return "; it is damaged: stop vgpud, keep a copy, and put back a backup, or move the file "
-               "away to begin anew without tokens and plans";
-    case SQLITE_IOERR:
-        return "; look into the kernel's log for errors of the disk";
-    default:
-        return "";
-    }
-}
-
 static int
 journal_db_error(const struct journal_db *db, int rc, GError **err)
 {
-    return vg_error(err, journal_db_code(rc), "the journal '%s': %s (sqlite error %d)%s", db->path,
+    bool taken = (rc & 0xff) == SQLITE_CONSTRAINT;
+    const char *damaged =
+        "; it is damaged: stop vgpud, keep a copy, and put back a backup, or move "
+        "the file away to begin anew without tokens and plans";
+
+    return vg_error(err, taken ? VG_E_CONFLICT : vg_database_code(rc),
+                    "the journal '%s': %s (sqlite error %d)%s", db->path,
                     db->db ? sqlite3_errmsg(db->db) : sqlite3_errstr(rc), rc,
-                    journal_db_advice(rc));
+                    vg_database_is_damaged(rc) ? damaged : vg_database_advice(rc));
 }
 
 /* ---- statements ---- */

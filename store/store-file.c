@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "schema/database.h"
 
 /* A reader waits for whoever checkpoints or recovers; the writer tries again in a second anyway. */
 #define BUSY_TIMEOUT_MS 250
@@ -24,55 +25,19 @@
 
 /* ---- errors ---- */
 
-static enum vg_error_code
-code_of(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return VG_E_BUSY;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_ERROR: /* a table or column of its version is not there */
-        return VG_E_INVALID;
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-        return VG_E_DENIED;
-    default:
-        return VG_E_IO;
-    }
-}
-
-static const char *
-advice(int rc)
-{
-    switch (rc & 0xff) {
-    case SQLITE_FULL:
-        return "; free space in its file system, or keep fewer days";
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-        return "; is its directory there, and may this user write in it?";
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        return "; another program uses it, end that";
-    case SQLITE_IOERR:
-        return "; look into the kernel's log for errors of the disk";
-    default:
-        return "";
-    }
-}
-
 static int
 set_error(const struct vg_store_file *file, int rc, GError **err)
 {
     int errnum = file->db ? sqlite3_system_errno(file->db) : 0;
     bool tell = errnum != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
+    bool full = (rc & 0xff) == SQLITE_FULL;
 
-    return vg_error(err, code_of(rc), "cannot %s '%s': %s%s%s (sqlite error %d)%s",
-                    file->writing ? "write" : "read", file->path,
-                    file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc), tell ? ": " : "",
-                    tell ? g_strerror(errnum) : "", rc, advice(rc));
+    return vg_error(err, vg_database_is_damaged(rc) ? VG_E_INVALID : vg_database_code(rc),
+                    "cannot %s '%s': %s%s%s (sqlite error %d)%s", file->writing ? "write" : "read",
+                    file->path, file->db ? sqlite3_errmsg(file->db) : sqlite3_errstr(rc),
+                    tell ? ": " : "", tell ? g_strerror(errnum) : "", rc,
+                    full ? "; free space in its file system, or keep fewer days"
+                         : vg_database_advice(rc));
 }
 
 /* ---- statements ---- */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "schema/database.h"
+
+#include <sqlite3.h>
+
+bool
+vg_database_is_damaged(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR: /* a table or column of its version is not there */
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum vg_error_code
+vg_database_code(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return VG_E_BUSY;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return VG_E_DENIED;
+    default:
+        return VG_E_IO;
+    }
+}
+
+const char *
+vg_database_advice(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_FULL:
+        return "; free space in its file system";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return "; is its directory there, and may this user write in it?";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "; another program uses it, end that";
+    case SQLITE_IOERR:
+        return "; look into the kernel's log for errors of the disk";
+    default:
+        return "";
+    }
+}
