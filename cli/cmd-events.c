@@ -16,7 +16,7 @@
 #include "cli/when.h"
 #include "model/happening.h"
 
-enum { KEY_TYPES = 0x700, KEY_AFTER, KEY_SINCE, KEY_UNTIL };
+enum { KEY_TYPES = 0x700, KEY_AFTER };
 
 /* Events of a page of those that are kept. */
 #define PAGE_MAX 1000
@@ -42,8 +42,8 @@ static const struct argp_option options[] = {
      "(default: all but window)",
      1},
     {"type", KEY_TYPES, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 1},
-    {"since", KEY_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
-    {"until", KEY_UNTIL, "TIME", 0, "and before this", 1},
+    {"since", VG_WHEN_SINCE, "TIME", 0, "what happened from then on, up to now; " VG_WHEN_HELP, 1},
+    {"until", VG_WHEN_UNTIL, "TIME", 0, "and before this", 1},
     {"follow", 'f', NULL, 0, "with --since: go on with what happens", 1},
     {"after", KEY_AFTER, "ID", 0,
      "go on after the event with this id, 0: after all before the first", 1},
@@ -87,7 +87,7 @@ events_wanted_types(const struct events_args *args, const struct argp_state *sta
 static void
 events_check(struct events_args *args, const struct argp_state *state)
 {
-    bool past = args->when.since || args->when.until;
+    bool past = vg_when_is_asked(&args->when);
 
     if (args->online.format == VG_OUTPUT_YAML || args->online.format == VG_OUTPUT_CSV)
         argp_error(state, "events come one by one: as lines of text, or with -o json of JSON");
@@ -115,12 +115,6 @@ cmd_events_parse(int key, char *arg, struct argp_state *state)
     case KEY_AFTER:
         args->after = arg;
         break;
-    case KEY_SINCE:
-        args->when.since = arg;
-        break;
-    case KEY_UNTIL:
-        args->when.until = arg;
-        break;
     case 'f':
         args->follow = true;
         break;
@@ -128,7 +122,7 @@ cmd_events_parse(int key, char *arg, struct argp_state *state)
         events_check(args, state);
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return vg_when_take(&args->when, key, arg);
     }
     return 0;
 }

@@ -15,7 +15,7 @@
 #include "cli/online-args.h"
 #include "cli/when.h"
 
-enum { KEY_SINCE = 0x800, KEY_UNTIL, KEY_LIMIT, KEY_VM };
+enum { KEY_LIMIT = 0x800, KEY_VM };
 
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX     1000000
@@ -23,8 +23,7 @@ enum { KEY_SINCE = 0x800, KEY_UNTIL, KEY_LIMIT, KEY_VM };
 
 struct gpu_args {
     struct vg_online_args online;
-    const char *since;
-    const char *until;
+    struct vg_when_args when;
     const char *vm;
     int64_t limit; /* 0: not given */
 };
@@ -289,8 +288,8 @@ get_requests(const struct gpu_args *args, vg_client *client, json_object **ret, 
     g_autoptr(json_object) document = NULL;
     g_autofree char *first = NULL, *until = NULL;
 
-    if (raw_time(args, client, args->since, &first, err) < 0 ||
-        raw_time(args, client, args->until, &until, err) < 0 ||
+    if (raw_time(args, client, args->when.since, &first, err) < 0 ||
+        raw_time(args, client, args->when.until, &until, err) < 0 ||
         get_page(args, client, first, until, limit, &document, err) < 0)
         return -1;
     while (json_object_get_boolean(vg_output_member(document, "more"))) {
@@ -362,12 +361,6 @@ cmd_gpu_parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &args->online;
         break;
-    case KEY_SINCE:
-        args->since = arg;
-        break;
-    case KEY_UNTIL:
-        args->until = arg;
-        break;
     case KEY_VM:
         args->vm = arg;
         break;
@@ -377,13 +370,13 @@ cmd_gpu_parse(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (strcmp(args->online.verb->name, "requests") != 0 &&
-            (args->since || args->until || args->vm || args->limit > 0))
+            (vg_when_is_asked(&args->when) || args->vm || args->limit > 0))
             argp_error(state, "--since, --until, --limit and --vm belong to `gpu requests`");
-        check_time("--since", args->since, state);
-        check_time("--until", args->until, state);
+        check_time("--since", args->when.since, state);
+        check_time("--until", args->when.until, state);
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return vg_when_take(&args->when, key, arg);
     }
     return 0;
 }
@@ -399,13 +392,13 @@ vg_cmd_gpu(int argc, char **argv)
         {"requests", VG_OBJECT_BEGINNING, GPU_HINT, show_requests},
     };
     static const struct argp_option options[] = {
-        {"since", KEY_SINCE, "TIME", 0,
+        {"since", VG_WHEN_SINCE, "TIME", 0,
          "requests: that ended after this; " VG_WHEN_HELP
          "; -10s is before the newest, digits alone are ns of the raw clock (default: all that "
          "vgpud "
          "keeps)",
          1},
-        {"until", KEY_UNTIL, "TIME", 0, "requests: and not after this", 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "requests: and not after this", 1},
         {"limit", KEY_LIMIT, "N", 0, "requests: the oldest N of them (default: 1000)", 1},
         {"vm", KEY_VM, "VM", 0, "requests: only of this one", 1},
         {0},

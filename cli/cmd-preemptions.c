@@ -16,7 +16,7 @@
 #include "cli/online-args.h"
 #include "cli/past.h"
 
-enum { KEY_MATRIX = 0x700, KEY_SINCE, KEY_UNTIL };
+enum { KEY_MATRIX = 0x700 };
 
 /* Lines of a screen that are no row of the matrix: the title, the headers, and the line of the
  * cursor. */
@@ -98,7 +98,7 @@ show(void *data, vg_client *client, GError **err)
         g_strconcat("/v1/preemptions?limit=10000", vm ? "&vm=" : NULL, vm, NULL);
     g_autoptr(json_object) items = NULL;
 
-    if (vg_past_is_asked(&args->when))
+    if (vg_when_is_asked(&args->when))
         return vg_past_show_preemptions(&args->online, &args->when, object, client, err);
     if (vg_client_list(client, path, &items, err) < 0)
         return -1;
@@ -118,7 +118,7 @@ cmd_preemptions_check(struct preemption_args *args, const struct argp_state *sta
 
     if (args->matrix && format != VG_OUTPUT_TABLE && format != VG_OUTPUT_WIDE)
         argp_error(state, "--matrix is for tables; the other formats have an item for each pair");
-    if (args->matrix && vg_past_is_asked(&args->when))
+    if (args->matrix && vg_when_is_asked(&args->when))
         argp_error(state, "--matrix shows the present; leave out --since and --until");
     vg_when_check(&args->when, state);
     args->matrix = args->matrix || (args->online.watch_s > 0 && format == VG_OUTPUT_TABLE);
@@ -139,17 +139,11 @@ cmd_preemptions_parse(int key, char *arg, struct argp_state *state)
         args->matrix = true;
         args->of = arg && strcmp(arg, "count") == 0 ? VG_MATRIX_COUNT : VG_MATRIX_TIME;
         break;
-    case KEY_SINCE:
-        args->when.since = arg;
-        break;
-    case KEY_UNTIL:
-        args->when.until = arg;
-        break;
     case ARGP_KEY_SUCCESS:
         cmd_preemptions_check(args, state);
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return vg_when_take(&args->when, key, arg);
     }
     return 0;
 }
@@ -163,8 +157,8 @@ vg_cmd_preemptions(int argc, char **argv)
          "who takes how much from whom now, as a matrix of time (ms/s, default) or count (/s); "
          "tables with --watch are of this kind",
          1},
-        {"since", KEY_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
-        {"until", KEY_UNTIL, "TIME", 0, "and not after this (default: now)", 2},
+        {"since", VG_WHEN_SINCE, "TIME", 0, "of the past from then on; " VG_WHEN_HELP, 2},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "and not after this (default: now)", 2},
         {0},
     };
     static const struct argp argp = {

@@ -22,17 +22,7 @@
 #include "cli/vm-movable.h"
 #include "model/score.h"
 
-enum {
-    KEY_SORT = 0x600,
-    KEY_CLASS,
-    KEY_SINCE,
-    KEY_UNTIL,
-    KEY_STEP,
-    KEY_SOURCE,
-    KEY_PLAIN,
-    KEY_PROJECT,
-    KEY_NAME
-};
+enum { KEY_SORT = 0x600, KEY_CLASS, KEY_STEP, KEY_SOURCE, KEY_PLAIN, KEY_PROJECT, KEY_NAME };
 
 struct vm_args {
     struct vg_online_args online;
@@ -179,7 +169,7 @@ cmd_vm_show_list(void *data, vg_client *client, GError **err)
     g_autoptr(GString) path = g_string_new("/v1/vms?sort=");
     g_autoptr(json_object) items = NULL;
 
-    if (vg_past_is_asked(&args->when))
+    if (vg_when_is_asked(&args->when))
         return vg_past_show_vms(&args->online, &args->when, args->sort, client, err);
     g_string_append(path, args->sort ? args->sort : "name");
     if (args->vm_class)
@@ -316,7 +306,7 @@ cmd_vm_check(const struct vm_args *args, const struct argp_state *state)
         argp_error(state, "--sort, --class, --project and --name belong to `vm list`");
     if (strcmp(verb->name, "history") != 0 && (args->step || args->source))
         argp_error(state, "--step and --source belong to `vm history`");
-    if (!vg_past_is_asked(&args->when))
+    if (!vg_when_is_asked(&args->when))
         return;
     if (strcmp(verb->name, "show") == 0)
         argp_error(state, "--since and --until belong to `vm list` and `vm history`");
@@ -358,12 +348,6 @@ parse_vm(int key, char *arg, struct argp_state *state)
     case KEY_NAME:
         args->name = arg;
         break;
-    case KEY_SINCE:
-        args->when.since = arg;
-        break;
-    case KEY_UNTIL:
-        args->when.until = arg;
-        break;
     case KEY_STEP:
         args->step = arg;
         break;
@@ -374,7 +358,7 @@ parse_vm(int key, char *arg, struct argp_state *state)
         cmd_vm_check(args, state);
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return vg_when_take(&args->when, key, arg);
     }
     return 0;
 }
@@ -399,9 +383,9 @@ vg_cmd_vm(int argc, char **argv)
          "list: only of this project of OpenStack, by name or id", 1},
         {"name", KEY_NAME, "PATTERN", 0,
          "list: only with this name in libvirt or OpenStack; * and ? stand for others", 1},
-        {"since", KEY_SINCE, "TIME", 0,
+        {"since", VG_WHEN_SINCE, "TIME", 0,
          "list: sums of the past from then on; history: rows (default: -1h); " VG_WHEN_HELP, 2},
-        {"until", KEY_UNTIL, "TIME", 0, "list, history: and not after this (default: now)", 2},
+        {"until", VG_WHEN_UNTIL, "TIME", 0, "list, history: and not after this (default: now)", 2},
         {"step", KEY_STEP, "STEP", 0, "history: raw, or sums over 10s, 1min, 1h, ...", 2},
         {"source", KEY_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 2},
         {0},

@@ -9,13 +9,6 @@
 #include "cli/online-args.h"
 #include "cli/when.h"
 
-/* Either is given? */
-static inline bool
-vg_past_is_asked(const struct vg_when_args *when)
-{
-    return when->since || when->until;
-}
-
 /* Prints the host, who took most, and its VMs. sort: NULL for those that lost most first. */
 int vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args *when,
                      const char *sort, vg_client *client, GError **err);

@@ -310,6 +310,18 @@ when_parse_both(const struct vg_when_args *args, struct vg_when *ret_since,
     return 0;
 }
 
+error_t
+vg_when_take(struct vg_when_args *args, int key, const char *arg)
+{
+    if (key == VG_WHEN_SINCE)
+        args->since = arg;
+    else if (key == VG_WHEN_UNTIL)
+        args->until = arg;
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
 void
 vg_when_check(const struct vg_when_args *args, const struct argp_state *state)
 {

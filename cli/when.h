@@ -33,10 +33,24 @@ int vg_when_parse(const char *text, int64_t now_ns, struct vg_when *ret,
 /* What the API takes for it. The caller frees it. */
 char *vg_when_parameter(const struct vg_when *when);
 
+/* What --since and --until were given; NULL: nothing. */
 struct vg_when_args {
-    const char *since; /* NULL: not given */
+    const char *since;
     const char *until;
 };
+
+/* The keys of these options, which each command describes itself. */
+enum { VG_WHEN_SINCE = 0xe00, VG_WHEN_UNTIL };
+
+/* Takes one of these options, for the parser of a command; ARGP_ERR_UNKNOWN if it is none. */
+error_t vg_when_take(struct vg_when_args *args, int key, const char *arg);
+
+/* Tells if one of them was given. */
+static inline bool
+vg_when_is_asked(const struct vg_when_args *args)
+{
+    return args->since || args->until;
+}
 
 /* Looks at what was given on the command line; what is wrong is a usage error. */
 void vg_when_check(const struct vg_when_args *args, const struct argp_state *state);
