@@ -165,3 +165,31 @@ journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg, GDes
     journal_ask_free(ask);
     return status;
 }
+
+/* Frees a list that nobody waits for any more. */
+static void
+journal_free_list(void *list)
+{
+    g_ptr_array_unref(list);
+}
+
+GPtrArray *
+journal_ask_list(vg_journal *journal, journal_task *task, void *take_arg, GDestroyNotify free_arg,
+                 GError **err)
+{
+    void *list = NULL;
+
+    return journal_ask_thread(journal, task, take_arg, free_arg, &list, journal_free_list, err) == 0
+               ? list
+               : NULL;
+}
+
+struct journal_page *
+journal_page_new(int64_t before, size_t limit, size_t limit_max)
+{
+    struct journal_page *page = g_new0(struct journal_page, 1);
+
+    page->before = before;
+    page->limit = (int64_t)MIN(limit, limit_max);
+    return page;
+}

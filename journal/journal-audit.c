@@ -122,16 +122,12 @@ journal_audit_tidy(vg_journal *journal, bool all, GError **err)
 
 /* ---- reading ---- */
 
-struct journal_audit_page {
-    int64_t before;
-    int64_t limit;
-};
-
-static struct vg_audit_entry *
-journal_audit_row(sqlite3_stmt *statement)
+static void *
+journal_audit_row(sqlite3_stmt *statement, GError **err)
 {
     struct vg_audit_entry *entry = g_new0(struct vg_audit_entry, 1);
 
+    (void)err;
     entry->seq = sqlite3_column_int64(statement, 0);
     entry->at_ns = sqlite3_column_int64(statement, 1);
     entry->identity = g_strdup(journal_db_text(statement, 2));
@@ -149,33 +145,21 @@ journal_audit_row(sqlite3_stmt *statement)
 static int
 journal_audit_read(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
-    const struct journal_audit_page *page = arg;
-    sqlite3_stmt *statement = journal_db_query(
-        db, err,
-        "SELECT seq, at_ns, identity, role, origin, method, route, object, status, request_id, "
-        "count FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-        "ii", page->before, page->limit);
-    g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(vg_audit_entry_free);
-    int status = statement ? 1 : -1;
+    const struct journal_page *page = arg;
 
-    while (status > 0 && (status = journal_db_step(db, statement, err)) > 0)
-        g_ptr_array_add(entries, journal_audit_row(statement));
-    journal_db_end(statement);
-    if (status == 0)
-        *ret = g_steal_pointer(&entries);
-    return status;
+    return journal_db_list(
+        db,
+        journal_db_query(
+            db, err,
+            "SELECT seq, at_ns, identity, role, origin, method, route, object, status, request_id, "
+            "count FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+            "ii", page->before, page->limit),
+        journal_audit_row, vg_audit_entry_free, ret, err);
 }
 
 GPtrArray *
 vg_journal_list_audit(vg_journal *journal, int64_t before, size_t limit, GError **err)
 {
-    struct journal_audit_page *page = g_new(struct journal_audit_page, 1);
-    void *list = NULL;
-
-    page->before = before;
-    page->limit = (int64_t)MIN(limit, INT32_MAX);
-    return journal_ask_thread(journal, journal_audit_read, page, g_free, &list, journal_free_list,
-                              err) == 0
-               ? list
-               : NULL;
+    return journal_ask_list(journal, journal_audit_read, journal_page_new(before, limit, INT32_MAX),
+                            g_free, err);
 }

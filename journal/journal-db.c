@@ -140,6 +140,30 @@ journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char
     return status;
 }
 
+int
+journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
+                void *(*read_row)(sqlite3_stmt *statement, GError **err), GDestroyNotify free_row,
+                void **ret, GError **err)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(free_row);
+    int status = take_statement ? 1 : -1;
+
+    while (status > 0 && (status = journal_db_step(db, take_statement, err)) > 0) {
+        GError *error = NULL;
+        void *row = read_row(take_statement, &error);
+        if (row)
+            g_ptr_array_add(list, row);
+        if (error) {
+            g_propagate_error(err, error);
+            status = -1;
+        }
+    }
+    journal_db_end(take_statement);
+    if (status == 0)
+        *ret = g_steal_pointer(&list);
+    return status;
+}
+
 /* ---- opening ---- */
 
 static int

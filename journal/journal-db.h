@@ -41,4 +41,10 @@ const char *journal_db_text(sqlite3_stmt *statement, int column);
 int journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char *sql,
                    const char *types, ...) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Makes a list of what read_row makes of each row, and ends the statement; NULL: *err is set. A row
+ * of which it makes NULL is left out, unless *err is set. */
+int journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
+                    void *(*read_row)(sqlite3_stmt *statement, GError **err),
+                    GDestroyNotify free_row, void **ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 #endif

@@ -150,12 +150,30 @@ journal_events_find(struct journal_db *db, const struct vg_happening_query *quer
     return status < 0 ? -1 : 0;
 }
 
+/* NULL: a newer version wrote it. */
+static void *
+journal_event_row(sqlite3_stmt *statement, GError **err)
+{
+    const char *type = vg_happening_type(journal_db_text(statement, 4));
+
+    (void)err;
+    if (!type)
+        return NULL;
+    struct vg_happening *event = g_new0(struct vg_happening, 1);
+    event->id = sqlite3_column_int64(statement, 0);
+    event->boot = g_strdup(journal_db_text(statement, 1));
+    event->seq = (uint64_t)sqlite3_column_int64(statement, 2);
+    event->at_ns = sqlite3_column_int64(statement, 3);
+    event->type = type;
+    event->text = g_strdup(journal_db_text(statement, 5));
+    return event;
+}
+
 static int
 journal_events_read(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
     const struct journal_events_page *page = arg;
     const struct vg_happening_query *query = &page->query;
-    g_autoptr(GPtrArray) events = g_ptr_array_new_with_free_func(vg_happening_free);
     int64_t after = 0;
 
     if (query->after_boot && journal_events_find(db, query, &after, err) != 0)
@@ -168,40 +186,18 @@ journal_events_read(struct journal_db *db, const void *arg, void **ret, GError *
         "AND NOT (boot = ?5 AND seq > ?6) ORDER BY id LIMIT ?7",
         "iiissii", after, query->since_ns, query->until_ns, types ? types : "",
         query->upto_boot ? query->upto_boot : "", (int64_t)query->upto_seq, (int64_t)query->limit);
-    int status = statement ? 1 : -1;
-    while (status > 0 && (status = journal_db_step(db, statement, err)) > 0) {
-        const char *type = vg_happening_type(journal_db_text(statement, 4));
-        /* Of a newer version. */
-        if (!type)
-            continue;
-        struct vg_happening *event = g_new0(struct vg_happening, 1);
-        event->id = sqlite3_column_int64(statement, 0);
-        event->boot = g_strdup(journal_db_text(statement, 1));
-        event->seq = (uint64_t)sqlite3_column_int64(statement, 2);
-        event->at_ns = sqlite3_column_int64(statement, 3);
-        event->type = type;
-        event->text = g_strdup(journal_db_text(statement, 5));
-        g_ptr_array_add(events, event);
-    }
-    journal_db_end(statement);
-    if (status == 0)
-        *ret = g_steal_pointer(&events);
-    return status;
+    return journal_db_list(db, statement, journal_event_row, vg_happening_free, ret, err);
 }
 
 GPtrArray *
 vg_journal_list_events(vg_journal *journal, const struct vg_happening_query *query, GError **err)
 {
     struct journal_events_page *page = g_new0(struct journal_events_page, 1);
-    void *list = NULL;
 
     page->query = *query;
     page->query.limit = MIN(query->limit, INT32_MAX);
     page->query.types = page->types = g_strdup(query->types);
     page->query.after_boot = page->after_boot = g_strdup(query->after_boot);
     page->query.upto_boot = page->upto_boot = g_strdup(query->upto_boot);
-    return journal_ask_thread(journal, journal_events_read, page, journal_events_page_free, &list,
-                              journal_free_list, err) == 0
-               ? list
-               : NULL;
+    return journal_ask_list(journal, journal_events_read, page, journal_events_page_free, err);
 }

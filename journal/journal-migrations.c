@@ -35,27 +35,19 @@ journal_read_document(const struct vg_record_type *type, const char *text, const
     return record;
 }
 
-/* All rows of a statement with id and document, as records. */
-static int
-journal_read_all(struct journal_db *db, sqlite3_stmt *take_statement,
-                 const struct vg_record_type *type, GDestroyNotify free_record, void **ret,
-                 GError **err)
+/* Rows of id and document. */
+static void *
+journal_migration_row(sqlite3_stmt *statement, GError **err)
 {
-    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(free_record);
-    int status = take_statement ? 1 : -1;
+    return journal_read_document(&vg_migration_record, journal_db_text(statement, 1),
+                                 journal_db_text(statement, 0), err);
+}
 
-    while (status > 0 && (status = journal_db_step(db, take_statement, err)) > 0) {
-        void *record = journal_read_document(type, journal_db_text(take_statement, 1),
-                                             journal_db_text(take_statement, 0), err);
-        if (!record)
-            status = -1;
-        else
-            g_ptr_array_add(list, record);
-    }
-    journal_db_end(take_statement);
-    if (status == 0)
-        *ret = g_steal_pointer(&list);
-    return status;
+static void *
+journal_reservation_row(sqlite3_stmt *statement, GError **err)
+{
+    return journal_read_document(&vg_reservation_record, journal_db_text(statement, 1),
+                                 journal_db_text(statement, 0), err);
 }
 
 /* ---- moves ---- */
@@ -215,40 +207,28 @@ vg_journal_find_migration(vg_journal *journal, const char *key, const char *requ
     return 0;
 }
 
-struct journal_page {
-    int64_t before;
-    int64_t limit;
-    bool active;
-};
-
 static int
 journal_migrations_list(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
     const struct journal_page *page = arg;
 
-    return journal_read_all(db,
-                            journal_db_query(db, err,
-                                             "SELECT id, document FROM migration WHERE made_ns < ? "
-                                             "AND active >= ? ORDER BY made_ns DESC, id DESC "
-                                             "LIMIT ?",
-                                             "iii", page->before, (int64_t)page->active,
-                                             page->limit),
-                            &vg_migration_record, vg_migration_free, ret, err);
+    return journal_db_list(
+        db,
+        journal_db_query(db, err,
+                         "SELECT id, document FROM migration WHERE made_ns < ? "
+                         "AND active >= ? ORDER BY made_ns DESC, id DESC LIMIT ?",
+                         "iii", page->before, (int64_t)page->active, page->limit),
+        journal_migration_row, vg_migration_free, ret, err);
 }
 
 GPtrArray *
 vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns, size_t limit,
                            GError **err)
 {
-    struct journal_page *page = g_new(struct journal_page, 1);
-    void *list = NULL;
+    struct journal_page *page = journal_page_new(before_ns, limit, VG_JOURNAL_MIGRATIONS_MAX);
 
-    *page =
-        (struct journal_page){before_ns, (int64_t)MIN(limit, VG_JOURNAL_MIGRATIONS_MAX), active};
-    return journal_ask_thread(journal, journal_migrations_list, page, g_free, &list,
-                              journal_free_list, err) == 0
-               ? list
-               : NULL;
+    page->active = active;
+    return journal_ask_list(journal, journal_migrations_list, page, g_free, err);
 }
 
 /* ---- reservations ---- */
@@ -302,20 +282,15 @@ journal_reservations_list(struct journal_db *db, const void *arg, void **ret, GE
     if (journal_db_run(db, NULL, err, "DELETE FROM reservation WHERE expires_ns <= ?", "i",
                        now_ns) != 0)
         return -1;
-    return journal_read_all(
+    return journal_db_list(
         db,
         journal_db_query(db, err, "SELECT id, document FROM reservation ORDER BY made_ns, id", ""),
-        &vg_reservation_record, vg_reservation_free, ret, err);
+        journal_reservation_row, vg_reservation_free, ret, err);
 }
 
 GPtrArray *
 vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err)
 {
-    void *list = NULL;
-
-    return journal_ask_thread(journal, journal_reservations_list,
-                              g_memdup2(&now_ns, sizeof(now_ns)), g_free, &list, journal_free_list,
-                              err) == 0
-               ? list
-               : NULL;
+    return journal_ask_list(journal, journal_reservations_list, g_memdup2(&now_ns, sizeof(now_ns)),
+                            g_free, err);
 }

@@ -75,46 +75,35 @@ vg_journal_read_plan(vg_journal *journal, const char *id, GError **err)
                : NULL;
 }
 
-struct journal_page {
-    int64_t before;
-    int64_t limit;
-};
+static void *
+journal_plan_row(sqlite3_stmt *statement, GError **err)
+{
+    struct vg_saved_plan *plan = g_new0(struct vg_saved_plan, 1);
+
+    (void)err;
+    plan->id = g_strdup(journal_db_text(statement, 0));
+    plan->made_ns = sqlite3_column_int64(statement, 1);
+    plan->verdict = g_strdup(journal_db_text(statement, 2));
+    return plan;
+}
 
 static int
 journal_plans_list(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
     const struct journal_page *page = arg;
-    sqlite3_stmt *statement = journal_db_query(db, err,
-                                               "SELECT id, made_ns, verdict FROM plan "
-                                               "WHERE made_ns < ? ORDER BY made_ns DESC, id DESC "
-                                               "LIMIT ?",
-                                               "ii", page->before, page->limit);
-    g_autoptr(GPtrArray) plans = g_ptr_array_new_with_free_func(vg_saved_plan_free);
-    int status = statement ? 1 : -1;
 
-    while (status > 0 && (status = journal_db_step(db, statement, err)) > 0) {
-        struct vg_saved_plan *plan = g_new0(struct vg_saved_plan, 1);
-        plan->id = g_strdup(journal_db_text(statement, 0));
-        plan->made_ns = sqlite3_column_int64(statement, 1);
-        plan->verdict = g_strdup(journal_db_text(statement, 2));
-        g_ptr_array_add(plans, plan);
-    }
-    journal_db_end(statement);
-    if (status == 0)
-        *ret = g_steal_pointer(&plans);
-    return status;
+    return journal_db_list(
+        db,
+        journal_db_query(db, err,
+                         "SELECT id, made_ns, verdict FROM plan WHERE made_ns < ? "
+                         "ORDER BY made_ns DESC, id DESC LIMIT ?",
+                         "ii", page->before, page->limit),
+        journal_plan_row, vg_saved_plan_free, ret, err);
 }
 
 GPtrArray *
 vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t limit, GError **err)
 {
-    struct journal_page *page = g_new(struct journal_page, 1);
-    void *list = NULL;
-
-    page->before = before_ns;
-    page->limit = (int64_t)MIN(limit, VG_JOURNAL_PLANS_MAX);
-    return journal_ask_thread(journal, journal_plans_list, page, g_free, &list, journal_free_list,
-                              err) == 0
-               ? list
-               : NULL;
+    return journal_ask_list(journal, journal_plans_list,
+                            journal_page_new(before_ns, limit, VG_JOURNAL_PLANS_MAX), g_free, err);
 }

@@ -77,12 +77,19 @@ journal_no_free(void *arg)
     (void)arg;
 }
 
-/* Frees a result that is a GPtrArray. */
-static inline void
-journal_free_list(void *list)
-{
-    g_ptr_array_unref(list);
-}
+/* Asks for a list; NULL: *err. */
+GPtrArray *journal_ask_list(vg_journal *journal, journal_task *task, void *take_arg,
+                            GDestroyNotify free_arg, GError **err);
+
+/* Which part of a list is asked for. */
+struct journal_page {
+    int64_t before; /* a time, or a number */
+    int64_t limit;
+    bool active; /* of moves: only those */
+};
+
+/* Makes one, freed by g_free(). */
+struct journal_page *journal_page_new(int64_t before, size_t limit, size_t limit_max);
 
 /* The rest is for the thread only. Opens the file if it is not open; one that was deleted or
  * replaced is opened anew. */
