@@ -53,14 +53,8 @@ migration_to_json(const struct vg_migration *migration)
 static json_object *
 migration_summary(const struct vg_migration *migration)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = vg_migration_summary(migration);
 
-    vg_json_add_string(object, "id", migration->id);
-    vg_json_add_string(object, "vm", migration->vm);
-    vg_json_add_string(object, "uuid", migration->uuid);
-    vg_json_add_string(object, "from", migration->from);
-    vg_json_add_string(object, "to", migration->to);
-    vg_json_add_string(object, "state", vg_migration_state_names[migration->state]);
     vg_json_add_string(object, "cause", migration->cause);
     vg_json_add_int64(object, "made_ns", migration->made_ns);
     migration_add_time(object, "ended_ns", migration->ended_ns);

@@ -28,14 +28,8 @@ static void
 mover_tell(const struct mover_move *move)
 {
     const struct vg_migration *record = move->record;
-    json_object *data = json_object_new_object();
+    json_object *data = vg_migration_summary(record);
 
-    vg_json_add_string(data, "id", record->id);
-    vg_json_add_string(data, "vm", record->vm);
-    vg_json_add_string(data, "uuid", record->uuid);
-    vg_json_add_string(data, "from", record->from);
-    vg_json_add_string(data, "to", record->to);
-    vg_json_add_string(data, "state", vg_migration_state_names[record->state]);
     vg_json_add_string(data, "step", record->step);
     vg_json_add_string(data, "cause", record->cause);
     vg_event_log_add(move->mover->parts.events, "migration", data);

@@ -237,3 +237,17 @@ vg_migration_copy(const struct vg_migration *migration)
 {
     return vg_record_copy(&vg_migration_record, migration);
 }
+
+json_object *
+vg_migration_summary(const struct vg_migration *migration)
+{
+    json_object *object = json_object_new_object();
+
+    vg_json_add_string(object, "id", migration->id);
+    vg_json_add_string(object, "vm", migration->vm);
+    vg_json_add_string(object, "uuid", migration->uuid);
+    vg_json_add_string(object, "from", migration->from);
+    vg_json_add_string(object, "to", migration->to);
+    vg_json_add_string(object, "state", vg_migration_state_names[migration->state]);
+    return object;
+}

@@ -255,6 +255,11 @@ void vg_guest_programs_free(void *programs); /* NULL is fine */
 struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */
 struct vg_migration *vg_migration_copy(const struct vg_migration *migration);
+
+/* Makes an object of what lists and events tell of every move: its id and state, whose it is, and
+ * from where to where it goes. The caller puts it. */
+json_object *vg_migration_summary(const struct vg_migration *migration);
+
 typedef struct vg_migration vg_migration;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_migration, vg_migration_free)
 
