@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was measured.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "tests/tools/fake-private.h"
+
+static vg_view *
+get_view(void *data)
+{
+    fake_backend *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    return vg_view_ref(fake->view);
+}
+
+/* One source that measures, and some that do not for reasons that real ones have. */
+static void
+add_collectors(GPtrArray *parts)
+{
+    struct vg_part_status *live = vg_part_status_new(
+        "collector:live", "degraded", true, g_strdup("by procfs; not by bpf; not by perf"));
+    struct vg_part_status *gpu =
+        vg_part_status_new("collector:gpu", "ok", true, g_strdup("fdinfo; not nvml"));
+
+    live->since_ns = FAKE_BEGIN_NS;
+    live->sources = vg_source_states_new();
+    vg_source_states_add(
+        live->sources, "bpf", VG_SOURCE_ABSENT,
+        g_strdup("the kernel does not take the BPF programs (they need CAP_BPF and "
+                 "CAP_PERFMON): Operation not permitted"));
+    vg_source_states_add(
+        live->sources, "perf", VG_SOURCE_ABSENT,
+        g_strdup("there are no tracepoints; `mount -t tracefs none /sys/kernel/tracing` as root"));
+    vg_source_states_add(live->sources, "procfs", VG_SOURCE_USED, NULL);
+    gpu->since_ns = FAKE_BEGIN_NS;
+    gpu->sources = vg_source_states_new();
+    vg_source_states_add(gpu->sources, "fdinfo", VG_SOURCE_USED,
+                         g_strdup("2 VMs with DRM clients"));
+    vg_source_states_add(gpu->sources, "nvml", VG_SOURCE_ABSENT, g_strdup("no GPU of NVIDIA's"));
+    g_ptr_array_add(parts, live);
+    g_ptr_array_add(parts, gpu);
+}
+
+static GPtrArray *
+get_status(void *data)
+{
+    fake_backend *fake = data;
+    GPtrArray *parts = g_ptr_array_new_with_free_func(vg_part_status_free);
+    bool ready = !fake->options.not_ready;
+
+    g_ptr_array_add(parts, vg_part_status_new("engine", "ok", true, NULL));
+    g_ptr_array_add(parts, vg_part_status_new("store", ready ? "ok" : "failed", ready,
+                                              ready ? NULL : g_strdup("the disk is full")));
+    add_collectors(parts);
+    return parts;
+}
+
+static void
+get_stats(void *data, struct vg_daemon_stats *ret)
+{
+    (void)data;
+    *ret = (struct vg_daemon_stats){
+        .store = {.state = VG_STORE_OK, .committed = 12, .bytes = 5 << 10, .free_bytes = 8 << 20},
+        .cpu_s = 1.5,
+        .rss_bytes = 1 << 20,
+        .store_directory = "/var/lib/made-up",
+        .raw_days = 2,
+        .minute_days = 30,
+        .hour_days = 365,
+        .budget = 0.05,
+        .libvirt = true,
+        .gpu = true,
+        .acting = true,
+    };
+}
+
+/* A window each second since FAKE_BEGIN_NS. */
+static GArray *
+get_samples(void *data, const struct vg_history_query *query, GError **err)
+{
+    g_autoptr(GArray) rows = vg_history_rows_new();
+    int64_t step = query->step_ns ? query->step_ns : VG_NS_PER_S;
+
+    fake_work(data);
+    if (g_str_has_prefix(query->vm, "fail-")) {
+        vg_error(err, VG_E_IO, "the disk is broken");
+        return NULL;
+    }
+    if (strcmp(query->vm, "departed") == 0) {
+        vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
+        return NULL;
+    }
+    if (strcmp(query->vm, "beta") != 0 && !g_str_has_prefix(query->vm, "5c9e2c3a-"))
+        return g_steal_pointer(&rows);
+    int64_t from = MAX(query->since_ns, FAKE_BEGIN_NS);
+    if (query->left_out && strcmp(query->vm, "beta") == 0)
+        g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
+    for (int64_t end = (from / step + 1) * step; end <= query->until_ns; end += step) {
+        struct vg_history_row *row = vg_history_add_row(rows);
+        row->begin_ns = end - step;
+        row->end_ns = end;
+        row->windows = step / VG_NS_PER_S;
+        row->guest_known = true;
+        fake_fill_figures(&row->cpu, step / 1000);
+        GRefString *rest = g_ref_string_new("rest");
+        vg_history_add_loss(row->lost_to, rest, 1000, 1);
+        g_ref_string_release(rest);
+        if (rows->len >= VG_HISTORY_ROWS_MAX)
+            break;
+    }
+    return g_steal_pointer(&rows);
+}
+
+/* One that answers and one that does not. */
+static GPtrArray *
+list_peers(void *data)
+{
+    GPtrArray *peers = g_ptr_array_new_with_free_func(vg_peer_info_free);
+
+    (void)data;
+    for (int i = 0; i < 2; i++) {
+        struct vg_peer_info *info = vg_peer_info_new();
+        info->name = g_strdup(i == 0 ? "near" : "far");
+        info->url = g_strdup_printf("https://%s:8443", info->name);
+        info->state = i == 0 ? VG_PEER_REACHABLE : VG_PEER_UNREACHABLE;
+        info->reason = i == 0 ? NULL : g_strdup("nobody listens there");
+        info->host = i == 0 ? g_strdup("near-host") : NULL;
+        info->asked_ns = FAKE_BEGIN_NS;
+        g_ptr_array_add(peers, info);
+    }
+    return peers;
+}
+
+static vg_snapshot *
+gather(void *data, const vg_view *view, GPtrArray *ret_notes)
+{
+    const char *label = "this host";
+
+    (void)data;
+    g_ptr_array_add(ret_notes, g_strdup("peer 'far' is left out: nobody listens there"));
+    return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
+}
+
+/* Two VMs that took from each other, in a quarter of an hour at most; nothing before FAKE_BEGIN_NS.
+ */
+static vg_history_host *
+get_past(void *data, const struct vg_history_query *query, GError **err)
+{
+    static const char *const names[] = {"alpha", "beta"};
+    g_autoptr(vg_history_host) host = vg_history_host_new();
+    int64_t seconds = (query->until_ns - MAX(query->since_ns, FAKE_BEGIN_NS)) / VG_NS_PER_S;
+
+    fake_work(data);
+    if (query->since_ns == 0) {
+        vg_error(err, VG_E_TIMEOUT, "reading took too long");
+        return NULL;
+    }
+    if (seconds <= 0)
+        return g_steal_pointer(&host);
+    host->source = g_strdup("live");
+    host->windows = MIN(seconds, 900);
+    host->end_ns = query->until_ns;
+    host->length_ns = host->windows * VG_NS_PER_S;
+    host->begin_ns = host->end_ns - host->length_ns;
+    g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
+    for (int i = 0; i < 2; i++) {
+        struct vg_history_vm *vm = g_new0(struct vg_history_vm, 1);
+        vm->key = i == 0 ? g_strdup("5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000") : g_strdup(names[i]);
+        vm->name = g_strdup(names[i]);
+        vm->row.windows = host->windows / (i + 1);
+        fake_fill_figures(&vm->row.cpu, vm->row.windows * 1000000);
+        vm->row.lost_to = vg_history_losses_new();
+        GRefString *other = g_ref_string_new(names[1 - i]);
+        vg_history_add_loss(vm->row.lost_to, other, 1000 * (i + 1), 1);
+        g_ref_string_release(other);
+        g_ptr_array_add(host->vms, vm);
+    }
+    return g_steal_pointer(&host);
+}
+
+static char *
+find_vm(void *data, const char *name, GError **err)
+{
+    (void)data;
+    if (strcmp(name, "departed") == 0)
+        return g_strdup(FAKE_DEPARTED);
+    vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", name);
+    return NULL;
+}
+
+/* Three of a run before. */
+static GPtrArray *
+list_events(void *data, const struct vg_happening_query *query, GError **err)
+{
+    static const char boot[] = "5f6c0c1e-9a0b-4b57-8b0e-000000000000";
+    GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
+
+    fake_work(data);
+    if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
+        g_ptr_array_unref(events);
+        vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
+        return NULL;
+    }
+    for (uint64_t i = 1; i <= 3 && events->len < query->limit; i++) {
+        if (query->after_boot && i <= query->after_seq)
+            continue;
+        struct vg_happening *event = g_new0(struct vg_happening, 1);
+        event->boot = g_strdup(boot);
+        event->seq = i;
+        event->type = vg_happening_type("vm");
+        event->text = g_strdup_printf("{\"what\": \"seen\", \"seq\": %d, \"type\": \"vm\", "
+                                      "\"time\": \"2026-11-20T18:40:00Z\"}",
+                                      (int)i);
+        g_ptr_array_add(events, event);
+    }
+    return events;
+}
+
+const struct vg_backend_measurement fake_measurement = {
+    .view = get_view,
+    .status = get_status,
+    .stats = get_stats,
+    .samples = get_samples,
+    .past = get_past,
+    .find_vm = find_vm,
+    .list_peers = list_peers,
+    .gather = gather,
+    .list_events = list_events,
+};

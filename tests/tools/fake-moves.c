@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moves of alpha to anywhere but "full"; each look brings one a step further.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "tests/tools/fake-private.h"
+
+static int
+check_request(const struct vg_migration_request *request, GError **err)
+{
+    if (strcmp(request->vm, "alpha") != 0)
+        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s'", request->vm);
+    if (strcmp(request->to, "full") == 0)
+        return vg_error(err, VG_E_CONFLICT, "host 'full' has no GPU left");
+    if (strcmp(request->to, "off") == 0)
+        return vg_error(err, VG_E_REFUSED, "acting is off; [actions] enabled=yes allows it");
+    return 0;
+}
+
+static struct vg_migration *
+new_move(const struct vg_migration_request *request, unsigned n)
+{
+    struct vg_migration *move = vg_migration_new();
+    struct vg_move_device *device = vg_record_new(&vg_move_device_record);
+
+    move->id = g_strdup_printf("move-%016x", n);
+    move->vm = g_strdup("alpha");
+    move->uuid = g_strdup_printf(FAKE_UUID, 0);
+    move->from = g_strdup("test-host");
+    move->to = g_strdup(request->to);
+    move->peer = g_strdup(request->to);
+    move->plan_id = g_strdup(request->plan_id);
+    move->undo_of = g_strdup(request->undo_of);
+    move->asked_by = g_strdup(request->asked_by);
+    move->no_agent = request->no_agent;
+    move->vm_on = VG_PLACE_SOURCE;
+    move->gpu = VG_GPU_ATTACHED;
+    move->made_ns = FAKE_BEGIN_NS + n;
+    device->type = g_strdup("standin");
+    device->alias = g_strdup("ua-gpu0");
+    device->source_xml = g_strdup("<shmem/>");
+    g_ptr_array_add(move->devices, device);
+    return move;
+}
+
+/* From state to state until the end; the same verbs as a real one, a second each. */
+static void
+step_move(struct vg_migration *move)
+{
+    static const char *const verbs[] = {
+        [VG_MIGRATION_PRECHECKING] = "precheck", [VG_MIGRATION_RESERVING] = "reserve",
+        [VG_MIGRATION_QUIESCING] = "quiesce",    [VG_MIGRATION_DETACHING] = "detach",
+        [VG_MIGRATION_MIGRATING] = "migrate",    [VG_MIGRATION_ATTACHING] = "attach",
+        [VG_MIGRATION_RESUMING] = "resume",      [VG_MIGRATION_VERIFYING] = "verify",
+        [VG_MIGRATION_ROLLING_BACK] = "revive",
+    };
+    const int64_t now_ns = FAKE_BEGIN_NS + (int64_t)(move->steps->len + 1) * VG_NS_PER_S;
+
+    if (vg_migration_has_ended(move->state))
+        return;
+    if (move->steps->len > 0) {
+        struct vg_migration_step *last = move->steps->pdata[move->steps->len - 1];
+        last->ended_ns = now_ns;
+        last->ok = true;
+        last->answer = g_strdup("done");
+    }
+    if (move->state == VG_MIGRATION_ROLLING_BACK || move->state == VG_MIGRATION_VERIFYING) {
+        move->state =
+            move->state == VG_MIGRATION_VERIFYING ? VG_MIGRATION_DONE : VG_MIGRATION_ABORTED;
+        move->ended_ns = now_ns;
+        move->vm_on = move->abort_asked ? VG_PLACE_SOURCE : VG_PLACE_TARGET;
+        g_clear_pointer(&move->step, g_free);
+        return;
+    }
+    move->state = move->abort_asked ? VG_MIGRATION_ROLLING_BACK : move->state + 1;
+    struct vg_migration_step *step = vg_record_new(&vg_migration_step_record);
+    step->verb = g_strdup(verbs[move->state]);
+    step->began_ns = now_ns;
+    step->undoes = move->abort_asked;
+    step->asked = g_strdup_printf("alpha: %s", step->verb);
+    g_ptr_array_add(move->steps, step);
+    g_free(move->step);
+    move->step = g_strdup(step->verb);
+    if (move->state == VG_MIGRATION_MIGRATING)
+        move->progress = (struct vg_migration_progress){.total_bytes = 1 << 30,
+                                                        .remaining_bytes = 1 << 28,
+                                                        .processed_bytes = 3 << 28,
+                                                        .dirty_bytes_per_s = 1 << 20,
+                                                        .bytes_per_s = 1 << 27,
+                                                        .iteration = 2,
+                                                        .eta_ns = 2 * VG_NS_PER_S,
+                                                        .downtime_ns = 80 * VG_NS_PER_MS,
+                                                        .elapsed_ns = VG_NS_PER_S};
+}
+
+static struct vg_migration *
+start_move(void *data, const struct vg_migration_request *request, bool *ret_known, char **ret_peer,
+           GError **err)
+{
+    fake_backend *fake = data;
+
+    (void)ret_known, (void)ret_peer;
+    if (check_request(request, err) < 0)
+        return NULL;
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_migration *move = new_move(request, fake->moves->len + 1);
+    g_ptr_array_add(fake->moves, move);
+    return vg_migration_copy(move);
+}
+
+static json_object *
+check_move(void *data, const struct vg_migration_request *request, GError **err)
+{
+    static const char *const verbs[] = {"precheck", "reserve", "quiesce", "detach",
+                                        "migrate",  "attach",  "resume",  "verify"};
+    json_object *object, *problems, *steps, *devices;
+
+    (void)data;
+    if (strcmp(request->to, "full") != 0 && check_request(request, err) < 0)
+        return NULL;
+    object = json_object_new_object();
+    problems = json_object_new_array();
+    steps = json_object_new_array();
+    devices = json_object_new_array();
+    vg_json_add_bool(object, "dry_run", true);
+    vg_json_add_string(object, "vm", "alpha");
+    vg_json_add_string(object, "uuid", "5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0000");
+    vg_json_add_string(object, "from", "test-host");
+    vg_json_add_string(object, "to", request->to);
+    vg_json_add_string(object, "executor", "libvirt");
+    if (strcmp(request->to, "full") == 0)
+        vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
+    vg_json_add(object, "problems", problems);
+    vg_json_add(object, "devices", devices);
+    g_autoptr(vg_migration) none = vg_migration_new();
+    vg_json_add(object, "guest", vg_record_write(&vg_guest_programs_record, &none->guest));
+    for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        json_object *step = json_object_new_object();
+        vg_json_add_string(step, "verb", verbs[i]);
+        vg_json_add_double(step, "expected_s", 0.5);
+        vg_json_add_double(step, "deadline_s", 30);
+        vg_json_append(steps, step);
+    }
+    vg_json_add(object, "steps", steps);
+    vg_json_add_double(object, "expected_s", 4);
+    return object;
+}
+
+/* Locked. */
+static struct vg_migration *
+find_move(fake_backend *fake, const char *id, GError **err)
+{
+    for (guint i = 0; i < fake->moves->len; i++) {
+        struct vg_migration *move = fake->moves->pdata[i];
+        if (strcmp(move->id, id) == 0)
+            return move;
+    }
+    vg_error(err, VG_E_NOT_FOUND, "there is no move '%s'", id);
+    return NULL;
+}
+
+static struct vg_migration *
+read_move(void *data, const char *id, const char *peer, GError **err)
+{
+    fake_backend *fake = data;
+
+    (void)peer;
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_migration *move = find_move(fake, id, err);
+    if (!move)
+        return NULL;
+    step_move(move);
+    return vg_migration_copy(move);
+}
+
+static struct vg_migration *
+abort_move(void *data, const char *id, const char *peer, GError **err)
+{
+    fake_backend *fake = data;
+
+    (void)peer;
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_migration *move = find_move(fake, id, err);
+    if (!move)
+        return NULL;
+    if (move->state > VG_MIGRATION_MIGRATING) {
+        vg_error(err, VG_E_CONFLICT, "it is too late: the VM is on its target");
+        return NULL;
+    }
+    move->abort_asked = true;
+    return vg_migration_copy(move);
+}
+
+static GPtrArray *
+list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
+{
+    fake_backend *fake = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_migration_free);
+
+    (void)err;
+    VG_LOCK_SCOPE(&fake->lock);
+    for (guint i = fake->moves->len; i > 0 && list->len < limit; i--) {
+        const struct vg_migration *move = fake->moves->pdata[i - 1];
+        if (move->made_ns < before_ns && !(active && vg_migration_has_ended(move->state)))
+            g_ptr_array_add(list, vg_migration_copy(move));
+    }
+    return list;
+}
+
+/* alpha can be moved, beta uses what cannot be released; others are none of libvirt's. */
+static struct vg_movable *
+movable(void *data, const char *id, GError **err)
+{
+    fake_backend *fake = data;
+    const struct vg_snap_vm *vm = vg_view_find_vm(fake->view, id);
+    const bool yes = vm && strcmp(vm->name, "alpha") == 0;
+
+    if (!vm || (!yes && strcmp(vm->name, "beta") != 0)) {
+        vg_error(err, VG_E_NOT_FOUND, "libvirt of this host has no VM '%s'", id);
+        return NULL;
+    }
+    struct vg_movable *answer = vg_record_new(&vg_movable_record);
+    struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
+    answer->vm = g_strdup(vm->name);
+    answer->uuid = g_strdup(vm->uuid ? vm->uuid : "?");
+    answer->movable = yes ? VG_MOVABLE_YES : VG_MOVABLE_NO;
+    program->pid = 153;
+    program->comm = g_strdup("python3");
+    program->state = g_strdup("running");
+    program->gpu_bytes = INT64_C(1612) << 20;
+    if (!yes) {
+        program->why = g_strdup("it uses the GPU without CUDA");
+        g_ptr_array_add(answer->reasons, g_strdup("the guest cannot release its GPUs now: 153 "
+                                                  "(python3): it uses the GPU without CUDA"));
+        g_ptr_array_add(answer->reasons, g_strdup("'beta' has 2 snapshots"));
+    }
+    g_ptr_array_add(answer->guest.programs, program);
+    answer->guest.total = 1;
+    answer->guest.gpu_bytes = program->gpu_bytes;
+    return answer;
+}
+
+static int
+reserve(void *data, struct vg_reservation *reservation, GError **err)
+{
+    fake_backend *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    if (fake->kept->len >= 100)
+        return vg_error(err, VG_E_CONFLICT, "no GPU is free");
+    g_free(reservation->id);
+    reservation->id = g_strdup_printf("res-%016x", fake->kept->len + 1);
+    reservation->made_ns = FAKE_BEGIN_NS;
+    reservation->expires_ns = FAKE_BEGIN_NS + reservation->lease_s * VG_NS_PER_S;
+    g_ptr_array_add(fake->kept, vg_reservation_copy(reservation));
+    return 0;
+}
+
+/* Locked. */
+static struct vg_reservation *
+find_kept(fake_backend *fake, const char *id, GError **err)
+{
+    for (guint i = 0; i < fake->kept->len; i++) {
+        struct vg_reservation *one = fake->kept->pdata[i];
+        if (strcmp(one->id, id) == 0)
+            return one;
+    }
+    vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'", id);
+    return NULL;
+}
+
+static struct vg_reservation *
+renew(void *data, const char *id, int64_t lease_s, GError **err)
+{
+    fake_backend *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_reservation *one = find_kept(fake, id, err);
+    if (!one)
+        return NULL;
+    one->lease_s = lease_s;
+    return vg_reservation_copy(one);
+}
+
+static int
+release(void *data, const char *id, GError **err)
+{
+    fake_backend *fake = data;
+
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_reservation *one = find_kept(fake, id, err);
+    return one && g_ptr_array_remove(fake->kept, one) ? 0 : -1;
+}
+
+static GPtrArray *
+list_reservations(void *data, GError **err)
+{
+    fake_backend *fake = data;
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_reservation_free);
+
+    (void)err;
+    VG_LOCK_SCOPE(&fake->lock);
+    for (guint i = 0; i < fake->kept->len; i++)
+        g_ptr_array_add(list, vg_reservation_copy(fake->kept->pdata[i]));
+    return list;
+}
+
+const struct vg_backend_moves fake_moves = {
+    .migrate = start_move,
+    .check_migration = check_move,
+    .movable = movable,
+    .read_migration = read_move,
+    .list_migrations = list_moves,
+    .abort_migration = abort_move,
+    .reserve = reserve,
+    .renew = renew,
+    .release = release,
+    .list_reservations = list_reservations,
+};
