@@ -21,6 +21,8 @@
 
 /* For programs that only looked at the GPU, or have just begun to use it, to end. */
 #define SETTLE_MS 5000
+/* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel cuts it. */
+#define MPS_COMM "nvidia-cuda-mps"
 
 /* Says why the driver cannot release a process, from what it answers when it is asked for its
  * state; empty if it can. */
@@ -45,6 +47,10 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
                 (int)process->job);
             why = inherited;
         }
+        if (strcmp(process->comm, MPS_COMM) == 0)
+            why =
+                "it is the server of MPS, which the driver cannot release with its clients; these "
+                "have to be started without MPS";
     } else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_SUPPORTED) {
         why = "it uses something that the driver cannot release, as memory shared with others";
     }

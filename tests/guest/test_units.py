@@ -271,11 +271,7 @@ def test_status(guest, host):
     worker = guest.start()
     guest.unit("persistenced.service")
     with guest.holder(guest.path("dev/nvidiactl")) as holder:
-        # As /proc/PID, but in another control group.
-        os.mkdir(guest.path("proc", str(holder.pid)))
-        for name in os.listdir(f"/proc/{holder.pid}"):
-            if name != "cgroup":
-                os.symlink(f"/proc/{holder.pid}/{name}", guest.path("proc", str(holder.pid), name))
+        guest.show_as(holder.pid, cgroup="")
 
         def about(group):
             guest.write(f"proc/{holder.pid}/cgroup", f"0::/system.slice/{group}\n")
@@ -302,3 +298,14 @@ def test_try(guest):
     assert "stop persistenced.service: done" in done.stdout and "start persistenced.service: done" in done.stdout
     assert guest.states()["persistenced.service"] == "active" and guest.kept() is None
     assert worker.end()[:2] == (0, 1)
+
+
+def test_mps_is_refused_with_its_reason(guest, host):
+    worker = guest.start()
+    with guest.holder(guest.path("dev/nvidiactl")) as server:
+        guest.show_as(server.pid, comm="nvidia-cuda-mps\n")
+        done = prepare(host)
+        assert (done["code"], done["undone"]) == ("unreleasable", True), done
+        assert f"process {server.pid} (nvidia-cuda-mps) has a GPU and cannot be released: it is the server of MPS" \
+            in done["message"]
+    assert worker.runs()

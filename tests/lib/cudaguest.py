@@ -66,6 +66,15 @@ class CudaGuest(Guest):
     def show(self, pid):
         os.symlink(f"/proc/{pid}", self.path("proc", str(pid)))
 
+    def show_as(self, pid, **files):
+        """With other files in its directory of /proc."""
+        os.mkdir(self.path("proc", str(pid)))
+        for name in os.listdir(f"/proc/{pid}"):
+            if name not in files:
+                os.symlink(f"/proc/{pid}/{name}", self.path("proc", str(pid), name))
+        for name, text in files.items():
+            self.write(f"proc/{pid}/{name}", text)
+
     def plug(self, address=FIRST, uuid="0a" * 16, node=0, total_mib=81559, used_mib=4,
              capability="9.0", name="NVIDIA H100 80GB HBM3"):
         """One more GPU of NVIDIA's, with its driver."""
