@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/nova-specs.h"
 #include "api/route.h"
 #include "base/json.h"
 #include "model/score.h"
@@ -53,19 +54,29 @@ static int
 nova_read_instance(const struct vg_json_node *root, struct vg_arrival_query *query, GError **err)
 {
     const char *uuid = NULL, *class_name = NULL, *gpu_type = NULL;
-    struct vg_json_node instance;
+    struct vg_json_node instance, specs;
 
     if (vg_json_member(root, "instance", VG_JSON_REQUIRED, &instance, err) < 0 ||
-        vg_json_object(&instance, err) < 0 ||
-        nova_read_text(&instance, "uuid", VG_JSON_OPTIONAL, &uuid, err) < 0 ||
+        vg_json_object(&instance, err) < 0)
+        return -1;
+    /* What is said besides goes before what the flavor says. */
+    int found = vg_json_member(&instance, "extra_specs", VG_JSON_OPTIONAL, &specs, err);
+    if (found < 0 || (found == 1 && vg_json_object(&specs, err) < 0))
+        return -1;
+    if (found == 1)
+        vg_nova_specs_read(specs.value, query);
+    if (nova_read_text(&instance, "uuid", VG_JSON_OPTIONAL, &uuid, err) < 0 ||
         nova_read_text(&instance, "class", VG_JSON_OPTIONAL, &class_name, err) < 0 ||
         nova_read_text(&instance, "gpu_type", VG_JSON_OPTIONAL, &gpu_type, err) < 0 ||
         nova_read_int(&instance, "vcpus", 1, 4096, &query->vcpus, err) < 0 ||
         nova_read_class(class_name, &query->vm_class, err) < 0)
         return -1;
     query->uuid = uuid ? g_ascii_strdown(uuid, -1) : NULL;
-    query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
-    query->gpus = query->gpu_type ? 1 : 0;
+    if (gpu_type && *gpu_type) {
+        g_free(query->gpu_type);
+        query->gpu_type = g_strdup(gpu_type);
+        query->gpus = MAX(query->gpus, 1);
+    }
     return nova_read_int(&instance, "gpus", 0, GPUS_MAX, &query->gpus, err);
 }
 
@@ -236,17 +247,11 @@ nova_read_spec(json_object *spec, struct vg_arrival_query *query)
     json_object *flavor = nova_member(spec, "flavor");
     json_object *extra = nova_member(flavor, "extra_specs");
     const char *uuid = nova_text(nova_member(spec, "instance_uuid"));
-    const char *gpu_type = nova_text(nova_member(extra, "vgpud:gpu_type"));
-    const char *gpus = nova_text(nova_member(extra, "resources:VGPU"));
     const int64_t vcpus = json_object_get_int64(nova_member(flavor, "vcpus"));
 
     query->uuid = uuid ? g_ascii_strdown(uuid, -1) : NULL;
     query->vcpus = CLAMP(vcpus, 1, 4096);
-    (void)!nova_read_class(nova_text(nova_member(extra, "vgpud:class")), &query->vm_class, NULL);
-    query->gpu_type = gpu_type && *gpu_type ? g_strdup(gpu_type) : NULL;
-    query->gpus = query->gpu_type ? 1 : 0;
-    if (gpus)
-        query->gpus = CLAMP(g_ascii_strtoll(gpus, NULL, 10), 0, GPUS_MAX);
+    vg_nova_specs_read(extra, query);
 }
 
 static double

@@ -165,8 +165,7 @@ nova_make_body(const GPtrArray *names)
                 *hosts = json_object_new_array();
 
     vg_json_add(instance, "uuid", NULL);
-    vg_json_add(instance, "class", NULL);
-    vg_json_add(instance, "gpu_type", NULL);
+    vg_json_add(instance, "extra_specs", json_object_new_object());
     vg_json_add_int64(instance, "vcpus", VCPUS);
     vg_json_add_int64(instance, "memory_mb", MEMORY_MB);
     for (guint i = 0; i < names->len; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "daemon/backend-private.h"
+#include "model/gpu-part.h"
 #include "policy/arrival.h"
 
 struct arrivals_known {
@@ -23,6 +24,7 @@ struct arrivals_fleet {
     GPtrArray *copies; /* struct vg_peer_copy: what the rest points into */
     GHashTable *hosts; /* struct arrivals_known by name and, in lower case, by UUID */
     GHashTable *vms;   /* struct vg_snap_vm by UUID */
+    GHashTable *types; /* types of vGPUs (char *), by their trait */
     GArray *known;     /* struct arrivals_known */
 };
 
@@ -33,6 +35,7 @@ arrivals_clear(void *data)
 
     g_hash_table_unref(fleet->hosts);
     g_hash_table_unref(fleet->vms);
+    g_hash_table_unref(fleet->types);
     g_array_unref(fleet->known);
     g_ptr_array_unref(fleet->copies);
     vg_view_unref(fleet->view);
@@ -55,13 +58,31 @@ arrivals_add(struct arrivals_fleet *fleet, const vg_snapshot *snapshot, guint fr
     }
 }
 
+/* Takes note of the types of a host's vGPUs; hosts have mostly the same. */
+static void
+arrivals_index_types(struct arrivals_fleet *fleet, GHashTable *seen,
+                     const struct vg_snap_host *host)
+{
+    for (guint i = 0; i < host->gpus->len; i++) {
+        const GPtrArray *types = ((const struct vg_snap_gpu *)host->gpus->pdata[i])->vgpu_types;
+        for (guint k = 0; k < types->len; k++) {
+            char *type = ((struct vg_snap_vgpu_type *)types->pdata[k])->type;
+            if (g_hash_table_add(seen, type))
+                g_hash_table_insert(fleet->types, vg_gpu_type_trait(type), type);
+        }
+    }
+}
+
 /* Of two of the same name or UUID, the first one counts. */
 static void
 arrivals_index(struct arrivals_fleet *fleet)
 {
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+
     for (guint i = fleet->known->len; i > 0; i--) {
         struct arrivals_known *known = &g_array_index(fleet->known, struct arrivals_known, i - 1);
         const GPtrArray *vms = known->host->vms;
+        arrivals_index_types(fleet, seen, known->host);
         g_hash_table_insert(fleet->hosts, known->host->name, known);
         if (known->host->uuid)
             g_hash_table_insert(fleet->hosts, known->host->uuid, known);
@@ -82,6 +103,7 @@ arrivals_new(vg_view *view, GPtrArray *copies)
     fleet->copies = g_ptr_array_ref(copies);
     fleet->hosts = g_hash_table_new(g_str_hash, g_str_equal);
     fleet->vms = g_hash_table_new(g_str_hash, g_str_equal);
+    fleet->types = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     fleet->known = g_array_new(FALSE, FALSE, sizeof(struct arrivals_known));
     if (view)
         arrivals_add(fleet, view->snapshot, 0);
@@ -124,8 +146,24 @@ arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
     return fleet;
 }
 
+/* Traits of types that no host has say nothing: placement knows what they are. */
+static void
+arrivals_read_traits(const struct arrivals_fleet *fleet, const struct vg_arrival_query *query,
+                     GPtrArray *forbidden, struct vg_arrival *arrival)
+{
+    for (guint i = 0; i < query->traits->len && !arrival->gpu_type; i++)
+        arrival->gpu_type = g_hash_table_lookup(fleet->types, query->traits->pdata[i]);
+    for (guint i = 0; i < query->traits_forbidden->len; i++) {
+        char *type = g_hash_table_lookup(fleet->types, query->traits_forbidden->pdata[i]);
+        if (type)
+            g_ptr_array_add(forbidden, type);
+    }
+    arrival->forbidden_types = forbidden;
+}
+
 static struct vg_arrival
-arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *query)
+arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *query,
+                GPtrArray *forbidden)
 {
     struct vg_arrival arrival = {.vcpus = query->vcpus,
                                  .vm_class = query->vm_class,
@@ -134,6 +172,7 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
     /* Where it runs now, if it does. */
     const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
+    arrivals_read_traits(fleet, query, forbidden, &arrival);
     vg_arrival_expect(&arrival);
     query->basis = query->vm_class >= 0 ? VG_ARRIVAL_BY_FLAVOR : VG_ARRIVAL_BY_SIZE;
     if (vm && !vm->problem) {
@@ -226,12 +265,13 @@ backend_rate_arrival(void *data, struct vg_arrival_query *query)
     vg_daemon_backend *backend = data;
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
+    g_autoptr(GPtrArray) forbidden = g_ptr_array_new();
     struct arrivals_fleet *fleet = arrivals_get(backend, view->windows > 0 ? view : NULL, copies);
     struct arrivals_asked asked = {.backend = backend,
                                    .fleet = fleet,
                                    .copies = copies,
                                    .query = query,
-                                   .arrival = arrivals_expect(fleet, query),
+                                   .arrival = arrivals_expect(fleet, query, forbidden),
                                    .now_ns = vg_clock_realtime_ns()};
 
     if (query->uuid)

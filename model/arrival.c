@@ -45,6 +45,8 @@ vg_arrival_query_new(void)
 
     query->vcpus = 1;
     query->vm_class = query->expected_class = -1;
+    query->traits = g_ptr_array_new_with_free_func(g_free);
+    query->traits_forbidden = g_ptr_array_new_with_free_func(g_free);
     query->hosts = g_ptr_array_new_with_free_func(arrival_host_free);
     return query;
 }
@@ -56,6 +58,8 @@ vg_arrival_query_free(void *data)
 
     if (!query)
         return;
+    g_ptr_array_unref(query->traits);
+    g_ptr_array_unref(query->traits_forbidden);
     g_ptr_array_unref(query->hosts);
     g_free(query->uuid);
     g_free(query->gpu_type);

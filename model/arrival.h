@@ -38,11 +38,14 @@ struct vg_arrival_host {
 };
 
 struct vg_arrival_query {
-    char *uuid;       /* of the instance, or NULL */
-    int64_t vcpus;    /* >= 1 */
-    int vm_class;     /* enum vg_vm_class that its flavor says, or -1 */
-    char *gpu_type;   /* that it needs; NULL: any will do */
-    int64_t gpus;     /* how many; 0: it needs none */
+    char *uuid;     /* of the instance, or NULL */
+    int64_t vcpus;  /* >= 1 */
+    int vm_class;   /* enum vg_vm_class that its flavor says, or -1 */
+    char *gpu_type; /* that it needs; NULL: any will do */
+    int64_t gpus;   /* how many; 0: it needs none */
+    /* char *: traits of placement that its GPUs must have, and must not have. Those that are made
+     * of a vGPU type's name count, see vg_gpu_type_trait(). */
+    GPtrArray *traits, *traits_forbidden;
     GPtrArray *hosts; /* struct vg_arrival_host */
     /* The answer. */
     enum vg_arrival_basis basis;

@@ -411,3 +411,13 @@ vg_gpu_type_is_whole(const char *type)
             return false;
     return type[strlen("0000:0000")] == '\0';
 }
+
+char *
+vg_gpu_type_trait(const char *type)
+{
+    char *trait = g_strconcat("CUSTOM_", type, NULL);
+
+    for (char *at = trait; *at; at++)
+        *at = g_ascii_isalnum(*at) ? g_ascii_toupper(*at) : '_';
+    return trait;
+}

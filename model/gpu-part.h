@@ -67,6 +67,10 @@ void vg_gpu_parts_tell_vms(vg_inventory *inventory);
  */
 char *vg_gpu_vf_type(const char *pci_id, unsigned n);
 
+/* The trait by which operators of OpenStack tell vGPU types apart, as nova's manual has it: of
+ * "nvidia-11" it is "CUSTOM_NVIDIA_11". Owned by the caller. */
+char *vg_gpu_type_trait(const char *type);
+
 /* Whether a type is that of a whole GPU, a PCI id. */
 bool vg_gpu_type_is_whole(const char *type);
 

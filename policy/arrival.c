@@ -84,13 +84,15 @@ arrival_free_of_type(const struct vg_snap_gpu *gpu, const char *type)
  * made, types exclude each other on one GPU: there are as many as of the smallest. A whole GPU is
  * no vGPU. */
 static int64_t
-arrival_free_of_any(const struct vg_snap_gpu *gpu)
+arrival_free_of_any(const struct vg_snap_gpu *gpu, const GPtrArray *forbidden)
 {
     int64_t made = 0, room = 0;
 
     for (guint i = 0; i < gpu->vgpu_types->len; i++) {
         const struct vg_snap_vgpu_type *one = gpu->vgpu_types->pdata[i];
-        if (vg_gpu_type_is_whole(one->type))
+        if (vg_gpu_type_is_whole(one->type) ||
+            (forbidden && g_ptr_array_find_with_equal_func((GPtrArray *)(void *)forbidden,
+                                                           one->type, g_str_equal, NULL)))
             continue;
         made += one->made;
         room = MAX(room, one->free - one->made);
@@ -109,7 +111,7 @@ arrival_find_gpu(const struct vg_arrival *arrival, const struct vg_snap_host *ho
     for (guint i = 0; i < host->gpus->len; i++) {
         const struct vg_snap_gpu *gpu = host->gpus->pdata[i];
         int64_t free = arrival->gpu_type ? arrival_free_of_type(gpu, arrival->gpu_type)
-                                         : arrival_free_of_any(gpu);
+                                         : arrival_free_of_any(gpu, arrival->forbidden_types);
         if (free > 0)
             *ret_busy = MIN(*ret_busy, arrival_gpu_busy(gpu));
         places += free;

@@ -15,12 +15,13 @@
 
 /* The VM. Demands are filled by vg_arrival_expect(). */
 struct vg_arrival {
-    int64_t vcpus;        /* >= 1 */
-    int vm_class;         /* enum vg_vm_class, or -1: nobody knows */
-    const char *gpu_type; /* of vGPU that it needs; NULL: any will do */
-    int64_t gpus;         /* how many; 0: it needs none */
-    double cpu_demand;    /* cores */
-    double gpu_demand;    /* engines */
+    int64_t vcpus;                    /* >= 1 */
+    int vm_class;                     /* enum vg_vm_class, or -1: nobody knows */
+    const char *gpu_type;             /* of vGPU that it needs; NULL: any will do */
+    int64_t gpus;                     /* how many; 0: it needs none */
+    const GPtrArray *forbidden_types; /* char *: of vGPUs that will not do; NULL: none */
+    double cpu_demand;                /* cores */
+    double gpu_demand;                /* engines */
 };
 
 /* What is expected of a VM of its class and size. */

@@ -300,6 +300,54 @@ def test_whole_gpus_are_offered(node, daemon):
     assert not places(running, 1)[0] and places(running, 1, "10de:2331")[0]
 
 
+# ---- what nova's flavors ask for ----
+
+@pytest.mark.parametrize("extra_specs, fits", [
+    ({}, True),
+    ({"resources:VGPU": "3"}, True),
+    ({"resources:VGPU": "4"}, False),
+    ({"resources1:VGPU": "4"}, False),
+    ({"resources_GPU:VGPU": "4"}, False),
+    ({"resources1:VGPU": "2", "resources_b:VGPU": "2"}, False),
+    ({"resources1:VGPU": "1", "resources_b:VGPU": "2"}, True),
+    ({"resources:VGPU": "2", "trait:CUSTOM_NVIDIA_230": "required"}, True),
+    ({"resources:VGPU": "3", "trait:CUSTOM_NVIDIA_230": "required"}, False),
+    ({"resources1:VGPU": "2", "trait1:CUSTOM_NVIDIA_231": "required"}, False),
+    ({"resources1:VGPU": "1", "trait1:CUSTOM_NVIDIA_231": "required"}, True),
+    ({"resources:VGPU": "2", "trait:CUSTOM_NVIDIA_230": "forbidden"}, False),
+    ({"resources_g:VGPU": "1", "trait_g:CUSTOM_NVIDIA_230": "forbidden"}, True),
+    # A trait that no vGPU type is called by is placement's business.
+    ({"resources:VGPU": "3", "trait:CUSTOM_RACK_7": "required", "trait:HW_CPU_X86_AVX": "forbidden"}, True),
+], ids=str)
+def test_flavors(flavors, extra_specs, fits):
+    """The hook, and who leaves reading to vgpud, get the same answer."""
+    host = flavors.get("/v1/host")["name"]
+    status, _, answer = flavors.post("/v1/nova/placement", {
+        "instance": {"vcpus": 1, "extra_specs": extra_specs}, "hosts": [{"name": host}]})
+    assert status == 200 and (answer["hosts"][0]["verdict"] == "pass") == fits, answer
+    flavor = {"name": "g", "memory_mb": 2048, "vcpus": 1, "extra_specs": extra_specs}
+    status, _, answer = flavors.post("/scheduler/nova/external", {
+        "spec": {"nova_object.name": "RequestSpec", "nova_object.data": {
+            "instance_uuid": VM % 9, "num_instances": 1,
+            "flavor": {"nova_object.name": "Flavor", "nova_object.data": flavor}}},
+        "hosts": [{"host": host, "hypervisor_hostname": host}, {"host": "other-1", "hypervisor_hostname": "other-1"}],
+        "weights": {host: 2.0, "other-1": 1.0}})
+    assert status == 200 and sorted(answer["hosts"]) == sorted(["other-1", *([host] if fits else [])]), answer
+
+
+@pytest.fixture(scope="module")
+def flavors(tmp_path_factory):
+    """A vgpud of a host with three free vGPUs: two of one type, one of another."""
+    directory = tmp_path_factory.mktemp("flavors")
+    (directory / "node.xml").write_text("<node>" + domain(1, given_mdev(1)) + pci(0x41, "10de:1eb8", more=TYPES % 0) +
+                                        "".join(map(mdev, (1, 2, 3))) + mdev(4, "nvidia-231") + "</node>")
+    started = Daemon(directory, config=f"[daemon]\nwindow=250ms\n[libvirt]\nuri=test://{directory}/node.xml\n")
+    wait_for(lambda: started.get("/v1/host")["gpus"])
+    assert places(started, 3)[0]
+    yield started
+    started.stop()
+
+
 # ---- with what no VM is migrated ----
 
 def test_blockers_are_named(node):

@@ -126,8 +126,8 @@ def test_filter_and_weigher_by_configuration(run, tls):
     assert result["cell"] == 497
     assert len(tls.requests) == 2
     first = tls.requests[0][1]
-    assert len(first["hosts"]) == 500 and first["instance"]["class"] == "gpu"
-    assert first["instance"]["gpus"] == 1
+    assert len(first["hosts"]) == 500 and first["instance"]["extra_specs"] == {
+        "vgpud:class": "gpu", "resources:VGPU": "1"}
     assert tls.connections == 1
     print(f"filtered and weighed in {result['usual_s']:.3f} s")
 

@@ -9,9 +9,10 @@ CLASSES = ("idle", "cpu", "gpu", "mixed", "alternating")
 GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._:+-]{0,63}")
 # Ranges that the API takes.
 VCPUS_MAX = 4096
-GPUS_MAX = 64
-# Numbered groups have a suffix between the word and the colon.
-VGPU = re.compile(r"resources[A-Za-z0-9_-]{0,64}:VGPU")
+SPECS_MAX = 256
+# What vgpud reads; numbered and named groups have a suffix between the word and the colon.
+SPEC = re.compile(r"vgpud:(class|gpu_type)|resources[A-Za-z0-9_-]{0,64}:VGPU|"
+                  r"trait[A-Za-z0-9_-]{0,64}:CUSTOM_[A-Z0-9_]{1,255}")
 
 
 def field(thing, name):
@@ -43,26 +44,19 @@ def instance(spec):
     """The member `instance` of the request."""
     flavor = field(spec, "flavor")
     extra = field(flavor, "extra_specs") or {}
-    wanted = extra.get("vgpud:class")
-    gpu_type = extra.get("vgpud:gpu_type")
     vcpus = field(flavor, "vcpus")
     memory_mb = field(flavor, "memory_mb")
-    gpus = None
-    for key, value in extra.items():
-        if VGPU.fullmatch(key) and str(value).isdecimal():
-            gpus = (gpus or 0) + int(value)
+    # vgpud reads them, as it does for others who ask it; what it does not know it leaves alone.
+    specs = {key: str(value)[:255] for key, value in extra.items() if SPEC.fullmatch(key)}
     members = {
         # New instances have no history, and one answer serves all of them.
         "uuid": None if _is_multi_create(spec) else field(spec, "instance_uuid"),
-        "class": wanted if wanted in CLASSES else None,
-        "gpu_type": gpu_type if isinstance(gpu_type, str) and GPU_TYPE.fullmatch(gpu_type) else None,
+        "extra_specs": dict(sorted(specs.items())[:SPECS_MAX]),
     }
     if vcpus:
         members["vcpus"] = min(vcpus, VCPUS_MAX)
     if memory_mb:
         members["memory_mb"] = memory_mb
-    if gpus is not None:
-        members["gpus"] = min(gpus, GPUS_MAX)
     return members
 
 
