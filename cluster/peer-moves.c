@@ -41,7 +41,9 @@ static int
 peer_moves_check_devices(const struct vg_migration *move, const struct vg_reservation *given,
                          GError **err)
 {
-    if (!given->id || given->devices->len != move->devices->len)
+    if (!given->id)
+        return vg_error(err, VG_E_EXTERNAL, "the answer has no id");
+    if (given->devices->len != move->devices->len)
         return vg_error(err, VG_E_EXTERNAL, "the answer has %u devices instead of %u",
                         given->devices->len, move->devices->len);
     for (guint i = 0; i < given->devices->len; i++) {
