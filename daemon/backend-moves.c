@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the API asks about moves: who has the VM, whether a plan still holds, and who is to do it.
+ * Answers the API about moves: finds who has the VM, whether a plan still holds, and who is to move
+ * it.
  */
 #include "config.h"
 
@@ -11,18 +12,20 @@
 #include "base/json.h"
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
-#include "daemon/move-effect.h"
 #include "model/plan.h"
+#include "move/effect.h"
 #include "move/forecast.h"
 #include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
-#define CHECK_LIMIT_NS (60 * VG_NS_PER_S)
-#define ASK_LIMIT_NS   (20 * VG_NS_PER_S)
+#define CHECK_LIMIT_NS   (60 * VG_NS_PER_S)
+#define ASK_LIMIT_NS     (20 * VG_NS_PER_S)
+#define READ_LIMIT_NS    (2 * VG_NS_PER_S)
+#define SAMPLES_LIMIT_NS (5 * VG_NS_PER_S)
 
 /* ---- whose VM is it? ---- */
 
-/* Of this host; NULL: there is none. */
+/* Finds a VM of this host; NULL: there is none. */
 static const struct vg_inv_vm *
 moves_find_here(const vg_view *view, const char *id)
 {
@@ -48,7 +51,7 @@ moves_has_vm(const vg_snapshot *snapshot, const char *id)
     return false;
 }
 
-/* The peer that has it, or NULL and *err. */
+/* Finds the peer that has a VM. */
 static struct vg_peer_info *
 moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
 {
@@ -77,7 +80,7 @@ moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request 
     return host;
 }
 
-/* The peer to ask; NULL and *err if it is not to be asked. */
+/* Finds the peer to ask; NULL and *err if none is to be asked. */
 static struct vg_peer_info *
 moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
                  GError **err)
@@ -97,7 +100,7 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
 
 /* ---- does the plan still hold? ---- */
 
-/* Looks the plan of a request up, and whether it still holds. *ret_gain: what it foresees. */
+/* Looks up the plan of a request and checks whether it still holds. *ret_gain: what it foresees. */
 static int
 moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
                  const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
@@ -136,6 +139,55 @@ moves_check_groups(vg_daemon_backend *backend, const vg_view *view, const struct
     return 0;
 }
 
+/* ---- what a move was good for ---- */
+
+/* Sets what the VM lost in the last minutes, as the store has it. */
+static void
+moves_measure_before(vg_store *store, struct vg_migration *migration)
+{
+    const int64_t now_ns = vg_clock_realtime_ns();
+    const struct vg_history_query query = {
+        .vm = migration->uuid,
+        .since_ns = now_ns - VG_EFFECT_S * VG_NS_PER_S,
+        .until_ns = now_ns,
+        .step_ns = VG_NS_PER_S,
+        .deadline_ns = vg_clock_monotonic_ns() + READ_LIMIT_NS,
+    };
+    g_autoptr(GArray) rows = vg_store_read_samples(store, &query, NULL);
+    struct vg_effect_sum sum = {0};
+
+    for (guint i = 0; rows && i < rows->len; i++) {
+        const struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, i);
+        vg_effect_add(&sum, row->cpu.preempt_ns, row->cpu.wake_wait_ns,
+                      row->end_ns - row->begin_ns);
+    }
+    vg_effect_set(&sum, &migration->before);
+}
+
+/* Sets what a VM that has moved lost since, as the target's vgpud has it. True: that is all there
+ * will be. */
+static bool
+moves_measure_after(vg_peers *peers, struct vg_migration *migration)
+{
+    const int64_t end_ns = migration->ended_ns + VG_EFFECT_S * VG_NS_PER_S;
+    const int64_t now_ns = vg_clock_realtime_ns();
+    struct vg_effect_sum sum = {0};
+
+    if (now_ns - migration->ended_ns < VG_EFFECT_MIN_NS + 2 * VG_NS_PER_S)
+        return false;
+    g_autoptr(GArray) samples = vg_peer_samples(
+        peers, migration->peer, migration->uuid, migration->ended_ns / VG_NS_PER_S + 1,
+        MIN(now_ns, end_ns) / VG_NS_PER_S, SAMPLES_LIMIT_NS, NULL);
+    for (guint i = 0; samples && i < samples->len; i++) {
+        const struct vg_peer_sample *sample = &g_array_index(samples, struct vg_peer_sample, i);
+        vg_effect_add(&sum, sample->preempt_ns, sample->wake_wait_ns,
+                      sample->end_ns - sample->begin_ns);
+    }
+    if (samples)
+        vg_effect_set(&sum, &migration->after);
+    return now_ns >= end_ns && migration->after.known;
+}
+
 /* ---- what the API calls ---- */
 
 static struct vg_migration *
@@ -155,7 +207,7 @@ moves_request_text(const struct vg_migration_request *request)
     return vg_json_to_text(object, false);
 }
 
-/* A request, and as what the journal knows it. */
+/* A request, and how the journal knows it. */
 struct moves_asked {
     const struct vg_migration_request *request;
     const char *key; /* or NULL */
@@ -172,7 +224,7 @@ moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct v
         return NULL;
     migration->predicted = asked->request->plan_id != NULL;
     migration->predicted_gain_ns_per_s = gain;
-    vg_move_effect_before(backend->parts.store, migration);
+    moves_measure_before(backend->parts.store, migration);
     if (vg_mover_start(backend->parts.mover, migration, asked->key, asked->text, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
@@ -286,7 +338,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     return object;
 }
 
-/* Looks whether there is a GPU for it on the other host: one is kept, and given back at once. */
+/* Checks that the other host has GPUs for it: has them kept, and gives them back at once. */
 static void
 moves_try_reservation(vg_daemon_backend *backend, const struct vg_migration *migration,
                       GPtrArray *problems)
@@ -360,7 +412,7 @@ moves_read(void *data, const char *id, const char *peer, GError **err)
     if (!peer) {
         struct vg_migration *migration = vg_mover_read(backend->parts.mover, id, err);
         if (migration && migration->state == VG_MIGRATION_DONE && migration->after.seconds == 0 &&
-            vg_move_effect_after(backend->parts.peers, migration))
+            moves_measure_after(backend->parts.peers, migration))
             (void)!vg_journal_save_migration(backend->parts.journal, migration, NULL);
         return migration;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of a move that nova makes, of a VM that it manages. The VM has no GPU: one from its
- * flavor cannot be taken off it, and so vg_mover_prepare() refuses. Until nova has told what it
- * calls both hosts nothing was asked of it, and libvirt of this host says where the VM is.
+ * Has nova move a VM that it manages. The VM has no GPU: one from its flavor cannot be taken off
+ * it, and so vg_mover_prepare() refuses. Until nova has told what it calls both hosts, nothing was
+ * asked of it, and libvirt of this host says where the VM is.
  */
 #include "config.h"
 
@@ -33,8 +33,33 @@ nova_open(struct mover_move *move, GError **err)
 /* ---- before anything is touched ---- */
 
 static int
-nova_find_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrArray *problems,
-                   GError **err)
+nova_refuse_gpu(const char *vm, const char *kind, const char *what, GError **err)
+{
+    return vg_error(
+        err, VG_E_REFUSED,
+        "OpenStack manages '%s', and its GPU (%s %s) comes from its flavor: nova has no "
+        "call that takes it off, and vgpud takes nothing off behind nova's back",
+        vm, kind, what);
+}
+
+/* Refuses GPUs that the inventory or libvirt has: libvirt need not know the type of a device. */
+static int
+nova_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err)
+{
+    for (guint i = 0; i < vm->devices->len; i++) {
+        const struct vg_inv_device *device = vm->devices->pdata[i];
+        if (device->is_gpu)
+            return nova_refuse_gpu(vm->name, device->kind, device->address, err);
+    }
+    if (!gpus || gpus->len == 0)
+        return 0;
+    const struct vg_move_device *first = gpus->pdata[0];
+    return nova_refuse_gpu(vm->name, vg_move_device_kind_names[first->kind], first->type, err);
+}
+
+static int
+nova_ask_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrArray *problems,
+                  GError **err)
 {
     const struct vg_migration *record = move->record;
     vg_nova *nova = nova_open(move, err);
@@ -49,13 +74,19 @@ nova_find_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtr
     return vg_nova_precheck(nova, check, problems, err);
 }
 
-void
-mover_nova_find_problems(struct mover_move *move, GPtrArray *problems)
+/* Never fails: a nova that does not answer, lets nobody in, or is too old speaks against the move.
+ */
+static int
+nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
     struct vg_nova_precheck check = {0};
     g_autoptr(GError) error = NULL;
-    int status = nova_find_problems(move, &check, problems, &error);
+    (void)err;
 
+    /* It says more once it knows where to. */
+    if (!move->record->peer)
+        return 0;
+    int status = nova_ask_problems(move, &check, problems, &error);
     if (status == 0 && problems->len == 0) {
         VG_LOCK_SCOPE(&move->mover->lock);
         g_free(move->record->nova_from);
@@ -65,31 +96,28 @@ mover_nova_find_problems(struct mover_move *move, GPtrArray *problems)
     }
     g_free(check.ret_from);
     g_free(check.ret_to);
-    /* A nova that does not answer, lets nobody in, or is too old speaks against the move. */
     if (status < 0)
         g_ptr_array_add(problems, g_strdup(error->message));
+    return 0;
 }
 
 /* ---- looking ---- */
 
-/* Nothing was asked of nova yet. */
-static void
-nova_look_here(struct mover_move *move, struct mover_outcome *ret)
+/* Asks libvirt of this host, as nova has not been asked yet. */
+static int
+nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
-    g_autoptr(GError) error = NULL;
+    vg_virt_host *source = mover_source(move, err);
 
-    if (!move->source)
-        move->source = vg_virt_host_open(move->settings->libvirt_uri, &error);
-    if (move->source)
-        (void)!vg_virt_look(move->source, move->record->uuid, NULL, &look, &error);
-    ret->ok = !error;
+    if (!source || vg_virt_look(source, move->record->uuid, NULL, &look, err) < 0)
+        return -1;
     ret->facts.place = look.place == VG_DOMAIN_HERE ? VG_PLACE_SOURCE : VG_PLACE_UNKNOWN;
-    ret->facts.final = ret->ok && ret->facts.place == VG_PLACE_UNKNOWN;
-    ret->text = error ? g_strdup(error->message)
-                : ret->facts.final
+    ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN;
+    ret->text = ret->facts.final
                     ? g_strdup("the VM does not run here, or libvirt moves it without nova")
                     : g_strdup("the VM is on the source; nova was not asked to move it yet");
+    return 0;
 }
 
 /* Puts what nova says of the instance into words (owned). */
@@ -134,7 +162,7 @@ nova_look_once(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* When the migration that the journal tells of must be through. */
+/* Returns the time by which the migration that the journal tells of must be through. */
 static int64_t
 nova_until_ns(const struct mover_move *move)
 {
@@ -149,8 +177,8 @@ nova_until_ns(const struct mover_move *move)
     return INT64_MAX;
 }
 
-/* A migration that goes on without anybody who watched it: it is watched now, and called off if
- * somebody wanted that, or its time is up. */
+/* Watches a migration that went on without anybody who did, and calls it off if somebody wanted
+ * that, or its time is up. */
 static void
 nova_look_after(struct mover_move *move)
 {
@@ -172,57 +200,61 @@ nova_look_after(struct mover_move *move)
                     error->message);
 }
 
-/* Is it worth looking again? A migration is waited for as long as one may take, and some time to
- * call it off. */
+/* Waits until nova is worth asking again; false: it is not. A migration is waited for as long as
+ * one may take, and some time to call it off. */
 static bool
-nova_look_goes_on(struct mover_move *move, const struct mover_outcome *look, const GError *error,
+nova_look_goes_on(struct mover_move *move, enum vg_migration_place place, const GError *error,
                   int64_t until_ns)
 {
     const int64_t now_ns = vg_clock_monotonic_ns();
     const int64_t poll_ns = move->settings->nova ? move->settings->nova->poll_ns : VG_NS_PER_S;
 
-    if (look->ok && look->facts.place != VG_PLACE_MOVING)
+    if (!error && place != VG_PLACE_MOVING)
         return false;
-    if (look->ok && vg_clock_realtime_ns() > nova_until_ns(move) &&
+    if (!error && vg_clock_realtime_ns() > nova_until_ns(move) &&
         vg_clock_realtime_ns() - nova_until_ns(move) > CALL_OFF_NS)
         return false;
-    if (!look->ok && (!vg_nova_may_pass(error) || now_ns >= until_ns))
+    if (error && (!vg_nova_may_pass(error) || now_ns >= until_ns))
         return false;
     return vg_thread_sleep_until(move->thread, now_ns + poll_ns);
 }
 
-static void
-nova_look(struct mover_move *move, struct mover_outcome *ret)
+static int
+nova_look_there(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
     g_autoptr(GError) error = NULL;
 
     do {
         g_clear_error(&error);
-        ret->ok = nova_look_once(move, ret, &error) == 0;
+        (void)!nova_look_once(move, ret, &error);
         if (ret->facts.place == VG_PLACE_MOVING)
             nova_look_after(move);
-    } while (nova_look_goes_on(move, ret, error, until_ns));
-    if (ret->ok)
-        return;
+    } while (nova_look_goes_on(move, ret->facts.place, error, until_ns));
+    if (!error)
+        return 0;
+    if (vg_nova_may_pass(error)) {
+        g_propagate_error(err, g_steal_pointer(&error));
+        return -1;
+    }
     /* Who is not let in will not be let in by asking again. */
-    ret->facts.final = !vg_nova_may_pass(error);
-    ret->ok = ret->facts.final;
+    ret->facts.final = true;
     ret->text = g_strdup(error->message);
+    return 0;
 }
 
-static void
-nova_do_look(struct mover_move *move, struct mover_outcome *ret)
+static int
+nova_look(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    if (move->record->nova_to)
-        nova_look(move, ret);
-    else
-        nova_look_here(move, ret);
-    if (!ret->facts.final)
-        return;
+    int status =
+        move->record->nova_to ? nova_look_there(move, ret, err) : nova_look_here(move, ret, err);
+
+    if (status < 0 || !ret->facts.final)
+        return status;
     VG_LOCK_SCOPE(&move->mover->lock);
     if (!move->record->cause)
         move->record->cause = g_strdup_printf("look: %s", ret->text);
+    return 0;
 }
 
 static int
@@ -262,7 +294,9 @@ nova_migrate(struct mover_move *move, struct mover_outcome *ret, GError **err)
 static int
 nova_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    if (mover_precheck(move, ret, err) < 0)
+    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+
+    if (nova_find_problems(move, problems, err) < 0 || mover_refuse(move, problems, ret, err) < 0)
         return -1;
     g_free(ret->text);
     ret->text = g_strdup_printf("nothing speaks against it; nova calls them '%s' and '%s'",
@@ -275,6 +309,8 @@ nova_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outco
              GError **err)
 {
     switch ((int)verb) {
+    case VG_MOVE_LOOK:
+        return nova_look(move, ret, err);
     case VG_MOVE_PRECHECK:
         return nova_precheck(move, ret, err);
     case VG_MOVE_MIGRATE:
@@ -286,24 +322,8 @@ nova_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outco
     }
 }
 
-void
-mover_nova_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (verb == VG_MOVE_LOOK) {
-        nova_do_look(move, ret);
-        return;
-    }
-    ret->ok = nova_do_verb(move, verb, ret, &error) == 0;
-    if (ret->ok)
-        return;
-    g_free(ret->text);
-    ret->text = g_strdup(error->message);
-}
-
-char *
-mover_nova_describe(const struct mover_move *move, enum vg_move_verb verb)
+static char *
+nova_describe(const struct mover_move *move, enum vg_move_verb verb)
 {
     const struct vg_migration *record = move->record;
 
@@ -321,3 +341,10 @@ mover_nova_describe(const struct mover_move *move, enum vg_move_verb verb)
         return NULL;
     }
 }
+
+const struct mover_executor mover_nova = {
+    .describe = nova_describe,
+    .do_verb = nova_do_verb,
+    .find_problems = nova_find_problems,
+    .check_devices = nova_check_devices,
+};

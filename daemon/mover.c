@@ -21,9 +21,20 @@
  */
 #define JOURNAL_TRIES 30
 
+const struct mover_executor *
+mover_executor_of(enum vg_migration_executor executor)
+{
+    static const struct mover_executor *const executors[] = {
+        [VG_EXECUTOR_LIBVIRT] = &mover_libvirt,
+        [VG_EXECUTOR_NOVA] = &mover_nova,
+    };
+
+    return executors[executor];
+}
+
 /* ---- telling ---- */
 
-/* Under the lock. */
+/* Publishes the state of a move. Called under the lock. */
 static void
 mover_tell(const struct mover_move *move)
 {
@@ -35,7 +46,7 @@ mover_tell(const struct mover_move *move)
     vg_event_log_add(move->mover->parts.events, "migration", data);
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void
 mover_set_state(struct mover_move *move, enum vg_migration_state state)
 {
@@ -52,7 +63,7 @@ mover_set_state(struct mover_move *move, enum vg_migration_state state)
 
 /* ---- the journal ---- */
 
-/* Tests have vgpud end here, as if somebody had killed it just after this write. */
+/* Ends vgpud where a test wants it, as if somebody had killed it just after this write. */
 static void
 mover_count_write(struct mover_move *move)
 {
@@ -71,7 +82,8 @@ mover_copy(struct mover_move *move)
     return vg_migration_copy(move->record);
 }
 
-/* -1: the journal did not take the record, so the caller must not do what the record says. */
+/* Writes the record to the journal. -1: the journal did not take it, so the caller must not do what
+ * the record says. */
 static int
 mover_save(struct mover_move *move, GError **err)
 {
@@ -102,7 +114,7 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
 
     step->verb = g_strdup(vg_move_verb_names[verb]);
     step->began_ns = vg_clock_realtime_ns();
-    step->asked = mover_describe(move, verb);
+    step->asked = move->executor->describe(move, verb);
     VG_LOCK_SCOPE(&move->mover->lock);
     step->undoes = move->machine.back;
     g_ptr_array_add(move->record->steps, step);
@@ -136,7 +148,20 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     record->gpu = move->machine.facts.gpu;
 }
 
-/* An intent is committed before anything is done. */
+static void
+mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret)
+{
+    g_autoptr(GError) error = NULL;
+
+    mover_renew_if_due(move);
+    ret->ok = move->executor->do_verb(move, verb, ret, &error) == 0;
+    if (ret->ok)
+        return;
+    g_free(ret->text);
+    ret->text = g_strdup(error ? error->message : "it failed");
+}
+
+/* Commits the intent before anything is done, and the outcome after it. */
 static void
 mover_step(struct mover_move *move, enum vg_move_verb verb)
 {
@@ -234,7 +259,7 @@ mover_move_free(void *data)
     g_free(move);
 }
 
-/* Threads of moves that have ended are not kept. */
+/* Frees moves that have ended, and their threads. */
 static void
 mover_forget_ended(vg_mover *mover)
 {
@@ -270,6 +295,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     struct mover_move *move = g_new0(struct mover_move, 1);
 
     move->mover = mover;
+    move->executor = mover_executor_of(migration->executor);
     move->settings = vg_mover_settings(mover);
     move->record = vg_migration_copy(migration);
     vg_move_init(&move->machine, migration->devices->len > 0,
@@ -306,7 +332,7 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
 
 /* ---- from outside ---- */
 
-/* Under the lock; NULL: it is not here. */
+/* Finds a move; NULL: it is not here. Called under the lock. */
 static struct mover_move *
 mover_find(vg_mover *mover, const char *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each verb of a move is: of whom it is asked, and what is made of the answer.
+ * Moves a VM with libvirt of both hosts, the guest and the target's vgpud.
  */
 #include "config.h"
 
@@ -9,88 +9,23 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "cluster/peer-moves.h"
 #include "daemon/mover-private.h"
 #include "move/place.h"
 
-#define VG_LOG_TAG "mover"
+#define LOOK_PAUSE_NS (500 * VG_NS_PER_MS)
+#define HELLO_NS      (15 * VG_NS_PER_S)
 
-#define PEER_LIMIT_NS     (10 * VG_NS_PER_S)
-#define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
-#define PROGRESS_PAUSE_NS VG_NS_PER_S
-
-/* ---- whom to ask ---- */
-
-char *
-mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
-{
-    g_autoptr(GPtrArray) list = vg_peers_list(mover->parts.peers);
-
-    for (guint i = 0; i < list->len; i++) {
-        const struct vg_peer_info *info = list->pdata[i];
-        if (strcmp(info->name, peer) != 0)
-            continue;
-        if (info->libvirt_uri && *info->libvirt_uri)
-            return g_strdup(info->libvirt_uri);
-        vg_error(
-            err, VG_E_REFUSED,
-            "libvirt_uri is not set in [peer %s]: how does libvirt of this host reach that one?",
-            peer);
-        return NULL;
-    }
-    vg_error(err, VG_E_NOT_FOUND, "there is no [peer %s] any more", peer);
-    return NULL;
-}
-
-vg_virt_host *
-mover_source(struct mover_move *move, GError **err)
-{
-    if (!move->source)
-        move->source = vg_virt_host_open(move->settings->libvirt_uri, err);
-    return move->source;
-}
-
-vg_virt_host *
-mover_target(struct mover_move *move, GError **err)
-{
-    if (!move->peer_uri)
-        move->peer_uri = mover_peer_uri(move->mover, move->record->peer, err);
-    if (!move->target && move->peer_uri)
-        move->target = vg_virt_host_open(move->peer_uri, err);
-    return move->target;
-}
-
-/* The host that the VM is on, as the last look found. */
+/* Opens the host that the VM is on, as the last look found. */
 static vg_virt_host *
-mover_here(struct mover_move *move, GError **err)
+libvirt_here(struct mover_move *move, GError **err)
 {
     return move->machine.facts.place == VG_PLACE_TARGET ? mover_target(move, err)
                                                         : mover_source(move, err);
 }
 
-/* How the target's libvirt reaches that of this host: as it is reached, with another host, if
- * nothing else is said. */
-static char *
-mover_own_uri(const struct mover_move *move)
-{
-    const char *own = move->settings->own_uri, *peer = move->peer_uri;
-    const char *host = strstr(peer, "://");
-    const char *end = host ? strchr(host + 3, '/') : NULL;
-
-    if (own[0] || !end)
-        return g_strdup(own);
-    const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
-    host = at ? at + 1 : host + 3;
-    /* An IPv6 address has colons of its own. */
-    const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
-    const char *rest = !port ? end : *port == ']' ? port + 1 : port;
-    return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
-}
-
 static GStrv
-mover_aliases(const struct vg_migration *record)
+libvirt_aliases(const struct vg_migration *record)
 {
     GStrv aliases = g_new0(char *, record->devices->len + 1);
 
@@ -99,75 +34,80 @@ mover_aliases(const struct vg_migration *record)
     return aliases;
 }
 
-/* ---- keeping what is reserved ---- */
+/* ---- before anything is touched ---- */
 
 static int
-mover_renew(struct mover_move *move, GError **err)
+libvirt_check_peer(vg_mover *mover, const char *peer, GError **err)
 {
-    const struct vg_migration *record = move->record;
-    const int64_t lease_s = move->settings->lease_s;
-    g_autofree char *hold = vg_reservations_hold_id(record->id);
+    g_autofree char *uri = mover_peer_uri(mover, peer, err);
 
-    move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
-    vg_reservation_free(
-        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL));
-    if (!record->reservation)
-        return 0;
-    return vg_peer_renew(move->mover->parts.peers, record->peer, record->reservation, lease_s,
-                         PEER_LIMIT_NS, err);
+    return uri ? 0 : -1;
 }
 
-static void
-mover_renew_if_due(struct mover_move *move)
+static int
+libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err)
 {
-    g_autoptr(GError) error = NULL;
-
-    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
-        return;
-    if (mover_renew(move, &error) < 0)
-        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
-                    move->record->id, error->message);
+    (void)vm;
+    if (gpus && gpus->len > VG_MIGRATION_DEVICES_MAX)
+        return vg_error(err, VG_E_REFUSED, "the VM has %u GPUs, more than %d", gpus->len,
+                        VG_MIGRATION_DEVICES_MAX);
+    return 0;
 }
 
-/* ---- while a verb runs ---- */
-
-/* On any thread. */
-static void
-mover_progress(void *data, const struct vg_migration_progress *progress, const char *text)
+/* Looks at the source alone if there is no peer. */
+static int
+libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
-    struct mover_move *move = data;
+    vg_virt_host *source = mover_source(move, err), *target = NULL;
+    struct vg_precheck check = {.uuid = move->record->uuid, .devices = move->record->devices};
 
-    pthread_mutex_lock(&move->mover->lock);
-    if (progress)
-        move->record->progress = *progress;
-    if (text) {
-        g_free(move->record->guest.doing);
-        move->record->guest.doing = g_strdup(text);
+    if (!source)
+        return -1;
+    if (move->record->peer) {
+        target = mover_target(move, err);
+        if (!target)
+            return -1;
+        check.peer_uri = move->peer_uri;
     }
-    pthread_mutex_unlock(&move->mover->lock);
-    mover_renew_if_due(move);
+    g_ptr_array_set_size(move->record->doubts, 0);
+    check.doubts = move->record->doubts;
+    return vg_virt_precheck(source, target, &check, problems, err);
 }
 
-struct vg_verb
-mover_verb(struct mover_move *move, int64_t limit_ns)
+/* Checks that the agent that will be asked is there. */
+static void
+libvirt_check_agent(struct mover_move *move, GPtrArray *problems)
 {
-    return (struct vg_verb){
-        .deadline_ns = vg_clock_monotonic_ns() + limit_ns,
-        .cancel = &move->cancel,
-        .tell = mover_progress,
-        .data = move,
-    };
+    struct vg_guest_answer answer = {0};
+    g_autoptr(GError) error = NULL;
+    const struct vg_verb verb = mover_verb(move, HELLO_NS);
+
+    if (vg_guest_hello(move->source, move->record->uuid, &verb, &answer, &error) < 0 || !answer.ok)
+        mover_add_silence(problems, error ? error->message : answer.text);
+    vg_guest_answer_clear(&answer);
+}
+
+static int
+libvirt_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+
+    if (libvirt_find_problems(move, problems, err) < 0)
+        return -1;
+    if (move->machine.has_agent)
+        libvirt_check_agent(move, problems);
+    return mover_refuse(move, problems, ret, err);
 }
 
 /* ---- looking ---- */
 
-struct mover_views {
+struct libvirt_views {
     struct vg_domain_look source, target;
     bool source_known, target_known;
 };
 
 static enum vg_migration_place
-mover_place(const struct mover_views *views)
+libvirt_place(const struct libvirt_views *views)
 {
     const struct vg_place_answer source = {views->source_known, views->source.place};
     const struct vg_place_answer target = {views->target_known, views->target.place};
@@ -176,7 +116,7 @@ mover_place(const struct mover_views *views)
 }
 
 static enum vg_migration_gpu
-mover_gpu(const struct mover_move *move, const struct vg_domain_look *look)
+libvirt_gpu(const struct mover_move *move, const struct vg_domain_look *look)
 {
     const unsigned n = move->record->devices->len;
 
@@ -186,16 +126,16 @@ mover_gpu(const struct mover_move *move, const struct vg_domain_look *look)
 }
 
 static void
-mover_look_once(struct mover_move *move, struct mover_views *views, GString *why)
+libvirt_look_once(struct mover_move *move, struct libvirt_views *views, GString *why)
 {
-    g_auto(GStrv) aliases = mover_aliases(move->record);
+    g_auto(GStrv) aliases = libvirt_aliases(move->record);
     const char *const *names = (const char *const *)aliases;
     g_autoptr(GError) source_error = NULL;
     g_autoptr(GError) target_error = NULL;
     vg_virt_host *source = mover_source(move, &source_error);
     vg_virt_host *target = mover_target(move, &target_error);
 
-    *views = (struct mover_views){0};
+    *views = (struct libvirt_views){0};
     g_string_truncate(why, 0);
     views->source_known = source && vg_virt_look(source, move->record->uuid, names, &views->source,
                                                  &source_error) == 0;
@@ -208,33 +148,32 @@ mover_look_once(struct mover_move *move, struct mover_views *views, GString *why
 }
 
 static bool
-mover_goes_back(struct mover_move *move)
+libvirt_goes_back(struct mover_move *move)
 {
     VG_LOCK_SCOPE(&move->mover->lock);
     return move->machine.back;
 }
 
-/* A migration that is under way is waited for; one that was called off is ended. */
+/* Waits for a migration that is under way, and ends one that was called off. */
 static void
-mover_do_look(struct mover_move *move, struct mover_outcome *ret)
+libvirt_look(struct mover_move *move, struct mover_outcome *ret)
 {
     const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
     g_autoptr(GString) why = g_string_new(NULL);
-    struct mover_views views;
+    struct libvirt_views views;
 
     do {
-        mover_look_once(move, &views, why);
-        ret->facts.place = mover_place(&views);
+        libvirt_look_once(move, &views, why);
+        ret->facts.place = libvirt_place(&views);
         mover_renew_if_due(move);
-        if (ret->facts.place == VG_PLACE_MOVING && mover_goes_back(move) && move->source)
+        if (ret->facts.place == VG_PLACE_MOVING && libvirt_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
     } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
              vg_clock_monotonic_ns() < until_ns &&
              vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
-    ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? mover_gpu(move, &views.source)
-                     : ret->facts.place == VG_PLACE_TARGET ? mover_gpu(move, &views.target)
+    ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? libvirt_gpu(move, &views.source)
+                     : ret->facts.place == VG_PLACE_TARGET ? libvirt_gpu(move, &views.target)
                                                            : VG_GPU_UNKNOWN;
-    ret->ok = true;
     ret->text = g_strdup_printf(
         "the VM is %s%s; its GPUs are %s%s%s",
         ret->facts.place == VG_PLACE_SOURCE || ret->facts.place == VG_PLACE_TARGET ? "on the " : "",
@@ -244,17 +183,17 @@ mover_do_look(struct mover_move *move, struct mover_outcome *ret)
 }
 
 static int
-mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
+libvirt_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     g_autoptr(GString) why = g_string_new(NULL);
-    struct mover_views views;
+    struct libvirt_views views;
 
-    mover_look_once(move, &views, why);
+    libvirt_look_once(move, &views, why);
     if (!views.source_known || !views.target_known)
         return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
-    if (mover_place(&views) != VG_PLACE_TARGET)
+    if (libvirt_place(&views) != VG_PLACE_TARGET)
         return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", move->record->to);
-    if (move->record->devices->len > 0 && mover_gpu(move, &views.target) != VG_GPU_ATTACHED)
+    if (move->record->devices->len > 0 && libvirt_gpu(move, &views.target) != VG_GPU_ATTACHED)
         return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
     if (views.source.defined)
         return vg_error(err, VG_E_CONFLICT,
@@ -270,7 +209,7 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* Takes over what the target says its devices are. */
 static void
-mover_take_reservation(struct mover_move *move, const struct vg_reservation *given)
+libvirt_take_reservation(struct mover_move *move, const struct vg_reservation *given)
 {
     struct vg_migration *record = move->record;
 
@@ -288,7 +227,7 @@ mover_take_reservation(struct mover_move *move, const struct vg_reservation *giv
 }
 
 static int
-mover_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
+libvirt_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
 
@@ -297,10 +236,10 @@ mover_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
         return -1;
     g_autoptr(vg_reservation) given =
         vg_peer_reserve(move->mover->parts.peers, record->peer, record, move->settings->lease_s,
-                        PEER_LIMIT_NS, err);
+                        MOVER_PEER_NS, err);
     if (!given)
         return -1;
-    mover_take_reservation(move, given);
+    libvirt_take_reservation(move, given);
     move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     ret->text = g_strdup_printf("'%s' keeps %u GPU%s as %s", record->to, record->devices->len,
                                 record->devices->len == 1 ? "" : "s", record->reservation);
@@ -308,7 +247,7 @@ mover_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
 }
 
 static int
-mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
+libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     struct vg_migration *record = move->record;
     g_autofree char *hold = vg_reservations_hold_id(record->id);
@@ -322,7 +261,7 @@ mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
     }
     g_clear_error(&error);
     if (record->reservation && vg_peer_release(move->mover->parts.peers, record->peer,
-                                               record->reservation, PEER_LIMIT_NS, err) < 0) {
+                                               record->reservation, MOVER_PEER_NS, err) < 0) {
         g_prefix_error(err, "it is given up when its lease ends: ");
         return -1;
     }
@@ -335,9 +274,10 @@ mover_release(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- the guest ---- */
 
-/* The guest goes on without it, but it is no move without a loss. */
+/* Checks that every process can be brought back. The guest goes on without one that cannot, but
+ * then the move has lost something. */
 static int
-mover_check_lost(const struct vg_guest_programs *programs, GError **err)
+libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
 {
     for (guint i = 0; i < programs->programs->len; i++) {
         const struct vg_guest_program *program = programs->programs->pdata[i];
@@ -351,10 +291,10 @@ mover_check_lost(const struct vg_guest_programs *programs, GError **err)
 }
 
 static int
-mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
-                GError **err)
+libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
+                  GError **err)
 {
-    vg_virt_host *host = mover_here(move, err);
+    vg_virt_host *host = libvirt_here(move, err);
     const struct vg_verb limits = mover_verb(move, move->settings->guest_deadline_ns);
     const struct vg_migration *record = move->record;
     struct vg_guest_answer answer = {0};
@@ -369,7 +309,7 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
     if (status == 0 && !answer.ok)
         status = vg_error(err, VG_E_REFUSED, "the guest: %s", answer.text);
     if (status == 0 && answer.programs && verb != VG_MOVE_QUIESCE)
-        status = mover_check_lost(answer.programs, err);
+        status = libvirt_check_lost(answer.programs, err);
     if (status == 0)
         ret->text = g_strdup(answer.text);
     pthread_mutex_lock(&move->mover->lock);
@@ -384,9 +324,9 @@ mover_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
 /* ---- libvirt ---- */
 
 static int
-mover_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
+libvirt_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    vg_virt_host *host = mover_here(move, err);
+    vg_virt_host *host = libvirt_here(move, err);
     const struct vg_verb limits = mover_verb(move, move->settings->unplug_deadline_ns);
 
     if (!host || vg_virt_detach(host, move->record->uuid, move->record->devices, &limits, err) < 0)
@@ -396,7 +336,7 @@ mover_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
 }
 
 static int
-mover_attach(struct mover_move *move, bool is_target, struct mover_outcome *ret, GError **err)
+libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
     vg_virt_host *host = is_target ? mover_target(move, err) : mover_source(move, err);
@@ -414,8 +354,27 @@ mover_attach(struct mover_move *move, bool is_target, struct mover_outcome *ret,
     return 0;
 }
 
+/* Makes the URI by which the target's libvirt reaches that of this host: the one by which this host
+ * reaches that, with another host in it, unless the configuration has one. */
+static char *
+libvirt_own_uri(const struct mover_move *move)
+{
+    const char *own = move->settings->own_uri, *peer = move->peer_uri;
+    const char *host = strstr(peer, "://");
+    const char *end = host ? strchr(host + 3, '/') : NULL;
+
+    if (own[0] || !end)
+        return g_strdup(own);
+    const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
+    host = at ? at + 1 : host + 3;
+    /* An IPv6 address has colons of its own. */
+    const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
+    const char *rest = !port ? end : *port == ']' ? port + 1 : port;
+    return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
+}
+
 static int
-mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, GError **err)
+libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, GError **err)
 {
     vg_virt_host *source = mover_source(move, err);
     vg_virt_host *target = source ? mover_target(move, err) : NULL;
@@ -424,7 +383,7 @@ mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, 
 
     if (!target)
         return -1;
-    g_autofree char *uri = is_back ? mover_own_uri(move) : g_strdup(move->peer_uri);
+    g_autofree char *uri = is_back ? libvirt_own_uri(move) : g_strdup(move->peer_uri);
     const struct vg_virt_migration migration = {
         .uuid = move->record->uuid,
         .peer_uri = uri,
@@ -436,7 +395,7 @@ mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, 
     int status = vg_virt_migrate(is_back ? target : source, &migration, &limits, &progress, err);
     if (status < 0)
         return -1;
-    mover_progress(move, &progress, NULL);
+    limits.tell(limits.data, &progress, NULL);
     ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms",
                                 (double)progress.elapsed_ns / (double)VG_NS_PER_S,
                                 (double)progress.processed_bytes / 1048576,
@@ -447,65 +406,44 @@ mover_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, 
 /* ---- all of them ---- */
 
 static int
-mover_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
-              GError **err)
+libvirt_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
+                GError **err)
 {
     switch (verb) {
     case VG_MOVE_PRECHECK:
-        return mover_precheck(move, ret, err);
+        return libvirt_precheck(move, ret, err);
     case VG_MOVE_RESERVE:
-        return mover_reserve(move, ret, err);
+        return libvirt_reserve(move, ret, err);
     case VG_MOVE_RELEASE:
-        return mover_release(move, ret, err);
+        return libvirt_release(move, ret, err);
     case VG_MOVE_QUIESCE:
     case VG_MOVE_RESUME:
     case VG_MOVE_REVIVE:
-        return mover_ask_guest(move, verb, ret, err);
+        return libvirt_ask_guest(move, verb, ret, err);
     case VG_MOVE_DETACH:
-        return mover_detach(move, ret, err);
+        return libvirt_detach(move, ret, err);
     case VG_MOVE_ATTACH:
     case VG_MOVE_REATTACH:
-        return mover_attach(move, verb == VG_MOVE_ATTACH, ret, err);
+        return libvirt_attach(move, verb == VG_MOVE_ATTACH, ret, err);
     case VG_MOVE_MIGRATE:
     case VG_MOVE_RETURN:
-        return mover_migrate(move, verb == VG_MOVE_RETURN, ret, err);
+        return libvirt_migrate(move, verb == VG_MOVE_RETURN, ret, err);
     case VG_MOVE_VERIFY:
-        return mover_verify(move, ret, err);
+        return libvirt_verify(move, ret, err);
     case VG_MOVE_LOOK:
+        libvirt_look(move, ret);
+        return 0;
     case VG_MOVE_VERB_MAX:
     default:
         vg_bug("verb %d is not done here", (int)verb);
     }
 }
 
-void
-mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (move->record->executor == VG_EXECUTOR_NOVA) {
-        mover_nova_do(move, verb, ret);
-        return;
-    }
-    mover_renew_if_due(move);
-    if (verb == VG_MOVE_LOOK) {
-        mover_do_look(move, ret);
-        return;
-    }
-    ret->ok = mover_do_verb(move, verb, ret, &error) == 0;
-    if (!ret->ok) {
-        g_free(ret->text);
-        ret->text = g_strdup(error ? error->message : "it failed");
-    }
-}
-
-char *
-mover_describe(const struct mover_move *move, enum vg_move_verb verb)
+static char *
+libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
 {
     const struct vg_migration *record = move->record;
-    if (record->executor == VG_EXECUTOR_NOVA)
-        return mover_nova_describe(move, verb);
-    g_auto(GStrv) aliases = mover_aliases(record);
+    g_auto(GStrv) aliases = libvirt_aliases(record);
     g_autofree char *gpus = g_strjoinv(", ", aliases);
     const char *here = move->machine.facts.place == VG_PLACE_TARGET ? record->to : record->from;
 
@@ -545,3 +483,11 @@ mover_describe(const struct mover_move *move, enum vg_move_verb verb)
         return NULL;
     }
 }
+
+const struct mover_executor mover_libvirt = {
+    .describe = libvirt_describe,
+    .do_verb = libvirt_do_verb,
+    .find_problems = libvirt_find_problems,
+    .check_peer = libvirt_check_peer,
+    .check_devices = libvirt_check_devices,
+};

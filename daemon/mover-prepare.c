@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds out, before a move begins, what a request for one means and what speaks against it.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/mover-private.h"
+
+#define STATUS_NS (20 * VG_NS_PER_S)
+
+/* ---- what a request means ---- */
+
+/* Chooses who moves the VM: nova one that it manages, or nobody. */
+static const struct mover_executor *
+prepare_choose_executor(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
+                        struct vg_migration *migration, GError **err)
+{
+    if (vm->nova_managed && !settings->nova) {
+        vg_error(err, VG_E_REFUSED,
+                 "OpenStack manages '%s' (instance %s), and nova would not know that libvirt "
+                 "moved it; [nova] in vgpud.conf says how vgpud asks nova to",
+                 vm->name, vm->nova.name ? vm->nova.name : "without a name");
+        return NULL;
+    }
+    migration->executor = vm->nova_managed ? VG_EXECUTOR_NOVA : VG_EXECUTOR_LIBVIRT;
+    const struct mover_executor *executor = mover_executor_of(migration->executor);
+    return executor->check_devices(vm, NULL, err) < 0 ? NULL : executor;
+}
+
+/* Adds the GPUs that the VM has now to the devices of the migration. */
+static int
+prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
+                  struct vg_migration *migration, GError **err)
+{
+    g_autoptr(vg_virt_host) source = vg_virt_host_open(settings->libvirt_uri, err);
+    g_autoptr(GPtrArray) gpus =
+        source ? vg_virt_gpus(source, migration->uuid, settings->named, settings->n_named, err)
+               : NULL;
+
+    if (!gpus || mover_executor_of(migration->executor)->check_devices(vm, gpus, err) < 0)
+        return -1;
+    for (guint i = 0; i < gpus->len; i++)
+        g_ptr_array_add(migration->devices, vg_record_copy(&vg_move_device_record, gpus->pdata[i]));
+    return 0;
+}
+
+/* Finds the peer that is meant: by its name, or by what it calls its host. */
+static struct vg_peer_info *
+prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor *executor,
+                    GError **err)
+{
+    if (strcmp(to, mover->parts.host) == 0) {
+        vg_error(err, VG_E_CONFLICT, "the VM is on '%s' already", to);
+        return NULL;
+    }
+    struct vg_peer_info *info = vg_peers_find(mover->parts.peers, to);
+    if (!info) {
+        vg_error(err, VG_E_NOT_FOUND,
+                 "this vgpud knows no host '%s'; a group [peer NAME] in its configuration tells of "
+                 "it, and `vgpuctl peer list` shows those that are known",
+                 to);
+        return NULL;
+    }
+    if (executor->check_peer && executor->check_peer(mover, info->name, err) < 0) {
+        vg_peer_info_free(info);
+        return NULL;
+    }
+    if (!info->host) {
+        vg_error(err, VG_E_CONFLICT, "peer '%s' has never answered: %s", info->name,
+                 info->reason ? info->reason : "it has not been asked yet");
+        vg_peer_info_free(info);
+        return NULL;
+    }
+    return info;
+}
+
+struct vg_migration *
+vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
+                 const struct vg_migration_request *request, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    g_autoptr(vg_migration) migration = vg_migration_new();
+
+    if (!settings->enabled) {
+        vg_error(err, VG_E_REFUSED,
+                 "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+        return NULL;
+    }
+    const struct mover_executor *executor = prepare_choose_executor(settings, vm, migration, err);
+    struct vg_peer_info *target =
+        executor ? prepare_find_target(mover, request->to, executor, err) : NULL;
+    if (!target)
+        return NULL;
+    migration->id = vg_move_new_id("move");
+    migration->vm = g_strdup(vm->name);
+    migration->uuid = g_strdup(vm->uuid);
+    migration->from = g_strdup(mover->parts.host);
+    migration->to = g_strdup(target->host);
+    migration->peer = g_strdup(target->name);
+    migration->plan_id = g_strdup(request->plan_id);
+    migration->undo_of = g_strdup(request->undo_of);
+    migration->asked_by = g_strdup(request->asked_by);
+    migration->no_agent = request->no_agent;
+    migration->vm_on = VG_PLACE_SOURCE;
+    migration->gpu = VG_GPU_ATTACHED;
+    vg_peer_info_free(target);
+    if (prepare_read_gpus(settings, vm, migration, err) < 0)
+        return NULL;
+    return g_steal_pointer(&migration);
+}
+
+/* ---- what speaks against it ---- */
+
+/* Asks the guest whether it could release the GPUs now. What it says of programs goes into the
+ * record. */
+static void
+prepare_check_programs(struct mover_move *move, GPtrArray *problems)
+{
+    const struct vg_migration *record = move->record;
+    struct vg_guest_answer answer = {0};
+    g_autoptr(GError) error = NULL;
+    const struct vg_verb verb = mover_verb(move, STATUS_NS);
+
+    if (vg_guest_status(move->source, record->uuid, record->devices, &verb, &answer, &error) < 0)
+        mover_add_silence(problems, error->message);
+    else if (!answer.ok)
+        g_ptr_array_add(problems,
+                        g_strdup_printf("the guest cannot release its GPUs now: %s", answer.text));
+    vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
+    vg_guest_answer_clear(&answer);
+}
+
+static bool
+prepare_is_moving(vg_mover *mover, const char *uuid)
+{
+    g_autoptr(GPtrArray) moving = vg_mover_moving(mover);
+
+    return g_ptr_array_find_with_equal_func(moving, uuid, g_str_equal, NULL);
+}
+
+/* Does not ask a guest twice at once, or during a move: one would take the channel from the other.
+ */
+int
+vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+{
+    struct mover_move move = {
+        .mover = mover,
+        .executor = mover_executor_of(migration->executor),
+        .record = migration,
+    };
+    int status = 0;
+
+    VG_LOCK_SCOPE(&mover->asking);
+    if (prepare_is_moving(mover, migration->uuid)) {
+        g_ptr_array_add(problems, g_strdup_printf("'%s' is being moved already", migration->vm));
+        return 0;
+    }
+    move.settings = vg_mover_settings(mover);
+    status = move.executor->find_problems(&move, problems, err);
+    if (status == 0 && migration->devices->len > 0 && !migration->no_agent)
+        prepare_check_programs(&move, problems);
+    vg_virt_host_close(move.source);
+    vg_virt_host_close(move.target);
+    vg_nova_free(move.nova);
+    g_free(move.peer_uri);
+    vg_move_settings_unref(move.settings);
+    return status;
+}
+
+static int
+prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migration *migration,
+                   GPtrArray *problems, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    g_autoptr(GError) refused = NULL;
+
+    if (!settings->enabled)
+        return vg_error(err, VG_E_REFUSED,
+                        "acting is off on this host ([actions] enabled=yes allows it), and so is "
+                        "asking guests");
+    if (!prepare_choose_executor(settings, vm, migration, &refused)) {
+        g_ptr_array_add(problems, g_strdup(refused->message));
+        return 0;
+    }
+    if (prepare_read_gpus(settings, vm, migration, err) < 0)
+        return -1;
+    return vg_mover_check(mover, migration, problems, err);
+}
+
+struct vg_movable *
+vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
+{
+    struct vg_movable *movable = vg_record_new(&vg_movable_record);
+    g_autoptr(vg_migration) migration = vg_migration_new();
+    g_autoptr(GError) error = NULL;
+
+    movable->vm = g_strdup(vm->name);
+    movable->uuid = g_strdup(vm->uuid);
+    migration->vm = g_strdup(vm->name);
+    migration->uuid = g_strdup(vm->uuid);
+    if (prepare_look_at_vm(mover, vm, migration, movable->reasons, &error) < 0)
+        g_ptr_array_add(movable->reasons, g_strdup(error->message));
+    else
+        movable->movable = movable->reasons->len > 0 ? VG_MOVABLE_NO : VG_MOVABLE_YES;
+    if (movable->reasons->len > VG_MOVABLE_REASONS_MAX)
+        g_ptr_array_set_size(movable->reasons, VG_MOVABLE_REASONS_MAX);
+    for (guint i = 0; i < migration->doubts->len && i < VG_MOVABLE_REASONS_MAX; i++)
+        g_ptr_array_add(movable->doubts, g_strdup(migration->doubts->pdata[i]));
+    for (guint i = 0; i < migration->devices->len; i++)
+        g_ptr_array_add(movable->devices,
+                        vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]));
+    vg_guest_programs_replace(&movable->guest,
+                              vg_record_copy(&vg_guest_programs_record, &migration->guest));
+    return movable;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Serves all executors of moves: connections to libvirt of both hosts, the limits of a verb, and
+ * the renewal of what is reserved while a verb runs.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cluster/peer-moves.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* ---- libvirt of both hosts ---- */
+
+char *
+mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
+{
+    g_autoptr(GPtrArray) list = vg_peers_list(mover->parts.peers);
+
+    for (guint i = 0; i < list->len; i++) {
+        const struct vg_peer_info *info = list->pdata[i];
+        if (strcmp(info->name, peer) != 0)
+            continue;
+        if (info->libvirt_uri && *info->libvirt_uri)
+            return g_strdup(info->libvirt_uri);
+        vg_error(
+            err, VG_E_REFUSED,
+            "libvirt_uri is not set in [peer %s]: how does libvirt of this host reach that one?",
+            peer);
+        return NULL;
+    }
+    vg_error(err, VG_E_NOT_FOUND, "there is no [peer %s] any more", peer);
+    return NULL;
+}
+
+vg_virt_host *
+mover_source(struct mover_move *move, GError **err)
+{
+    if (!move->source)
+        move->source = vg_virt_host_open(move->settings->libvirt_uri, err);
+    return move->source;
+}
+
+vg_virt_host *
+mover_target(struct mover_move *move, GError **err)
+{
+    if (!move->peer_uri)
+        move->peer_uri = mover_peer_uri(move->mover, move->record->peer, err);
+    if (!move->target && move->peer_uri)
+        move->target = vg_virt_host_open(move->peer_uri, err);
+    return move->target;
+}
+
+/* ---- keeping what is reserved ---- */
+
+static int
+reach_renew(struct mover_move *move, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    const int64_t lease_s = move->settings->lease_s;
+    g_autofree char *hold = vg_reservations_hold_id(record->id);
+
+    move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
+    vg_reservation_free(
+        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL));
+    if (!record->reservation)
+        return 0;
+    return vg_peer_renew(move->mover->parts.peers, record->peer, record->reservation, lease_s,
+                         MOVER_PEER_NS, err);
+}
+
+void
+mover_renew_if_due(struct mover_move *move)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
+        return;
+    if (reach_renew(move, &error) < 0)
+        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
+                    move->record->id, error->message);
+}
+
+/* ---- while a verb runs ---- */
+
+/* Notes how far a verb is; called on any thread. */
+static void
+reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
+{
+    struct mover_move *move = data;
+
+    pthread_mutex_lock(&move->mover->lock);
+    if (progress)
+        move->record->progress = *progress;
+    if (text) {
+        g_free(move->record->guest.doing);
+        move->record->guest.doing = g_strdup(text);
+    }
+    pthread_mutex_unlock(&move->mover->lock);
+    mover_renew_if_due(move);
+}
+
+struct vg_verb
+mover_verb(struct mover_move *move, int64_t limit_ns)
+{
+    return (struct vg_verb){
+        .deadline_ns = vg_clock_monotonic_ns() + limit_ns,
+        .cancel = &move->cancel,
+        .tell = reach_progress,
+        .data = move,
+    };
+}
+
+/* ---- what speaks against a move ---- */
+
+void
+mover_add_silence(GPtrArray *problems, const char *why)
+{
+    g_ptr_array_add(problems,
+                    g_strdup_printf("the guest's agent does not answer (%s); vgpu-guestd must run "
+                                    "in the guest, or no_agent leave it out",
+                                    why));
+}
+
+static char *
+reach_join(const GPtrArray *sentences)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < sentences->len; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? "; " : "", (const char *)sentences->pdata[i]);
+    return g_string_free(text, FALSE);
+}
+
+int
+mover_refuse(const struct mover_move *move, const GPtrArray *problems, struct mover_outcome *ret,
+             GError **err)
+{
+    if (problems->len > 0) {
+        g_autofree char *text = reach_join(problems);
+        return vg_error(err, VG_E_REFUSED, "%s", text);
+    }
+    g_autofree char *doubts = reach_join(move->record->doubts);
+    ret->text = g_strdup_printf("nothing speaks against it%s%s", *doubts ? "; but " : "", doubts);
+    return 0;
+}
