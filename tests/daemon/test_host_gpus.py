@@ -104,8 +104,8 @@ def pick(*args, devices):
 def daemon(tmp_path):
     started = []
 
-    def start(uri):
-        started.append(Daemon(tmp_path, config=f"[daemon]\nwindow=250ms\n[libvirt]\nuri={uri}\n"))
+    def start(uri, more=""):
+        started.append(Daemon(tmp_path, config=f"[daemon]\nwindow=250ms\n[libvirt]\nuri={uri}\n{more}"))
         wait_for(lambda: started[-1].get("/v1/host")["gpus"] or started[-1].get("/v1/host")["vms"])
         return started[-1]
     yield start
@@ -192,6 +192,24 @@ def test_mdevs_made_before(node, daemon):
     assert pick(uri, devices=[wanted("mdev", "nvidia-230")]) == [MDEV % 2]
     shown = vgpuctl(running, "gpu", "show", "0000:41:00.0")
     assert "given to VM 'vm-1'" in shown and "it exists, and nobody has it" in shown
+
+
+def test_reserved_for_a_vm_that_comes(node, daemon):
+    """What a move keeps is free for nobody else, until it is released."""
+    uri = node(domain(1, given_mdev(1)), pci(0x41, "10de:1eb8", more=TYPES % 0), *map(mdev, (1, 2, 3)))
+    running = daemon(uri, "[actions]\nenabled=yes\n")
+    assert places(running, 2)[0]
+    status, _, kept = running.post("/v1/reservations", {
+        "move_id": "move-1", "vm": "guest", "uuid": VM % 7, "from": "h9", "lease_s": 600,
+        "devices": [wanted("mdev", "nvidia-230")]})
+    assert status == 201, kept
+    assert [d["target_address"] for d in kept["devices"]] == [MDEV % 2]
+    wait_for(lambda: parts(running, "0000:41:00.0")[MDEV % 2][1] == "reserved")
+    assert offers(running, "0000:41:00.0")["nvidia-230"] == 1
+    assert not places(running, 2)[0] and places(running, 1)[0]
+    assert running.request("DELETE", f"/v1/reservations/{kept['id']}")[0] == 204
+    wait_for(lambda: parts(running, "0000:41:00.0")[MDEV % 2][1] == "free")
+    assert places(running, 2)[0]
 
 
 def test_mdevs_of_several_types(node, daemon):
