@@ -180,15 +180,16 @@ vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id, int64_t li
 
 /* ---- samples ---- */
 
+/* Reads a member, within the bounds of JSON: a peer's figures must not overflow sums of them. */
 static int64_t
 peer_moves_number(json_object *row, const char *name)
 {
     json_object *value = NULL;
 
-    return json_object_is_type(row, json_type_object) &&
-                   json_object_object_get_ex(row, name, &value)
-               ? json_object_get_int64(value)
-               : 0;
+    if (!json_object_is_type(row, json_type_object) ||
+        !json_object_object_get_ex(row, name, &value))
+        return 0;
+    return CLAMP(json_object_get_int64(value), 0, VG_JSON_INT_MAX);
 }
 
 GArray *
