@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cluster/peers-private.h"
@@ -180,7 +181,12 @@ vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id, int64_t li
 
 /* ---- samples ---- */
 
-/* Reads a member, within the bounds of JSON: a peer's figures must not overflow sums of them. */
+/* A sample is of a second; what a peer says beyond that is cut, so that no sum of samples
+ * overflows. */
+#define SAMPLE_NS_MAX (3600 * VG_NS_PER_S)
+#define VCPUS_MAX     1024
+
+/* Reads a member, within the bounds of JSON. */
 static int64_t
 peer_moves_number(json_object *row, const char *name)
 {
@@ -212,12 +218,15 @@ vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t sin
         return samples;
     for (size_t i = 0; i < json_object_array_length(items); i++) {
         json_object *row = json_object_array_get_idx(items, i);
-        const struct vg_peer_sample sample = {
+        struct vg_peer_sample sample = {
             .begin_ns = peer_moves_number(row, "begin_ns"),
             .end_ns = peer_moves_number(row, "end_ns"),
             .preempt_ns = peer_moves_number(row, "preempt_ns"),
             .wake_wait_ns = peer_moves_number(row, "wake_wait_ns"),
         };
+        sample.end_ns = CLAMP(sample.end_ns, sample.begin_ns, sample.begin_ns + SAMPLE_NS_MAX);
+        sample.preempt_ns = MIN(sample.preempt_ns, SAMPLE_NS_MAX * VCPUS_MAX);
+        sample.wake_wait_ns = MIN(sample.wake_wait_ns, SAMPLE_NS_MAX * VCPUS_MAX);
         g_array_append_val(samples, sample);
     }
     return samples;
