@@ -47,10 +47,6 @@ int vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GE
 /* Is it being migrated live now? */
 bool vg_nova_is_migrating(const struct vg_nova_server *server);
 
-/* Is this host what nova means by the name of a hypervisor? Equal but for case, or up to the first
- * dot where only one of them has one. */
-bool vg_nova_is_name(const char *host, const char *name);
-
 /* ---- what may go wrong, before anything is touched ---- */
 
 struct vg_nova_precheck {

@@ -83,8 +83,10 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
 
 /* ---- names of hosts ---- */
 
-bool
-vg_nova_is_name(const char *host, const char *name)
+/* Is this host what nova means by the name of a hypervisor? Equal but for case, or up to the first
+ * dot where only one of them has one. */
+static bool
+server_is_name(const char *host, const char *name)
 {
     const size_t a = host ? strcspn(host, ".") : 0, b = name ? strcspn(name, ".") : 0;
 
@@ -109,7 +111,7 @@ server_find_hypervisor(json_object *list, const char *name)
         const char *hostname = vg_nova_text(one, "hypervisor_hostname");
         if (hostname && g_ascii_strcasecmp(hostname, name) == 0)
             return one;
-        if (vg_nova_is_name(name, hostname)) {
+        if (server_is_name(name, hostname)) {
             like++;
             found = one;
         }
@@ -175,7 +177,7 @@ static void
 server_check_source(const struct vg_nova_server *server, struct vg_nova_precheck *check,
                     GPtrArray *problems)
 {
-    if (!vg_nova_is_name(check->from, server->node) && !vg_nova_is_name(check->from, server->host))
+    if (!server_is_name(check->from, server->node) && !server_is_name(check->from, server->host))
         g_ptr_array_add(
             problems,
             g_strdup_printf("the VM is on '%s', but nova has it on '%s' (hypervisor '%s'); if that "

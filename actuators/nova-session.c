@@ -239,8 +239,9 @@ session_take_token(vg_nova *nova, const struct vg_nova_exchange *exchange, GErro
     return 0;
 }
 
-int
-vg_nova_authenticate(vg_nova *nova, GError **err)
+/* A token and where the compute API is, from Keystone; what was there before is replaced. */
+static int
+session_authenticate(vg_nova *nova, GError **err)
 {
     g_autofree char *url = g_strconcat(nova->cloud->auth_url, "/auth/tokens", NULL);
     char *body = session_login(nova->cloud);
@@ -338,7 +339,7 @@ static int
 session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {
     if ((!nova->token || vg_clock_monotonic_ns() >= nova->renew_ns) &&
-        vg_nova_authenticate(nova, err) < 0) {
+        session_authenticate(nova, err) < 0) {
         exchange->unsent = true;
         return -1;
     }
@@ -371,7 +372,7 @@ session_find_version(vg_nova *nova, GError **err)
 {
     struct vg_nova_exchange exchange = {.what = "nova", .method = "GET"};
 
-    if (!nova->token && vg_nova_authenticate(nova, err) < 0)
+    if (!nova->token && session_authenticate(nova, err) < 0)
         return -1;
     g_autofree char *url = session_version_url(nova->compute);
     exchange.url = url;

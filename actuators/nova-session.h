@@ -52,9 +52,6 @@ int vg_nova_exchange_refused(const struct vg_nova_exchange *exchange, GError **e
 
 void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);
 
-/* A token and where the compute API is, from Keystone; what was there before is replaced. */
-int vg_nova_authenticate(vg_nova *nova, GError **err);
-
 /* Asks the compute API; path begins with a slash, body is JSON or NULL. The exchange's own members
  * are filled; the caller clears it. Statuses other than 2xx are errors: VG_E_NOT_FOUND (404),
  * VG_E_CONFLICT (409), VG_E_DENIED (401, 403), VG_E_REFUSED (other 4xx), VG_E_BUSY (429),

@@ -27,8 +27,9 @@ struct header_sum {
     GString *if_none_match; /* of all fields of that name */
 };
 
-const char *
-http_header(const struct http_exchange *exchange, const char *name)
+/* Returns the value of a header field, or NULL. */
+static const char *
+admit_header(const struct http_exchange *exchange, const char *name)
 {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
@@ -59,7 +60,7 @@ static void
 check_framing(struct http_exchange *exchange, const char *version, const struct header_sum *sum)
 {
     struct vg_request *request = &exchange->request;
-    const char *encoding = http_header(exchange, "Transfer-Encoding");
+    const char *encoding = admit_header(exchange, "Transfer-Encoding");
     bool http11 = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
     const char *what = NULL;
 
@@ -95,8 +96,8 @@ static void
 take_request_id(struct http_exchange *exchange)
 {
     struct vg_request *request = &exchange->request;
-    const char *id = http_header(exchange, "X-Request-Id");
-    const char *openstack = http_header(exchange, "X-Openstack-Request-Id");
+    const char *id = admit_header(exchange, "X-Request-Id");
+    const char *openstack = admit_header(exchange, "X-Openstack-Request-Id");
 
     if (openstack && vg_parse_is_request_id(openstack)) {
         id = openstack;
@@ -159,8 +160,8 @@ static void
 check_type(struct http_exchange *exchange)
 {
     struct vg_request *request = &exchange->request;
-    const char *type = http_header(exchange, "Content-Type");
-    const char *encoding = http_header(exchange, "Content-Encoding");
+    const char *type = admit_header(exchange, "Content-Type");
+    const char *encoding = admit_header(exchange, "Content-Encoding");
     size_t size = type ? strcspn(type, "; \t") : 0;
 
     if (encoding && g_ascii_strcasecmp(encoding, "identity") != 0)
@@ -185,7 +186,7 @@ check_sizes(struct http_exchange *exchange, const struct header_sum *sum)
 {
     struct vg_request *request = &exchange->request;
     int64_t limit = http_body_limit(request);
-    const char *length = http_header(exchange, "Content-Length");
+    const char *length = admit_header(exchange, "Content-Length");
 
     if (exchange->uri_long)
         vg_answer_problem(request, VG_PROBLEM_URL_LONG, "the URL is longer than %d bytes",
@@ -229,7 +230,7 @@ settle_client(struct http_exchange *exchange)
         request->answer.retry_after_s = wait_s;
         vg_api_count_refused(request->api, VG_REFUSED_REQUESTS);
     } else if (!is_public(request)) {
-        if (vg_identity_settle(request, conn, http_header(exchange, "Authorization")))
+        if (vg_identity_settle(request, conn, admit_header(exchange, "Authorization")))
             vg_conn_is_known(conn);
         else
             vg_api_count_refused(request->api, VG_REFUSED_NOBODY);
@@ -284,15 +285,15 @@ http_admit(struct http_exchange *exchange, const char *method, const char *versi
     if (request->answer.status == 0)
         find_route(request);
     request->if_none_match = g_string_free(sum.if_none_match, FALSE);
-    request->last_event_id = g_strdup(http_header(exchange, "Last-Event-ID"));
+    request->last_event_id = g_strdup(admit_header(exchange, "Last-Event-ID"));
     if (request->last_event_id)
         g_strchomp(request->last_event_id);
-    request->idempotency_key = g_strdup(http_header(exchange, "Idempotency-Key"));
+    request->idempotency_key = g_strdup(admit_header(exchange, "Idempotency-Key"));
     if (request->answer.status == 0)
         check_role(exchange);
     /* A body is read to its end before it is refused, as long as that is no burden: who is cut off
      * while sending never sees why. */
-    const char *length = http_header(exchange, "Content-Length");
-    exchange->early = exchange->early || http_header(exchange, "Expect") ||
+    const char *length = admit_header(exchange, "Content-Length");
+    exchange->early = exchange->early || admit_header(exchange, "Expect") ||
                       (length && g_ascii_strtoull(length, NULL, 10) > HTTP_DISCARD_BODY_MAX);
 }

@@ -15,9 +15,6 @@ void http_admit(struct http_exchange *exchange, const char *method, const char *
 /* Returns how large the body may be; before the route is known, as large as that of any route. */
 int64_t http_body_limit(const struct vg_request *request);
 
-/* Returns the value of a header field, or NULL. */
-const char *http_header(const struct http_exchange *exchange, const char *name);
-
 /* Bytes of the URL. */
 #define HTTP_URL_MAX 8192
 

@@ -96,8 +96,8 @@ doc_openstack_to_json(const struct vg_inv_vm *domain)
     return object;
 }
 
-json_object *
-vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
+static json_object *
+doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
 {
     static const struct vg_cpu_figures nothing;
     const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
@@ -186,7 +186,7 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
 {
     const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
     const struct vg_inv_vm *domain = domain_of(view, vm);
-    json_object *object = vg_doc_vm_summary(view, vm);
+    json_object *object = doc_vm_summary(view, vm);
     json_object *newest = NULL;
 
     add_lost_processes(object, sample);
@@ -320,7 +320,7 @@ vg_doc_page(const void *data, const GArray *places, int sort, size_t limit, cons
 static json_object *
 write_summary(const void *view, const void *item)
 {
-    return vg_doc_vm_summary(view, item);
+    return doc_vm_summary(view, item);
 }
 
 json_object *

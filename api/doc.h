@@ -23,7 +23,6 @@ json_object *vg_doc_host(const vg_view *view, const GPtrArray *parts,
 json_object *vg_doc_parts(const GPtrArray *parts);
 /* What the daemon is told to do. */
 json_object *vg_doc_setup(const struct vg_daemon_stats *stats);
-json_object *vg_doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm);
 json_object *vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm);
 
 /* Which VMs a list has. Patterns: '*' is any characters, '?' is one. */

@@ -67,8 +67,8 @@ vg_log_set_level(enum vg_log_level level)
     atomic_store(&current_level, (int)level);
 }
 
-bool
-vg_log_enabled(enum vg_log_level level)
+static bool
+log_is_enabled(enum vg_log_level level)
 {
     return (int)level <= atomic_load(&current_level);
 }
@@ -95,7 +95,7 @@ vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...)
 {
     va_list args;
 
-    if (!vg_log_enabled(level))
+    if (!log_is_enabled(level))
         return;
     va_start(args, fmt);
     g_autofree char *message = g_strdup_vprintf(fmt, args);
@@ -129,7 +129,7 @@ vg_log_limited(struct vg_log_site *site, enum vg_log_level level, const char *ta
     uint64_t suppressed = 0;
     va_list args;
 
-    if (!vg_log_enabled(level) || !may_log(site, &suppressed))
+    if (!log_is_enabled(level) || !may_log(site, &suppressed))
         return;
     va_start(args, fmt);
     g_autofree char *message = g_strdup_vprintf(fmt, args);

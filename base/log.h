@@ -36,7 +36,6 @@ void vg_log_set_sink(vg_log_sink *sink, void *data);
 
 /* What is less urgent is not logged; VG_LOG_INFO at first. */
 void vg_log_set_level(enum vg_log_level level);
-bool vg_log_enabled(enum vg_log_level level);
 
 /* Control characters become '?'. */
 void vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...) G_GNUC_PRINTF(3, 4);

@@ -44,8 +44,8 @@ item_size(const struct vg_field *field)
     return field->type == VG_FIELD_INTS ? sizeof(int32_t) : sizeof(double);
 }
 
-void
-vg_record_init(const struct vg_record_type *type, void *record)
+static void
+record_init(const struct vg_record_type *type, void *record)
 {
     memset(record, 0, type->size);
     for (size_t i = 0; i < type->n_fields; i++) {
@@ -62,7 +62,7 @@ vg_record_init(const struct vg_record_type *type, void *record)
             *(GArray **)member(record, field) = g_array_new(FALSE, FALSE, (guint)item_size(field));
             break;
         case VG_FIELD_RECORD:
-            vg_record_init(field->record, member(record, field));
+            record_init(field->record, member(record, field));
             break;
         case VG_FIELD_STRING:
         case VG_FIELD_INT64:
@@ -116,7 +116,7 @@ void *
 vg_record_new(const struct vg_record_type *type)
 {
     void *record = g_malloc(type->size);
-    vg_record_init(type, record);
+    record_init(type, record);
     return record;
 }
 

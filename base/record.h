@@ -92,7 +92,6 @@ struct vg_record_type {
 /* Zeroed, with empty containers. */
 void *vg_record_new(const struct vg_record_type *type);
 void vg_record_free(const struct vg_record_type *type, void *record);
-void vg_record_init(const struct vg_record_type *type, void *record);
 void vg_record_clear(const struct vg_record_type *type, void *record);
 void *vg_record_copy(const struct vg_record_type *type, const void *record);
 

@@ -68,10 +68,6 @@ struct vg_charts {
     uint64_t stages; /* of requests: slices */
 };
 
-struct chart_user *charts_user(struct vg_charts *charts, uint32_t id, const char *comm);
-struct chart_engine *charts_engine(struct vg_charts *charts, uint16_t device, uint16_t name);
-struct chart_use *charts_use(struct vg_charts *charts, const struct vg_gpu_change *what);
-
 /* "card0 rcs0". The caller frees it. */
 char *charts_engine_name(const struct vg_charts *charts, const struct chart_engine *engine);
 

@@ -72,7 +72,7 @@ find_merged(struct vg_charts *charts, const struct vg_process *process)
     return found;
 }
 
-struct chart_user *
+static struct chart_user *
 charts_user(struct vg_charts *charts, uint32_t id, const char *comm)
 {
     struct chart_user *user = g_hash_table_lookup(charts->by_process, GUINT_TO_POINTER(id));
@@ -93,7 +93,7 @@ charts_user(struct vg_charts *charts, uint32_t id, const char *comm)
     return user;
 }
 
-struct chart_engine *
+static struct chart_engine *
 charts_engine(struct vg_charts *charts, uint16_t device, uint16_t name)
 {
     for (guint i = 0; i < charts->engines->len; i++) {
@@ -111,7 +111,7 @@ charts_engine(struct vg_charts *charts, uint16_t device, uint16_t name)
     return engine;
 }
 
-struct chart_use *
+static struct chart_use *
 charts_use(struct vg_charts *charts, const struct vg_gpu_change *what)
 {
     G_STATIC_ASSERT(VG_NAMES_MAX <= 1 << 16);

@@ -51,8 +51,9 @@ vg_svg_put_attribute(GString *out, const char *name, double value)
     g_string_append_c(out, '\'');
 }
 
-void
-vg_svg_put_escaped(GString *out, const char *text)
+/* Text as XML has it; characters that may not be in XML become '?'. */
+static void
+svg_put_escaped(GString *out, const char *text)
 {
     g_autofree char *printable = vg_printable_text(text);
 
@@ -229,7 +230,7 @@ void
 vg_svg_put_text(GString *out, double x, double y, enum vg_svg_style style, const char *text)
 {
     begin_text(out, x, y, style);
-    vg_svg_put_escaped(out, text);
+    svg_put_escaped(out, text);
     g_string_append(out, "</text>\n");
 }
 
@@ -241,7 +242,7 @@ vg_svg_put_tooltip(GString *out, const char *text)
     if (g_utf8_strlen(part, -1) > TOOLTIP_MAX)
         *g_utf8_offset_to_pointer(part, TOOLTIP_MAX) = '\0';
     g_string_append(out, "<title>");
-    vg_svg_put_escaped(out, part);
+    svg_put_escaped(out, part);
     g_string_append(out, "</title>");
 }
 
@@ -256,7 +257,7 @@ vg_svg_put_fitting(GString *out, double x, double y, enum vg_svg_style style, do
     begin_text(out, x, y, style);
     if (strcmp(part, whole) != 0)
         vg_svg_put_tooltip(out, text);
-    vg_svg_put_escaped(out, part);
+    svg_put_escaped(out, part);
     g_string_append(out, "</text>\n");
 }
 

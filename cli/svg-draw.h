@@ -53,9 +53,6 @@ void vg_svg_put_number(GString *out, double value);
 /* " NAME='VALUE'" */
 void vg_svg_put_attribute(GString *out, const char *name, double value);
 
-/* Text as XML has it; characters that may not be in XML become '?'. */
-void vg_svg_put_escaped(GString *out, const char *text);
-
 /* The part of a text that has room, with an ellipsis if it was cut. How wide letters are is
  * estimated, rather too wide. The caller frees it. */
 char *vg_svg_fit(const char *text, double size, double width);

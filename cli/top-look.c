@@ -219,17 +219,6 @@ vg_top_look_free(vg_top_look *look)
     g_free(look);
 }
 
-const struct vg_top_vm *
-vg_top_look_find(const vg_top_look *look, const char *id)
-{
-    for (guint i = 0; look && id && i < look->vms->len; i++) {
-        const struct vg_top_vm *vm = look->vms->pdata[i];
-        if (strcmp(vm->id, id) == 0)
-            return vm;
-    }
-    return NULL;
-}
-
 /* ---- one VM ---- */
 
 static void

@@ -124,7 +124,4 @@ void vg_top_detail_free(struct vg_top_detail *detail);
 /* Of /v1/vms/{id}/samples. */
 void vg_top_detail_set_history(struct vg_top_detail *detail, json_object *samples);
 
-/* The VM with this id, or NULL. look may be NULL. */
-const struct vg_top_vm *vg_top_look_find(const vg_top_look *look, const char *id);
-
 #endif

@@ -368,12 +368,6 @@ switch_all(const vg_perf_events *events, size_t which, bool on, GError **err)
     return 0;
 }
 
-unsigned
-vg_perf_events_cpus(const vg_perf_events *events)
-{
-    return events->cpus->len;
-}
-
 bool
 vg_perf_events_see_optional(const vg_perf_events *events)
 {

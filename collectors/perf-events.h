@@ -48,7 +48,6 @@ int vg_perf_events_fd(const vg_perf_events *events);
 
 /* CPUs come and go: those of a CPU that is gone are closed, after its ring was emptied. */
 int vg_perf_events_follow_cpus(vg_perf_events *events, GError **err);
-unsigned vg_perf_events_cpus(const vg_perf_events *events);
 
 /* Whether the optional ones are recorded, which can be switched; never if there are none. */
 bool vg_perf_events_see_optional(const vg_perf_events *events);

@@ -227,12 +227,6 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
 }
 
 const char *
-vg_replay_source(const vg_collector *collector)
-{
-    return ((const struct replay *)collector)->source;
-}
-
-const char *
 vg_replay_hostname(const vg_collector *collector)
 {
     return vg_recording_host(((const struct replay *)collector)->recording);

@@ -30,7 +30,6 @@ vg_collector *vg_replay_new(const struct vg_replay_options *options, GError **er
 
 /* What windows are stored under: "replay:" and the recording's name; and the recorded host's own
  * name, NULL if the recording does not say. Borrowed from the collector. */
-const char *vg_replay_source(const vg_collector *collector);
 const char *vg_replay_hostname(const vg_collector *collector);
 
 #endif

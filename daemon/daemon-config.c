@@ -278,15 +278,17 @@ static const struct vg_conf_list own_lists[] = {
      VG_PEERS_MAX},
 };
 
-const struct vg_conf_list *
-vg_daemon_lists(size_t *ret_n)
+/* Groups of which there may be many, likewise. */
+static const struct vg_conf_list *
+daemon_lists(size_t *ret_n)
 {
     *ret_n = G_N_ELEMENTS(own_lists);
     return own_lists;
 }
 
-const struct vg_conf_key *
-vg_daemon_keys(size_t *ret_n)
+/* The table; made when first asked for, by the main thread. */
+static const struct vg_conf_key *
+daemon_keys(size_t *ret_n)
 {
     static struct vg_conf_key *keys;
     size_t n = G_N_ELEMENTS(own_keys) + vg_policy_n_keys;
@@ -357,8 +359,8 @@ config_read_file(struct config_files *files, const char *path, bool may_lack)
     struct vg_conf_schema schema;
     g_autofree char *text = config_read_text(path, &size, &bad);
 
-    schema.keys = vg_daemon_keys(&schema.n_keys);
-    schema.lists = vg_daemon_lists(&schema.n_lists);
+    schema.keys = daemon_keys(&schema.n_keys);
+    schema.lists = daemon_lists(&schema.n_lists);
 
     if (!text && may_lack && g_error_matches(bad, VG_ERROR, VG_E_NOT_FOUND))
         g_clear_error(&bad);
@@ -533,7 +535,7 @@ config_add_contradiction(struct config_files *files, const char *sentence)
 {
     g_autoptr(GString) where = g_string_new(NULL);
     size_t n_keys;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
 
     for (size_t i = 0; i < n_keys; i++) {
         const struct vg_conf_place *place = &files->places[i];
@@ -587,7 +589,7 @@ struct vg_daemon_config *
 vg_daemon_config_load(const char *path, GError **err)
 {
     size_t n_keys;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
     struct vg_daemon_config *config = g_new0(struct vg_daemon_config, 1);
     g_autofree struct vg_conf_place *places = g_new0(struct vg_conf_place, n_keys);
     g_autoptr(GString) errors = g_string_new(NULL);
@@ -614,7 +616,7 @@ void
 vg_daemon_config_free(struct vg_daemon_config *config)
 {
     size_t n_keys;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
 
     if (!config)
         return;
@@ -627,7 +629,7 @@ char *
 vg_daemon_config_dump(const struct vg_daemon_config *config)
 {
     size_t n_keys;
-    const struct vg_conf_key *keys = vg_daemon_keys(&n_keys);
+    const struct vg_conf_key *keys = daemon_keys(&n_keys);
 
     g_autofree char *text = vg_conf_dump(keys, n_keys, config);
     g_autofree char *lists = vg_conf_lists_dump(own_lists, G_N_ELEMENTS(own_lists), config);

@@ -155,12 +155,6 @@ struct vg_peer_config {
     char *nova_host; /* empty: nova is asked */
 };
 
-/* The table; made when first asked for, by the main thread. */
-const struct vg_conf_key *vg_daemon_keys(size_t *ret_n);
-
-/* Groups of which there may be many, likewise. */
-const struct vg_conf_list *vg_daemon_lists(size_t *ret_n);
-
 /* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
  * of their names; a key in a later file wins. NULL and *err, whose message has a line for each
  * mistake of all files: file, line, group, key and what is wrong. The caller frees the result. */

@@ -74,9 +74,6 @@ struct vg_cpu_ledger {
 /* Accounts the thread's time up to now in its present state. */
 void cpu_thread_account(struct cpu_thread *thread, int64_t now);
 
-/* Charges a waiting thread's time up to now to the holder of its CPU. */
-void cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now);
-
 /* The thread with this tid, made if it is new. */
 struct cpu_thread *cpu_ledger_thread(struct vg_cpu_ledger *ledger, int32_t tid);
 

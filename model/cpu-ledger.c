@@ -127,8 +127,8 @@ charge(struct cpu_thread *thread, uint32_t holder, bool is_vcpu, int64_t now)
     thread->charged = now;
 }
 
-void
-cpu_thread_charge(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
+static void
+cpu_charge_waiter(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int64_t now)
 {
     static const struct cpu nowhere = {0};
     const struct cpu *cpu = thread->cpu == VG_NONE ? &nowhere : &ledger->cpus[thread->cpu];
@@ -200,7 +200,7 @@ cpu_thread_set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread,
     thread->since = now;
     leave_guest(thread, now);
     if (thread->attributed) {
-        cpu_thread_charge(ledger, thread, now);
+        cpu_charge_waiter(ledger, thread, now);
         unlink_waiter(thread);
         thread->attributed = false;
     }
@@ -474,7 +474,7 @@ on_migrate(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t n
         thread->cpu = event->migrate.dest_cpu;
         return;
     }
-    cpu_thread_charge(ledger, thread, now);
+    cpu_charge_waiter(ledger, thread, now);
     unlink_waiter(thread);
     note_cpu(thread, event->migrate.dest_cpu);
     link_waiter(ledger, thread);
@@ -652,7 +652,7 @@ cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now)
             continue;
         cpu_thread_account(thread, now);
         if (thread->attributed)
-            cpu_thread_charge(ledger, thread, now);
+            cpu_charge_waiter(ledger, thread, now);
         if (thread->in_guest) {
             thread->total.guest_ns += now - thread->guest_since;
             thread->guest_since = now;

@@ -261,9 +261,6 @@ void gpu_life_read_open(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind);
 /* Tells the observer of stages what it does now. */
 void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index);
 
-struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
-                                 const struct gpu_request *request, int64_t end_ns);
-
 /* ---- model/gpu-kept.c: the requests of the open window ---- */
 
 struct gpu_kept *gpu_kept_new(void);

@@ -19,7 +19,7 @@
 
 /* ---- what is told as it happens ---- */
 
-struct vg_gpu_life
+static struct vg_gpu_life
 gpu_life_tell(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int64_t end_ns)
 {
     const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);

@@ -374,20 +374,6 @@ vg_gpu_log_page_clear(struct vg_gpu_log_page *page)
 }
 
 bool
-vg_gpu_log_has_device(const vg_gpu_log *log, const char *device)
-{
-    for (guint i = 0; log && i < log->chunks->len; i++) {
-        const struct vg_gpu_log_chunk *chunk = log->chunks->pdata[i];
-        for (guint k = 0; k < chunk->engines->len; k++) {
-            if (strcmp(g_array_index(chunk->engines, struct vg_gpu_log_engine, k).device, device) ==
-                0)
-                return true;
-        }
-    }
-    return false;
-}
-
-bool
 vg_gpu_log_has_vm(const vg_gpu_log *log, const char *vm)
 {
     for (guint i = 0; log && i < log->chunks->len; i++) {

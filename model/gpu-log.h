@@ -96,7 +96,6 @@ void vg_gpu_log_read(const vg_gpu_log *log, const struct vg_gpu_log_query *query
                      struct vg_gpu_log_page *ret);
 void vg_gpu_log_page_clear(struct vg_gpu_log_page *page);
 
-bool vg_gpu_log_has_device(const vg_gpu_log *log, const char *device);
 bool vg_gpu_log_has_vm(const vg_gpu_log *log, const char *vm);
 
 #endif

@@ -241,7 +241,7 @@ part_find_vf_type(const struct vg_inv_gpu *gpu, const struct vg_inv_vf *vf)
     if (vf->vgpu_told)
         return g_strdup(vf->vgpu_type);
     return vf->pci_id && !g_str_has_prefix(vf->pci_id, NVIDIA_IDS)
-               ? vg_gpu_vf_type(vf->pci_id, gpu->vfs->len)
+               ? g_strdup_printf("%s:vf%u", vf->pci_id, gpu->vfs->len)
                : NULL;
 }
 
@@ -396,12 +396,6 @@ vg_gpu_parts_tell_vms(vg_inventory *inventory)
 }
 
 /* ---- types ---- */
-
-char *
-vg_gpu_vf_type(const char *pci_id, unsigned n)
-{
-    return g_strdup_printf("%s:vf%u", pci_id, n);
-}
 
 bool
 vg_gpu_type_is_whole(const char *type)

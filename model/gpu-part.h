@@ -63,10 +63,6 @@ GPtrArray *vg_gpu_parts(const vg_inventory *inventory, const GPtrArray *taken);
  * more is known of the GPUs. */
 void vg_gpu_parts_tell_vms(vg_inventory *inventory);
 
-/* The type of a virtual function that the GPU has n of, without a vGPU type. Owned by the caller.
- */
-char *vg_gpu_vf_type(const char *pci_id, unsigned n);
-
 /* The trait by which operators of OpenStack tell vGPU types apart, as nova's manual has it: of
  * "nvidia-11" it is "CUSTOM_NVIDIA_11". Owned by the caller. */
 char *vg_gpu_type_trait(const char *type);

@@ -191,7 +191,7 @@ unindex_key(struct gpu_requests *all, uint32_t index, enum gpu_key key)
     *at = request->chain[key];
 }
 
-uint32_t
+static uint32_t
 gpu_requests_by_seqno(const struct gpu_requests *all, uint32_t context, uint64_t seqno)
 {
     uint32_t at = all->request_cells[cell_of(all, GPU_KEY_SEQNO, seqno, context)];

@@ -147,7 +147,6 @@ void gpu_request_set_engine(struct gpu_requests *all, uint32_t index, uint32_t e
 void gpu_request_drop_key(struct gpu_requests *all, uint32_t index, enum gpu_key key);
 
 /* The request, or GPU_NO_INDEX. Of several the newest. */
-uint32_t gpu_requests_by_seqno(const struct gpu_requests *all, uint32_t context, uint64_t seqno);
 uint32_t gpu_requests_by_workload(const struct gpu_requests *all, uint16_t device, int32_t vgpu,
                                   uint64_t id);
 uint32_t gpu_requests_by_job(const struct gpu_requests *all, uint32_t engine, uint64_t id);

@@ -61,15 +61,6 @@ vg_history_rows_new(void)
     return rows;
 }
 
-struct vg_history_row *
-vg_history_add_row(GArray *rows)
-{
-    g_array_set_size(rows, rows->len + 1);
-    struct vg_history_row *row = &g_array_index(rows, struct vg_history_row, rows->len - 1);
-    row->lost_to = vg_history_losses_new();
-    return row;
-}
-
 static void
 free_vm(void *data)
 {

@@ -76,9 +76,6 @@ struct vg_history_query {
 /* An empty array of struct vg_history_row that frees what its rows hold. */
 GArray *vg_history_rows_new(void);
 
-/* Appends a zeroed row with an empty lost_to; good until the next one is added. */
-struct vg_history_row *vg_history_add_row(GArray *rows);
-
 /* An empty lost_to. */
 GArray *vg_history_losses_new(void);
 

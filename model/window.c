@@ -89,8 +89,9 @@ vg_window_vm(const struct vg_window *window, uint32_t id)
     return vg_window_find_vm((struct vg_window *)window, id);
 }
 
-void
-vg_window_add_cpu(GArray *cpus, int32_t cpu)
+/* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
+static void
+window_add_cpu(GArray *cpus, int32_t cpu)
 {
     guint at = 0;
 
@@ -106,7 +107,7 @@ vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample)
     if (sample->cpus_allowed)
         g_array_set_size(cpus, 0);
     for (guint i = 0; sample->cpus && i < sample->cpus->len; i++)
-        vg_window_add_cpu(cpus, g_array_index(sample->cpus, int32_t, i));
+        window_add_cpu(cpus, g_array_index(sample->cpus, int32_t, i));
 }
 
 void

@@ -218,9 +218,6 @@ void vg_window_sort_lost_processes(GArray *processes);
 /* The CPUs of a VM, known from older windows, after one more with this sample of it. */
 void vg_window_update_cpus(GArray *cpus, const struct vg_vm_sample *sample);
 
-/* Adds a CPU to a set of them (int32_t, ascending), if it is one and not in there yet. */
-void vg_window_add_cpu(GArray *cpus, int32_t cpu);
-
 /* Frees what the window holds, not the struct; a zeroed window is fine. */
 void vg_window_clear(struct vg_window *window);
 

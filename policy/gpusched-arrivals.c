@@ -14,8 +14,8 @@ gpusched_arrivals_is_before(const struct vg_sim_arrival *a, const struct vg_sim_
     return a->ts_ns != b->ts_ns ? a->ts_ns < b->ts_ns : a->order < b->order;
 }
 
-void
-vg_sim_push_arrival(vg_gpusched *sim, int64_t ts_ns, uint32_t source)
+static void
+sim_push_arrival(vg_gpusched *sim, int64_t ts_ns, uint32_t source)
 {
     const struct vg_sim_arrival arrival = {ts_ns, sim->n_arrivals++, source};
 
@@ -125,7 +125,7 @@ try_chain(vg_gpusched *sim, uint32_t index)
     if (!next || source->n_ended + next->ahead < source->n_arrived)
         return;
     source->due = true;
-    vg_sim_push_arrival(sim, sim->now + next->think_ns, index);
+    sim_push_arrival(sim, sim->now + next->think_ns, index);
 }
 
 static void
@@ -167,12 +167,12 @@ vg_sim_start_sources(vg_gpusched *sim, int vm)
         const struct vg_gpusched_job *job = source->job;
         source->due = true;
         if (!job)
-            vg_sim_push_arrival(sim, MAX(sim->now, next_of_stream(sim, source)->arrival_ns), i);
+            sim_push_arrival(sim, MAX(sim->now, next_of_stream(sim, source)->arrival_ns), i);
         else if (job->loop == VG_GPUSCHED_OPEN)
-            vg_sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 1), i);
+            sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 1), i);
         else
             for (uint32_t n = 0; n < job->depth; n++)
-                vg_sim_push_arrival(sim, sim->now, i);
+                sim_push_arrival(sim, sim->now, i);
     }
 }
 
@@ -184,7 +184,7 @@ vg_sim_take_arrival(vg_gpusched *sim, uint32_t index, uint8_t *ret_engine)
 
     if (job) {
         if (job->loop == VG_GPUSCHED_OPEN)
-            vg_sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 1), index);
+            sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 1), index);
         *ret_engine = job->engine;
         return vg_sim_draw(&source->sizes, &job->size, 1);
     }
@@ -199,7 +199,7 @@ vg_sim_take_arrival(vg_gpusched *sim, uint32_t index, uint8_t *ret_engine)
     }
     const struct vg_gpusched_request *next = next_of_stream(sim, source);
     if (next)
-        vg_sim_push_arrival(sim, MAX(sim->now, next->arrival_ns), index);
+        sim_push_arrival(sim, MAX(sim->now, next->arrival_ns), index);
     return request->size_ns;
 }
 
@@ -213,7 +213,7 @@ vg_sim_after_end(vg_gpusched *sim, uint32_t index)
     if (sim->vms[source->vm].state != VG_SIM_STARTED)
         return;
     if (job && job->loop == VG_GPUSCHED_CLOSED)
-        vg_sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 0), index);
+        sim_push_arrival(sim, sim->now + vg_sim_draw(&source->gaps, &job->gap, 0), index);
     else if (source->chain)
         try_chain(sim, index);
 }

@@ -21,7 +21,6 @@ struct vg_sim_random {
 bool vg_gpusched_is_name(const char *name);
 
 void vg_sim_random_seed(struct vg_sim_random *random, uint64_t seed);
-uint64_t vg_sim_random_next(struct vg_sim_random *random);
 
 /* A value of the distribution in whole ns, min to VG_GPUSCHED_TIME_MAX. */
 int64_t vg_sim_draw(struct vg_sim_random *random, const struct vg_gpusched_dist *dist, int64_t min);
@@ -160,7 +159,6 @@ void vg_sim_emit_switch(vg_gpusched *sim, uint8_t engine, int prev, int next);
 void vg_sim_preempt(vg_gpusched *sim, uint32_t engine);
 
 /* The heap of arrivals, earliest first. */
-void vg_sim_push_arrival(vg_gpusched *sim, int64_t ts_ns, uint32_t source);
 struct vg_sim_arrival vg_sim_pop_arrival(vg_gpusched *sim);
 
 /* Sources: those of all VMs; the first arrivals when the VM starts; the arrival that `source` has

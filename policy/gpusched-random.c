@@ -33,8 +33,8 @@ rotate(uint64_t x, int by)
     return (x << by) | (x >> (64 - by));
 }
 
-uint64_t
-vg_sim_random_next(struct vg_sim_random *random)
+static uint64_t
+sim_random_next(struct vg_sim_random *random)
 {
     uint64_t *s = random->s;
     uint64_t result = rotate(s[1] * 5, 7) * 9;
@@ -53,7 +53,7 @@ vg_sim_random_next(struct vg_sim_random *random)
 static double
 draw_unit(struct vg_sim_random *random)
 {
-    return (double)((vg_sim_random_next(random) >> 11) + 1) * 0x1.0p-53;
+    return (double)((sim_random_next(random) >> 11) + 1) * 0x1.0p-53;
 }
 
 /* Box and Muller; the second number of the pair is not used, so that each value takes two. */

@@ -23,8 +23,9 @@ too_many(const struct vg_store_reading *r)
 
 /* ---- files ---- */
 
-void
-vg_store_leave_out(struct vg_store_reading *r, const char *why)
+/* Notes a file that cannot be read. */
+static void
+store_leave_out(struct vg_store_reading *r, const char *why)
 {
     if (!g_ptr_array_find_with_equal_func(r->left_out, why, g_str_equal, NULL))
         g_ptr_array_add(r->left_out, g_strdup(why));
@@ -40,7 +41,7 @@ open_file(struct vg_store_reading *r, enum vg_store_kind kind, int64_t stamp)
     if (file)
         file->deadline_ns = r->query->deadline_ns;
     if (error && !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
-        vg_store_leave_out(r, error->message);
+        store_leave_out(r, error->message);
     /* Of a newer version: it may come back to life with that, and is no failure. */
     if (file || g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
         g_error_matches(error, VG_ERROR, VG_E_CONFLICT) || r->failed)
@@ -69,7 +70,7 @@ close_file(struct vg_store_reading *r, struct vg_store_file *file, int64_t stamp
 
     vg_store_pool_put(r->pool, file, status != 0);
     if (take_error) {
-        vg_store_leave_out(r, take_error->message);
+        store_leave_out(r, take_error->message);
         g_array_append_val(r->spoilt, spoilt);
     }
     if (r->failed)
@@ -98,7 +99,7 @@ vg_store_each_file(struct vg_store_reading *r, enum vg_store_kind kind,
         close_file(r, file, stamp, status, problem);
     }
     if (error)
-        vg_store_leave_out(r, error->message);
+        store_leave_out(r, error->message);
     if (r->failed)
         g_clear_error(&error);
     else
@@ -464,7 +465,7 @@ note_aside(struct vg_store_reading *r)
     for (guint i = 0; i < names->len; i++) {
         g_autofree char *why = g_strdup_printf("'%s/%s' is a damaged file that was moved aside",
                                                r->directory, (const char *)names->pdata[i]);
-        vg_store_leave_out(r, why);
+        store_leave_out(r, why);
     }
 }
 

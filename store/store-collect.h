@@ -49,9 +49,6 @@ struct vg_store_spoilt {
     int64_t stamp;
 };
 
-/* Notes a file that cannot be read. */
-void vg_store_leave_out(struct vg_store_reading *reading, const char *why);
-
 /* All is borrowed; source is set by the caller, once it is known. */
 void vg_store_reading_init(struct vg_store_reading *reading, const char *directory,
                            vg_store_pool *pool, const struct vg_history_query *query,

@@ -149,8 +149,9 @@ address_in(const char *text)
     return digits == KERNEL_ADDRESS_DIGITS && !text[digits] ? strtoull(text, NULL, 16) : 0;
 }
 
-uint16_t
-vg_gpu_ring_name(const struct vg_adapt_env *env, uint64_t address)
+/* The ring whose name has this address; VG_NAME_NONE: not known. */
+static uint16_t
+gpu_ring_name(const struct vg_adapt_env *env, uint64_t address)
 {
     for (uint32_t i = 0; i < env->rings.n_known; i++) {
         if (env->rings.known[i].address == address)
@@ -176,7 +177,7 @@ vg_gpu_read_engine_name(const struct vg_binding *binding, struct vg_adapt_env *e
         return false;
     if (ret_address)
         *ret_address = address;
-    event->gpu.engine = address ? vg_gpu_ring_name(env, address) : vg_names_id(env->names, name);
+    event->gpu.engine = address ? gpu_ring_name(env, address) : vg_names_id(env->names, name);
     if (event->gpu.engine == VG_NAME_NONE) {
         snprintf(name, sizeof(name), "%" PRIx64, address);
         event->gpu.engine = vg_names_id(env->names, name);
@@ -190,7 +191,7 @@ vg_gpu_learn_ring(struct vg_adapt_env *env, uint64_t address, uint16_t name)
     struct vg_ring_names *rings = &env->rings;
 
     if (address == 0 || rings->n_known == VG_RINGS_MAX ||
-        vg_gpu_ring_name(env, address) != VG_NAME_NONE)
+        gpu_ring_name(env, address) != VG_NAME_NONE)
         return;
     rings->known[rings->n_known].address = address;
     rings->known[rings->n_known++].name = name;

@@ -30,9 +30,6 @@ bool vg_gpu_read_engine_name(const struct vg_binding *binding, struct vg_adapt_e
                              enum vg_slot slot, const void *record, struct vg_event *event,
                              uint64_t *ret_address);
 
-/* The ring whose name has this address; VG_NAME_NONE: not known. */
-uint16_t vg_gpu_ring_name(const struct vg_adapt_env *env, uint64_t address);
-
 /* A ring's name has this address; 0: none. */
 void vg_gpu_learn_ring(struct vg_adapt_env *env, uint64_t address, uint16_t name);
 

@@ -179,8 +179,9 @@ vg_lttng_session_new(const struct vg_lttng_options *options, GError **err)
     return g_steal_pointer(&session);
 }
 
-int
-vg_lttng_session_destroy(vg_lttng_session *session_take, GError **err)
+/* Destroys the session, which is gone from here in any case. */
+static int
+lttng_session_destroy(vg_lttng_session *session_take, GError **err)
 {
     int code = 0;
     int status = 0;
@@ -203,7 +204,7 @@ void
 vg_lttng_session_free(vg_lttng_session *session)
 {
     if (session)
-        vg_lttng_session_destroy(session, NULL);
+        lttng_session_destroy(session, NULL);
 }
 
 /* ---- using it ---- */

@@ -37,9 +37,6 @@ vg_lttng_session *vg_lttng_session_new(const struct vg_lttng_options *options, G
 void vg_lttng_session_free(vg_lttng_session *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_lttng_session, vg_lttng_session_free)
 
-/* The same, and tells whether it could be done; the session is gone from here in any case. */
-int vg_lttng_session_destroy(vg_lttng_session *session_take, GError **err);
-
 /* Of the session in the daemon: a live viewer asks for it. */
 const char *vg_lttng_session_name(const vg_lttng_session *session);
 

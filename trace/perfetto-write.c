@@ -83,7 +83,7 @@ enum {
 
 enum sequence_flags { STATE_CLEARED = 1, NEEDS_STATE = 2 };
 
-enum event_type { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum event_type { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2, TYPE_COUNTER = 4 };
 
 /* Fields that a kind of names goes to: interned_data, the number of a name, the name itself. */
 enum { NAMES_CATEGORY, NAMES_EVENT, NAMES_ANNOTATION, NAMES_MAX };
@@ -447,34 +447,19 @@ begin_event(vg_perfetto *trace, uint64_t uuid, struct track *track, int64_t t_ns
     vg_wire_put_uint(trace->event, EVENT_TRACK, uuid);
 }
 
-static void
-begin_named(vg_perfetto *trace, uint64_t uuid, int64_t t_ns, enum event_type type, const char *name,
-            const char *category)
+void
+vg_perfetto_slice_begin(vg_perfetto *trace, uint64_t uuid, int64_t t_ns, const char *name,
+                        const char *category)
 {
     struct track *track = find_track(trace, uuid, false);
 
     if (!track)
         return;
-    begin_event(trace, uuid, track, t_ns, type);
+    begin_event(trace, uuid, track, t_ns, TYPE_SLICE_BEGIN);
     put_name(trace, NAMES_EVENT, trace->event, name);
     if (category)
         put_name(trace, NAMES_CATEGORY, trace->event, category);
-    if (type == TYPE_SLICE_BEGIN)
-        track->depth++;
-}
-
-void
-vg_perfetto_slice_begin(vg_perfetto *trace, uint64_t track, int64_t t_ns, const char *name,
-                        const char *category)
-{
-    begin_named(trace, track, t_ns, TYPE_SLICE_BEGIN, name, category);
-}
-
-void
-vg_perfetto_instant(vg_perfetto *trace, uint64_t track, int64_t t_ns, const char *name,
-                    const char *category)
-{
-    begin_named(trace, track, t_ns, TYPE_INSTANT, name, category);
+    track->depth++;
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes a trace that ui.perfetto.dev and trace_processor read: tracks with slices, instants and
+ * Writes a trace that ui.perfetto.dev and trace_processor read: tracks with slices and
  * counters, and flows (arrows) between slices. In memory is only what is known of each track.
  *
  * What a reader relies on is made so whatever the caller does, and counted: times on a track never
@@ -73,12 +73,10 @@ uint64_t vg_perfetto_track_counter(vg_perfetto *trace, uint64_t parent, const ch
 void vg_perfetto_slice_begin(vg_perfetto *trace, uint64_t track, int64_t t_ns, const char *name,
                              const char *category);
 void vg_perfetto_slice_end(vg_perfetto *trace, uint64_t track, int64_t t_ns);
-void vg_perfetto_instant(vg_perfetto *trace, uint64_t track, int64_t t_ns, const char *name,
-                         const char *category);
 void vg_perfetto_counter_int(vg_perfetto *trace, uint64_t track, int64_t t_ns, int64_t value);
 void vg_perfetto_counter_double(vg_perfetto *trace, uint64_t track, int64_t t_ns, double value);
 
-/* ---- of the slice or instant that was begun last, before any other call ---- */
+/* ---- of the slice that was begun last, before any other call ---- */
 
 /* A flow goes from each event that has its id to the next one in time. The last event should say
  * that it is the last. An id is used for one flow only. */

@@ -100,15 +100,16 @@ get_samples(void *data, const struct vg_history_query *query, GError **err)
     if (query->left_out && strcmp(query->vm, "beta") == 0)
         g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
     for (int64_t end = (from / step + 1) * step; end <= query->until_ns; end += step) {
-        struct vg_history_row *row = vg_history_add_row(rows);
-        row->begin_ns = end - step;
-        row->end_ns = end;
-        row->windows = step / VG_NS_PER_S;
-        row->guest_known = true;
-        fake_fill_figures(&row->cpu, step / 1000);
+        struct vg_history_row row = {.begin_ns = end - step,
+                                     .end_ns = end,
+                                     .windows = step / VG_NS_PER_S,
+                                     .guest_known = true,
+                                     .lost_to = vg_history_losses_new()};
+        fake_fill_figures(&row.cpu, step / 1000);
         GRefString *rest = g_ref_string_new("rest");
-        vg_history_add_loss(row->lost_to, rest, 1000, 1);
+        vg_history_add_loss(row.lost_to, rest, 1000, 1);
         g_ref_string_release(rest);
+        g_array_append_val(rows, row);
         if (rows->len >= VG_HISTORY_ROWS_MAX)
             break;
     }

@@ -86,7 +86,6 @@ test_nothing(void **state)
     assert_int_equal(page.next_ns, 5);
     assert_false(page.more);
     vg_gpu_log_page_clear(&page);
-    assert_false(vg_gpu_log_has_device(NULL, "card0"));
     assert_false(vg_gpu_log_has_vm(NULL, "vm-0"));
     assert_null(put(NULL, window_at(S)));
     vg_gpu_log_unref(NULL);
@@ -152,8 +151,6 @@ test_names_are_of_their_time(void **state)
     query.vm = NULL;
     query.device = "card1";
     assert_int_equal(count(log, query), 1);
-    assert_true(vg_gpu_log_has_device(log, "card1"));
-    assert_false(vg_gpu_log_has_device(log, "card"));
     assert_true(vg_gpu_log_has_vm(log, "vm-0"));
     assert_false(vg_gpu_log_has_vm(log, "vm-1"));
 }

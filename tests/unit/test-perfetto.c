@@ -200,7 +200,7 @@ test_clock_offset(void **state)
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         vg_perfetto *trace = open_trace(cases[i].offset_ns);
         uint64_t track = vg_perfetto_track(trace, 0, "track");
-        vg_perfetto_instant(trace, track, 300, "now", NULL);
+        vg_perfetto_slice_begin(trace, track, 300, "now", NULL);
         close_trace(trace, 300);
         assert_true(holds(cases[i].clocks, cases[i].n));
     }
@@ -226,14 +226,15 @@ test_every_kind(void **state)
     vg_perfetto_slice_end(trace, vcpu, 25);
     vg_perfetto_slice_begin(trace, engine, 30, "submit", "gpu");
     vg_perfetto_add_flow_end(trace, UINT64_MAX);
-    vg_perfetto_instant(trace, engine, 35, "reset", NULL);
+    vg_perfetto_slice_begin(trace, engine, 35, "reset", NULL);
     vg_perfetto_add_int(trace, "seqno", 1);
+    vg_perfetto_slice_end(trace, engine, 35);
     vg_perfetto_slice_end(trace, engine, 40);
     struct vg_perfetto_stats stats = close_trace(trace, 40);
-    assert_int_equal(stats.events, 7);
+    assert_int_equal(stats.events, 8);
     assert_int_equal(stats.clamped + stats.no_begin + stats.no_track + stats.closed, 0);
-    /* head, 5 tracks, clocks, 7 events */
-    assert_reads("packets: 14\ntracks: 5\nslices: 2\ninstants: 1\nvalues: 2\nflows: 1\n"
+    /* head, 5 tracks, clocks, 8 events */
+    assert_reads("packets: 15\ntracks: 5\nslices: 3\ninstants: 0\nvalues: 2\nflows: 1\n"
                  "open flows: 0\n");
     assert_true(holds("\x12\x06submit", 8));
     assert_true(holds("J\xc3\xb6rg \xef\xbf\xbd", 9));
@@ -252,21 +253,21 @@ test_rules_of_tracks(void **state)
 
     vg_perfetto_slice_end(trace, one, 5); /* of nothing */
     vg_perfetto_slice_begin(trace, one, 100, "a", NULL);
-    vg_perfetto_slice_begin(trace, one, 90, "b", NULL); /* before a: at 100 */
-    vg_perfetto_instant(trace, two, 50, "early", NULL); /* another track, another time */
-    vg_perfetto_instant(trace, 0, 60, "nowhere", NULL);
+    vg_perfetto_slice_begin(trace, one, 90, "b", NULL);     /* before a: at 100 */
+    vg_perfetto_slice_begin(trace, two, 50, "early", NULL); /* another track, another time */
+    vg_perfetto_slice_begin(trace, 0, 60, "nowhere", NULL);
     vg_perfetto_add_int(trace, "lost", 1); /* of an event that is not there */
     vg_perfetto_slice_end(trace, 0, 60);
     vg_perfetto_slice_end(trace, one, 200);
     vg_perfetto_add_int(trace, "lost", 1);                    /* an end has nothing of its own */
     vg_perfetto_slice_begin(trace, two, -7, "c", NULL);       /* at 50 */
-    struct vg_perfetto_stats stats = close_trace(trace, 150); /* a at 200, c at 150 */
+    struct vg_perfetto_stats stats = close_trace(trace, 150); /* a at 200, c and early at 150 */
     assert_int_equal(stats.clamped, 2);
     assert_int_equal(stats.no_begin, 1);
     assert_int_equal(stats.no_track, 2);
-    assert_int_equal(stats.closed, 2);
-    assert_int_equal(stats.events, 7);
-    assert_reads("packets: 11\ntracks: 2\nslices: 3\ninstants: 1\nvalues: 0\nflows: 0\n"
+    assert_int_equal(stats.closed, 3);
+    assert_int_equal(stats.events, 8);
+    assert_reads("packets: 12\ntracks: 2\nslices: 4\ninstants: 0\nvalues: 0\nflows: 0\n"
                  "open flows: 0\n");
     assert_false(holds("lost", 4));
     assert_false(holds("nowhere", 7));
@@ -284,7 +285,9 @@ test_names_at_the_limit(void **state)
     /* The last two are written as they are, each time. */
     for (int i = 0; i < VG_PERFETTO_NAMES_MAX + 2; i++) {
         g_autofree char *name = g_strdup_printf("name-%d", i);
-        vg_perfetto_instant(trace, track, i, name, name);
+        if (i > 0)
+            vg_perfetto_slice_end(trace, track, i);
+        vg_perfetto_slice_begin(trace, track, i, name, name);
         vg_perfetto_add_int(trace, name, i);
     }
     longer[VG_PERFETTO_TEXT_MAX - 1] = '\xc3';
@@ -292,7 +295,8 @@ test_names_at_the_limit(void **state)
     longer[VG_PERFETTO_TEXT_MAX + 1] = '\0';
     vg_perfetto_add_text(trace, "cut", longer);
     close_trace(trace, VG_PERFETTO_NAMES_MAX);
-    assert_reads("packets: 4101\ntracks: 1\nslices: 0\ninstants: 4098\nvalues: 0\nflows: 0\n"
+    /* head, track, clocks, and begin and end of each */
+    assert_reads("packets: 8199\ntracks: 1\nslices: 4098\ninstants: 0\nvalues: 0\nflows: 0\n"
                  "open flows: 0\n");
     /* The event's own name (23), its category (22) and an annotation's name (10). */
     assert_true(holds("\xba\x01\x09name-4097", 12));
@@ -423,7 +427,7 @@ test_replaces_only_when_complete(void **state)
     assert_true(g_file_set_contents(path, "old", -1, NULL));
     vg_perfetto *trace = open_trace(0);
     uint64_t track = vg_perfetto_track(trace, 0, "track");
-    vg_perfetto_instant(trace, track, 1, "now", NULL);
+    vg_perfetto_slice_begin(trace, track, 1, "now", NULL);
     assert_true(holds("old", 3));
     vg_perfetto_free(trace);
     assert_true(holds("old", 3));
