@@ -350,6 +350,12 @@ talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
     struct vg_guest_programs *programs = *ret_programs;
     programs->total += talk_number_of(told, old ? "processes_total" : "total");
     programs->gpu_bytes += talk_number_of(told, "bytes");
+    json_object *forked = json_object_object_get(told, "forked");
+    if (json_object_is_type(forked, json_type_object)) {
+        programs->forked += talk_number_of(forked, "processes");
+        programs->forked_descriptors += talk_number_of(forked, "descriptors");
+        programs->forked_maps += talk_number_of(forked, "maps");
+    }
     for (size_t i = 0; programs->programs->len < VG_GUEST_PROGRAMS_MAX; i++) {
         json_object *program = talk_item_of(told, old ? "processes" : "list", i);
         if (!program)
@@ -367,6 +373,12 @@ talk_append_programs(GString *text, const struct vg_guest_programs *programs)
         g_string_append_printf(text, "; %lld program%s with %lld MiB of GPU memory",
                                (long long)programs->total, programs->total == 1 ? "" : "s",
                                (long long)(programs->gpu_bytes >> 20));
+    if (programs && programs->forked > 0)
+        g_string_append_printf(
+            text, "; %lld forked child%s gave up %lld descriptor%s and %lld map%s",
+            (long long)programs->forked, programs->forked == 1 ? "" : "ren",
+            (long long)programs->forked_descriptors, programs->forked_descriptors == 1 ? "" : "s",
+            (long long)programs->forked_maps, programs->forked_maps == 1 ? "" : "s");
 }
 
 /* Takes what each provider says of itself: its programs, and whether it could release them. The

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/move-text.h"
 #include "cli/online-args.h"
 #include "cli/printable.h"
 #include "model/migration.h"
@@ -85,6 +86,13 @@ move_check_add_programs(GString *text, json_object *guest)
                              "%lld program%s of the guest will stand still. Ranks of a training on "
                              "other machines wait for %s, and may time out.",
                              (long long)total, total == 1 ? "" : "s", total == 1 ? "it" : "them");
+    const int64_t forked = json_object_get_int64(vg_output_member(guest, "forked"));
+    if (forked > 0) {
+        g_autofree char *what = vg_move_text_forked(
+            forked, json_object_get_int64(vg_output_member(guest, "forked_descriptors")),
+            json_object_get_int64(vg_output_member(guest, "forked_maps")));
+        vg_printable_append_line(text, "There are %s: they give these up, and go on.", what);
+    }
     for (size_t i = 0; i < vg_output_length(programs); i++) {
         json_object *program = json_object_array_get_idx(programs, i);
         if (strcmp(move_check_member(program, "movable"), "unknown") == 0)

@@ -209,6 +209,11 @@ move_story_programs(GString *to, const vg_migration *move, int width)
         move_story_program(to, guest->programs->pdata[i], width);
     if (more > 0)
         g_string_append_printf(to, "and %" PRId64 " more\n", more);
+    if (guest->forked > 0) {
+        g_autofree char *forked =
+            vg_move_text_forked(guest->forked, guest->forked_descriptors, guest->forked_maps);
+        g_string_append_printf(to, "and %s\n", forked);
+    }
 }
 
 /* ---- steps ---- */

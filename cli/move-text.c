@@ -46,6 +46,15 @@ vg_move_text_bytes(int64_t bytes)
     return g_strdup_printf("%.2f TiB", gib / 1024);
 }
 
+char *
+vg_move_text_forked(int64_t children, int64_t descriptors, int64_t maps)
+{
+    return g_strdup_printf("%" PRId64 " forked child%s with %" PRId64 " descriptor%s and %" PRId64
+                           " map%s of the GPUs from them",
+                           children, children == 1 ? "" : "ren", descriptors,
+                           descriptors == 1 ? "" : "s", maps, maps == 1 ? "" : "s");
+}
+
 const char *
 vg_move_text_state(enum vg_migration_state state)
 {

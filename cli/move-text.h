@@ -20,6 +20,9 @@ char *vg_move_text_seconds(int64_t ns);
 /* "512 MiB", "1.50 GiB", "1.17 TiB". */
 char *vg_move_text_bytes(int64_t bytes);
 
+/* "4 forked children with 8 descriptors and 4 maps of the GPUs from them". */
+char *vg_move_text_forked(int64_t children, int64_t descriptors, int64_t maps);
+
 /* "rolled back": a state. */
 const char *vg_move_text_state(enum vg_migration_state state);
 

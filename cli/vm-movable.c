@@ -80,6 +80,12 @@ vg_vm_movable_text(json_object *document, int width)
             "in the guest: %lld program%s with %s of GPU memory", (long long)movable->guest.total,
             movable->guest.total == 1 ? "" : "s", bytes);
         vg_printable_append_line(to, "%s", text);
+        if (movable->guest.forked > 0) {
+            g_autofree char *forked =
+                vg_move_text_forked(movable->guest.forked, movable->guest.forked_descriptors,
+                                    movable->guest.forked_maps);
+            vg_printable_append_line(to, "%s, which they give up", forked);
+        }
         vm_movable_add_unknown(to, width, movable->guest.programs);
     }
     vg_movable_free(movable);

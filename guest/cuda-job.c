@@ -14,7 +14,7 @@
 #include "guest/util.h"
 
 /* One for each process and node. */
-#define HOLDERS_MAX 4096
+#define HOLDERS_MAX 16384
 /* A tree of processes is not deeper than that. */
 #define DEPTH_MAX 64
 
@@ -48,7 +48,8 @@ job_process(struct vg_cuda_job *job, pid_t pid)
 }
 
 static void
-job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder *holder)
+job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder *holder,
+        const struct vg_guest_heir *heir)
 {
     struct vg_cuda_process *process = &job->processes[job->n];
     struct vg_guest_process is;
@@ -68,6 +69,9 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
     process->start = is.start;
     vg_guest_auto char *comm = vg_guest_clean(holder->comm, sizeof process->comm - 1);
     vg_guest_put(process->comm, sizeof process->comm, "%s", comm);
+    process->ancestor = heir->ancestor;
+    process->inherited = heir->inherited;
+    vg_guest_put(process->keeps, sizeof process->keeps, "%s", heir->why);
     job->n++;
 }
 
@@ -84,30 +88,105 @@ job_set_tree(struct vg_cuda_job *job, const char *root, struct vg_cuda_process *
     }
 }
 
+/* Leaves the first of each process that has one of NVIDIA's nodes, without the callers. Returns how
+ * many there are. */
+static size_t
+job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pid_t *ret_pids)
+{
+    vg_guest_auto char *dev = vg_guest_format("%s/dev/nvidia", root);
+    size_t picked = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(holders[i].path, dev, strlen(dev)) != 0 ||
+            (picked > 0 && holders[i].pid == ret_pids[picked - 1]) ||
+            vg_cuda_callers_have(holders[i].pid))
+            continue;
+        ret_pids[picked] = holders[i].pid;
+        holders[picked++] = holders[i];
+    }
+    return picked;
+}
+
+/* Adds a process to its heirs if it is one. Returns false if it is none, or keeps its files. */
+static bool
+job_add_heir(struct vg_cuda_job *job, const struct vg_guest_heir *heir)
+{
+    if (!heir->inherited || *heir->why || job->n_heirs == VG_CUDA_HEIRS_MAX)
+        return false;
+    job->heirs[job->n_heirs++] = *heir;
+    job->given_processes++;
+    job->given_descriptors += heir->descriptors;
+    job->given_maps += heir->maps;
+    return true;
+}
+
+/* Sorts processes into those that use the GPUs and those that only have the files of such a one.
+ * Returns how many the first are. */
+static size_t
+job_sort(const struct vg_guest_work *work, struct vg_cuda_job *job,
+         const struct vg_guest_heirs *among, const struct vg_guest_holder *holders)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < among->n_holders; i++) {
+        struct vg_guest_heir heir = {.pid = holders[i].pid};
+        vg_guest_heir_look(among, &heir);
+        if (heir.inherited && !work->config->cuda_release_forked)
+            vg_guest_put(heir.why, sizeof heir.why, "forked=refuse is in the configuration");
+        if (heir.gone || job_add_heir(job, &heir))
+            continue;
+        total++;
+        if (job->n < VG_CUDA_PROCESSES_MAX)
+            job_add(job, work->config->root, &holders[i], &heir);
+    }
+    return total;
+}
+
 size_t
 vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job)
 {
     const char *root = work->config->root;
     vg_guest_auto struct vg_guest_holder *holders = vg_guest_alloc(HOLDERS_MAX * sizeof *holders);
-    vg_guest_auto char *dev = vg_guest_format("%s/dev/nvidia", root);
+    vg_guest_auto pid_t *pids = vg_guest_alloc(HOLDERS_MAX * sizeof *pids);
     struct vg_guest_nodes nodes;
-    size_t total = 0;
 
-    job->n = 0;
+    job->n = job->n_heirs = 0;
+    job->given_processes = job->given_descriptors = job->given_maps = 0;
     vg_guest_nodes_read(root, work->devices, work->n_devices, &nodes);
     size_t n = vg_guest_holders_find(root, &nodes, holders, HOLDERS_MAX);
-    for (size_t i = 0; i < n && i < HOLDERS_MAX; i++) {
-        if (strncmp(holders[i].path, dev, strlen(dev)) != 0 ||
-            vg_cuda_callers_have(holders[i].pid) || job_process(job, holders[i].pid))
-            continue;
-        total++;
-        if (job->n < VG_CUDA_PROCESSES_MAX)
-            job_add(job, root, &holders[i]);
-    }
+    size_t picked = job_pick_holders(root, holders, n < HOLDERS_MAX ? n : HOLDERS_MAX, pids);
+    const struct vg_guest_heirs among = {.root = root,
+                                         .nodes = &nodes,
+                                         .owners = pids,
+                                         .n_owners = picked,
+                                         .holders = pids,
+                                         .n_holders = picked};
+    size_t total = job_sort(work, job, &among, holders);
     vg_guest_nodes_clear(&nodes);
     for (size_t i = 0; i < job->n; i++)
         job_set_tree(job, root, &job->processes[i]);
     return n > HOLDERS_MAX ? n : total;
+}
+
+size_t
+vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job, int64_t until_ms)
+{
+    size_t n = job->n + job->n_heirs;
+    vg_guest_auto pid_t *pids = vg_guest_alloc(n * sizeof *pids);
+    struct vg_guest_nodes nodes;
+
+    for (size_t i = 0; i < n; i++)
+        pids[i] = i < job->n ? job->processes[i].pid : job->heirs[i - job->n].pid;
+    vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
+    const struct vg_guest_heirs among = {.root = work->config->root,
+                                         .nodes = &nodes,
+                                         .owners = pids,
+                                         .n_owners = job->n,
+                                         .holders = pids,
+                                         .n_holders = n};
+    size_t failed = vg_guest_heirs_give_up(&among, job->heirs, job->n_heirs, until_ms);
+    vg_guest_nodes_clear(&nodes);
+    return failed;
 }
 
 void
@@ -284,6 +363,18 @@ job_get_process(json_object *object, struct vg_cuda_process *ret)
         ret->bytes[i] = json_object_get_int64(json_object_array_get_idx(bytes, i));
 }
 
+static void
+job_put_forked(const struct vg_cuda_job *job, json_object *object)
+{
+    if (job->given_processes == 0)
+        return;
+    json_object *forked = json_object_new_object();
+    job_put(forked, "processes", (int64_t)job->given_processes);
+    job_put(forked, "descriptors", (int64_t)job->given_descriptors);
+    job_put(forked, "maps", (int64_t)job->given_maps);
+    json_object_object_add(object, "forked", forked);
+}
+
 json_object *
 vg_cuda_job_keep(const struct vg_cuda_job *job)
 {
@@ -299,6 +390,7 @@ vg_cuda_job_keep(const struct vg_cuda_job *job)
     job_put_list(kept, "gpus", gpus);
     job_put_list(kept, "leaving", leaving);
     job_put_list(kept, "processes", processes);
+    job_put_forked(job, kept);
     return kept;
 }
 
@@ -327,9 +419,10 @@ vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret)
     json_object *leaving = json_object_object_get(kept, "leaving");
     json_object *processes = json_object_object_get(kept, "processes");
 
-    *ret = (struct vg_cuda_job){.gpus.n = job_length(gpus, VG_CUDA_GPUS_MAX),
-                                .n_leaving = job_length(leaving, VG_CUDA_GPUS_MAX),
-                                .n = job_length(processes, VG_CUDA_PROCESSES_MAX)};
+    memset(ret, 0, sizeof *ret);
+    ret->gpus.n = job_length(gpus, VG_CUDA_GPUS_MAX);
+    ret->n_leaving = job_length(leaving, VG_CUDA_GPUS_MAX);
+    ret->n = job_length(processes, VG_CUDA_PROCESSES_MAX);
     for (size_t i = 0; i < ret->gpus.n; i++)
         job_get_gpu(json_object_array_get_idx(gpus, i), &ret->gpus.gpus[i]);
     for (size_t i = 0; i < ret->n_leaving; i++) {
@@ -340,6 +433,10 @@ vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret)
     }
     for (size_t i = 0; i < ret->n; i++)
         job_get_process(json_object_array_get_idx(processes, i), &ret->processes[i]);
+    json_object *forked = json_object_object_get(kept, "forked");
+    ret->given_processes = (size_t)job_get(forked, "processes");
+    ret->given_descriptors = (size_t)job_get(forked, "descriptors");
+    ret->given_maps = (size_t)job_get(forked, "maps");
     return 0;
 }
 
@@ -402,6 +499,8 @@ void
 vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message)
 {
     json_object *list = vg_guest_programs_add(message, (int64_t)job->n, vg_cuda_job_bytes(job));
+
+    job_put_forked(job, json_object_object_get(message, "programs"));
 
     /* Those that something is wrong with are not cut off. */
     for (int pass = 0; pass < 2; pass++) {

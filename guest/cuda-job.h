@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "guest/cuda-caller.h"
+#include "guest/heir.h"
 #include "guest/work.h"
 
 /* What a checkpoint takes of the guest's memory for each process, beside the memory that it copies:
@@ -53,9 +54,19 @@ struct vg_cuda_process {
     bool gone;
     /* When it was locked, and how long each call took; -1 for a call that was not made. */
     int64_t locked_us, lock_us, checkpoint_us, restore_us, unlock_us, stop_us;
+    /* The nearest of its ancestors that has the GPUs, or 0. */
+    pid_t ancestor;
+    /* It has its files of the GPUs from there; the reason why it keeps them, or why it is not known
+     * to have them from there. */
+    bool inherited;
+    char keeps[200];
     /* The reason why it cannot be released or does not run; or empty. */
     char why[384];
 };
+
+/* The most heirs at once: children that these processes forked, which have the GPUs' files from
+ * them and nothing else of the GPUs. */
+#define VG_CUDA_HEIRS_MAX 2048
 
 struct vg_cuda_job {
     struct vg_cuda_gpus gpus;
@@ -63,11 +74,22 @@ struct vg_cuda_job {
     size_t n_leaving, leaving[VG_CUDA_GPUS_MAX];
     size_t n;
     struct vg_cuda_process processes[VG_CUDA_PROCESSES_MAX];
+    /* The heirs that can give their files up. */
+    size_t n_heirs;
+    struct vg_guest_heir heirs[VG_CUDA_HEIRS_MAX];
+    /* The numbers of heirs, and of what they have or have given up. */
+    size_t given_processes, given_descriptors, given_maps;
 };
 
 /* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, but for the
- * callers. Returns how many there are, which may be more than fit into job. */
+ * callers, and their heirs. Returns how many processes there are, which may be more than fit into
+ * job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
+
+/* Has the heirs that were found give up what they have of the work's devices, until then. Returns
+ * how many did not; each of those has a `why`. */
+size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
+                           int64_t until_ms);
 
 /* Takes over the GPUs, and how much of them each process uses. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,

@@ -19,8 +19,14 @@
 #include "guest/huge-pages.h"
 #include "guest/util.h"
 
-/* For programs that only looked at the GPU, or have just begun to use it, to end. */
-#define SETTLE_MS 5000
+enum {
+    /* For programs that only looked at the GPU, or have just begun to use it, to end. */
+    SETTLE_MS = 5000,
+    /* For children that come while all is locked, or are about to begin a program of their own. */
+    FORKED_MS = 2000,
+    /* Between two looks at those. */
+    FORKED_LOOK_MS = 20,
+};
 /* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel cuts it. */
 #define MPS_COMM "nvidia-cuda-mps"
 
@@ -30,7 +36,7 @@ static void
 release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call)
 {
     const char *why = call->why;
-    char inherited[128];
+    char keeps[sizeof process->why];
 
     if (call->outcome == VG_CUDA_UNDER_WAY || call->outcome == VG_CUDA_WAITS)
         why = "the driver does not answer";
@@ -39,14 +45,16 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
               : call->state == VG_CUDA_FAILED ? "the driver could not bring it back before"
                                               : "another program has locked it";
     else if (call->outcome == VG_CUDA_ANSWERED && call->result == VG_CUDA_NOT_INITIALIZED) {
-        why = "it uses the GPU without CUDA (OpenCL, graphics, a monitor)";
-        if (process->job != process->pid) {
-            vg_guest_put(
-                inherited, sizeof inherited,
-                "it uses no CUDA itself, but may have the GPU's files from its ancestor %d",
-                (int)process->job);
-            why = inherited;
-        }
+        why = keeps;
+        if (process->inherited)
+            vg_guest_put(keeps, sizeof keeps,
+                         "it has files of the GPU from its ancestor %d and keeps them: %s",
+                         (int)process->ancestor, process->keeps);
+        else
+            vg_guest_put(keeps, sizeof keeps,
+                         "it uses the GPU without CUDA (OpenCL, graphics, a monitor)%s%s",
+                         process->ancestor > 0 ? ": " : "",
+                         process->ancestor > 0 ? process->keeps : "");
         if (strcmp(process->comm, MPS_COMM) == 0)
             why =
                 "it is the server of MPS, which the driver cannot release with its clients; these "
@@ -95,6 +103,10 @@ release_has_process(void *user, pid_t pid)
     (void)user;
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         if (vg_cuda_work.processes[i].pid == pid)
+            return true;
+    }
+    for (size_t i = 0; i < vg_cuda_work.n_heirs; i++) {
+        if (vg_cuda_work.heirs[i].pid == pid)
             return true;
     }
     return false;
@@ -307,6 +319,71 @@ release_look_again(struct vg_guest_work *work)
 }
 
 static int
+release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const char *why)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/comm", work->config->root, (int)pid);
+    char comm[32];
+
+    vg_guest_read_file(path, comm, sizeof comm);
+    vg_guest_auto char *name = vg_guest_clean(comm, sizeof comm);
+    return vg_guest_work_fail(work, VG_GUEST_UNRELEASABLE,
+                              "process %d (%s) has files of the GPU from its ancestor %d and keeps "
+                              "them: %s",
+                              (int)pid, name, (int)ancestor, why);
+}
+
+/* Has the heirs of a look give up their files, and counts what they gave up. Returns 0, or -1. */
+static int
+release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
+{
+    size_t failed = vg_cuda_job_give_up(work, now, work->until_ms);
+    int result = 0;
+
+    for (size_t i = 0; i < now->n_heirs; i++) {
+        const struct vg_guest_heir *heir = &now->heirs[i];
+        bool gave = heir->descriptors + heir->maps > 0;
+        vg_cuda_work.given_processes += gave ? 1 : 0;
+        vg_cuda_work.given_descriptors += heir->descriptors;
+        vg_cuda_work.given_maps += heir->maps;
+        if (*heir->why)
+            result = release_refuse_heir(work, heir->pid, heir->ancestor, heir->why);
+    }
+    vg_guest_log(LOG_NOTICE,
+                 "forked children gave up files processes=%zu descriptors=%zu maps=%zu failed=%zu",
+                 vg_cuda_work.given_processes, vg_cuda_work.given_descriptors,
+                 vg_cuda_work.given_maps, failed);
+    return result;
+}
+
+/* Has the children that were forked by these processes give up their files, those that have come
+ * since, too. Who has opened files itself meanwhile is seen when the GPUs are to be free. */
+static int
+release_forked(struct vg_guest_work *work)
+{
+    static struct vg_cuda_job now;
+    int64_t until_ms = vg_guest_now_ms() + FORKED_MS;
+
+    if (!work->config->cuda_release_forked)
+        return 0;
+    vg_cuda_work.given_processes = vg_cuda_work.given_descriptors = vg_cuda_work.given_maps = 0;
+    for (;;) {
+        const struct vg_cuda_process *keeps = NULL;
+        vg_cuda_job_find(work, &now);
+        if (now.n_heirs > 0 && release_have_given_up(work, &now) != 0)
+            return -1;
+        for (size_t i = 0; i < now.n && !keeps; i++)
+            keeps = now.processes[i].inherited ? &now.processes[i] : NULL;
+        bool late = vg_guest_now_ms() >= until_ms;
+        if (keeps && late)
+            return release_refuse_heir(work, keeps->pid, keeps->ancestor, keeps->keeps);
+        if (late || (!keeps && now.n_heirs == 0))
+            return vg_guest_work_check(work, "checkpoint");
+        if (keeps)
+            vg_guest_child_sleep(vg_guest_now_ms() + FORKED_LOOK_MS);
+    }
+}
+
+static int
 release_stop(struct vg_guest_work *work, json_object **kept)
 {
     size_t failed = vg_cuda_steps_call(work, VG_CUDA_OP_LOCK, VG_CUDA_RUNNING, work->until_ms);
@@ -314,7 +391,7 @@ release_stop(struct vg_guest_work *work, json_object **kept)
     release_keep(work, kept);
     if (failed > 0)
         return vg_cuda_steps_fail(work, "cannot be stopped");
-    if (release_look_again(work) != 0)
+    if (release_look_again(work) != 0 || release_forked(work) != 0)
         return -1;
     vg_guest_huge_pages_begin(work->config);
     failed = vg_cuda_steps_call(work, VG_CUDA_OP_CHECKPOINT, VG_CUDA_LOCKED, work->until_ms);

@@ -82,6 +82,11 @@ hand_end(struct vg_guest_work *work)
         hand_print_process(json_object_array_get_idx(list, i));
     if (total > (int64_t)n)
         printf("and %lld more\n", (long long)(total - (int64_t)n));
+    json_object *forked = json_object_object_get(programs, "forked");
+    if (forked)
+        printf("forked children that gave up their files: %s, with descriptors: %s, maps: %s\n",
+               hand_text(forked, "processes"), hand_text(forked, "descriptors"),
+               hand_text(forked, "maps"));
     if (total == 0 && !work->failure)
         printf("no process of CUDA has a GPU, or none can be asked\n");
     hand_print_units(json_object_object_get(work->details, "units"));

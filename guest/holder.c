@@ -16,10 +16,13 @@
 
 #include "guest/util.h"
 
-/* A look at all processes. */
+/* A look at all processes, or at what one of them has. */
 struct look {
     const struct vg_guest_nodes *nodes;
+    /* Takes a node that is open or mapped. */
+    void (*found)(struct look *look, size_t node, const struct vg_guest_hold *hold);
     struct vg_guest_holder *holders;
+    struct vg_guest_hold *holds;
     size_t max, total;
     /* The process that is being looked at, and the nodes that it is known to have. */
     pid_t pid;
@@ -36,7 +39,7 @@ holder_base(const char *path)
 }
 
 static void
-holder_add(struct look *look, size_t i, bool mapped)
+holder_add(struct look *look, size_t i, const struct vg_guest_hold *hold)
 {
     const struct vg_guest_node *node = &look->nodes->nodes[i];
 
@@ -45,17 +48,32 @@ holder_add(struct look *look, size_t i, bool mapped)
     look->known[i] = true;
     if (look->total++ < look->max) {
         struct vg_guest_holder *holder = &look->holders[look->total - 1];
-        *holder =
-            (struct vg_guest_holder){.pid = look->pid, .mapped = mapped, .device = node->device};
+        *holder = (struct vg_guest_holder){
+            .pid = look->pid, .mapped = hold->mapped, .device = node->device};
         vg_guest_put(holder->comm, sizeof holder->comm, "%s", look->comm);
         vg_guest_put(holder->path, sizeof holder->path, "%s", node->path);
+    }
+}
+
+/* Notes a descriptor or a map once, also if several nodes are this file. */
+static void
+holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
+{
+    const struct vg_guest_hold *last =
+        look->total > 0 && look->total <= look->max ? &look->holds[look->total - 1] : NULL;
+
+    if (last && last->mapped == hold->mapped && last->fd == hold->fd && last->begin == hold->begin)
+        return;
+    if (look->total++ < look->max) {
+        look->holds[look->total - 1] = *hold;
+        look->holds[look->total - 1].node = i;
     }
 }
 
 /* Compares a file of a process with the nodes. link is its magic link in /proc. Files of network
  * file systems are not asked for anew: their servers may be gone. */
 static void
-holder_check(struct look *look, const char *link, bool mapped)
+holder_check(struct look *look, const char *link, const struct vg_guest_hold *hold)
 {
     struct statx stx;
 
@@ -76,7 +94,7 @@ holder_check(struct look *look, const char *link, bool mapped)
                    (size > 0 && strcmp(holder_base(target), holder_base(node->path)) == 0);
         }
         if (same)
-            holder_add(look, i, mapped);
+            look->found(look, i, hold);
     }
 }
 
@@ -97,7 +115,8 @@ holder_look_at_files(struct look *look, const char *task)
             continue;
         n++;
         vg_guest_put(link, sizeof link, "%s/%s", path, entry->d_name);
-        holder_check(look, link, false);
+        struct vg_guest_hold hold = {.fd = atoi(entry->d_name)};
+        holder_check(look, link, &hold);
     }
     closedir(dir);
     return n;
@@ -108,24 +127,26 @@ holder_look_at_files(struct look *look, const char *task)
 static void
 holder_check_map(struct look *look, const char *task, char *line)
 {
+    struct vg_guest_hold hold = {.mapped = true, .fd = -1};
     unsigned int dev_major, dev_minor;
     unsigned long long ino;
     char range[64], link[PATH_MAX];
     int at = 0;
 
     line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "%63s %*s %*s %x:%x %llu %n", range, &dev_major, &dev_minor, &ino, &at) < 4 ||
-        ino == 0 || at == 0)
+    if (sscanf(line, "%63s %*s %llx %x:%x %llu %n", range, &hold.offset, &dev_major, &dev_minor,
+               &ino, &at) < 5 ||
+        sscanf(range, "%llx-%llx", &hold.begin, &hold.end) != 2 || ino == 0 || at == 0)
         return;
     const char *path = line + at;
     for (size_t i = 0; i < look->nodes->n; i++) {
         const struct vg_guest_node *node = &look->nodes->nodes[i];
         bool same_file = node->ino == ino && node->dev == makedev(dev_major, dev_minor);
         if (same_file || strcmp(path, node->path) == 0) {
-            holder_add(look, i, true);
+            look->found(look, i, &hold);
         } else if (strcmp(holder_base(path), holder_base(node->path)) == 0 && node->ino != 0) {
             vg_guest_put(link, sizeof link, "%s/map_files/%s", task, range);
-            holder_check(look, link, true);
+            holder_check(look, link, &hold);
         }
     }
 }
@@ -184,7 +205,7 @@ size_t
 vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                       struct vg_guest_holder *ret_holders, size_t max)
 {
-    struct look look = {.nodes = nodes, .holders = ret_holders, .max = max};
+    struct look look = {.nodes = nodes, .found = holder_add, .holders = ret_holders, .max = max};
     vg_guest_auto char *proc = vg_guest_format("%s/proc", root);
     vg_guest_auto bool *known = vg_guest_alloc((nodes->n + 1) * sizeof *known);
     DIR *dir = opendir(proc);
@@ -198,5 +219,16 @@ vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
             holder_look_at(&look, proc, pid);
     }
     closedir(dir);
+    return look.total;
+}
+
+size_t
+vg_guest_holds_find(const char *task, const struct vg_guest_nodes *nodes,
+                    struct vg_guest_hold *ret_holds, size_t max)
+{
+    struct look look = {.nodes = nodes, .found = holder_add_hold, .holds = ret_holds, .max = max};
+
+    holder_look_at_files(&look, task);
+    holder_look_at_maps(&look, task);
     return look.total;
 }

@@ -23,9 +23,25 @@ struct vg_guest_holder {
     size_t device;
 };
 
+/* A descriptor or a map of a node. */
+struct vg_guest_hold {
+    /* The index of the node. */
+    size_t node;
+    bool mapped;
+    /* The number of a descriptor; -1 for a map. */
+    int fd;
+    /* The place of a map; 0 for a descriptor. */
+    unsigned long long begin, end, offset;
+};
+
 /* Finds each process with each of its nodes, but leaves this process out. Puts the first max into
  * ret_holders, and returns how many there are. root is as for vg_guest_devices_read(). */
 size_t vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                              struct vg_guest_holder *ret_holders, size_t max);
+
+/* Finds what one process or thread has: its descriptors, then its maps. task is its directory in
+ * /proc. Puts the first max into ret_holds, and returns how many there are. */
+size_t vg_guest_holds_find(const char *task, const struct vg_guest_nodes *nodes,
+                           struct vg_guest_hold *ret_holds, size_t max);
 
 #endif

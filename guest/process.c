@@ -50,6 +50,37 @@ vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret)
     return 0;
 }
 
+long
+vg_guest_process_number(const char *dir, const char *name)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/status", dir);
+    vg_guest_auto char *line = vg_guest_format("\n%s", name);
+    char text[8192];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *found = strstr(text, line);
+    return found ? strtol(found + strlen(line), NULL, 10) : -1;
+}
+
+char
+vg_guest_process_state(const char *dir)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/stat", dir);
+    char text[1024];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] ? end[2] : 'X';
+}
+
+bool
+vg_guest_process_ended(const char *dir)
+{
+    char state = vg_guest_process_state(dir);
+
+    return state == 'Z' || state == 'X';
+}
+
 void
 vg_guest_process_each(const char *root, void (*found)(void *user, pid_t pid), void *user)
 {

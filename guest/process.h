@@ -20,6 +20,14 @@ struct vg_guest_process {
 /* Returns 0, or -1 if there is no such process. */
 int vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret);
 
+/* Returns a number of its status, such as "TracerPid:", or -1 if there is none. dir, here and
+ * below, is the directory of a process or thread in /proc. */
+long vg_guest_process_number(const char *dir, const char *name);
+/* Returns the letter of its state; X if it is not there. */
+char vg_guest_process_state(const char *dir);
+/* Returns whether it has ended, waited for or not. */
+bool vg_guest_process_ended(const char *dir);
+
 /* Calls `found` for each process. */
 void vg_guest_process_each(const char *root, void (*found)(void *user, pid_t pid), void *user);
 

@@ -103,6 +103,12 @@ status_print_programs(json_object *provider)
         status_print_program(json_object_array_get_idx(list, i));
     if (total > (int64_t)n)
         printf("  process   %lld more\n", (long long)(total - (int64_t)n));
+    json_object *forked = json_object_object_get(programs, "forked");
+    if (forked)
+        printf(
+            "  forked    children that give up their files: %s, with descriptors: %s, maps: %s\n",
+            status_text(forked, "processes"), status_text(forked, "descriptors"),
+            status_text(forked, "maps"));
     if (total == 0)
         printf("  process   none\n");
     else

@@ -102,6 +102,9 @@ static const struct vg_field programs_fields[] = {
     TEXT(doing),
     COUNT(total),
     COUNT(gpu_bytes),
+    COUNT(forked),
+    COUNT(forked_descriptors),
+    COUNT(forked_maps),
     VG_ROW_LIST(programs, 0, VG_GUEST_PROGRAMS_MAX, &vg_guest_program_record),
 };
 const struct vg_record_type vg_guest_programs_record = VG_ROW_TYPE(programs_fields);

@@ -145,9 +145,13 @@ struct vg_guest_program {
 
 /* What is known of the programs in the guest that use its GPUs. */
 struct vg_guest_programs {
-    char *doing;         /* what the agent is at now, one sentence; NULL: nothing was asked of it */
-    int64_t total;       /* may be more than are listed */
-    int64_t gpu_bytes;   /* of all of them, in GPU memory */
+    char *doing;       /* what the agent is at now, one sentence; NULL: nothing was asked of it */
+    int64_t total;     /* may be more than are listed */
+    int64_t gpu_bytes; /* of all of them, in GPU memory */
+    int64_t forked;    /* children of theirs that have only inherited files of the GPUs, which they
+                        * give up, or gave up: how many */
+    int64_t forked_descriptors; /* what all of these have, or had, of that */
+    int64_t forked_maps;
     GPtrArray *programs; /* struct vg_guest_program */
 };
 

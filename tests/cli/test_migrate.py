@@ -700,7 +700,8 @@ def test_a_plan_without_moves(server):
     run(server, "plan", "apply", "plan-0000000000000000", "--yes", code=3)
 
 
-PROGRAMS = {"doing": None, "total": 2, "gpu_bytes": 1796 << 20, "programs": [
+PROGRAMS = {"doing": None, "total": 2, "gpu_bytes": 1796 << 20, "forked": 4, "forked_descriptors": 124,
+            "forked_maps": 1, "programs": [
     {"pid": 153, "comm": "python3", "state": "running", "why": None, "gpu_bytes": 1612 << 20,
      "lock_ns": 40000000, "checkpoint_ns": 900000000, "restore_ns": 500000000, "unlock_ns": 10000000,
      "stop_ns": 4200000000},
@@ -715,12 +716,13 @@ def test_programs_of_the_guest(server, tmp_path):
     with Relay(str(tmp_path / "relay"), server, move_at("done", guest=PROGRAMS)) as relay:
         lines = run(relay, "migration", "show", FIRST).stdout.splitlines()
         at = lines.index("Programs with a GPU in the guest, by pid")
-        assert lines[at + 1:at + 7] == [
+        assert lines[at + 1:at + 8] == [
             "153            python3: running; 1.57 GiB of GPU memory; stood still for 4.2 s;",
             "               released in 940 ms (1.75 GiB/s); brought back in 510 ms (3.15",
             "               GiB/s)",
             "171            solver: failed; 184 MiB of GPU memory; released in 100 ms (1.80",
             "               GiB/s); cannot be brought back: CUDA_ERROR_OUT_OF_MEMORY (2)",
+            "and 4 forked children with 124 descriptors and 1 map of the GPUs from them",
             ""]
         told = run(relay, "migration", "watch", FIRST).stdout
         assert "quiesce          1.0 s  2 programs, 1.75 GiB of GPU memory\n" in told, told
@@ -744,7 +746,9 @@ def test_what_the_guest_is_at(server, tmp_path):
 def test_can_it_be_moved(server):
     """The last lines of `vm show`; a member of its document."""
     shown = run(server, "vm", "show", "alpha").stdout.splitlines()
-    assert shown[-2:] == ["movable: yes", "in the guest: 1 program with 1.57 GiB of GPU memory"]
+    assert shown[-3:] == [
+        "movable: yes", "in the guest: 1 program with 1.57 GiB of GPU memory",
+        "1 forked child with 31 descriptors and 30 maps of the GPUs from them, which they give up"]
     shown = run(server, "vm", "show", "beta").stdout.splitlines()
     at = shown.index("movable: no, because")
     assert shown[at + 1:at + 4] == [

@@ -5,8 +5,10 @@
  * the latter mapped, as its device memory, and adds one to each in every step, which takes
  * KERNEL_MS and comes every STEP_MS. How many steps it has made is in
  * VG_FAKE_CUDA/programs/PID.steps. With SIGTERM it says how many numbers are wrong. child: has
- * another process that inherits its files. It loads libcuda, and calls a function of it that it is
- * told in a line of its standard input, and answers "called".
+ * another process that inherits its files, and looks after memory of its own; how often it has done
+ * that is in the PID.steps of its. It loads libcuda. A line of its standard input is a function of
+ * that, which it calls and answers "called", or "fork": it has one more such child, and answers
+ * "child PID".
  */
 #include "config.h"
 
@@ -38,6 +40,7 @@ static const char *dev, *programs;
 static char uuid[40];
 static int mib, step_ms, kernel_ms, control_fd = -1, node_fd = -1, state;
 static uint64_t *device_memory;
+static void *control_map;
 static uint64_t host_memory[WORDS], steps;
 static unsigned moves;
 /* Whoever works on the GPU. */
@@ -105,8 +108,9 @@ take_gpu(void)
                 mmap(device_memory, BYTES, PROT_READ | PROT_WRITE,
                      MAP_SHARED | (device_memory ? MAP_FIXED : 0), node_fd, slot * (off_t)BYTES);
     }
-    /* NVIDIA's driver does likewise: a child has the files, and not what is mapped. */
+    /* NVIDIA's driver does likewise: a child has the files, and some of what is mapped. */
     madvise(device_memory, BYTES, MADV_DONTFORK);
+    control_map = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd, 0);
     tell_use(true);
     return error;
 }
@@ -118,6 +122,7 @@ leave_gpu(void)
     /* What comes next to that memory must not be what was there. */
     memset(device_memory, 0xa5, BYTES);
     mmap(device_memory, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    munmap(control_map, BYTES);
     close(node_fd);
     close(control_fd);
     tell_use(false);
@@ -214,6 +219,57 @@ serve(void *arg)
     return NULL;
 }
 
+/* Returns a descriptor of the file that says how many steps this process has made. */
+static int
+open_steps(void)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/programs/%d.steps", programs, (int)getpid());
+    return open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+}
+
+static int
+write_steps(int fd, uint64_t n)
+{
+    char text[32];
+    int size = snprintf(text, sizeof text, "%20llu", (unsigned long long)n);
+
+    return pwrite(fd, text, (size_t)size, 0) < 0 ? -1 : 0;
+}
+
+/* Looks after its memory until it is killed, or that is wrong. */
+static void
+be_child(void)
+{
+    uint64_t memory[WORDS];
+    int fd = open_steps();
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; i < WORDS; i++)
+        memory[i] = i * 6364136223846793005ULL;
+    for (uint64_t n = 1;; n++) {
+        for (size_t i = 0; i < WORDS; i++) {
+            if (memory[i] != i * 6364136223846793005ULL + n - 1)
+                _exit(1);
+            memory[i]++;
+        }
+        if (write_steps(fd, n) != 0 || usleep((useconds_t)step_ms * 1000) != 0)
+            _exit(1);
+    }
+}
+
+static void
+fork_child(void)
+{
+    pid_t child = fork();
+
+    if (child == 0)
+        be_child();
+    printf("child %d\n", (int)child);
+    fflush(stdout);
+}
+
 /* Calls what it is told to. */
 static void *
 call(void *arg)
@@ -221,6 +277,10 @@ call(void *arg)
     char name[64];
 
     while (scanf("%63s", name) == 1) {
+        if (strcmp(name, "fork") == 0) {
+            fork_child();
+            continue;
+        }
         void *found = arg ? dlsym(arg, name) : NULL;
         int (*function)(void *, void *, int, int);
         unsigned long long ignored[2];
@@ -246,8 +306,6 @@ listen_here(void)
 static void
 work(int steps_fd)
 {
-    char text[32];
-
     while (!ended) {
         pthread_mutex_lock(&at_work);
         for (size_t i = 0; i < WORDS; i++)
@@ -255,8 +313,7 @@ work(int steps_fd)
         steps++;
         usleep((useconds_t)kernel_ms * 1000);
         pthread_mutex_unlock(&at_work);
-        int size = snprintf(text, sizeof text, "%20llu", (unsigned long long)steps);
-        if (pwrite(steps_fd, text, (size_t)size, 0) < 0)
+        if (write_steps(steps_fd, steps) != 0)
             break;
         usleep((useconds_t)step_ms * 1000);
     }
@@ -267,7 +324,6 @@ main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_signal};
     pthread_t server, caller;
-    char path[512];
     size_t bad = 0;
 
     programs = getenv("VG_FAKE_CUDA");
@@ -283,18 +339,9 @@ main(int argc, char **argv)
     if (take_gpu() != 0)
         return 1;
     memset(device_memory, 0, BYTES);
-    if (argc > 6) {
-        pid_t child = fork();
-        if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            for (;;)
-                pause();
-        }
-        printf("child %d\n", (int)child);
-    }
-    int fd = listen_here();
-    snprintf(path, sizeof path, "%s/programs/%d.steps", programs, (int)getpid());
-    int steps_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (argc > 6)
+        fork_child();
+    int fd = listen_here(), steps_fd = open_steps();
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     if (fd < 0 || steps_fd < 0 || pthread_create(&server, NULL, serve, &fd) != 0 ||
         pthread_create(&caller, NULL, call, library) != 0)

@@ -85,6 +85,10 @@ do_fault(const char *op, int pid)
         kill(pid, SIGKILL);
     if (strcmp(what, "slow") == 0)
         usleep(300000);
+    while (strcmp(what, "wait") == 0) {
+        usleep(10000);
+        read_fault(op, pid, what);
+    }
     return *what >= '0' && *what <= '9' ? atoi(what) : -1;
 }
 

@@ -310,15 +310,6 @@ def test_who_cannot_be_released_is_named(guest, host):
     assert worker.end()[:2] == (0, 1)
 
 
-def test_child_that_inherits(guest, host):
-    worker = guest.start(child=True)
-    done = until(lambda ms: prepare(host, deadline_ms=ms), "unreleasable", "ancestor")
-    assert done["code"] == "unreleasable", done
-    assert f"process {worker.child} " in done["message"]
-    assert f"ancestor {worker.pid}" in done["message"]
-    assert {p["job"] for p in done["programs"]["list"]} == {worker.pid}
-
-
 def test_driver_is_old(guest, host):
     guest.start()
     os.unlink(guest.path("cuda/lib/libcuda.so.1"))

@@ -123,11 +123,23 @@ class Worker:
         self.pid = self.process.pid
         # Before it loads libcuda, as the kernel tells of that only once.
         guest.show(self.pid)
-        self.child = None
+        self.children = []
         if child:
-            self.child = int(self.process.stdout.readline().split()[1])
-            guest.show(self.child)
+            self.take_child()
         assert self.process.stdout.readline() == "ready\n"
+
+    def take_child(self):
+        word, pid = self.process.stdout.readline().split()
+        assert word == "child"
+        self.children.append(int(pid))
+        self.guest.show(int(pid))
+
+    def fork(self):
+        """One more child, which has the files that it has now."""
+        self.process.stdin.write("fork\n")
+        self.process.stdin.flush()
+        self.take_child()
+        return self.children[-1]
 
     def call(self, function):
         """A function of libcuda."""
@@ -135,18 +147,21 @@ class Worker:
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "called\n"
 
-    def steps(self):
-        return int(self.guest.read(f"cuda/programs/{self.pid}.steps") or 0)
+    def steps(self, pid=None):
+        return int(self.guest.read(f"cuda/programs/{pid or self.pid}.steps") or 0)
 
-    def runs(self):
-        """Waits until it has gone on."""
-        before = self.steps()
-        wait_for(lambda: self.steps() > before)
+    def runs(self, pid=None):
+        """Waits until it, or a child of it, has gone on."""
+        before = self.steps(pid)
+        wait_for(lambda: self.steps(pid) > before)
         return True
 
-    def has_gpu(self):
-        return any("/dev/nvidia" in os.readlink(f"/proc/{self.pid}/fd/{fd}")
-                   for fd in os.listdir(f"/proc/{self.pid}/fd"))
+    def has_gpu(self, pid=None):
+        with open(f"/proc/{pid or self.pid}/maps", encoding="utf-8") as file:
+            maps = file.read()
+        directory = f"/proc/{pid or self.pid}/fd"
+        return "/dev/nvidia" in maps or any("/dev/nvidia" in os.readlink(os.path.join(directory, fd))
+                                            for fd in os.listdir(directory))
 
     def end(self):
         """How many of its numbers were wrong, how often it was taken back, and its GPU."""

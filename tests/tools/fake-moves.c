@@ -240,6 +240,9 @@ movable(void *data, const char *id, GError **err)
     g_ptr_array_add(answer->guest.programs, program);
     answer->guest.total = 1;
     answer->guest.gpu_bytes = program->gpu_bytes;
+    answer->guest.forked = yes ? 1 : 0;
+    answer->guest.forked_descriptors = yes ? 31 : 0;
+    answer->guest.forked_maps = yes ? 30 : 0;
     return answer;
 }
 

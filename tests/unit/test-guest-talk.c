@@ -293,10 +293,15 @@ test_programs(void **state)
     vg_guest_message_clear(&message);
     /* As newer agents tell it. */
     feed(talk, "{\"id\":2,\"type\":\"resumed\",\"programs\":{\"list\":[{\"by\":\"opencl\","
-               "\"pid\":7,\"movable\":\"unknown\"}],\"total\":2,\"bytes\":1048576},"
+               "\"pid\":7,\"movable\":\"unknown\"}],\"total\":2,\"bytes\":1048576,"
+               "\"forked\":{\"processes\":4,\"descriptors\":124,\"maps\":-1}},"
                "\"cuda\":{\"processes_total\":9}}\n");
     message = next(talk);
     assert_int_equal(message.programs->total, 2);
+    assert_int_equal(message.programs->forked, 4);
+    assert_int_equal(message.programs->forked_descriptors, 124);
+    assert_int_equal(message.programs->forked_maps, 0);
+    assert_non_null(strstr(message.text, "4 forked children gave up 124 descriptors and 0 maps"));
     assert_int_equal(message.programs->gpu_bytes, 1048576);
     one = message.programs->programs->pdata[0];
     assert_string_equal(one->by, "opencl");

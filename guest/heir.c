@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "guest/heir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <linux/kcmp.h>
+
+#include "guest/child.h"
+#include "guest/holder.h"
+#include "guest/process.h"
+#include "guest/tracee.h"
+#include "guest/util.h"
+
+enum {
+    /* Descriptors and maps of one process. */
+    HOLDS_MAX = 4096,
+    /* A tree of processes is not deeper than that. */
+    DEPTH_MAX = 64,
+    /* For all threads of one to stop, which takes less than a millisecond unless the kernel holds
+     * one. */
+    STOP_MS = 2000,
+    /* For what follows, which takes milliseconds. */
+    LATE_MS = 2000,
+    /* At once. */
+    TRACERS_MAX = 8,
+};
+
+static void heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void
+heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
+{
+    va_list args;
+
+    if (*heir->why)
+        return;
+    va_start(args, format);
+    vsnprintf(heir->why, sizeof heir->why, format, args);
+    va_end(args);
+}
+
+/* ---- whose files they are ---- */
+
+/* Compares what two processes or threads have of this kind. Returns 0 if it is the same, 1 if not,
+ * or -1 and sets `why`. */
+static int
+heir_compare(struct vg_guest_heir *heir, pid_t a, pid_t b, int kind, int a_fd, int b_fd)
+{
+    long result = syscall(SYS_kcmp, a, b, kind, (long)a_fd, (long)b_fd);
+
+    /* ESRCH: one has ended; EBADF: one has closed it. */
+    if (result >= 0 || errno == ESRCH || errno == EBADF)
+        return result == 0 ? 0 : 1;
+    heir_refuse(heir, "the kernel does not tell whose files it has (kcmp): %s", strerror(errno));
+    return -1;
+}
+
+/* Finds the first thread of a process that has not ended, or 0. */
+static pid_t
+heir_thread(const char *root, pid_t pid)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/task", root, (int)pid);
+    DIR *dir = opendir(path);
+    pid_t found = 0;
+
+    if (!dir)
+        return 0;
+    for (struct dirent *entry = readdir(dir); entry && found == 0; entry = readdir(dir)) {
+        vg_guest_auto char *task = vg_guest_format("%s/%s", path, entry->d_name);
+        if (entry->d_name[0] != '.' && !vg_guest_process_ended(task))
+            found = atoi(entry->d_name);
+    }
+    closedir(dir);
+    return found;
+}
+
+/* An owner among the ancestors. What it has is looked up when it is wanted. */
+struct ancestor {
+    pid_t pid;
+    bool known;
+    size_t n;
+    struct vg_guest_hold *holds;
+};
+
+/* Finds the owners among the ancestors of a process, the nearest first. Returns how many they are.
+ */
+static size_t
+heir_ancestors(const struct vg_guest_heirs *among, pid_t pid, struct ancestor ret[DEPTH_MAX])
+{
+    size_t n = 0;
+
+    for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
+        vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", among->root, (int)pid);
+        pid = (pid_t)vg_guest_process_number(dir, "PPid:");
+        for (size_t i = 0; i < among->n_owners; i++) {
+            if (among->owners[i] == pid)
+                ret[n++].pid = pid;
+        }
+    }
+    return n;
+}
+
+static void
+heir_know(const struct vg_guest_heirs *among, struct ancestor *ancestor)
+{
+    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", among->root, (int)ancestor->pid);
+
+    if (ancestor->known)
+        return;
+    ancestor->known = true;
+    ancestor->holds = vg_guest_alloc(HOLDS_MAX * sizeof *ancestor->holds);
+    size_t n = vg_guest_holds_find(dir, among->nodes, ancestor->holds, HOLDS_MAX);
+    ancestor->n = n < HOLDS_MAX ? n : HOLDS_MAX;
+}
+
+/* Returns whether an ancestor has the same open file, mostly under the same number, or the same
+ * map.
+ */
+static bool
+heir_is_inherited(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
+                  const struct vg_guest_hold *hold, struct ancestor *ancestor)
+{
+    bool found = !hold->mapped &&
+                 heir_compare(heir, thread, ancestor->pid, KCMP_FILE, hold->fd, hold->fd) == 0;
+
+    if (found || *heir->why)
+        return found;
+    heir_know(among, ancestor);
+    for (size_t i = 0; i < ancestor->n && !found; i++) {
+        const struct vg_guest_hold *theirs = &ancestor->holds[i];
+        if (theirs->mapped != hold->mapped)
+            continue;
+        found = hold->mapped ? theirs->begin == hold->begin && theirs->end == hold->end &&
+                                   theirs->offset == hold->offset
+                             : heir_compare(heir, thread, ancestor->pid, KCMP_FILE, hold->fd,
+                                            theirs->fd) == 0;
+    }
+    return found;
+}
+
+/* Checks that all that a process has comes from ancestors. A map cannot be compared like a file: a
+ * process whose files are an ancestor's has its maps from there, too, also if the ancestor has
+ * taken them away since; one that has only maps must have them where an ancestor has them. */
+static void
+heir_check_holds(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
+                 const struct vg_guest_hold *holds, size_t n)
+{
+    struct ancestor ancestors[DEPTH_MAX] = {0};
+    size_t n_ancestors = heir_ancestors(among, heir->pid, ancestors);
+
+    heir->ancestor = n_ancestors > 0 ? ancestors[0].pid : 0;
+    for (size_t i = 0; i < n && !*heir->why; i++) {
+        bool found = holds[i].mapped && heir->descriptors > 0;
+        for (size_t k = 0; k < n_ancestors && !found; k++)
+            found = heir_is_inherited(among, heir, thread, &holds[i], &ancestors[k]);
+        if (!found)
+            heir_refuse(heir, "it has %s %s itself", holds[i].mapped ? "mapped" : "opened",
+                        among->nodes->nodes[holds[i].node].path);
+    }
+    heir->inherited = !*heir->why;
+    for (size_t k = 0; k < n_ancestors; k++)
+        free(ancestors[k].holds);
+}
+
+static void
+heir_check_other(struct vg_guest_heir *heir, pid_t thread, pid_t other)
+{
+    if (other <= 0 || other == heir->pid || *heir->why)
+        return;
+    if (heir_compare(heir, thread, other, KCMP_VM, 0, 0) == 0)
+        heir_refuse(heir,
+                    "it shares its memory with process %d, as a child does that has not begun "
+                    "its program yet",
+                    (int)other);
+    else if (heir_compare(heir, thread, other, KCMP_FILES, 0, 0) == 0)
+        heir_refuse(heir, "it shares its descriptors with process %d", (int)other);
+}
+
+static void
+heir_check_threads(const char *root, struct vg_guest_heir *heir, pid_t thread)
+{
+    vg_guest_auto char *path = vg_guest_format("%s/proc/%d/task", root, (int)heir->pid);
+    DIR *dir = opendir(path);
+
+    for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        vg_guest_auto char *task = vg_guest_format("%s/%s", path, entry->d_name);
+        pid_t other = atoi(entry->d_name);
+        if (other > 0 && other != thread && !vg_guest_process_ended(task) &&
+            heir_compare(heir, thread, other, KCMP_FILES, 0, 0) != 0 &&
+            !vg_guest_process_ended(task))
+            heir_refuse(heir, "its thread %d has descriptors of its own", (int)other);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Counts what a process has of the nodes, as one of its threads shows it, and checks that it only
+ * inherited that. Puts it into ret_holds, and returns how much it is. */
+static size_t
+heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
+           struct vg_guest_hold ret_holds[HOLDS_MAX])
+{
+    vg_guest_auto char *dir =
+        vg_guest_format("%s/proc/%d/task/%d", among->root, (int)heir->pid, (int)thread);
+    vg_guest_auto char *process = vg_guest_format("%s/proc/%d", among->root, (int)heir->pid);
+    size_t n = vg_guest_holds_find(dir, among->nodes, ret_holds, HOLDS_MAX);
+
+    heir->descriptors = heir->maps = 0;
+    if (n > HOLDS_MAX) {
+        heir_refuse(heir, "it has %zu descriptors and maps of GPUs, and %d can be given up", n,
+                    HOLDS_MAX);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        heir->descriptors += ret_holds[i].mapped ? 0 : 1;
+        heir->maps += ret_holds[i].mapped ? 1 : 0;
+    }
+    if (n == 0)
+        return 0;
+    heir_check_holds(among, heir, thread, ret_holds, n);
+    for (size_t i = 0; i < among->n_holders; i++)
+        heir_check_other(heir, thread, among->holders[i]);
+    heir_check_other(heir, thread, (pid_t)vg_guest_process_number(process, "PPid:"));
+    heir_check_threads(among->root, heir, thread);
+    return n;
+}
+
+/* Takes the reason away from a process that has ended meanwhile, and is in nobody's way. */
+static void
+heir_settle(const char *root, struct vg_guest_heir *heir)
+{
+    heir->gone = heir_thread(root, heir->pid) == 0;
+    if (heir->gone)
+        heir->why[0] = '\0';
+}
+
+/* Checks that a process could be stopped now. */
+static void
+heir_check_stopping(const char *root, struct vg_guest_heir *heir)
+{
+    vg_guest_auto char *dir = vg_guest_format("%s/proc/%d", root, (int)heir->pid);
+    vg_guest_auto char *exe = vg_guest_format("%s/exe", dir);
+    vg_guest_auto char *scope = vg_guest_format("%s/proc/sys/kernel/yama/ptrace_scope", root);
+    long tracer = vg_guest_process_number(dir, "TracerPid:");
+    char head[6];
+
+    if (!VG_GUEST_TRACEE_WORKS)
+        heir_refuse(heir, "it has files of its parent, which it can give up on x86-64 only");
+    if (tracer > 0)
+        heir_refuse(heir, "process %ld traces it", tracer);
+    /* The fifth byte of a program says how many bits its addresses have. */
+    vg_guest_read_file(exe, head, sizeof head);
+    if (head[0] == 0x7f && head[4] == 1)
+        heir_refuse(heir, "it is a program of 32 bits");
+    if (vg_guest_read_file(scope, head, sizeof head) == 0 && head[0] == '3')
+        heir_refuse(heir, "the kernel lets nobody trace (kernel.yama.ptrace_scope=3)");
+}
+
+void
+vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *heir)
+{
+    vg_guest_auto struct vg_guest_hold *holds = vg_guest_alloc(HOLDS_MAX * sizeof *holds);
+    pid_t thread = heir_thread(among->root, heir->pid);
+
+    *heir = (struct vg_guest_heir){.pid = heir->pid, .gone = thread == 0};
+    if (heir->gone)
+        return;
+    if (heir_check(among, heir, thread, holds) > 0)
+        heir_check_stopping(among->root, heir);
+    if (*heir->why)
+        heir_settle(among->root, heir);
+}
+
+/* ---- giving up, in a process for each ---- */
+
+#if VG_GUEST_TRACEE_WORKS
+
+/* Names the error of a call that a process was made to do. */
+static const char *
+heir_error_word(long result)
+{
+    return result == -ETIME ? "it is not let go on, as if it was frozen" : strerror((int)-result);
+}
+
+/* Returns whether a descriptor of the process is /dev/null, and not another file of this name. */
+static bool
+heir_is_null(const char *root, pid_t pid, pid_t thread, long fd)
+{
+    vg_guest_auto char *path =
+        vg_guest_format("%s/proc/%d/task/%d/fd/%ld", root, (int)pid, (int)thread, fd);
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+static bool
+heir_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
+{
+    vg_guest_auto char *path =
+        vg_guest_format("%s/proc/%d/task/%d/fdinfo/%d", root, (int)pid, (int)thread, fd);
+    char text[1024];
+
+    vg_guest_read_file(path, text, sizeof text);
+    const char *flags = strstr(text, "flags:");
+    return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_CLOEXEC) != 0;
+}
+
+/* Has it open /dev/null. page: memory of it, for the name. Returns the descriptor, or -1 and sets
+ * `why`. */
+static long
+heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
+               vg_guest_tracee *tracee, unsigned long page)
+{
+    static const char name[] = "/dev/null";
+    unsigned long open_args[6] = {(unsigned long)AT_FDCWD, page, O_RDWR | O_CLOEXEC};
+
+    if (vg_guest_tracee_write(tracee, page, name, sizeof name) != 0) {
+        heir_refuse(heir, "its memory cannot be written");
+        return -1;
+    }
+    long fd = vg_guest_tracee_call(tracee, SYS_openat, open_args);
+    if (fd < 0) {
+        heir_refuse(heir, "it cannot open /dev/null: %s", heir_error_word(fd));
+        return -1;
+    }
+    if (heir_is_null(among->root, heir->pid, vg_guest_tracee_hand(tracee), fd))
+        return fd;
+    heir_refuse(heir, "what it finds as /dev/null is another file");
+    unsigned long close_args[6] = {(unsigned long)fd};
+    vg_guest_tracee_call(tracee, SYS_close, close_args);
+    return -1;
+}
+
+/* Puts /dev/null in the place of a descriptor. In the place of a map it puts memory that cannot be
+ * read or written, so that nothing else can come to lie there. */
+static void
+heir_replace(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
+             vg_guest_tracee *tracee, const struct vg_guest_hold *hold, long null)
+{
+    bool closes = !hold->mapped && heir_closes_on_exec(among->root, heir->pid,
+                                                       vg_guest_tracee_hand(tracee), hold->fd);
+    unsigned long dup_args[6] = {(unsigned long)null, (unsigned long)hold->fd,
+                                 closes ? O_CLOEXEC : 0};
+    unsigned long map_args[6] = {hold->begin, hold->end - hold->begin, PROT_NONE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+                                 (unsigned long)-1};
+
+    if (*heir->why)
+        return;
+    long result = hold->mapped ? vg_guest_tracee_call(tracee, SYS_mmap, map_args)
+                               : vg_guest_tracee_call(tracee, SYS_dup3, dup_args);
+    if (result < 0 && result > -4096)
+        heir_refuse(heir, "it gave up %zu descriptors and %zu maps, and then failed: %s",
+                    heir->descriptors, heir->maps, heir_error_word(result));
+    else if (hold->mapped)
+        heir->maps++;
+    else
+        heir->descriptors++;
+}
+
+static void
+heir_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
+             vg_guest_tracee *tracee, const struct vg_guest_hold *holds, size_t n)
+{
+    unsigned long size = (unsigned long)sysconf(_SC_PAGESIZE);
+    unsigned long map_args[6] = {0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                 (unsigned long)-1};
+    long page = vg_guest_tracee_call(tracee, SYS_mmap, map_args);
+
+    heir->descriptors = heir->maps = 0;
+    if (page < 0 && page > -4096) {
+        heir_refuse(heir, "it can have no more memory: %s", heir_error_word(page));
+        return;
+    }
+    long null = heir_open_null(among, heir, tracee, (unsigned long)page);
+    if (null >= 0) {
+        unsigned long close_args[6] = {(unsigned long)null};
+        for (size_t i = 0; i < n; i++)
+            heir_replace(among, heir, tracee, &holds[i], null);
+        vg_guest_tracee_call(tracee, SYS_close, close_args);
+    }
+    unsigned long unmap_args[6] = {(unsigned long)page, size};
+    vg_guest_tracee_call(tracee, SYS_munmap, unmap_args);
+}
+
+static void
+heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
+                      int64_t until_ms)
+{
+    vg_guest_auto struct vg_guest_hold *holds = vg_guest_alloc(HOLDS_MAX * sizeof *holds);
+    int64_t stop_ms = vg_guest_now_ms() + STOP_MS;
+    char why[VG_GUEST_TRACEE_WHY_MAX];
+
+    heir_check_stopping(among->root, heir);
+    if (*heir->why)
+        return;
+    vg_guest_tracee *tracee =
+        vg_guest_tracee_stop(among->root, heir->pid, stop_ms < until_ms ? stop_ms : until_ms, why);
+
+    if (!tracee) {
+        heir_refuse(heir, "%s", why);
+        return;
+    }
+    size_t n = heir_check(among, heir, vg_guest_tracee_hand(tracee), holds);
+    if (*heir->why)
+        heir->descriptors = heir->maps = 0;
+    else if (n > 0)
+        heir_give_up(among, heir, tracee, holds, n);
+    vg_guest_tracee_let_go(tracee);
+}
+
+#else
+
+static void
+heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
+                      int64_t until_ms)
+{
+    (void)until_ms;
+    heir_check_stopping(among->root, heir);
+}
+
+#endif
+
+/* Runs in a process of its own, which no signal ends before it has let go, and which keeps no file
+ * of the agent but the standard ones. */
+static void
+heir_run_tracer(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, int64_t until_ms,
+                int fd)
+{
+    sigset_t all;
+
+    setsid();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    if (fd != 3)
+        dup2(fd, 3);
+    close_range(4, ~0U, 0);
+    heir_stop_and_give_up(among, heir, until_ms);
+    ssize_t put = write(3, heir, sizeof *heir);
+    _exit(put == (ssize_t)sizeof *heir ? 0 : 1);
+}
+
+struct tracer {
+    pid_t pid;
+    int fd;
+    struct vg_guest_heir *heir;
+};
+
+/* Starts such a process. Returns 0, or -1 and sets the heir's `why`. */
+static int
+heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
+                  struct vg_guest_heir *heir, int64_t until_ms)
+{
+    int ends[2];
+
+    *tracer = (struct tracer){.heir = heir};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        heir_refuse(heir, "no pipe can be made: %s", strerror(errno));
+        return -1;
+    }
+    tracer->pid = fork();
+    if (tracer->pid == 0)
+        heir_run_tracer(among, heir, until_ms, ends[1]);
+    close(ends[1]);
+    tracer->fd = ends[0];
+    if (tracer->pid > 0)
+        return 0;
+    heir_refuse(heir, "no process can be started: %s", strerror(errno));
+    close(ends[0]);
+    return -1;
+}
+
+/* Takes what the process has to say, which has ended or is about to. */
+static void
+heir_end_tracer(const struct tracer *tracer)
+{
+    struct vg_guest_heir told;
+
+    if (read(tracer->fd, &told, sizeof told) == sizeof told)
+        *tracer->heir = told;
+    else
+        heir_refuse(tracer->heir, "the process that was to stop it has crashed");
+    close(tracer->fd);
+    waitpid(tracer->pid, NULL, 0);
+}
+
+/* Waits until one has something to say, or the time has come. Returns how many are left. */
+static size_t
+heir_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
+{
+    struct pollfd fds[TRACERS_MAX];
+    size_t left = 0;
+
+    for (size_t i = 0; i < n; i++)
+        fds[i] = (struct pollfd){.fd = tracers[i].fd, .events = POLLIN};
+    vg_guest_child_wait(fds, n, until_ms);
+    for (size_t i = 0; i < n; i++) {
+        struct pollfd now = {.fd = tracers[i].fd, .events = POLLIN};
+        if (poll(&now, 1, 0) > 0)
+            heir_end_tracer(&tracers[i]);
+        else
+            tracers[left++] = tracers[i];
+    }
+    return left;
+}
+
+size_t
+vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heirs, size_t n,
+                       int64_t until_ms)
+{
+    struct tracer tracers[TRACERS_MAX];
+    size_t n_tracers = 0, next = 0, failed = 0;
+    bool late = false;
+
+    for (size_t i = 0; i < n; i++)
+        heirs[i] = (struct vg_guest_heir){.pid = heirs[i].pid};
+    while (n_tracers > 0 || (next < n && !late)) {
+        late = vg_guest_now_ms() >= until_ms || vg_guest_child_stop() == VG_GUEST_STOP_CANCEL;
+        while (n_tracers < TRACERS_MAX && next < n && !late) {
+            if (heir_start_tracer(among, &tracers[n_tracers], &heirs[next++], until_ms) == 0)
+                n_tracers++;
+        }
+        if (n_tracers == 0)
+            continue;
+        if (vg_guest_now_ms() >= until_ms + LATE_MS)
+            break;
+        n_tracers = heir_wait_for_tracers(tracers, n_tracers, until_ms + LATE_MS);
+    }
+    /* These are left behind: they end when they have let go of the processes that they stopped. */
+    for (size_t i = 0; i < n_tracers; i++) {
+        heir_refuse(tracers[i].heir, "it was stopped and does not go on yet");
+        close(tracers[i].fd);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i >= next)
+            heir_refuse(&heirs[i], "its turn had not come");
+        if (*heirs[i].why)
+            heir_settle(among->root, &heirs[i]);
+        failed += *heirs[i].why ? 1 : 0;
+    }
+    return failed;
+}
