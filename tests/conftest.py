@@ -10,13 +10,20 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib
 
 import cpu  # noqa: E402
 import vgpuctl  # noqa: E402
-from settings import full, random_of, seed  # noqa: E402
+from settings import full, random_of, sample, seed  # noqa: E402
+
+
+# Of how many tests that are marked drawn(NAME) one run has the time, besides those of the file that are
+# not marked. `lab` is what the two hosts of tests/lab show besides a move there and back.
+DRAWN = {"access-faults": 2, "disk": 4, "lab": 3, "lab-faults": 1, "long": 3, "network": 0}
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "smoke: a good call of a command or route, for a quick look")
     config.addinivalue_line("markers", "host: measures this machine, and wants it for itself: nothing "
                                        "else runs beside it")
+    config.addinivalue_line("markers", "drawn(name): without VG_TEST_FULL, tools/check runs some of all tests "
+                                       "with this name only, drawn by the seed")
     # A shell's background job ignores it, and so would all programs that are tested.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,13 +32,34 @@ def pytest_addoption(parser):
     parser.addoption("--tenth", action="store_true", help="only a tenth of the tests, drawn by the seed")
 
 
+def keep(config, items, wanted):
+    """Only those items whose number is wanted."""
+    config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i not in wanted])
+    items[:] = [item for i, item in enumerate(items) if i in wanted]
+
+
+def drawn(items):
+    """The numbers of items of no group, and of those that are drawn of each group."""
+    groups, wanted = {}, set()
+    for number, item in enumerate(items):
+        marker = item.get_closest_marker("drawn")
+        if marker:
+            groups.setdefault(marker.args[0], []).append(number)
+        else:
+            wanted.add(number)
+    for name, numbers in groups.items():
+        wanted.update(sample(name, numbers, DRAWN[name]))
+    return wanted
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Groups whose tests run one after the other come first, so that nobody waits for them at the end."""
+    if "VG_TEST_SEED" in os.environ:
+        keep(config, items, drawn(items))
     if config.getoption("--tenth"):
         chance = random_of("tenth")
-        drawn = [item for item in items if chance.random() < 0.1]
-        config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
-        items[:] = drawn
+        keep(config, items, {i for i in range(len(items)) if chance.random() < 0.1})
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

@@ -227,6 +227,7 @@ FAULTS = {"no-role-read": {"document", "certificates", "token reader", "token op
           "not-found": {f"nobody {who}" for who in NOBODY}}
 
 
+@pytest.mark.drawn("access-faults")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(open_directory, authority, clients, fault):
     server = start_tls(open_directory, authority, *PUBLIC, "--fault", fault)

@@ -274,6 +274,7 @@ def test_examples(contract):
     assert not found
 
 
+@pytest.mark.drawn("network")
 def test_lint(tmp_path):
     npx = shutil.which("npx")
     if not npx:

@@ -126,6 +126,7 @@ def check_honest(server, *kept):
     assert server.get("/v1/vms").status == 200
 
 
+@pytest.mark.drawn("long")
 def test_they_take_neither_threads_nor_memory(tmp_path, authority):
     """All at once, three times. What one of them costs is given back when it goes."""
     server = TlsServer(tmp_path, authority, "--connections", 2 * N)
@@ -147,6 +148,7 @@ def test_they_take_neither_threads_nor_memory(tmp_path, authority):
     server.stop()
 
 
+@pytest.mark.drawn("long")
 def test_the_deadline_ends_them(tmp_path, authority):
     server = TlsServer(tmp_path, authority, "--connections", 2 * N, "--idle-ms", 1000)
     with closing(SlowClients(server)) as slow:
@@ -160,6 +162,7 @@ def test_the_deadline_ends_them(tmp_path, authority):
     server.stop()
 
 
+@pytest.mark.drawn("long")
 def test_more_than_there_is_room_for(tmp_path, authority):
     """Who has not said who he is makes room, who has keeps his place, and a new one comes in."""
     server = TlsServer(tmp_path, authority, "--connections", 256)

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import vgpuctl
-from settings import HANG_S
+from settings import HANG_S, sample
 from terminal import Terminal
 from unixhttp import Server
 from vgpud import ROOT
@@ -142,7 +142,8 @@ def headings():
 def test_every_heading_is_explained():
     found = headings()
     assert len(found) > 100
-    missing = [heading for heading in sorted(found)
+    listed = {row["word"] for row in json.loads(run("explain", "-o", "json").stdout)}
+    missing = [heading for heading in sorted(found - listed) + sample("headings", sorted(found & listed), 10)
                if subprocess.run([vgpuctl.program(), "explain", heading, "--socket", "/nonexistent"],
                                  capture_output=True, timeout=HANG_S).returncode != 0]
     assert missing == []

@@ -317,7 +317,7 @@ def test_filter(daemon):
         # q is a letter no more.
         terminal.wait(lambda screen: order(screen) == ["vm-busy"] and "q quit" in screen.text())
         terminal.press("\r")
-        terminal.wait("vCPU")
+        terminal.wait("VCPU")
         terminal.press("q")
         terminal.wait(lambda screen: order(screen) == ["vm-busy"])
         terminal.press("escape")

@@ -404,6 +404,7 @@ def test_a_file_in_the_way_of_the_socket_stays(tmp_path):
 
 # ---- clients ----
 
+@pytest.mark.drawn("long")
 def test_two_clients_for_hours_of_trace_time(tmp_path):
     """Each sees time go on only, and figures that belong together, however fast it goes."""
     trace = tmp_path / "trace.txt"
@@ -598,7 +599,7 @@ def test_live_a_vm_is_seen_measured_stored_and_gone(tmp_path):
     with Daemon(tmp_path, config="[daemon]\nwindow=200ms\nlog_level=debug\n"
                 "[score]\nhalf_life=2s\n") as daemon:
         events = Events(daemon, "?types=vm")
-        with BusyVm() as vm:
+        with BusyVm(sleeps=False) as vm:
             uuid = vm.uuid
             event = events.next()[2]
             while event["uuid"] != uuid:

@@ -161,6 +161,7 @@ def test_what_a_window_has_no_room_for_is_told(tmp_path):
         assert left_out == whole["left_out"]
 
 
+@pytest.mark.drawn("long")
 def test_memory_does_not_grow_with_requests(tmp_path):
     """A million of them; the newest are kept. Under a sanitizer memory says nothing."""
     seconds = 26 if full() else 7

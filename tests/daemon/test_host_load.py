@@ -68,7 +68,7 @@ def check_loss(loss):
 
 def test_who_is_host_user(daemon):
     need_bpf(daemon)
-    with BusyVm() as vm:
+    with BusyVm(sleeps=False) as vm:
         pin(vm.process.pid)
         wait_for(lambda: any(known["id"] == vm.uuid for known in daemon.get("/v1/vms")["items"]))
         path = f"/v1/vms/{vm.uuid}"
@@ -101,7 +101,7 @@ def test_who_is_host_user(daemon):
 
 
 def test_cpus(daemon):
-    with BusyVm() as vm:
+    with BusyVm(sleeps=False) as vm:
         cpu = pin(vm.process.pid)
 
         def there():

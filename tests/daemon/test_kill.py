@@ -105,11 +105,12 @@ def run_until_killed(directory, trace, rng):
         return daemon
 
 
+@pytest.mark.drawn("long")
 def test_a_kill_at_any_moment_loses_nothing_that_was_committed(tmp_path, trace):
     path, begin_ns, run_ns = trace
     rng = random.Random(seed())
     ends = set()
-    for number in range(50 if full() else 5):
+    for number in range(50 if full() else 3):
         daemon = run_until_killed(tmp_path, path, rng)
         ends.update(daemon.committed())
         print(f"seed {seed()} round {number}: {len(daemon.committed())} windows, "
@@ -166,6 +167,7 @@ class Planner(threading.Thread):
             self.refused.append(error)
 
 
+@pytest.mark.drawn("long")
 def test_a_plan_that_was_answered_outlives_a_kill(tmp_path, trace):
     path, _, _ = trace
     rng = random.Random(seed())

@@ -141,7 +141,7 @@ def test_a_vm_that_lives_for_less_than_a_window(tmp_path):
         wait_windows(daemon, 0)
         end_ns = daemon.get("/v1/host")["measurement"]["end_ns"]
         wait_for(lambda: 0.3e9 < (time.time_ns() - end_ns) % 2e9 < 0.6e9)
-        with BusyVm(name="short") as vm:
+        with BusyVm(name="short", sleeps=False) as vm:
             time.sleep(0.5)
             with open(f"/proc/{vm.process.pid}/task/{vm.tid}/schedstat", encoding="ascii") as file:
                 run_ns = int(file.read().split()[0])
@@ -306,7 +306,7 @@ def test_many_short_lived_threads(daemon):
     if not shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin"):
         pytest.skip("bpftool is not installed")
     cpu = max(os.sched_getaffinity(0))
-    with BusyVm(name="victim") as vm:  # who loses its CPU to all of them
+    with BusyVm(name="victim", sleeps=False) as vm:  # who loses its CPU to all of them
         os.sched_setaffinity(vm.tid, {cpu})
         storm(daemon, 25, 4, cpu)
         half = rss_kib(daemon)
@@ -327,7 +327,7 @@ def test_many_short_lived_threads(daemon):
     # Its slot is free after two windows, and so are they.
     wait_for(lambda: cells(daemon) == [])
     # 20,000 threads went through 4095 slots: there is room for more.
-    with BusyVm(name="next"):
+    with BusyVm(name="next", sleeps=False):
         wait_for(lambda: (vm_of(daemon, "next") or {"run_ns": 0})["run_ns"] > 0.1e9)
         assert daemon.get("/v1/host")["measurement"]["measures"]["run"]["reason"] is None
     daemon.stop()
@@ -457,7 +457,7 @@ def test_figures_are_those_of_schedstat(daemon):
 def test_a_program_is_detached_by_somebody(daemon):
     if not shutil.which("gdb"):
         pytest.skip("gdb is not installed")
-    with BusyVm(name="watched") as vm:
+    with BusyVm(name="watched", sleeps=False) as vm:
         wait_for(lambda: vm_of(daemon, "watched"))
         before = bpf_ids(daemon, "link")
         assert len(before) >= 4
@@ -514,7 +514,7 @@ def as_nobody(public, prefix, monkeypatch):
 
 
 def test_two_capabilities_are_enough(public, monkeypatch):
-    with BusyVm(name="seen") as vm:
+    with BusyVm(name="seen", sleeps=False) as vm:
         with as_nobody(public, CAPABLE, monkeypatch) as daemon:
             wait_windows(daemon, 3)
             wait_for(lambda: measured_by(daemon, "bpf"))

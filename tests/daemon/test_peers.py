@@ -373,6 +373,7 @@ def planned(daemon):
     return plan
 
 
+@pytest.mark.drawn("long")
 def test_five_hundred_peers(tmp_path, players):
     """A plan over all of them; the second time, no snapshot is sent again."""
     with start(tmp_path, players, range(500)) as daemon:

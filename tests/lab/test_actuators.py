@@ -12,7 +12,7 @@ from settings import HANG_S
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
 MOVE = os.path.join(BUILD, "tests", "tools", "move-verb")
 GUESTD = os.path.join(BUILD, "vgpu-guestd")
 GPU_XML = os.path.join(os.path.dirname(LAB), "gpu.xml")

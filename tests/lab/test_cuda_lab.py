@@ -5,7 +5,7 @@ import re
 
 import pytest
 from movelab import has_gpu, remove_guest, running_on, start_guest, tell
-from settings import full, sample
+from settings import full
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -73,6 +73,7 @@ def told(move):
     return {program["pid"]: program for program in move["guest"]["programs"]}
 
 
+@pytest.mark.drawn("lab")
 def test_there_and_back(movelab, guest, way):
     """With two programs, twice (in full ten times): their numbers are right to the last. So are those of
     forked children of one, which give up its files of the GPU."""
@@ -103,6 +104,7 @@ def test_there_and_back(movelab, guest, way):
     assert [program.end(source) for program in programs] == [(0, turns, first + turns)] * 2
 
 
+@pytest.mark.drawn("lab")
 def test_it_says_that_it_can_be_moved(movelab, guest, way):
     """Or what keeps it, before anything is tried; and how long it takes counts the GPU's memory."""
     source, target = way
@@ -254,7 +256,8 @@ FAULTS = ([(it_stays, name) for name in STAYS] + [(it_waits, name) for name in W
           [(agent_ends, "agent-ends")])
 
 
-@pytest.mark.parametrize("fault, name", sample("cuda-faults", FAULTS, 3),
+@pytest.mark.drawn("lab-faults")
+@pytest.mark.parametrize("fault, name", FAULTS,
                          ids=lambda v: v if isinstance(v, str) else "")
 def test_fault(movelab, guest, way, fault, name):
     good, bad = Program(way[0], guest), Program(way[0], guest)

@@ -13,7 +13,7 @@ from settings import HANG_S
 from vgpud import Events, wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
 GUEST = "guest0"
 CONFIG = """[daemon]
 window=500ms

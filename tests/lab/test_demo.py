@@ -12,7 +12,7 @@ from settings import HANG_S, full
 from vgpuctl import ROOT
 
 # One at a time; not that of the other tests, for it has a lab of its own.
-pytestmark = pytest.mark.xdist_group("demo")
+pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.drawn("lab")]
 NET = f"10.69.{os.getpid() % 250}"
 BRIDGE = "vlab" + NET.split(".", 1)[1].replace(".", "-")
 

@@ -9,7 +9,7 @@ from labhost import ENV, lab
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
 GUEST = "guest1"
 # What gpu.xml and guest.xml.in say: slot 0 of bus 1, which is behind slot 3 of bus 0. The guest has
 # another number for that bus.

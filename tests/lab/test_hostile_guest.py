@@ -6,11 +6,11 @@ import re
 import pytest
 from labhost import VGPUD
 from movelab import MoveLab, console, has_gpu, remove_guest, running_on, start_guest, tell
-from settings import is_instrumented, sample
+from settings import full, is_instrumented
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab")]
 GUEST = "traveller"
 HOSTILE = "hostile"
 # What vgpud may take more, whatever the guest sends.
@@ -51,7 +51,7 @@ def peak_mib(node):
     return peak
 
 
-@pytest.mark.parametrize("mode, cause", sample("hostile-guests", MODES, 2) + sample("slow-guests", SLOW_MODES, 0),
+@pytest.mark.parametrize("mode, cause", MODES + (SLOW_MODES if full() else []),
                          ids=lambda v: v.split()[0])
 def test_hostile_guest(movelab, mode, cause):
     [source] = running_on(GUEST)

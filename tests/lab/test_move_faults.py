@@ -8,7 +8,7 @@ import pytest
 from labhost import lab
 from movelab import (has_gpu, hooks, kill_qemu, remove_guest, running_on, start_deaf_guest,
                      start_guest, tell)
-from settings import HANG_S, full, sample
+from settings import HANG_S, full
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -233,12 +233,14 @@ FAULTS = ([(killed_after_a_write, write) for write in WRITES] + [(aborted, phase
                                        target_qemu_is_killed, target_vgpud_is_gone)])
 
 
-@pytest.mark.parametrize("fault, which", sample("move-faults", FAULTS, 8),
+@pytest.mark.drawn("lab-faults")
+@pytest.mark.parametrize("fault, which", FAULTS,
                          ids=lambda v: getattr(v, "__name__", str(v)))
 def test_fault(movelab, way, guest, fault, which):
     fault(movelab, way, guest, which)
 
 
+@pytest.mark.drawn("lab")
 def test_abort_is_too_late(movelab, way, guest):
     source, target = way
     node = movelab.nodes[source]
@@ -252,6 +254,7 @@ def test_abort_is_too_late(movelab, way, guest):
 
 # ---- two at once ----
 
+@pytest.mark.drawn("lab")
 def test_one_vm_is_moved_once(movelab, way, guest):
     source, target = way
     node = movelab.nodes[source]
@@ -272,6 +275,7 @@ def test_one_vm_is_moved_once(movelab, way, guest):
     check_end(movelab, guest, target)
 
 
+@pytest.mark.drawn("lab")
 def test_the_same_key_is_one_move(movelab, way, guest):
     source, target = way
     node = movelab.nodes[source]
@@ -289,6 +293,7 @@ def test_the_same_key_is_one_move(movelab, way, guest):
     check_end(movelab, guest, target)
 
 
+@pytest.mark.drawn("lab")
 def test_two_vms_and_one_gpu(movelab, way, guest):
     """The second one gets 409 in the words of the host that has no GPU left, and stays as it was."""
     source, target = way
@@ -314,6 +319,7 @@ def test_two_vms_and_one_gpu(movelab, way, guest):
 
 # ---- what is refused, and who is asked ----
 
+@pytest.mark.drawn("lab")
 def test_refused(movelab, way, guest):
     """Nothing is touched, and the message says what to do."""
     source, target = way
@@ -335,6 +341,7 @@ def test_refused(movelab, way, guest):
     check_end(movelab, guest, source)
 
 
+@pytest.mark.drawn("lab")
 def test_another_vgpud_is_asked(movelab, way, guest):
     """The target's vgpud has the source's do it, and follows it there; undone the same way."""
     source, target = way

@@ -46,12 +46,12 @@ def check_there(movelab, host, guest):
 
 
 def test_there_and_back(movelab, guest):
-    """Three times (twenty in full): the VM and its GPU arrive, the hooks ran in order, and nothing is
+    """Twice (twenty times in full): the VM and its GPU arrive, the hooks ran in order, and nothing is
     left over."""
     where = ["h1", "h2"]
     used = []
     events = Events(movelab.nodes["h1"].daemon, "?types=migration")
-    for _ in range(20 if full() else 3):
+    for _ in range(20 if full() else 2):
         source, target = where
         wait_for(lambda node=movelab.nodes[source]: knows(node, guest))
         move = movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
@@ -84,6 +84,7 @@ def resources(node):
 NOVA = "http://openstack.org/xmlns/libvirt/nova/1.1"
 
 
+@pytest.mark.drawn("lab")
 def test_a_vm_of_nova_is_left_to_nova(movelab, guest):
     """Whoever writes nova's mark into the running domain: libvirt does not move it, neither dry nor really."""
     node = movelab.nodes["h1"]
@@ -104,6 +105,7 @@ def test_a_vm_of_nova_is_left_to_nova(movelab, guest):
     assert check["problems"] == [] and check["executor"] == "libvirt"
 
 
+@pytest.mark.drawn("lab")
 def test_asked_at_once_again(movelab, guest):
     """Whoever comes right after another one is heard, too: the guest may take him for gone still, and
     then its first answer is lost (once in thirty times)."""

@@ -154,12 +154,12 @@ class Events:
 
 
 class BusyVm:
-    """A process that looks like a QEMU with one vCPU, which is busy and never sleeps: its other
-    thread does not ask for Python's lock. Each has a UUID of its own: vgpud sees all of this
-    machine, also those of another test. uuid "": it has none. It ends with the thread that made
-    it."""
+    """A process that looks like a QEMU with one vCPU, which works for a tenth of the time, or never
+    sleeps: its other thread does not ask for Python's lock. Each has a UUID of its own: vgpud sees all
+    of this machine, also those of another test. uuid "": it has none. It ends with the thread that
+    made it."""
     CODE = """
-import ctypes, os, signal, sys, threading
+import ctypes, os, signal, sys, threading, time
 libc = ctypes.CDLL(None)
 libc.prctl(1, signal.SIGKILL, 0, 0, 0)
 if os.getppid() != int(sys.argv[1]):
@@ -167,19 +167,25 @@ if os.getppid() != int(sys.argv[1]):
 def vcpu():
     libc.prctl(15, b"CPU 0/KVM", 0, 0, 0)
     print(threading.get_native_id(), flush=True)
+    sleep_s = float(sys.argv[2])
     while True:
-        pass
+        end = time.monotonic() + 0.001
+        while time.monotonic() < end:
+            pass
+        if sleep_s:
+            time.sleep(sleep_s)
 threading.Thread(target=vcpu, daemon=True).start()
 signal.pause()
 """
 
-    def __init__(self, known_uuid=None, name="alpha"):
+    def __init__(self, known_uuid=None, name="alpha", sleeps=True):
         self.uuid = str(uuid.uuid4()) if known_uuid is None else known_uuid
         self.name = name
+        self.sleep_s = 0.009 if sleeps else 0
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", "-c", self.CODE, str(os.getpid()), "-name",
+            ["/usr/bin/python3", "-c", self.CODE, str(os.getpid()), str(self.sleep_s), "-name",
              f"guest={self.name},debug-threads=on",
              *(["-uuid", self.uuid] if self.uuid else [])], stdout=subprocess.PIPE, text=True)
         self.tid = int(self.process.stdout.readline())

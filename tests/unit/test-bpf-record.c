@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "collectors/bpf-record.h"
 #include "tests/unit/bpf-memory.h"
+#include "tests/unit/chance.h"
 #include "tests/unit/ledger-host.h"
 
 /* VM 1 is process 100 with vCPU 101, VM 2 is 200 with 201; 300 is a program, 400 the kernel's. */
@@ -537,8 +538,7 @@ test_all_losses_find_room(void **state)
 
 /* ---- while it is written ---- */
 
-/* So many at least, and until each state was met; who writes may not get a CPU for a while. */
-#define READINGS 1000000
+/* Who writes may not get a CPU for a while. */
 #define LIMIT_NS (240 * VG_NS_PER_S)
 
 /* Switches, wakeups and migrations of the victim among the others, without a pause. */
@@ -572,9 +572,11 @@ met_all(const unsigned *seen)
            seen[VG_BPF_WAIT_WAKE] > 0 && seen[VG_BPF_BLOCKED] > 0;
 }
 
+/* So many readings at least, and until each state was met. */
 static void
 test_never_torn(void **state)
 {
+    const unsigned readings = chance_rounds(100000, 1000000);
     const struct bpf_host *h = *state;
     const struct vg_bpf_assumed assumed = {.state = VG_BPF_BLOCKED, .since_ns = 1};
     g_autoptr(GError) err = NULL;
@@ -587,7 +589,7 @@ test_never_torn(void **state)
     vg_thread *writer = vg_thread_new("writer", write_events, NULL, NULL, &err);
     assert_non_null(writer);
     int64_t end_ns = vg_clock_monotonic_ns() + LIMIT_NS;
-    for (unsigned i = 0; i < READINGS || !met_all(seen); i++) {
+    for (unsigned i = 0; i < readings || !met_all(seen); i++) {
         struct vg_bpf_reading r;
         assert_true(i % 1000 > 0 || vg_clock_monotonic_ns() < end_ns);
         if (!vg_bpf_record_read(&bpf_memory()->threads[h->victim], bpf_memory_cpu_of, NULL,

@@ -34,7 +34,7 @@
 #define PATIENCE_NS (100 * S_NS)
 
 /* Runs of a mode when not all are wanted. */
-#define RUNS 15
+#define RUNS 6
 
 /* Ends of the windows that were called committed. */
 static int64_t committed[4 * WINDOWS];

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/costs.py: when a run costs too much, and what is told then."""
+import os
+import subprocess
+import sys
+
+import pytest
+from vgpuctl import ROOT
+
+JOBS = ["job\t-\t1.0", "job\t-\t3.0"]
+RUN = ["build with gcc\t-\t100", "units\t-\t40", "units\ttests/unit/test-a\t30", "units\ttests/unit/test-b\t10"]
+
+
+def costs(directory, verb, *lines, mode="default"):
+    (directory / "run").write_text("\n".join([*JOBS, *lines]) + "\n")
+    return subprocess.run([sys.executable, os.path.join(ROOT, "tools", "costs.py"), verb, mode, directory / "run",
+                           directory / "kept"], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def kept(tmp_path):
+    assert costs(tmp_path, "set", *RUN).returncode == 0
+    return tmp_path
+
+
+def test_what_is_kept(kept):
+    """Seconds over the mean of the jobs, sorted, and nothing of other modes is lost."""
+    costs(kept, "set", "units\t-\t4", mode="quick")
+    lines = [line for line in (kept / "kept").read_text().splitlines() if line[0] != "#"]
+    assert lines == ["default\tbuild with gcc\t-\t50.00", "default\tunits\t-\t20.00",
+                     "default\tunits\ttests/unit/test-a\t15.00", "default\tunits\ttests/unit/test-b\t5.00",
+                     "quick\tunits\t-\t2.00"]
+
+
+@pytest.mark.parametrize("factor, status", [(0.5, 0), (1.29, 0), (1.31, 1)])
+@pytest.mark.parametrize("part", ["build with gcc", "units"])
+def test_limit(kept, part, factor, status):
+    lines = []
+    for line in RUN:
+        *key, value = line.split("\t")
+        lines.append("\t".join([*key, str(float(value) * (factor if key[0] == part else 1))]))
+    done = costs(kept, "check", *lines)
+    assert done.returncode == status, done.stdout
+    assert ("What grew" in done.stdout) == bool(status)
+
+
+def test_what_grew(kept):
+    done = costs(kept, "check", *RUN[:1], "units\t-\t80", "units\ttests/unit/test-a\t31", "units\ttests/unit/test-b\t24",
+                 "units\ttests/unit/test-new\t25")
+    told = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert done.returncode == 1
+    assert told == ["units: 40.0, was 20.0: about 40 s more here",
+                    "tests/unit/test-new (units): 12.5, was 0.0: about 25 s more here",
+                    "tests/unit/test-b (units): 12.0, was 5.0: about 14 s more here"]
+
+
+def test_builds_of_a_quick_run_are_what_was_changed(kept):
+    costs(kept, "set", "build with gcc\t-\t1", "units\t-\t4", mode="quick")
+    assert costs(kept, "check", "build with gcc\t-\t100", "units\t-\t5", mode="quick").returncode == 0
+    assert costs(kept, "check", "build with gcc\t-\t1", "units\t-\t6", mode="quick").returncode == 1
