@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asking the agent in a guest over the domain's virtio port. libvirt's stream does not block, so
- * that the deadline and who cancels are seen whatever the guest does.
+ * Talks to the agent in a guest over the domain's virtio port. The stream of libvirt does not
+ * block, so that deadline and cancel are checked whatever the guest does.
  */
 #include "config.h"
 
@@ -16,25 +16,28 @@
 
 #define CHANNEL "org.vgpud.guest.0"
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* After so long without a word nobody is there: docs/vgpud-guest.7. */
+/* If nothing was heard for this long, nobody is there: docs/vgpud-guest.7. */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
-/* The guest hears of a host that comes and of what that says in two ways. Where the words are
- * faster, its agent still takes the host for gone, and drops the answer. */
+/* The guest learns of a new host in two ways: the port opens, and words arrive. Where the words are
+ * faster, its agent still believes that the host is gone, and drops the answer; so the hello is
+ * repeated. */
 #define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
-/* An agent that is at something else, as it is for a while after it was cancelled. */
+/* How long to wait before asking again an agent that is busy, as it is for a while after it was
+ * cancelled. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
-/* What the agent may need to undo what it has begun, after the deadline that it is told; at most
- * half of the time that there is. */
+/* The time the agent may need after the deadline it is told, to undo what it has begun; at most
+ * half of the time there is. */
 #define UNDO_MS 40000
-/* Likewise for what it has to look at, and to let go on, when that was taking back. */
+/* The same for an order that undoes something itself (resume): the agent may still have to look at
+ * the devices and to let programs go on. */
 #define ANSWER_MS 12000
 /* Limits of the protocol. */
 #define DEADLINE_MS_MIN 100
 #define DEADLINE_MS_MAX 3600000
 
-/* QEMU reports at most once a second that a port was opened or closed, so one that was just opened
- * may look closed for so long. */
+/* QEMU reports at most once a second that a port was opened or closed, so a port that was just
+ * opened may look closed for this long. */
 #define CLOSED_LOOKS 12
 #define CLOSED_NS    (200 * VG_NS_PER_MS)
 
@@ -49,7 +52,7 @@ struct channel {
     int64_t last_id;
     int64_t heard_ns;
     char *hello;
-    int64_t hello_ns; /* when it is said again, until it is answered */
+    int64_t hello_ns; /* when the hello is repeated, until it is answered */
 };
 
 void
@@ -75,7 +78,7 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
-/* Whether nobody in the guest has it open. libvirt hears a little later of somebody who has. */
+/* Tells if nobody in the guest has the port open. libvirt hears of an opening a little later. */
 static bool
 channel_is_closed(struct channel *channel)
 {
@@ -88,7 +91,8 @@ channel_is_closed(struct channel *channel)
     return true;
 }
 
-/* looks: only if the agent is there, so that nobody waits for one that is not. */
+/* Opens the channel. looks: fails at once if the agent is not there, so that a look never waits for
+ * it. */
 static int
 channel_open(struct channel *channel, bool looks, GError **err)
 {
@@ -104,8 +108,8 @@ channel_open(struct channel *channel, bool looks, GError **err)
     if (looks && channel_is_closed(channel))
         return vg_error(err, VG_E_NOT_FOUND, "nobody in '%s' has its end of the channel %s open",
                         virDomainGetName(channel->domain), CHANNEL);
-    /* A stream of a client that has gone may still hold it; one of a client that has not is told.
-     */
+    /* Another client may still hold a stream, dead or alive. Forcing the channel ends that stream,
+     * and a living client sees it end. */
     if (channel_try(channel, 0) < 0 && channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)
         return vg_virt_host_failed(channel->host, err, "cannot open the channel %s of '%s'",
                                    CHANNEL, virDomainGetName(channel->domain));
@@ -116,7 +120,7 @@ channel_open(struct channel *channel, bool looks, GError **err)
 static void
 channel_close(struct channel *channel)
 {
-    /* What was sent last is still to arrive. */
+    /* The last bytes sent still have to arrive. */
     if (channel->stream && virStreamFinish(channel->stream) < 0)
         virStreamAbort(channel->stream);
     if (channel->stream)
@@ -160,7 +164,7 @@ channel_send(struct channel *channel, const char *line, GError **err)
     return 0;
 }
 
-/* 1: something came; 0: nothing yet. */
+/* Reads what has come. Returns 1 if something has, 0 if nothing has yet. */
 static int
 channel_receive(struct channel *channel, GError **err)
 {
@@ -190,7 +194,7 @@ channel_say_hello(struct channel *channel, GError **err)
     return channel_send(channel, channel->hello, err);
 }
 
-/* The next message. silence_ns: since the last one, or since the request. */
+/* Waits for the next message. silence_ns: since the last one, or since the request. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
              GError **err)
@@ -204,7 +208,7 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         int came = channel_receive(channel, err);
         if (came < 0)
             return -1;
-        /* Also between pieces: a guest may send without end. */
+        /* Check the deadline between pieces, too: a guest may send without end. */
         if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
             return -1;
         if (vg_clock_monotonic_ns() - channel->heard_ns > silence_ns)
@@ -252,7 +256,7 @@ channel_order(struct channel *channel, const char *type, const GPtrArray *device
     return line ? channel_send(channel, line, err) : -1;
 }
 
-/* The last word to an order. */
+/* Waits for the final answer to an order. */
 static int
 channel_answer(struct channel *channel, const char *type, const GPtrArray *devices,
                struct vg_guest_message *ret, GError **err)
@@ -286,7 +290,7 @@ channel_answer(struct channel *channel, const char *type, const GPtrArray *devic
     }
 }
 
-/* For who gave up, by whatever cause: it would go on in the guest. */
+/* Cancels an order that was given up for whatever reason; otherwise it would go on in the guest. */
 static void
 channel_cancel(struct channel *channel)
 {
@@ -304,7 +308,7 @@ guest_channel_free_device(void *device)
     vg_record_free(&vg_move_device_record, device);
 }
 
-/* Copies of them that say where the guest has them now, if they are on. */
+/* Copies the devices, with the addresses where the guest has them now, if they are attached. */
 static GPtrArray *
 devices_now(const vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, GError **err)
 {
@@ -338,13 +342,13 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
         return 0;
     vg_guest_message_clear(ret);
     int result = channel_answer(channel, type, devices, ret, err);
-    /* A look changes nothing, and what another one has ordered is not to be ended. */
+    /* A look changes nothing, and must not cancel what another caller has ordered. */
     if (result < 0 && !looks)
         channel_cancel(channel);
     return result;
 }
 
-/* type: of an order, or "status"; NULL: to say hello only. */
+/* Asks the agent of a domain. type: of an order, or "status"; NULL: says hello only. */
 static int
 channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)

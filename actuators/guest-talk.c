@@ -11,16 +11,16 @@
 #include "model/migration.h"
 
 #define DEPTH_MAX     8
-#define HOOKS_MAX     16 /* that a text names */
+#define HOOKS_MAX     16 /* named in one text */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
-    int64_t id; /* 0: none is waited for */
+    int64_t id; /* of the request that is waited for; 0: none */
     bool greeted;
-    GString *in;   /* what has come and was not looked at */
+    GString *in;   /* bytes that have come and were not read yet */
     size_t open;   /* bytes since the last newline */
-    bool dropping; /* up to the next one */
+    bool dropping; /* bytes are dropped up to the next newline */
     size_t bytes;
     unsigned messages;
 };
@@ -83,12 +83,12 @@ vg_guest_talk_hello(vg_guest_talk *talk, int64_t id)
     talk->id = id;
     vg_json_append(versions, json_object_new_int(VG_GUEST_VERSION));
     vg_json_add(object, "versions", versions);
-    /* What an earlier host has left half sent ends here. */
+    /* The newline ends what an earlier host may have left half sent. */
     g_autofree char *line = talk_line_of(object);
     return g_strconcat("\n", line, NULL);
 }
 
-/* How the guest finds it, or NULL. */
+/* Writes how the guest finds the device, or returns NULL. */
 static json_object *
 talk_device_json(const struct vg_move_device *device)
 {
@@ -161,7 +161,7 @@ vg_guest_talk_cancel(int64_t id)
 
 /* ---- words of a stranger ---- */
 
-/* The text as one line of printable characters, of at most max bytes. */
+/* Makes one line of printable characters of a text, of at most max bytes. */
 static char *
 talk_clean(const char *text, size_t max)
 {
@@ -172,14 +172,14 @@ talk_clean(const char *text, size_t max)
         gunichar letter = g_utf8_get_char(at);
         g_string_append_unichar(out, g_unichar_isprint(letter) ? letter : '?');
     }
-    /* U+FFFD, which stands for bytes that are no UTF-8, takes more bytes than they did. */
+    /* U+FFFD, which replaces bytes that are not UTF-8, is longer than they were. */
     if (out->len > max)
         g_string_truncate(out,
                           (size_t)(g_utf8_find_prev_char(out->str, out->str + max + 1) - out->str));
     return g_string_free(out, FALSE);
 }
 
-/* A string of an object, clean; NULL: there is none. */
+/* Returns a cleaned string of an object; NULL: there is none. */
 static char *
 talk_word_of(json_object *object, const char *name, size_t max)
 {
@@ -205,7 +205,7 @@ talk_is_true(json_object *object, const char *name)
     return json_object_get_boolean(json_object_object_get(object, name));
 }
 
-/* Item i of a list of objects, or NULL. */
+/* Returns item i of a list of objects, or NULL. */
 static json_object *
 talk_item_of(json_object *object, const char *list, size_t i)
 {
@@ -243,7 +243,7 @@ talk_append_holder(GString *text, json_object *object)
                                (long long)talk_number_of(holder, "pid"), comm, path);
 }
 
-/* " of process 153 (python3), 1612 MiB" */
+/* Appends " of process 153 (python3), 1612 MiB". */
 static void
 talk_append_process(GString *text, json_object *object)
 {
@@ -315,7 +315,7 @@ talk_program_of(json_object *object)
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
 
     program->by = talk_word_of(object, "by", WORD_MAX);
-    /* An agent of version 1 without a minor one knows no other. */
+    /* The first agents of version 1 know only CUDA. */
     if (!program->by)
         program->by = g_strdup("cuda");
     program->pid = talk_number_of(object, "pid");
@@ -332,9 +332,8 @@ talk_program_of(json_object *object)
     return program;
 }
 
-/* Adds what a message, or a provider of a status, tells of programs: its member `programs`, or
- * `cuda`, as the first agents called it. *ret_programs may be NULL, and stays so if it tells of
- * none. */
+/* Adds what a message, or one provider in a status, tells of programs: its member `programs`, or
+ * `cuda` from the first agents. *ret_programs may be NULL, and stays NULL if nothing is told. */
 static void
 talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
 {
@@ -365,7 +364,7 @@ talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
     programs->total = MAX(programs->total, programs->programs->len);
 }
 
-/* "; 2 programs with 80 MiB of GPU memory" */
+/* Appends "; 2 programs with 80 MiB of GPU memory". */
 static void
 talk_append_programs(GString *text, const struct vg_guest_programs *programs)
 {
@@ -381,8 +380,8 @@ talk_append_programs(GString *text, const struct vg_guest_programs *programs)
             (long long)programs->forked_maps, programs->forked_maps == 1 ? "" : "s");
 }
 
-/* Takes what each provider says of itself: its programs, and whether it could release them. The
- * first reason why one could not is returned; the caller frees it. */
+/* Reads what each provider says of itself: its programs, and whether it could release them. Returns
+ * the first reason why one could not; the caller frees it. */
 static char *
 talk_read_providers(json_object *object, struct vg_guest_message *ret)
 {
@@ -475,7 +474,7 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     return 0;
 }
 
-/* Text and programs of a message whose kind is known. */
+/* Reads text and programs of a message whose kind is known. */
 static void
 talk_read_content(json_object *object, struct vg_guest_message *ret)
 {
@@ -512,7 +511,8 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     ret->text = talk_clean(text->str, VG_GUEST_TEXT_MAX);
 }
 
-/* 1: it is for the id; 0: it is not, or of a type that came after this version. */
+/* Reads a message. Returns 1 if it answers the id, 0 if it answers another one or has a type that
+ * came after this version. */
 static int
 talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
@@ -520,8 +520,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     g_autofree char *type = talk_word_of(object, "type", WORD_MAX);
     g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
-    /* An error without an id is of the line that could not be read: of ours, once all that was
-     * there before is gone. */
+    /* An error without an id is about a line that the agent could not read. That line is ours once
+     * everything older is gone. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 
@@ -531,7 +531,7 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     if (message.kind == VG_GUEST_HELLO && talk_number_of(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
     message.ram_bytes = talk_number_of(object, "ram_bytes");
-    /* One that was not begun needs no undoing. */
+    /* An order that was not begun needs no undoing. */
     message.undone =
         !json_object_object_get_ex(object, "undone", NULL) || talk_is_true(object, "undone");
     talk->greeted = true;

@@ -59,7 +59,7 @@ vg_nova_is_configured(const struct vg_nova_options *options)
 
 /* ---- files with secrets ---- */
 
-/* A file that not everybody may read. */
+/* Reads a file, and refuses one that everybody may read. */
 static char *
 cloud_read_file(const char *key, const char *path, size_t max, GError **err)
 {
@@ -94,7 +94,7 @@ cloud_read_file(const char *key, const char *path, size_t max, GError **err)
     return g_steal_pointer(&text);
 }
 
-/* One line. */
+/* Reads a file of one line. */
 static char *
 cloud_read_secret(const char *key, const char *path, GError **err)
 {
@@ -112,7 +112,7 @@ cloud_read_secret(const char *key, const char *path, GError **err)
 
 /* ---- clouds.yaml ---- */
 
-/* Of a mapping; NULL: there is none. */
+/* Finds a member of a mapping; NULL: there is none. */
 static yaml_node_t *
 cloud_member(yaml_document_t *document, const yaml_node_t *map, const char *name)
 {
@@ -167,7 +167,7 @@ cloud_take_auth(vg_nova_cloud *cloud, yaml_document_t *document, const yaml_node
                "application_credential_secret");
 }
 
-/* 0: also where optional and there is no such entry. */
+/* Takes over one entry. Returns 0 also if it is optional and not there. */
 static int
 cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char *name,
                     bool optional, GError **err)
@@ -272,7 +272,7 @@ cloud_read_keys(vg_nova_cloud *cloud, const struct vg_nova_options *options, GEr
     return 0;
 }
 
-/* Keystone's version 3 is below what people write. */
+/* Adds "/v3" to the URL, which people usually leave out. */
 static int
 cloud_settle_url(vg_nova_cloud *cloud, GError **err)
 {
@@ -331,7 +331,7 @@ cloud_settle(vg_nova_cloud *cloud, const struct vg_nova_options *options, GError
     static const char url[] = "URL";
     size_t length;
 
-    /* What vgpud.conf says beside a cloud of clouds.yaml wins. */
+    /* Settings in vgpud.conf override those of the cloud in clouds.yaml. */
     if (cloud_given(options->region)) {
         g_free(cloud->region);
         cloud->region = g_strdup(options->region);
@@ -341,7 +341,7 @@ cloud_settle(vg_nova_cloud *cloud, const struct vg_nova_options *options, GError
         cloud->cacert = g_strdup(options->cacert);
     }
     cloud_default(&cloud->interface, NULL, options->interface);
-    /* "publicURL" is how it was written once. */
+    /* Older files say "publicURL". */
     length = strlen(cloud->interface);
     if (length > strlen(url) && g_str_has_suffix(cloud->interface, url))
         cloud->interface[length - strlen(url)] = '\0';

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who vgpud is to an OpenStack cloud, and where that cloud is: from the configuration, a file with
- * a password, or a clouds.yaml. What is secret is in no message. Any thread.
+ * The account that vgpud has in an OpenStack cloud, and the cloud's address: from the
+ * configuration, a file with a password, or a clouds.yaml. No message contains a secret. Any
+ * thread.
  */
 #ifndef VG_ACTUATORS_NOVA_CLOUD_H
 #define VG_ACTUATORS_NOVA_CLOUD_H
@@ -10,8 +11,8 @@
 
 #include <glib.h>
 
-/* As configured; strings are borrowed, and empty where nothing is configured. Either cloud names an
- * entry of clouds, or auth_url and what belongs to it are given. */
+/* The options as configured. Strings are borrowed, and empty where nothing is configured. Either
+ * cloud names an entry of clouds, or auth_url and the options of that account are given. */
 struct vg_nova_options {
     const char *cloud;
     const char *clouds; /* path of a clouds.yaml; a secure.yaml beside it is read, too */
@@ -28,7 +29,7 @@ struct vg_nova_options {
     const char *cacert;
 };
 
-/* Strings are owned, and NULL where not given. */
+/* A cloud and the account in it. Strings are owned, and NULL where not given. */
 typedef struct vg_nova_cloud {
     char *auth_url; /* of Keystone's version 3, without a slash at its end */
     char *username;
@@ -47,14 +48,14 @@ typedef struct vg_nova_cloud {
     char *cacert;
 } vg_nova_cloud;
 
-/* Is a cloud configured at all? */
+/* Tells if a cloud is configured at all. */
 bool vg_nova_is_configured(const struct vg_nova_options *options);
 
-/* Reads the files. NULL and VG_E_INVALID where something is missing, contradicts another thing, is
- * malformed, or where everybody on this machine can read a file with a secret. */
+/* Reads the files. NULL and VG_E_INVALID if something is missing, contradictory or malformed, or if
+ * everybody on this machine can read a file with a secret. */
 vg_nova_cloud *vg_nova_cloud_read(const struct vg_nova_options *options, GError **err);
 
-/* Secrets are overwritten. NULL is fine. */
+/* Overwrites the secrets and frees. NULL is fine. */
 void vg_nova_cloud_free(vg_nova_cloud *cloud);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova_cloud, vg_nova_cloud_free)
 

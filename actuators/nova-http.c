@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One HTTP request to an OpenStack service. Who answers over TLS is always looked at; nothing is
- * followed elsewhere, as the token would go with it.
+ * Sends one HTTP request to an OpenStack service. Certificates are always verified. Redirects
+ * are never followed, as the token would be sent along.
  */
 #include "config.h"
 
@@ -45,7 +45,8 @@ http_take_headers(char *bytes, size_t one, size_t n, void *data)
     return n;
 }
 
-/* Called about once a second, and whenever bytes come. */
+/* Ends the transfer when vgpud ends; libcurl calls this about once a second, and whenever bytes
+ * come. */
 static int
 http_watch(void *data, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
 {
@@ -60,7 +61,7 @@ http_prepare(const vg_nova *nova, struct vg_nova_exchange *exchange)
 {
     CURL *curl = nova->curl;
 
-    /* Connections are kept, everything else is told anew. */
+    /* A reset keeps the connections; all options have to be set again. */
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_URL, exchange->url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -131,7 +132,7 @@ vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GErr
     g_autoptr(GError) bad = NULL;
     exchange->document = vg_json_parse(exchange->text->str, exchange->text->len, VG_NOVA_ANSWER_MAX,
                                        VG_NOVA_DEPTH, &bad);
-    /* What stands in between answers its own errors in HTML. */
+    /* Proxies answer their own errors in HTML. */
     if (bad && exchange->status >= 200 && exchange->status <= 299)
         return vg_error(err, VG_E_EXTERNAL, "the answer of %s is no JSON: %s", exchange->what,
                         bad->message);
@@ -157,7 +158,8 @@ http_code_of(long status)
     }
 }
 
-/* {"badRequest": {"code": 400, "message": "..."}}, {"error": {"message": ...}}. */
+/* Finds the message in {"badRequest": {"code": 400, "message": "..."}} or {"error": {"message":
+ * ...}}. */
 static const char *
 http_message(json_object *document)
 {

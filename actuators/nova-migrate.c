@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A live migration by nova: asked for, watched to its end, and called off.
+ * Runs a live migration by nova: asks for it, watches it to its end, and calls it off.
  */
 #include "config.h"
 
@@ -20,14 +20,14 @@ struct migrate {
     const struct vg_nova_migration *migration;
     const struct vg_verb *verb;
     struct vg_migration_progress progress;
-    int64_t before_id;  /* the newest migration of the instance before this one; -1: none */
-    int64_t began_ns;   /* CLOCK_MONOTONIC */
-    GError *unanswered; /* the request may have been taken, or not */
-    bool seen;          /* nova was at it */
-    GError *called_off; /* why; NULL: it was not */
-    int64_t off_ns;     /* CLOCK_MONOTONIC: when it was called off */
-    int64_t again_ns;   /* CLOCK_MONOTONIC: when nova is to be asked to abort again */
-    GError *silent;     /* the last look that was not answered */
+    int64_t before_id;  /* newest migration of the instance before this one; -1: none */
+    int64_t began_ns;   /* CLOCK_MONOTONIC: start of the request */
+    GError *unanswered; /* why the request was not answered; nova may have taken it */
+    bool seen;          /* nova was seen working on it */
+    GError *called_off; /* why it was called off; NULL: it was not */
+    int64_t off_ns;     /* CLOCK_MONOTONIC: time of that */
+    int64_t again_ns;   /* CLOCK_MONOTONIC: time to ask nova again to abort */
+    GError *silent;     /* error of the last look that was not answered */
 };
 
 static bool
@@ -38,7 +38,7 @@ migrate_leaves(const vg_nova *nova)
 
 /* ---- how far it is ---- */
 
-/* The live migration that nova is at, of all that it lists; borrowed, NULL: none. */
+/* Finds the live migration that nova works on in its list; borrowed, NULL: none. */
 static json_object *
 migrate_find(json_object *document)
 {
@@ -67,7 +67,7 @@ vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *
     json_object *one = migrate_find(document);
     if (!one)
         return 0;
-    /* Before the memory is copied there are no figures. */
+    /* There are no figures before the memory is copied. */
     ret->total_bytes = MAX(vg_nova_number(one, "memory_total_bytes"), 0);
     ret->remaining_bytes = MAX(vg_nova_number(one, "memory_remaining_bytes"), 0);
     ret->processed_bytes = MAX(vg_nova_number(one, "memory_processed_bytes"), 0);
@@ -112,8 +112,8 @@ migrate_tell(struct migrate *migrate)
 
 /* ---- how it ended ---- */
 
-/* The newest live migration that nova remembers of it; *ret_status is owned. -1: none, or it does
- * not tell. */
+/* Reads the newest live migration of the instance that nova remembers; *ret_status is owned. -1:
+ * there is none, or nova does not tell. */
 static int64_t
 migrate_newest(struct migrate *migrate, char **ret_status)
 {
@@ -141,7 +141,7 @@ migrate_newest(struct migrate *migrate, char **ret_status)
     return newest;
 }
 
-/* The last line of a text that says something. */
+/* Returns the last line of a text that is not empty. */
 static char *
 migrate_last_line(const char *text)
 {
@@ -154,7 +154,7 @@ migrate_last_line(const char *text)
     return NULL;
 }
 
-/* The newest live migration that was asked for, as the request that did; NULL: it does not tell.
+/* Reads the id of the request that asked for the newest live migration; NULL: nova does not tell.
  * The caller frees it. */
 static char *
 migrate_request(struct migrate *migrate)
@@ -176,7 +176,7 @@ migrate_request(struct migrate *migrate)
     return NULL;
 }
 
-/* Why the action failed, in nova's words; NULL: it does not tell. The caller frees it. */
+/* Reads why the action failed, in nova's words; NULL: nova does not tell. The caller frees it. */
 static char *
 migrate_reason(struct migrate *migrate)
 {
@@ -204,7 +204,7 @@ migrate_reason(struct migrate *migrate)
     return reason;
 }
 
-/* The VM is where it was. */
+/* Tells why a migration has left the VM where it was. Returns -1. */
 static int
 migrate_came_to_nothing(struct migrate *migrate, GError **err)
 {
@@ -250,7 +250,7 @@ migrate_call_off(struct migrate *migrate, GError *take_why)
     migrate->again_ns = migrate->off_ns;
 }
 
-/* Until the next look. */
+/* Waits until the next look. */
 static int
 migrate_pause(struct migrate *migrate, GError **err)
 {
@@ -273,7 +273,7 @@ migrate_pause(struct migrate *migrate, GError **err)
     return 0;
 }
 
-/* Nova does not take it at every moment, and then is asked again with the next look. */
+/* Asks nova to abort. Nova cannot at every moment; then it is asked again with the next look. */
 static void
 migrate_ask_to_abort(struct migrate *migrate)
 {
@@ -285,7 +285,7 @@ migrate_ask_to_abort(struct migrate *migrate)
         migrate->again_ns = now_ns + ABORT_AGAIN_NS;
 }
 
-/* Has it been waited for long enough? */
+/* Gives up once the migration was waited for long enough. */
 static int
 migrate_give_up(struct migrate *migrate, GError **err)
 {
@@ -300,7 +300,8 @@ migrate_give_up(struct migrate *migrate, GError **err)
                     migrate->called_off->message, (int)(CALL_OFF_NS / VG_NS_PER_S));
 }
 
-/* 1: it goes on; 0: it has arrived; -1: *err. */
+/* Judges a look. Returns 1 if the migration goes on, 0 if the VM has arrived, -1 and *err if it has
+ * failed. */
 static int
 migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GError **err)
 {
@@ -316,7 +317,7 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
     }
     if (strcmp(server->host, migration->to) == 0)
         return 0;
-    /* The request may still be on its way. */
+    /* The request may still be in transit. */
     if (migrate->unanswered && !migrate->seen) {
         if (vg_clock_monotonic_ns() < migrate->began_ns + migrate->nova->limit_ns)
             return 1;
@@ -330,7 +331,8 @@ migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GErr
     return migrate_came_to_nothing(migrate, err);
 }
 
-/* As migrate_judge(); a look that is not answered is not the end. */
+/* Looks and judges as migrate_judge() does; a look that is not answered does not end the
+ * migration. */
 static int
 migrate_look(struct migrate *migrate, GError **err)
 {
@@ -388,7 +390,7 @@ migrate_begin(struct migrate *migrate, GError **err)
     struct vg_nova_exchange exchange;
     g_autoptr(GError) error = NULL;
 
-    /* What has been before is needed to tell whether this one began. */
+    /* Migrations before this one must be known to tell whether it has begun. */
     migrate->before_id = migrate_newest(migrate, NULL);
     if (vg_verb_pause(migrate->verb, 0, "nova's migration to begin", err) < 0)
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nova says of an instance, and whether it could move.
+ * Reads what nova says of an instance, and whether it could move.
  */
 #include "config.h"
 
@@ -83,8 +83,8 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
 
 /* ---- names of hosts ---- */
 
-/* Is this host what nova means by the name of a hypervisor? Equal but for case, or up to the first
- * dot where only one of them has one. */
+/* Tells if nova's name of a hypervisor means this host. Names may differ in case, and one of them
+ * may lack its domain. */
 static bool
 server_is_name(const char *host, const char *name)
 {
@@ -97,7 +97,7 @@ server_is_name(const char *host, const char *name)
     return a == b && (!host[a] || !name[b]) && g_ascii_strncasecmp(host, name, a) == 0;
 }
 
-/* The hypervisor of that name; borrowed, NULL: there is none, or several that it could be. */
+/* Finds the hypervisor of that name; borrowed, NULL: there is none, or several could be meant. */
 static json_object *
 server_find_hypervisor(json_object *list, const char *name)
 {
@@ -137,7 +137,7 @@ server_ask_hypervisors(vg_nova *nova, const char *name, json_object **ret, GErro
     return -1;
 }
 
-/* What nova calls the target, and whether it takes instances. */
+/* Finds nova's name of the target, and checks that the target takes instances. */
 static int
 server_check_target(vg_nova *nova, struct vg_nova_precheck *check, GPtrArray *problems,
                     GError **err)

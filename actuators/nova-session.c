@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who vgpud is, where the compute API is, and in which version it is spoken to.
+ * Logs in to Keystone, finds the compute API, and settles the microversion.
  */
 #include "config.h"
 
@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* os-migrateLive with a host that the scheduler looks at; nothing of what vgpud asks has become
- * better after 2.84, which tells why an action failed. */
+/* 2.30: os-migrateLive has the scheduler check the given host. 2.84: an action tells why it failed;
+ * later versions add nothing that vgpud asks for. */
 #define MINOR_MIN 30
 #define MINOR_MAX 84
 
-/* A token is not used in the last quarter of its life, or the last minute. */
+/* A token is not used in the last quarter of its life, nor in the last minute. */
 #define MARGIN_NS    (60 * VG_NS_PER_S)
 #define MARGIN_PART  4
 #define LIFE_DEFAULT (5 * 60 * VG_NS_PER_S)
@@ -62,7 +62,7 @@ vg_nova_free(vg_nova *nova)
 
 /* ---- Keystone: who is it? ---- */
 
-/* {"name": ...} or {"id": ...}. */
+/* Makes {"name": ...} or {"id": ...}. */
 static json_object *
 session_named(const char *name, const char *id)
 {
@@ -112,7 +112,7 @@ session_login(const vg_nova_cloud *cloud)
     json_object *auth = json_object_new_object();
 
     vg_json_add(auth, "identity", session_identity(cloud));
-    /* An application credential has its project in itself. */
+    /* An application credential implies its project. */
     if (!cloud->application_credential_id) {
         json_object *scope = json_object_new_object();
         vg_json_add(scope, "project",
@@ -136,7 +136,8 @@ session_is_region(const vg_nova_cloud *cloud, json_object *endpoint)
     return !cloud->region || g_strcmp0(name, cloud->region) == 0;
 }
 
-/* The endpoints of the compute service that are meant; an array of borrowed objects. */
+/* Lists the endpoints of the compute service that fit region and interface; an array of borrowed
+ * objects. */
 static GPtrArray *
 session_endpoints(const vg_nova_cloud *cloud, json_object *catalog)
 {
@@ -160,7 +161,7 @@ session_endpoints(const vg_nova_cloud *cloud, json_object *catalog)
     return found;
 }
 
-/* Where "/v2.1" is in a URL; NULL: nowhere. */
+/* Finds "/v2.1" in a URL; NULL: it is not there. */
 static const char *
 session_find_v2(const char *url)
 {
@@ -170,7 +171,8 @@ session_find_v2(const char *url)
     return path ? strstr(path, "/v2") : NULL;
 }
 
-/* In the catalog it is ".../v2.1", ".../v2.1/PROJECT", or without a version. */
+/* Makes the URL of the compute API. The catalog has ".../v2.1", ".../v2.1/PROJECT", or no
+ * version. */
 static char *
 session_compute_url(const char *url)
 {
@@ -208,7 +210,8 @@ session_take_catalog(vg_nova *nova, json_object *token, GError **err)
     return 0;
 }
 
-/* The clocks of both machines may differ, so that only the difference counts. */
+/* Returns how long a token lives. The clocks of both machines may differ, so that only the
+ * difference of its times counts. */
 static int64_t
 session_life_ns(json_object *token)
 {
@@ -239,7 +242,7 @@ session_take_token(vg_nova *nova, const struct vg_nova_exchange *exchange, GErro
     return 0;
 }
 
-/* A token and where the compute API is, from Keystone; what was there before is replaced. */
+/* Gets a token and the URL of the compute API from Keystone; older ones are replaced. */
 static int
 session_authenticate(vg_nova *nova, GError **err)
 {
@@ -266,7 +269,7 @@ session_authenticate(vg_nova *nova, GError **err)
 
 /* ---- nova: which version? ---- */
 
-/* "2.90" -> 90; 0: it is none. */
+/* Reads "2.90" as 90; 0: malformed. */
 static unsigned
 session_minor(const char *version)
 {
@@ -278,7 +281,7 @@ session_minor(const char *version)
     return *end || end == version + 2 || minor > 100000 ? 0 : (unsigned)minor;
 }
 
-/* Where the version tells of itself: without the project behind it. */
+/* Makes the URL that describes the version: without the project behind it. */
 static char *
 session_version_url(const char *compute)
 {
@@ -347,7 +350,7 @@ session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
     return vg_nova_exchange_do(nova, exchange, err);
 }
 
-/* A token may be taken back before its time. */
+/* Sends a request, with a new token if the one it has was revoked. */
 static int
 session_ask(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of a vg_nova: requests to Keystone and to the compute API, with a token that is renewed.
+ * The inside of a vg_nova: requests to Keystone and to the compute API, with a token that is
+ * renewed.
  */
 #ifndef VG_ACTUATORS_NOVA_SESSION_H
 #define VG_ACTUATORS_NOVA_SESSION_H
@@ -11,58 +12,57 @@
 #include "actuators/nova-move.h"
 #include "base/json.h"
 
-/* Bytes of an answer, and how deep it may nest. */
+/* Bytes of an answer, and how deeply it may nest. */
 #define VG_NOVA_ANSWER_MAX (16 * 1024 * 1024)
 #define VG_NOVA_DEPTH      32
 
 struct vg_nova {
     vg_nova_cloud *cloud;
-    int64_t limit_ns; /* of one request */
+    int64_t limit_ns; /* limit of one request */
     int64_t poll_ns;
     const atomic_bool *leave;
     CURL *curl;
     char *token;      /* NULL: none yet */
-    int64_t renew_ns; /* CLOCK_MONOTONIC: from then on it is not used any more */
+    int64_t renew_ns; /* CLOCK_MONOTONIC: end of the token's use */
     char *compute;    /* URL of the compute API, without a slash at its end */
-    unsigned minor;   /* of the microversion 2.x; 0: not known yet */
+    unsigned minor;   /* x of the microversion 2.x; 0: not known yet */
 };
 
 /* One request and its answer. */
 struct vg_nova_exchange {
-    const char *what;   /* who is asked, for messages: "Keystone" */
+    const char *what;   /* name of the service in messages: "Keystone" */
     const char *method; /* "GET" */
     const char *url;
     const char *body;            /* JSON; NULL: none */
     struct curl_slist *headers;  /* owned */
     long status;                 /* 0: there was no answer */
-    bool unsent;                 /* nobody got the request */
+    bool unsent;                 /* the request did not leave */
     json_object *document;       /* owned; NULL: the answer has none */
-    char *token;                 /* owned: X-Subject-Token; or NULL */
-    char words[CURL_ERROR_SIZE]; /* of libcurl */
+    char *token;                 /* X-Subject-Token, owned; or NULL */
+    char words[CURL_ERROR_SIZE]; /* libcurl's error text */
     GString *text;
     bool too_long;
 };
 
-/* 0 with any status; -1 and *err (VG_E_TIMEOUT, VG_E_UNREACHABLE, VG_E_EXTERNAL) if there is no
- * answer, or none that can be read. VG_E_CONFLICT: vgpud is ending. */
+/* Sends the request. Returns 0 with any status; -1 and *err (VG_E_TIMEOUT, VG_E_UNREACHABLE,
+ * VG_E_EXTERNAL) if there is no readable answer. VG_E_CONFLICT: vgpud is ending. */
 int vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GError **err);
 
-/* The status as an error, in the words of the answer. Returns -1. */
+/* Makes an error of the status, in the words of the answer. Returns -1. */
 int vg_nova_exchange_refused(const struct vg_nova_exchange *exchange, GError **err);
 
 void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);
 
-/* Asks the compute API; path begins with a slash, body is JSON or NULL. The exchange's own members
- * are filled; the caller clears it. Statuses other than 2xx are errors: VG_E_NOT_FOUND (404),
- * VG_E_CONFLICT (409), VG_E_DENIED (401, 403), VG_E_REFUSED (other 4xx), VG_E_BUSY (429),
- * VG_E_EXTERNAL (5xx). */
+/* Asks the compute API; path begins with a slash, body is JSON or NULL. Fills the exchange, which
+ * the caller clears. Statuses other than 2xx are errors: VG_E_NOT_FOUND (404), VG_E_CONFLICT (409),
+ * VG_E_DENIED (401, 403), VG_E_REFUSED (other 4xx), VG_E_BUSY (429), VG_E_EXTERNAL (5xx). */
 int vg_nova_ask(vg_nova *nova, const char *method, const char *path, const char *body,
                 struct vg_nova_exchange *ret, GError **err);
 
-/* GET; the caller puts *ret, which is an object. */
+/* Gets an object, which the caller puts. */
 int vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err);
 
-/* Members of answers, which may be missing or of another type: NULL, or -1. Borrowed. */
+/* Return members of an answer; NULL, or -1, if one is missing or has another type. Borrowed. */
 json_object *vg_nova_member(json_object *object, const char *name);
 const char *vg_nova_text(json_object *object, const char *name);
 int64_t vg_nova_number(json_object *object, const char *name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Taking devices off a running domain. The guest has to let go of each, and libvirt's calls return
- * 0 whether it has or not: a device is off when it is no longer in the live XML.
+ * Detaches devices from a running domain. The guest has to release each of them, and libvirt's
+ * calls return 0 whether it has or not: a device is detached when it is no longer in the live
+ * XML.
  */
 #include "config.h"
 
@@ -13,14 +14,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* Between two looks: a guest that lets go at once is seen at once, and one that does not is not
- * asked about all the time. */
+/* The time between two looks grows: a guest that releases at once is seen at once, and a slow one
+ * is not looked at all the time. */
 #define LOOK_NS     (10 * VG_NS_PER_MS)
 #define LOOK_MAX_NS (100 * VG_NS_PER_MS)
-/* A guest may have missed the request, or have had no time for it while it booted. With native PCIe
+/* A guest may have missed the request, or had no time for it while it booted. With native PCIe
  * hotplug it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
-/* A request cannot be taken back: who gives up waits so long for what comes of it. */
+/* A request cannot be revoked. After giving up, wait this long for its result. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
@@ -28,10 +29,10 @@ struct detach {
     virDomainPtr domain;
     const GPtrArray *devices; /* struct vg_move_device */
     const struct vg_verb *verb;
-    int64_t asked_ns;      /* CLOCK_MONOTONIC: when the guest was asked last */
-    int64_t pause_ns;      /* before the next look */
-    struct vg_verb limits; /* of verb, but without its cancel */
-    char *last_words;      /* of libvirt, on asking again; or NULL */
+    int64_t asked_ns;      /* CLOCK_MONOTONIC: time of the last request to the guest */
+    int64_t pause_ns;      /* pause before the next look */
+    struct vg_verb limits; /* those of verb, without its cancel */
+    char *last_words;      /* libvirt's error when asked again, or NULL */
 };
 
 static void
@@ -41,7 +42,7 @@ tell_text(const struct vg_verb *verb, const char *text)
         verb->tell(verb->data, NULL, text);
 }
 
-/* Of the domain's devices those that are to go; the items are borrowed from live. */
+/* Lists the domain's devices that are still to go; the items are borrowed from live. */
 static GPtrArray *
 detach_left(const struct detach *detach, const GPtrArray *live)
 {
@@ -69,7 +70,7 @@ detach_names(const GPtrArray *left)
     return g_string_free(names, FALSE);
 }
 
-/* The first refusal counts, unless QEMU says that it is at it already. */
+/* Asks the guest. The first refusal counts, unless QEMU says that it is busy with the request. */
 static int
 detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **err)
 {
@@ -86,7 +87,7 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
         bool under_way = strstr(words, "in the process of unplug") != NULL;
         g_free(detach->last_words);
         detach->last_words = g_strdup(words);
-        /* Not one that has gone between looking and asking. */
+        /* Skip a device that was released between looking and asking. */
         g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
         if (!live)
             return -1;
@@ -139,8 +140,8 @@ detach_live(struct detach *detach, GError **err)
     }
 }
 
-/* Only now that it is off: a definition without a device that the guest still has would be wrong
- * at the next start. */
+/* Takes the devices out of the persistent definition, once they are detached: a definition without
+ * a device that the guest still has would be wrong at the next start. */
 static int
 detach_from_definition(const struct detach *detach, GError **err)
 {

@@ -12,7 +12,7 @@
 #include "host/virt-devices.h"
 #include "host/virt-event.h"
 
-/* A libvirtd that does not answer for 5 s is given up, and so is what waits for its answer. */
+/* A libvirtd that does not answer for 5 s counts as lost, and calls that wait for it fail. */
 #define KEEPALIVE_S     1
 #define KEEPALIVE_COUNT 5
 
@@ -41,7 +41,7 @@ vg_virt_host_connect(vg_virt_host *host, GError **err)
         virResetLastError();
         return -1;
     }
-    /* Not every driver has it, nor needs it. */
+    /* Some drivers do not support keepalive, and do not need it. */
     virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT);
     virResetLastError();
     return 0;
@@ -127,8 +127,8 @@ vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned fla
 
 /* ---- looking ---- */
 
-/* A migration out of here shows as a job. One to here has none that may be asked for, which is an
- * error of its own kind; and after a libvirtd that died there is neither. */
+/* Finds out by the domain's job if it is migrating. An outgoing migration shows as a job. Asking
+ * for that of an incoming one is an error of its own kind; after libvirtd died there is neither. */
 static enum vg_domain_place
 place_of_job(virDomainPtr domain, bool paused_by_migration)
 {
@@ -193,7 +193,7 @@ vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
 
     if (domain && look_at_domain(host, domain, aliases, &look, &error) < 0 &&
         !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
-        /* It may have gone meanwhile, of which there are as many errors as calls. */
+        /* The domain may have gone meanwhile, which each call reports as a different error. */
         g_clear_error(&error);
         look = (struct vg_domain_look){.place = VG_DOMAIN_ABSENT};
         g_autoptr(virDomain) again = vg_virt_host_domain(host, uuid, &error);

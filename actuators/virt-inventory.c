@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A host's GPUs, and the domains that have them, as they are now.
+ * Takes the inventory of a host's GPUs, and of the domains that have them now.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "host/domain-xml.h"
 #include "host/gpu-local.h"
 
-/* Puts all domains in, live where they run. */
+/* Adds all domains; of running ones the live definition. */
 static int
 inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError **err)
 {
@@ -24,7 +24,7 @@ inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
         g_autofree char *xml = vg_virt_own(virDomainGetXMLDesc(domain, 0));
-        /* One that has gone meanwhile has none. */
+        /* A domain that has gone meanwhile has no XML. */
         struct vg_inv_vm *vm = xml ? vg_inventory_add_vm(inventory, NULL) : NULL;
         if (vm && vg_domain_xml_read(xml, NULL, vm, NULL) < 0)
             g_ptr_array_set_size(inventory->vms, (int)inventory->vms->len - 1);

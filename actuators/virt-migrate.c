@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moving a running domain. libvirt's call blocks until the end: a thread makes it, while the caller
- * looks at how far it is, helps it to converge, and calls it off.
- *
- * Peer to peer: the source's libvirtd drives it, and notices a target that dies. It goes on without
- * us if we die. Never post-copy, which would leave a guest that cannot go back.
+ * Moves a running domain. libvirt's call blocks until the end: a thread makes it, while the
+ * caller watches the progress, helps it to converge, and calls it off. It goes peer to peer: the
+ * source's libvirtd drives it, notices if the target dies, and goes on if vgpud dies. It is
+ * never post-copy, which would leave a guest that cannot go back.
  */
 #include "config.h"
 
@@ -16,12 +15,12 @@
 #include "base/thread.h"
 
 #define LOOK_NS (250 * VG_NS_PER_MS)
-/* How often libvirt is asked to give up, until it has. */
+/* The time after which libvirt is asked again to give up. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
-/* QEMU's own limit of the downtime, with which every migration begins. */
+/* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
-/* From this pass over the memory on, the limit is doubled every so many passes: those before show
- * what the guest changes while it is copied. */
+/* From this pass over the memory on, the limit is doubled every so many passes: the passes before
+ * show how much the guest changes while memory is copied. */
 #define PATIENT_PASSES 4
 #define PASSES_A_STEP  2
 
@@ -36,16 +35,16 @@ struct migrate {
     int n_params;
     unsigned flags;
     int64_t began_ns;
-    /* The thread's; its end orders them. */
+    /* Written by the thread; read after its end. */
     int result;
     char *words;
-    /* The caller's. */
+    /* Used by the caller only. */
     int64_t downtime_ns; /* the limit as set */
-    int64_t raise_at;    /* pass at which it is raised next */
+    int64_t raise_at;    /* pass at which the limit is raised next */
     struct vg_migration_progress progress;
 };
 
-/* Nobody supervises this thread: it cannot beat while libvirt is at it. */
+/* Makes the call. Nobody supervises this thread: it cannot beat while libvirt works. */
 static void
 migrate_run(vg_thread *self, void *arg)
 {
@@ -61,8 +60,8 @@ migrate_run(vg_thread *self, void *arg)
 
 /* ---- what libvirt is told ---- */
 
-/* A device that is off, but still in the persistent definition, would be in that of the target,
- * with an address of this host. */
+/* Makes the definition for the target. A detached device that is still in the persistent definition
+ * would be in the target's, too, with an address of this host. */
 static char *
 migrate_definition(const struct migrate *migrate, bool *ret_changed, GError **err)
 {
@@ -150,7 +149,7 @@ read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *
     ret->iteration = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_ITERATION);
     ret->elapsed_ns =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_TIME_ELAPSED), VG_NS_PER_MS);
-    /* As long as the guest dirties its memory faster than it is copied there is no end in sight. */
+    /* While the guest dirties memory faster than it is copied, no end is in sight. */
     int64_t gain = ret->bytes_per_s - ret->dirty_bytes_per_s;
     ret->eta_ns =
         gain > 0 ? (int64_t)((double)ret->remaining_bytes / (double)gain * (double)VG_NS_PER_S) : 0;
@@ -171,7 +170,7 @@ migrate_set_downtime(struct migrate *migrate, int64_t ns)
     virResetLastError();
 }
 
-/* The guest may stand still for longer, if it does not end otherwise. */
+/* Raises the downtime limit, if the migration does not converge otherwise. */
 static void
 migrate_help(struct migrate *migrate)
 {
@@ -194,12 +193,12 @@ migrate_look(struct migrate *migrate)
     struct vg_migration_progress progress = {0};
     int type = VIR_DOMAIN_JOB_NONE, n = 0;
 
-    /* An error is how it looks when the domain has left. */
+    /* An error here means that the domain has left. */
     if (virDomainGetJobStats(migrate->domain, &type, &params, &n, 0) == 0)
         read_progress(params, n, &progress);
     virTypedParamsFree(params, n);
     virResetLastError();
-    /* At first it is all 0. */
+    /* At first all figures are 0. */
     if (type == VIR_DOMAIN_JOB_NONE || progress.total_bytes == 0)
         return;
     migrate->progress = progress;
@@ -208,8 +207,8 @@ migrate_look(struct migrate *migrate)
     migrate_help(migrate);
 }
 
-/* Calls it off, and waits until libvirt has: it may have come to its end instead, and a caller that
- * looks before would see it half done. */
+/* Calls the migration off, and waits until libvirt has ended it. It may have finished instead, and
+ * a caller that looked earlier would see it half done. */
 static void
 migrate_call_off(struct migrate *migrate, vg_thread *thread)
 {
@@ -226,7 +225,7 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread)
     }
 }
 
-/* -1: it was called off, why. */
+/* Watches the migration. Returns -1 and the reason if it was called off. */
 static int
 migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
 {
@@ -246,7 +245,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
     return 0;
 }
 
-/* What libvirt measured, which the target's knows. */
+/* Reads what libvirt measured, which the target's libvirtd knows. */
 static void
 migrate_read_end(struct migrate *migrate)
 {
@@ -259,7 +258,7 @@ migrate_read_end(struct migrate *migrate)
     if (there &&
         virDomainGetJobStats(there, &type, &params, &n, VIR_DOMAIN_JOB_STATS_COMPLETED) == 0)
         read_progress(params, n, &migrate->progress);
-    /* While it runs, this is only what QEMU expects. */
+    /* Until the end, this is only what QEMU expects. */
     migrate->progress.downtime_ns =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
     if (n == 0)

@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs on libvirt hosts: taking GPUs off a domain, putting them on, moving it, and looking where
- * everything is. Error codes of libvirt decide nothing: after a failure the caller looks.
+ * Verbs on libvirt hosts: detach GPUs from a domain, attach them, move the domain, and look
+ * where everything is. No decision rests on libvirt's error codes: after a failure the caller
+ * looks.
  */
 #ifndef VG_ACTUATORS_VIRT_MOVE_H
 #define VG_ACTUATORS_VIRT_MOVE_H
 
 #include "actuators/verb.h"
 
-/* A connection for reading and writing, with keepalive: a libvirtd that falls silent fails what
- * waits for it after some seconds. One that was lost is made again by the next verb. One thread at
- * a time. */
+/* A connection for reading and writing, with keepalive: if libvirtd falls silent, calls that wait
+ * for it fail after some seconds. The next verb makes a lost connection again. One thread at a
+ * time. */
 typedef struct vg_virt_host vg_virt_host;
 
-/* VG_E_UNREACHABLE: nobody answers. Starts libvirt's event loop (host/virt-event.h), which the
- * process stops at its end. Connecting to an address that swallows everything takes as long as the
- * kernel tries. */
+/* Connects; VG_E_UNREACHABLE: nobody answers. Starts libvirt's event loop (host/virt-event.h),
+ * which the process stops at its end. Connecting to an address that swallows packets takes as long
+ * as the kernel tries. */
 
 vg_virt_host *vg_virt_host_open(const char *uri, GError **err);
 void vg_virt_host_close(vg_virt_host *host); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_host, vg_virt_host_close)
 
-/* For tests: another directory than "/" in which there are sys and proc. */
+/* Sets another directory than "/" that contains sys and proc, for tests. */
 void vg_virt_host_set_root(vg_virt_host *host, const char *root);
 
 /* A device that the operator names: [gpu NAME]. */
 struct vg_named_device {
     const char *name;
     const char *xml; /* one element that has a user alias ("ua-..."), by which it is recognised */
-    int64_t slots;   /* domains of this host that can have one at the same time */
+    int64_t slots;   /* number of domains of this host that can have one at the same time */
 };
 
 /* ---- looking ---- */
 
 struct vg_domain_look {
     enum vg_domain_place place;
-    bool defined;     /* there is a persistent definition */
-    unsigned present; /* of the aliases asked for: in the live domain */
+    bool defined;     /* has a persistent definition */
+    unsigned present; /* how many of the aliases the live domain has */
 };
 
-/* VG_E_UNREACHABLE: the host does not answer. aliases: NULL-terminated, or NULL. That a domain is
- * gone is no error. */
+/* Looks at a domain. aliases: NULL-terminated, or NULL. A missing domain is no error.
+ * VG_E_UNREACHABLE: the host does not answer. */
 int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
                  struct vg_domain_look *ret, GError **err);
 
-/* The GPUs of a running domain, struct vg_move_device (freed with the array), with source_address
- * and source_xml filled: PCI functions that are GPUs (classes 03 and 12), with other functions of
- * their cards, virtual functions of GPUs, and mdevs, where they are passed through; and devices
- * with the alias of one of the named. guest_path is filled as docs/vgpud-guest.7 wants devices
- * named. VG_E_NOT_FOUND: no such domain; VG_E_CONFLICT: it does not run. */
+/* Lists the GPUs of a running domain: struct vg_move_device (freed with the array), with
+ * source_address and source_xml filled. These are PCI functions that are GPUs (classes 03 and 12),
+ * with other functions of their cards, virtual functions of GPUs, and mdevs, where they are passed
+ * through; and devices with the alias of a named device. guest_path is filled as docs/vgpud-guest.7
+ * wants devices named. VG_E_NOT_FOUND: no such domain; VG_E_CONFLICT: it does not run. */
 GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
@@ -56,90 +57,92 @@ GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_na
 
 struct vg_precheck {
     const char *uuid;
-    const char *peer_uri;     /* as the source's libvirtd reaches the target's */
-    const GPtrArray *devices; /* struct vg_move_device, which will be off while it migrates */
-    int64_t memory_bytes;     /* filled: of the domain */
-    GPtrArray *doubts;        /* char *, gets what may make it fail, and cannot be told; NULL: not
-                               * asked */
+    const char *peer_uri;     /* URI of the target's libvirtd, for the source's */
+    const GPtrArray *devices; /* struct vg_move_device, detached while it migrates */
+    int64_t memory_bytes;     /* filled: memory of the domain */
+    GPtrArray *doubts;        /* char *, gets sentences on what cannot be told and may make the move
+                               * fail; NULL: not wanted */
 };
 
-/* Appends a sentence (char *) to problems for each thing that would make the move fail, as far as
- * libvirt can tell beforehand: a domain of OpenStack, one that is paused, has snapshots or another
- * job; devices apart from these with which libvirt and QEMU migrate no VM, and of these one that
- * cannot be unplugged, or be recognised after; on the target a domain of that name or UUID, another
- * machine, emulator or CPU, too little memory; disks of this host alone. target NULL: of any host,
- * and peer_uri is not looked at. 0, also with problems, or -1 and *err if a host cannot be asked.
- */
+/* Appends a sentence (char *) to problems for each reason why the move would fail, as far as
+ * libvirt can tell beforehand: a domain of OpenStack, or one that is paused, has snapshots or
+ * another job; other devices with which libvirt and QEMU migrate no VM, and among these devices one
+ * that cannot be unplugged, or be recognised afterwards; on the target a domain of that name or
+ * UUID, another machine type, emulator or CPU, too little memory; disks that only this host has.
+ * target NULL: the move could go to any host, and peer_uri is ignored. Returns 0 also with
+ * problems; -1 and *err if a host cannot be asked. */
 int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
 /* ---- reserving ---- */
 
-/* Finds for each of the devices (struct vg_move_device) one of its kind and type on the host that
- * is free (model/gpu-part.h), apart from what is in taken (char *: addresses, or once per
- * reservation the name of a named device). An mdev may be made for it. Functions of a GPU's card
- * are found on that of their GPU's. Fills target_address and target_xml, keeping alias and guest
- * address. VG_E_CONFLICT: there is none, why. */
+/* Finds for each of the devices (struct vg_move_device) a free one of its kind and type on the host
+ * (model/gpu-part.h) that is not in taken (char *: addresses, or once per reservation the name of a
+ * named device). An mdev may be made for it. Other functions of a GPU's card are found on the card
+ * picked for that GPU. Fills target_address and target_xml, keeping alias and guest address.
+ * VG_E_CONFLICT says why there is none. */
 int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */
 
-/* Takes the devices off the live domain, all at once, then off its persistent definition where
- * persistent. Returns 0 when all are gone. VG_E_TIMEOUT: the guest has not released one, and may
- * still do. */
+/* Detaches the devices from the live domain, all at once, then removes those that are persistent
+ * from its definition. Returns 0 when all are gone. VG_E_TIMEOUT: the guest has not released one,
+ * and may still do so. */
 int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                    const struct vg_verb *verb, GError **err);
 
-/* Puts a device on, and into the persistent definition where persistent; xml: target_xml or
- * source_xml of it. Already there: 0. Where its guest address is taken it gets another, which is
- * told. */
+/* Attaches a device, and adds it to the persistent definition where persistent; xml: its target_xml
+ * or source_xml. Returns 0 if it is attached already. If its guest address is taken it gets another
+ * one, and says so. */
 int vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
 
 struct vg_virt_migration {
     const char *uuid;
     const char *peer_uri;
-    vg_virt_host *target;          /* tells how it went, in the end; NULL: that stays unknown */
-    const GPtrArray *devices;      /* struct vg_move_device that are off; or NULL */
+    vg_virt_host *target;          /* asked at the end how it went; NULL: that stays unknown */
+    const GPtrArray *devices;      /* detached struct vg_move_device, or NULL */
     int64_t bandwidth_bytes_per_s; /* 0: libvirt's default */
-    int64_t downtime_max_ns;       /* up to which the downtime limit is raised to converge */
+    int64_t downtime_max_ns;       /* limit to which the downtime limit is raised to converge */
 };
 
-/* Live, peer to peer, pre-copy only, keeping a persistent definition persistent on the other side,
- * and no longer here. Helps it to converge: auto-converge, then the downtime limit. Progress is
- * told every 250 ms; ret: the last one, also on failure. After the deadline, or when cancelled, it
- * is called off, and this returns when libvirt has; a migration that was through by then is 0. */
+/* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
+ * on the other side, and is removed here. Helps the migration to converge: auto-converge, then the
+ * downtime limit. Progress is told every 250 ms; ret: the last progress, also on failure. After the
+ * deadline, or when cancelled, the migration is called off, and this returns when libvirt has ended
+ * it; if it had already finished by then, the result is 0. */
 int vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 
-/* Ends a migration of the domain from here to elsewhere, if one is under way. */
+/* Ends an outgoing migration of the domain, if one is under way. */
 void vg_virt_abort(vg_virt_host *host, const char *uuid);
 
 /* ---- the guest ---- */
 
-/* What the agent said; all is owned. */
+/* The agent's answer; everything in it is owned. */
 struct vg_guest_answer {
     bool ok;
-    char *text;        /* one sentence: hooks run, or the error and who holds the GPU */
-    bool undone;       /* not ok: the guest is as it was before */
+    char *text;        /* one sentence: the hooks that ran, or the error and who holds the GPU */
+    bool undone;       /* not ok: true if the guest is as it was before */
     int64_t ram_bytes; /* prepared: guest memory taken for device memory */
-    int64_t pause_ns;  /* resumed: the longest that the guest saw itself stand still; 0: unknown,
-                        * as it is with version 1 of the protocol */
-    struct vg_guest_programs *programs; /* NULL: it tells of none */
+    int64_t pause_ns;  /* resumed: the longest pause that the guest noticed; 0: unknown, as with
+                        * version 1 of the protocol */
+    struct vg_guest_programs *programs; /* NULL: no programs are told of */
 };
 void vg_guest_answer_clear(struct vg_guest_answer *answer);
 
-/* Asks the agent over the domain's channel org.vgpud.guest.0 (docs/vgpud-guest.7). -1 and *err:
- * there is no channel (VG_E_NOT_FOUND), nobody answers (VG_E_TIMEOUT), or what answers does not
- * keep to the protocol. An answer "error" is 0 with ok=false. What the agent is at is told. Of the
- * time that there is, prepare leaves half, and at most 40 s, for the agent to undo what it could
- * not finish; an order that was given up is cancelled, and the next waits until the agent is done
- * with that. Devices are looked for in the live domain by their aliases; guest_path is for those
- * that are not on yet. */
+/* Ask the agent over the domain's channel org.vgpud.guest.0 (docs/vgpud-guest.7). -1 and *err:
+ * there is no channel (VG_E_NOT_FOUND), nobody answers (VG_E_TIMEOUT), or the answer breaks the
+ * protocol. An answer "error" is 0 with ok=false. The agent's progress is told. Of the available
+ * time, prepare leaves half, and at most 40 s, for the agent to undo what it could not finish; an
+ * order that was given up is cancelled, and the next one waits until the agent is done with that.
+ * Devices are found in the live domain by their aliases; guest_path is for those that are not
+ * attached yet. */
 int vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
                    struct vg_guest_answer *ret, GError **err);
-/* ok: the devices could be released now, as far as the agent sees; else text says why not. */
+/* Asks for the status. ok: the devices could be released now, as far as the agent sees; otherwise
+ * text says why not. */
 int vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 int vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding a device on the host for a domain that comes. What another domain has is looked for in
- * all domains: a stopped one that has a GPU in its definition would miss it at its next start. Only
- * of named devices, which have slots for domains that run, those that run count. What is free, and
- * why not, model/gpu-part says.
- *
- * Mediated and PCI devices were tried with libvirt's test driver and texts of real hosts only.
+ * Finds a device on the host for a domain that comes. A device counts as taken if any domain has
+ * it: a stopped domain with a GPU in its definition would miss it at its next start. Of named
+ * devices, which have slots for running domains, only the running ones count. model/gpu-part
+ * tells what is free, and why not. Mediated and PCI devices were tried only with libvirt's test
+ * driver and texts of real hosts.
  */
 #include "config.h"
 
@@ -25,12 +24,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 struct pick {
     vg_virt_host *host;
     struct vg_move_device *device;
-    const GPtrArray *devices; /* struct vg_move_device: all that are picked together */
-    GPtrArray *taken;         /* char *: what others have reserved, and what was picked so far */
-    GPtrArray *running;       /* vg_domain_device lists of the domains that run; NULL: none of the
-                               * devices is a named one */
-    GPtrArray *node_devices;  /* vg_node_device; NULL: all of the devices are named ones */
-    vg_inventory *inventory;  /* of these, and of who has them */
+    const GPtrArray *devices; /* struct vg_move_device: all to be picked together */
+    GPtrArray *taken;         /* char *: reserved by others, or picked so far */
+    GPtrArray *
+        running; /* vg_domain_device lists of running domains; NULL: no named device is asked for */
+    GPtrArray *node_devices; /* vg_node_device; NULL: only named devices are asked for */
+    vg_inventory *inventory; /* GPUs among these, and the domains that have them */
 };
 
 static void
@@ -39,7 +38,7 @@ pick_free_devices(void *devices)
     g_ptr_array_unref(devices);
 }
 
-/* The devices of the domains that run. */
+/* Reads the devices of the running domains. */
 static GPtrArray *
 pick_read_running(const vg_virt_host *host, GError **err)
 {
@@ -53,7 +52,7 @@ pick_read_running(const vg_virt_host *host, GError **err)
     GPtrArray *running = g_ptr_array_new_with_free_func(pick_free_devices);
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
-        /* One that has gone meanwhile has none. */
+        /* A domain that has gone meanwhile has none. */
         GPtrArray *devices = vg_virt_host_devices(host, domain, 0, NULL);
         if (devices)
             g_ptr_array_add(running, devices);
@@ -72,7 +71,7 @@ pick_count_users(const GPtrArray *running, const char *alias)
     return users;
 }
 
-/* Fills in what was found. */
+/* Fills in the device that was found. */
 static int
 pick_take(const struct pick *pick, const char *xml, const char *address, GError **err)
 {
@@ -89,7 +88,7 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     return 0;
 }
 
-/* What is not free, and why, of the parts that would do. */
+/* The parts that would do and are not free, with the reasons. */
 struct pick_reasons {
     GString *text;
     unsigned n;
@@ -165,7 +164,7 @@ pick_find_type(const vg_node_device *gpu, const char *type)
     return NULL;
 }
 
-/* The UUID of a new one, or NULL. */
+/* Makes an mdev and returns its UUID, or NULL. */
 static char *
 pick_create_mdev(const struct pick *pick, const vg_node_device *gpu)
 {
@@ -181,7 +180,7 @@ pick_create_mdev(const struct pick *pick, const vg_node_device *gpu)
     return device && device->uuid ? g_strdup(device->uuid) : NULL;
 }
 
-/* Of those that would do, the ones that are only defined; "" if there are none. */
+/* Names those that would do but are only defined; "" if there are none. */
 static char *
 pick_name_inactive(const struct pick *pick)
 {
@@ -251,8 +250,8 @@ pick_mdev(const struct pick *pick, GError **err)
 
 static const char unmanaged[] = "not bound to vfio-pci, and the VM's element has managed='no'";
 
-/* Whether a part could stand in for the device, if it were free. A virtual function whose type is
- * not known could be anything: it is told, and never taken. */
+/* Tells if a part could stand in for the device, if it were free. A virtual function whose type is
+ * not known could be anything: it is told of, and never taken. */
 static bool
 pick_would_do(const struct pick *pick, const struct vg_gpu_part *part)
 {
@@ -269,8 +268,8 @@ pick_is_managed(const struct vg_move_device *device)
     return peer && peer->managed;
 }
 
-/* Whether other functions of the GPU's card come to the same VM, and libvirt binds them, so that it
- * does not matter which driver has them. */
+/* Tells if other functions of the GPU's card come to the same VM, and libvirt binds them, so that
+ * their current driver does not matter. */
 static bool
 pick_brings_functions(const struct pick *pick)
 {
@@ -294,7 +293,7 @@ pick_pci(const struct pick *pick, GError **err)
         const struct vg_gpu_part *part = parts->pdata[i];
         if (!pick_would_do(pick, part))
             continue;
-        /* libvirt binds it for the VM only if the element says so. */
+        /* libvirt binds the function for the VM only if the element says so. */
         if (part->state != VG_GPU_PART_FREE && !(part->by_function && brings))
             pick_add_reason(&reasons, part, part->why);
         else if (!part->bound && !managed)
@@ -308,7 +307,7 @@ pick_pci(const struct pick *pick, GError **err)
     return pick_take(pick, pick->device->source_xml, best->address, err);
 }
 
-/* The address of what was picked for the GPU with this alias; NULL: nothing was. */
+/* Returns the address picked for the GPU with this alias; NULL: none was. */
 static const char *
 pick_find_gpu(const struct pick *pick, const char *alias)
 {
@@ -320,7 +319,7 @@ pick_find_gpu(const struct pick *pick, const char *alias)
     return NULL;
 }
 
-/* Audio and the like, of the card of the GPU that was picked. */
+/* Picks audio and other functions on the card of the GPU that was picked. */
 static int
 pick_function(const struct pick *pick, GError **err)
 {
@@ -363,7 +362,7 @@ pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_
     return pick_pci(pick, err);
 }
 
-/* Reads of the host what the devices need. */
+/* Reads what has to be known of the host for these devices. */
 static int
 pick_read_host(struct pick *pick, GError **err)
 {
@@ -400,7 +399,7 @@ vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *take
 
     for (unsigned i = 0; taken && i < taken->len; i++)
         g_ptr_array_add(all_taken, g_strdup(taken->pdata[i]));
-    /* A GPU before its functions. */
+    /* Pick a GPU before the other functions of its card. */
     for (unsigned i = 0; i < 2 * devices->len && result == 0; i++) {
         pick.device = devices->pdata[i % devices->len];
         if ((i < devices->len) == !pick.device->function_of)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What would make a move fail, as far as it can be known before anything is touched.
- *
- * Not asked, as libvirt offers no call for it that would leave the domain untainted: what QEMU
- * itself has against migrating the domain. libvirt asks it when the migration begins, with the GPUs
- * already off; the VM then stays where it is and gets them back. What both are known to refuse is
- * in host/move-blockers. Nor is it tried whether the source's libvirtd reaches the target's.
+ * Finds what would make a move fail, as far as it can be known before anything is touched.
+ * QEMU's own reasons against migrating the domain are not asked for, as libvirt offers no call
+ * for them that would leave the domain untainted; libvirt asks when the migration begins, with
+ * the GPUs already detached, and if QEMU refuses, the VM stays and gets them back. Known reasons
+ * of both are in host/move-blockers. Whether the source's libvirtd reaches the target's is not
+ * tried either.
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ struct precheck {
     struct vg_precheck *check;
     virDomainPtr domain;
     const char *name;
-    char *xml; /* the live one */
+    char *xml; /* live XML */
     vg_move_needs *needs;
     GPtrArray *problems;
 };
@@ -49,8 +49,8 @@ precheck_add(struct precheck *check, const char *fmt, ...)
     va_end(args);
 }
 
-/* For a question that the target answers with an error: 0 and the problem, or -1 and *err if it
- * cannot be asked at all. */
+/* Handles a question that the target answers with an error: returns 0 and the problem, or -1 and
+ * *err if the target cannot be asked at all. */
 static int precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -106,8 +106,8 @@ precheck_read_versions(const vg_virt_host *host)
     return versions;
 }
 
-/* Whether the host has a PCI device bound to plain vfio-pci, which migrates nothing: the kernel's
- * drivers that can are others. */
+/* Tells if the host has the PCI device bound to plain vfio-pci, which cannot migrate it; other
+ * kernel drivers can. */
 static bool
 precheck_is_plain_vfio(const vg_virt_host *host, const char *address)
 {
@@ -151,7 +151,7 @@ check_devices(struct precheck *check, GError **err)
     return blockers ? 0 : -1;
 }
 
-/* A block job that no element of the domain shows. */
+/* Finds a block job that no element of the domain shows. */
 static void
 precheck_block_jobs(struct precheck *check)
 {
@@ -194,7 +194,7 @@ check_state(struct precheck *check)
 
 /* ---- its disks ---- */
 
-/* What the kernel calls file systems that several hosts have, or may have (FUSE). */
+/* Tells if file systems of this kernel number are, or may be (FUSE), shared by several hosts. */
 static bool
 is_shared(int64_t type)
 {
@@ -212,8 +212,8 @@ is_shared(int64_t type)
     return false;
 }
 
-/* A file elsewhere cannot be looked at, and block devices are taken for a storage network's, as
- * libvirt takes them. */
+/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices are taken for
+ * those of a storage network, as libvirt does. */
 static void
 check_files(struct precheck *check)
 {
@@ -261,7 +261,7 @@ check_clashes(struct precheck *check, GError **err)
     return 0;
 }
 
-/* UUID and CPU model; both may be absent. */
+/* Reads UUID and CPU model; both may be absent. */
 static vg_inventory *
 read_capabilities(const vg_virt_host *host, GError **err)
 {
@@ -298,7 +298,7 @@ check_hosts(struct precheck *check, GError **err)
     return 0;
 }
 
-/* Whether it has this QEMU and machine. */
+/* Checks that the target has this QEMU and machine type. */
 static int
 check_machine(struct precheck *check, bool *ret_known, GError **err)
 {
@@ -328,7 +328,7 @@ check_cpu(struct precheck *check, GError **err)
         needs->cpu_xml, VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE);
     if (result >= VIR_CPU_COMPARE_IDENTICAL)
         return 0;
-    /* Not every architecture, nor every driver, can tell. */
+    /* Some architectures and drivers cannot tell. */
     if (result != VIR_CPU_COMPARE_INCOMPATIBLE && virGetLastErrorCode() == VIR_ERR_NO_SUPPORT) {
         virResetLastError();
         return 0;
@@ -336,7 +336,7 @@ check_cpu(struct precheck *check, GError **err)
     return precheck_refused(check, err, "the CPU of '%s' cannot be had", check->name);
 }
 
-/* What is free, and what the page cache would give up: -1: unknown. */
+/* Returns free memory and what the page cache would give up; -1: unknown. */
 static int64_t
 memory_of(virConnectPtr connection)
 {
