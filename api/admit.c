@@ -14,7 +14,7 @@
 #define HEADERS_MAX      100
 #define HEADER_BYTES_MAX 16384
 
-/* Of all header fields of a request. */
+/* A summary of all header fields of a request. */
 struct header_sum {
     unsigned n;
     size_t bytes;
@@ -24,7 +24,7 @@ struct header_sum {
     unsigned content_types;
     unsigned authorizations;
     bool blank_names;
-    GString *if_none_match; /* of all fields of that name */
+    GString *if_none_match; /* values of all fields of that name */
 };
 
 /* Returns the value of a header field, or NULL. */
@@ -53,9 +53,10 @@ sum_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *val
     return MHD_YES;
 }
 
-/* Of libmicrohttpd's own refusals some come out twice in one answer (0.9.75), so as little as
- * possible is left to it: it is not told to be strict. Where two readers of the same bytes might
- * disagree on where a request ends, it is refused and the connection with it. */
+/* Checks the framing. Some of libmicrohttpd's own refusals come out twice in one answer (0.9.75),
+ * so it is not told to be strict, and as little as possible is left to it. Where two readers of the
+ * same bytes might disagree on where a request ends, the request is refused and the connection
+ * closed. */
 static void
 check_framing(struct http_exchange *exchange, const char *version, const struct header_sum *sum)
 {
@@ -119,7 +120,7 @@ is_offered(const struct vg_request *request)
            (part != VG_MOVES || request->backend->moves);
 }
 
-/* Path, method and query; the answer is set if it goes no further. */
+/* Looks at path, method and query; sets the answer if the request goes no further. */
 static void
 find_route(struct vg_request *request)
 {
@@ -200,7 +201,7 @@ check_sizes(struct http_exchange *exchange, const struct header_sum *sum)
                           "the body is longer than %" PRId64 " bytes", limit);
 }
 
-/* What tells everybody that vgpud is alive. */
+/* Tells if the route is open to everybody: the one that says that vgpud is alive. */
 static bool
 is_public(const struct vg_request *request)
 {
@@ -209,7 +210,7 @@ is_public(const struct vg_request *request)
     return size == strlen("/healthz") && memcmp(request->uri, "/healthz", size) == 0;
 }
 
-/* Who asks, and does he ask too often? Before anything is said of what there is. */
+/* Finds out who the client is, and if it asks too often, before anything is disclosed. */
 static void
 settle_client(struct http_exchange *exchange)
 {
@@ -237,7 +238,7 @@ settle_client(struct http_exchange *exchange)
     }
 }
 
-/* May he do that, and as often? */
+/* Checks that the client has the role, and does not write too often. */
 static void
 check_role(struct http_exchange *exchange)
 {
@@ -291,8 +292,8 @@ http_admit(struct http_exchange *exchange, const char *method, const char *versi
     request->idempotency_key = g_strdup(admit_header(exchange, "Idempotency-Key"));
     if (request->answer.status == 0)
         check_role(exchange);
-    /* A body is read to its end before it is refused, as long as that is no burden: who is cut off
-     * while sending never sees why. */
+    /* Read a body to its end before refusing it, if it is not too large: a client that is cut off
+     * while sending never sees the reason. */
     const char *length = admit_header(exchange, "Content-Length");
     exchange->early = exchange->early || admit_header(exchange, "Expect") ||
                       (length && g_ascii_strtoull(length, NULL, 10) > HTTP_DISCARD_BODY_MAX);

@@ -21,24 +21,26 @@
 #include "base/thread.h"
 
 struct vg_api_limits {
-    /* Of each listener at once, as of the start; more wait to be accepted. With three quarters of
-     * them, a new one ends the oldest whose client is not known yet. */
+    /* The connections of each listener at once, as set at the start; further ones wait to be
+     * accepted. At three quarters of them, a new connection ends the oldest one whose client has
+     * not identified itself. */
     int64_t connections;
-    int64_t client_connections; /* of one user id, or address; more are closed at once */
-    int64_t client_requests;    /* of one of these in a second; more are answered 429 */
-    int64_t streams;            /* of /v1/events at once, polls included */
-    int64_t body_bytes;         /* of a request */
+    int64_t client_connections; /* connections of one user id or address; more are closed at once */
+    int64_t client_requests;    /* requests of one client per second; more are answered 429 */
+    int64_t streams;            /* streams of /v1/events at once, polls included */
+    int64_t body_bytes;         /* size of a request's body */
     int64_t idle_ns;        /* whole seconds: a silent connection is closed, a slow request too */
-    int64_t writes_per_min; /* likewise, of those that write */
+    int64_t writes_per_min; /* writes of one client; more are answered 429 */
 };
 
 struct vg_api_options {
     const char *socket;       /* path; an old socket there that nobody listens on is replaced */
     unsigned int socket_mode; /* 0660 */
-    const char *socket_group; /* NULL or empty: that of the process */
-    /* Addresses, "192.0.2.1:8447", "[::]:8447"; NULL-terminated; NULL or empty: none. Each needs
-     * certificate and key, paths of PEM files. client_ca: likewise, NULL: certificates of clients
-     * are not asked for; client_required: who has none is refused. */
+    const char *socket_group; /* NULL or empty: the group of the process */
+    /* The addresses, "192.0.2.1:8447", "[::]:8447"; NULL-terminated; NULL or empty: none. They
+     * need certificate and key, paths of PEM files. client_ca: path of the CAs of clients; NULL:
+     * clients are not asked for certificates. client_required: clients without a certificate are
+     * refused. */
     const char *const *listen;
     const char *certificate, *key, *client_ca;
     bool client_required;
@@ -49,7 +51,7 @@ struct vg_api_options {
 
 typedef struct vg_api vg_api;
 
-/* The group of this name; VG_E_NOT_FOUND: there is none. */
+/* Finds the group of this name; VG_E_NOT_FOUND: there is none. */
 int vg_api_find_group(const char *name, gid_t *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Listens and serves; the backend must have a view already. VG_E_CONFLICT if somebody listens on
@@ -58,19 +60,19 @@ int vg_api_find_group(const char *name, gid_t *ret, GError **err) G_GNUC_WARN_UN
  * Signals are blocked in its threads; SIGPIPE is the caller's business. */
 vg_api *vg_api_new(const struct vg_api_options *options, GError **err);
 
-/* All but the number of connections; the idle time for connections from now on. */
+/* Sets all limits but the number of connections; the idle time holds for new connections. */
 void vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits);
 
-/* Reads certificate and key again, for connections from then on. On failure those before stay. */
+/* Reads certificate and key again, for new connections. On failure the old ones stay. */
 int vg_api_reload_certificate(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Ends streams, answers what is being answered (jobs that have not begun: 503), removes the socket.
- * The event log is not listened to any more. Takes as long as the job that runs, and up to half a
- * second for clients that are half-way through a request. NULL is fine. */
+/* Ends streams, finishes answers (jobs that have not begun: 503), and removes the socket. The event
+ * log loses its listener. This takes as long as the running job, and up to half a second for
+ * clients that are half-way through a request. NULL is fine. */
 void vg_api_free(vg_api *api);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_api, vg_api_free)
 
-/* The worker, for its heartbeat. */
+/* Returns the worker, whose heartbeat is watched. */
 const vg_thread *vg_api_thread(const vg_api *api);
 
 #endif

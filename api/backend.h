@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All that the API knows of the daemon. The daemon publishes a view after each window; requests
- * read the newest one and never wait for the engine. What takes longer (the store, the policy) is
+ * The API's view of the daemon. The daemon publishes a view after each window; requests read the
+ * newest one and never wait for the engine. Functions that take longer (the store, the policy) are
  * called on one of the API's worker threads.
  */
 #ifndef VG_API_BACKEND_H
@@ -29,53 +29,54 @@
 #include "model/source-state.h"
 #include "model/window.h"
 
-/* Documents of a view, written when first asked for and then kept with it. */
+/* The documents of a view, written when first asked for and then kept with it. */
 enum vg_view_body { VG_BODY_VMS, VG_BODY_GPUS, VG_BODY_PREEMPTIONS, VG_BODY_SNAPSHOT, VG_BODY_MAX };
 
 /* The state after one window (or after a change of the inventory). Immutable but for the bodies,
  * which are guarded by the lock; counted references. */
 struct vg_view {
     int refs;            /* atomic */
-    uint64_t seq;        /* counts views; the ETag is "<boot id>-<seq>" */
-    const char *boot_id; /* of this run of the daemon: a UUID; lives as long as the daemon */
-    bool replay;         /* figures are of a recording, and are its means */
-    bool replay_ended;   /* it has been read to its end */
+    uint64_t seq;        /* number of the view; the ETag is "<boot id>-<seq>" */
+    const char *boot_id; /* UUID of this run of the daemon; lives as long as the daemon */
+    bool replay;         /* figures are means over a recording */
+    bool replay_ended;   /* the recording was read to its end */
     int64_t made_ns;     /* epoch */
-    int64_t started_ns;  /* epoch, of the daemon */
-    int64_t window_ns;   /* configured */
-    uint64_t windows;    /* closed so far */
+    int64_t started_ns;  /* epoch; start of the daemon */
+    int64_t window_ns;   /* configured length of a window */
+    uint64_t windows;    /* windows closed so far */
     uint64_t late;       /* parts that came after their window was closed */
     uint64_t duplicates; /* parts that came twice */
-    uint64_t missed;     /* that could not be measured: gaps */
-    struct vg_provenance provenance; /* of the newest window; source is empty: none yet */
+    uint64_t missed;     /* windows that could not be measured */
+    struct vg_provenance provenance; /* provenance of the newest window; empty source: none yet */
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */
-    GPtrArray *gpu_parts;            /* struct vg_gpu_part, of the inventory; never NULL */
-    struct vg_window totals;         /* since the start (replay: of all windows) */
-    struct vg_window newest;         /* the newest window; begin == end: none yet. Its requests
-                                      * of GPUs are in the log */
-    vg_gpu_log *gpu_log;             /* or NULL: no request yet */
-    int64_t clock_offset_ns;         /* raw clock + this is the epoch */
-    pthread_mutex_t lock;            /* of bodies */
-    char *bodies[VG_BODY_MAX];       /* JSON text or NULL; once set never changed */
+    GPtrArray *gpu_parts;            /* struct vg_gpu_part of the inventory; never NULL */
+    struct vg_window totals;         /* sums since the start (replay: of all windows) */
+    struct vg_window newest;         /* newest window; begin == end: none yet. The log has its
+                                      * GPU requests */
+    vg_gpu_log *gpu_log;             /* NULL: no request yet */
+    int64_t clock_offset_ns;         /* raw clock + offset = epoch */
+    pthread_mutex_t lock;            /* guards the bodies */
+    char *bodies[VG_BODY_MAX];       /* JSON text or NULL; never changed once set */
     size_t sizes[VG_BODY_MAX];
 };
 typedef struct vg_view vg_view;
 
-/* Empty, with one reference. */
+/* Makes an empty view with one reference. */
 vg_view *vg_view_new(void);
 vg_view *vg_view_ref(vg_view *view);
 void vg_view_unref(vg_view *view); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_view, vg_view_unref)
 
-/* The name and the `id` in paths of a VM of the snapshot: its UUID, or its name where it has
+/* Returns the `id` that paths have for a VM of the snapshot: its UUID, or its name if it has
  * none. */
 const char *vg_view_vm_id(const struct vg_snap_vm *vm);
 
-/* The VM of the view's snapshot that an id (UUID in any case, or name) means, or NULL. */
+/* Finds the VM of the view's snapshot by an id (UUID in any case, or name); NULL: there is none. */
 const struct vg_snap_vm *vg_view_find_vm(const vg_view *view, const char *id);
 
-/* Its totals (in view->totals) or newest figures (in view->newest); NULL: not there. */
+/* Finds the totals (in view->totals) or newest figures (in view->newest) of a VM; NULL: not
+ * there. */
 const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
                                           const struct vg_snap_vm *vm);
 
@@ -83,34 +84,35 @@ const struct vg_vm_sample *vg_view_sample(const struct vg_window *window,
 struct vg_part_status {
     const char *name;   /* "collector:procfs", "store", "engine"; static or interned */
     const char *state;  /* "ok", "starting", "degraded", "failed", "ended" */
-    bool ready;         /* false: /readyz answers 503 */
-    char *reason;       /* one sentence; NULL when there is nothing to say */
-    int64_t since_ns;   /* epoch, it is in this state; 0: that is not kept */
-    GPtrArray *sources; /* of a collector: struct vg_source_state *; NULL: it has none of its own */
+    bool ready;         /* if false, /readyz answers 503 */
+    char *reason;       /* one sentence, or NULL */
+    int64_t since_ns;   /* epoch; start of this state; 0: not recorded */
+    GPtrArray *sources; /* struct vg_source_state of a collector; NULL: it has no sources of its
+                         * own */
 };
 
 struct vg_part_status *vg_part_status_new(const char *name, const char *state, bool ready,
                                           char *take_reason);
 void vg_part_status_free(void *part);
 
-/* The longest path of a directory that is told. */
+/* The longest path of a directory that is reported. */
 #define VG_DIRECTORY_LEN 4096
 
-/* What is not in the view: counters, gauges, and what the configuration says. */
+/* Figures that are not in the view: counters, gauges, and parts of the configuration. */
 struct vg_daemon_stats {
     struct vg_store_health store;
-    uint64_t queue_dropped; /* reports */
+    uint64_t queue_dropped; /* reports that were dropped */
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
-    unsigned peers[VG_PEER_STATE_MAX]; /* how many are in that state */
-    double cpu_s;                      /* of the process */
+    unsigned peers[VG_PEER_STATE_MAX]; /* number of peers by state */
+    double cpu_s;                      /* CPU time of the process */
     int64_t rss_bytes;
-    /* What it is told to do. */
+    /* The configuration. */
     char store_directory[VG_DIRECTORY_LEN];
-    int64_t raw_days, minute_days, hour_days; /* that the store keeps windows and their sums */
-    double budget;                            /* of measuring, in cores; 0: no limit */
-    bool libvirt, gpu, acting; /* libvirt is asked; GPUs are looked at; VMs are moved */
+    int64_t raw_days, minute_days, hour_days; /* how long the store keeps windows and their sums */
+    double budget;                            /* budget of measuring, in cores; 0: no limit */
+    bool libvirt, gpu, acting;                /* allowed: ask libvirt, look at GPUs, move VMs */
 };
 
 /* What was measured, now and in the past. */
@@ -127,21 +129,22 @@ struct vg_backend_measurement {
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the sums of all VMs. */
     vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
-    /* Returns what samples() knows the newest VM of this name as. VG_E_NOT_FOUND: there is none. */
+    /* Returns the name by which samples() knows the newest VM called so. VG_E_NOT_FOUND: there is
+     * none. */
     char *(*find_vm)(void *data, const char *name, GError **err);
     /* Makes one snapshot of this host, as of the view, and of all peers that answer. ret_notes:
-     * char *, who is left out and what is doubtful. */
+     * char *, sentences on peers that are left out and on doubts. */
     vg_snapshot *(*gather)(void *data, const vg_view *view, GPtrArray *ret_notes);
-    /* Returns struct vg_happening, the oldest first: as vg_journal_list_events(). */
+    /* Returns struct vg_happening, oldest first, as vg_journal_list_events() does. */
     GPtrArray *(*list_events)(void *data, const struct vg_happening_query *query, GError **err);
 };
 
-/* Who may use the API, and what was done with it. */
+/* Access to the API, and the audit of its use. */
 struct vg_backend_access {
-    /* Finds whose token it is. VG_E_DENIED: nobody's, or it has expired; VG_E_BUSY: that is not
-     * known now. These three never block; any thread. */
+    /* Finds the owner of a token. VG_E_DENIED: nobody's, or expired; VG_E_BUSY: not known now.
+     * These three never block; any thread. */
     int (*check_token)(void *data, const char *token, struct vg_identity *ret, GError **err);
-    /* Returns the role of whoever shows a certificate with this subject. */
+    /* Returns the role of clients that show a certificate with this subject. */
     enum vg_role (*role_of_subject)(void *data, const char *subject);
     /* Notes that a request without a known identity was answered with this status. */
     void (*note_refusal)(void *data, const char *origin, unsigned status);
@@ -151,12 +154,12 @@ struct vg_backend_access {
     char *(*create_token)(void *data, const char *name, enum vg_role role, int64_t expires_ns,
                           GError **err);
     int (*revoke_token)(void *data, const char *name, GError **err);
-    /* Keeps what was written; entry->seq and at_ns are ignored. */
+    /* Records a write; entry->seq and at_ns are ignored. */
     int (*audit)(void *data, const struct vg_audit_entry *entry, GError **err);
     GPtrArray *(*list_audit)(void *data, int64_t before, size_t limit, GError **err);
 };
 
-/* Where VMs should run. */
+/* Plans, and the questions of schedulers. */
 struct vg_backend_plans {
     /* Returns the moves that this vgpud runs, or has proposed lately, as struct vg_approval; the
      * caller frees the list. These two never block; any thread. */
@@ -175,7 +178,7 @@ struct vg_backend_plans {
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
 };
 
-/* Moves of VMs, and the GPUs that are kept for them. All may block. */
+/* Moves of VMs, and GPUs reserved for them. All functions may block. */
 struct vg_backend_moves {
     /* Starts a move, or finds the one that was started with the same key (*ret_known). *ret_peer:
      * the name of the peer that runs it, if that is not this vgpud; the caller frees it. Errors say
@@ -183,7 +186,7 @@ struct vg_backend_moves {
      * elsewhere, things have changed since the plan), VG_E_NOT_FOUND. */
     struct vg_migration *(*migrate)(void *data, const struct vg_migration_request *request,
                                     bool *ret_known, char **ret_peer, GError **err);
-    /* Returns what would speak against it, and its steps, as a document; the caller puts it. */
+    /* Returns the reasons against a move, and its steps, as a document; the caller puts it. */
     json_object *(*check_migration)(void *data, const struct vg_migration_request *request,
                                     GError **err);
     /* Tells if a VM of this host could be moved now: asks the host and the guest, which may take
@@ -197,7 +200,7 @@ struct vg_backend_moves {
                                   GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
                                             GError **err);
-    /* Keeps GPUs of this host; fills id, times, and what the devices are here. */
+    /* Reserves GPUs of this host; fills id, times, and the devices found here. */
     int (*reserve)(void *data, struct vg_reservation *reservation, GError **err);
     struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, GError **err);
@@ -205,7 +208,7 @@ struct vg_backend_moves {
 };
 
 struct vg_backend {
-    void *data; /* what the functions get */
+    void *data; /* first argument of the functions */
     const struct vg_backend_measurement *measurement;
     const struct vg_backend_access *access;
     const struct vg_backend_plans *plans; /* NULL: its routes are answered 501 */

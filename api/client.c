@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* What is left fills up over this time, and is never more than what comes in it. */
+/* A share fills up over this time, and never holds more than what comes in it. */
 #define REQUESTS_NS VG_NS_PER_S
 #define WRITES_NS   (60 * VG_NS_PER_S)
 
@@ -17,7 +17,7 @@ struct client_budget {
 struct vg_client {
     char *name;
     unsigned connections;
-    int64_t left_ns; /* monotonic: when it had the last one */
+    int64_t left_ns; /* monotonic: end of its last connection */
     struct client_budget requests;
     struct client_budget writes;
 };

@@ -12,15 +12,15 @@
 #include "api/sse.h"
 #include "base/clock.h"
 
-/* libmicrohttpd ends connections that are silent; who sends a byte now and then is never silent,
- * but has to be done with a request in so many times the idle time. */
+/* libmicrohttpd ends silent connections. A client that sends a byte now and then is never silent,
+ * but has to complete a request within so many times the idle time. */
 #define REQUEST_IDLE_TIMES 2
 #define SCANS_PER_IDLE     4
-/* Of the connections of a listener, one in so many is not for those who have not shown who they
- * are: where it comes to that, the one of them that is the longest there makes room. */
+/* One in so many connections of a listener is reserved for clients that have identified themselves:
+ * when it is needed, the oldest connection of others is ended. */
 #define KNOWN_SHARE 4
 
-/* Who is on the other side, as limits know him. */
+/* Finds the name of the client for its limits. */
 static void
 conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
 {
@@ -40,7 +40,8 @@ conn_name(struct vg_conn *conn, char ret_name[VG_ORIGIN_MAX])
     }
 }
 
-/* With the lock, which keeps the descriptor from being closed meanwhile. libmicrohttpd notices. */
+/* Shuts a connection down. The lock keeps the descriptor open meanwhile; libmicrohttpd notices the
+ * end. */
 static void
 conn_end(struct vg_conn *conn)
 {
@@ -51,7 +52,8 @@ conn_end(struct vg_conn *conn)
     shutdown(conn->fd, SHUT_RDWR);
 }
 
-/* Whoever comes from many addresses takes all connections that there are, and says nothing. */
+/* Ends one connection of a client that has not identified itself, if there are many: somebody with
+ * many addresses could otherwise hold all connections. */
 static void
 conn_make_room(struct vg_listener *listener)
 {
@@ -145,7 +147,7 @@ vg_conn_is_known(struct vg_conn *conn)
     __atomic_store_n(&conn->known, true, __ATOMIC_RELAXED);
 }
 
-/* With the lock. */
+/* Ends connections whose request is too slow. With the lock. */
 static void
 end_slow(vg_api *api, int64_t now_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Connections, and the thread `api-tick` for what has a deadline.
+ * Connections, and the thread `api-tick`, which watches deadlines.
  */
 #ifndef VG_API_CONNECT_H
 #define VG_API_CONNECT_H
@@ -13,22 +13,22 @@
 struct MHD_Connection;
 struct vg_client;
 
-/* A connection; alive from libmicrohttpd's notice of it to its end. */
+/* A connection, from libmicrohttpd's notice of its start to that of its end. */
 struct vg_conn {
     vg_api *api;
     struct vg_listener *listener;
     int fd;
     bool is_tcp;
-    bool settled;             /* who it is, as far as the connection tells */
-    char *subject;            /* of its certificate, owned; NULL: it has shown none */
-    bool known;               /* atomic: there was a request of somebody whose identity is known */
-    bool ended;               /* by us, and not yet noticed; with api->lock */
-    gnutls_session_t session; /* of TCP */
-    struct vg_client *client; /* NULL: it has too many, and this one is closed */
-    char origin[VG_ORIGIN_MAX];  /* "unix", or the address */
-    struct vg_identity identity; /* by credentials of the socket */
-    struct vg_peer peer;         /* of the socket */
-    int64_t deadline_ns; /* atomic, monotonic: the request must have come by then; 0: it has */
+    bool settled;                /* the connection was asked who the client is */
+    char *subject;               /* subject of its certificate, owned; NULL: none was shown */
+    bool known;                  /* atomic: the client has identified itself in a request */
+    bool ended;                  /* we shut it down; with api->lock */
+    gnutls_session_t session;    /* session of TCP */
+    struct vg_client *client;    /* NULL: the client has too many, and this one is closed */
+    char origin[VG_ORIGIN_MAX];  /* "unix", or the client's address */
+    struct vg_identity identity; /* from the credentials of the socket */
+    struct vg_peer peer;         /* process on the socket */
+    int64_t deadline_ns;         /* atomic, monotonic: deadline of the request; 0: it has come */
     GList link;
 };
 
@@ -38,7 +38,7 @@ void vg_conn_free(struct vg_conn *conn);
 /* Returns the connection that libmicrohttpd means; NULL if it has none. */
 struct vg_conn *vg_conn_of(struct MHD_Connection *connection);
 
-/* Sets the deadline by which the next request must have come, or that it has come. */
+/* Set the deadline of the next request, and note that it has come. */
 void vg_conn_expect_request(struct vg_conn *conn);
 void vg_conn_has_request(struct vg_conn *conn);
 

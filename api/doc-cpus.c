@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The document of the host's CPUs.
+ * Makes the document of the host's CPUs.
  */
 #include "config.h"
 
 #include "api/doc.h"
 #include "base/json.h"
 
-/* What the document says of one CPU. */
+/* One CPU of the document. */
 struct cpu_row {
     int32_t cpu;
-    const struct vg_host_cpu *told; /* NULL: only VMs' vCPUs are known of it */
+    const struct vg_host_cpu *told; /* NULL: only its vCPUs are known */
     json_object *vms;
     json_object *pinned;
     int64_t vms_ns;
@@ -26,7 +26,7 @@ cpu_row_clear(void *data)
     json_object_put(row->pinned);
 }
 
-/* Rows are in the order of CPUs. */
+/* Finds or adds a row; rows are in the order of CPUs. */
 static struct cpu_row *
 need_row(GArray *rows, int32_t cpu)
 {
@@ -72,7 +72,7 @@ add_places(GArray *rows, const struct vg_snap_vm *vm, const struct vg_vm_sample 
     }
 }
 
-/* Is the VM kept from some of the host's CPUs? */
+/* Tells if the VM is kept from some of the host's CPUs. */
 static bool
 is_pinned(const struct vg_vm_sample *sample, const struct vg_window *window)
 {

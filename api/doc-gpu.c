@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Documents about GPUs: who uses them, what one VM uses, and which requests they worked for. A GPU
- * is what the inventory or whoever measures calls so; the two do not always agree on a name.
+ * Makes documents about GPUs: their users, one VM's use, and the requests they worked for. A GPU
+ * has the inventory's name, or that of a collector; the two do not always agree.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "model/score.h"
 #include "model/window-json.h"
 
-/* VMs, and processes, that are told of one GPU and period: those that used it most. */
+/* VMs, and processes, that are listed for one GPU and period: those that used it most. */
 #define USERS_MAX 256
 
 /* A VM on one engine. */
@@ -25,7 +25,7 @@ struct use {
 
 /* ---- which GPUs there are ---- */
 
-/* Recorders are not sworn to UTF-8, JSON is. */
+/* Makes an id. Recorders need not write UTF-8, but JSON must. */
 static char *
 id_of(const char *device)
 {
@@ -211,7 +211,7 @@ add_use(json_object *object, const vg_view *view, const struct vg_window *window
 
 /* ---- one GPU, and all ---- */
 
-/* VMs that have been given the GPU or a part of it. */
+/* Lists the VMs that have the GPU or a part of it. */
 static json_object *
 assigned_to_json(const vg_view *view, const char *id)
 {
@@ -247,7 +247,7 @@ inventory_to_json(const vg_view *view, const char *id)
     return NULL;
 }
 
-/* What can be given to VMs, and why it is free or not. */
+/* Lists the parts that VMs can be given, and why each is free or not. */
 static json_object *
 doc_gpu_parts(const vg_view *view, const char *id)
 {
@@ -304,7 +304,7 @@ vg_doc_gpu(const vg_view *view, const char *id)
     return object;
 }
 
-/* The id after which a page begins, "gpus\nID"; "" for the first. */
+/* Reads the id after which a page begins, "gpus\nID"; "" for the first. */
 static char *
 doc_gpu_read_marker(const char *marker, GError **err)
 {
@@ -435,7 +435,7 @@ request_to_json(const struct vg_gpu_log_entry *entry)
     vg_json_add_string(
         object, "engine",
         g_array_index(entry->chunk->engines, struct vg_gpu_log_engine, request->gpu).engine);
-    /* Drivers choose these, and have 64 bits for them. */
+    /* Drivers choose contexts, and have 64 bits for them. */
     vg_json_add(object, "context", json_object_new_uint64(request->context));
     vg_json_add(object, "seqno", json_object_new_uint64(request->seqno));
     for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
@@ -446,7 +446,7 @@ request_to_json(const struct vg_gpu_log_entry *entry)
     return object;
 }
 
-/* What the log calls the GPU; the id where that is none of the log's. The caller frees it. */
+/* Finds the log's name of the GPU; the id if the log has none. The caller frees it. */
 static char *
 device_of(const vg_view *view, const char *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Documents about a whole host in a time that is past, as the store has it.
+ * Makes documents about a whole host over a past period, from the store.
  */
 #include "config.h"
 
@@ -12,13 +12,13 @@
 #include "base/json.h"
 #include "model/window-json.h"
 
-/* What answers to such questions have in common. */
+/* The data that all these documents need. */
 struct past {
     const struct vg_history_query *query;
     const vg_history_host *host;
 };
 
-/* Time that so many of the windows are; they are of one length, but for a change of it. */
+/* Returns the time of so many windows, which have the same length unless that was changed. */
 static double
 past_time_ns(const vg_history_host *host, int64_t windows)
 {
@@ -77,7 +77,7 @@ past_compare_losses(const void *a, const void *b)
     return strcmp(x->aggressor, y->aggressor);
 }
 
-/* Sums of all VMs: who took most of all. */
+/* Sums up the losses of all VMs, largest aggressor first. */
 static json_object *
 past_host_to_json(const vg_history_host *host)
 {
@@ -113,7 +113,7 @@ past_host_to_json(const vg_history_host *host)
     return object;
 }
 
-/* What says which time a page is of. */
+/* Adds the period that the page covers. */
 static void
 past_add_period(json_object *object, const struct past *past)
 {
@@ -176,7 +176,7 @@ vg_doc_history_vms(const struct vg_history_query *query, const vg_history_host *
 struct past_loss {
     const struct vg_history_vm *victim;
     const struct vg_history_loss *lost;
-    char *id; /* of the two */
+    char *id; /* id of the pair */
 };
 
 static void
@@ -188,7 +188,7 @@ past_loss_free(void *data)
     g_free(loss);
 }
 
-/* The store keeps of an aggressor only its name, which may be that of several VMs. */
+/* Finds the id of an aggressor, of which the store keeps only the name; several VMs may have it. */
 static const char *
 past_id_of(const struct past *past, const struct past_loss *loss)
 {
@@ -226,7 +226,7 @@ past_loss_to_json(const void *data, const void *item)
     return object;
 }
 
-/* Of the VM that the key or else the name means; NULL: none. */
+/* Finds a VM by its key or else its name; NULL: there is none. */
 static const struct vg_history_vm *
 past_find_vm(const vg_history_host *host, const char *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Documents about the host and of the past, and which of them are kept with their view.
+ * Makes documents about the host, and keeps some of them with their view.
  */
 #include "config.h"
 
@@ -113,7 +113,7 @@ daemon_to_json(const vg_view *view, const struct vg_daemon_stats *stats)
     return object;
 }
 
-/* A time of the raw clock, or null while there is no window. */
+/* Adds a time of the raw clock, or null while there is no window. */
 static void
 add_time(json_object *object, const char *name, const vg_view *view, const struct vg_window *window,
          int64_t raw_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Documents about VMs: one, all, and who takes the CPU from whom.
+ * Makes documents about VMs: one, all, and their preemptions.
  */
 #include "config.h"
 
@@ -46,7 +46,7 @@ add_losses_and_gpus(json_object *object, const struct vg_window *window,
                 sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());
 }
 
-/* What the VM did in the newest window; NULL: nobody measured it then. */
+/* Finds the VM's figures in the newest window; NULL: it was not measured then. */
 static const struct vg_vm_sample *
 doc_newest_of(const vg_view *view, const struct vg_snap_vm *vm)
 {
@@ -79,7 +79,7 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* What nova calls it, and whose it is; NULL: nova did not make it. */
+/* Describes the instance of OpenStack and its project; NULL: nova did not make the VM. */
 static json_object *
 doc_openstack_to_json(const struct vg_inv_vm *domain)
 {
@@ -141,8 +141,8 @@ lost_process_to_json(const struct vg_lost_process *process)
     return object;
 }
 
-/* Adds "processes", at most so many, and "others" to an entry of lost_to, if it is that of the
- * host's programs and they are known. */
+/* Adds "processes", at most so many, and "others" to an entry of lost_to, if it is about the host's
+ * programs and they are known. */
 static void
 add_processes(json_object *object, const struct vg_vm_sample *sample, const struct vg_lost_to *lost,
               guint max)
@@ -167,7 +167,7 @@ add_processes(json_object *object, const struct vg_vm_sample *sample, const stru
     vg_json_add(object, "others", others);
 }
 
-/* Names the processes behind host:user in the lost_to of an object, which is that of the sample. */
+/* Names the processes behind host:user in the lost_to of the sample's object. */
 static void
 add_lost_processes(json_object *object, const struct vg_vm_sample *sample)
 {
@@ -199,7 +199,8 @@ vg_doc_vm(const vg_view *view, const struct vg_snap_vm *vm)
     return object;
 }
 
-/* Of the newest window; who is not in it is behind all that are. */
+/* Returns the value by which a VM is sorted, from the newest window; VMs that are not in it come
+ * last. */
 static double
 value_of(const vg_view *view, const struct vg_snap_vm *vm, enum vg_vm_sort sort)
 {
@@ -232,7 +233,8 @@ vg_doc_compare_places(const void *a, const void *b)
     return by_name != 0 ? by_name : strcmp(left->id, right->id);
 }
 
-/* "SORT\nVALUE\nBYTES_OF_ID\nIDNAME": the last of a page. A name may have a line feed in it. */
+/* Makes a marker of the last item of a page: "SORT\nVALUE\nBYTES_OF_ID\nIDNAME". A name may contain
+ * a line feed. */
 static char *
 marker_of(int sort, const struct vg_doc_place *place)
 {
@@ -244,7 +246,7 @@ marker_of(int sort, const struct vg_doc_place *place)
     return vg_marker_new(text);
 }
 
-/* The parts hold what the place points to. */
+/* Reads a marker; the place points into ret_parts. */
 static int
 doc_vm_read_marker(const char *marker, int sort, struct vg_doc_place *ret, char ***ret_parts,
                    GError **err)
@@ -342,15 +344,15 @@ vg_doc_vm_name(const char *id, const char *name)
     return object;
 }
 
-/* Of the processes behind one loss. */
+/* Processes that are listed for one loss. */
 #define LOSS_PROCESSES_MAX 4
 
 struct loss {
     const struct vg_snap_vm *victim;
     const struct vg_vm_sample *sample;
     const struct vg_lost_to *lost;   /* since the start */
-    const struct vg_lost_to *newest; /* in the newest window, or NULL: nothing */
-    char *id;                        /* of the two */
+    const struct vg_lost_to *newest; /* in the newest window; NULL: nothing */
+    char *id;                        /* id of the pair */
 };
 
 static void
@@ -371,7 +373,8 @@ doc_find_loss(const struct vg_vm_sample *sample, const struct vg_lost_to *like)
     return NULL;
 }
 
-/* {"ns","count","share","count_per_s"}; NULL: the victim was not measured in the newest window. */
+/* Makes {"ns","count","share","count_per_s"}; NULL: the victim was not measured in the newest
+ * window. */
 static json_object *
 doc_newest_loss(const vg_view *view, const struct loss *loss)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happened lately, for /v1/events: a ring of the newest VG_EVENT_LOG_MAX events, numbered from
- * 1 since the daemon started. Any thread.
+ * The latest events, for /v1/events: a ring of the newest VG_EVENT_LOG_MAX events, numbered from 1
+ * since the daemon started. Any thread.
  */
 #ifndef VG_API_EVENT_LOG_H
 #define VG_API_EVENT_LOG_H
@@ -18,7 +18,7 @@
 struct vg_logged_event {
     uint64_t seq;
     int64_t time_ns;  /* epoch */
-    const char *type; /* of vg_happening_types; static */
+    const char *type; /* one of vg_happening_types; static */
     char *data;       /* JSON object on one line */
 };
 
@@ -28,23 +28,24 @@ vg_event_log *vg_event_log_new(void);
 void vg_event_log_free(vg_event_log *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_event_log, vg_event_log_free)
 
-/* Appends; "seq", "time" (RFC 3339) and "type" are added to the object, which is put. */
+/* Appends an event. "seq", "time" (RFC 3339) and "type" are added to the object, which is put. */
 void vg_event_log_add(vg_event_log *log, const char *type, json_object *take_data);
 
-/* Number of the newest event, 0: none yet. */
+/* Returns the number of the newest event; 0: none yet. */
 uint64_t vg_event_log_newest(vg_event_log *log);
 
-/* Copies the oldest event after `after` (the data is the caller's); false: there is none. *ret_lost
- * says how many between the two are gone from the ring. */
+/* Copies the oldest event after `after` (the caller owns the data); false: there is none.
+ * *ret_lost: number of events between the two that are gone from the ring. */
 bool vg_event_log_next(vg_event_log *log, uint64_t after, struct vg_logged_event *ret,
                        uint64_t *ret_lost);
 
-/* Called for each event, in their order and under the log's lock: it must not block, and not come
- * back here. NULL: nobody. */
+/* Sets a function that is called for each event, in order and under the log's lock: it must not
+ * block, nor call the log. NULL: none. */
 void vg_event_log_keep(vg_event_log *log,
                        void (*keep)(void *data, const struct vg_logged_event *event), void *data);
 
-/* Called, on the thread that adds, after each event; one listener. NULL: none. */
+/* Sets the one listener, which is called after each event by the thread that adds it. NULL:
+ * none. */
 void vg_event_log_listen(vg_event_log *log, void (*on_event)(void *data), void *data);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may come in, and what was done: tokens and the audit.
+ * Handles tokens and the audit.
  */
 #include "config.h"
 
@@ -98,7 +98,7 @@ access_run_revoke(struct vg_request *request)
         vg_answer_error(request, err);
     else
         request->answer.status = 204;
-    /* Streams that it let in end. */
+    /* Streams that the token let in end. */
     vg_waits_wake(request->api);
 }
 
@@ -140,7 +140,7 @@ access_run_audit(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     const struct access_page *page = request->job_data;
     GError *err = NULL;
-    /* One more tells if there is a next page. */
+    /* Ask for one more, which tells if there is a next page. */
     g_autoptr(GPtrArray) entries =
         backend->access->list_audit(backend->data, page->before, (size_t)page->limit + 1, &err);
     g_autofree char *next = NULL;

@@ -7,7 +7,7 @@
 
 #define UNTIL_DEFAULT "now"
 
-/* How long before until, where since is not given. */
+/* The time before until, if since is not given. */
 #define PERIOD_DEFAULT_NS (3600 * VG_NS_PER_S)
 
 struct history_job {

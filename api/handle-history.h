@@ -7,7 +7,7 @@
 
 #include "api/request.h"
 
-/* For reading the store; half of what the watchdog of threads allows by default. */
+/* The limit for reading the store; half of what the watchdog of threads allows by default. */
 #define VG_QUERY_LIMIT_NS (10 * VG_NS_PER_S)
 
 /* Tells if the query has a since or an until. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves of VMs, and GPUs that are kept for them. What happens is said at once; a move goes on by
+ * Handles moves of VMs, and GPUs reserved for them. A move is answered at once, and goes on by
  * itself.
  */
 #include "config.h"
@@ -28,7 +28,7 @@ migration_add_time(json_object *object, const char *name, int64_t t_ns)
         vg_json_add(object, name, NULL);
 }
 
-/* A record's text of XML is for vgpuds among themselves. */
+/* Drops the XML of devices, which only other vgpuds need. */
 static void
 migration_drop_xml(json_object *object)
 {
@@ -61,7 +61,7 @@ migration_summary(const struct vg_migration *migration)
     return object;
 }
 
-/* Where to look how it goes on. */
+/* Makes the path under which the move can be watched. */
 static char *
 migration_location(const char *id, const char *peer)
 {
@@ -143,7 +143,7 @@ vg_handle_start_migration(struct vg_request *request)
 
 /* ---- looking, turning back ---- */
 
-/* The peer that the query names, or NULL; false: it is answered. */
+/* Reads the peer that the query names, or NULL; false: the answer is set. */
 static bool
 migration_read_peer(struct vg_request *request, const char **ret)
 {
@@ -255,7 +255,7 @@ migration_run_list(struct vg_request *request)
     const struct vg_backend *backend = request->backend;
     const struct migration_page *page = request->job_data;
     GError *err = NULL;
-    /* One more tells if there is a next page. */
+    /* Ask for one more, which tells if there is a next page. */
     g_autoptr(GPtrArray) list = backend->moves->list_migrations(
         backend->data, page->active, page->before_ns, (size_t)page->limit + 1, &err);
     g_autofree char *next = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What OpenStack's scheduler asks: one question about all hosts that could take an instance.
+ * Handles the question of OpenStack's scheduler about all hosts that could take an instance.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 #define BODY_DEPTH 32
 #define GPUS_MAX   64
-#define HOST_BYTES 256 /* of an answer, about */
+#define HOST_BYTES 256 /* bytes of an answer for one host, about */
 
 /* ---- the question ---- */
 
@@ -59,7 +59,7 @@ nova_read_instance(const struct vg_json_node *root, struct vg_arrival_query *que
     if (vg_json_member(root, "instance", VG_JSON_REQUIRED, &instance, err) < 0 ||
         vg_json_object(&instance, err) < 0)
         return -1;
-    /* What is said besides goes before what the flavor says. */
+    /* Extra specs in the question take precedence over the flavor's. */
     int found = vg_json_member(&instance, "extra_specs", VG_JSON_OPTIONAL, &specs, err);
     if (found < 0 || (found == 1 && vg_json_object(&specs, err) < 0))
         return -1;
@@ -134,7 +134,7 @@ nova_append_string(GString *text, const char *value)
     g_string_append(text, json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-/* Written straight: 1,000 hosts as one document take twice as long, most of it for memory. */
+/* Writes a host as text: 1,000 hosts as one document take twice as long, most of it for memory. */
 static void
 nova_append_host(GString *text, const struct vg_arrival_host *host)
 {
@@ -154,7 +154,7 @@ nova_append_host(GString *text, const struct vg_arrival_host *host)
         g_string_append_printf(text, ",\"age_ms\":%" PRId64 "}", host->age_ms);
 }
 
-/* {"hosts", "class", "class_from"}; class names need no escaping. */
+/* Writes {"hosts", "class", "class_from"}; class names need no escaping. */
 static char *
 nova_answer_text(const struct vg_arrival_query *query)
 {
@@ -217,8 +217,8 @@ vg_handle_nova_approvals(struct vg_request *request)
 
 /* ---- SAP's hook: names in, names out ---- */
 
-/* A member of a dumped object of nova, which is in its "nova_object.data" or, dumped plainly, in
- * itself; NULL: there is none. */
+/* Finds a member of a dumped object of nova: in its "nova_object.data" or, if dumped plainly, in
+ * the object itself; NULL: there is none. */
 static json_object *
 nova_member(json_object *object, const char *name)
 {
@@ -240,7 +240,7 @@ nova_text(json_object *value)
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
-/* What is not as expected is as if it were not there: the hook must never stop a boot. */
+/* Reads the request. Unexpected parts are ignored: the hook must never stop a boot. */
 static void
 nova_read_spec(json_object *spec, struct vg_arrival_query *query)
 {
@@ -265,7 +265,7 @@ nova_weight(json_object *weights, const char *host)
                : 0;
 }
 
-/* A host, as it was asked, for sorting. */
+/* A host of the question, for sorting. */
 struct nova_ranked {
     const struct vg_arrival_host *host;
     const char *name;
@@ -285,8 +285,8 @@ nova_compare(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* The best first, without those on which it cannot run; all of them if that would leave none, for
- * an empty list is believed. */
+/* Ranks the hosts, best first, without those on which the instance cannot run; keeps all of them if
+ * none would be left, as nova believes an empty list. */
 static json_object *
 nova_rank(const struct vg_arrival_query *query, json_object *document)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This host, its VMs and preemptions, from the newest view.
+ * Handles this host, its VMs and preemptions, from the newest view.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@ newest_view(const struct vg_request *request)
     return request->backend->measurement->view(request->backend->data);
 }
 
-/* A change of a part's state, or of the configuration, is not a window: the ETag has all. */
+/* The ETag covers the states of parts and the configuration, which change without a new window. */
 void
 vg_handle_host(struct vg_request *request)
 {
@@ -49,7 +49,7 @@ vg_handle_host_cpus(struct vg_request *request)
     vg_answer_etag(request, etag);
 }
 
-/* A word of a table that ends with NULL; absent: *ret stays. */
+/* Reads a parameter that is a word of a table that ends with NULL; if absent, *ret stays. */
 static int
 query_word(const struct vg_query *query, const char *name, const char *const *words, int *ret,
            GError **err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plans: made by the daemon's policy, kept in its journal. Both may block.
+ * Handles plans, which the daemon's policy makes and its journal keeps. Both may block.
  */
 #include "config.h"
 
@@ -38,7 +38,7 @@ run_make_plan(struct vg_request *request)
         backend->plans->make_plan(backend->data, view, wanted->rule, &made_ns, &err);
 
     if (!plan) {
-        /* The rule is part of the request, not what its path names. */
+        /* The rule is part of the request, and not named by its path. */
         if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
             err->code = VG_E_INVALID;
         vg_log_info("write failed request=%s: %s", request->request_id, err->message);
@@ -125,7 +125,7 @@ run_list_plans(struct vg_request *request)
 {
     const struct list_job *job = request->job_data;
     GError *err = NULL;
-    /* One more tells if there is a next page. */
+    /* Ask for one more, which tells if there is a next page. */
     g_autoptr(GPtrArray) plans = request->backend->plans->list_plans(
         request->backend->data, job->before_ns, (size_t)job->limit + 1, &err);
 

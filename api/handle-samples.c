@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The samples of one VM over a period, from the store.
+ * Handles the samples of one VM over a period, from the store.
  */
 #include "config.h"
 
@@ -16,10 +16,10 @@
 struct samples_job {
     struct vg_history_query query;
     char *id;
-    char *key;  /* in the store */
+    char *key;  /* key in the store */
     char *name; /* NULL: not measured now */
     char *source;
-    GPtrArray *left_out; /* char *: what could not be read */
+    GPtrArray *left_out; /* char *: files that could not be read */
 };
 
 static void
@@ -43,10 +43,10 @@ samples_read(const struct vg_backend *backend, struct samples_job *job, GError *
     if (rows || !g_error_matches(*err, VG_ERROR, VG_E_NOT_FOUND))
         return rows;
     g_clear_error(err);
-    /* It is there, and nothing of it is stored. */
+    /* The VM exists, and nothing of it is stored. */
     if (job->name)
         return vg_history_rows_new();
-    /* It is gone, and who asks may know its name only. */
+    /* The VM is gone, and the client may know its name only. */
     g_free(job->key);
     job->key = backend->measurement->find_vm(backend->data, job->id, err);
     if (!job->key)
@@ -79,7 +79,7 @@ samples_run(struct vg_request *request)
         vg_answer_json(request, 200, vg_doc_samples(job->id, job->name, &job->query, rows));
 }
 
-/* The finest step that makes no more rows than one wants to look at. */
+/* Chooses the finest step that makes no more than ROWS_WANTED rows. */
 static int64_t
 samples_choose_step(int64_t period_ns, int64_t window_ns)
 {
@@ -130,7 +130,8 @@ samples_read_period(const struct vg_query *query, const vg_view *view, struct vg
                              view->window_ns, &ret->step_ns, err);
 }
 
-/* What windows are stored under: the UUID may be libvirt's, of which who measures does not know. */
+/* Returns the key under which windows are stored. The UUID in the path may be libvirt's, which the
+ * collectors do not know. */
 static const char *
 samples_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service itself: versions, the contract, health, metrics.
+ * Handles the service itself: versions, the contract, health, metrics.
  */
 #include "config.h"
 

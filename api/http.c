@@ -50,7 +50,8 @@ http_start(struct http_exchange *exchange, const char *method, const char *versi
     return http_send(exchange);
 }
 
-/* libmicrohttpd takes no answer while a body comes: what is too much is thrown away. */
+/* Takes a piece of a body. libmicrohttpd accepts no answer while a body comes, so the excess is
+ * thrown away. */
 static enum MHD_Result
 http_take_body(struct http_exchange *exchange, const char *data, size_t size)
 {
@@ -87,7 +88,7 @@ http_resume_job(struct vg_request *request)
     MHD_resume_connection(((struct http_exchange *)request)->connection);
 }
 
-/* Of a write, whatever came of it, by somebody who is known. */
+/* Tells if the request is to be audited: a write, whatever its result, by a known client. */
 static bool
 http_is_audited(const struct vg_request *request)
 {
@@ -119,7 +120,7 @@ http_audit(struct vg_request *request)
                             err->message);
 }
 
-/* A write that was refused before it came to a handler. */
+/* Is the job of a write that was refused before it reached a handler. */
 static void
 http_audit_only(struct vg_request *request)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libmicrohttpd: requests in, answers out. What it calls, for listen.c.
+ * libmicrohttpd's callbacks: requests come in, answers go out.
  */
 #ifndef VG_API_HTTP_H
 #define VG_API_HTTP_H
@@ -17,12 +17,12 @@ enum http_phase { HTTP_NEW, HTTP_BODY, HTTP_JOB, HTTP_WAIT };
 
 /* A request as libmicrohttpd sees it. */
 struct http_exchange {
-    struct vg_request request; /* first */
+    struct vg_request request; /* must be first */
     struct MHD_Connection *connection;
     enum http_phase phase;
     const char *uri_end; /* in libmicrohttpd's buffer */
     bool uri_long;
-    bool early; /* an answer goes out before the body is read */
+    bool early; /* a refusal goes out before the body is read */
     size_t discarded;
 };
 

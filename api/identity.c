@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 #define BEARER "Bearer "
-/* A token of ours has 49 characters. */
+/* Our tokens have 49 characters. */
 #define TOKEN_MAX 512
 
 /* ---- unix ---- */
@@ -38,7 +38,7 @@ identity_of_peer(struct vg_request *request, struct vg_conn *conn)
 
 /* ---- TCP ---- */
 
-/* Whoever has not shown who he is learns nothing but that. */
+/* Refuses a client that has not identified itself, and tells it no more than that. */
 static bool
 identity_refuse(struct vg_request *request, struct vg_conn *conn, const char *why)
 {
@@ -72,7 +72,7 @@ identity_of_token(struct vg_request *request, struct vg_conn *conn, const char *
     return identity_refuse(request, conn, "the token is not known, or has expired");
 }
 
-/* What its subject may do can change while the connection is open. */
+/* Reads the role of the subject each time: it can change while the connection is open. */
 static bool
 identity_of_certificate(struct vg_request *request, struct vg_conn *conn)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who sends a request, and whether he may: on the unix socket by the peer's credentials, over TCP
- * by the certificate of the connection or the bearer token of the request.
+ * Authentication and authorisation: on the unix socket by the peer's credentials, over TCP by the
+ * certificate of the connection or the bearer token of the request.
  */
 #ifndef VG_API_IDENTITY_H
 #define VG_API_IDENTITY_H
@@ -10,16 +10,16 @@
 
 struct vg_conn;
 
-/* Settles request->identity. authorization: the header field, or NULL. false: the answer is set,
- * 401 or 503. */
+/* Settles request->identity. authorization: the header field, or NULL. Returns false if the answer
+ * is set, 401 or 503. */
 bool vg_identity_settle(struct vg_request *request, struct vg_conn *conn,
                         const char *authorization);
 
-/* May this identity use the route? Else the answer is set, 403. */
+/* Tells if this identity may use the route; if not, the answer is set, 403. */
 bool vg_identity_may(struct vg_request *request, enum vg_role role);
 
-/* Whoever was let in by these, of which one may be there: does he still have the role? NULL, as on
- * the socket: yes. Not known now: yes. Any thread. */
+/* Tells if a client that was let in by a token or a subject still has the role; true if both are
+ * NULL, as on the socket, or if it is not known now. Any thread. */
 bool vg_identity_holds(const struct vg_backend *backend, const char *token, const char *subject,
                        enum vg_role role);
 

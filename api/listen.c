@@ -22,7 +22,7 @@
 
 #define POOL_THREADS 2
 #define BACKLOG      1024
-/* Nothing older, and nothing that these do not call secure. */
+/* Only these versions, and only what GnuTLS calls secure in them. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 #define CONN_MEMORY    (64 * 1024)
 
@@ -77,7 +77,7 @@ vg_listener_free(void *data)
     g_free(listener);
 }
 
-/* Takes the descriptor. name: for the error. */
+/* Starts a listener with the descriptor. name: for the error. */
 static int
 listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **err)
 {
@@ -88,7 +88,8 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)vg_tls_retrieve},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
-        /* Asks for a certificate of these; whoever has none is let in here, and looked at later. */
+        /* Asks for a certificate of these CAs. A client without one is let in here, and checked
+         * later. */
         {ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *)ca},
         {MHD_OPTION_END, 0, NULL},
     };
@@ -119,7 +120,7 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
     return vg_error(err, VG_E_EXTERNAL, "libmicrohttpd does not listen on '%s'", name);
 }
 
-/* "192.0.2.1:8447", "[2001:db8::1]:8447"; names are not looked up. */
+/* Parses "192.0.2.1:8447" or "[2001:db8::1]:8447"; names are not looked up. */
 static int
 listen_parse_address(const char *text, struct addrinfo **ret, GError **err)
 {
@@ -175,6 +176,6 @@ vg_listen(vg_api *api, const struct vg_api_options *options, GError **err)
         if (listen_on(api, addresses[i], err) != 0)
             return -1;
     }
-    /* Last: when it answers, the others do, too. */
+    /* The socket comes last: when it answers, the others do, too. */
     return listen_start(api, vg_socket_take_fd(api->socket), false, options->socket, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the API listens: the unix socket, and addresses with TLS.
+ * The listeners of the API: the unix socket, and addresses with TLS.
  */
 #ifndef VG_API_LISTEN_H
 #define VG_API_LISTEN_H
@@ -9,12 +9,12 @@
 
 struct MHD_Daemon;
 
-/* One address that is listened on, or the unix socket. */
+/* A listener on one address, or on the unix socket. */
 struct vg_listener {
     vg_api *api;
     bool is_tcp;
     struct MHD_Daemon *daemon;
-    int64_t connections; /* that have not been ended; with api->lock */
+    int64_t connections; /* connections that we have not ended; with api->lock */
 };
 
 /* Listens on the addresses of the options, then on the socket. */

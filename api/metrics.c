@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prometheus' text format 0.0.4. Labels are bounded by the VMs, devices and routes that there are.
+ * Writes Prometheus' text format 0.0.4. The number of labels is bounded by VMs, devices and routes.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "api/stats.h"
 #include "base/clock.h"
 
-/* A VM and its sums since the start. */
+/* A VM with its sums since the start. */
 struct row {
     const struct vg_snap_vm *vm;
     const struct vg_vm_sample *sample; /* NULL: none yet */
@@ -50,7 +50,7 @@ single(GString *out, const char *name, const char *type, const char *help, doubl
     value(out, name, NULL, number);
 }
 
-/* name="text", with what a label may not hold escaped. The caller frees it. */
+/* Writes name="text", with characters escaped that labels may not contain. The caller frees it. */
 static char *
 label(const char *name, const char *text)
 {
@@ -102,7 +102,7 @@ add_figures(GString *out, const GArray *rows)
     static const struct {
         const char *name;
         size_t offset;
-        bool is_time; /* int64_t ns, else uint64_t */
+        bool is_time; /* int64_t ns; otherwise uint64_t */
         const char *help;
     } figures[] = {
 #define TIME(name, member, help)                                                                   \
@@ -155,7 +155,8 @@ add_exits(GString *out, const GArray *rows)
     }
 }
 
-/* VMs may share a name, labels must not: sums by name. */
+/* Adds losses by the aggressor's name, summed up, as VMs may share a name and labels must
+ * differ. */
 static void
 metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
 {
@@ -222,7 +223,7 @@ add_gpus(GString *out, const GArray *rows)
     }
 }
 
-/* A sum has no percentiles; a window that nothing ended in has none either. */
+/* Adds percentiles of the newest window; a window in which no request ended has none. */
 static void
 add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
 {
@@ -253,7 +254,7 @@ add_gpu_latencies(GString *out, const vg_view *view, const GArray *rows)
     }
 }
 
-/* Of all who use it, as far as anybody tells. */
+/* Adds the use of GPUs by everybody, as far as it is known. */
 static void
 add_host_gpus(GString *out, const vg_view *view)
 {
@@ -296,7 +297,7 @@ add_intensities(GString *out, const GArray *rows)
     }
 }
 
-/* Of the newest window, and what nobody tells is absent. */
+/* Adds figures of the newest window; unknown ones are absent. */
 static void
 add_host(GString *out, const struct vg_window *newest)
 {

@@ -22,7 +22,7 @@ struct specs_group {
 
 struct specs {
     GPtrArray *groups; /* struct specs_group */
-    bool counted;      /* some group says how many vGPUs it has */
+    bool counted;      /* some group has a number of vGPUs */
 };
 
 static void
@@ -36,7 +36,7 @@ specs_group_free(void *data)
     g_free(group);
 }
 
-/* NULL: there are too many. */
+/* Finds or adds a group; NULL: there are too many. */
 static struct specs_group *
 specs_need_group(struct specs *specs, const char *suffix, size_t size)
 {
@@ -55,7 +55,7 @@ specs_need_group(struct specs *specs, const char *suffix, size_t size)
     return group;
 }
 
-/* The group of a key "WORDsuffix:NAME", and its NAME; NULL: it is no such key. */
+/* Finds the group of a key "WORDsuffix:NAME", and its NAME; NULL: the key is of another form. */
 static struct specs_group *
 specs_find_group(struct specs *specs, const char *key, const char *word, const char **ret_name)
 {
@@ -68,7 +68,7 @@ specs_find_group(struct specs *specs, const char *key, const char *word, const c
     return specs_need_group(specs, suffix, size);
 }
 
-/* A number of vGPUs; -1: it is none. */
+/* Reads a number of vGPUs; -1: malformed. */
 static int64_t
 specs_count(const char *value)
 {
@@ -97,7 +97,7 @@ specs_read_key(struct specs *specs, const char *key, const char *value)
         g_ptr_array_add(traits, (void *)name);
 }
 
-/* Whether all groups with vGPUs have the trait. */
+/* Tells if all groups with vGPUs have the trait. */
 static bool
 specs_all_have(const struct specs *specs, const char *trait, bool required)
 {
@@ -129,7 +129,7 @@ specs_take_groups(const struct specs *specs, struct vg_arrival_query *query)
 
     for (guint i = 0; i < specs->groups->len; i++) {
         const struct specs_group *group = specs->groups->pdata[i];
-        /* What all have, the first one tells. */
+        /* The first group tells what all of them have. */
         if (group->gpus > 0 && gpus == 0) {
             specs_take_traits(specs, group, true, query->traits);
             specs_take_traits(specs, group, false, query->traits_forbidden);
@@ -140,7 +140,7 @@ specs_take_groups(const struct specs *specs, struct vg_arrival_query *query)
         query->gpus = MIN(gpus, GPUS_MAX);
 }
 
-/* As extra_specs.py of integrations/nova has it. */
+/* Tells if the text is a type, as extra_specs.py of integrations/nova does. */
 static bool
 specs_is_type(const char *text)
 {

@@ -10,11 +10,11 @@
 #include "base/json.h"
 #include "model/happening.h"
 
-#define INT_DIGITS 19 /* of VG_JSON_INT_MAX */
+#define INT_DIGITS 19 /* digits of VG_JSON_INT_MAX */
 #define WORDS_MAX  16
 #define RULE_MAX   64
 
-/* Decodes, in place, what need not have been encoded in a path (RFC 3986, 6.2.2.2). */
+/* Decodes, in place, characters of a path that were encoded needlessly (RFC 3986, 6.2.2.2). */
 static void
 decode_unreserved(char *uri)
 {
@@ -148,7 +148,7 @@ vg_parse_query(const char *text, const char *const *names, struct vg_query *ret,
 
     for (const char *part = text; part && *part && result == 0;) {
         size_t size = strcspn(part, "&");
-        /* A name is known and given once, so there can be no more than there are names. */
+        /* Each name is known and given once, so there cannot be more parameters than names. */
         result = query.n < VG_QUERY_PARAMS_MAX
                      ? add_param(&query, part, size, names, err)
                      : vg_error(err, VG_E_INVALID, "there are too many query parameters");
@@ -173,7 +173,7 @@ vg_query_length(const struct vg_query *query, const char *name, size_t most, GEr
     return 0;
 }
 
-/* Only digits, at most `most` of them, and no more than an int64_t holds. */
+/* Reads at most `most` digits that fit an int64_t; refuses other characters. */
 static int
 parse_digits(const char *text, size_t size, size_t most, int64_t *ret)
 {
@@ -228,7 +228,7 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
     if (parse_digits(text, digits, 9, &value) == 0) {
         for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
             if (strcmp(text + digits, units[i].unit) == 0) {
-                /* 9 digits of days are more nanoseconds than there are. */
+                /* 9 digits of days are too many nanoseconds. */
                 if (value > VG_JSON_INT_MAX / INT64_C(1000000000) / units[i].s)
                     break;
                 *ret_ns = value * units[i].s * INT64_C(1000000000);
@@ -242,7 +242,7 @@ vg_parse_duration(const char *text, int64_t *ret_ns, GError **err)
                     text);
 }
 
-/* "12" or "12.5", after an optional '-'; false: no such thing. */
+/* Reads "12" or "12.5", after an optional '-'; false: malformed. */
 static bool
 parse_epoch(const char *text, int64_t *ret_ns)
 {
@@ -268,7 +268,7 @@ parse_epoch(const char *text, int64_t *ret_ns)
     return true;
 }
 
-/* The days of 0000-03-01 .. of the proleptic Gregorian calendar, before the epoch. */
+/* Returns the days from the epoch to a date of the proleptic Gregorian calendar. */
 static int64_t
 days_from_civil(int64_t year, int64_t month, int64_t day)
 {
@@ -280,7 +280,7 @@ days_from_civil(int64_t year, int64_t month, int64_t day)
     return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-/* A field of a date: `size` digits at *at, then the character `after`; moves on. */
+/* Reads a field of a date: `size` digits at *at, then the character `after`; moves on. */
 static bool
 take_field(const char **at, size_t size, const char *after, int64_t max, int64_t *ret)
 {
@@ -500,7 +500,7 @@ vg_marker_read(const char *marker, GError **err)
 
 /* ---- bodies ---- */
 
-/* The root of a body that is an object with no other members than these. example: a good one. */
+/* Parses a body that is an object with no other members than these. example: a valid body. */
 static int
 read_body(const char *text, size_t size, const char *example, const char *const *members,
           json_object **ret, GError **err)
@@ -525,7 +525,7 @@ read_body(const char *text, size_t size, const char *example, const char *const 
     return 0;
 }
 
-/* A member that need not be there. */
+/* Tells if an optional member is there. */
 static bool
 has_member(const struct vg_json_node *root, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can go wrong with a request, and how that is told: RFC 9457. The one place where error codes
- * of the tree become HTTP statuses. Any thread.
+ * Problems of requests, and their documents (RFC 9457). This is the one place where error codes
+ * become HTTP statuses. Any thread.
  */
 #ifndef VG_API_PROBLEM_H
 #define VG_API_PROBLEM_H
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* The first are those of enum vg_error_code, in its order. */
+/* The codes of enum vg_error_code come first, in its order. */
 enum vg_problem {
     VG_PROBLEM_METHOD = VG_E_MAX,
     VG_PROBLEM_BODY_LONG,
@@ -29,13 +29,13 @@ struct vg_problem_kind {
     unsigned status;
 };
 
-/* problem: of enum vg_problem or vg_error_code. */
+/* Returns the kind of a problem: one of enum vg_problem or vg_error_code. */
 const struct vg_problem_kind *vg_problem_kind(int problem);
 
-/* The code of an error of the tree; VG_E_BUG for a foreign one. */
+/* Returns the code of an error; VG_E_BUG for a foreign one. */
 int vg_problem_of(const GError *err);
 
-/* The document as text; the caller frees it. */
+/* Writes the document; the caller frees it. */
 char *vg_problem_text(int problem, const char *detail, const char *instance,
                       const char *request_id);
 

@@ -111,7 +111,7 @@ vg_answer_view(struct vg_request *request, vg_view *take_view, enum vg_view_body
 {
     char etag[VG_ETAG_LEN];
 
-    /* The text belongs to the view, and nobody writes to it. */
+    /* The text belongs to the view, and is never written to. */
     vg_answer_fixed(request, JSON_TYPE, NULL, 0);
     request->answer.body = (char *)vg_view_text(take_view, body, &request->answer.size);
     request->answer.view = take_view;
@@ -127,7 +127,7 @@ mix(uint64_t value)
     return value ^ (value >> 31);
 }
 
-/* Unique, not secret: the kernel's randomness once, then splitmix64. */
+/* The id is unique, not secret: the kernel's randomness once, then splitmix64. */
 void
 vg_request_id_make(char ret[VG_REQUEST_ID_LEN])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The role that each route wants, which the OpenAPI file tells as x-role.
+ * The role that each route wants, from x-role in the OpenAPI file.
  */
 #ifndef VG_API_ROLES_H
 #define VG_API_ROLES_H

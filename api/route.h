@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of what is served. It says the same as schema/api/openapi.yaml; a test compares them.
+ * The table of routes. It agrees with schema/api/openapi.yaml; a test compares them.
  */
 #ifndef VG_API_ROUTE_H
 #define VG_API_ROUTE_H
@@ -16,9 +16,9 @@
 #define VG_SEGMENT_MAX        255 /* characters of a decoded {id} */
 
 enum vg_method {
-    VG_GET, /* and HEAD */
+    VG_GET, /* also HEAD */
     VG_POST,
-    VG_ASK, /* POST of a question: it writes nothing, and its body may be large */
+    VG_ASK, /* POST of a question: writes nothing, and may have a large body */
     VG_DELETE,
     VG_METHOD_MAX
 };
@@ -31,8 +31,9 @@ struct vg_route {
     enum vg_route_part part;
     enum vg_method method;
     vg_handler *handler;
-    const char *const *params;                      /* names, NULL-terminated */
-    unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* beyond those of every route; 0 at the end */
+    const char *const *params;                      /* names of parameters, NULL-terminated */
+    unsigned short statuses[VG_ROUTE_STATUSES_MAX]; /* statuses beyond those of every route; 0 at
+                                                     * the end */
 };
 
 /* Bytes of the body of a question. */
@@ -41,8 +42,8 @@ struct vg_route {
 extern const struct vg_route vg_routes[];
 extern const size_t vg_n_routes;
 
-/* method.c: the member of a path in the OpenAPI document ("get", "post", "delete"), its part of an
- * Allow ("GET, HEAD, "), and whether HTTP's method of this name is it. */
+/* method.c: return the member of a path in the OpenAPI document ("get", "post", "delete") and the
+ * part of an Allow ("GET, HEAD, "); tell if HTTP's method of this name is this one. */
 const char *vg_method_member(enum vg_method method);
 const char *vg_method_allow(enum vg_method method);
 bool vg_method_has(enum vg_method method, const char *name);
@@ -52,9 +53,9 @@ extern const unsigned short vg_route_common_statuses[];
 
 enum vg_match { VG_MATCH_FOUND, VG_MATCH_NO_PATH, VG_MATCH_NO_METHOD, VG_MATCH_INVALID };
 
-/* Finds the route of a raw path (size bytes). *ret_id: the decoded {id}, the caller frees it, or
- * NULL. INVALID: *err. NO_METHOD, and FOUND for OPTIONS, where *ret_route is NULL: *ret_allow, the
- * caller frees it. */
+/* Finds the route of a raw path (size bytes). *ret_id: the decoded {id}, freed by the caller, or
+ * NULL. INVALID: *err. NO_METHOD, and FOUND for OPTIONS with *ret_route NULL: *ret_allow, freed by
+ * the caller. */
 enum vg_match vg_route_find(const char *path, size_t size, const char *method,
                             const struct vg_route **ret_route, char **ret_id, char **ret_allow,
                             GError **err);
@@ -82,7 +83,7 @@ vg_handler vg_handle_list_plans;
 vg_handler vg_handle_make_plan;
 vg_handler vg_handle_plan;
 vg_handler vg_handle_events;
-vg_handler vg_handle_past_events; /* what vg_handle_events hands over if a period is asked for */
+vg_handler vg_handle_past_events; /* called by vg_handle_events if a period is asked for */
 vg_handler vg_handle_list_migrations;
 vg_handler vg_handle_start_migration;
 vg_handler vg_handle_migration;

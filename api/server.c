@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of the API: what it is made of, and how it ends.
+ * Starts and ends the API.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "schema/schema.h"
 
-/* What is being answered when the end comes gets half a second. */
+/* Requests that are being answered at the end get half a second. */
 #define END_STEPS   100
 #define END_STEP_US 5000
 
@@ -55,7 +55,7 @@ vg_api_new(const struct vg_api_options *options, GError **err)
         api->workers[i] = vg_worker_new(lanes[i], &http_job_hooks, err);
         have_workers = api->workers[i] != NULL;
     }
-    /* Before the first stream can wait for an event. */
+    /* Listen before the first stream can wait for an event. */
     vg_event_log_listen(api->events, vg_waits_wake, api);
     if (!have_workers || vg_ticker_start(api, err) < 0 || vg_listen(api, options, err) < 0) {
         vg_event_log_listen(api->events, NULL, NULL);
@@ -76,9 +76,9 @@ vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits)
     __atomic_store_n(&api->limits.writes_per_min, limits->writes_per_min, __ATOMIC_RELAXED);
 }
 
-/* libmicrohttpd must not be stopped while a connection is suspended; none is any more once
- * `stopping` is seen. MHD_quiesce_daemon() would keep new connections away, but it aborts when one
- * of its threads takes the listening socket out of epoll at the same time. */
+/* Stops the daemons. No connection may be suspended then; none is any more once `stopping` is seen.
+ * MHD_quiesce_daemon() would keep new connections away, but it aborts if a thread of libmicrohttpd
+ * takes the listening socket out of epoll at the same time. */
 static void
 stop_daemon(vg_api *api)
 {

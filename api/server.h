@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of the API: what its threads share.
+ * The inside of the API: the state that its threads share.
  */
 #ifndef VG_API_SERVER_H
 #define VG_API_SERVER_H
@@ -27,11 +27,11 @@ struct vg_api {
     vg_tls *tls; /* NULL: no TCP */
     bool client_required;
     GPtrArray *listeners; /* struct vg_listener, owned */
-    enum vg_role *roles;  /* of vg_routes */
+    enum vg_role *roles;  /* roles of vg_routes, in their order */
     vg_worker *workers[VG_LANE_MAX];
     struct vg_http_stats stats;
-    pthread_mutex_t lock; /* of what follows; taken before that of the event log */
-    pthread_cond_t wake;  /* of the ticker */
+    pthread_mutex_t lock; /* guards what follows; taken before that of the event log */
+    pthread_cond_t wake;  /* wakes the ticker */
     bool stopping;
     GQueue waits;        /* struct vg_wait */
     GQueue conns;        /* struct vg_conn */

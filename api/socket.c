@@ -18,12 +18,12 @@
 #include "api/api.h"
 #include "base/error.h"
 
-/* Three seconds. */
+/* Three seconds in all. */
 #define LOCK_TRIES    60
 #define LOCK_PAUSE_US 50000
 
 #define BACKLOG         1024
-#define GROUP_BYTES_MAX (1024 * 1024) /* of one entry of the group database */
+#define GROUP_BYTES_MAX (1024 * 1024) /* bytes of an entry of the group database */
 #define PEER_GROUPS_MAX 65536         /* NGROUPS_MAX of Linux */
 
 struct vg_socket {
@@ -68,7 +68,7 @@ set_address(const char *path, struct sockaddr_un *ret, GError **err)
     return 0;
 }
 
-/* Removes what is at the path if it is a socket that nobody listens on. */
+/* Removes the socket at the path if nobody listens on it. */
 static int
 remove_stale(const char *path, const struct sockaddr_un *address, GError **err)
 {
@@ -101,7 +101,7 @@ vg_socket_check(const char *path, GError **err)
     return set_address(path, &address, err) < 0 ? -1 : remove_stale(path, &address, err);
 }
 
-/* Until listen() nobody can connect, so mode and owner are right before that. */
+/* Binds, sets mode and owner, and listens: until listen() nobody can connect. */
 static int
 bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mode, bool has_group,
                 GError **err)
@@ -126,8 +126,8 @@ bind_and_listen(vg_socket *made, const struct sockaddr_un *address, unsigned mod
 }
 
 /* The lock on the directory keeps two daemons from both finding the same old socket. */
-/* Against another vgpud that starts at the same moment. Whoever can read the directory can hold the
- * lock, so it is not waited for without end. */
+/* Locks the directory against another vgpud that starts at the same moment. Anybody who can read
+ * the directory can hold the lock, so waiting for it has an end. */
 static int
 lock_directory(int fd)
 {
@@ -224,7 +224,7 @@ vg_peer_read(int fd, struct vg_peer *ret, GError **err)
     return 0;
 }
 
-/* Supplementary groups. */
+/* Looks for the group among the peer's supplementary groups. */
 static bool
 peer_has_group(int fd, gid_t group)
 {

@@ -15,12 +15,12 @@
 
 #define POLL_ITEMS_MAX 1000
 #define POLL_WAIT_MAX  60
-#define LOOK_MAX       4096 /* events that a stream skips at once, because it does not want them */
+#define LOOK_MAX       4096 /* unwanted events that a stream skips at once */
 #define RETRY_S        5
 
 static const char stream_type[] = "text/event-stream";
 
-/* NULL: there are too many. */
+/* Begins to wait; NULL: there are too many. */
 static struct vg_wait *
 wait_begin(struct vg_request *request, uint64_t at, const char *types)
 {
@@ -62,7 +62,7 @@ vg_wait_free(void *data)
     g_free(wait);
 }
 
-/* With api->lock. */
+/* Resumes the connection. With api->lock. */
 static void
 resume(struct vg_wait *wait)
 {
@@ -99,7 +99,7 @@ vg_waits_tick(vg_api *api, int64_t now_ns)
     return next;
 }
 
-/* With api->lock, on the thread of the connection. */
+/* Suspends the connection. With api->lock, on the connection's thread. */
 static void
 suspend(struct vg_wait *wait)
 {
@@ -124,7 +124,7 @@ append_gap(struct vg_wait *wait, const char *boot_id, const char *reason, int64_
                            wait->at, text);
 }
 
-/* Adds the next event that is wanted, after what was lost before it; false: there is none. */
+/* Adds the next wanted event, after a note of events lost before it; false: there is none. */
 static bool
 append_event(struct vg_wait *wait)
 {
@@ -188,7 +188,7 @@ vg_poll_suspend(struct vg_request *request)
     VG_LOCK_SCOPE(&api->lock);
     if (api->stopping)
         return false;
-    /* An event may have come since the caller looked; its wake-up found nobody suspended. */
+    /* An event may have come since the caller looked, when its wake-up found nobody suspended. */
     if (vg_event_log_newest(api->events) > wait->at) {
         wait->suspended = true;
         MHD_suspend_connection(wait->connection);
@@ -291,7 +291,7 @@ begin_stream(struct vg_request *request, const char *types)
             gap = "restart";
         else if (kind == VG_EVENT_ID_INVALID || at > newest)
             gap = "invalid";
-        /* All of this run is news for who comes from another one. */
+        /* A client that comes from another run gets all events of this one. */
         if (gap)
             at = kind == VG_EVENT_ID_RESTART ? 0 : newest;
     }
@@ -300,7 +300,7 @@ begin_stream(struct vg_request *request, const char *types)
         answer_full(request);
         return;
     }
-    /* The first bytes, so that the client sees at once that it is connected. */
+    /* These first bytes tell the client at once that it is connected. */
     g_string_append(request->wait->out, ": connected\n\n");
     if (gap) {
         append_gap(request->wait, boot_id, gap, -1);

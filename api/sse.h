@@ -11,19 +11,19 @@ struct MHD_Connection;
 
 #define VG_HEARTBEAT_NS (15 * VG_NS_PER_S)
 
-/* Somebody who waits for events: a stream, or a poll. */
+/* A client that waits for events: a stream, or a poll. */
 struct vg_wait {
     vg_api *api;
     struct MHD_Connection *connection;
     bool suspended;
-    int64_t deadline_ns;   /* monotonic: of the next heartbeat, or the end of the poll */
-    uint64_t at;           /* number of the event that was the last */
-    uint64_t lost;         /* poll: events that were gone before they could be told */
-    char *types;           /* NULL: all */
-    char *token, *subject; /* of the request, owned; NULL: none */
-    enum vg_role role;     /* that its route wants */
-    GString *out;          /* of a stream: not yet sent ... */
-    size_t sent;           /* ... but for this much */
+    int64_t deadline_ns;   /* monotonic: time of the next heartbeat, or end of the poll */
+    uint64_t at;           /* number of the last event */
+    uint64_t lost;         /* poll: events that were gone before they could be sent */
+    char *types;           /* types of events; NULL: all */
+    char *token, *subject; /* those of the request, owned; NULL: none */
+    enum vg_role role;     /* role that its route wants */
+    GString *out;          /* stream: text to be sent ... */
+    size_t sent;           /* ... from here on */
     GList link;            /* in api->waits */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the API counts of requests and connections, for /metrics.
+ * The API's counters of requests and connections, for /metrics.
  */
 #ifndef VG_API_STATS_H
 #define VG_API_STATS_H
@@ -17,8 +17,8 @@ struct vg_route;
 enum vg_refused {
     VG_REFUSED_NOBODY,      /* 401 */
     VG_REFUSED_ROLE,        /* 403 */
-    VG_REFUSED_CONNECTIONS, /* of one client; closed */
-    VG_REFUSED_STRANGERS,   /* there were many, and it had not shown who it is; closed */
+    VG_REFUSED_CONNECTIONS, /* too many of one client; closed */
+    VG_REFUSED_STRANGERS,   /* there were many, and this client had not identified itself; closed */
     VG_REFUSED_REQUESTS,    /* 429 */
     VG_REFUSED_WRITES,      /* 429 */
     VG_REFUSED_MAX
@@ -26,19 +26,19 @@ enum vg_refused {
 
 extern const char *const vg_refused_names[];
 
-/* Counters; atomic. */
+/* The counters; atomic. */
 struct vg_http_stats {
-    const struct vg_route *routes; /* of the rows below */
+    const struct vg_route *routes; /* routes of the rows below */
     size_t n_routes;
     uint64_t requests[VG_HTTP_ROUTES_MAX + 1][VG_HTTP_CODES_MAX]; /* last row: no route */
     int64_t connections;
     int64_t streams;
-    int64_t active; /* requests whose first line is there and that are not answered */
+    int64_t active; /* requests that have begun and are not answered */
     uint64_t jobs_refused;
     uint64_t refused[VG_REFUSED_MAX];
 };
 
-/* Status number i, 0 at the end; what is not in it is counted as 500. */
+/* The statuses that are counted, 0 at the end; others count as 500. */
 extern const unsigned short vg_http_codes[VG_HTTP_CODES_MAX + 1];
 
 /* Counts an answer. route: NULL if there was none. */

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Of one file. */
+/* Certificates in one file. */
 #define CHAIN_MAX 16
 
-/* What is shown in handshakes. */
+/* The certificate and key used in handshakes. */
 struct tls_pair {
     gnutls_pcert_st certificates[CHAIN_MAX];
     unsigned n;
@@ -22,7 +22,7 @@ struct vg_tls {
     char *key;
     char *client_ca;       /* PEM */
     struct tls_pair *pair; /* atomic */
-    GPtrArray *pairs; /* struct tls_pair: all there were; a handshake may still go on with any */
+    GPtrArray *pairs;      /* all struct tls_pair so far; a handshake may still use any of them */
 };
 
 static struct vg_tls *tls_serving;
@@ -95,7 +95,7 @@ tls_read_key(const char *path, struct tls_pair *pair, GError **err)
     return rc < 0 ? tls_failed(err, path, "is no private key in PEM, without a password", rc) : 0;
 }
 
-/* Is the key that of the certificate? */
+/* Tells if the key fits the certificate. */
 static bool
 tls_pair_fits(const struct tls_pair *pair)
 {
@@ -134,7 +134,8 @@ vg_tls_reload(vg_tls *tls, GError **err)
     return 0;
 }
 
-/* GnuTLS would take a file without a certificate for one that trusts nobody, without a word. */
+/* Reads the CAs. GnuTLS would silently take a file without a certificate for one that trusts
+ * nobody. */
 static int
 tls_read_ca(vg_tls *tls, const char *path, GError **err)
 {

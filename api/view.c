@@ -64,7 +64,7 @@ vg_view_find_vm(const vg_view *view, const char *id)
     return by_name;
 }
 
-/* By pid first, which is cheap; a VM that was started again has another one. */
+/* Looks by pid first, which is cheap; a VM that was started again has another pid. */
 const struct vg_vm_sample *
 vg_view_sample(const struct vg_window *window, const struct vg_snap_vm *vm)
 {

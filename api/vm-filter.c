@@ -7,12 +7,12 @@
 
 const struct vg_vm_filter vg_vm_filter_none = {.vm_class = -1};
 
-/* '*' is any characters, '?' is one; in time pattern * text, whatever the pattern is. */
+/* Tells if a text matches a pattern: '*' stands for any characters, '?' for one. Takes time pattern
+ * * text for any pattern. */
 static bool
 filter_matches(const char *pattern, const char *text)
 {
-    const char *star = NULL,
-               *from = NULL; /* what is behind the last '*', and what that stands for */
+    const char *star = NULL, *from = NULL; /* text behind the last '*', and what that stands for */
 
     while (*text) {
         if (*pattern == '*') {
