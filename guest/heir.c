@@ -262,7 +262,7 @@ heir_check_stopping(const char *root, struct vg_guest_heir *heir)
     char head[6];
 
     if (!VG_GUEST_TRACEE_WORKS)
-        heir_refuse(heir, "it has files of its parent, which it can give up on x86-64 only");
+        heir_refuse(heir, "they can be given up on x86-64 only");
     if (tracer > 0)
         heir_refuse(heir, "process %ld traces it", tracer);
     /* The fifth byte of a program says how many bits its addresses have. */
