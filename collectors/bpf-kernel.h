@@ -15,7 +15,7 @@
 #endif
 
 struct thread_info {
-    __u32 cpu; /* where the architecture keeps it here: x86 from 5.16 on */
+    __u32 cpu; /* present where the architecture keeps it here: x86 from 5.16 on */
 };
 
 struct task_struct;
@@ -45,7 +45,8 @@ struct task_struct {
     char comm[16];
 };
 
-/* Before 5.16: in the task itself. Before 5.14: another name and size of the state. */
+/* The task before 5.16, which has the CPU itself. Before 5.14 the state has another name and
+ * size. */
 struct task_struct___old {
     unsigned int cpu;
     volatile long state;

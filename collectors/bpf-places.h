@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a watched thread did on each CPU since the last reading of its record. One thread at a time.
+ * The time of a watched thread on each CPU since the last reading of its record. One thread at a
+ * time.
  */
 #ifndef VG_COLLECTORS_BPF_PLACES_H
 #define VG_COLLECTORS_BPF_PLACES_H
@@ -9,14 +10,14 @@
 
 #include "collectors/bpf-record.h"
 
-/* Of the last reading; zeroed at first. */
+/* The state of the last reading; zeroed at first. */
 struct vg_bpf_places {
     unsigned n;
     struct vg_bpf_place last[VG_BPF_PLACES];
 };
 
-/* Adds what is new to places (struct vg_place), which together is no more than the thread ran and
- * waited since then. A CPU that others took the place of may be told too little of. */
+/* Adds new time to places (struct vg_place), in all no more than the thread ran and waited since
+ * the last reading. A CPU whose place others took may get too little. */
 void vg_bpf_places_take(struct vg_bpf_places *places, const struct vg_bpf_reading *reading,
                         int64_t run_ns, int64_t wait_ns, GArray *to);
 

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the BPF programs and the collector share: the layout of the memory that both have mapped.
- * The collector writes who is watched, the programs write what happened; everything is polled, so
- * that a window costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only grow.
+ * The layout of the memory that the BPF programs and the collector share. The collector writes
+ * which threads are watched, the programs write what happened; everything is polled, so that a
+ * window costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only grow.
  */
 #ifndef VG_COLLECTORS_BPF_SHARED_H
 #define VG_COLLECTORS_BPF_SHARED_H
 
 #include <linux/types.h>
 
-/* Threads that can be watched at once, vCPUs and main threads of QEMU alike. Slot 0 is none. */
+/* The number of threads that can be watched at once, vCPUs and main threads of QEMU alike. Slot 0
+ * is none. */
 #define VG_BPF_SLOTS 4096
 
-/* From a thread id to its slot in two loads: a page of slots for every 64 thread ids, page 0 is
- * empty. In the worst case every watched thread needs a page of its own. */
+/* A thread id leads to its slot in two loads: there is a page of slots for every 64 thread ids, and
+ * page 0 is empty. In the worst case every watched thread needs a page of its own. */
 #define VG_BPF_TID_LIMIT  4194304
 #define VG_BPF_PAGE_TIDS  64
 #define VG_BPF_PAGES      VG_BPF_SLOTS
 #define VG_BPF_PAGE_INDEX (VG_BPF_TID_LIMIT / VG_BPF_PAGE_TIDS)
 
-/* Holders of a CPU that are told apart while somebody waits for it; of a thread's waits that are
- * kept with it. A power of 2 each. Further ones replace who held it longest ago, and what a wait
- * lost by that is nobody's. */
+/* LANES: holders of a CPU that are told apart while somebody waits for it. SHARES: holders kept
+ * with a thread's waits. Powers of 2. A further holder replaces the one that held the CPU longest
+ * ago, and the part of a wait that is lost by that is nobody's. */
 #define VG_BPF_LANES  16
 #define VG_BPF_SHARES 16
 
-/* CPUs of which is told what a thread did there, likewise. */
+/* CPUs that are told apart with a thread, likewise. */
 #define VG_BPF_PLACES 8
 
-/* Who holds a CPU: a VM, or one of these. Of the host's programs each process is told apart as long
- * as there is room for it; those that lose theirs are VG_BPF_HOLDER_USER together. None of them
- * ever takes the room of a VM among the lanes. */
-#define VG_BPF_VCPU               0x40000000u /* flag: by a vCPU of the VM, else by another thread */
+/* The holder of a CPU: a VM, or one of these. Each process of the host's programs is told apart as
+ * long as there is room; others are VG_BPF_HOLDER_USER together. A process never takes the room of
+ * a VM among the lanes. */
+#define VG_BPF_VCPU               0x40000000u /* flag: a vCPU of the VM; otherwise another thread */
 #define VG_BPF_VM_MASK            0x3fffffffu
 #define VG_BPF_HOLDER_SPECIAL     0x80000000u
 #define VG_BPF_HOLDER_KERNEL      0x80000001u
@@ -43,7 +44,7 @@
 #define VG_BPF_PID_MASK           0x3fffffffu
 
 enum vg_bpf_state {
-    VG_BPF_UNSEEN, /* nothing has happened to it since it is watched */
+    VG_BPF_UNSEEN, /* no event since it is watched */
     VG_BPF_RUNNING,
     VG_BPF_WAIT_PREEMPT,
     VG_BPF_WAIT_WAKE,
@@ -55,22 +56,22 @@ enum vg_bpf_state {
 #define VG_BPF_EXIT_CLASSES 11
 #define VG_BPF_EXIT_OTHER   10
 
-/* What a VM's thread lost to one holder. */
+/* The time that a VM's thread lost to one holder. */
 struct vg_bpf_share {
     __u64 ns;
     __u64 count; /* preemptions whose next thread was the holder's */
     __u32 holder;
-    __u32 charged; /* the thread's charges when it was charged last */
+    __u32 charged; /* number of the thread's charges at the last one */
 };
 
-/* How long a holder had held the CPU when a wait for it began. */
+/* The time for which a holder had held the CPU when a wait for it began. */
 struct vg_bpf_mark {
     __u64 held_ns;
     __u32 holder;
     __u32 unused;
 };
 
-/* What a thread did on one CPU. */
+/* The time of a thread on one CPU. */
 struct vg_bpf_place {
     __u64 run_ns;
     __u64 wait_ns;
@@ -79,20 +80,20 @@ struct vg_bpf_place {
 };
 
 struct vg_bpf_thread {
-    __u32 seq; /* odd while a program writes: what was read meanwhile is to be read again */
+    __u32 seq; /* odd while a program writes; then read again */
     __s32 tid;
     __u32 vm;
-    __u8 is_vcpu; /* else the main thread of a QEMU process, which is not measured */
+    __u8 is_vcpu; /* otherwise the main thread of a QEMU process, which is not measured */
     __u8 state;   /* enum vg_bpf_state */
     __u8 in_guest;
-    __u8 first_was; /* enum vg_bpf_state: what it did up to its first event, which says so */
-    __u64 start_ns; /* of the thread, CLOCK_BOOTTIME; 0: not seen yet */
-    __s32 cpu;      /* runs there, waits for it, or was last there */
+    __u8 first_was; /* enum vg_bpf_state before its first event, which tells it */
+    __u64 start_ns; /* start of the thread, CLOCK_BOOTTIME; 0: not seen yet */
+    __s32 cpu;      /* CPU on which it runs, waits or was last */
     __u32 charges;
-    __u64 first_ns;      /* of the first event */
-    __u64 first_exec_ns; /* exec_ns at that, if it was a switch-out; else 0 */
-    __u64 since_ns;      /* time is accounted up to here */
-    /* CPU time that the kernel had counted when it last left a CPU or was woken. */
+    __u64 first_ns;      /* time of the first event */
+    __u64 first_exec_ns; /* exec_ns at that time if it was a switch-out; otherwise 0 */
+    __u64 since_ns;      /* time up to which all is accounted */
+    /* The CPU time that the kernel had counted when the thread last left a CPU or was woken. */
     __u64 exec_ns;
     __u64 guest_since_ns;
     __u64 run_ns;
@@ -108,14 +109,15 @@ struct vg_bpf_thread {
     __u64 exits[VG_BPF_EXIT_CLASSES];
     __u32 shares_used;
     __u32 marks_used;
-    __u64 user_mark; /* of the open wait: what the host's programs had held its CPU when it began */
+    __u64 user_mark; /* open wait: time for which the host's programs had held its CPU at the
+                      * begin */
     __u32 places_used;
-    __u32 place; /* that its CPU has */
+    __u32 place; /* place of its CPU */
     __u32 places_lost;
-    __u32 hand; /* goes round the shares, looking for one that makes room */
+    __u32 hand; /* position in the search for a share that makes room */
     struct vg_bpf_place places[VG_BPF_PLACES];
-    struct vg_bpf_share shares[VG_BPF_SHARES]; /* of all its waits but the open one */
-    struct vg_bpf_mark marks[VG_BPF_LANES];    /* of the open wait */
+    struct vg_bpf_share shares[VG_BPF_SHARES]; /* losses of all its waits but the open one */
+    struct vg_bpf_mark marks[VG_BPF_LANES];    /* marks of the open wait */
 };
 
 struct vg_bpf_lane {
@@ -125,25 +127,25 @@ struct vg_bpf_lane {
     __u32 unused;
 };
 
-/* Of a CPU. Lanes and holder are kept up while somebody watched waits for it. */
+/* A CPU. Lanes and holder are kept up to date while a watched thread waits for it. */
 struct vg_bpf_cpu {
     __u32 seq;
     __u32 waiters;
     __u32 lanes_used;
-    __u32 holder;   /* since since_ns */
-    __u64 since_ns; /* the lanes say who held the CPU up to here */
-    __u64 events;   /* that a program was run for; every VG_BPF_COST_EVERYth was timed */
+    __u32 holder;   /* holder since since_ns */
+    __u64 since_ns; /* time up to which the lanes are complete */
+    __u64 events;   /* events for which a program was run; every VG_BPF_COST_EVERYth was timed */
     __u64 timed;
     __u64 timed_ns;
-    __u32 noted; /* the thread in a guest that was told last */
+    __u32 noted; /* thread in a guest that was noted last */
     __u32 unused;
-    __u64 user_held_ns; /* by the host's programs together, while somebody waited */
+    __u64 user_held_ns; /* time held by the host's programs together, while somebody waited */
     struct vg_bpf_lane lanes[VG_BPF_LANES];
 };
 
 #define VG_BPF_COST_EVERY 256
 
-/* What did not fit into the shares of a thread. */
+/* A share that did not fit into those of its thread. */
 struct vg_bpf_cell_key {
     __u32 slot;
     __u32 holder;
@@ -163,20 +165,20 @@ struct vg_bpf_totals {
 
 #define VG_BPF_COMM_LEN 16 /* TASK_COMM_LEN */
 
-/* Names of processes that held a CPU or preempted, each at its pid modulo VG_BPF_NAMES: who comes
- * later takes the place of who was there. */
+/* Names of processes that held a CPU or preempted, each at its pid modulo VG_BPF_NAMES; a later one
+ * replaces the one there. */
 #define VG_BPF_NAMES 4096
 struct vg_bpf_name {
     __s32 pid;
     __u32 unused;
-    __u64 comm[VG_BPF_COMM_LEN / 8]; /* of its main thread */
+    __u64 comm[VG_BPF_COMM_LEN / 8]; /* name of its main thread */
 };
 
-/* Somebody who may have to be watched: a thread that is named like a vCPU, or entered a guest. */
+/* A thread that may have to be watched: it is named like a vCPU, or entered a guest. */
 struct vg_bpf_note {
     __s32 tid;
     __s32 pid;
-    char comm[VG_BPF_COMM_LEN]; /* that it is being given; empty: it entered a guest */
+    char comm[VG_BPF_COMM_LEN]; /* name that it is being given; empty: it entered a guest */
 };
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is watched: gives threads a slot in the memory that the BPF programs look into, which they do
- * at any moment. A slot that was withdrawn is not given to another thread before
- * vg_bpf_slots_settle() has been called twice, a window each: no program that found it then still
- * runs. Works on any memory; one thread at a time.
+ * Gives watched threads a slot in the memory that the BPF programs read at any moment. A withdrawn
+ * slot is not given to another thread before vg_bpf_slots_settle() has been called twice, a window
+ * each: by then no program that found it still runs. Works on any memory; one thread at a time.
  */
 #ifndef VG_COLLECTORS_BPF_SLOTS_H
 #define VG_COLLECTORS_BPF_SLOTS_H
@@ -36,10 +35,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_bpf_slots, vg_bpf_slots_free)
  * or as the main thread of a VM. */
 uint32_t vg_bpf_slots_publish(vg_bpf_slots *slots, int32_t tid, uint32_t vm, bool is_vcpu);
 
-/* No longer. Its record stays as it is until it is given to another thread. */
+/* Ends watching. The record stays as it is until the slot is given to another thread. */
 void vg_bpf_slots_withdraw(vg_bpf_slots *slots, uint32_t slot);
 
-/* Once a window. told is called for each slot that becomes free. */
+/* Is called once a window. told is called for each slot that becomes free. */
 void vg_bpf_slots_settle(vg_bpf_slots *slots, void (*told)(void *data, uint32_t slot), void *data);
 
 unsigned vg_bpf_slots_used(const vg_bpf_slots *slots);

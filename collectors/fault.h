@@ -21,11 +21,11 @@
 /* The longest delay. */
 #define VG_FAULT_DELAY_MAX_NS (INT64_C(60) * 1000000000)
 
-/* Is the text a list of faults? VG_E_INVALID: no. */
+/* Checks that the text is a list of faults; VG_E_INVALID: it is not. */
 int vg_fault_check(const char *spec, GError **err);
 
-/* A collector with the name of the one it takes. NULL and VG_E_INVALID if the text is no list of
- * faults; take_inner is then freed. */
+/* Makes a collector with the name of the one it takes. NULL and VG_E_INVALID if the text is no list
+ * of faults; take_inner is then freed. */
 vg_collector *vg_fault_new(vg_collector *take_inner, const char *spec, GError **err);
 
 #endif

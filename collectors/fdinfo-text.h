@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel tells of an open file of a DRM device in /proc/PID/fdinfo/FD: the keys of
- * Documentation/gpu/drm-usage-stats.rst. Pure. What a kernel writes is not trusted more than any
- * other input: odd lines are left out. Any thread.
+ * Parses what the kernel tells of an open file of a DRM device in /proc/PID/fdinfo/FD: the keys of
+ * Documentation/gpu/drm-usage-stats.rst. Pure. The text is not trusted more than any other input:
+ * odd lines are left out. Any thread.
  */
 #ifndef VG_COLLECTORS_FDINFO_TEXT_H
 #define VG_COLLECTORS_FDINFO_TEXT_H
@@ -12,7 +12,7 @@
 
 #include "model/window.h"
 
-/* Of one client; what is beyond that is left out. amdgpu has most, 9 engines and 6 regions. */
+/* Limits of one client; more are left out. amdgpu has most, 9 engines and 6 regions. */
 #define VG_FDINFO_ENGINES_MAX 32
 #define VG_FDINFO_REGIONS_MAX 32
 /* Longer texts are cut: xe's, the longest, has 2 KiB. */
@@ -21,24 +21,24 @@
 struct vg_fdinfo_engine {
     char name[sizeof(((struct vg_gpu_sample *)NULL)->engine)];
     bool has_busy;
-    bool has_cycles; /* both */
+    bool has_cycles; /* has both counters of cycles */
     uint64_t busy_ns;
     uint64_t cycles;
-    uint64_t total_cycles; /* that went by in the same time */
-    uint64_t capacity;     /* alike engines that this one stands for, at least 1 */
+    uint64_t total_cycles; /* cycles that went by in the same time */
+    uint64_t capacity;     /* number of like engines that this one stands for, at least 1 */
 };
 
 struct vg_fdinfo {
     char driver[32];
-    char device[sizeof(((struct vg_gpu_sample *)NULL)->device)]; /* PCI address, else the driver */
+    char device[sizeof(((struct vg_gpu_sample *)NULL)->device)]; /* PCI address, or the driver */
     bool has_client;
     uint64_t client;      /* unique for its device */
-    int64_t memory_bytes; /* of the device's own memory; of all memory where it has none */
+    int64_t memory_bytes; /* use of the device's own memory; of all memory if it has none */
     unsigned n_engines;
     struct vg_fdinfo_engine engines[VG_FDINFO_ENGINES_MAX]; /* those with a counter */
 };
 
-/* text ends with a NUL. false: it is no DRM file. */
+/* Parses a text that ends with a NUL; false: it is no DRM file. */
 bool vg_fdinfo_parse(const char *text, struct vg_fdinfo *ret);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GPU requests by tracepoints, as they happen: the source of GPU use that tells who waited for a
- * GPU, besides who used it. Needs CAP_PERFMON (or kernel.perf_event_paranoid=-1), to read tracefs,
- * which is root's, and to be in the host's own pid namespace.
+ * GPU, besides who used it. It needs CAP_PERFMON (or kernel.perf_event_paranoid=-1), to read
+ * tracefs, which is root's, and to be in the host's own pid namespace.
  */
 #ifndef VG_COLLECTORS_GPU_TRACE_H
 #define VG_COLLECTORS_GPU_TRACE_H
@@ -10,7 +10,7 @@
 #include "collectors/gpu-source.h"
 #include "collectors/perf-events.h"
 
-/* How rings are had; handle is what open() returned, the rest as in collectors/perf-events.h. */
+/* Access to rings; handle is what open() returned, the rest is as in collectors/perf-events.h. */
 struct vg_gpu_rings {
     void *(*open)(void *data, vg_perf_merge *merge, const char *tracefs,
                   const struct vg_perf_set *set, GError **err);
@@ -21,16 +21,17 @@ struct vg_gpu_rings {
 };
 
 struct vg_gpu_trace_options {
-    const char *proc;    /* "/proc" but in tests */
-    const char *drm;     /* "/sys/class/drm" but in tests */
-    const char *tracefs; /* NULL: where it usually is */
-    double budget;       /* CPU seconds per second that it may take; 0: as much as it wants */
-    int64_t retry_ns;    /* after a failure or above the budget, the first time; 0: 30 s */
+    const char *proc;                 /* "/proc" but in tests */
+    const char *drm;                  /* "/sys/class/drm" but in tests */
+    const char *tracefs;              /* NULL: its usual place */
+    double budget;                    /* CPU seconds per second that it may take; 0: unlimited */
+    int64_t retry_ns;                 /* first pause after a failure or above the budget; 0: 30 s */
     const struct vg_gpu_rings *rings; /* NULL: the kernel's */
-    void *rings_data;                 /* for their open() */
+    void *rings_data;                 /* data for their open() */
 };
 
-/* The last of a collector's sources: of what it sees it replaces what others told. */
+/* Makes the source, which comes last of a collector's: it replaces what others told of what it
+ * sees. */
 vg_gpu_source *vg_gpu_trace_new(const struct vg_gpu_trace_options *options);
 
 #endif

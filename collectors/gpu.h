@@ -18,10 +18,10 @@
 struct vg_gpu_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    int64_t sample_ns; /* between two samples of what is no counter */
+    int64_t sample_ns; /* time between two samples of what is no counter */
 };
 
-/* Takes the sources, in the order in which they are asked. */
+/* Makes the collector; takes the sources, in the order in which they are asked. */
 vg_collector *vg_gpu_new(const struct vg_gpu_options *options, vg_gpu_source *const *take_sources,
                          unsigned n_sources);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each CPU of the host did, in two reads of /proc a window: busy, idle, stolen, and how long
- * threads waited for it. One thread.
+ * Reads what each CPU of the host did, with two reads of /proc a window: busy, idle, stolen, and
+ * how long threads waited for it. One thread.
  */
 #ifndef VG_COLLECTORS_HOST_CPUS_H
 #define VG_COLLECTORS_HOST_CPUS_H
@@ -29,10 +29,10 @@ void vg_host_cpus_clear(struct vg_host_cpus *state);
 void vg_host_cpus_read(struct vg_host_cpus *state, const char *stat, const char *schedstat,
                        GArray *ret);
 
-/* The counters of the CPUs in the texts, in nanoseconds; odd lines are left out. */
+/* Parses the counters of the CPUs in the texts, in nanoseconds; odd lines are left out. */
 void vg_host_cpus_parse(const char *stat, const char *schedstat, int64_t tick_ns, GArray *ret);
 
-/* Adds the CPUs of a list as "0-3,8" to a table that leads from them to this node. */
+/* Adds the CPUs of a list like "0-3,8" to a table that leads from them to this node. */
 void vg_host_cpus_parse_node(const char *list, int32_t node, GHashTable *nodes);
 
 #endif

@@ -22,14 +22,14 @@
 struct vg_live_options {
     const char *proc; /* "/proc" but in tests */
     int64_t window_ns;
-    double budget;    /* CPU seconds per second that measuring may take; 0: as much as it wants */
-    int64_t retry_ns; /* until a source that failed is tried again, for the first time; 0: 30 s */
-    int64_t patience_ns; /* above the budget until a source is left, below half of it until more is
-                          * measured; 0: 60 s */
+    double budget;       /* CPU seconds per second that measuring may take; 0: unlimited */
+    int64_t retry_ns;    /* first pause before a failed source is tried again; 0: 30 s */
+    int64_t patience_ns; /* time above the budget before a source is left, and below half of it
+                          * before more is measured; 0: 60 s */
 };
 
-/* Cores that measuring may take on a host with so many CPUs: so many per cent of one, or of each
- * CPU, where that is more; 0: no limit, whatever the other is. */
+/* Returns the cores that measuring may take on a host with so many CPUs: so many per cent of one,
+ * or of each CPU, whichever is more; 0: no limit, whatever the other is. */
 static inline double
 vg_live_budget(double percent, double percent_of_each_cpu, long cpus)
 {
@@ -38,7 +38,7 @@ vg_live_budget(double percent, double percent_of_each_cpu, long cpus)
     return MAX(percent, percent_of_each_cpu * (double)cpus) / 100;
 }
 
-/* Takes the sources, best first. */
+/* Makes the collector; takes the sources, best first. */
 vg_collector *vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_sources,
                           unsigned n_sources);
 

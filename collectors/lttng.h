@@ -14,17 +14,18 @@
 
 struct vg_lttng_live_options {
     const char *url;   /* net://RELAY[:PORT]/host/HOST/SESSION; without a session if `create` */
-    bool is_here;      /* what is traced is this host, whose /proc says who the VMs are */
-    bool create;       /* make the session, of the kernel of this host, and destroy it in the end */
-    const char *relay; /* create: net://HOST[:CONTROL[:DATA]], where LTTng sends what it records */
-    int64_t timer_us;  /* create: how often it does */
+    bool is_here;      /* the traced host is this one, whose /proc tells the VMs */
+    bool create;       /* make a session of this host's kernel, and destroy it at the end */
+    const char *relay; /* create: net://HOST[:CONTROL[:DATA]], to which LTTng sends records */
+    int64_t timer_us;  /* create: how often it sends them */
     int64_t window_ns;
-    int64_t lag_ns;      /* so much later than others a window may come */
+    int64_t lag_ns;      /* how much later than others a window may come */
     const char *proc;    /* "/proc" but in tests */
     vg_aliases *aliases; /* other names of events, or NULL */
 };
 
-/* options are copied. NULL and VG_E_INVALID if the URL is none, or not of what is asked for. */
+/* Makes the collector; options are copied. NULL and VG_E_INVALID if the URL is malformed, or does
+ * not fit the other options. */
 vg_collector *vg_lttng_new(const struct vg_lttng_live_options *options, GError **err);
 
 #endif

@@ -17,22 +17,23 @@
 
 typedef struct vg_nvml_processes vg_nvml_processes;
 
-/* nvml is borrowed, and so is address, the device's in windows. proc is "/proc" but in tests. */
+/* Makes the list; nvml is borrowed, and so is address, the device's in windows. proc is "/proc"
+ * except in tests. */
 vg_nvml_processes *vg_nvml_processes_new(const struct vg_nvml *nvml, vg_nvml_handle handle,
                                          const char *address, const char *proc);
 void vg_nvml_processes_free(vg_nvml_processes *processes);
 
-/* Hears what is new, which takes the driver 2 to 3 ms of CPU time; of an idle device there is
- * nothing to hear. The code is what the library answered where the device is lost, else 0. */
+/* Takes a new sample, which costs the driver 2 to 3 ms of CPU time; none is needed of an idle
+ * device. Returns the library's answer if the device is lost, otherwise 0. */
 int vg_nvml_processes_sample(vg_nvml_processes *processes, bool idle, int64_t now_ns,
                              int64_t span_ns);
 
-/* Adds what was heard since the last call to the window, and looks which processes there are now.
- * vms: struct vg_proc_vm *. */
+/* Adds the use since the last call to the window, and looks which processes there are now. vms:
+ * struct vg_proc_vm *. */
 void vg_nvml_processes_read(vg_nvml_processes *processes, const GPtrArray *vms,
                             struct vg_window *window);
 
-/* Appends to what is said of the device. */
+/* Appends to the description of the device. */
 void vg_nvml_processes_describe(const vg_nvml_processes *processes, GString *text);
 
 #endif

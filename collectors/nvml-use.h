@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Per cent of the recent past, as NVML tells them of a device, a process or a vGPU, made into time.
- * One thread, the one that calls the library.
+ * Makes time of per cent of the recent past, which NVML tells of a device, a process or a vGPU. One
+ * thread, the one that calls the library.
  */
 #ifndef VG_COLLECTORS_NVML_USE_H
 #define VG_COLLECTORS_NVML_USE_H
@@ -29,7 +29,7 @@ struct vg_nvml_use {
     double percent[VG_NVML_ENGINE_MAX]; /* last heard; -1: unknown */
     int64_t heard_ns;
     double busy_ns[VG_NVML_ENGINE_MAX];
-    int64_t span_ns; /* for which busy_ns is known */
+    int64_t span_ns; /* time for which busy_ns is known */
     int64_t memory_bytes;
     int64_t peak_bytes;
     bool known; /* was told for some of the span */
@@ -41,8 +41,8 @@ struct vg_nvml_lack {
     int code;
 };
 
-/* Times of samples, by the library's clock, which may be set back, and may once be nonsense: the
- * newest is forgotten where nothing new comes for some time. */
+/* The newest time of a sample by the library's clock, which may be set back, and may once be
+ * nonsense: it is forgotten if nothing new comes for some time. */
 struct vg_nvml_news {
     unsigned long long newest;
     int64_t heard_ns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVIDIA's management library, as much of it as is used here, found when vgpud runs: it belongs to
- * the driver and must be of its version, and hosts without the driver do not have it. The layout of
- * what is exchanged is that of its public ABI, which only ever grows by functions of other names.
- * One thread, although the library would take several.
+ * The parts of NVIDIA's management library that are used here, found at run time: it belongs to the
+ * driver and must be of its version, and hosts without the driver do not have it. The layout of
+ * data is that of its public ABI, which only ever grows by functions of other names. One thread,
+ * although the library would take several.
  */
 #ifndef VG_COLLECTORS_NVML_H
 #define VG_COLLECTORS_NVML_H
@@ -12,7 +12,7 @@
 
 #include <glib.h>
 
-/* What its functions return; there are more. */
+/* Return values of its functions; there are more. */
 enum vg_nvml_return {
     VG_NVML_SUCCESS = 0,
     VG_NVML_UNINITIALIZED = 1,
@@ -30,7 +30,7 @@ enum vg_nvml_return {
     VG_NVML_DEPRECATED = 26
 };
 
-typedef struct vg_nvml_opaque *vg_nvml_handle; /* of a device, while the library is initialised */
+typedef struct vg_nvml_opaque *vg_nvml_handle; /* a device, while the library is initialised */
 
 struct vg_nvml_pci {
     char bus_id_legacy[16];
@@ -42,7 +42,7 @@ struct vg_nvml_pci {
     char bus_id[32];
 };
 
-/* Per cent of the last 1/6 to 1 s, as the product has it. */
+/* Per cent of the last 1/6 to 1 s, depending on the product. */
 struct vg_nvml_rates {
     unsigned gpu;
     unsigned memory;
@@ -118,13 +118,13 @@ struct vg_nvml_vgpu_use {
 
 enum vg_nvml_vm_id { VG_NVML_VM_DOMAIN_ID, VG_NVML_VM_UUID };
 
-/* vGPUs get the engines in turns; each has a software run list for each. Times are ns. */
+/* vGPUs get the engines in turns; each has a software run list per engine. Times are ns. */
 #define VG_NVML_LOG_MAX         200
 #define VG_NVML_ENGINE_GRAPHICS 1
 struct vg_nvml_log_entry {
-    unsigned long long time; /* at which it was taken off */
+    unsigned long long time; /* time at which it was taken off */
     unsigned long long run_total;
-    unsigned long long run; /* before that */
+    unsigned long long run; /* run time before that */
     unsigned runlist;
     unsigned long long target;
     unsigned long long preemption_total;
@@ -190,7 +190,7 @@ struct vg_nvml_scheduler_caps {
     unsigned arr_factor_min;
 };
 
-/* The functions; those that the library does not have are NULL, but for the first five. */
+/* The functions; all but the first five are NULL if the library does not have them. */
 struct vg_nvml {
     int (*init)(void);
     int (*shutdown)(void);
@@ -200,7 +200,7 @@ struct vg_nvml {
     const char *(*error_string)(int code);
     int (*get_name)(vg_nvml_handle device, char *name, unsigned size);
     int (*get_rates)(vg_nvml_handle device, struct vg_nvml_rates *rates);
-    /* Per cent, and the microseconds that it is the mean of. */
+    /* Tell per cent, and the microseconds over which it is a mean. */
     int (*get_encoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
     int (*get_decoder_use)(vg_nvml_handle device, unsigned *percent, unsigned *period);
     int (*get_samples)(vg_nvml_handle device, int sampling, unsigned long long last_time,
@@ -226,17 +226,17 @@ struct vg_nvml {
     int (*get_scheduler_caps)(vg_nvml_handle device, struct vg_nvml_scheduler_caps *caps);
 };
 
-/* Calls one that may not be there. */
+/* Calls a function that may not be there. */
 #define VG_NVML_CALL(nvml, function, ...)                                                          \
  ((nvml)->function ? (nvml)->function(__VA_ARGS__) : VG_NVML_FUNCTION_NOT_FOUND)
 
-/* What an answer means for who asked. */
+/* The meaning of an answer for the caller. */
 enum vg_nvml_answer {
     VG_NVML_YES,
-    VG_NVML_NOTHING, /* there is nothing now */
-    VG_NVML_FAILED,  /* this time, for a reason that says nothing of the device */
-    VG_NVML_NEVER,   /* this device, driver or user cannot have it */
-    VG_NVML_LOST     /* the device is not to be talked to any more */
+    VG_NVML_NOTHING, /* nothing to tell now */
+    VG_NVML_FAILED,  /* failed this time, for a reason that says nothing of the device */
+    VG_NVML_NEVER,   /* never works with this device, driver or user */
+    VG_NVML_LOST     /* the device does not answer any more */
 };
 
 /* Loads the library and finds the functions; it stays loaded for ever. NOT_FOUND: it is not there;
@@ -245,10 +245,10 @@ int vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err);
 
 enum vg_nvml_answer vg_nvml_answer_of(int code);
 
-/* The library's words for what it returned; its own. */
+/* Returns the library's words for a return value; they are its own. */
 const char *vg_nvml_says(const struct vg_nvml *nvml, int code);
 
-/* Per cent, or -1: it is none. */
+/* Reads per cent; -1: invalid. */
 double vg_nvml_percent(int value_type, const union vg_nvml_value *value);
 
 #endif

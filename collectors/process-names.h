@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names and control groups of processes of the host, for those few that are told of. What was
- * read of /proc is kept as long as a process is asked for again. One thread.
+ * The names and control groups of those few processes of the host that are reported. Text from
+ * /proc is kept as long as a process is asked for. One thread.
  */
 #ifndef VG_COLLECTORS_PROCESS_NAMES_H
 #define VG_COLLECTORS_PROCESS_NAMES_H
@@ -13,17 +13,17 @@
 
 typedef struct vg_process_names vg_process_names;
 
-/* proc: "/proc" but in tests. */
+/* Makes an empty list. proc: "/proc" except in tests. */
 vg_process_names *vg_process_names_new(const char *proc);
 void vg_process_names_free(vg_process_names *names); /* NULL is fine */
 
-/* Sets comm and cgroup of a process. Its name is the one that the kernel's programs saw, which
- * outlives it; without that the one of /proc. What is in /proc only is missing once it has gone.
- * seen: VG_BPF_NAMES of them. */
+/* Sets comm and cgroup of a process. The name is the one that the kernel's programs saw, which
+ * outlives the process, or else that in /proc. Once the process has gone, parts that only /proc
+ * tells are missing. seen: VG_BPF_NAMES of them. */
 void vg_process_names_fill(vg_process_names *names, const struct vg_bpf_name *seen,
                            struct vg_lost_process *process);
 
-/* Once a window: forgets those who were not asked for in a while. */
+/* Forgets processes that were not asked for in a while; called once a window. */
 void vg_process_names_settle(vg_process_names *names);
 
 #endif

@@ -16,7 +16,7 @@
 
 struct vg_replay_options {
     const char *path;
-    double speed; /* 1: as it was; 0: as fast as it goes */
+    double speed; /* 1: real time; 0: as fast as it goes */
     int64_t window_ns;
     vg_aliases *aliases;     /* other names of events, or NULL */
     const char *vm_map_name; /* NULL: none */
@@ -24,12 +24,12 @@ struct vg_replay_options {
     size_t vm_map_size;
 };
 
-/* Opens the recording, which must be one. options is borrowed for the call. A clock without an
- * epoch begins at the file's time of modification. */
+/* Opens a recording; it is an error if there are several. options is borrowed for the call. A clock
+ * without an epoch begins at the file's time of modification. */
 vg_collector *vg_replay_new(const struct vg_replay_options *options, GError **err);
 
-/* What windows are stored under: "replay:" and the recording's name; and the recorded host's own
- * name, NULL if the recording does not say. Borrowed from the collector. */
+/* Returns the recorded host's own name, NULL if the recording does not say. Borrowed from the
+ * collector. */
 const char *vg_replay_hostname(const vg_collector *collector);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a collector tells the daemon: the only thing that crosses from its thread. A report is
+ * A report of a collector to the daemon: the only thing that crosses from its thread. A report is
  * self-contained and owned by whoever holds it.
  */
 #ifndef VG_COLLECTORS_REPORT_H
@@ -19,37 +19,37 @@
 enum vg_report_kind {
     VG_REPORT_WINDOW,    /* a closed window */
     VG_REPORT_INVENTORY, /* a new inventory of the host */
-    VG_REPORT_STATUS,    /* the collector works, works badly, or not at all */
-    VG_REPORT_LIFECYCLE, /* something happened to a VM */
-    VG_REPORT_END,       /* a recording has been replayed to its end */
+    VG_REPORT_STATUS,    /* state of the collector */
+    VG_REPORT_LIFECYCLE, /* an event of a VM */
+    VG_REPORT_END,       /* end of a replayed recording */
     VG_REPORT_KIND_MAX
 };
 
 enum vg_collector_state {
     VG_COLLECTOR_STARTING,
     VG_COLLECTOR_OK,
-    VG_COLLECTOR_DEGRADED, /* going on, with less: `text` says what is missing and what to do */
-    VG_COLLECTOR_FAILED,   /* nothing comes from it; it tries again by itself, unless it ended */
-    VG_COLLECTOR_ENDED,    /* all is read */
+    VG_COLLECTOR_DEGRADED, /* works with less: `text` says what is missing and what to do */
+    VG_COLLECTOR_FAILED,   /* does not work; tries again by itself, unless it ended */
+    VG_COLLECTOR_ENDED,    /* everything was read */
     VG_COLLECTOR_STATE_MAX
 };
 
 struct vg_report {
     enum vg_report_kind kind;
-    const char *collector; /* its name; static */
-    /* WINDOW; END: the whole recording as one window, as far as windows were dropped on the way it
-     * is not their sum. Times are of the raw clock, plus clock_offset_ns they are since the epoch.
-     */
+    const char *collector; /* name of the collector; static */
+    /* WINDOW; END: the whole recording as one window, which differs from the sum of windows if some
+     * were dropped. Times are of the raw clock; plus clock_offset_ns they are since the epoch. */
     struct vg_window window;
     struct vg_provenance provenance;
     int64_t clock_offset_ns;
-    int32_t cpus; /* of the host, that the collector has seen at work; 0: it does not know */
+    int32_t cpus; /* CPUs of the host that the collector has seen at work; 0: unknown */
     /* INVENTORY */
     vg_inventory *inventory;
     /* STATUS */
     enum vg_collector_state state;
-    char *text;         /* STATUS: why; END: the last word; LIFECYCLE: "started", "stopped", ... */
-    GPtrArray *sources; /* STATUS: struct vg_source_state *; NULL: it has none of its own */
+    char *text;         /* STATUS: the reason; END: a closing sentence; LIFECYCLE: "started",
+                         * "stopped", ... */
+    GPtrArray *sources; /* STATUS: struct vg_source_state *; NULL: no sources of its own */
     /* LIFECYCLE */
     char *vm;
     char *uuid; /* or NULL */
@@ -57,7 +57,7 @@ struct vg_report {
 
 extern const char *const vg_collector_state_names[]; /* "starting", "ok", "degraded", ... */
 
-/* A zeroed report; WINDOW: call vg_window_init() or let a ledger fill it. */
+/* Makes a zeroed report; WINDOW: call vg_window_init() or let a ledger fill it. */
 struct vg_report *vg_report_new(enum vg_report_kind kind, const char *collector);
 void vg_report_free(struct vg_report *report); /* NULL is fine */
 typedef struct vg_report vg_report;
@@ -66,26 +66,27 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_report, vg_report_free)
 struct vg_report *vg_report_status(const char *collector, enum vg_collector_state state,
                                    const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* A deep copy, for the fault collector. */
+/* Makes a deep copy, for the fault collector. */
 struct vg_report *vg_report_copy(const struct vg_report *report);
 
-/* Where reports go. put takes the report, on the collector's thread; it may wait for room. */
+/* The receiver of reports. put takes the report, on the collector's thread; it may wait for
+ * room. */
 struct vg_report_sink {
     void (*put)(void *data, struct vg_report *take_report);
     void *data;
 };
 
-/* What a collector has last said of how it is doing; zeroed at first. text is owned. */
+/* The last reported state of a collector; zeroed at first. text is owned. */
 struct vg_told_state {
     enum vg_collector_state state;
     char *text;
 };
 
-/* Puts a STATUS report if it says anything new. */
+/* Puts a STATUS report if it tells anything new. */
 void vg_report_tell_state(struct vg_told_state *told, const struct vg_report_sink *sink,
                           const char *collector, enum vg_collector_state state, const char *text);
 
-/* The same, and how its sources are doing; what is new of them must be in the text, too. */
+/* Does the same with the states of its sources; news of them must be in the text, too. */
 void vg_report_tell_sources(struct vg_told_state *told, const struct vg_report_sink *sink,
                             const char *collector, enum vg_collector_state state, const char *text,
                             GPtrArray *take_sources);

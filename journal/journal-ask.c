@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How others ask the thread, and how the thread does it: in a transaction, with a file that it
- * opens anew after trouble.
+ * Asks the thread, and does on the thread what was asked for: in a transaction, with a file that is
+ * opened anew after trouble.
  */
 #include "config.h"
 
@@ -120,7 +120,7 @@ journal_do(vg_journal *journal, struct journal_ask *ask)
 
 /* ---- asking ---- */
 
-/* Locked. The caller gives up. true: the thread has not begun it. */
+/* Gives an ask up, with the lock. Returns true if the thread has not begun it. */
 static bool
 journal_abandon(vg_journal *journal, struct journal_ask *ask)
 {

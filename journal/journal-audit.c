@@ -10,7 +10,7 @@
 #define MINUTE_NS (60 * VG_NS_PER_S)
 #define DAY_NS    (86400 * VG_NS_PER_S)
 
-/* Stands for all origins of a minute that there was no room for. */
+/* The name for all origins of a minute that do not fit. */
 #define OTHER_ORIGINS "others"
 
 static int
@@ -72,8 +72,8 @@ vg_journal_note_refusal(vg_journal *journal, const char *origin, unsigned status
 
 struct journal_tidying {
     GPtrArray *refusals; /* struct vg_audit_entry */
-    int64_t before_ns;   /* what is older goes */
-    int64_t entries;     /* and what is beyond so many */
+    int64_t before_ns;   /* older entries are removed */
+    int64_t entries;     /* the newest that are kept */
 };
 
 static int

@@ -15,21 +15,21 @@
 #include "schema/database.h"
 #include "schema/schema.h"
 
-/* Beside the store's `lock`: each of them is held by whoever writes its files. */
+/* The lock file lies beside the store's `lock`; whoever writes the files holds it. */
 #define LOCK_NAME "state.lock"
 
-/* Somebody else reads the file with sqlite3 now and then; nobody else writes. */
+/* Somebody may read the file with sqlite3 now and then; nobody else writes. */
 #define BUSY_TIMEOUT_MS 1000
 
 struct journal_db {
     sqlite3 *db;
     char *path;
     int lock_fd;
-    dev_t device; /* of the file that was opened: another one may have its name by now */
+    dev_t device; /* device of the file that was opened; another file may have its name by now */
     ino_t inode;
 };
 
-/* What each version adds to the one before. */
+/* The script that each version adds to the one before. */
 static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_schema_state_002,
                                                  vg_schema_state_003, vg_schema_state_004};
 #define NEWEST_VERSION ((int)G_N_ELEMENTS(journal_db_scripts) - 1)
@@ -193,7 +193,7 @@ journal_db_lock(struct journal_db *db, const char *directory, GError **err)
                     directory);
 }
 
-/* The first column of the first row. */
+/* Reads the first column of the first row. */
 static int
 journal_db_int(struct journal_db *db, const char *sql, int *ret, GError **err)
 {
@@ -206,7 +206,7 @@ journal_db_int(struct journal_db *db, const char *sql, int *ret, GError **err)
     return status > 0 ? 0 : -1;
 }
 
-/* In one transaction, so that the file has all of a version or nothing of it. */
+/* Upgrades the file in one transaction, so that it has all of a version or nothing of it. */
 static int
 journal_db_upgrade(struct journal_db *db, int version, GError **err)
 {

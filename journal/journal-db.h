@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The journal's connection to state.db: opening and upgrading it, statements, what sqlite says as
- * errors. The thread of the journal.
+ * The journal's connection to state.db: opening and upgrading it, statements, and errors of sqlite.
+ * Used by the thread of the journal only.
  */
 #ifndef VG_JOURNAL_JOURNAL_DB_H
 #define VG_JOURNAL_JOURNAL_DB_H
@@ -16,28 +16,28 @@
 
 struct journal_db;
 
-/* Makes the directory if its parent is there, holds its lock file as long as it is open, makes the
- * file or upgrades it. */
+/* Opens the file: makes the directory if its parent is there, holds the lock file while it is open,
+ * and makes or upgrades the file. */
 struct journal_db *journal_db_open(const char *directory, const char *vfs, GError **err);
 void journal_db_close(struct journal_db *db); /* NULL is fine */
 
-/* Is the file that was opened still there under its name? */
+/* Tells if the file that was opened is still there under its name. */
 bool journal_db_is_current(const struct journal_db *db);
 
-/* A statement with its parameters bound; types: 'i' for int64_t, 's' for const char *, 'b' for
- * const void * and size_t, 'n' for NULL. Texts and blobs are borrowed until the statement is
- * finalized by journal_db_end(). NULL: *err. */
+/* Makes a statement with its parameters bound; types: 'i' for int64_t, 's' for const char *, 'b'
+ * for const void * and size_t, 'n' for NULL. Texts and blobs are borrowed until journal_db_end()
+ * finalizes the statement. NULL: *err. */
 sqlite3_stmt *journal_db_query(struct journal_db *db, GError **err, const char *sql,
                                const char *types, ...);
 
-/* 1: a row; 0: done; -1: *err. */
+/* Steps. Returns 1 for a row, 0 at the end, -1 and *err. */
 int journal_db_step(struct journal_db *db, sqlite3_stmt *statement, GError **err);
 void journal_db_end(sqlite3_stmt *statement);
 
-/* A text of the row that is never NULL in a sound file; "" where it is. */
+/* Returns a text of the row, which is never NULL in a sound file; "" if it is. */
 const char *journal_db_text(sqlite3_stmt *statement, int column);
 
-/* Query, step until done. *ret_changes, if not NULL: rows that it changed. */
+/* Runs a statement to its end. *ret_changes, if not NULL: number of rows changed. */
 int journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char *sql,
                    const char *types, ...) G_GNUC_WARN_UNUSED_RESULT;
 

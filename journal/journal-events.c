@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happened on the host. Who tells it does not wait: the thread writes what has come together.
+ * Keeps the events of the host. Their senders do not wait: the thread writes together what has
+ * come.
  */
 #include "config.h"
 
@@ -55,7 +56,7 @@ journal_events_write(vg_journal *journal)
     g_autoptr(GError) err = NULL;
     GQueue events = G_QUEUE_INIT;
 
-    /* Without a file they wait. */
+    /* Without a file the events wait. */
     if (!journal->db)
         return;
     pthread_mutex_lock(&journal->lock);
@@ -74,7 +75,7 @@ journal_events_write(vg_journal *journal)
         return;
     }
     vg_log_warn_limited("%s", err->message);
-    /* They are tried again, before those that came meanwhile. */
+    /* Put them back, before those that came meanwhile. */
     VG_LOCK_SCOPE(&journal->lock);
     while (events.length > 0)
         g_queue_push_head(&journal->events, g_queue_pop_tail(&events));
@@ -130,7 +131,7 @@ journal_events_page_free(void *data)
     g_free(page);
 }
 
-/* The id after which to begin; VG_E_NOT_FOUND: nothing is known of that run. */
+/* Finds the id after which to begin; VG_E_NOT_FOUND: nothing is known of that run. */
 static int
 journal_events_find(struct journal_db *db, const struct vg_happening_query *query, int64_t *ret,
                     GError **err)
@@ -150,7 +151,7 @@ journal_events_find(struct journal_db *db, const struct vg_happening_query *quer
     return status < 0 ? -1 : 0;
 }
 
-/* NULL: a newer version wrote it. */
+/* Reads an event; NULL: a newer version wrote it. */
 static void *
 journal_event_row(sqlite3_stmt *statement, GError **err)
 {

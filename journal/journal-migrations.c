@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves of VMs, and GPUs kept for them. Each is one row with a document, written as a whole.
+ * Keeps moves of VMs, and reservations of GPUs. Each is one row with a document, written as a
+ * whole.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@ journal_document(const struct vg_record_type *type, const void *record)
     return vg_json_to_text(object, false);
 }
 
-/* What a row has; NULL and *err, naming the row. */
+/* Reads the document of a row; NULL and *err, naming the row. */
 static void *
 journal_read_document(const struct vg_record_type *type, const char *text, const char *id,
                       GError **err)
@@ -35,7 +36,7 @@ journal_read_document(const struct vg_record_type *type, const char *text, const
     return record;
 }
 
-/* Rows of id and document. */
+/* Reads a move from a row of id and document. */
 static void *
 journal_migration_row(sqlite3_stmt *statement, GError **err)
 {
@@ -69,7 +70,7 @@ journal_migration_free(void *data)
     g_free(arg);
 }
 
-/* The move by which this key was used before, or that moves the VM now. */
+/* Refuses a move of a VM that is being moved already. */
 static int
 journal_migration_refuse(struct journal_db *db, const struct journal_migration *arg, GError **err)
 {
@@ -170,7 +171,7 @@ vg_journal_read_migration(vg_journal *journal, const char *id, GError **err)
                : NULL;
 }
 
-/* *ret stays NULL where the key is new. */
+/* Finds a move by its key; *ret stays NULL if the key is new. */
 static int
 journal_migration_by_key(struct journal_db *db, const void *data, void **ret, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the journal share: its state, and how something is asked of its thread.
+ * The state that the files of the journal share, and how they ask its thread.
  */
 #ifndef VG_JOURNAL_JOURNAL_PRIVATE_H
 #define VG_JOURNAL_JOURNAL_PRIVATE_H
@@ -10,18 +10,18 @@
 #include "journal/journal-db.h"
 #include "journal/journal.h"
 
-/* Runs on the thread, inside a transaction that is committed if it returns 0, and rolled back if
- * not. *ret: the result, if the task has one. */
+/* A task. It runs on the thread, inside a transaction that is committed if it returns 0, and rolled
+ * back if not. *ret: the result, if the task has one. */
 typedef int journal_task(struct journal_db *db, const void *arg, void **ret, GError **err);
 
-/* What is to be done, and who waits for it. It belongs to the caller until the thread has begun it;
- * a caller that gives up leaves it to the thread. */
+/* A task with a caller that waits for it. It belongs to the caller until the thread has begun it; a
+ * caller that gives up leaves it to the thread. */
 struct journal_ask {
     journal_task *task;
     void *arg;
     GDestroyNotify free_arg;
     void *result;
-    GDestroyNotify free_result; /* of a result that nobody waits for any more */
+    GDestroyNotify free_result; /* frees a result that nobody waits for any more */
     int status;
     GError *error;
     bool done;
@@ -33,7 +33,7 @@ struct journal_ask {
 struct journal_token {
     struct vg_token token;
     uint8_t hash[JOURNAL_HASH_SIZE];
-    bool used; /* since used_ns was written last */
+    bool used; /* used since used_ns was written */
 };
 
 struct vg_journal {
@@ -41,23 +41,24 @@ struct vg_journal {
     char *vfs;
     vg_thread *thread;
 
-    /* Of the thread. */
+    /* Used by the thread only. */
     struct journal_db *db;
     int64_t next_open_ns; /* monotonic */
-    int64_t next_tidy_ns; /* monotonic: last uses of tokens, refusals, old audit entries */
+    int64_t next_tidy_ns; /* monotonic: next time to write last uses of tokens and refusals, and
+                           * to remove old entries */
 
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t work;  /* for the thread */
-    pthread_cond_t done;  /* for those who wait for it */
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t work;  /* wakes the thread */
+    pthread_cond_t done;  /* wakes callers that wait for the thread */
     int64_t audit_days, audit_entries;
     int64_t event_days, event_entries;
-    GQueue events; /* struct vg_happening, to be written */
+    GQueue events; /* struct vg_happening: events to be written */
     uint64_t events_dropped;
     GQueue asks; /* struct journal_ask */
-    bool tried;  /* to open the file */
+    bool tried;  /* the thread has tried to open the file */
     bool is_open;
-    char *reason;         /* why it is not */
-    bool tokens_known;    /* they were read */
+    char *reason;         /* reason if it is not open */
+    bool tokens_known;    /* the tokens were read */
     GPtrArray *tokens;    /* struct journal_token */
     GHashTable *refusals; /* origin and status -> struct vg_audit_entry */
 };
@@ -81,11 +82,11 @@ journal_no_free(void *arg)
 GPtrArray *journal_ask_list(vg_journal *journal, journal_task *task, void *take_arg,
                             GDestroyNotify free_arg, GError **err);
 
-/* Which part of a list is asked for. */
+/* The part of a list that is asked for. */
 struct journal_page {
     int64_t before; /* a time, or a number */
     int64_t limit;
-    bool active; /* of moves: only those */
+    bool active; /* moves: only active ones */
 };
 
 /* Makes one, freed by g_free(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens: in the file as hashes, and all of them in memory, so that nobody who shows one waits for
- * the disk.
+ * Keeps tokens: as hashes in the file, and all of them in memory, so that checking one does not
+ * wait for the disk.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "journal/journal-private.h"
 
 #define TOKEN_SIZE 32 /* random bytes */
-/* So that a token that lies around somewhere can be recognised as one. */
+/* The prefix makes a token recognisable wherever it turns up. */
 #define TOKEN_PREFIX "vgpud_"
 
 static void
@@ -26,7 +26,7 @@ journal_token_hash(const char *text, uint8_t ret[JOURNAL_HASH_SIZE])
     g_checksum_get_digest(sum, ret, &size);
 }
 
-/* In a time that does not depend on where they differ. */
+/* Compares in a time that does not depend on where they differ. */
 static bool
 journal_token_matches(const uint8_t a[JOURNAL_HASH_SIZE], const uint8_t b[JOURNAL_HASH_SIZE])
 {
