@@ -19,11 +19,11 @@
 #include "host/pid-namespace.h"
 #include "model/event.h"
 
-/* What entering and leaving a program costs beside what it measures itself: an estimate, with which
- * a run of one that has nothing to do comes to 40 ns. The slowdown of a load that is not watched
- * (tools/bench live), some three runs an operation, was 30 to 230 ns for each. */
+/* The cost of entering and leaving a program beside what it measures itself: an estimate, with
+ * which a run of one that has nothing to do comes to 40 ns. The slowdown of a load that is not
+ * watched (tools/bench live), some three runs an operation, was 30 to 230 ns for each. */
 #define DISPATCH_NS 25
-/* Where KVM's tracepoints are, if it is a module; it may be built in. */
+/* The place of KVM's tracepoints, if it is a module; it may be built in. */
 #define KVM_MODULE "/sys/module/kvm"
 
 #define PROGRAMS_MAX 8
@@ -61,7 +61,7 @@ switch_has_state(const struct btf *btf)
     return type && btf_is_func_proto(type) && btf_vlen(type) >= 5;
 }
 
-/* What programs are told before they are loaded. */
+/* Sets the constants of programs before they are loaded. */
 static void
 configure(struct vcpu_bpf *skeleton, struct btf *btf)
 {
@@ -151,7 +151,8 @@ link_id(const struct bpf_link *link)
     return link && bpf_obj_get_info_by_fd(bpf_link__fd(link), &info, &size) == 0 ? info.id : 0;
 }
 
-/* In the order of the skeleton's programs, whose link pointers stand one after the other. */
+/* Returns the link of a program; the skeleton's link pointers stand one after the other, in the
+ * order of its programs. */
 static struct bpf_link **
 link_at(const vg_bpf *bpf, unsigned i)
 {
@@ -199,7 +200,7 @@ vg_bpf_load(const char *proc, GError **err)
 {
     vg_bpf *bpf = g_new0(vg_bpf, 1);
 
-    /* What it has to say goes into errors. */
+    /* libbpf's messages go into errors. */
     libbpf_set_print(NULL);
     if (bpf_load(bpf, proc, err) == 0)
         return bpf;

@@ -28,7 +28,7 @@ struct loss {
 struct vg_bpf_given {
     GArray *told; /* struct loss, since the beginning */
     GArray *sums; /* struct loss, of one reading */
-    /* Of processes, each of which is in one of the above, too. */
+    /* Losses to processes, each of which is in one of the above, too. */
     GArray *told_processes; /* of those that the last reading had */
     GArray *processes;      /* of one reading */
 };
@@ -83,7 +83,7 @@ take_processes(vg_bpf_cells *cells)
     }
 }
 
-/* The others stay in their order. */
+/* Drops the cells of processes; the others stay in their order. */
 static void
 drop_processes(vg_bpf_cells *cells)
 {
@@ -105,7 +105,7 @@ compare_slots(const void *a, const void *b)
     return (x->key.slot > y->key.slot) - (x->key.slot < y->key.slot);
 }
 
-/* The first copy of a slot, or where it would be. */
+/* Finds the first copy of a slot, or where it would be. */
 static guint
 first_of(const vg_bpf_cells *cells, uint32_t slot)
 {
@@ -121,7 +121,7 @@ first_of(const vg_bpf_cells *cells, uint32_t slot)
     return low;
 }
 
-/* The copy at an index, if it is of this slot, or NULL. */
+/* Returns the copy at an index if it is of this slot, or NULL. */
 static const struct cell *
 copy_at(const vg_bpf_cells *cells, guint i, uint32_t slot)
 {
@@ -265,7 +265,7 @@ tell_processes(vg_bpf_given *given, int64_t left_ns, uint64_t left_count,
         left_count -= count;
         if (ns > 0 || count > 0)
             sink->tell_process(sink->data, (int32_t)(sum->holder & VG_BPF_PID_MASK), ns, count);
-        /* What was told too early is not told again. */
+        /* Losses that were reported too early are not reported again. */
         sum->ns = MAX(MAX(sum->ns, told.ns) - sum->cell_ns, 0);
         sum->count -= sum->cell_count;
     }
@@ -301,7 +301,7 @@ vg_bpf_given_take(vg_bpf_given *given, const struct vg_bpf_reading *reading, uin
     tell_processes(given, user_ns, user_count, sink);
     if (left_ns == 0)
         return;
-    /* Of what found no room anywhere, nobody knows. */
+    /* Nobody knows the holder of losses that found no room anywhere. */
     bpf_losses_find(given->told, VG_BPF_HOLDER_UNKNOWN)->ns += left_ns;
     sink->tell(sink->data, VG_BPF_HOLDER_UNKNOWN, left_ns, 0);
 }

@@ -5,7 +5,8 @@
 
 #include "model/window.h"
 
-/* What the place of a CPU had counted at the last reading; nothing if it was given to it since. */
+/* Returns the counts of the place of a CPU at the last reading; 0 if the CPU got the place
+ * since. */
 static struct vg_bpf_place
 last_of(const struct vg_bpf_places *places, unsigned i, uint32_t cpu)
 {

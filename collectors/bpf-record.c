@@ -21,7 +21,7 @@ seq_begin(const uint32_t *seq)
     return __atomic_load_n(seq, __ATOMIC_ACQUIRE);
 }
 
-/* Has it stayed what it was, and was nobody in the middle of it? */
+/* Tells if the sequence number has not changed, and nobody was in the middle of a write. */
 static bool
 seq_held(const uint32_t *seq, uint32_t begun)
 {
@@ -62,8 +62,8 @@ add_loss(struct vg_bpf_reading *reading, uint32_t holder, int64_t ns, uint64_t c
         (struct vg_bpf_loss){.holder = holder, .ns = ns, .count = count};
 }
 
-/* What each holder had of the open wait, of which wait_ns is left, up to now; the programs do the
- * same when it ends. */
+/* Reads what each holder had of the open wait, of which wait_ns is left, up to now; the programs do
+ * the same when it ends. */
 static void
 read_wait(const struct vg_bpf_thread *thread, const struct vg_bpf_cpu *cpu, uint64_t now_ns,
           uint64_t wait_ns, struct vg_bpf_reading *reading)
@@ -134,8 +134,8 @@ add_span(struct vg_bpf_reading *reading, enum vg_bpf_state state, int64_t ns)
         add_loss(reading, VG_BPF_HOLDER_UNKNOWN, ns, 0);
 }
 
-/* What the first event says of the time up to it. Of a thread that ran the kernel has counted how
- * long: it may have got its CPU without an event. */
+/* Adds the time up to the first event, as that tells it. For a thread that ran, the kernel has
+ * counted the time: it may have got its CPU without an event. */
 static void
 add_inferred(struct vg_bpf_reading *reading, enum vg_bpf_state was, int64_t ns, int64_t counted_ns)
 {
@@ -149,7 +149,7 @@ add_inferred(struct vg_bpf_reading *reading, enum vg_bpf_state was, int64_t ns, 
     add_span(reading, VG_BPF_WAIT_PREEMPT, ns - ran_ns);
 }
 
-/* What was before the first event, or is up to now if there was none. */
+/* Adds the time before the first event, or up to now if there was none. */
 static void
 add_before(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
            const struct vg_bpf_assumed *assumed)
@@ -166,15 +166,15 @@ add_before(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
     if (!reading->seen || told_ns == to_ns)
         return;
     int64_t left_ns = to_ns - told_ns, counted_ns = left_ns;
-    /* Who was told to run does so up to its first event; what was stolen or taken by interrupts in
-     * all that time is not counted, and no wait either. */
+    /* A thread that was assumed to run does so up to its first event; neither stolen nor interrupt
+     * time is counted in it, and no wait. */
     bool ran = assumed->state == VG_BPF_RUNNING && told_ns > from_ns;
     if (!ran && thread->first_exec_ns != 0)
         counted_ns = (int64_t)(thread->first_exec_ns - assumed->exec_ns);
     add_inferred(reading, (enum vg_bpf_state)thread->first_was, left_ns, counted_ns);
 }
 
-/* The present state, up to now. */
+/* Adds the present state, up to now. */
 static void
 add_open(struct vg_bpf_reading *reading, const struct vg_bpf_thread *thread,
          const struct vg_bpf_cpu *cpu, uint64_t exec_now_ns)

@@ -32,8 +32,8 @@ vg_bpf_slots_new(const struct vg_bpf_memory *memory)
     slots->free_pages = g_array_sized_new(FALSE, FALSE, sizeof(uint16_t), VG_BPF_PAGES);
     slots->withdrawn = g_array_new(FALSE, FALSE, sizeof(struct withdrawn));
     slots->tids_of_page = g_new0(uint8_t, VG_BPF_PAGES);
-    /* The last ones first, so that low ones are taken first: the rest of the memory is not touched.
-     */
+    /* Add the last ones first, so that low ones are taken first and the rest of the memory is not
+     * touched. */
     for (uint32_t slot = VG_BPF_SLOTS - 1; slot > 0; slot--)
         g_array_append_val(slots->free_slots, slot);
     for (uint16_t page = VG_BPF_PAGES - 1; page > 0; page--)

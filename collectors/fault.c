@@ -31,7 +31,7 @@ struct fault {
     /* While it runs. */
     vg_thread *self;
     const struct vg_report_sink *sink;
-    /* Of the hanging thread. */
+    /* For the hanging thread. */
     pthread_mutex_t lock;
     pthread_cond_t woken;
 };
@@ -151,11 +151,11 @@ pass(struct fault *fault, vg_report *take_report)
 static bool
 happens(struct fault *fault, double rate)
 {
-    /* Asked for always: one rate must not change what another one does with the same seed. */
+    /* Always draw a number: one rate must not change the effect of another with the same seed. */
     return g_rand_double(fault->random) < rate;
 }
 
-/* Nothing moves until somebody wants the thread to stop. */
+/* Hangs until somebody wants the thread to stop. */
 static void
 hang(struct fault *fault)
 {

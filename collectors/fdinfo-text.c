@@ -38,7 +38,7 @@ is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* false: it is no pair. */
+/* Splits a line; false: it is no pair. */
 static bool
 split(const char *line, size_t length, struct pair *ret)
 {
@@ -65,7 +65,8 @@ key_is(const struct pair *pair, const char *key)
     return pair->key_length == strlen(key) && memcmp(pair->key, key, pair->key_length) == 0;
 }
 
-/* Is the key PREFIX and a name that fits into size bytes? */
+/* Takes the name behind PREFIX in a key; false: there is no such prefix, or the name does not
+ * fit. */
 static bool
 fdinfo_text_take_name(const struct pair *pair, const char *prefix, char *ret, size_t size)
 {
@@ -122,7 +123,7 @@ take_word(const struct pair *pair, char *ret, size_t size)
     }
 }
 
-/* NULL: there are too many. */
+/* Finds or adds an engine; NULL: there are too many. */
 static struct vg_fdinfo_engine *
 fdinfo_text_need_engine(struct vg_fdinfo *info, const char *name)
 {
@@ -153,7 +154,7 @@ need_region(struct reading *reading, const char *name)
     return region;
 }
 
-/* false: the line tells of no engine. */
+/* Reads a line about an engine; false: it tells of none. */
 static bool
 read_engine(struct reading *reading, const struct pair *pair)
 {

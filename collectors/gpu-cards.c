@@ -68,7 +68,7 @@ vg_gpu_cards_free(vg_gpu_cards *cards)
 
 /* ---- reading ---- */
 
-/* The last part of what drm/NAME/LINK points to; empty: nowhere. */
+/* Reads the last part of the target of drm/NAME/LINK; empty: there is none. */
 static void
 read_link(const vg_gpu_cards *cards, const char *name, const char *link, char ret[VG_NAME_SIZE])
 {
@@ -163,8 +163,8 @@ is_told_so(const struct card *card, const char *told)
     return strcmp(card->minor, told) == 0 || g_ascii_strcasecmp(card->kernel, told) == 0;
 }
 
-/* The one that works for clients with this driver, or with any if it is empty; NULL: there are
- * none, or several. */
+/* Finds the only card that works for clients with this driver, or with any if it is empty; NULL:
+ * there is none, or several. */
 static const struct card *
 only_one(const vg_gpu_cards *cards, const char *driver)
 {

@@ -30,7 +30,7 @@
 /* Descriptors above this are left out; those of a process that has more. */
 #define FD_LIMIT    65536
 #define DRM_FDS_MAX 1024
-/* In the place of a listing: the descriptor is one of the DRM files. */
+/* Stands for a listing: the descriptor is one of the DRM files. */
 #define IS_DRM UINT32_MAX
 /* Descriptors of a VM without a client are listed this often; of one with, in each window. */
 #define RELIST_NS (2 * VG_NS_PER_S)
@@ -94,7 +94,7 @@ struct source {
     bool denied;
 };
 
-/* One reading of one VM. */
+/* The reading of one VM. */
 struct round {
     struct source *source;
     const struct vg_proc_vm *vm;
@@ -144,7 +144,8 @@ gpu_fdinfo_fd_of(const char *name)
     return *name == '\0' && fd < FD_LIMIT ? fd : -1;
 }
 
-/* Is it called as a DRM device is? In whatever directory: QEMU may have a /dev of its own. */
+/* Tells if the target has the name of a DRM device, in whatever directory: QEMU may have a /dev of
+ * its own. */
 static bool
 is_drm_name(const char *target)
 {
@@ -246,7 +247,7 @@ list_fds(const struct round *round)
 
 /* ---- clients ---- */
 
-/* What a counter has grown by. It may fall back, and then catches up. */
+/* Returns the growth of a counter. It may fall back, and then catches up. */
 static uint64_t
 gpu_fdinfo_advance(uint64_t *most, uint64_t now)
 {
@@ -256,7 +257,7 @@ gpu_fdinfo_advance(uint64_t *most, uint64_t now)
     return more;
 }
 
-/* What the engine worked since the last reading, of all that it stands for. */
+/* Returns the work of an engine since the last reading, for all engines that it stands for. */
 static int64_t
 work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_ns)
 {
@@ -273,9 +274,9 @@ work_of(struct engine *engine, const struct vg_fdinfo_engine *now, int64_t span_
     return (int64_t)MIN(MIN(work_ns, limit_ns), (double)VG_TIME_MAX);
 }
 
-/* One that appears while its client is known has not worked before: amdgpu tells only of engines
- * that have. Cycles, which run also without work, begin with the first reading. NULL: there are too
- * many. */
+/* Finds or adds an engine. One that appears while its client is known has not worked before: amdgpu
+ * tells only of engines that have. Cycles, which run also without work, begin with the first
+ * reading. NULL: there are too many. */
 static struct engine *
 gpu_fdinfo_need_engine(struct client *client, const struct vg_fdinfo_engine *now)
 {
@@ -361,7 +362,7 @@ is_read(const struct source *source, const struct client_key *key)
     return client && client->generation == source->generation;
 }
 
-/* false: it is no DRM file, or not any more, or none that can be told from others. */
+/* Reads a descriptor; false: it is no DRM file (any more), or none that can be told from others. */
 static bool
 read_fd(const struct round *round, struct drm_fd *drm)
 {
@@ -369,7 +370,7 @@ read_fd(const struct round *round, struct drm_fd *drm)
     char path[PATH_MAX], text[VG_FDINFO_TEXT_MAX];
     struct vg_fdinfo info;
 
-    /* A copy of one that has been read. */
+    /* This is a copy of a descriptor that was read. */
     if (drm->known && is_read(source, &drm->key))
         return true;
     snprintf(path, sizeof(path), "%s/%d/fdinfo/%d", source->proc, round->vm->pid, drm->fd);
@@ -421,7 +422,7 @@ gpu_fdinfo_read_vm(const struct round *round)
         set_seen(process, drm->fd, process->listing);
         g_array_remove_index_fast(process->drm, i);
     }
-    /* Of one that has closed its files it is known that it does nothing. */
+    /* A process that has closed its files is known to do nothing. */
     if (process->had_client && !process->denied) {
         vg_gpu_window_vm(round->window, round->vm);
         round->source->with_clients++;

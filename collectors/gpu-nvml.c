@@ -14,7 +14,7 @@
 
 #define NAME "nvml"
 
-/* After a failure, the first time; then twice as long, up to so much as often. */
+/* The pause after a first failure; it doubles each time, up to this many times as long. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
 /* GPUs of a host; NVML has told of 16 at most. */
@@ -113,7 +113,7 @@ try_to_start(struct source *source, int64_t now_ns)
     source->less = !g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND);
 }
 
-/* Is there a device that does not answer, or not any more? */
+/* Tells if some device does not answer, or not any more. */
 static bool
 has_lost(const struct source *source)
 {
@@ -135,7 +135,7 @@ gpu_nvml_ready(vg_gpu_source *base, int64_t now_ns)
 
     if ((!source->initialised || has_lost(source)) && now_ns >= source->retry_ns)
         try_to_start(source, now_ns);
-    /* One that has worked for longer than it was left alone is as good as new. */
+    /* A library that has worked for longer than the last pause counts as good again. */
     if (source->initialised && !has_lost(source) && now_ns >= source->retry_ns)
         source->backoff_ns = 0;
     return source->devices->len > 0;

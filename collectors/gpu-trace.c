@@ -33,22 +33,22 @@
 
 /* A record is in its ring so long after the time that it carries, whatever interrupted it. */
 #define SLACK_NS VG_NS_PER_MS
-/* Of each CPU, but not more of all together. A job of the DRM scheduler has some ten records of 100
- * bytes, so that 128 KiB are 130 jobs. */
+/* Bytes of each CPU's ring, and of all together. A job of the DRM scheduler has some ten records of
+ * 100 bytes, so that 128 KiB are 130 jobs. */
 #define RING_BYTES  (128 * 1024)
 #define RINGS_BYTES (16 * 1024 * 1024)
 /* Drivers are loaded now and then. */
 #define LOOK_NS (10 * VG_NS_PER_S)
-/* After a failure, the first time; then twice as long, up to so much as often. */
+/* The pause after a first failure; it doubles each time, up to this many times as long. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
-/* So many windows above the budget in a row are too many. */
+/* The number of windows in a row above the budget that are too many. */
 #define DEAR_WINDOWS 3
 /* Threads that are known, and that are looked at in each window for whether they are still there.
  */
 #define THREADS_MAX   8192
 #define SWEEP_THREADS 1024
-/* The driver of which each queue is a scheduler of its own. */
+/* The driver whose queues are schedulers of their own. */
 #define XE "xe"
 
 struct vm {
@@ -62,7 +62,7 @@ struct source {
     struct vg_gpu_source base; /* first */
     char *proc;
     char *drm;
-    char *tracefs; /* NULL: where it usually is */
+    char *tracefs; /* NULL: its usual place */
     double budget;
     const struct vg_gpu_rings *rings;
     void *rings_data;
@@ -92,7 +92,7 @@ struct source {
     uint16_t devices[VG_NAMES_MAX]; /* by number: that of the common name; VG_NAME_NONE: ask */
     uint16_t engines[VG_NAMES_MAX]; /* the same of a queue's class; its own: it is none */
     bool unknown_device;            /* a name that no card has, or not yet */
-    /* What it costs: */
+    /* Its cost: */
     int64_t drain_ns; /* in this window */
     int64_t spent_ns; /* in the kernel, in the last one */
     unsigned dear_windows;
@@ -175,7 +175,8 @@ gpu_trace_class_of(struct source *s, uint16_t engine)
     return s->engines[engine];
 }
 
-/* Is the engine a queue of xe's? Only jobs of the scheduler that have a number lack the device. */
+/* Tells if the engine is a queue of xe's. Only jobs of the scheduler that have a number lack the
+ * device. */
 static bool
 is_queue(const struct source *s, const struct vg_event *event)
 {
@@ -189,8 +190,7 @@ is_queue(const struct source *s, const struct vg_event *event)
 
 /* ---- events ---- */
 
-/* Who makes requests is asked for once: the kernel tells numbers only. false: there are too many.
- */
+/* Asks once who makes requests: the kernel tells numbers only. false: there are too many. */
 static bool
 meet_thread(struct source *s, const struct vg_event *event)
 {
@@ -213,8 +213,8 @@ meet_thread(struct source *s, const struct vg_event *event)
     return true;
 }
 
-/* Whose request it is, who makes it says, and who takes memory; what happens to it later is told by
- * whoever was interrupted for it. */
+/* Tells if the event names the owner: making a request or taking memory does; later events are told
+ * by whoever was interrupted for them. */
 static bool
 tells_owner(const struct vg_event *event)
 {
@@ -235,7 +235,7 @@ take(struct source *s, struct vg_event *event)
     event->gpu.device = common_device(s, event->gpu.device, !(event->gpu.flags & VG_GPU_OF_FENCE));
     if (is_queue(s, event)) {
         uint16_t class = gpu_trace_class_of(s, event->gpu.engine);
-        /* The number of a job is one of its queue. */
+        /* Numbers of jobs are those of the queue. */
         if (class != event->gpu.engine)
             event->gpu.id_space = VG_GPU_ID_NONE;
         event->gpu.engine = class;
@@ -318,7 +318,7 @@ sweep(struct source *s)
         struct vg_thread *thread = vg_topology_thread_at(s->topology, s->swept++);
         if (!thread || thread->ended)
             continue;
-        /* As long as the scan has a VM, it is there. */
+        /* A VM exists as long as the scan has it. */
         const struct vg_process *process = vg_thread_process(thread);
         if (!(process->is_vm && process->pid == thread->tid) && !is_alive(thread->tid))
             vg_topology_end(s->topology, thread);
@@ -332,7 +332,7 @@ ignore_slot(void *data, uint32_t slot)
     (void)slot;
 }
 
-/* After a window: who is gone, with what was open. */
+/* Forgets after a window what is gone, with what was open. */
 static void
 gpu_trace_forget_gone(struct source *s)
 {
@@ -469,7 +469,7 @@ gpu_trace_set_gpus(GArray *gpus, double confidence)
         g_array_index(gpus, struct vg_gpu_sample, i).confidence = confidence;
 }
 
-/* The part of the window's records that was not lost. */
+/* Sets the part of the window's records that was not lost. */
 static void
 gpu_trace_tell_confidence(const struct source *s, struct vg_window *own)
 {
@@ -571,7 +571,7 @@ open_rings(struct source *s, int64_t now_ns, GError **err)
     return 0;
 }
 
-/* Not open any more, for a while that grows each time that this happens soon again. */
+/* Closes the rings, for a while that grows each time that this happens soon again. */
 static void
 fall(struct source *s, int64_t now_ns, bool less, char *take_problem)
 {
@@ -597,7 +597,7 @@ try_to_open(struct source *s, int64_t now_ns)
     }
     bool none = s->tracepoints && s->tracepoints->len == 0;
     fall(s, now_ns, !none, g_strdup(err->message));
-    /* One that is loaded later is not to be missed for long. */
+    /* A driver that is loaded later should not be missed for long. */
     if (none) {
         s->backoff_ns = 0;
         s->retry_ns = now_ns + MIN(LOOK_NS, s->first_retry_ns);
@@ -630,7 +630,7 @@ look_again(struct source *s, int64_t now_ns)
     try_to_open(s, now_ns);
 }
 
-/* After a window that took so much of the time between. */
+/* Keeps the budget after a window that cost this much. */
 static void
 keep_budget(struct source *s, int64_t now_ns, int64_t span_ns)
 {

@@ -109,7 +109,7 @@ vg_gpu_tracepoints_describe(const GArray *tracepoints, GString *text)
 {
     const char *last = "";
 
-    /* Those of a system stand together. */
+    /* Tracepoints of a system stand together. */
     for (unsigned i = 0; i < tracepoints->len; i++) {
         const char *path = g_array_index(tracepoints, struct vg_perf_tracepoint, i).path;
         size_t length = (size_t)(strchr(path, '/') - path) + 1;

@@ -175,7 +175,7 @@ gpu_window_set_confidence(struct vg_gpu_sample *gpu)
         gpu->confidence = 1;
 }
 
-/* The busiest engine's time. */
+/* Returns the busiest engine's time. */
 static int64_t
 finish_gpus(GArray *gpus, int64_t window_ns)
 {
@@ -191,7 +191,7 @@ finish_gpus(GArray *gpus, int64_t window_ns)
     return most_ns;
 }
 
-/* Sorts what requests count in. */
+/* Sorts the counts of requests. */
 static void
 finish_window_gpus(struct vg_window *window, int64_t window_ns)
 {

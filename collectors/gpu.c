@@ -13,7 +13,7 @@
 #include "collectors/gpu-window.h"
 #include "host/proc-scan.h"
 
-/* Between two beats of the heart. */
+/* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
 /* Sources are sampled because of their descriptors this often at most. */
 #define DRAIN_NS VG_NS_PER_MS
@@ -65,7 +65,7 @@ gpu_tell_health(struct gpu *gpu, const struct vg_report_sink *sink, const char *
                            less ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str, states);
 }
 
-/* The confidence of the source that lost most. */
+/* Returns the confidence of the source that lost most. */
 static double
 gpu_least_confidence(const struct vg_window *window)
 {
@@ -118,7 +118,7 @@ gpu_sample(struct gpu *gpu, vg_thread *self)
     gpu->sampled_ns = vg_clock_monotonic_ns();
 }
 
-/* Who may see something now? false: nobody. */
+/* Asks the sources which may see something now; false: none. */
 static bool
 ask_who_is_ready(struct gpu *gpu, vg_thread *self)
 {
@@ -237,7 +237,8 @@ gpu_run(vg_collector *collector, vg_thread *self, const struct vg_report_sink *s
     vg_report_tell_state(&gpu->told, sink, gpu->base.ops->name, VG_COLLECTOR_STARTING,
                          "looking for GPUs");
     while (wait_for_end(gpu, self, end_ns)) {
-        /* Who slept too long, or waited for a library, has no window that fits those of others. */
+        /* After sleeping too long, or waiting for a library, there is no window that fits those of
+         * others. */
         int64_t late = (vg_clock_monotonic_ns() - end_ns) / gpu->window_ns;
         gpu->is_late = late > 0 && gpu->missed > 0;
         if (late > 0) {

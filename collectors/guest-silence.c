@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "host/proc-text.h"
 
-/* So long and so many windows must they have run without an entry. A vCPU in a guest is interrupted
- * by the host's timer at least once a second. */
+/* The run time and the windows without an entry after which entries count as silent. A vCPU in a
+ * guest is interrupted by the host's timer at least once a second. */
 #define SILENCE_WINDOWS    3
 #define SILENCE_NS         (VG_NS_PER_S / 2)
 #define SAMPLED_CONFIDENCE 0.5

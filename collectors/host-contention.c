@@ -64,7 +64,7 @@ vg_host_parse_load(const char *loadavg, double ret[3])
 
     for (unsigned i = 0; i < G_N_ELEMENTS(load); i++) {
         char *end;
-        /* Not strtod(), which goes by the locale. */
+        /* strtod() would depend on the locale. */
         load[i] = g_ascii_strtod(at, &end);
         if (end == at || !isfinite(load[i]) || load[i] < 0)
             return false;
@@ -107,7 +107,7 @@ vg_host_parse_full_pressure(const char *pressure)
     return full ? parse_total(full) : -1;
 }
 
-/* What a counter moved, or -1. */
+/* Returns the growth of a counter, or -1. */
 static int64_t
 host_contention_moved(const struct vg_host_contention *state, int64_t last, int64_t now)
 {
@@ -120,7 +120,7 @@ scaled(int64_t count, int64_t unit_ns)
     return count < 0 || count > INT64_MAX / unit_ns ? -1 : count * unit_ns;
 }
 
-/* Why /proc/pressure cannot be read. */
+/* Explains why /proc/pressure cannot be read. */
 static const char *
 explain_no_pressure(int error)
 {
@@ -189,7 +189,7 @@ vg_host_contention_read(struct vg_host_contention *state, struct vg_host_sample 
         vg_host_parse_load(text, ret->load);
     ret->steal_ns = host_contention_moved(state, state->steal_ns, steal_ns);
     ret->pressure_ns = host_contention_moved(state, state->pressure_ns, pressure_ns);
-    /* Not this thread, which runs to read it. */
+    /* Leave out this thread, which runs to read it. */
     ret->runnable = runnable > 0 ? runnable - 1 : runnable;
     ret->own_ns = host_contention_moved(state, state->busy_ns, busy_ns);
     ret->idle_ns = host_contention_moved(state, state->idle_ns, idle_ns);

@@ -11,7 +11,7 @@
 #include "host/proc-text.h"
 #include "model/event.h"
 
-/* Of a node's list of CPUs. */
+/* Bytes of a node's list of CPUs. */
 #define LIST_BYTES 4096
 
 void
@@ -49,7 +49,7 @@ parse_stat_line(const char *line, int64_t tick_ns, struct vg_host_cpu *ret)
     int64_t ticks[8];
     int32_t cpu;
 
-    /* Not the line of all CPUs, "cpu  user nice ...". */
+    /* Skip the line of all CPUs, "cpu user nice ...". */
     if (!g_str_has_prefix(line, "cpu") || !g_ascii_isdigit(line[3]) ||
         sscanf(line,
                "cpu%" SCNd32 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
@@ -156,8 +156,8 @@ node_of(const struct vg_host_cpus *state, int32_t cpu)
                : -1;
 }
 
-/* What a counter moved. The kernel's idle time of a CPU may go back a little: nothing is less than
- * 0. */
+/* Returns the growth of a counter. The kernel's idle time of a CPU may go back a little: nothing is
+ * less than 0. */
 static int64_t
 host_cpus_moved(int64_t last, int64_t now)
 {

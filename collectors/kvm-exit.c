@@ -71,7 +71,8 @@ find_svm(const struct btf *btf, struct vg_kvm_exit_place *ret)
     return true;
 }
 
-/* A union of flags and `full`; since 6.16 in a part that is shared with TDX. */
+/* Finds the reason on VMX: a union of flags and `full`; since 6.16 in a part that is shared with
+ * TDX. */
 static bool
 find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
 {
@@ -91,8 +92,8 @@ find_vmx(const struct btf *btf, struct vg_kvm_exit_place *ret)
     return false;
 }
 
-/* The prototype of the probe: (void *, struct kvm_vcpu *, u32 isa), formerly with the reason in
- * front of the vCPU. */
+/* Tells if the probe has the reason, by its prototype: (void *, struct kvm_vcpu *, u32 isa),
+ * formerly with the reason before the vCPU. */
 static bool
 has_reason(const struct btf *btf)
 {

@@ -24,7 +24,7 @@
 #define RETRY_MIN_NS VG_NS_PER_S
 #define RETRY_MAX_NS (30 * VG_NS_PER_S)
 #define BEAT_NS      (500 * VG_NS_PER_MS)
-/* A daemon that does not answer for 15 s is given up. */
+/* A daemon that does not answer for 15 s counts as lost. */
 #define KEEPALIVE_S     5
 #define KEEPALIVE_COUNT 3
 
@@ -47,7 +47,7 @@ libvirt_tell_state(struct virt *v, const struct vg_report_sink *sink, enum vg_co
 
 /* ---- the connection ---- */
 
-/* What to look at when it cannot be opened. */
+/* Says what to look at when it cannot be opened. */
 static char *
 advice(const char *uri)
 {
@@ -74,7 +74,7 @@ open_connection(struct virt *v, GError **err)
         virResetLastError();
         return NULL;
     }
-    /* Not every driver has it, nor needs it. */
+    /* Some drivers do not support keepalive, and do not need it. */
     virConnectSetKeepAlive(connection, KEEPALIVE_S, KEEPALIVE_COUNT);
     virResetLastError();
     vg_virt_ear_attach(v->ear, connection);
@@ -127,7 +127,7 @@ read_everything(struct virt *v, virConnectPtr connection, const struct vg_report
     return 0;
 }
 
-/* false: the connection is gone. */
+/* Handles news; false: the connection is gone. */
 static bool
 libvirt_hear(struct virt *v, vg_virt_news *take_news, const struct vg_report_sink *sink)
 {
@@ -174,8 +174,8 @@ wait_for_news(struct virt *v, vg_thread *self, const struct vg_report_sink *sink
     return true;
 }
 
-/* Until the connection is gone, with *err, or the thread is to stop, without. The pause before the
- * next try is short again once everything could be read. */
+/* Follows the connection until it is gone (*err is set), or the thread is to stop (it is not). The
+ * pause before the next try is short again once everything could be read. */
 static void
 follow(struct virt *v, virConnectPtr connection, vg_thread *self, const struct vg_report_sink *sink,
        int64_t *retry_ns, GError **err)
@@ -210,7 +210,7 @@ libvirt_run(vg_collector *collector, vg_thread *self, const struct vg_report_sin
         if (connection) {
             follow(v, connection, self, sink, &retry_ns, &err);
             close_connection(v, connection);
-            /* Who comes back is told everything again. */
+            /* After a break, everything is reported again. */
             g_clear_pointer(&v->last_hash, g_free);
         }
         if (!err)

@@ -18,21 +18,21 @@
 /* A source that failed is tried again after this, then after twice as long, up to the maximum. */
 #define RETRY_NS  (30 * VG_NS_PER_S)
 #define RETRY_MAX 32
-/* Where control groups are. */
+/* The place of control groups. */
 #define CGROUP "/sys/fs/cgroup"
 #define SYS    "/sys"
-/* Between two beats of the heart. */
+/* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
 /* Hints are acted upon this often at most: QEMU names its threads one by one. */
 #define HINTS_NS (20 * VG_NS_PER_MS)
 /* A source is drained this often at most, whatever its descriptor says. */
 #define DRAIN_NS VG_NS_PER_MS
-/* So many windows above the budget in a row, and less is measured. */
+/* The number of windows above the budget in a row after which less is measured. */
 #define DEAR_WINDOWS 3
 /* Levels of effort of a source. */
 #define LEVELS_MAX 8
-/* So long above the budget, and a source is left that has no cheaper way; so long below a part of
- * it, and more is measured, twice as long each time that this turned out to be too much soon. */
+/* The time above the budget after which a source without a cheaper way is left, and below a part of
+ * it after which more is measured; it doubles each time that this soon proved too much. */
 #define PATIENCE_NS  (60 * VG_NS_PER_S)
 #define PATIENCE_MAX 16
 #define CHEAP_PART   0.5
@@ -72,7 +72,7 @@ struct live {
     unsigned dear_windows;    /* in a row */
     int64_t dear_ns;          /* their time, and what they cost */
     int64_t dear_cost_ns;
-    int64_t cheap_since_ns; /* 0: it is not */
+    int64_t cheap_since_ns; /* 0: not cheap */
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
     struct vg_host_contention contention;
@@ -105,7 +105,7 @@ levels_above(const struct live *live)
     return most;
 }
 
-/* The level at which a source is used now; false: not at all, it is too dear. */
+/* Returns the level at which a source is used now; false: it is too dear for any. */
 static bool
 level_of(const struct live *live, unsigned rung, unsigned *ret)
 {
@@ -137,7 +137,7 @@ fall(struct live *live, unsigned rung, const GError *why)
 
     r->source->ops->close(r->source);
     int64_t now_ns = vg_clock_monotonic_ns();
-    /* One that worked for longer than it was left alone is as good as new. */
+    /* A source that worked for longer than its pause counts as good again. */
     if (live->at == rung && now_ns - r->since_ns > r->backoff_ns)
         r->backoff_ns = 0;
     r->backoff_ns = CLAMP(r->backoff_ns * 2, live->retry_ns, live->retry_ns * RETRY_MAX);
@@ -200,7 +200,7 @@ set_thrift(struct live *live, unsigned thrift, vg_thread *self)
     }
 }
 
-/* A window that cost so much. */
+/* Adds the cost of a window. */
 static void
 live_add_cost(struct live *live, int64_t cost_ns, int64_t span_ns, int64_t now_ns)
 {
@@ -220,7 +220,7 @@ live_add_cost(struct live *live, int64_t cost_ns, int64_t span_ns, int64_t now_n
         live->cheap_since_ns = now_ns;
 }
 
-/* Has it been too dear for long enough to measure less? */
+/* Tells if it has been too dear for long enough to measure less. */
 static bool
 live_must_save(const struct live *live, bool raised_in_vain)
 {
@@ -233,7 +233,7 @@ live_must_save(const struct live *live, bool raised_in_vain)
            (!leaves || raised_in_vain || live->dear_ns >= live->patience_ns);
 }
 
-/* After a window that cost so much. */
+/* Keeps the budget after a window that cost this much. */
 static void
 keep_budget(struct live *live, int64_t cost_ns, int64_t span_ns, vg_thread *self)
 {

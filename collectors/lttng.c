@@ -28,10 +28,10 @@
 
 #define NAME "lttng"
 
-/* What windows of this host are stored as, whoever measured. */
+/* The series under which windows of this host are stored, whoever measured. */
 #define SERIES_HERE "live"
 
-/* How often is asked for news where there was none. */
+/* The time between two questions for news. */
 #define POLL_NS (100 * VG_NS_PER_MS)
 
 /* A connection that is not made before the first tick fails. */
@@ -39,7 +39,8 @@
 #define ANSWER_LIMIT_S 10
 #define ANSWER_TICKS   (ANSWER_LIMIT_S * VG_NS_PER_S / TICK_NS)
 
-/* The relay daemon answers, but no stream goes on: so long after windows should have come. */
+/* The time after windows should have come, with the relay daemon answering, after which streams
+ * count as silent. */
 #define SILENCE_NS (5 * VG_NS_PER_S)
 
 #define RETRY_MIN_NS (1 * VG_NS_PER_S)
@@ -57,7 +58,7 @@ struct lttng {
     int64_t timer_us;
     int64_t window_ns;
     vg_topology *topology;
-    vg_proc_scan *scan; /* NULL: what is traced is another host */
+    vg_proc_scan *scan; /* NULL: another host is traced */
     struct vg_told_state told;
     int64_t passed_ns; /* end of the newest window; INT64_MIN: there was none yet */
     uint64_t missed;   /* windows, since the first one */
@@ -77,7 +78,7 @@ struct reading {
     int64_t news_at_ns; /* CLOCK_MONOTONIC, when the session last went on */
     int64_t news_ns;    /* up to when */
     uint64_t news_events;
-    /* Of the alarm, which interrupts what is above. */
+    /* For the alarm, which interrupts the calls above. */
     unsigned int pull;
     int64_t ticks; /* within the same pull */
     atomic_bool unanswered;
@@ -154,7 +155,7 @@ name_vms(const struct lttng *lttng, struct vg_window *window)
 
 /* ---- windows ---- */
 
-/* What is wrong with what is read, or NULL. The caller frees it. */
+/* Finds what is wrong with the data, or NULL. The caller frees it. */
 static char *
 find_fault(const struct reading *reading)
 {
@@ -189,7 +190,7 @@ lttng_tell_health(const struct reading *reading)
     lttng_tell_state(reading, fault ? VG_COLLECTOR_DEGRADED : VG_COLLECTOR_OK, text->str);
 }
 
-/* How many windows of the grid are between the newest one and this one. */
+/* Counts the windows of the grid between the newest one and this one. */
 static uint64_t
 count_missed(struct lttng *lttng, const struct vg_window *window)
 {
@@ -229,7 +230,7 @@ report_window(struct reading *reading, struct vg_window *take_window)
 
 /* ---- one session ---- */
 
-/* The relay daemon answers; do the streams go on? */
+/* Watches if the streams go on while the relay daemon answers. */
 static void
 watch_silence(struct reading *reading)
 {
@@ -263,7 +264,7 @@ check_place(const struct reading *reading, GError **err)
                     "says; [lttng] host=other if that is meant");
 }
 
-/* Nothing to read for now. */
+/* Waits while there is nothing to read. */
 static void
 wait_for_news(struct reading *reading)
 {
@@ -273,7 +274,7 @@ wait_for_news(struct reading *reading)
     vg_thread_sleep_until(reading->self, vg_clock_monotonic_ns() + POLL_NS);
 }
 
-/* 0: the session or the work has ended; -1: the connection has. */
+/* Reads windows. Returns 0 if the session or the work has ended, -1 if the connection has. */
 static int
 read_windows(struct reading *reading, GError **err)
 {
@@ -299,7 +300,7 @@ read_windows(struct reading *reading, GError **err)
     return status < 0 ? -1 : 0;
 }
 
-/* The session of the kernel, if it is to be made. */
+/* Makes the session of the kernel, if it is to be made. */
 static int
 make_session(struct reading *reading, GError **err)
 {
@@ -346,7 +347,7 @@ read_live(struct reading *reading, GError **err)
     return status;
 }
 
-/* From the connection to its end. *ret_windows: how many were seen. */
+/* Reads a session from the connection to its end. *ret_windows: number of windows seen. */
 static int
 read_session(struct lttng *lttng, vg_thread *self, const struct vg_report_sink *sink,
              uint64_t *ret_windows, GError **err)

@@ -39,13 +39,13 @@ struct vg_nvml_device {
 
 /* ---- the device ---- */
 
-/* What the answer means, put down where it means something for long. */
+/* Interprets an answer, and notes lasting ones. */
 static enum vg_nvml_answer
 nvml_device_hear(vg_nvml_device *device, int code, struct vg_nvml_lack *lack)
 {
     enum vg_nvml_answer answer = vg_nvml_answer_of(code);
 
-    /* Of what every GPU tells an unknown error is the GPU's. */
+    /* Every GPU tells its rates; an unknown error there is the GPU's. */
     if (answer == VG_NVML_FAILED && lack == &device->no_rates)
         answer = VG_NVML_LOST;
     if (answer == VG_NVML_NEVER)
@@ -72,7 +72,7 @@ newest_time(const struct vg_nvml_sample *samples, unsigned n)
     return newest;
 }
 
-/* The mean of the samples that are new. */
+/* Takes the mean of the new samples. */
 static void
 hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
 {
@@ -102,7 +102,7 @@ hear_samples(vg_nvml_device *device, enum vg_nvml_engine engine, int64_t now_ns)
         sum += percent;
         n_new++;
     }
-    /* The first time it is the past that is told. */
+    /* The first answer tells the past. */
     if (n_new > 0)
         set_percent(device, engine, after == 0 ? MAX(last, 0) : sum / n_new, now_ns);
 }
@@ -135,8 +135,8 @@ hear_codec(vg_nvml_device *device, enum vg_nvml_engine engine,
         set_percent(device, engine, MIN(percent, 100), now_ns);
 }
 
-/* The buffer of samples is the last resort: the driver takes 3 ms of CPU time to hand one out,
- * where the other answers take 0.1 ms. */
+/* Reads the use of engines. The buffer of samples is the last resort: the driver takes 3 ms of CPU
+ * time to hand one out, where the other answers take 0.1 ms. */
 static void
 hear_engines(vg_nvml_device *device, int64_t now_ns)
 {
@@ -150,7 +150,7 @@ hear_engines(vg_nvml_device *device, int64_t now_ns)
     }
 }
 
-/* Is nothing at work in it, as far as is known? */
+/* Tells if nothing works in it, as far as is known. */
 static bool
 is_idle(const vg_nvml_device *device)
 {
@@ -161,7 +161,7 @@ is_idle(const vg_nvml_device *device)
     return device->use.percent[VG_NVML_SM] >= 0;
 }
 
-/* The newer function leaves out what the driver keeps for itself. */
+/* Reads the use of memory. The newer function leaves out what the driver keeps for itself. */
 static void
 hear_memory(vg_nvml_device *device)
 {
@@ -227,7 +227,7 @@ vg_nvml_device_is_lost(const vg_nvml_device *device)
     return device->lost_code != 0;
 }
 
-/* Is it not told how much it is used, and which code says why? */
+/* Tells if the use of the device is not known. */
 static bool
 has_no_use(const vg_nvml_device *device)
 {

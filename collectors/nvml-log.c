@@ -7,7 +7,7 @@
 
 #include "model/event.h"
 
-/* What one log says of one run list beyond what is known. */
+/* The news of one run list in one log. */
 struct news {
     uint64_t slices;
     unsigned long long run;

@@ -64,7 +64,7 @@ take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
 {
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
 
-    /* Some drivers hand out such as were never filled in. */
+    /* Some drivers hand out entries that were never filled in. */
     if (!process || told->sm > 100)
         return;
     if (vg_nvml_news_is_new(&processes->news, after, told->time, &process->time, now_ns)) {
@@ -82,7 +82,7 @@ take_use(vg_nvml_processes *processes, const struct vg_nvml_process_use *told,
 
 enum which { ALL, NEVER_HEARD, NOT_TOLD };
 
-/* These processes do nothing from now on. */
+/* Sets that these processes do nothing from now on. */
 static void
 set_idle(const vg_nvml_processes *processes, enum which which, int64_t now_ns)
 {
@@ -186,7 +186,7 @@ static void
 take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
             const struct vg_nvml_process *told)
 {
-    /* One of another PID namespace has none here. */
+    /* A process of another PID namespace has none here. */
     if (told->pid == 0 || told->pid > INT32_MAX)
         return;
     struct process *process = g_hash_table_lookup(processes->list, GUINT_TO_POINTER(told->pid));
@@ -194,7 +194,7 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
         return;
     if (!process)
         process = new_process(processes, told->pid);
-    /* One that computes and draws is in both lists, each with all of its memory. */
+    /* A process that computes and draws is in both lists, each with all of its memory. */
     if (told->memory != VG_NVML_NOT_AVAILABLE)
         process->use.memory_bytes = (int64_t)MIN(told->memory, INT64_MAX);
     process->use.peak_bytes = MAX(process->use.peak_bytes, process->use.memory_bytes);
@@ -202,7 +202,7 @@ take_listed(const vg_nvml_processes *processes, const GPtrArray *vms,
     process->present = true;
 }
 
-/* false: the library does not say which there are. */
+/* Lists the processes; false: the library does not tell them. */
 static bool
 list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
                int (*get)(vg_nvml_handle, unsigned *, struct vg_nvml_process *))
@@ -228,7 +228,7 @@ list_processes(const vg_nvml_processes *processes, const GPtrArray *vms,
     return true;
 }
 
-/* One of the host's own: what it used, and, with the first engine, what memory it has. */
+/* Reports one of the host's own processes: its use, and, with the first engine, its memory. */
 static void
 tell_process(const vg_nvml_processes *processes, unsigned pid, struct process *process,
              struct vg_window *window)

@@ -11,9 +11,10 @@
 #include "collectors/nvml-use.h"
 #include "host/proc-text.h"
 
-/* Of one device; NVIDIA's limit is 32. */
+/* vGPUs of one device; NVIDIA's limit is 32. */
 #define VGPUS_MAX 64
-/* Whose a vGPU is is asked again so often where nobody was found: command lines are long. */
+/* The time after which the VM of a vGPU is looked for again if none was found: command lines are
+ * long. */
 #define RETRY_NS (10 * VG_NS_PER_S)
 #define UUID_MAX 80
 
@@ -130,7 +131,7 @@ hear_use(vg_nvml_vgpus *vgpus, int64_t now_ns)
     return 0;
 }
 
-/* The newer function in the form of the older one. */
+/* Calls the newer function, and fills the entries of the older one. */
 static int
 read_log_v2(vg_nvml_vgpus *vgpus, struct vg_nvml_log_entry *entries, unsigned *ret_n)
 {
@@ -359,7 +360,8 @@ list_vgpus(vg_nvml_vgpus *vgpus)
     return 0;
 }
 
-/* The log names run lists, not vGPUs: they are told apart only where there is one vGPU. */
+/* Takes turns from the log, which names run lists, not vGPUs: they can be told apart only if there
+ * is one vGPU. */
 static void
 take_turns(vg_nvml_vgpus *vgpus, GArray *gpus_of_only_vm, struct vg_gpu_sample *ret)
 {

@@ -68,7 +68,8 @@ vg_nvml_load(const char *library, struct vg_nvml *ret, GError **err)
     struct vg_nvml found = {0};
 
     if (!object) {
-        /* In this form only the library itself is missing, nothing that it needs. */
+        /* An error of this form means that the library itself is missing, and nothing that it
+         * needs. */
         g_autofree char *missing =
             g_strdup_printf("%s: cannot open shared object file: No such file", library);
         const char *why = dlerror();

@@ -43,7 +43,8 @@ struct vg_perf_events {
     char online[VG_PROC_TEXT_MAX];
 };
 
-/* Which of the events of a CPU that of arrivals is; its place is there also if it is not. */
+/* Returns the index of the event of arrivals among those of a CPU; its place exists also if the
+ * event does not. */
 static size_t
 arrivals_of(const vg_perf_events *events)
 {
@@ -116,7 +117,8 @@ cpu_free(void *data)
     g_free(cpu);
 }
 
-/* As large as we may; what other rings were made smaller for, this one is, too. */
+/* Maps a ring, halving its size until the kernel accepts it. Rings mapped later start at the
+ * reduced size. */
 static int
 map_ring(vg_perf_events *events, struct cpu *cpu, size_t page_bytes, GError **err)
 {
@@ -201,7 +203,7 @@ add_cpu(vg_perf_events *events, int32_t index, GError **err)
 
 /* ---- all CPUs ---- */
 
-/* The CPUs of a list like "0-3,8,10-11". */
+/* Reads the CPUs of a list like "0-3,8,10-11". */
 static int
 read_list(const char *list, GArray *ret, GError **err)
 {

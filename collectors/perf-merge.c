@@ -227,7 +227,8 @@ take_sample(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_pa
     }
 }
 
-/* Who came is who was expected, unless the records of this CPU leave something out. */
+/* Takes an arrival: the thread that came is the expected one, unless the records of this CPU leave
+ * something out. */
 static void
 take_arrival(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_parsed *parsed)
 {
@@ -243,7 +244,7 @@ take_arrival(vg_perf_merge *merge, struct stream *stream, const struct vg_perf_p
     stream->event.type = VG_EVENT_SCHED_SWITCH;
     stream->event.sched_switch.prev_tid = parsed->other_tid;
     stream->event.sched_switch.next_tid = parsed->tid;
-    /* Of who left nothing is known, until there is a record of it. */
+    /* Nothing is known of the thread that left, until there is a record of it. */
     stream->event.sched_switch.prev_state = VG_PREV_BLOCKED;
     stream->holder = parsed->tid;
 }
@@ -286,11 +287,11 @@ perf_merge_advance(vg_perf_merge *merge, struct stream *stream)
     if (stream->has_event)
         return;
     if (damaged) {
-        /* How much it was is not known. */
+        /* The number of lost records is not known. */
         merge->counts.rejected++;
         make_loss(merge, stream, stream->last_ns, 1);
     } else if (stream->lost_seen > stream->lost) {
-        /* The record of it comes before the next one that finds room. */
+        /* The record of the loss comes before the next one that finds room. */
         uint64_t ahead = stream->lost_seen - stream->lost;
         stream->lost_ahead += ahead;
         stream->lost += ahead;

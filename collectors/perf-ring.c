@@ -70,13 +70,13 @@ vg_perf_ring_next(struct vg_perf_ring *ring, bool *ret_damaged)
 void
 vg_perf_ring_release(struct vg_perf_ring *ring)
 {
-    /* What was read has been copied before the kernel may overwrite it. */
+    /* All that was read is copied before the kernel may overwrite it. */
     __atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 }
 
 /* ---- records ---- */
 
-/* What perf_event_open(2) calls sample_id, and samples begin with, but for the padding. */
+/* The sample_id of perf_event_open(2), with which samples begin, but for the padding. */
 struct sample_id {
     int32_t pid, tid;
     uint64_t time;
@@ -108,7 +108,7 @@ parse_sample(const char *body, size_t size, struct vg_perf_parsed *ret)
     return raw_size <= size - sizeof(id) - sizeof(raw_size) && take_id(&id, ret);
 }
 
-/* The fields of a record that is no sample: fixed of them, then the sample_id at its end. */
+/* Parses a record that is no sample: fixed bytes of fields, then the sample_id at its end. */
 static bool
 parse_fixed(const char *body, size_t size, void *ret_fixed, size_t fixed,
             struct vg_perf_parsed *ret)

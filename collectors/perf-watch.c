@@ -20,7 +20,7 @@ struct vcpu {
     int32_t pid;
     bool is_kvm;
     bool settled; /* the ledger knows of it */
-    /* When it was looked at for the first time, and what its counters were. */
+    /* The time of the first look, and the counters then. */
     int64_t begin_ns;
     uint64_t timeslices;
     uint64_t run_ns;
@@ -81,8 +81,8 @@ vg_perf_watch_free(vg_perf_watch *watch)
 
 /* ---- vCPUs to which nothing happens ---- */
 
-/* Notes how the thread is, with the time after it was looked at: what happened to it before has
- * been recorded by then, and is believed more. */
+/* Notes the state of the thread, with the time after the look: earlier events have been recorded by
+ * then, and are believed more. */
 static void
 look(vg_perf_watch *watch, struct vcpu *vcpu)
 {
@@ -117,8 +117,8 @@ vg_perf_watch_settle(vg_perf_watch *watch, vg_cpu_ledger *ledger, int64_t t_ns)
         g_array_remove_range(watch->sleepers, 0, n);
 }
 
-/* One that was runnable: its counters tell after a while whether it has been running or waiting
- * all the time. */
+/* Finds the state of a thread that was runnable: its counters tell after a while whether it has
+ * been running or waiting all the time. */
 static void
 assume(vg_perf_watch *watch, struct vcpu *vcpu, vg_cpu_ledger *ledger)
 {
@@ -224,7 +224,7 @@ see_vm(vg_perf_watch *watch, vg_topology *topology, const struct vg_proc_vm *see
     return vm;
 }
 
-/* Whether the thread had not been seen. */
+/* Sees a vCPU; tells if it is a new one. */
 static bool
 see_vcpu(vg_perf_watch *watch, vg_topology *topology, struct vm *vm,
          const struct vg_proc_vcpu *seen)

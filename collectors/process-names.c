@@ -45,7 +45,7 @@ vg_process_names_free(vg_process_names *names)
     g_free(names);
 }
 
-/* false: another process has its place, or none. */
+/* Reads a name that the programs saw; false: another process has its place, or none. */
 static bool
 read_seen(const struct vg_bpf_name *seen, int32_t pid, char comm[VG_COMM_LEN])
 {
@@ -95,7 +95,7 @@ vg_process_names_fill(vg_process_names *names, const struct vg_bpf_name *seen,
         read_proc(names, process->pid, &fresh);
         if (was_seen)
             g_strlcpy(fresh.comm, comm, sizeof(fresh.comm));
-        /* What was read of one that has gone meanwhile is still right. */
+        /* Text read of a process that has gone meanwhile is still right. */
         if (known && !is_another && !fresh.cgroup[0])
             g_strlcpy(fresh.cgroup, known->cgroup, sizeof(fresh.cgroup));
         known = g_memdup2(&fresh, sizeof(fresh));

@@ -93,7 +93,7 @@ read_windows(struct run *run, GError **err)
     return status < 0 ? -1 : !vg_thread_stopping(run->self);
 }
 
-/* The last word: how it ended. */
+/* Reports how the replay ended. */
 static void
 report_end(const struct run *run)
 {
@@ -219,7 +219,7 @@ vg_replay_new(const struct vg_replay_options *options, GError **err)
     replay->topology = g_steal_pointer(&topology);
     replay->speed = options->speed;
     replay->window_ns = options->window_ns;
-    /* The same whichever path led to it. */
+    /* The time is the same whichever path led to the recording. */
     (void)!stat(recording->name, &st);
     replay->modified_ns = (int64_t)st.st_mtim.tv_sec * VG_NS_PER_S + st.st_mtim.tv_nsec;
     name_source(replay);

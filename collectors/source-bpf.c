@@ -25,7 +25,7 @@
 
 #define NAME "bpf"
 
-/* Where some aggressors found no room in the kernel. */
+/* The confidence if some aggressors found no room in the kernel. */
 #define CROWDED_CONFIDENCE 0.8
 /* A runnable thread that has not run for so long after its watch began has waited since then. */
 #define SETTLED_NS (VG_NS_PER_S / 2)
@@ -103,9 +103,9 @@ record_of(const struct source *s, const struct watch *w)
 
 /* ---- whom to watch ---- */
 
-/* What /proc says of a thread to which nothing has happened since it is watched. One that sleeps
- * goes on sleeping until an event; of one that is runnable its counters tell after a while whether
- * it has been running or waiting all the time. */
+/* Reads in /proc the state of a thread without an event since it is watched. One that sleeps goes
+ * on sleeping until an event; the counters of a runnable one tell after a while whether it has been
+ * running or waiting all the time. */
 static void
 assume(const struct source *s, int32_t pid, struct watch *w)
 {
@@ -120,7 +120,7 @@ assume(const struct source *s, int32_t pid, struct watch *w)
         return;
     }
     if (sched.timeslices != w->timeslices) {
-        /* An event was just before the watch, or is on its way: what it does now counts. */
+        /* An event came just before the watch, or is on its way: the present state counts. */
         w->timeslices = sched.timeslices;
         w->run_ns = sched.run_ns;
         w->begin_ns = vg_clock_monotonic_ns();
@@ -212,8 +212,8 @@ see_thread(struct source *s, const struct vm *vm, const struct vg_proc_vcpu *vcp
         w->index = vcpu->index;
         w->is_kvm = vcpu->is_kvm;
     }
-    /* Else its tid came back, or what was taken for the main thread is a vCPU: the old one is not
-     * seen any more, is read a last time and forgotten, and the next look begins anew. */
+    /* Otherwise its tid came back, or what was taken for the main thread is a vCPU: the old one is
+     * read a last time and forgotten, and the next look begins anew. */
 }
 
 static void
@@ -240,7 +240,7 @@ see_vms(struct source *s, const GPtrArray *vms, vg_thread *self)
     }
 }
 
-/* The thread that is watched here ended before the watch began, or after: another has its tid. */
+/* Tells if the watched thread ended before or after the watch began: another has its tid. */
 static bool
 is_another(const struct source *s, const struct watch *w)
 {
@@ -255,7 +255,7 @@ delete_cells(void *data, uint32_t slot)
     vg_bpf_cells_delete(data, slot);
 }
 
-/* What ended, or is no longer to be measured. */
+/* Forgets threads that ended or are no longer to be measured. */
 static void
 bpf_forget_gone(struct source *s)
 {
@@ -265,7 +265,7 @@ bpf_forget_gone(struct source *s)
     g_hash_table_iter_init(&iter, s->watches);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct watch *w = value;
-        /* The tid of one that is over may be another's, who is watched from the next look on. */
+        /* An ended thread's tid may be another's, which is watched from the next look on. */
         if (w->generation == s->generation && !w->over && !is_another(s, w))
             continue;
         vg_bpf_slots_withdraw(s->slots, w->slot);
@@ -362,7 +362,7 @@ read_record(const struct source *s, const struct vm *vm, struct watch *w,
 
     if (!w->settled)
         assume(s, vm->pid, w);
-    /* Of a wait that was there at the end of the last window the kernel says whether it is one. */
+    /* The kernel tells if a wait at the end of the last window is a wait at all. */
     bool same_wait =
         (int64_t)__atomic_load_n(&record_of(s, w)->since_ns, __ATOMIC_RELAXED) < w->waited_ns;
     w->assumed.exec_now_ns = 0;
@@ -432,7 +432,7 @@ begin_samples(const struct source *s, struct vg_window *window)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct vm *vm = value;
         struct vg_vm_sample sample;
-        /* Where entries are not seen, what their samples say of each vCPU counts, anew. */
+        /* Where entries are not seen, the kernel's samples of each vCPU count, anew. */
         vm->guest_known &= vg_bpf_sees_guests(s->bpf) && !s->silence.silent;
         vg_vm_sample_init(&sample);
         sample.id = vm->id;
@@ -455,8 +455,8 @@ name_processes(struct source *s, GArray *processes)
                               &g_array_index(processes, struct vg_lost_process, i));
 }
 
-/* What is known only after all threads were read. A VM of which nothing is known yet appears when
- * something is, or when somebody lost time to it. */
+/* Finishes samples after all threads were read. A VM appears when something is known of it, or when
+ * somebody lost time to it. */
 static void
 finish_samples(struct source *s, struct vg_window *window)
 {

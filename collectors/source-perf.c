@@ -32,8 +32,8 @@
 
 /* A record is in its ring so long after the time that it carries, whatever interrupted it. */
 #define SLACK_NS VG_NS_PER_MS
-/* Of each CPU, but not more of all together. At 100 bytes a record, 512 KiB are some 1,700 switches
- * with their wakeups. */
+/* Bytes of each CPU's ring, and of all together. At 100 bytes a record, 512 KiB are some 1,700
+ * switches with their wakeups. */
 #define RING_BYTES  (512 * 1024)
 #define RINGS_BYTES (64 * 1024 * 1024)
 /* Without a gap in so many windows and switches, they are no longer looked for the expensive way;
@@ -142,7 +142,7 @@ sweep(struct source *s)
     }
 }
 
-/* What is left of a VM that is no longer there. */
+/* Ends the rest of a VM that is no longer there. */
 static void
 end_process(void *data, int32_t pid)
 {

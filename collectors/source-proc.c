@@ -24,7 +24,7 @@
 #define READS_PER_BEAT 256
 /* Counters that are read now and then. */
 #define CONFIDENCE 0.5
-/* Where there is no limit of open files, ours. */
+/* Our own limit of open files if the process has none. */
 #define FDS_MAX 65536
 
 struct vcpu {
@@ -92,7 +92,8 @@ find_vcpu(struct source *p, const struct vg_proc_vm *vm, int32_t tid)
     return vcpu;
 }
 
-/* false: nothing to tell of this thread yet, or no more. *ret_cpu: that it was on last. */
+/* Reads a vCPU; false: there is nothing to tell of this thread yet, or any more. *ret_cpu: the CPU
+ * that it was on last. */
 static bool
 read_vcpu(struct source *p, const struct vg_proc_vm *vm, struct vm *known, int32_t tid,
           struct vg_cpu_figures *ret, int32_t *ret_cpu)
@@ -125,7 +126,7 @@ beat_now_and_then(const struct source *p, vg_thread *self)
         vg_thread_beat(self);
 }
 
-/* Does the guest time of this VM move? */
+/* Reads a VM; tells if its guest time moves. */
 static bool
 proc_read_vm(struct source *p, const struct vg_proc_vm *vm, struct vg_window *window,
              vg_thread *self)
@@ -205,7 +206,7 @@ proc_close_source(vg_cpu_source *source)
     proc_forget_gone(p);
 }
 
-/* What is known of a VM is known from the first reading on: there is nothing else to begin. */
+/* Does nothing: all knowledge of a VM begins with its first reading. */
 static int
 proc_watch(vg_cpu_source *source, const GPtrArray *vms, vg_thread *self, GError **err)
 {

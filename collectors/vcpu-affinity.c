@@ -12,7 +12,7 @@ struct cpu_sets {
     cpu_set_t *one;
 };
 
-/* false: no thread of the VM could be asked. */
+/* Finds the CPUs of a VM; false: none of its threads could be asked. */
 static bool
 affinity_of_vm(const struct vg_vm_sample *sample, const struct cpu_sets *sets, size_t size)
 {

@@ -76,7 +76,7 @@ choose_source(struct vg_vcpu_files *files, bool readable, const struct vg_proc_s
     files->no_schedstat = !readable || (files->by_ticks && stat->cpu_ticks > 1);
 }
 
-/* A thread that has neither run nor waited since: two thirds of the work can be left out. */
+/* Tells if a thread has neither run nor waited since: two thirds of the work can be left out. */
 static bool
 is_unchanged(const struct vg_vcpu_files *files, const struct vg_proc_schedstat *sched)
 {

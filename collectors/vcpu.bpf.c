@@ -29,7 +29,7 @@
 /* Set before loading. */
 const volatile bool has_prev_state; /* sched_switch tells it: 5.18 and newer */
 
-/* Where a vCPU keeps the reason of its last exit: of the module that runs it, found in its BTF. */
+/* The place of the reason of a vCPU's last exit, found in the BTF of the module that runs it. */
 const volatile __u32 exit_isa;            /* 1 VMX, 2 SVM; 0: not known */
 const volatile __u32 exit_pointer_offset; /* SVM: of the pointer to the VMCB; VMX: none */
 const volatile __u32 exit_offset;         /* of the reason: in the VMCB or the vCPU */
@@ -77,7 +77,7 @@ slot_of(__s32 tid)
     return tid_slots[page % VG_BPF_PAGES][t % VG_BPF_PAGE_TIDS] % VG_BPF_SLOTS;
 }
 
-/* The record of a watched vCPU; NULL: another thread has its tid by now, or it is none. */
+/* Returns a watched vCPU's record; NULL: its tid is another thread's by now, or it is no vCPU. */
 static __always_inline struct vg_bpf_thread *
 thread_of(__u32 slot, struct task_struct *task)
 {
@@ -112,7 +112,7 @@ keep_name(struct task_struct *task)
     } else {
         if (known)
             return;
-        /* Not a plain load: the verifier knows this task less well than that of the event. */
+        /* A plain load fails: the verifier knows this task less well than that of the event. */
         const struct task_struct *leader = task->group_leader;
         if (bpf_probe_read_kernel(name->comm, sizeof(name->comm), &leader->comm))
             return;
@@ -148,7 +148,7 @@ cpu_of(struct task_struct *task)
     return bpf_get_smp_processor_id();
 }
 
-/* Who runs on the CPU that a task has been queued for, or NULL. */
+/* Returns the task that runs on the CPU that a task was queued for, or NULL. */
 static __always_inline struct task_struct *
 running_beside(struct task_struct *task)
 {
@@ -176,7 +176,7 @@ cpu_at(__u32 cpu)
   (record)->seq++;                                                                                 \
  } while (0)
 
-/* One run of a program in VG_BPF_COST_EVERY is timed, without what reading the clock takes. */
+/* Times one run in VG_BPF_COST_EVERY, without what reading the clock takes. */
 static __always_inline __u64
 begin_run(struct vg_bpf_cpu *c)
 {
@@ -227,8 +227,8 @@ evict(__u32 slot, const struct vg_bpf_share *share)
     __sync_fetch_and_add(&totals.evictions, 1);
 }
 
-/* How readily a share makes room: of a process before that of another holder, and then the longer
- * ago it was charged. */
+/* Returns how readily a share makes room: a process before another holder, and then the longer ago
+ * it was charged. */
 static __always_inline __u32
 age_of(const struct vg_bpf_thread *t, __u32 at)
 {
@@ -238,8 +238,8 @@ age_of(const struct vg_bpf_thread *t, __u32 at)
     return VG_BPF_IS_PROCESS(share->holder) ? age | 0x80000000 : age;
 }
 
-/* The oldest of three shares, which is nearly as good as the oldest of all, and so much less for
- * the verifier to follow. */
+/* Returns the oldest of three shares, which is nearly as good as the oldest of all, and leaves so
+ * much less for the verifier to follow. */
 static __always_inline __u32
 old_share(struct vg_bpf_thread *t)
 {
@@ -287,8 +287,8 @@ vg_charge(__u32 slot, __u32 holder, __u64 ns, __u64 count)
     return 0;
 }
 
-/* The lane of a holder, made if there is none. Processes make room before others do, and only for
- * each other: NULL if all lanes are others'. */
+/* Finds or makes the lane of a holder. Processes make room before others do, and only for each
+ * other: NULL if all lanes are others'. */
 static __always_inline struct vg_bpf_lane *
 lane_of(struct vg_bpf_cpu *c, __u32 holder)
 {
@@ -314,7 +314,7 @@ lane_of(struct vg_bpf_cpu *c, __u32 holder)
     }
     if (at >= VG_BPF_LANES)
         return NULL;
-    /* Else the compiler drops the bound that the kernel's verifier wants to see. */
+    /* Otherwise the compiler drops the bound that the kernel's verifier wants to see. */
     asm volatile("" : "+r"(at));
     struct vg_bpf_lane *lane = &c->lanes[at % VG_BPF_LANES];
     lane->holder = holder;
@@ -322,7 +322,7 @@ lane_of(struct vg_bpf_cpu *c, __u32 holder)
     return lane;
 }
 
-/* The CPU was held up to now by its holder, and by this one from now on. */
+/* Charges the CPU up to now to its holder; this one holds it from now on. */
 __noinline int
 vg_advance(__u32 cpu, __u32 was, __u32 holder, __u64 now)
 {
@@ -418,7 +418,7 @@ vg_enqueue(__u32 slot, __u32 cpu, __u32 holder, __u64 now)
     return 0;
 }
 
-/* What each holder held of the wait of t goes to it, the rest to nobody. t waits no more. */
+/* Gives each holder its part of the wait of t, and the rest to nobody. t waits no more. */
 __noinline int
 vg_dequeue(__u32 slot, __u64 now)
 {
@@ -685,7 +685,7 @@ vg_sched_wakeup_new(__u64 *ctx)
     return run_wakeup((void *)ctx[0]);
 }
 
-/* Who has the CPU that it is moved to is only known to that one, but where somebody waits there. */
+/* Only the CPU itself knows who runs there, unless somebody waits for it. */
 SEC("tp_btf/sched_migrate_task")
 int
 vg_sched_migrate_task(__u64 *ctx)
@@ -724,14 +724,14 @@ note(__s32 tid, __s32 pid, const char *comm)
     return true;
 }
 
-/* The slot of the thread that enters or leaves a guest, which therefore runs; 0: not watched. */
+/* Returns the slot of a thread that enters or leaves a guest and so runs; 0: not watched. */
 static __always_inline __u32
 slot_of_vcpu(__u64 id)
 {
     __u32 slot = slot_of((__s32)id);
     const struct vg_bpf_thread *t = &threads[slot % VG_BPF_SLOTS];
 
-    /* After its exit its tid is another's. */
+    /* After its exit the tid is another thread's. */
     return t->is_vcpu && t->tid == (__s32)id && t->state != VG_BPF_EXITED ? slot : 0;
 }
 
@@ -802,8 +802,8 @@ exit_class(__u64 argument)
         reason -= 0x400;
     if (reason >= 256)
         return VG_BPF_EXIT_OTHER;
-    /* Else the compiler drops what follows as needless, compares one copy and uses another: of that
-     * the kernel's verifier does not know a bound, and takes none of the programs. */
+    /* Otherwise the compiler drops what follows as needless, compares one copy and uses another, of
+     * which the kernel's verifier does not know a bound; it then takes none of the programs. */
     asm volatile("" : "+r"(reason));
     return exit_classes[high][reason % 256];
 }
