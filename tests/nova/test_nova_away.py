@@ -359,7 +359,9 @@ def test_damaged_answers(scheduler, monkeypatch):
                 [b"", b"null", b"-1", b"1e999", b"{}", b"[", b"\"", b"\xff", b"veto", b"9" * 5000])
         monkeypatch.setattr(nova.endpoints[0], "post", lambda *_, data=data: (200, bytes(data)))
         weighed = nova.schedule(states(3), spec())
-        assert {name for name, _ in weighed} == {"node-0", "node-1", "node-2"}
+        # Only a whole word in the place of "pass" can leave a host out.
+        hosts = {"node-0", "node-1", "node-2"}
+        assert {name for name, _ in weighed} == hosts or b'"veto"' in data
         assert all(0 <= weight <= 1 for _, weight in weighed)
-        used += weighed[0][1] != 0.5
+        used += bool(weighed) and weighed[0][1] != 0.5
     assert used

@@ -92,7 +92,8 @@ test_the_vm_is_gone(void **state)
     /* One of the same name is another VM. */
     vm->uuid = g_strdup("00000000-1c0e-4d3a-9d53-0d2c5f9a8e11");
     assert_drifted("the VM 'alpha' is no longer on 'host-a'");
-    g_ptr_array_set_size(from->vms, 0);
+    g_ptr_array_remove(from->vms, vm);
+    vg_record_free(&vg_snap_vm_record, vm);
     assert_drifted("the VM 'alpha' is no longer on 'host-a'");
 }
 
@@ -119,8 +120,10 @@ test_a_host_does_not_answer(void **state)
 {
     (void)state;
     g_ptr_array_remove(snapshot->hosts, to);
+    vg_record_free(&vg_snap_host_record, to);
     assert_drifted("host 'host-b' of plan 'plan-1' does not answer");
     g_ptr_array_remove(snapshot->hosts, from);
+    vg_record_free(&vg_snap_host_record, from);
     assert_drifted("host 'host-a' of plan 'plan-1' does not answer");
 }
 
