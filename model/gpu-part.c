@@ -38,8 +38,12 @@ struct part_list {
 };
 
 static void
-gpu_part_free(void *part)
+gpu_part_free(void *data)
 {
+    struct vg_gpu_part *part = data;
+
+    /* It is no member of the record. */
+    g_free(part->gpu);
     vg_record_free(&vg_gpu_part_record, part);
 }
 
