@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl simulate: what a GPU scheduler makes of a scenario.
+ * vgpuctl simulate: what a GPU scheduler, or each of them, makes of a scenario of vGPUs:
+ *
+ *   policy/gpusched-json    JSON -> struct vg_gpusched_scenario; or, of a recording,
+ *                           analysis -> simulate-stream: requests of a GPU, by VM and engine
+ *                           -> policy/gpustream: chains that play them again -> a scenario
+ *   policy/gpusched         the time; requests arrive (gpusched-arrivals), wait, run, end;
+ *                           gpusched-gvtg, -turns, -weighted say whom an engine may serve
+ *   simulate-trace          records of each request's life, as they happen -> tracepoints
+ *                           -> trace/ctf-write
+ *   policy/gpusched-result  exact figures -> simulate-json -> output
+ *
+ * Nothing in the simulator reads what it emits: figures come from its own counters, so that they
+ * can be the truth that a reader of the records is judged by.
  */
 #include "config.h"
 

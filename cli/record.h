@@ -3,6 +3,13 @@
  * What `vgpuctl record` is made of: ways to record, which know a tracer each, and what they share.
  * SIGINT, SIGTERM and SIGHUP are blocked and come through a file descriptor: the first one ends the
  * recording early, another one ends what is still done with it. One thread.
+ *
+ * trace/wanted-events says which tracepoints, record-*.c how to get them, the best way first:
+ *
+ *   record-lttng    trace/lttng-session (liblttng-ctl) -> CTF
+ *   record-perf     child: perf record, told when through a pipe -> perf data convert -> CTF
+ *   record-tracefs  an instance's trace_pipe -> text
+ *   each of them    record-vms: the names of the VMs; record-dir: the place
  */
 #ifndef VG_CLI_RECORD_H
 #define VG_CLI_RECORD_H

@@ -1,4 +1,10 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vgpuctl simulate --propose: would another mode of the GPU's scheduler be better? policy/gpumode
+ * simulates the present mode and sees whether that fits what was measured; gpumode-candidates says
+ * what the platform can be set to; each one is simulated and judged, and struct vg_gpumode_advice
+ * has the outcome, which mode-json makes JSON of.
+ */
 #include "config.h"
 
 #include "cli/simulate-propose.h"

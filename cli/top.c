@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The loop of `vgpuctl top`: keys, signals and answers in, screens out. All that takes time is done
- * by the asker's thread.
+ * by the asker's thread, so that keys are answered while vgpud hangs; and what is shown can be
+ * tested without a terminal:
+ *
+ *   top-ask     (own thread) asks /v1/host, /v1/vms, and of one VM more
+ *               -> top-look, plain data -> queue -> the loop
+ *   top-model   keys, looks -> rates between two looks, rows, order, selection; pure
+ *   top-draw    model -> grid: cells with the characters and what they mean; pure
+ *   screen      grid -> the terminal; the only file that knows curses
  */
 #include "config.h"
 

@@ -2,7 +2,20 @@
  *
  * The layout of the memory that the BPF programs and the collector share. The collector writes
  * which threads are watched, the programs write what happened; everything is polled, so that a
- * window costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only grow.
+ * window costs no system call. Times are CLOCK_MONOTONIC nanoseconds. Counters only grow,
+ * and a window is the difference of two readings.
+ *
+ * bpf-slots says there who is watched. bpf-record reads a thread's record while it is written (a
+ * sequence number tells), bpf-losses for whom the thread waited, bpf-places what it did on which
+ * CPU. Who holds a CPU is only accounted while somebody waits for it. Processes of the host are
+ * holders of their own where there is room for them among lanes and shares, which they never take
+ * from VMs; beside that, what all of them held is counted exactly, and the rest is nobody's of them
+ * ("others"). What lost its share goes to a cell, which bpf-losses takes out of the kernel each
+ * window; process-names has their names, as the programs saw them, and control groups.
+ *
+ * What a thread did before its first event, that event says. Some kernels leave out the event of a
+ * switch; a thread that leaves a CPU which it never got has run for what the kernel's own count of
+ * its time (sum_exec_runtime) has grown by, and the contradiction is counted.
  */
 #ifndef VG_COLLECTORS_BPF_SHARED_H
 #define VG_COLLECTORS_BPF_SHARED_H

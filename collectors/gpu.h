@@ -4,6 +4,15 @@
  * (collectors/gpu-source.h) see, each of which may have nothing to see here. Tells nothing of CPUs:
  * its windows complete those of others (struct vg_provenance, besides).
  *
+ *   gpu-fdinfo  DRM files of QEMU: /proc/PID/fdinfo -> fdinfo-text: counters of clients
+ *   gpu-nvml    nvml (dlopen, a table of functions) -> nvml-device, nvml-process, nvml-vgpu:
+ *               per cent, several times a window; nvml-log: turns of vGPUs
+ *   gpu-trace   gpu-tracepoints (which there are) -> perf-events, perf-merge, adapters
+ *               -> gpu-cards (names of GPUs) -> model/gpu-ledger -> VMs, within a budget
+ *
+ * gpu-trace is the last one, as it takes the place of what the others told of the same VM and GPU
+ * (vg_gpu_window_lead()).
+ *
  * Windows end at multiples of window_ns of CLOCK_MONOTONIC, as those of collectors/live.h. There is
  * one also when there is nothing to tell, so that nobody waits for it.
  */

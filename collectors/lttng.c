@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
+ * A live session is a recording that goes on: trace/ctf-live (babeltrace2's source lttng-live,
+ * which merges the streams; times on our CLOCK_MONOTONIC) -> trace/window-read on a grid -> here.
+ * Reading says "nothing for now", and up to when everything was told, so that time alone closes
+ * windows.
+ *
  * A session is read by one window reader with a ledger of its own: after a gap nobody knows what
  * the threads were doing, so their states begin anew. What is known of who is a VM stays.
  *

@@ -5,6 +5,11 @@
  * see, but everything that happens on the host has to come through here for it, and is lost where
  * it comes faster than it is read.
  *
+ * perf-events opens tracepoints, of whoever names some; perf-ring hands out the records of a CPU;
+ * perf-merge makes one sequence of the events of all CPUs, by the adapters (their field reader:
+ * trace/perf-format); model/cpu-ledger accounts them; perf-watch brings together what the ledger
+ * says and what the scan of /proc knows; this file drives them.
+ *
  * The ledger runs a little behind: up to SLACK_NS ago, so that no CPU is still writing an earlier
  * record. The topology knows of the VMs only what the scan says.
  */

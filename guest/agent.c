@@ -1,4 +1,27 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The loop of the agent:
+ *
+ *   the host's line -> port (virtio port, reopened; bounded) -> line -> request
+ *     -> session: what to answer, whose turn it is, is it known already? No I/O
+ *        hello, cancel, errors: at once
+ *        prepare, resume, status: worker, a process of its own that sends lines back on a pipe
+ *     -> port -> the host
+ *
+ * What a worker reads and writes may block for ever (a file of /proc, a driver that is unbound),
+ * and what it loads may crash: the agent goes on, tells the host that it lives, gives the worker up
+ * in the end, and says so. In the worker `work` tells, and these do:
+ *
+ *   prepare   device (which functions of PCI are meant), node (the files that lead to them),
+ *             providers in their order; holder looks at all processes until nobody has one of
+ *             these files; drivers are unbound; it looks again, or it fails, and resume undoes it
+ *   resume    waits for the devices and their drivers, then providers in the opposite order
+ *   provider  a table: who makes programs let go, and take again
+ *   child     hooks in process groups, writes to sysfs in a process that can be given up
+ *
+ * What is kept between two requests is in the session, and gone with the agent; that of units and
+ * cuda is in files of /run, too. vgpud-guest(7) is the contract with the host.
+ */
 #include "config.h"
 
 #include "guest/agent.h"

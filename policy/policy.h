@@ -12,6 +12,10 @@
  *     often than a threshold goes to the host with the largest majority of GPU-intensive VMs
  *     (class gpu). As published it looks at nothing else; hard constraints are kept, the model's
  *     forecast is reported and not used, and there is no hold and no minimum gain.
+ *
+ * cluster makes loads of the snapshot (for each pool of CPUs, each GPU engine, each window). The
+ * rule asks gates (is there contention, has it lasted?), constraints (is the move allowed?) and
+ * predict (what does it win and cost?), and writes what it finds into the plan.
  */
 #ifndef VG_POLICY_POLICY_H
 #define VG_POLICY_POLICY_H

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
+ * A plan (classes of records, environment, a callback that hands out one record at a time) becomes
+ * a trace: ctf-source checks each record and packs them up into packets, as messages of
+ * babeltrace2; babeltrace2's sink.ctf.fs makes a stream file of them in DIR/.part, and the metadata
+ * in memory; here they get a UUID from the contents, and both come into DIR, or nothing of it.
+ *
  * babeltrace2's sink.ctf.fs writes the stream, and gets these of its habits mended:
  * - it writes the metadata when its graph is freed, and aborts where the disk has no room for it:
  *   so it writes into memory, and we to the disk;
