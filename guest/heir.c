@@ -34,7 +34,7 @@ enum {
     DEPTH_MAX = 64,
     /* For all threads of one to stop, which takes less than a millisecond unless the kernel holds
      * one. */
-    STOP_MS = 2000,
+    STOP_MS = 5000,
     /* For what follows, which takes milliseconds. */
     LATE_MS = 2000,
     /* At once. */

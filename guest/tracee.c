@@ -35,8 +35,8 @@ enum {
     TICK_MS = 20,
     /* The time for threads that were just told to stop, when another one cannot be. */
     COLLECT_MS = 50,
-    /* The time for a system call, which takes microseconds. */
-    CALL_MS = 1000,
+    /* The time for a system call, which takes microseconds unless the guest is very busy. */
+    CALL_MS = 5000,
     /* The time after which a thread may have left a place where it must not be disturbed. */
     AGAIN_US = 1000,
     /* The code segment of programs of 64 bits. */

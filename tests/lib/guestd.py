@@ -262,7 +262,8 @@ class Host:
             message = self.receive()
             if message["id"] == number and message["type"] != "progress":
                 return message
-            if progress is not None:
+            # One is repeated as it was while nothing new comes, which on a busy machine takes its time.
+            if progress is not None and message not in progress[-1:]:
                 progress.append(message)
 
     def until(self, matches):
