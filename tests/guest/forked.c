@@ -42,6 +42,7 @@ static struct child *children;
 static int n_children;
 static int other_fd;
 static unsigned char *memory;
+static bool storms_end;
 const char *node;
 int node_fd, passed_fd;
 unsigned char *map;
@@ -192,7 +193,7 @@ send_storm(void *arg)
 {
     struct child *child = arg;
 
-    for (unsigned i = 1; i <= SIGNALS && !child->go; i++) {
+    for (unsigned i = 1; i <= SIGNALS && !__atomic_load_n(&storms_end, __ATOMIC_RELAXED); i++) {
         __atomic_store_n(&child->sent, i, __ATOMIC_RELEASE);
         while (sigqueue(child->pid, SIGRTMIN, (union sigval){.sival_int = (int)i}) != 0) {
             if (errno != EAGAIN)
@@ -250,6 +251,11 @@ main(int argc, char **argv)
     if (argc < 3 || argc - 2 > CHILDREN_MAX)
         return 2;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* Until a child handles it. */
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
     node = argv[1];
     node_fd = open(node, O_RDWR | O_CLOEXEC);
     passed_fd = fcntl(node_fd, F_DUPFD, 0);
@@ -270,6 +276,12 @@ main(int argc, char **argv)
     fflush(stdout);
     if (!fgets(line, sizeof line, stdin))
         return 1;
+    /* None comes after a child has counted them. */
+    __atomic_store_n(&storms_end, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < n_children; i++) {
+        if (strcmp(children[i].kind, "storm") == 0)
+            pthread_join(storms[i], NULL);
+    }
     for (int i = 0; i < n_children; i++)
         have_go_on(&children[i]);
     for (int i = 0; i < n_children; i++)

@@ -203,7 +203,7 @@ def tracers(pids):
 @pytest.mark.parametrize("kind", ["read", "storm"])
 def test_agent_is_killed_meanwhile(tmp_path, kind):
     """Who is stopped then goes on as well, and has given up all or nothing."""
-    with Forked(tmp_path, *[kind, "epoll", "busy", "ppoll"] * 16) as forked:
+    with Forked(tmp_path, "busy", *[kind, "epoll", "ppoll"] * 8) as forked:
         with subprocess.Popen(forked.command("do"), stdout=subprocess.PIPE) as agent:
             wait_for(lambda: tracers(forked.pids) != {0} or agent.poll() is not None, pause=0)
             agent.kill()
