@@ -146,12 +146,12 @@ release_ask_watch(const struct vg_guest_work *work)
         tied.exporter = vg_cuda_watch_exporter(root, &watched, process->pid);
         bool can = vg_cuda_tied_can_move(&tied, why, sizeof why);
         process->ties = tied.ties;
-        process->movable = !can             ? VG_CUDA_MOVABLE_NO
-                           : known || alone ? VG_CUDA_MOVABLE_YES
-                                            : VG_CUDA_MOVABLE_UNKNOWN;
+        process->movable = !can    ? VG_CUDA_MOVABLE_NO
+                           : known ? VG_CUDA_MOVABLE_YES
+                                   : VG_CUDA_MOVABLE_UNKNOWN;
         if (!can && !*process->why)
             vg_guest_put(process->why, sizeof process->why, "%s", why);
-        if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !*process->why &&
+        if (process->movable == VG_CUDA_MOVABLE_UNKNOWN && !alone && !*process->why &&
             !work->config->cuda_unwatched_allowed)
             vg_guest_put(process->why, sizeof process->why,
                          "it is not known whether it uses another process's memory: %s; a process "

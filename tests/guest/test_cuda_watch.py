@@ -163,6 +163,9 @@ def test_who_was_not_watched(guest):
     """It is released if it is the only one, or if the guest's owner says so."""
     worker = guest.start()
     with Agent(guest) as agent, agent.host() as host:
+        about = [p for p in host.ask("status")["providers"] if p["name"] == "cuda"][0]
+        assert about["releasable"] is True
+        assert [p["movable"] for p in about["programs"]["list"]] == ["unknown"]
         released(guest, host)
         other = guest.start()
         assert refused(host, worker, "used CUDA before its calls were watched")[worker.pid] == "unknown"
