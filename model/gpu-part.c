@@ -106,7 +106,7 @@ part_is_vfio(const char *driver)
     return driver && strstr(driver, "vfio");
 }
 
-/* Whether nobody holds it by a driver; pci-stub is there to keep others away. */
+/* Returns whether no driver uses it; pci-stub is there only to keep others away. */
 static bool
 part_is_unbound(const char *driver)
 {
