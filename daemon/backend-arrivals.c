@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a scheduler is told: from what is in memory of this host and its peers, nothing slow.
+ * Answers a scheduler from what this host and its peers have in memory, so that no answer is slow.
  */
 #include "config.h"
 
@@ -14,14 +14,15 @@
 struct arrivals_known {
     const struct vg_snap_host *host;
     double demand;
-    guint from; /* 0: this host; else it is of peer from - 1 */
+    guint from; /* 0 for this host, otherwise 1 + the index of the peer's copy */
 };
 
-/* What is looked up, made anew when a snapshot is another one: of 1,000 hosts with 10,000 VMs that
- * costs as much as an answer. Counted, and changed no more. */
+/* Indexes of the hosts, VMs and types that a scheduler may ask about. They are made anew only when
+ * a snapshot has changed, since with 1,000 hosts and 10,000 VMs that costs as much as an answer.
+ * References are counted, and the contents do not change. */
 struct arrivals_fleet {
-    vg_view *view;     /* NULL: nothing is measured here yet */
-    GPtrArray *copies; /* struct vg_peer_copy: what the rest points into */
+    vg_view *view;     /* NULL if nothing has been measured here yet */
+    GPtrArray *copies; /* struct vg_peer_copy; the other members point into them */
     GHashTable *hosts; /* struct arrivals_known by name and, in lower case, by UUID */
     GHashTable *vms;   /* struct vg_snap_vm by UUID */
     GHashTable *types; /* types of vGPUs (char *), by their trait */
@@ -58,7 +59,7 @@ arrivals_add(struct arrivals_fleet *fleet, const vg_snapshot *snapshot, guint fr
     }
 }
 
-/* Takes note of the types of a host's vGPUs; hosts have mostly the same. */
+/* Records the types of a host's vGPUs. Most hosts have the same types. */
 static void
 arrivals_index_types(struct arrivals_fleet *fleet, GHashTable *seen,
                      const struct vg_snap_host *host)
@@ -73,7 +74,7 @@ arrivals_index_types(struct arrivals_fleet *fleet, GHashTable *seen,
     }
 }
 
-/* Of two of the same name or UUID, the first one counts. */
+/* Fills the indexes. If two hosts or VMs have the same name or UUID, the first one counts. */
 static void
 arrivals_index(struct arrivals_fleet *fleet)
 {
@@ -126,7 +127,8 @@ arrivals_is_of(const struct arrivals_fleet *fleet, const vg_view *view, const GP
     return true;
 }
 
-/* view: NULL where nothing is measured yet. The caller unrefs it. */
+/* Returns the indexes for the newest snapshots; the caller unrefs them. view is NULL if nothing has
+ * been measured yet. */
 static struct arrivals_fleet *
 arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
 {
@@ -146,7 +148,8 @@ arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
     return fleet;
 }
 
-/* Traits of types that no host has say nothing: placement knows what they are. */
+/* Reads the types that a request asks for from its traits. A trait of a type that no host has is
+ * ignored: placement knows what it means. */
 static void
 arrivals_read_traits(const struct arrivals_fleet *fleet, const struct vg_arrival_query *query,
                      GPtrArray *forbidden, struct vg_arrival *arrival)
@@ -169,7 +172,7 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
                                  .vm_class = query->vm_class,
                                  .gpu_type = query->gpu_type,
                                  .gpus = query->gpus};
-    /* Where it runs now, if it does. */
+    /* The VM where it runs now, if it does. */
     const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
     arrivals_read_traits(fleet, query, forbidden, &arrival);
@@ -200,7 +203,7 @@ backend_list_approvals(void *data)
     return list;
 }
 
-/* Where this vgpud, or a peer, has the VM go: names of hosts (char *). */
+/* Lists the names of the hosts (char *) to which this vgpud or a peer wants to move the VM. */
 static GPtrArray *
 arrivals_targets(vg_daemon_backend *backend, const char *uuid)
 {
@@ -215,19 +218,19 @@ arrivals_targets(vg_daemon_backend *backend, const char *uuid)
     return targets;
 }
 
-/* One request. */
+/* The state of one request. */
 struct arrivals_asked {
     vg_daemon_backend *backend;
     const struct arrivals_fleet *fleet;
-    const GPtrArray *copies; /* as fresh as they are now */
+    const GPtrArray *copies; /* the newest snapshots of the peers */
     const struct vg_arrival_query *query;
     struct vg_arrival arrival;
     struct vg_policy_config policy;
-    GPtrArray *targets; /* char *: hosts that it may go to in any case; NULL: nobody knows it */
+    GPtrArray *targets; /* char *, hosts that are allowed in any case; NULL if the VM is unknown */
     int64_t now_ns;     /* epoch */
 };
 
-/* A move that vgpud itself wants must not be refused by it. */
+/* Returns whether vgpud itself wants to move the VM to this host, so that it must not refuse it. */
 static bool
 arrivals_is_approved(const struct arrivals_asked *asked, const char *host)
 {

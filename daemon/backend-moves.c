@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers the API about moves: finds who has the VM, whether a plan still holds, and who is to move
- * it.
+ * Answers the API's requests about moves: finds out who has the VM, whether a plan still holds, and
+ * who moves the VM.
  */
 #include "config.h"
 
@@ -23,9 +23,9 @@
 #define READ_LIMIT_NS    (2 * VG_NS_PER_S)
 #define SAMPLES_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* ---- whose VM is it? ---- */
+/* ---- finding who has the VM ---- */
 
-/* Finds a VM of this host; NULL: there is none. */
+/* Finds a VM of this host. Returns NULL if there is none. */
 static const struct vg_inv_vm *
 moves_find_here(const vg_view *view, const char *id)
 {
@@ -66,10 +66,10 @@ moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
     return NULL;
 }
 
-/* ---- asking another vgpud ---- */
+/* ---- passing a request on to another vgpud ---- */
 
-/* Finds out what the target of a request calls its host, which that other vgpud knows it by.
- * Returns NULL if it is not known; the caller frees it. */
+/* Finds out what the target of a request calls its host, since other vgpuds know it by that name.
+ * Returns NULL if that is not known; the caller frees it. */
 static char *
 moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
@@ -80,7 +80,8 @@ moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request 
     return host;
 }
 
-/* Finds the peer to ask; NULL and *err if none is to be asked. */
+/* Finds the peer to which a request is to be passed on. Returns NULL and sets *err if it is not to
+ * be passed on. */
 static struct vg_peer_info *
 moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *request,
                  GError **err)
@@ -98,9 +99,10 @@ moves_forward_to(vg_daemon_backend *backend, const struct vg_migration_request *
     return owner;
 }
 
-/* ---- does the plan still hold? ---- */
+/* ---- checking that the plan still holds ---- */
 
-/* Looks up the plan of a request and checks whether it still holds. *ret_gain: what it foresees. */
+/* Looks up the plan of a request and checks that it still holds. *ret_gain is the gain that it
+ * predicts. */
 static int
 moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
                  const struct vg_migration_request *request, int64_t *ret_gain, GError **err)
@@ -139,9 +141,9 @@ moves_check_groups(vg_daemon_backend *backend, const vg_view *view, const struct
     return 0;
 }
 
-/* ---- what a move was good for ---- */
+/* ---- the effect of a move ---- */
 
-/* Sets what the VM lost in the last minutes, as the store has it. */
+/* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
 static void
 moves_measure_before(vg_store *store, struct vg_migration *migration)
 {
@@ -164,8 +166,8 @@ moves_measure_before(vg_store *store, struct vg_migration *migration)
     vg_effect_set(&sum, &migration->before);
 }
 
-/* Sets what a VM that has moved lost since, as the target's vgpud has it. True: that is all there
- * will be. */
+/* Sets the CPU time that the VM has lost since its move, as the target's vgpud measured it. Returns
+ * true once the figure is final. */
 static bool
 moves_measure_after(vg_peers *peers, struct vg_migration *migration)
 {
@@ -207,7 +209,7 @@ moves_request_text(const struct vg_migration_request *request)
     return vg_json_to_text(object, false);
 }
 
-/* A request, and how the journal knows it. */
+/* A request, with its key in the journal. */
 struct moves_asked {
     const struct vg_migration_request *request;
     const char *key; /* or NULL */
@@ -270,7 +272,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* Adds the way forward, if nothing fails. */
+/* Adds the steps of the move, as they follow if none fails. */
 static void
 moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
                 const struct vg_migration *migration)
@@ -338,7 +340,8 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     return object;
 }
 
-/* Checks that the other host has GPUs for it: has them kept, and gives them back at once. */
+/* Checks that the other host has free GPUs for the VM, by reserving them and releasing them at
+ * once. */
 static void
 moves_try_reservation(vg_daemon_backend *backend, const struct vg_migration *migration,
                       GPtrArray *problems)
@@ -386,7 +389,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     return document;
 }
 
-/* ---- can it be moved at all? ---- */
+/* ---- whether a VM can be moved at all ---- */
 
 static struct vg_movable *
 moves_movable(void *data, const char *id, GError **err)
@@ -402,7 +405,7 @@ moves_movable(void *data, const char *id, GError **err)
     return vg_mover_movable(backend->parts.mover, vm);
 }
 
-/* ---- the rest ---- */
+/* ---- reading and aborting a move ---- */
 
 static struct vg_migration *
 moves_read(void *data, const char *id, const char *peer, GError **err)

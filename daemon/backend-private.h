@@ -6,7 +6,7 @@
 
 #include "daemon/backend.h"
 
-/* A move that a plan of this vgpud proposes: a scheduler that asks is told to let it be. */
+/* A move that a plan of this vgpud proposes, and that a scheduler is told to allow. */
 struct backend_proposal {
     char *uuid;
     char *to;
@@ -16,27 +16,27 @@ struct backend_proposal {
 struct vg_daemon_backend {
     struct vg_backend ops;
     struct vg_daemon_backend_parts parts;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members that follow */
     struct vg_policy_config policy;
     const struct vg_daemon_config *access;
     int64_t age_ns;
-    int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was told */
+    int64_t age_at_ns; /* CLOCK_MONOTONIC, when age_ns was measured */
     bool replay_ended;
     uint64_t reloads;
     uint64_t reload_failures;
     GPtrArray *proposed;          /* struct backend_proposal */
-    struct arrivals_fleet *fleet; /* of the newest answer to a scheduler, or NULL */
+    struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler, or NULL */
 };
 
-/* list_approvals and rate_arrival of struct vg_backend_plans; daemon/backend-arrivals.c. */
+/* daemon/backend-arrivals.c: list_approvals and rate_arrival of struct vg_backend_plans */
 GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);
 void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 
-/* daemon/backend-moves.c. */
+/* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 
-/* This host, as of the view, and all peers; gather of struct vg_backend_measurement. */
+/* Merges this host, as the view has it, with all peers: gather of struct vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
 #endif

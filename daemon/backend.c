@@ -17,15 +17,15 @@
 #include "daemon/trace.h"
 #include "policy/policy.h"
 
-/* Without a window for so many window lengths, or for so long, the data is old. */
+/* Data is old if there was no window for this many window lengths and for this long. */
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
-/* Moves of plans that a scheduler lets be. */
+/* The number of proposed moves that a scheduler is told to allow, and for how long. */
 #define PROPOSED_MAX 1000
 #define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
-/* Peers named in a status. */
+/* The number of peers that a status names. */
 #define PEERS_NAMED_MAX 5
 
 static vg_view *
@@ -36,7 +36,7 @@ get_view(void *data)
     return vg_node_view(backend->parts.node);
 }
 
-/* Is what the engine knows of now? */
+/* Tells whether the engine's figures are current. */
 static struct vg_part_status *
 engine_status(vg_daemon_backend *backend)
 {
@@ -79,7 +79,7 @@ store_status(vg_daemon_backend *backend)
                                               health.reason, health.pending, health.dropped));
 }
 
-/* Without it nothing can be planned, nor anybody be let in by a token. */
+/* Reports the state of the journal. Without it, no plan can be made and no token can be checked. */
 static struct vg_part_status *
 journal_status(vg_daemon_backend *backend)
 {
@@ -109,7 +109,7 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     return vg_peers_merge(view->snapshot, views, ret_notes);
 }
 
-/* "2 of 3 peers cannot be used: b, c". A peer that is away makes this vgpud no less ready. */
+/* Reports "2 of 3 peers cannot be used: b, c". vgpud stays ready while a peer is away. */
 static struct vg_part_status *
 peers_status(vg_daemon_backend *backend)
 {
@@ -230,7 +230,8 @@ proposal_free(void *data)
     g_free(proposal);
 }
 
-/* For an hour; those of plans before are forgotten when there are too many. */
+/* Remembers the moves of a plan for an hour. When there are too many, those of earlier plans are
+ * forgotten. */
 static void
 note_proposals(vg_daemon_backend *backend, const vg_plan *plan)
 {
@@ -319,7 +320,7 @@ list_plans(void *data, int64_t before_ns, size_t limit, GError **err)
     return vg_journal_list_plans(backend->parts.journal, before_ns, limit, err);
 }
 
-/* ---- who may come in ---- */
+/* ---- checking tokens ---- */
 
 static int
 check_token(void *data, const char *token, struct vg_identity *ret, GError **err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the daemon offers the API (api/backend.h). Made and freed by the main thread; the functions
- * of the vg_backend may be called by any thread.
+ * Implements for the API what api/backend.h asks of the daemon. The main thread makes and frees it;
+ * any thread may call the functions of the vg_backend.
  */
 #ifndef VG_DAEMON_BACKEND_H
 #define VG_DAEMON_BACKEND_H
@@ -17,7 +17,7 @@
 #include "policy/policy-conf.h"
 
 struct vg_daemon_backend_parts {
-    vg_node *node; /* all borrowed, but for the policy, which is copied */
+    vg_node *node; /* borrowed, as are all others but the policy, which is copied */
     vg_supervisor *supervisor;
     vg_store *store;
     vg_journal *journal;
@@ -35,8 +35,8 @@ void vg_daemon_backend_free(vg_daemon_backend *backend);
 
 const struct vg_backend *vg_daemon_backend_ops(vg_daemon_backend *backend);
 
-/* Told by the main thread. set_access: the roles of certificates; config is borrowed until the next
- * call. */
+/* Take news from the main thread. set_access: the roles of certificates; config is borrowed until
+ * the next call. */
 void vg_daemon_backend_set_access(vg_daemon_backend *backend,
                                   const struct vg_daemon_config *config);
 void vg_daemon_backend_set_policy(vg_daemon_backend *backend,

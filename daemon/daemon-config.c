@@ -31,7 +31,7 @@ static const char *const use_names[] = {"auto", "yes", "no", NULL};
 static const char *const client_names[] = {"optional", "required", NULL};
 static const char *const host_names[] = {"auto", "this", "other", NULL};
 
-/* "(at start)" in a help text: the key is only looked at then. */
+/* The suffix of a help text whose key is read only when the daemon starts. */
 #define AT_START " (at start)"
 
 static const struct vg_conf_key own_keys[] = {
@@ -278,7 +278,7 @@ static const struct vg_conf_list own_lists[] = {
      VG_PEERS_MAX},
 };
 
-/* Groups of which there may be many, likewise. */
+/* Returns the groups that may occur many times. */
 static const struct vg_conf_list *
 daemon_lists(size_t *ret_n)
 {
@@ -286,7 +286,7 @@ daemon_lists(size_t *ret_n)
     return own_lists;
 }
 
-/* The table; made when first asked for, by the main thread. */
+/* Returns the table, which the main thread makes at the first call. */
 static const struct vg_conf_key *
 daemon_keys(size_t *ret_n)
 {
@@ -306,14 +306,14 @@ daemon_keys(size_t *ret_n)
     return keys;
 }
 
-/* Files that are being read, and what is wrong with them. */
+/* The files that are being read, and the mistakes found in them. */
 struct config_files {
     struct vg_daemon_config *config;
-    struct vg_conf_place *places; /* of each key */
-    GString *errors;              /* a line each */
+    struct vg_conf_place *places; /* where each key was set */
+    GString *errors;              /* one on each line */
 };
 
-/* Of a file as a whole, or the mistakes in it. */
+/* Adds a mistake of a whole file, or the list of the mistakes in it. */
 static void
 config_add_error(struct config_files *files, GError *take_error)
 {
@@ -322,12 +322,12 @@ config_add_error(struct config_files *files, GError *take_error)
     g_error_free(take_error);
 }
 
-/* The text of a file, with at most one byte more than is allowed. */
+/* Reads the text of a file, and at most one byte more than is allowed. */
 static char *
 config_read_text(const char *path, size_t *ret_size, GError **err)
 {
     g_autofree char *text = g_malloc(VG_CONF_TEXT_MAX + 1);
-    /* A pipe without a writer would be waited for. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     struct stat st;
@@ -367,7 +367,7 @@ config_read_file(struct config_files *files, const char *path, bool may_lack)
     else if (text &&
              vg_conf_parse_some(&schema, path, text, size, files->config, files->places, &bad) == 0)
         return;
-    /* The name of a file must not begin another line. */
+    /* A file's name must not be able to start a new line of the message. */
     if (bad && !text)
         g_strdelimit(bad->message, "\n", '?');
     if (bad)
@@ -417,7 +417,7 @@ vg_daemon_config_socket_mode(const struct vg_daemon_config *config)
     return (unsigned int)strtoul(config->socket_mode, NULL, 8);
 }
 
-/* ---- what no single key shows ---- */
+/* ---- checks of several keys together ---- */
 
 static int
 check_aliases(const struct vg_daemon_config *config, GError **err)
@@ -528,8 +528,8 @@ config_names(const char *sentence, const struct vg_conf_key *key)
     return false;
 }
 
-/* Where the keys that a sentence names with their group were set, before it. A key whose value is
- * bad has been told of: what follows from it is no news. */
+/* Adds a sentence about keys that contradict each other, preceded by the places where the keys were
+ * set. It is left out if one of the keys has already been reported as wrong. */
 static void
 config_add_contradiction(struct config_files *files, const char *sentence)
 {
@@ -574,7 +574,7 @@ config_check(struct config_files *files)
     vg_move_config_check(files->config, files->errors);
     for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
         g_autoptr(GError) bad = NULL;
-        /* What is quoted must not begin another line. */
+        /* Quoted text must not be able to start a new line of the message. */
         if (checks[i](files->config, &bad) < 0)
             config_add_contradiction(files, g_strdelimit(bad->message, "\n", '?'));
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything vgpud can be told by its files. The keys, defaults, ranges and help texts are in one
- * table, which drives the parser, --check-config, --dump-config and the key list of vgpud.conf(5).
- * The policy's keys (policy/policy-conf.h) are part of it.
+ * Everything that configuration files can set. The keys, defaults, ranges and help texts are in one
+ * table, which drives the parser, --check-config, --dump-config and the list of keys in
+ * vgpud.conf(5). It includes the policy's keys (policy/policy-conf.h).
  */
 #ifndef VG_DAEMON_DAEMON_CONFIG_H
 #define VG_DAEMON_DAEMON_CONFIG_H
@@ -17,7 +17,7 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
-/* Bytes: sun_path has 108. */
+/* In bytes, as sun_path has room for 108. */
 #define VG_SOCKET_PATH_MAX 107
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
@@ -27,15 +27,15 @@ enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 struct vg_daemon_config {
     struct vg_policy_config policy;
 
-    int log_level;   /* VG_LOG_ERR + this */
-    char *host_name; /* empty: the machine's, or the recorded one's */
+    int log_level;   /* VG_LOG_ERR plus this is the level */
+    char *host_name; /* empty for the machine's name, or that in the recording */
     int64_t window_ns;
-    int64_t thread_limit_ns; /* a thread that is silent for longer hangs */
+    int64_t thread_limit_ns; /* a thread that stays silent for longer counts as hanging */
 
     char *socket;
     char *socket_mode; /* octal */
     char *socket_group;
-    char *listen; /* addresses, separated by blanks; empty: none */
+    char *listen; /* addresses, separated by blanks; empty for none */
     char *tls_certificate;
     char *tls_key;
     char *tls_client_ca;
@@ -74,31 +74,31 @@ struct vg_daemon_config {
     bool gpu;
     bool gpu_fdinfo;
     bool gpu_nvml;
-    char *gpu_nvml_library; /* empty: as gpu_nvml=no */
+    char *gpu_nvml_library; /* empty has the same effect as gpu_nvml=no */
     int64_t gpu_sample_ns;
     bool gpu_tracepoints;
-    double gpu_budget; /* of these, per cent of a core */
+    double gpu_budget; /* of the GPU measurements, per cent of a core */
 
     bool trace_lttng;
-    char *trace_provider; /* empty: the installed one */
+    char *trace_provider; /* empty for the installed one */
 
-    char *lttng_url; /* empty: no live session is read */
+    char *lttng_url; /* empty if no live session is to be read */
     int lttng_host;  /* enum vg_config_host */
     int64_t lttng_lag_ns;
     bool lttng_create;
-    char *lttng_relay; /* empty: where lttng_url is */
+    char *lttng_relay; /* empty if it is that of lttng_url */
     int64_t lttng_timer_us;
 
-    char *tracepoint_alias; /* as vg_aliases_new() reads it */
+    char *tracepoint_alias; /* in the form that vg_aliases_new() reads */
 
     GPtrArray *peers; /* struct vg_peer_config */
     int64_t peers_refresh_ns;
     int64_t peers_deadline_ns;
 
     bool actions;
-    char *actions_uri; /* empty: as others are reached */
+    char *actions_uri; /* empty if others reach libvirt as they reach this host */
     int64_t actions_moves;
-    int64_t actions_bandwidth; /* MiB/s; 0: libvirt's default */
+    int64_t actions_bandwidth; /* MiB/s; 0 for libvirt's default */
     int64_t actions_downtime_ns;
     int64_t actions_guest_ns;
     int64_t actions_unplug_ns;
@@ -106,7 +106,7 @@ struct vg_daemon_config {
     int64_t actions_lease_ns;
     GPtrArray *gpus; /* struct vg_gpu_config */
 
-    char *nova_cloud; /* of clouds.yaml; empty: nova_auth_url says where, or nothing does */
+    char *nova_cloud; /* a cloud of clouds.yaml; if empty, nova_auth_url is used, if that is set */
     char *nova_clouds;
     char *nova_auth_url;
     char *nova_username;
@@ -119,7 +119,7 @@ struct vg_daemon_config {
     char *nova_region;
     int nova_interface; /* index into vg_nova_interface_names */
     char *nova_cacert;
-    char *nova_host; /* empty: as vgpud calls it */
+    char *nova_host; /* empty if nova calls the host as vgpud does */
     int64_t nova_poll_ns;
     int64_t nova_deadline_ns;
     GPtrArray *alerts; /* struct vg_alert_config */
@@ -128,22 +128,22 @@ struct vg_daemon_config {
     int64_t fault_move_writes;
 };
 
-/* A group [gpu NAME]. */
+/* One group [gpu NAME]. */
 struct vg_gpu_config {
     struct vg_conf_item item;
-    char *device_xml; /* a file */
+    char *device_xml; /* the name of a file */
     int64_t slots;
 };
 
-/* A group [alert NAME]. */
+/* One group [alert NAME]. */
 struct vg_alert_config {
     struct vg_conf_item item;
-    double lost_cores; /* 0: missing */
+    double lost_cores; /* 0 if it is missing */
     int64_t for_ns;
-    char *vm; /* pattern; empty: the host */
+    char *vm; /* a pattern; empty for the host */
 };
 
-/* A group [peer NAME]; strings are empty where nothing is configured. */
+/* One group [peer NAME]. Strings are empty where nothing is configured. */
 struct vg_peer_config {
     struct vg_conf_item item;
     char *url;
@@ -152,24 +152,25 @@ struct vg_peer_config {
     char *key;
     char *cacert;
     char *libvirt_uri;
-    char *nova_host; /* empty: nova is asked */
+    char *nova_host; /* empty if nova is to be asked */
 };
 
-/* Reads path (NULL: VG_CONFIG_PATH, if it exists) and then conf.d/NAME.conf beside it in the order
- * of their names; a key in a later file wins. NULL and *err, whose message has a line for each
- * mistake of all files: file, line, group, key and what is wrong. The caller frees the result. */
+/* Reads path (VG_CONFIG_PATH if that is NULL and the file exists) and then conf.d/NAME.conf beside
+ * it, in the order of their names; a key in a later file wins. Returns NULL and sets *err, whose
+ * message has a line for each mistake in any file: the file, the line, the group, the key and the
+ * reason. The caller frees the result. */
 struct vg_daemon_config *vg_daemon_config_load(const char *path, GError **err);
 void vg_daemon_config_free(struct vg_daemon_config *config);
 
-/* All keys with their values, as a file; the caller frees it. */
+/* Returns all keys with their values, in the form of a file; the caller frees it. */
 char *vg_daemon_config_dump(const struct vg_daemon_config *config);
 
-/* "[group] key" of every key that differs and is only looked at when the daemon starts, joined by
- * ", "; NULL: there is none. The caller frees it. */
+/* Returns "[group] key" for every changed key that is read only when the daemon starts, joined by
+ * ", ", or NULL if there is none. The caller frees it. */
 char *vg_daemon_config_needs_restart(const struct vg_daemon_config *now,
                                      const struct vg_daemon_config *next);
 
-/* socket_mode as a number. */
+/* Returns socket_mode as a number. */
 unsigned int vg_daemon_config_socket_mode(const struct vg_daemon_config *config);
 
 #endif

@@ -40,22 +40,22 @@
 #define VG_LOG_TAG "daemon"
 #define TICK_NS    VG_NS_PER_S
 
-/* Reports taken in one turn of the loop, so that signals and timers are not starved. */
+/* The most reports that one turn of the loop takes, so that signals and timers get their turn. */
 #define TURN_MAX 16
 
-/* Windows of a replay that wait for the disk. */
+/* The number of a replay's windows that may wait for the disk. */
 #define BACKLOG_MAX 64
 
-/* How long a replay waits for libvirt to say who its VMs are. */
+/* The time that a replay waits for libvirt to name its VMs. */
 #define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* How long the end may wait for the disk. */
+/* The time that the daemon, when it ends, waits for the disk. */
 #define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
 
 struct daemon {
     const struct vg_daemon_options *options;
     struct vg_daemon_config *config;
-    struct vg_daemon_config *initial; /* what the daemon was started with, after a reload */
+    struct vg_daemon_config *initial; /* as at the start; config changes with a reload */
     char *vm_map_text;
     size_t vm_map_size;
     char *host;
@@ -71,11 +71,11 @@ struct daemon {
     vg_reservations *reservations;
     vg_mover *mover;
     vg_api *api;
-    enum vg_store_state store_state; /* as last told */
-    vg_collector *replay;            /* until it is started */
-    int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, until when it waits for libvirt */
+    enum vg_store_state store_state; /* as last reported */
+    vg_collector *replay;            /* NULL once it has been started */
+    int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, the end of its wait for libvirt */
     bool stopping;
-    bool failed; /* what the command line asked for was not done */
+    bool failed; /* a task from the command line was not finished */
 };
 
 /* ---- configuration ---- */
@@ -133,7 +133,7 @@ tell_reload(struct daemon *daemon, bool done, const char *text)
     vg_event_log_add(daemon->events, "config", data);
 }
 
-/* Of what could not be read anew, the old one stays in force; the rest is taken. */
+/* Reports a part of the configuration that could not be read again, and so stays as it was. */
 static void
 keep_as_it_was(GString *kept, const char *what, GError **error)
 {
@@ -213,7 +213,7 @@ reload(struct daemon *daemon)
 
 /* ---- collectors ---- */
 
-/* A collector of windows, behind the faults that are configured. */
+/* Adds a collector of windows, with the configured faults around it. */
 static int
 add_measuring(struct daemon *daemon, vg_collector *take_collector, GError **err)
 {
@@ -271,7 +271,7 @@ end_if_done(struct daemon *daemon)
     }
 }
 
-/* A recording does not say who its VMs are; where libvirt may, it is asked first. */
+/* Starts the replay, which first waits for libvirt: a recording does not name its VMs. */
 static void
 start_replay(struct daemon *daemon)
 {
@@ -324,8 +324,8 @@ watch_store(struct daemon *daemon)
     vg_event_log_add(daemon->events, "store", data);
 }
 
-/* systemd restarts the daemon when the parts that serve everybody stand still; a collector that
- * hangs in a foreign library is told by /readyz and does not take the others with it. */
+/* Returns whether the parts that all need still run; if not, systemd restarts the daemon. If only a
+ * collector hangs in a foreign library, /readyz reports it, and the others go on. */
 static bool
 is_alive(const struct daemon *daemon)
 {
@@ -447,7 +447,7 @@ uses_libvirt(const struct daemon *daemon)
            g_str_has_prefix(config->libvirt_uri, "test:");
 }
 
-/* The clock of a recording and that of this host have nothing in common. */
+/* Returns whether this host is measured live. A recording has a clock of its own. */
 static bool
 measures_live(const struct daemon *daemon)
 {
@@ -503,12 +503,12 @@ start_collectors(struct daemon *daemon, GError **err)
                               config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
-    /* First: of two that are trusted alike the first one counts. */
+    /* This collector comes first, since of two that are trusted alike the first one counts. */
     if (start_lttng(daemon, err) < 0)
         return -1;
     if (measures_live(daemon) && start_live(daemon, err) < 0)
         return -1;
-    /* Not where another machine is measured, nor in replay. A host may have no GPU. */
+    /* This machine may be another one than the measured host. A host may also have no GPU. */
     bool is_here = !daemon->options->replay && !daemon->elsewhere;
     vg_collector *gpu = is_here ? vg_gpu_config_collector(config) : NULL;
     if (gpu && vg_supervisor_add(daemon->supervisor, gpu, true, err) < 0)
@@ -579,7 +579,7 @@ daemon_start(struct daemon *daemon, GError **err)
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
-    /* First, so that a second vgpud leaves no directory behind. */
+    /* This check comes first, so that a second vgpud leaves no directory behind. */
     if (vg_socket_check(daemon->config->socket, err) < 0)
         return -1;
     daemon->store = vg_store_new(&store, err);
@@ -607,7 +607,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .store = daemon->store,
         .thread_limit_ns = daemon->config->thread_limit_ns,
         .replay = node.replay,
-        /* Half of what the store keeps: the rest is on the way to it. */
+        /* The other half of what the store keeps is for windows that are on their way to it. */
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
     daemon->supervisor = vg_supervisor_new(&supervisor);
@@ -631,7 +631,7 @@ daemon_start(struct daemon *daemon, GError **err)
     return daemon_watch(daemon, err);
 }
 
-/* Sources first, then what they fill, in the reverse order of the start. */
+/* Stops the sources first, and then the parts that they fill, in the reverse order of the start. */
 static void
 end(struct daemon *daemon)
 {
@@ -653,7 +653,7 @@ end(struct daemon *daemon)
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {
-        /* A thread that hangs in a library still uses what would be freed now. */
+        /* A thread that hangs in a library still uses memory that would be freed now. */
         vg_log_notice("stopped");
         _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);
     }
@@ -710,7 +710,7 @@ vg_daemon_run(const struct vg_daemon_options *options, struct vg_daemon_config *
         daemon.replay = open_replay(&daemon, err);
         status = daemon.replay ? 0 : -1;
     }
-    /* Until here, a signal simply ends the program: a recording may be a pipe that says nothing. */
+    /* Up to here, a signal simply ends the program: a recording may be a pipe that stays silent. */
     block_signals();
     if (status == 0) {
         daemon.elsewhere = options->replay ? NULL : vg_lttng_config_elsewhere(daemon.config);

@@ -8,7 +8,7 @@
 #include "collectors/collector.h"
 #include "daemon/daemon-config.h"
 
-/* NULL: none is asked for. */
+/* Makes the collector. Returns NULL if none is configured. */
 vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config);
 
 #endif

@@ -9,7 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* "MemAvailable:  123 kB" of /proc/meminfo in bytes, or 0. */
+/* Reads a line like "MemAvailable:  123 kB" of /proc/meminfo. Returns bytes, or 0 if there is none.
+ */
 static int64_t
 read_meminfo(const char *name)
 {

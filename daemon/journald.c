@@ -15,10 +15,10 @@
 
 #include "base/log.h"
 
-/* Fields of one message, with the three that each has. */
+/* The fields of one message, of which three are always there. */
 #define FIELDS_MAX 24
 
-/* The end of a value: a blank, or the quote that closes it. */
+/* Finds the end of a value: a blank, or the closing quote. */
 static const char *
 end_of_value(const char *value)
 {
@@ -28,7 +28,8 @@ end_of_value(const char *value)
     return quote ? quote + 1 : value + strlen(value);
 }
 
-/* "key" of "key=value" at a word's start: lower case, digits and '_'. Its length, or 0. */
+/* Returns the length of "key" if a word begins with "key=", or 0. A key has lower-case letters,
+ * digits and '_'. */
 static size_t
 key_length(const char *word)
 {
@@ -74,7 +75,8 @@ send_journal(void *data, enum vg_log_level level, const char *tag, const char *m
         fprintf(stderr, "<%d>%s: %s\n", (int)level, tag, message);
 }
 
-/* systemd tells in JOURNAL_STREAM which device and inode its stream to the journal has. */
+/* Returns whether standard error is the journal: JOURNAL_STREAM has the device and inode of the
+ * stream that systemd connected to it. */
 static bool
 stderr_is_journal(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What [lttng] of the configuration means: whether a live session is read, and whose host it is.
- * Main thread.
+ * Interprets the group [lttng] of the configuration: whether a live session is to be read, and
+ * which host it belongs to. Main thread.
  */
 #ifndef VG_DAEMON_LTTNG_CONFIG_H
 #define VG_DAEMON_LTTNG_CONFIG_H
@@ -9,14 +9,14 @@
 #include "collectors/collector.h"
 #include "daemon/daemon-config.h"
 
-/* Do the keys fit together? VG_E_INVALID: no. */
+/* Checks that the keys fit together. If not, returns -1 with VG_E_INVALID. */
 int vg_lttng_config_check(const struct vg_daemon_config *config, GError **err);
 
-/* The name of another machine than this one that is traced, and measured instead of this one; NULL:
- * there is none. The caller frees it. */
+/* Returns the name of the traced machine if it is another one, which is then measured instead of
+ * this one, or NULL. The caller frees it. */
 char *vg_lttng_config_elsewhere(const struct vg_daemon_config *config);
 
-/* NULL without *err: no session is to be read. */
+/* Makes the collector. Returns NULL without *err if no session is to be read. */
 vg_collector *vg_lttng_config_collector(const struct vg_daemon_config *config, GError **err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpud: the command line.
+ * The command line of vgpud.
  */
 #include "config.h"
 
@@ -151,7 +151,7 @@ vgpud_fail(const char *message)
 {
     g_autofree char *text = g_utf8_make_valid(message, -1);
 
-    /* Bytes of a file that is quoted must not reach the terminal. */
+    /* Bytes that are quoted from a file must not reach the terminal. */
     for (char *c = text; *c; c++) {
         if (g_ascii_iscntrl(*c))
             *c = '?';
@@ -160,7 +160,7 @@ vgpud_fail(const char *message)
     return EXIT_FAILURE;
 }
 
-/* A line for each mistake. */
+/* Prints a line for each mistake. */
 static int
 fail_config(const GError *error)
 {
@@ -181,7 +181,8 @@ print(const char *text)
     return EXIT_SUCCESS;
 }
 
-/* Every stream of a recording, every vCPU thread and every connection has file descriptors. */
+/* Raises the limit of open files: every stream of a recording, every vCPU thread and every
+ * connection needs file descriptors. */
 static void
 raise_file_limit(void)
 {

@@ -11,7 +11,7 @@
 
 #define MIB INT64_C(1048576)
 
-/* ---- a device that is named ---- */
+/* ---- devices that are named ---- */
 
 static char *
 move_config_read(const struct vg_gpu_config *gpu, GError **err)
@@ -126,6 +126,6 @@ vg_move_new_id(const char *prefix)
 {
     g_autofree char *uuid = g_uuid_string_random();
 
-    /* All of its digits but two are random. */
+    /* All digits of a random UUID but two are random. */
     return g_strdup_printf("%s-%.8s%.4s%.4s", prefix, uuid, uuid + 24, uuid + 32);
 }

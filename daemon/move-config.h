@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the configuration says of moving VMs: [actions] and [gpu NAME].
+ * Reads from the configuration how VMs are moved: [actions] and [gpu NAME].
  */
 #ifndef VG_DAEMON_MOVE_CONFIG_H
 #define VG_DAEMON_MOVE_CONFIG_H
@@ -9,36 +9,37 @@
 #include "daemon/daemon-config.h"
 #include "daemon/nova-config.h"
 
-/* Immutable; counted references, so that a move keeps what it began with. */
+/* The settings of a move. They are immutable and counted, so that a move keeps those with which it
+ * began. */
 struct vg_move_settings {
     bool enabled;
     char *libvirt_uri; /* of this host, for reading and writing */
-    char *own_uri;     /* how others reach it; empty: as they are reached */
-    int64_t moves;     /* at once */
+    char *own_uri;     /* the URI for others; empty if they reach libvirt as they reach this host */
+    int64_t moves;     /* the number of moves at once */
     int64_t bandwidth_bytes_per_s;
     int64_t downtime_max_ns;
     int64_t guest_deadline_ns;
     int64_t unplug_deadline_ns;
     int64_t migrate_deadline_ns;
     int64_t lease_s;
-    int64_t fault_writes;          /* 0: none */
+    int64_t fault_writes;          /* 0 for none */
     struct vg_named_device *named; /* strings are owned */
     size_t n_named;
-    struct vg_nova_settings *nova; /* owned; NULL: nova is not asked to move anything */
+    struct vg_nova_settings *nova; /* owned; NULL if nova is not asked to move VMs */
 };
 
-/* Adds a line to errors for each group [gpu NAME] that cannot be right, its file included. */
+/* Adds a line to errors for each group [gpu NAME] that cannot be right, and reads its file. */
 void vg_move_config_check(const struct vg_daemon_config *config, GString *errors);
 
 typedef struct vg_move_settings vg_move_settings;
 
-/* NULL and *err if a device_xml cannot be read any more. */
+/* Returns NULL and sets *err if a device_xml can no longer be read. */
 struct vg_move_settings *vg_move_settings_new(const struct vg_daemon_config *config, GError **err);
 struct vg_move_settings *vg_move_settings_ref(struct vg_move_settings *settings);
 void vg_move_settings_unref(struct vg_move_settings *settings); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_settings, vg_move_settings_unref)
 
-/* prefix, "-" and 16 random hexadecimal digits; the caller frees it. */
+/* Returns prefix, "-" and 16 random hexadecimal digits; the caller frees it. */
 char *vg_move_new_id(const char *prefix);
 
 #endif

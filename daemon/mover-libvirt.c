@@ -34,7 +34,7 @@ libvirt_aliases(const struct vg_migration *record)
     return aliases;
 }
 
-/* ---- before anything is touched ---- */
+/* ---- checks before anything is touched ---- */
 
 static int
 libvirt_check_peer(vg_mover *mover, const char *peer, GError **err)
@@ -54,7 +54,7 @@ libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError 
     return 0;
 }
 
-/* Looks at the source alone if there is no peer. */
+/* Adds the problems that libvirt of both hosts sees, or of the source alone if there is no peer. */
 static int
 libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
@@ -74,7 +74,7 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
     return vg_virt_precheck(source, target, &check, problems, err);
 }
 
-/* Checks that the agent that will be asked is there. */
+/* Checks that the guest's agent, which the move needs, answers. */
 static void
 libvirt_check_agent(struct mover_move *move, GPtrArray *problems)
 {
@@ -154,7 +154,8 @@ libvirt_goes_back(struct mover_move *move)
     return move->machine.back;
 }
 
-/* Waits for a migration that is under way, and ends one that was called off. */
+/* Finds out where the VM is. Waits for a migration that is under way, and ends one that was called
+ * off. */
 static void
 libvirt_look(struct mover_move *move, struct mover_outcome *ret)
 {
@@ -207,7 +208,7 @@ libvirt_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- reserving ---- */
 
-/* Takes over what the target says its devices are. */
+/* Takes over the addresses and names that the devices have on the target. */
 static void
 libvirt_take_reservation(struct mover_move *move, const struct vg_reservation *given)
 {
@@ -274,8 +275,8 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
 
 /* ---- the guest ---- */
 
-/* Checks that every process can be brought back. The guest goes on without one that cannot, but
- * then the move has lost something. */
+/* Checks that no program was lost. The guest goes on if a process cannot be brought back, but then
+ * the move has lost something. */
 static int
 libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
 {
@@ -354,8 +355,8 @@ libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *re
     return 0;
 }
 
-/* Makes the URI by which the target's libvirt reaches that of this host: the one by which this host
- * reaches that, with another host in it, unless the configuration has one. */
+/* Makes the URI by which the target's libvirt reaches that of this host. Unless it is configured,
+ * it is the URI by which this host reaches the target's, with this host's name in it. */
 static char *
 libvirt_own_uri(const struct mover_move *move)
 {
@@ -367,7 +368,7 @@ libvirt_own_uri(const struct mover_move *move)
         return g_strdup(own);
     const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
     host = at ? at + 1 : host + 3;
-    /* An IPv6 address has colons of its own. */
+    /* An IPv6 address has colons of its own, within its brackets. */
     const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
     const char *rest = !port ? end : *port == ']' ? port + 1 : port;
     return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
@@ -403,7 +404,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the table ---- */
 
 static int
 libvirt_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has nova move a VM that it manages. The VM has no GPU: one from its flavor cannot be taken off
- * it, and so vg_mover_prepare() refuses. Until nova has told what it calls both hosts, nothing was
- * asked of it, and libvirt of this host says where the VM is.
+ * Has nova move a VM that it manages. The VM has no GPU: one that comes from its flavor cannot be
+ * taken off the VM, so vg_mover_prepare() refuses such a VM. Until nova has named both hosts,
+ * nothing has been asked of it, and libvirt of this host says where the VM is.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ nova_open(struct mover_move *move, GError **err)
     return move->nova;
 }
 
-/* ---- before anything is touched ---- */
+/* ---- checks before anything is touched ---- */
 
 static int
 nova_refuse_gpu(const char *vm, const char *kind, const char *what, GError **err)
@@ -42,7 +42,8 @@ nova_refuse_gpu(const char *vm, const char *kind, const char *what, GError **err
         vm, kind, what);
 }
 
-/* Refuses GPUs that the inventory or libvirt has: libvirt need not know the type of a device. */
+/* Refuses a VM with GPUs, whether the inventory or libvirt knows of them: libvirt need not know the
+ * type of a device. */
 static int
 nova_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err)
 {
@@ -74,8 +75,8 @@ nova_ask_problems(struct mover_move *move, struct vg_nova_precheck *check, GPtrA
     return vg_nova_precheck(nova, check, problems, err);
 }
 
-/* Never fails: a nova that does not answer, lets nobody in, or is too old speaks against the move.
- */
+/* Adds the problems that nova sees. Never fails: if nova does not answer, lets nobody in, or is too
+ * old, that is a problem, too. */
 static int
 nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
@@ -83,7 +84,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     g_autoptr(GError) error = NULL;
     (void)err;
 
-    /* It says more once it knows where to. */
+    /* Without a target, nova cannot say more. */
     if (!move->record->peer)
         return 0;
     int status = nova_ask_problems(move, &check, problems, &error);
@@ -103,7 +104,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 
 /* ---- looking ---- */
 
-/* Asks libvirt of this host, as nova has not been asked yet. */
+/* Asks libvirt of this host where the VM is, since nova has not been asked for anything yet. */
 static int
 nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -162,7 +163,7 @@ nova_look_once(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Returns the time by which the migration that the journal tells of must be through. */
+/* Returns the time by which the migration in the journal has to be finished. */
 static int64_t
 nova_until_ns(const struct mover_move *move)
 {
@@ -177,8 +178,8 @@ nova_until_ns(const struct mover_move *move)
     return INT64_MAX;
 }
 
-/* Watches a migration that went on without anybody who did, and calls it off if somebody wanted
- * that, or its time is up. */
+/* Watches a migration that was begun by an earlier vgpud, and calls it off if somebody wants that,
+ * or if its time is up. */
 static void
 nova_look_after(struct mover_move *move)
 {
@@ -200,8 +201,8 @@ nova_look_after(struct mover_move *move)
                     error->message);
 }
 
-/* Waits until nova is worth asking again; false: it is not. A migration is waited for as long as
- * one may take, and some time to call it off. */
+/* Waits until nova is worth asking again. Returns false if it is not. The limit is that of a
+ * migration, and some time to call it off. */
 static bool
 nova_look_goes_on(struct mover_move *move, enum vg_migration_place place, const GError *error,
                   int64_t until_ns)
@@ -237,7 +238,7 @@ nova_look_there(struct mover_move *move, struct mover_outcome *ret, GError **err
         g_propagate_error(err, g_steal_pointer(&error));
         return -1;
     }
-    /* Who is not let in will not be let in by asking again. */
+    /* A user who is refused stays refused, however often vgpud asks. */
     ret->facts.final = true;
     ret->text = g_strdup(error->message);
     return 0;
@@ -289,7 +290,7 @@ nova_migrate(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the table ---- */
 
 static int
 nova_precheck(struct mover_move *move, struct mover_outcome *ret, GError **err)

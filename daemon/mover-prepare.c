@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds out, before a move begins, what a request for one means and what speaks against it.
+ * Finds out, before a move begins, what a request for it means and what speaks against it.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- what a request means ---- */
 
-/* Chooses who moves the VM: nova one that it manages, or nobody. */
+/* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all. */
 static const struct mover_executor *
 prepare_choose_executor(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
                         struct vg_migration *migration, GError **err)
@@ -48,7 +48,7 @@ prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_v
     return 0;
 }
 
-/* Finds the peer that is meant: by its name, or by what it calls its host. */
+/* Finds the peer that a request names by the peer's name, or by the name of its host. */
 static struct vg_peer_info *
 prepare_find_target(vg_mover *mover, const char *to, const struct mover_executor *executor,
                     GError **err)
@@ -113,10 +113,10 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     return g_steal_pointer(&migration);
 }
 
-/* ---- what speaks against it ---- */
+/* ---- problems ---- */
 
-/* Asks the guest whether it could release the GPUs now. What it says of programs goes into the
- * record. */
+/* Asks the guest whether it could release the GPUs now, and copies what it says about programs into
+ * the record. */
 static void
 prepare_check_programs(struct mover_move *move, GPtrArray *problems)
 {
@@ -142,8 +142,7 @@ prepare_is_moving(vg_mover *mover, const char *uuid)
     return g_ptr_array_find_with_equal_func(moving, uuid, g_str_equal, NULL);
 }
 
-/* Does not ask a guest twice at once, or during a move: one would take the channel from the other.
- */
+/* Holds `asking`, and asks no guest during a move: one would take the channel from the other. */
 int
 vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Serves all executors of moves: connections to libvirt of both hosts, the limits of a verb, and
- * the renewal of what is reserved while a verb runs.
+ * the renewal of the reservation while a verb runs.
  */
 #include "config.h"
 
@@ -56,7 +56,7 @@ mover_target(struct mover_move *move, GError **err)
     return move->target;
 }
 
-/* ---- keeping what is reserved ---- */
+/* ---- keeping the reservation ---- */
 
 static int
 reach_renew(struct mover_move *move, GError **err)
@@ -88,7 +88,7 @@ mover_renew_if_due(struct mover_move *move)
 
 /* ---- while a verb runs ---- */
 
-/* Notes how far a verb is; called on any thread. */
+/* Records the progress of a verb. Called on any thread. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {
@@ -116,7 +116,7 @@ mover_verb(struct mover_move *move, int64_t limit_ns)
     };
 }
 
-/* ---- what speaks against a move ---- */
+/* ---- problems ---- */
 
 void
 mover_add_silence(GPtrArray *problems, const char *why)

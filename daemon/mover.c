@@ -17,8 +17,8 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move does nothing that the journal has not taken. It tries to write this often, a second apart.
- */
+/* A move does nothing that the journal has not taken. Writing is tried this many times, a second
+ * apart. */
 #define JOURNAL_TRIES 30
 
 const struct mover_executor *
@@ -32,7 +32,7 @@ mover_executor_of(enum vg_migration_executor executor)
     return executors[executor];
 }
 
-/* ---- telling ---- */
+/* ---- publishing ---- */
 
 /* Publishes the state of a move. Called under the lock. */
 static void
@@ -46,7 +46,7 @@ mover_tell(const struct mover_move *move)
     vg_event_log_add(move->mover->parts.events, "migration", data);
 }
 
-/* Called under the lock. */
+/* Sets and publishes the state. Called under the lock. */
 static void
 mover_set_state(struct mover_move *move, enum vg_migration_state state)
 {
@@ -63,7 +63,7 @@ mover_set_state(struct mover_move *move, enum vg_migration_state state)
 
 /* ---- the journal ---- */
 
-/* Ends vgpud where a test wants it, as if somebody had killed it just after this write. */
+/* Ends vgpud where a test wants it, as if it had been killed just after this write. */
 static void
 mover_count_write(struct mover_move *move)
 {
@@ -82,8 +82,8 @@ mover_copy(struct mover_move *move)
     return vg_migration_copy(move->record);
 }
 
-/* Writes the record to the journal. -1: the journal did not take it, so the caller must not do what
- * the record says. */
+/* Writes the record to the journal. Returns -1 if the journal did not take it; the caller must then
+ * not do what the record says. */
 static int
 mover_save(struct mover_move *move, GError **err)
 {
@@ -175,7 +175,7 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
         outcome.text = g_strdup(error->message);
     vg_log_info("move id=%s verb=%s ok=%d: %s", move->record->id, vg_move_verb_names[verb],
                 outcome.ok, outcome.text ? outcome.text : "");
-    /* vgpud is ending and did not wait for the outcome: the next start finds the intent without
+    /* vgpud is ending and did not wait for the outcome. The next start finds the intent without
      * one, as after a kill. */
     if (atomic_load(&move->mover->stopping)) {
         g_free(outcome.text);
@@ -202,7 +202,7 @@ mover_finish(struct mover_move *move)
     record->gpu = move->machine.looked ? move->machine.facts.gpu : VG_GPU_UNKNOWN;
     const enum vg_migration_state state = vg_move_state(&move->machine);
     if (state == VG_MIGRATION_DONE)
-        g_clear_pointer(&record->cause, g_free); /* it has arrived all the same */
+        g_clear_pointer(&record->cause, g_free); /* the VM has arrived all the same */
     mover_set_state(move, state);
     pthread_mutex_unlock(&move->mover->lock);
     while (mover_save(move, &error) < 0 && !vg_thread_stopping(move->thread))
@@ -223,7 +223,7 @@ mover_run(vg_thread *self, void *arg)
         verb = vg_move_next(&move->machine);
         if (verb != VG_MOVE_VERB_MAX)
             mover_set_state(move, vg_move_state(&move->machine));
-        /* An abort called off the verb that has just ended, not the one that comes now. */
+        /* An abort was meant for the verb that has just ended, not for the one that begins now. */
         atomic_store(&move->cancel, atomic_load(&mover->stopping));
         pthread_mutex_unlock(&mover->lock);
         if (verb == VG_MOVE_VERB_MAX)
@@ -330,9 +330,9 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
     return mover_launch(mover, move, err);
 }
 
-/* ---- from outside ---- */
+/* ---- calls from outside ---- */
 
-/* Finds a move; NULL: it is not here. Called under the lock. */
+/* Finds a move. Returns NULL if it is not here. Called under the lock. */
 static struct mover_move *
 mover_find(vg_mover *mover, const char *id)
 {
@@ -435,7 +435,7 @@ mover_take_up(vg_mover *mover, const struct vg_migration *migration)
     }
     vg_move_recover(&move->machine);
     if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.asked[VG_MOVE_RELEASE])
-        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has, meanwhile */
+        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has renewed it meanwhile */
     move->machine.aborted = migration->abort_asked;
     move->machine.shown = migration->state;
     if (!move->record->cause)
@@ -461,7 +461,7 @@ vg_mover_recover(vg_mover *mover)
         mover_take_up(mover, list->pdata[i]);
 }
 
-/* ---- life ---- */
+/* ---- making and freeing ---- */
 
 vg_mover *
 vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings)

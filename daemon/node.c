@@ -20,16 +20,16 @@
 
 #define VG_LOG_TAG "engine"
 
-/* A replay makes thousands of windows in a second; nobody looks at so many views. */
+/* A replay makes thousands of windows in a second, and nobody looks at as many views. */
 #define PUBLISH_PAUSE_NS (50 * VG_NS_PER_MS)
 
-/* Memory of this host is looked up so often. */
+/* The time between two looks at the memory of this host. */
 #define FACTS_PAUSE_NS (10 * VG_NS_PER_S)
 
 struct vg_node {
     char *host;
     bool replay;
-    bool elsewhere; /* this machine is not the host that is measured */
+    bool elsewhere; /* another machine is measured */
     bool replay_ended;
     int64_t window_ns;
     char boot_id[VG_UUID_LEN];
@@ -37,26 +37,26 @@ struct vg_node {
     int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
     uint64_t memory_windows;
-    uint64_t most_pending; /* windows that waited for the disk, as far as traced */
+    uint64_t most_pending; /* the most windows that have waited for the disk, as far as traced */
     vg_event_log *events;
     vg_reservations *reservations;
     vg_engine *engine;
     vg_alerts *alerts;
     vg_gather *gather;
-    vg_inventory *inventory; /* what libvirt said last; NULL: nothing */
-    vg_inventory *facts;     /* what this host shows without libvirt */
+    vg_inventory *inventory; /* from libvirt's last report; NULL if there was none */
+    vg_inventory *facts;     /* the facts about this host that need no libvirt */
     int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
-    int32_t cpus;            /* of the recorded or other host, seen at work */
-    char *note;              /* for the snapshot */
+    int32_t cpus;            /* of the recorded or other host, counted as they were seen at work */
+    char *note;              /* goes into the snapshot */
     struct vg_window totals;
-    struct vg_gathered newest; /* window.vms NULL: none yet */
-    vg_gpu_log *gpu_log;       /* NULL: no GPU request yet */
+    struct vg_gathered newest; /* window.vms is NULL if there is none yet */
+    vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
     uint64_t missed;           /* windows that no collector could measure */
-    int64_t stored_ns;         /* epoch, end of the newest window that the store got */
+    int64_t stored_ns;         /* epoch, the end of the newest window that the store has taken */
     bool unpublished;
     int64_t published_at_ns; /* CLOCK_MONOTONIC */
     uint64_t seq;
-    pthread_mutex_t lock; /* of view */
+    pthread_mutex_t lock; /* protects view */
     vg_view *view;
 };
 
@@ -164,7 +164,7 @@ vg_node_view(vg_node *node)
 
 /* ---- publishing ---- */
 
-/* The inventory to show: libvirt's, completed by what the host itself shows. */
+/* Returns the inventory to show: libvirt's, completed by the facts about this host. */
 static vg_inventory *
 show_inventory(vg_node *node)
 {
@@ -188,7 +188,7 @@ show_inventory(vg_node *node)
     return shown;
 }
 
-/* One whose descriptions contradict each other is made without them. */
+/* Makes a snapshot, without the descriptions of hosts if they contradict each other. */
 static vg_snapshot *
 make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *taken)
 {
@@ -308,7 +308,7 @@ tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int
     vg_event_log_add(node->events, "vm", data);
 }
 
-/* The VMs that one window has and the other does not; borrowed, the caller frees the array. */
+/* Lists VMs that one window has and the other has not; borrowed, the caller frees the array. */
 static GPtrArray *
 only_in(const struct vg_window *these, const struct vg_window *those)
 {
@@ -341,7 +341,7 @@ tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
     }
 }
 
-/* Who hears of a VM can look at it. */
+/* Publishes a view before it reports VMs, so that whoever hears of a VM can look at it. */
 static void
 tell_changes(vg_node *node, const struct vg_window *before, const struct vg_window *now)
 {
@@ -354,7 +354,7 @@ tell_changes(vg_node *node, const struct vg_window *before, const struct vg_wind
     tell_vms(node, "seen", seen);
 }
 
-/* Only here do windows get more; the store may have taken some of them meanwhile. */
+/* Traces a new maximum of the store's queue, which grows only here. */
 static void
 trace_store(vg_node *node)
 {
@@ -369,9 +369,9 @@ trace_store(vg_node *node)
     vg_trace_queue("store", health.pending, node->memory_windows);
 }
 
-/* The offset to the epoch is measured with each window: it jitters by nanoseconds, and the clock is
- * slewed. A window that so begins before the end of the one before would replace that in the store;
- * one that ends before it, after the clock was set back, is to do so. */
+/* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
+ * window that therefore began before the end of the last one would replace that in the store, so it
+ * begins later. One that also ends before it, since the clock was set back, is to replace it. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {
@@ -386,7 +386,7 @@ store_window(vg_node *node, const struct vg_gathered *gathered)
     trace_store(node);
 }
 
-/* What libvirt knows and the collector does not: who it is. */
+/* Fills in names and UUIDs that libvirt knows and the collector does not. */
 static void
 name_vms(const vg_node *node, struct vg_window *window)
 {
@@ -412,7 +412,7 @@ compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* What a VM is asked for and stored by. A name that looks like a UUID, which it is not, is none. */
+/* Returns the UUID or name by which a VM is stored; NULL if its name looks like another's UUID. */
 static const char *
 identity_of(const struct vg_vm_sample *vm)
 {
@@ -421,7 +421,7 @@ identity_of(const struct vg_vm_sample *vm)
     return g_uuid_string_is_valid(vm->name) ? NULL : vm->name;
 }
 
-/* NAME#PID, and NAME#PID.2 if there is such a VM. */
+/* Renames a VM to NAME#PID, or to NAME#PID.2 if there is such a VM. */
 static void
 rename_vm(struct vg_vm_sample *vm, const GHashTable *taken)
 {
@@ -435,9 +435,9 @@ rename_vm(struct vg_vm_sample *vm, const GHashTable *taken)
     g_strlcpy(vm->name, name, sizeof(vm->name));
 }
 
-/* Several processes may say that they are the same VM: a migration within the host, a mistake, a
- * lie. The one that was seen first is it; the others go by name and pid. So does who has the name
- * of somebody else: of an aggressor that is no VM, or a UUID. */
+/* Makes VMs' identities unique. Several processes may say that they are the same VM: in a migration
+ * within the host, by mistake, or as a lie. The first one seen keeps the identity; the others get a
+ * name with their pid, as does a VM whose name is that of an aggressor that is no VM, or a UUID. */
 static void
 part_vms(struct vg_window *window)
 {
@@ -452,7 +452,7 @@ part_vms(struct vg_window *window)
         const char *identity = identity_of(vm);
         bool is_twin = identity && g_hash_table_contains(taken, identity);
         if (is_twin || !identity || !vg_is_vm_name(vm->name)) {
-            /* Two calls: each is limited for itself, so that one does not silence the other. */
+            /* Each of the two calls has a limit of its own, so that none silences the other. */
             if (is_twin) {
                 vg_log_warn_limited(
                     "two processes say they are one VM pid=%d name=\"%s\" uuid=\"%s\"", vm->pid,
@@ -507,14 +507,14 @@ take_complete(vg_node *node, int64_t now_ns)
         take_window(node, &gathered);
 }
 
-/* The clock of the windows: the recording's stands still where nobody reads on. */
+/* Returns the time of the windows, which stands still while nobody reads a recording on. */
 static int64_t
 now_of_windows(const vg_node *node)
 {
     return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
 }
 
-/* Each window cuts intervals at its edges, the recording only at its own. */
+/* Counts clipped intervals of the recording: each window cuts intervals at its edges as well. */
 static void
 take_edges(vg_node *node, const struct vg_window *period)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the daemon knows of its host: takes the collectors' reports, gathers windows, steps the
- * engine, hands windows to the store, and publishes views for the API. Belongs to the main thread,
- * but for vg_node_view().
+ * Keeps the daemon's knowledge of its host: takes the collectors' reports, gathers windows, steps
+ * the engine, hands windows to the store, and publishes views for the API. Belongs to the main
+ * thread, but for vg_node_view().
  */
 #ifndef VG_DAEMON_NODE_H
 #define VG_DAEMON_NODE_H
@@ -21,15 +21,17 @@
 #include "store/store.h"
 
 struct vg_node_options {
-    const char *host; /* name; copied */
-    bool replay;      /* of a recording: means instead of EWMAs, VMs are never forgotten */
-    bool elsewhere;   /* another machine is measured: what this one shows says nothing of it */
+    const char *host; /* the host's name; copied */
+    /* a recording is replayed: means replace EWMAs, and VMs are never forgotten */
+    bool replay;
+    bool elsewhere; /* another machine is measured, and the facts about this one do not apply */
     int64_t window_ns;
     const struct vg_policy_config *policy; /* copied */
     vg_store *store;                       /* borrowed */
-    uint64_t memory_windows;               /* that the store keeps, waiting for the disk */
-    vg_event_log *events;                  /* borrowed */
-    vg_reservations *reservations;         /* borrowed; until the last report or tick */
+    /* the number of windows that the store keeps while they wait for the disk */
+    uint64_t memory_windows;
+    vg_event_log *events;          /* borrowed */
+    vg_reservations *reservations; /* borrowed until the last report or tick */
 };
 
 typedef struct vg_node vg_node;
@@ -38,36 +40,39 @@ vg_node *vg_node_new(const struct vg_node_options *options);
 void vg_node_free(vg_node *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node, vg_node_free)
 
-/* A collector that reports windows, lag_ns later than others; returns its number. Windows are
- * waited for while it is alive, which it is at first. */
+/* Registers a collector whose windows come lag_ns later than those of others; returns its number.
+ * Windows are waited for while it is alive, which it is at first. */
 unsigned int vg_node_add_source(vg_node *node, int64_t lag_ns);
 void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
 
-/* Takes a report of any kind but STATUS; source: of WINDOW, what vg_node_add_source() returned. */
+/* Takes a report of any kind but STATUS. source: for a WINDOW, the number that vg_node_add_source()
+ * returned. */
 void vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report);
 
-/* Once a second: windows whose grace is over, and what changes by itself. */
+/* Closes windows whose grace is over, and updates what changes with time. Called once a second. */
 void vg_node_tick(vg_node *node);
 
-/* Nothing more will come: closes what waits, and publishes. */
+/* Closes the windows that wait and publishes, when nothing more will come. */
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
 
-/* What is watched from the next window on; copied. Other rules than before begin anew. */
+/* Sets the alert rules from the next window on; copied. Rules that differ from the old ones begin
+ * anew. */
 void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
-/* How long ago, in real time, the last window was closed; since the start if there was none. */
+/* Returns how long ago, in real time, the last window was closed, or the node was made if there was
+ * none. */
 int64_t vg_node_age_ns(const vg_node *node);
 bool vg_node_replay_ended(const vg_node *node);
 
-/* Has libvirt told anything yet? */
+/* Returns whether libvirt has reported anything yet. */
 bool vg_node_has_inventory(const vg_node *node);
 
-/* The newest view, never NULL; the caller unrefs it. Any thread. */
-/* Of this run; lives as long as the node. */
+/* Returns the id of this run, which lives as long as the node. */
 const char *vg_node_boot_id(const vg_node *node);
 
+/* Returns the newest view, which is never NULL; the caller unrefs it. Any thread. */
 vg_view *vg_node_view(vg_node *node);
 
 #endif

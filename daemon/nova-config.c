@@ -37,7 +37,7 @@ nova_config_option(struct vg_nova_options *options, size_t i)
     return (const char **)(void *)((char *)options + nova_config_options[i].to);
 }
 
-/* Borrowed. */
+/* Fills in options whose strings are borrowed from the configuration. */
 static void
 nova_config_read(const struct vg_daemon_config *config, struct vg_nova_options *ret)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What is wrong with it, or NULL; the caller frees it. */
+/* Returns the mistake in a group, or NULL; the caller frees it. */
 static char *
 peer_config_fault(const struct vg_peer_config *peer)
 {
@@ -19,7 +19,7 @@ peer_config_fault(const struct vg_peer_config *peer)
 
     if (!peer->url[0])
         return g_strdup("url is missing: where is the API of this peer?");
-    /* It may hold a password, which is in no message. */
+    /* The URL may hold a password, which no message may show. */
     if (strchr(peer->url, '@'))
         return g_strdup("url has a user or password; token_file or cert say who this vgpud is");
     if (!g_str_has_prefix(peer->url, scheme) || strlen(peer->url) == strlen(scheme) ||

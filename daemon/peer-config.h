@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the configuration says of other vgpuds.
+ * Reads from the configuration which other vgpuds there are.
  */
 #ifndef VG_DAEMON_PEER_CONFIG_H
 #define VG_DAEMON_PEER_CONFIG_H
@@ -11,8 +11,8 @@
 /* Adds a line to errors for each group [peer NAME] that cannot be right. */
 void vg_peer_config_check(const struct vg_daemon_config *config, GString *errors);
 
-/* For vg_peers_new() and vg_peers_set(); strings are borrowed of config, ret->peers is the caller's
- * to free. */
+/* Fills in options for vg_peers_new() and vg_peers_set(). Their strings are borrowed from config;
+ * the caller frees ret->peers. */
 void vg_peer_config_options(const struct vg_daemon_config *config, struct vg_peers_options *ret);
 
 #endif

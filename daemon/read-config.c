@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files and the command line together.
+ * Reads the configuration from the files and the command line together.
  */
 #include "config.h"
 
@@ -19,7 +19,8 @@ override(char **member, const char *value)
     *member = g_strdup(value);
 }
 
-/* A path of the command line counts from where the command was given. */
+/* Replaces a path by one from the command line, which is relative to the directory where the
+ * command was given. */
 static void
 override_path(char **member, const char *value)
 {

@@ -14,12 +14,13 @@
 
 struct vg_reservations {
     vg_journal *journal;
-    pthread_mutex_t lock; /* one at a time finds something free */
+    pthread_mutex_t lock; /* held while somebody looks for free GPUs and takes them */
     pthread_mutex_t known_lock;
-    GPtrArray *known; /* vg_reservation: those of the journal, for who must not wait for it */
+    /* vg_reservation, a copy of the journal's for callers that must not wait for it */
+    GPtrArray *known;
 };
 
-/* Takes note of what the journal has, after a change. */
+/* Copies the reservations in the journal after a change. */
 static void
 reservations_learn(vg_reservations *reservations)
 {
@@ -79,7 +80,7 @@ reservation_set_lease(struct vg_reservation *reservation, int64_t lease_s)
     reservation->expires_ns = vg_clock_realtime_ns() + lease_s * VG_NS_PER_S;
 }
 
-/* ---- what is taken ---- */
+/* ---- GPUs that are taken ---- */
 
 static GStrv
 reservation_aliases(const GPtrArray *devices)
@@ -95,8 +96,8 @@ reservation_aliases(const GPtrArray *devices)
     return (GStrv)g_ptr_array_free(g_steal_pointer(&list), FALSE);
 }
 
-/* A VM that has its GPUs here shows that they are taken; what is kept for it must not count twice.
- */
+/* Returns whether a VM already has its GPUs here, which shows that they are taken, so that its
+ * reservation must not count as well. */
 static bool
 reservation_is_used(vg_virt_host *host, const struct vg_reservation *reservation)
 {
@@ -119,9 +120,10 @@ reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
     }
 }
 
-/* ---- making one ---- */
+/* ---- making a reservation ---- */
 
-/* Under the lock. 1: the move has one, which was copied. */
+/* Lists the devices that are taken. Returns 1 if the move already has a reservation, which is then
+ * copied. Called under the lock. */
 static int
 reservations_find_taken(vg_reservations *reservations, vg_virt_host *host,
                         struct vg_reservation *reservation, GPtrArray *taken, GError **err)
@@ -172,7 +174,7 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     return reservations_save(reservations, reservation, err);
 }
 
-/* ---- the others ---- */
+/* ---- holding, renewing and releasing ---- */
 
 char *
 vg_reservations_hold_id(const char *move_id)

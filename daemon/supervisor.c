@@ -12,28 +12,28 @@
 
 #define VG_LOG_TAG "supervisor"
 
-/* Reports that wait at most. A live collector makes one in a window; of a replay the queue adds to
- * what waits for the disk. */
+/* The most reports that wait. A live collector makes one in each window; in a replay, those in the
+ * queue add to those that wait for the disk. */
 #define QUEUE_MAX        256
 #define REPLAY_QUEUE_MAX 2
 
-/* How often a replay that waits for the disk looks. */
+/* The time between two looks of a replay that waits for the disk. */
 #define BACKLOG_PAUSE VG_NS_PER_MS
 
-/* How long a thread may take to end. */
+/* The time that a thread may take to end, and the pause between two looks at it. */
 #define STOP_LIMIT_NS (5 * VG_NS_PER_S)
 #define STOP_PAUSE_US 2000
 
 struct member {
     vg_supervisor *supervisor;
     vg_collector *collector;
-    vg_thread *thread; /* the main thread's view of it */
-    vg_thread *self;   /* its own */
+    vg_thread *thread; /* as the main thread holds it */
+    vg_thread *self;   /* as the member itself holds it */
     char *part;        /* "collector:procfs" */
     unsigned int source;
     enum vg_collector_state state;
-    int64_t since_ns;   /* epoch, it is in that state, or hangs, or does not any more */
-    char *text;         /* why, or NULL */
+    int64_t since_ns;   /* epoch, when it came into that state, or began or ceased to hang */
+    char *text;         /* the reason of the state, or NULL */
     GPtrArray *sources; /* struct vg_source_state *, or NULL */
     bool hangs;
     bool optional;
@@ -43,7 +43,7 @@ struct member {
 struct vg_supervisor {
     struct vg_supervisor_options options;
     vg_queue *queues[VG_SUPERVISOR_QUEUES];
-    pthread_mutex_t lock; /* of members, and of state, text and hangs of each */
+    pthread_mutex_t lock; /* protects members, and the state, text and hangs of each */
     GPtrArray *members;
 };
 
@@ -53,7 +53,7 @@ free_report(void *report)
     vg_report_free(report);
 }
 
-/* By whoever puts. */
+/* Traces a new maximum of a queue. Called on the thread that puts a report. */
 static void
 trace_windows(void *data, size_t length)
 {
@@ -115,7 +115,7 @@ vg_supervisor_free(vg_supervisor *supervisor)
 
 /* ---- on the collectors' threads ---- */
 
-/* Who reads a recording as fast as he can waits for the disk. */
+/* Makes a collector that reads a recording at full speed wait for the disk. */
 static void
 wait_for_store(struct member *member)
 {
@@ -133,7 +133,8 @@ put_report(void *data, struct vg_report *take_report)
     vg_supervisor *supervisor = member->supervisor;
 
     if (take_report->kind != VG_REPORT_WINDOW) {
-        /* Behind the windows of a replay, which it may be the end of. */
+        /* In a replay, this report may mark the end of the recording, and so goes behind the
+         * windows. */
         vg_queue_put(supervisor->queues[supervisor->options.replay ? VG_SUPERVISOR_WINDOWS
                                                                    : VG_SUPERVISOR_CONTROL],
                      take_report);
@@ -207,7 +208,7 @@ vg_supervisor_stop(vg_supervisor *supervisor, bool *ret_all_ended)
         vg_thread_stop(((struct member *)supervisor->members->pdata[i])->thread);
     for (guint i = 0; i < supervisor->members->len; i++) {
         struct member *member = supervisor->members->pdata[i];
-        /* What waits for room gets it. */
+        /* This makes room for reports that wait to be put. */
         while (!vg_thread_ended(member->thread) && vg_clock_monotonic_ns() < until) {
             for (int queue = 0; queue < VG_SUPERVISOR_QUEUES; queue++)
                 vg_supervisor_take(supervisor, queue, QUEUE_MAX);
@@ -246,7 +247,7 @@ state_name(const struct member *member)
     return member->hangs ? "failed" : vg_collector_state_names[member->state];
 }
 
-/* The caller frees it; NULL: there is nothing to say. */
+/* Returns the reason for a member's state, or NULL if there is none; the caller frees it. */
 static char *
 reason_of(const struct member *member)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Points at which vgpud can be traced itself. A tracer is a shared object that daemon/trace.c loads
- * if the configuration wants it; until then, and without it, a point is one branch on a pointer
- * that is NULL, and nothing of a tracer is in the process. Other rooms do not know of it: points
- * are where the daemon puts the rooms together. Any thread.
+ * The points at which vgpud itself can be traced. A tracer is a shared object that daemon/trace.c
+ * loads if the configuration asks for it. Without one, a point is one branch on a pointer that is
+ * NULL, and nothing of a tracer is in the process. Other rooms do not know of the points, which are
+ * where the daemon puts the rooms together. Any thread.
  *
- * Included by vgpud and by the tracer, so that they agree on the structs.
+ * vgpud and the tracer both include this file, so that they agree on the structs.
  */
 #ifndef VG_DAEMON_TRACE_POINT_H
 #define VG_DAEMON_TRACE_POINT_H
@@ -16,7 +16,7 @@
 /* Strings are borrowed for the call and never NULL; times are since the epoch. */
 
 struct vg_traced_window {
-    const char *source; /* "procfs", "replay:NAME": of the most trusted collector */
+    const char *source; /* "procfs" or "replay:NAME", the most trusted collector */
     int64_t begin_ns;
     int64_t end_ns; /* that of `window committed` in the log */
     uint32_t vms;
@@ -25,16 +25,16 @@ struct vg_traced_window {
     int64_t late_ns; /* from its end until it was closed; VG_TRACED_NOT_LATE in replay */
 };
 
-/* In replay the time of the windows is not that of this machine. */
+/* In a replay, the windows have another time than this machine. */
 #define VG_TRACED_NOT_LATE (-1)
 
 struct vg_traced_score {
     const char *vm;
-    const char *uuid; /* "": unknown */
+    const char *uuid; /* "" if it is unknown */
     int64_t end_ns;   /* of the newest window that counts */
     double cpu_intensity;
     double gpu_intensity;
-    const char *from; /* class; "none": the VM is new */
+    const char *from; /* the class before; "none" if the VM is new */
     const char *to;
 };
 
@@ -43,27 +43,27 @@ struct vg_traced_plan {
     const char *rule;
     const char *verdict;
     uint32_t actions;
-    int64_t lost_cpu_ns_per_s; /* gain of all actions, as in struct vg_plan_gain */
+    int64_t lost_cpu_ns_per_s; /* the gain of all actions, as in struct vg_plan_gain */
     int64_t gpu_wait_ns_per_s;
-    const char *reason; /* of the first action, else why there is none */
+    const char *reason; /* that of the first action or, if there is none, why not */
 };
 
 struct vg_traced_queue {
     const char *name; /* "windows", "control", "store" */
-    uint64_t length;  /* items that it never had so many of */
+    uint64_t length;  /* a number of items that it has never had before */
     uint64_t limit;
 };
 
 struct vg_traced_loss {
     const char *source;
-    int64_t end_ns; /* of the window in which they got lost */
+    int64_t end_ns; /* of the window in which events were lost */
     uint64_t count;
 };
 
-/* What a tracer exports under the name VG_TRACER_SYMBOL. Its functions may be called by any thread
- * and do not block. */
+/* The table that a tracer exports under the name VG_TRACER_SYMBOL. Any thread may call its
+ * functions, which do not block. */
 struct vg_tracer {
-    const char *version; /* PACKAGE_VERSION of the vgpud that it belongs to */
+    const char *version; /* the PACKAGE_VERSION of the vgpud that it belongs to */
     void (*window_closed)(const struct vg_traced_window *window);
     void (*score_changed)(const struct vg_traced_score *score);
     void (*plan_made)(const struct vg_traced_plan *plan);
@@ -73,10 +73,10 @@ struct vg_tracer {
 
 #define VG_TRACER_SYMBOL "vg_tracer_of_vgpud"
 
-/* NULL: nobody traces. Set by vg_trace_load() before there are other threads of ours. */
+/* NULL if nobody traces. vg_trace_start() sets it before vgpud starts other threads. */
 extern const struct vg_tracer *vg_tracer;
 
-/* For what has to be worked out for a point. */
+/* Returns whether it is worth computing the values for a point. */
 static inline bool
 vg_trace_is_on(void)
 {

@@ -17,7 +17,7 @@ const struct vg_tracer *vg_tracer;
 
 /* Written before there are other threads. */
 static bool wanted;
-static char *trouble; /* why there is no tracer */
+static char *trouble; /* the reason why there is no tracer */
 
 static int
 trace_load(const char *path, GError **err)
@@ -26,7 +26,8 @@ trace_load(const char *path, GError **err)
 
     if (!object)
         return vg_error(err, VG_E_EXTERNAL, "cannot load it: %s", dlerror());
-    /* Never closed, also when it is refused: constructors have run and may have left threads. */
+    /* It is never closed, even if it is refused: its constructors have run and may have left
+     * threads. */
     const struct vg_tracer *tracer = dlsym(object, VG_TRACER_SYMBOL);
     if (!tracer)
         return vg_error(err, VG_E_EXTERNAL, "it is no tracer of vgpud: it has no %s",
@@ -59,7 +60,7 @@ vg_trace_status(void)
 {
     if (!wanted)
         return NULL;
-    /* Without it, vgpud does all that it is there for. */
+    /* Reports "ready" in any case, since vgpud does all its work without a tracer. */
     return vg_part_status_new("trace:lttng", trouble ? "failed" : "ok", true, g_strdup(trouble));
 }
 
@@ -98,7 +99,7 @@ trace_score(const vg_view *before, const vg_view *now, const struct vg_snap_vm *
 {
     const struct vg_snap_vm *was = before ? vg_view_find_vm(before, vg_view_vm_id(vm)) : NULL;
 
-    /* One that only libvirt knows of has no class. */
+    /* A VM that only libvirt knows of has no class. */
     if (was && !vg_view_sample(&before->totals, was))
         was = NULL;
     if (!vg_view_sample(&now->totals, vm) || (was && was->vm_class == vm->vm_class))
