@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves that peers want: {"items": [{"uuid", "to"}]}.
+ * Reads the moves that peers want: {"items": [{"uuid", "to"}]}.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 #define TEXT_DEPTH    8
 #define APPROVALS_MAX 10000
 
-/* What a peer has said counts for as long after it was heard last. */
+/* The time for which a peer's answer counts after the peer was last heard. */
 #define HEARD_NS (3600 * VG_NS_PER_S)
 
 static int

@@ -80,7 +80,7 @@ exchange_prepare_tls(CURL *curl, const struct vg_peer_options *peer)
     }
     curl_easy_setopt(curl, CURLOPT_SSLCERT, exchange_or_null(peer->cert));
     curl_easy_setopt(curl, CURLOPT_SSLKEY, exchange_or_null(peer->key));
-    /* A key with a password must not be asked for on a terminal. */
+    /* Without this, a key with a password would be asked for on a terminal. */
     curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
 }
 
@@ -148,7 +148,7 @@ vg_exchange_free(struct vg_exchange *exchange)
     g_free(exchange);
 }
 
-/* ---- how it ended ---- */
+/* ---- the outcome ---- */
 
 static int
 exchange_connect_error(const struct vg_exchange *exchange, GError **err)

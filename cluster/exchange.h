@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One HTTPS request to a peer and its answer, for a multi handle of libcurl. Nobody is asked
- * without TLS, or without looking at whose certificate it is. One thread.
+ * Makes one HTTPS request to a peer, for a multi handle of libcurl, and takes its answer. No peer
+ * is asked without TLS, or without a check of its certificate. One thread.
  */
 #ifndef VG_CLUSTER_EXCHANGE_H
 #define VG_CLUSTER_EXCHANGE_H
@@ -16,30 +16,30 @@ struct vg_exchange {
     char words[CURL_ERROR_SIZE];
     GString *body;
     bool too_long;
-    char *etag;  /* of the answer, or NULL */
-    long status; /* once it has ended well */
+    char *etag;  /* that of the answer, or NULL */
+    long status; /* set once the exchange has ended well */
     int64_t limit_ns;
-    void *data; /* the caller's */
-    void *call; /* likewise */
+    void *data; /* belongs to the caller */
+    void *call; /* belongs to the caller */
 };
 
-/* A GET of url + path, ready for curl_multi_add_handle(). etag: of what the caller has, or NULL.
- * NULL and *err where a file that it needs cannot be read. limit_ns: for all of it, at least 1 ms.
- */
+/* Prepares a GET of url + path for curl_multi_add_handle(). etag belongs to the caller's copy of
+ * the document, or is NULL. limit_ns is for the whole exchange, at least 1 ms. Returns NULL and
+ * sets *err if a file that it needs cannot be read. */
 struct vg_exchange *vg_exchange_new(const struct vg_peer_options *peer, const char *path,
                                     const char *etag, int64_t limit_ns, GError **err);
 
-/* Makes another request of it, with a JSON body or (NULL) without one. */
+/* Sets the method of the request, and its JSON body; NULL for none. */
 void vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const char *body);
 
 void vg_exchange_free(struct vg_exchange *exchange);
 
-/* After it has ended with code: 0 if the status is 2xx or 304; else -1 and why not, as a sentence.
- * VG_E_TIMEOUT: the time was up. */
+/* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,
+ * otherwise -1 and the reason as a sentence; VG_E_TIMEOUT if the time was up. */
 int vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err);
 
-/* Likewise, but what the peer itself refused is told in its own words, with the code that fits the
- * status: VG_E_NOT_FOUND, VG_E_CONFLICT, VG_E_REFUSED, VG_E_BUSY. */
+/* Checks it likewise, but reports a refusal in the peer's own words, with the code that fits the
+ * status: VG_E_NOT_FOUND, VG_E_CONFLICT, VG_E_REFUSED or VG_E_BUSY. */
 int vg_exchange_check_call(struct vg_exchange *exchange, CURLcode code, GError **err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One picture of what all peers tell.
+ * Merges the answers of all peers into one picture.
  */
 #include "config.h"
 
@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "cluster/peers.h"
 
-/* Figures are moving averages over a minute: clocks that differ by so much make them of another
- * time. */
+/* Figures are moving averages over a minute. If clocks differ by this much, the figures belong to
+ * different times. */
 #define CLOCK_DIFFERENCE_MAX (5 * VG_NS_PER_S)
 
 static void merge_note(GPtrArray *notes, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
@@ -27,7 +27,7 @@ merge_note(GPtrArray *notes, const char *fmt, ...)
     va_end(args);
 }
 
-/* Have two versions MAJOR.MINOR... the same of both? */
+/* Returns whether a version has the same MAJOR.MINOR as this vgpud. */
 static bool
 merge_is_alike(const char *version)
 {
@@ -62,7 +62,7 @@ merge_all(const struct merge_parts *parts, GError **err)
                              (const char *const *)parts->labels->pdata, parts->snapshots->len, err);
 }
 
-/* One after the other, without those that contradict an earlier one. */
+/* Merges one snapshot after the other, and leaves out those that contradict an earlier one. */
 static vg_snapshot *
 merge_what_fits(struct merge_parts *parts, GPtrArray *notes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Single requests to a peer, for whoever waits for the answer.
+ * Sends single requests to a peer, for callers that wait for the answer.
  */
 #include "config.h"
 
@@ -59,7 +59,7 @@ peers_drop_calls(vg_peers *peers)
         call_free(g_queue_pop_head(&peers->calls));
 }
 
-/* Under the lock. */
+/* Finds a peer by its name. Called under the lock. */
 static struct peer *
 peers_by_name(const vg_peers *peers, const char *name)
 {
@@ -106,7 +106,7 @@ peers_new_call(vg_peers *peers, const char *name, const char *method, const char
     return call;
 }
 
-/* libcurl ends it in time; the thread might not. */
+/* Waits for the answer. libcurl keeps the limit, but the thread might not. */
 static int
 peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **err)
 {

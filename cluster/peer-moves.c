@@ -37,7 +37,7 @@ peer_moves_reservation_path(const char *reservation)
     return g_strconcat("/v1/reservations/", escaped, NULL);
 }
 
-/* Returns 0, or -1 if what is kept is not what was asked for. */
+/* Checks that the reservation has the devices that were asked for. */
 static int
 peer_moves_check_devices(const struct vg_migration *move, const struct vg_reservation *given,
                          GError **err)
@@ -71,7 +71,7 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
     if (!given)
         return NULL;
     if (peer_moves_check_devices(move, given, err) < 0) {
-        /* What nobody will use is not kept until its lease ends. */
+        /* A reservation that nobody will use should not last until its lease ends. */
         if (given->id)
             (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
         return NULL;
@@ -109,7 +109,7 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
 
 /* ---- moves ---- */
 
-/* Writes a request for the one who is to run the move: it is not passed on again. */
+/* Writes a request for the vgpud that is to run the move, which does not pass it on again. */
 static char *
 peer_moves_request_body(const struct vg_migration_request *request, const char *to)
 {
@@ -181,12 +181,12 @@ vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id, int64_t li
 
 /* ---- samples ---- */
 
-/* A sample is of a second; what a peer says beyond that is cut, so that no sum of samples
+/* A sample covers a second. Larger figures from a peer are cut, so that no sum of samples
  * overflows. */
 #define SAMPLE_NS_MAX (3600 * VG_NS_PER_S)
 #define VCPUS_MAX     1024
 
-/* Reads a member, within the bounds of JSON. */
+/* Reads a member, limited to the range of numbers that JSON can hold. */
 static int64_t
 peer_moves_number(json_object *row, const char *name)
 {

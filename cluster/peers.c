@@ -13,13 +13,13 @@
 
 #define VG_LOG_TAG "peers"
 
-/* The version and the clock of a peer are asked for so often, and after each failure. */
+/* A peer's version and clock are read this often, and after each failure. */
 #define VERSION_NS (60 * VG_NS_PER_S)
 
 #define POLL_MAX_NS VG_NS_PER_S
 
-/* Peers that let their last deadline pass take no more of the requests at once, so that those that
- * answer do not wait for them. */
+/* Peers that let their last deadline pass get no more than this many of the requests at once, so
+ * that those that answer do not wait for them. */
 #define SILENT_PARALLEL (VG_PEERS_PARALLEL / 2)
 
 #define VERSION_TEXT_MAX 65536
@@ -43,7 +43,7 @@ copy_release(struct copy *copy)
         g_atomic_rc_box_release_full(copy, copy_clear);
 }
 
-/* The texts of options, in the order of the struct's members. */
+/* Lists the texts of options, in the order of the struct's members. */
 static void
 peer_texts(const struct vg_peer_options *options, const char *ret[7])
 {
@@ -74,7 +74,7 @@ peer_new(const struct vg_peer_options *options)
     return peer;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void
 peer_unref(void *data)
 {
@@ -213,7 +213,7 @@ peers_read_string(const struct vg_json_node *root, const char *name, enum vg_jso
     return found == 1 ? vg_json_string(&node, WORD_MAX, ret, err) : found;
 }
 
-/* {"name": "vgpud", "version", "host", "time_ns"}. */
+/* Reads {"name": "vgpud", "version", "host", "time_ns"}. */
 static int
 peers_read_version(vg_peers *peers, struct peer *peer, const GString *body, GError **err)
 {
@@ -265,7 +265,7 @@ peers_read_snapshot(const GString *body, GError **err)
     return copy;
 }
 
-/* body: NULL where there is none. */
+/* Takes the moves that a peer wants; body is NULL if it has not told. */
 static void
 peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
 {
@@ -276,7 +276,7 @@ peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
     peer->approvals = approvals;
 }
 
-/* An exchange has ended. */
+/* Takes an exchange that has ended. */
 static void
 peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 {
@@ -288,7 +288,7 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
     peer->exchange = NULL;
     int status = vg_exchange_check(take_exchange, code, &err);
     if (stage == PEER_APPROVALS) {
-        /* One that does not tell wants none; that says nothing of its snapshot. */
+        /* A peer that does not answer this wants no moves; its snapshot is good all the same. */
         g_clear_error(&err);
         peers_take_approvals(peers, peer, status == 0 ? take_exchange->body : NULL);
     } else if (status == 0 && stage == PEER_VERSION) {
@@ -311,8 +311,8 @@ peers_take(vg_peers *peers, struct vg_exchange *take_exchange, CURLcode code)
 
 /* ---- the thread ---- */
 
-/* The peer that should be asked first of those that are due; a reference, or NULL. *next_ns: when
- * the next one is due, if that is sooner. */
+/* Returns the peer that is to be asked first of those that are due, as a reference, or NULL.
+ * *next_ns is brought forward to when the next one is due. */
 static struct peer *
 peers_next_due(vg_peers *peers, int64_t now_ns, int64_t *next_ns)
 {
@@ -441,7 +441,7 @@ vg_peers_new(const struct vg_peers_options *options, GError **err)
     peers->multi = curl_multi_init();
     if (!peers->multi)
         vg_bug("libcurl cannot start");
-    /* A connection for each peer stays open between two attempts. */
+    /* Connections stay open between two attempts, one for each peer. */
     curl_multi_setopt(peers->multi, CURLMOPT_MAXCONNECTS, (long)(VG_PEERS_MAX + VG_PEERS_PARALLEL));
     vg_peers_set(peers, options);
     peers->thread = vg_thread_new("peers", peers_run, peers_wake, peers, err);
@@ -531,10 +531,10 @@ vg_peers_copies(vg_peers *peers)
     return list;
 }
 
-/* A peer that is waited for. */
+/* A peer that a caller waits for. */
 struct wanted {
     struct peer *peer; /* a reference */
-    uint64_t attempts; /* until it has had so many */
+    uint64_t attempts; /* the number of attempts to wait for */
     bool awaited;
 };
 

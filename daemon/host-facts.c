@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Reads a line like "MemAvailable:  123 kB" of /proc/meminfo. Returns bytes, or 0 if there is none.
- */
+/* Reads a line like "MemAvailable:  123 kB" of /proc/meminfo. Returns bytes, or 0 if there is
+ * none. */
 static int64_t
 read_meminfo(const char *name)
 {

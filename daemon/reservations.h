@@ -34,8 +34,8 @@ struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, cons
 /* Ends a reservation. VG_E_NOT_FOUND if there is none of this id. */
 int vg_reservations_release(vg_reservations *reservations, const char *id, GError **err);
 
-/* Returns the id under which vg_reservations_hold() keeps the GPUs of a move; the caller frees it.
- */
+/* Returns the id under which vg_reservations_hold() keeps the GPUs of a move; the caller frees
+ * it. */
 char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);

@@ -28,8 +28,8 @@ struct vg_part_status *vg_trace_status(void);
 /* Traces a window that was just closed. replay: its clock is that of the recording. */
 void vg_trace_window(const struct vg_gathered *gathered, bool replay);
 
-/* Traces the events that a source lost in a window. The offset is that of its clock to the epoch.
- */
+/* Traces the events that a source lost in a window. The offset is that of its clock to the
+ * epoch. */
 void vg_trace_lost_events(const char *source, const struct vg_window *window,
                           int64_t clock_offset_ns);
 

@@ -7,7 +7,7 @@
 
 #include "model/migration.h"
 
-/* Less measured time than this says nothing. */
+/* A mean over less measured time than this says nothing. */
 #define VG_EFFECT_MIN_NS INT64_C(5000000000)
 
 struct vg_effect_sum {
@@ -15,11 +15,11 @@ struct vg_effect_sum {
     int64_t measured_ns;
 };
 
-/* Adds a window or a minute. */
+/* Adds a window, or a minute. */
 void vg_effect_add(struct vg_effect_sum *sum, int64_t preempt_ns, int64_t wake_wait_ns,
                    int64_t measured_ns);
 
-/* Makes a mean of it. With less than VG_EFFECT_MIN_NS it is not known, and *ret stays otherwise. */
+/* Fills in the mean. Below VG_EFFECT_MIN_NS it is not known, and *ret stays as it was otherwise. */
 void vg_effect_set(const struct vg_effect_sum *sum, struct vg_migration_effect *ret);
 
 #endif

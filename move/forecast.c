@@ -9,14 +9,15 @@
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
-/* What asking somebody takes. */
+/* The time that one question to another program takes. */
 #define ASK_S 0.1
-/* Of GPU memory, by NVIDIA's driver on an H100, also side by side: docs/benchmarks.md. */
+/* The rates at which NVIDIA's driver moves GPU memory on an H100, also side by side:
+ * docs/benchmarks.md. */
 #define RELEASE_BYTES_PER_S (1.6 * 1073741824)
 #define RESTORE_BYTES_PER_S (5.0 * 1073741824)
 
-/* What programs have in GPU memory is in that of the guest while the VM moves: pages that were free
- * before, and so would not have been copied. */
+/* Returns the time of the copying. While the VM moves, the guest's memory also holds what programs
+ * have in GPU memory, in pages that were free before and so would not have been copied. */
 static double
 forecast_copy_s(const struct vg_forecast_facts *facts)
 {

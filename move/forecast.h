@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foretells how long a move takes, step by step, from what is known before it begins. Pure.
+ * Predicts how long a move takes, step by step, from what is known before it begins. Pure.
  */
 #ifndef VG_MOVE_FORECAST_H
 #define VG_MOVE_FORECAST_H
 
 #include "move/move.h"
 
-/* The sizes and rates that a duration follows from. */
+/* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
     int64_t memory_bytes;          /* of the VM */
-    int64_t gpu_bytes;             /* GPU memory of its programs */
+    int64_t gpu_bytes;             /* the GPU memory of its programs */
     int64_t link_bytes_per_s;      /* of the network between the hosts, > 0 */
-    int64_t bandwidth_bytes_per_s; /* the most that a migration may take; 0: all of the link */
+    int64_t bandwidth_bytes_per_s; /* the most that a migration may take; 0 for all of the link */
     int64_t stun_ns;               /* the pause at the end of the copying */
 };
 
-/* How long the steps may take that somebody has configured, in nanoseconds. */
+/* The time limits of the steps that can be configured, in nanoseconds. */
 struct vg_forecast_limits {
     int64_t guest_ns;
     int64_t unplug_ns;

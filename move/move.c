@@ -9,7 +9,7 @@
 
 #define WAITS_MAX 100
 
-/* Of each verb: the state in which it runs on the way forward, how long it may take, and how often
+/* The verbs: the state in which each runs on the way forward, how long it may take, and how often
  * it may fail before it is given up. */
 static const struct {
     const char *name;
@@ -17,7 +17,7 @@ static const struct {
     int64_t deadline_ns;
     unsigned tries;
 } verbs[] = {
-    /* A host that does not answer is asked for some minutes: it may be starting again. */
+    /* A host that does not answer is asked for some minutes, as it may be starting again. */
     [VG_MOVE_LOOK] = {"look", VG_MIGRATION_STATE_MAX, 30 * S, 10},
     [VG_MOVE_PRECHECK] = {"precheck", VG_MIGRATION_PRECHECKING, 30 * S, 1},
     [VG_MOVE_RESERVE] = {"reserve", VG_MIGRATION_RESERVING, 15 * S, 1},
@@ -75,7 +75,7 @@ move_given_up(const struct vg_move *move, enum vg_move_verb verb)
     return move->failures[verb] >= verbs[verb].tries;
 }
 
-/* Has the VM been touched, so that a failure leaves something to undo? */
+/* Returns whether the VM has been touched, so that a failure leaves something to undo. */
 static bool
 move_has_touched(const struct vg_move *move)
 {
@@ -83,7 +83,8 @@ move_has_touched(const struct vg_move *move)
            move->asked[VG_MOVE_MIGRATE];
 }
 
-/* A guest that was asked to let go of its GPUs may have done so, unless it said that it has not. */
+/* Returns whether the guest may have let go of its GPUs: it was asked to, and has not said that it
+ * did not. */
 static bool
 move_guest_waits(const struct vg_move *move)
 {
@@ -91,7 +92,7 @@ move_guest_waits(const struct vg_move *move)
            !move->guest_as_before;
 }
 
-/* Was it asked for, and not done in the end? */
+/* Returns whether a verb has failed, and has not been done since. */
 static bool
 move_has_failed(const struct vg_move *move, enum vg_move_verb verb)
 {
@@ -130,8 +131,8 @@ move_forward_from_source(const struct vg_move *move)
     return VG_MOVE_MIGRATE;
 }
 
-/* The VM has arrived. A guest that does not take its GPUs up, or a host that does not look right,
- * is no reason to move it again. */
+/* Chooses the next verb once the VM has arrived. If the guest does not take its GPUs up, or the
+ * host does not look right, that is no reason to move it again. */
 static enum vg_move_verb
 move_on_target(struct vg_move *move)
 {
@@ -160,7 +161,7 @@ move_back_on_source(struct vg_move *move)
 static enum vg_move_verb
 move_back_from_target(struct vg_move *move)
 {
-    /* Some of several GPUs may be there. */
+    /* Some of the GPUs may be there. */
     if (move->facts.gpu == VG_GPU_PARTLY && !move_given_up(move, VG_MOVE_DETACH))
         return VG_MOVE_DETACH;
     if (move->facts.gpu == VG_GPU_DETACHED && !move_given_up(move, VG_MOVE_RETURN))
@@ -207,9 +208,9 @@ vg_move_next(struct vg_move *move)
     return move->running;
 }
 
-/* ---- what came of it ---- */
+/* ---- outcomes ---- */
 
-/* A look: what it found out decides where to go. */
+/* Records the outcome of a look, which decides on the way. */
 static void
 move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
 {
@@ -217,7 +218,7 @@ move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
     move->looked =
         facts->final || (facts->place != VG_PLACE_MOVING && facts->place != VG_PLACE_UNKNOWN);
     if (!move->looked) {
-        /* A migration that goes on without us is waited for, but not for ever. */
+        /* The move waits for a migration that goes on without it, but not for ever. */
         if (facts->place == VG_PLACE_UNKNOWN || ++move->waits > WAITS_MAX)
             move->failures[VG_MOVE_LOOK]++;
         return;
@@ -232,7 +233,7 @@ move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
         move->back = true;
 }
 
-/* What is true after a verb that says so. */
+/* Records what is true after a verb that has succeeded. */
 static void
 move_take_success(struct vg_move *move, enum vg_move_verb verb)
 {
@@ -271,7 +272,7 @@ static void
 move_take_failure(struct vg_move *move, enum vg_move_verb verb)
 {
     move->failures[verb]++;
-    /* What is reserved lapses by itself, and a look that failed is no failure of the move. */
+    /* A reservation lapses by itself, and a failed look is no failure of the move. */
     if (verb != VG_MOVE_RELEASE && verb != VG_MOVE_LOOK)
         move->failed = true;
     move->looked = false;
@@ -319,8 +320,8 @@ vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok
         move->running = VG_MOVE_VERB_MAX;
         return;
     }
-    /* What was under way may have been done, or not: as if it had failed, but nothing of it counts
-     * as a try. */
+    /* A verb that was under way may have been done or not. It counts as failed, but not as a
+     * try. */
     if (ended)
         vg_move_told(move, ok, NULL);
     move->running = VG_MOVE_VERB_MAX;

@@ -16,8 +16,8 @@ vg_place_of_hosts(const struct vg_place_answer *source, const struct vg_place_an
         return VG_PLACE_MOVING;
     if (is_here && is_there)
         return VG_PLACE_BOTH;
-    /* A VM that runs on the source is not on the target, whether that answers or not: a migration
-     * pauses it before the other one runs. */
+    /* A VM that runs on the source is not on the target, whether the target answers or not: a
+     * migration pauses it before the other one runs. */
     if (is_here)
         return VG_PLACE_SOURCE;
     if (is_there)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides where a VM is, from what two hosts, or nova, say of it. Pure.
+ * Decides where a VM is, from the answers of two hosts, or of nova. Pure.
  */
 #ifndef VG_MOVE_PLACE_H
 #define VG_MOVE_PLACE_H
@@ -9,22 +9,22 @@
 
 /* The answer of one host. */
 struct vg_place_answer {
-    bool known; /* false: the host did not answer */
+    bool known; /* false if the host did not answer */
     enum vg_domain_place place;
 };
 
 enum vg_migration_place vg_place_of_hosts(const struct vg_place_answer *source,
                                           const struct vg_place_answer *target);
 
-/* What nova says of an instance. */
+/* Nova's answer about an instance. */
 struct vg_place_nova {
-    bool known; /* false: nova has no such instance */
+    bool known; /* false if nova has no such instance */
     bool is_error;
     bool is_migrating;
-    const char *host; /* NULL: nova does not say */
+    const char *host; /* NULL if nova does not say */
 };
 
-/* from, to: names of hosts, as nova has them. */
+/* Decides where an instance is. from and to are nova's names of the hosts. */
 struct vg_move_facts vg_place_of_nova(const struct vg_place_nova *nova, const char *from,
                                       const char *to);
 
