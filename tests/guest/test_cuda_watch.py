@@ -148,7 +148,8 @@ def test_another_agent_knows(guest, tracing, how):
         assert probes(tracing, first)
         first.process.send_signal(how)
         first.process.wait()
-        assert bool(probes(tracing, first)) == (how == signal.SIGKILL)
+        # Whoever is killed leaves them, until an agent starts; that may be another test's.
+        assert how == signal.SIGKILL or not probes(tracing, first)
     if os.path.exists(first.socket):
         os.unlink(first.socket)
     with Agent(guest) as agent, agent.host() as host:
