@@ -16,20 +16,20 @@
 
 #define CHANNEL "org.vgpud.guest.0"
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* If nothing was heard for this long, nobody is there: docs/vgpud-guest.7. */
+/* If nothing is heard for this long, nobody is there: docs/vgpud-guest.7. */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
-/* The guest learns of a new host in two ways: the port opens, and words arrive. Where the words are
- * faster, its agent still believes that the host is gone, and drops the answer; so the hello is
+/* The guest learns of a new host in two ways: the port opens, and words arrive. If the words come
+ * first, its agent still believes that the host is gone, and drops the answer, so the hello is
  * repeated. */
 #define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
-/* How long to wait before asking again an agent that is busy, as it is for a while after it was
- * cancelled. */
+/* The time before the next request to an agent that is busy, as it is for a while after a request
+ * was cancelled. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
-/* The time the agent may need after the deadline it is told, to undo what it has begun; at most
- * half of the time there is. */
+/* The time that the agent may need after the deadline in its order, to undo an unfinished order. It
+ * gets at most half of the time that is left. */
 #define UNDO_MS 40000
-/* The same for an order that undoes something itself (resume): the agent may still have to look at
+/* The same for an order that itself undoes something (resume): the agent may still have to look at
  * the devices and to let programs go on. */
 #define ANSWER_MS 12000
 /* Limits of the protocol. */
@@ -78,7 +78,8 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
-/* Tells if nobody in the guest has the port open. libvirt hears of an opening a little later. */
+/* Returns whether nobody in the guest has the port open. libvirt hears of an opening a little
+ * later. */
 static bool
 channel_is_closed(struct channel *channel)
 {
@@ -108,8 +109,8 @@ channel_open(struct channel *channel, bool looks, GError **err)
     if (looks && channel_is_closed(channel))
         return vg_error(err, VG_E_NOT_FOUND, "nobody in '%s' has its end of the channel %s open",
                         virDomainGetName(channel->domain), CHANNEL);
-    /* Another client may still hold a stream, dead or alive. Forcing the channel ends that stream,
-     * and a living client sees it end. */
+    /* Another client may still hold a stream, even if it is dead. Forcing the channel ends that
+     * stream, and a living client sees it end. */
     if (channel_try(channel, 0) < 0 && channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)
         return vg_virt_host_failed(channel->host, err, "cannot open the channel %s of '%s'",
                                    CHANNEL, virDomainGetName(channel->domain));
@@ -120,7 +121,7 @@ channel_open(struct channel *channel, bool looks, GError **err)
 static void
 channel_close(struct channel *channel)
 {
-    /* The last bytes sent still have to arrive. */
+    /* The last bytes that were sent still have to arrive. */
     if (channel->stream && virStreamFinish(channel->stream) < 0)
         virStreamAbort(channel->stream);
     if (channel->stream)
@@ -164,7 +165,7 @@ channel_send(struct channel *channel, const char *line, GError **err)
     return 0;
 }
 
-/* Reads what has come. Returns 1 if something has, 0 if nothing has yet. */
+/* Reads bytes. Returns 1 if some have come, 0 if none have come yet. */
 static int
 channel_receive(struct channel *channel, GError **err)
 {
@@ -194,7 +195,8 @@ channel_say_hello(struct channel *channel, GError **err)
     return channel_send(channel, channel->hello, err);
 }
 
-/* Waits for the next message. silence_ns: since the last one, or since the request. */
+/* Waits for the next message. silence_ns is the longest silence, since the last message or the
+ * request. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
              GError **err)
@@ -208,7 +210,7 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         int came = channel_receive(channel, err);
         if (came < 0)
             return -1;
-        /* Check the deadline between pieces, too: a guest may send without end. */
+        /* The deadline is checked between pieces, too, since a guest may send without end. */
         if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
             return -1;
         if (vg_clock_monotonic_ns() - channel->heard_ns > silence_ns)
@@ -290,7 +292,8 @@ channel_answer(struct channel *channel, const char *type, const GPtrArray *devic
     }
 }
 
-/* Cancels an order that was given up for whatever reason; otherwise it would go on in the guest. */
+/* Cancels an order that was given up for whatever reason, and would otherwise go on in the
+ * guest. */
 static void
 channel_cancel(struct channel *channel)
 {
@@ -348,7 +351,7 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
     return result;
 }
 
-/* Asks the agent of a domain. type: of an order, or "status"; NULL: says hello only. */
+/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello. */
 static int
 channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
                    const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)

@@ -11,14 +11,14 @@
 #include "model/migration.h"
 
 #define DEPTH_MAX     8
-#define HOOKS_MAX     16 /* named in one text */
+#define HOOKS_MAX     16 /* the most that one text names */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
-    int64_t id; /* of the request that is waited for; 0: none */
+    int64_t id; /* the request that is waited for, or 0 */
     bool greeted;
-    GString *in;   /* bytes that have come and were not read yet */
+    GString *in;   /* bytes that have not been read yet */
     size_t open;   /* bytes since the last newline */
     bool dropping; /* bytes are dropped up to the next newline */
     size_t bytes;
@@ -83,12 +83,12 @@ vg_guest_talk_hello(vg_guest_talk *talk, int64_t id)
     talk->id = id;
     vg_json_append(versions, json_object_new_int(VG_GUEST_VERSION));
     vg_json_add(object, "versions", versions);
-    /* The newline ends what an earlier host may have left half sent. */
+    /* The newline ends a line that an earlier host may have left unfinished. */
     g_autofree char *line = talk_line_of(object);
     return g_strconcat("\n", line, NULL);
 }
 
-/* Writes how the guest finds the device, or returns NULL. */
+/* Describes a device as the guest finds it, or returns NULL. */
 static json_object *
 talk_device_json(const struct vg_move_device *device)
 {
@@ -161,7 +161,7 @@ vg_guest_talk_cancel(int64_t id)
 
 /* ---- words of a stranger ---- */
 
-/* Makes one line of printable characters of a text, of at most max bytes. */
+/* Makes one line of printable characters from a text, of at most max bytes. */
 static char *
 talk_clean(const char *text, size_t max)
 {
@@ -179,7 +179,7 @@ talk_clean(const char *text, size_t max)
     return g_string_free(out, FALSE);
 }
 
-/* Returns a cleaned string of an object; NULL: there is none. */
+/* Returns a cleaned string of an object, or NULL if there is none. */
 static char *
 talk_word_of(json_object *object, const char *name, size_t max)
 {
@@ -332,8 +332,8 @@ talk_program_of(json_object *object)
     return program;
 }
 
-/* Adds what a message, or one provider in a status, tells of programs: its member `programs`, or
- * `cuda` from the first agents. *ret_programs may be NULL, and stays NULL if nothing is told. */
+/* Adds the programs in a message, or in one provider's part of a status: its member `programs`, or
+ * `cuda` from the first agents. *ret_programs may be NULL, and stays NULL if there are none. */
 static void
 talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
 {
@@ -380,7 +380,7 @@ talk_append_programs(GString *text, const struct vg_guest_programs *programs)
             (long long)programs->forked_maps, programs->forked_maps == 1 ? "" : "s");
 }
 
-/* Reads what each provider says of itself: its programs, and whether it could release them. Returns
+/* Reads each provider's part of a status: its programs, and whether it could release them. Returns
  * the first reason why one could not; the caller frees it. */
 static char *
 talk_read_providers(json_object *object, struct vg_guest_message *ret)
@@ -511,8 +511,8 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     ret->text = talk_clean(text->str, VG_GUEST_TEXT_MAX);
 }
 
-/* Reads a message. Returns 1 if it answers the id, 0 if it answers another one or has a type that
- * came after this version. */
+/* Reads a message. Returns 1 if it answers the request, 0 if it answers another one or has a type
+ * that this version does not know. */
 static int
 talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
@@ -520,8 +520,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     g_autofree char *type = talk_word_of(object, "type", WORD_MAX);
     g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
-    /* An error without an id is about a line that the agent could not read. That line is ours once
-     * everything older is gone. */
+    /* An error without an id is about a line that the agent could not read. It was this host's line
+     * once everything older is gone. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 

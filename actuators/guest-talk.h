@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol of a guest's channel (docs/vgpud-guest.7): makes lines for the agent, and reads
- * its answers, whose bytes come in pieces of any size. The guest is not trusted: whatever it
+ * Speaks the protocol of a guest's channel (docs/vgpud-guest.7): makes lines for the agent, and
+ * reads its answers, whose bytes come in pieces of any size. The guest is not trusted: whatever it
  * sends takes bounded memory. Pure; one thread.
  */
 #ifndef VG_ACTUATORS_GUEST_TALK_H
@@ -15,11 +15,11 @@
 #include "model/migration.h"
 
 #define VG_GUEST_VERSION 1
-/* Bytes of one line without its newline, and of everything that comes over one channel. */
+/* The most bytes of one line without its newline, and of everything that comes over one channel. */
 #define VG_GUEST_LINE_MAX     131072
 #define VG_GUEST_BYTES_MAX    (1 << 20)
 #define VG_GUEST_MESSAGES_MAX 1000
-/* Bytes of a text made from what the guest said. */
+/* The most bytes of a text that is made from the guest's words. */
 #define VG_GUEST_TEXT_MAX 1024
 
 enum vg_guest_message_kind {
@@ -36,10 +36,11 @@ struct vg_guest_message {
     enum vg_guest_message_kind kind;
     char *text; /* one sentence, printable */
     int64_t ram_bytes;
-    bool undone;                        /* ERROR: true if the guest is as it was before */
-    struct vg_guest_programs *programs; /* owned; NULL: no programs are told of */
-    bool releasable; /* STATUS: true if nothing that the agent sees keeps it from releasing its
-                      * GPUs; otherwise text says what does */
+    bool undone;                        /* for an ERROR, true if the guest is as it was before */
+    struct vg_guest_programs *programs; /* owned; NULL if the message has none */
+    /* for a STATUS, true if nothing that the agent sees keeps it from releasing its GPUs; otherwise
+     * text has the reason */
+    bool releasable;
 };
 void vg_guest_message_clear(struct vg_guest_message *message);
 
@@ -49,22 +50,22 @@ vg_guest_talk *vg_guest_talk_new(void);
 void vg_guest_talk_free(vg_guest_talk *talk); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_guest_talk, vg_guest_talk_free)
 
-/* Make lines to send, with their newline. Each line has the id that the next answers must have; no
- * id may be used twice for one guest. devices: struct vg_move_device, named by guest_path, or by
- * type for PCI devices without one; VG_E_INVALID if a device has neither. */
+/* Make lines to send, with their newline. The next answers must have the id of the line; no id may
+ * be used twice for one guest. devices: struct vg_move_device, named by guest_path, or by type for
+ * PCI devices without one; VG_E_INVALID if a device has neither. */
 char *vg_guest_talk_hello(vg_guest_talk *talk, int64_t id);
 char *vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                           const GPtrArray *devices, GError **err);
-/* Makes the line that asks what the agent sees of these devices. */
+/* Makes the line that asks for the agent's view of these devices. */
 char *vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, GError **err);
 char *vg_guest_talk_cancel(int64_t id);
 
-/* Takes bytes that came. -1 and VG_E_EXTERNAL: a line is too long, or there are too many. */
+/* Takes bytes. Returns -1 with VG_E_EXTERNAL if a line is too long, or there are too many bytes. */
 int vg_guest_talk_feed(vg_guest_talk *talk, const char *data, size_t size, GError **err);
 
-/* Returns 1 and the next message for the id; 0 if more has to come; -1 and VG_E_EXTERNAL if the
- * guest breaks the protocol. Until the hello is answered everything else is dropped, as it may be
- * meant for an earlier host. */
+/* Returns 1 and the next message for the id, or 0 if more bytes have to come. Returns -1 with
+ * VG_E_EXTERNAL if the guest breaks the protocol. Until the hello is answered, everything else is
+ * dropped, as it may be meant for an earlier host. */
 int vg_guest_talk_next(vg_guest_talk *talk, struct vg_guest_message *ret, GError **err);
 
 #endif

@@ -112,7 +112,7 @@ cloud_read_secret(const char *key, const char *path, GError **err)
 
 /* ---- clouds.yaml ---- */
 
-/* Finds a member of a mapping; NULL: there is none. */
+/* Finds a member of a mapping. Returns NULL if there is none. */
 static yaml_node_t *
 cloud_member(yaml_document_t *document, const yaml_node_t *map, const char *name)
 {
@@ -167,7 +167,7 @@ cloud_take_auth(vg_nova_cloud *cloud, yaml_document_t *document, const yaml_node
                "application_credential_secret");
 }
 
-/* Takes over one entry. Returns 0 also if it is optional and not there. */
+/* Takes over one entry. Returns 0 also if the entry is optional and missing. */
 static int
 cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char *name,
                     bool optional, GError **err)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The account that vgpud has in an OpenStack cloud, and the cloud's address: from the
- * configuration, a file with a password, or a clouds.yaml. No message contains a secret. Any
- * thread.
+ * Reads the address of an OpenStack cloud, and vgpud's account there, from the configuration, a
+ * file with a password, or a clouds.yaml. No message contains a secret. Any thread.
  */
 #ifndef VG_ACTUATORS_NOVA_CLOUD_H
 #define VG_ACTUATORS_NOVA_CLOUD_H
@@ -11,11 +10,12 @@
 
 #include <glib.h>
 
-/* The options as configured. Strings are borrowed, and empty where nothing is configured. Either
- * cloud names an entry of clouds, or auth_url and the options of that account are given. */
+/* The options as they are configured. Strings are borrowed, and empty where nothing is configured.
+ * They have either the cloud, which is an entry of clouds, or auth_url and the options of its
+ * account. */
 struct vg_nova_options {
     const char *cloud;
-    const char *clouds; /* path of a clouds.yaml; a secure.yaml beside it is read, too */
+    const char *clouds; /* the path of a clouds.yaml; a secure.yaml beside it is read, too */
     const char *auth_url;
     const char *username;
     const char *password_file;
@@ -25,13 +25,13 @@ struct vg_nova_options {
     const char *application_credential_id;
     const char *application_credential_secret_file;
     const char *region;
-    const char *interface; /* "public", "internal", "admin"; clouds.yaml may have another one */
+    const char *interface; /* "public", "internal" or "admin"; if empty, that of clouds.yaml */
     const char *cacert;
 };
 
-/* A cloud and the account in it. Strings are owned, and NULL where not given. */
+/* A cloud and the account in it. Strings are owned, and NULL if they are not given. */
 typedef struct vg_nova_cloud {
-    char *auth_url; /* of Keystone's version 3, without a slash at its end */
+    char *auth_url; /* that of Keystone's version 3, without a slash at its end */
     char *username;
     char *user_id;
     char *password;
@@ -48,14 +48,14 @@ typedef struct vg_nova_cloud {
     char *cacert;
 } vg_nova_cloud;
 
-/* Tells if a cloud is configured at all. */
+/* Returns whether a cloud is configured at all. */
 bool vg_nova_is_configured(const struct vg_nova_options *options);
 
-/* Reads the files. NULL and VG_E_INVALID if something is missing, contradictory or malformed, or if
- * everybody on this machine can read a file with a secret. */
+/* Reads the files. Returns NULL with VG_E_INVALID if something is missing, contradictory or
+ * malformed, or if everybody on this machine can read a file with a secret. */
 vg_nova_cloud *vg_nova_cloud_read(const struct vg_nova_options *options, GError **err);
 
-/* Overwrites the secrets and frees. NULL is fine. */
+/* Overwrites the secrets, and frees the cloud. NULL is fine. */
 void vg_nova_cloud_free(vg_nova_cloud *cloud);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova_cloud, vg_nova_cloud_free)
 

@@ -132,7 +132,7 @@ vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GErr
     g_autoptr(GError) bad = NULL;
     exchange->document = vg_json_parse(exchange->text->str, exchange->text->len, VG_NOVA_ANSWER_MAX,
                                        VG_NOVA_DEPTH, &bad);
-    /* Proxies answer their own errors in HTML. */
+    /* A proxy's own errors are HTML. */
     if (bad && exchange->status >= 200 && exchange->status <= 299)
         return vg_error(err, VG_E_EXTERNAL, "the answer of %s is no JSON: %s", exchange->what,
                         bad->message);
@@ -158,7 +158,7 @@ http_code_of(long status)
     }
 }
 
-/* Finds the message in {"badRequest": {"code": 400, "message": "..."}} or {"error": {"message":
+/* Finds the message in {"badRequest": {"code": 400, "message": "..."}} or in {"error": {"message":
  * ...}}. */
 static const char *
 http_message(json_object *document)

@@ -20,14 +20,15 @@ struct migrate {
     const struct vg_nova_migration *migration;
     const struct vg_verb *verb;
     struct vg_migration_progress progress;
-    int64_t before_id;  /* newest migration of the instance before this one; -1: none */
-    int64_t began_ns;   /* CLOCK_MONOTONIC: start of the request */
-    GError *unanswered; /* why the request was not answered; nova may have taken it */
-    bool seen;          /* nova was seen working on it */
-    GError *called_off; /* why it was called off; NULL: it was not */
-    int64_t off_ns;     /* CLOCK_MONOTONIC: time of that */
-    int64_t again_ns;   /* CLOCK_MONOTONIC: time to ask nova again to abort */
-    GError *silent;     /* error of the last look that was not answered */
+    /* the newest migration of the instance before this one; -1 if there is none */
+    int64_t before_id;
+    int64_t began_ns;   /* CLOCK_MONOTONIC, the start of the request */
+    GError *unanswered; /* the reason why the request was not answered; nova may have taken it */
+    bool seen;          /* nova has been seen working on it */
+    GError *called_off; /* the reason why it was called off, or NULL */
+    int64_t off_ns;     /* CLOCK_MONOTONIC, when it was called off */
+    int64_t again_ns;   /* CLOCK_MONOTONIC, when nova is next asked to abort */
+    GError *silent;     /* the error of the last look, if that was not answered */
 };
 
 static bool
@@ -36,9 +37,10 @@ migrate_leaves(const vg_nova *nova)
     return nova->leave && atomic_load(nova->leave);
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
-/* Finds the live migration that nova works on in its list; borrowed, NULL: none. */
+/* Finds the live migration that nova works on in its list. Returns NULL if there is none;
+ * borrowed. */
 static json_object *
 migrate_find(json_object *document)
 {
@@ -110,10 +112,10 @@ migrate_tell(struct migrate *migrate)
         migrate->verb->tell(migrate->verb->data, &migrate->progress, NULL);
 }
 
-/* ---- how it ended ---- */
+/* ---- the outcome ---- */
 
-/* Reads the newest live migration of the instance that nova remembers; *ret_status is owned. -1:
- * there is none, or nova does not tell. */
+/* Reads the newest live migration of the instance that nova remembers; *ret_status is owned.
+ * Returns -1 if there is none, or nova does not say. */
 static int64_t
 migrate_newest(struct migrate *migrate, char **ret_status)
 {
@@ -154,8 +156,8 @@ migrate_last_line(const char *text)
     return NULL;
 }
 
-/* Reads the id of the request that asked for the newest live migration; NULL: nova does not tell.
- * The caller frees it. */
+/* Reads the id of the request that asked for the newest live migration. Returns NULL if nova does
+ * not say; the caller frees it. */
 static char *
 migrate_request(struct migrate *migrate)
 {
@@ -176,7 +178,8 @@ migrate_request(struct migrate *migrate)
     return NULL;
 }
 
-/* Reads why the action failed, in nova's words; NULL: nova does not tell. The caller frees it. */
+/* Reads why the action failed, in nova's words. Returns NULL if nova does not say; the caller frees
+ * it. */
 static char *
 migrate_reason(struct migrate *migrate)
 {
@@ -204,7 +207,7 @@ migrate_reason(struct migrate *migrate)
     return reason;
 }
 
-/* Tells why a migration has left the VM where it was. Returns -1. */
+/* Describes why a migration has left the VM where it was. Returns -1. */
 static int
 migrate_came_to_nothing(struct migrate *migrate, GError **err)
 {
@@ -273,7 +276,7 @@ migrate_pause(struct migrate *migrate, GError **err)
     return 0;
 }
 
-/* Asks nova to abort. Nova cannot at every moment; then it is asked again with the next look. */
+/* Asks nova to abort. If nova cannot do so at the moment, it is asked again after the next look. */
 static void
 migrate_ask_to_abort(struct migrate *migrate)
 {
@@ -285,7 +288,7 @@ migrate_ask_to_abort(struct migrate *migrate)
         migrate->again_ns = now_ns + ABORT_AGAIN_NS;
 }
 
-/* Gives up once the migration was waited for long enough. */
+/* Gives up once the migration has been waited for long enough. */
 static int
 migrate_give_up(struct migrate *migrate, GError **err)
 {
@@ -300,8 +303,8 @@ migrate_give_up(struct migrate *migrate, GError **err)
                     migrate->called_off->message, (int)(CALL_OFF_NS / VG_NS_PER_S));
 }
 
-/* Judges a look. Returns 1 if the migration goes on, 0 if the VM has arrived, -1 and *err if it has
- * failed. */
+/* Judges a look. Returns 1 if the migration goes on, 0 if the VM has arrived, or -1 and *err if it
+ * has failed. */
 static int
 migrate_judge(struct migrate *migrate, const struct vg_nova_server *server, GError **err)
 {
@@ -390,7 +393,7 @@ migrate_begin(struct migrate *migrate, GError **err)
     struct vg_nova_exchange exchange;
     g_autoptr(GError) error = NULL;
 
-    /* Migrations before this one must be known to tell whether it has begun. */
+    /* Only if earlier migrations are known can it be told whether this one has begun. */
     migrate->before_id = migrate_newest(migrate, NULL);
     if (vg_verb_pause(migrate->verb, 0, "nova's migration to begin", err) < 0)
         return -1;

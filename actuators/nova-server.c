@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads what nova says of an instance, and whether it could move.
+ * Reads nova's view of an instance, and whether the instance could move.
  */
 #include "config.h"
 
@@ -83,8 +83,8 @@ vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError
 
 /* ---- names of hosts ---- */
 
-/* Tells if nova's name of a hypervisor means this host. Names may differ in case, and one of them
- * may lack its domain. */
+/* Returns whether nova's name of a hypervisor means this host. Names may differ in case, and one of
+ * them may lack its domain. */
 static bool
 server_is_name(const char *host, const char *name)
 {
@@ -97,7 +97,8 @@ server_is_name(const char *host, const char *name)
     return a == b && (!host[a] || !name[b]) && g_ascii_strncasecmp(host, name, a) == 0;
 }
 
-/* Finds the hypervisor of that name; borrowed, NULL: there is none, or several could be meant. */
+/* Finds the hypervisor of that name. Returns NULL if there is none, or several could be meant;
+ * borrowed. */
 static json_object *
 server_find_hypervisor(json_object *list, const char *name)
 {

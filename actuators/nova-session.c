@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* 2.30: os-migrateLive has the scheduler check the given host. 2.84: an action tells why it failed;
- * later versions add nothing that vgpud asks for. */
+/* From 2.30 on, os-migrateLive has the scheduler check the given host; from 2.84 on, an action
+ * tells why it failed. Later versions add nothing that vgpud needs. */
 #define MINOR_MIN 30
 #define MINOR_MAX 84
 
@@ -60,7 +60,7 @@ vg_nova_free(vg_nova *nova)
     g_free(nova);
 }
 
-/* ---- Keystone: who is it? ---- */
+/* ---- Keystone: the login ---- */
 
 /* Makes {"name": ...} or {"id": ...}. */
 static json_object *
@@ -124,7 +124,7 @@ session_login(const vg_nova_cloud *cloud)
     return vg_json_to_text(body, false);
 }
 
-/* ---- Keystone: where is nova? ---- */
+/* ---- Keystone: the address of nova ---- */
 
 static bool
 session_is_region(const vg_nova_cloud *cloud, json_object *endpoint)
@@ -136,7 +136,7 @@ session_is_region(const vg_nova_cloud *cloud, json_object *endpoint)
     return !cloud->region || g_strcmp0(name, cloud->region) == 0;
 }
 
-/* Lists the endpoints of the compute service that fit region and interface; an array of borrowed
+/* Lists the endpoints of the compute service that fit region and interface, as an array of borrowed
  * objects. */
 static GPtrArray *
 session_endpoints(const vg_nova_cloud *cloud, json_object *catalog)
@@ -161,7 +161,7 @@ session_endpoints(const vg_nova_cloud *cloud, json_object *catalog)
     return found;
 }
 
-/* Finds "/v2.1" in a URL; NULL: it is not there. */
+/* Finds "/v2.1" in a URL. Returns NULL if it is not there. */
 static const char *
 session_find_v2(const char *url)
 {
@@ -171,8 +171,8 @@ session_find_v2(const char *url)
     return path ? strstr(path, "/v2") : NULL;
 }
 
-/* Makes the URL of the compute API. The catalog has ".../v2.1", ".../v2.1/PROJECT", or no
- * version. */
+/* Makes the URL of the compute API. The catalog has ".../v2.1", ".../v2.1/PROJECT", or a URL
+ * without a version. */
 static char *
 session_compute_url(const char *url)
 {
@@ -210,8 +210,8 @@ session_take_catalog(vg_nova *nova, json_object *token, GError **err)
     return 0;
 }
 
-/* Returns how long a token lives. The clocks of both machines may differ, so that only the
- * difference of its times counts. */
+/* Returns how long a token lives. The clocks of both machines may differ, so only the difference of
+ * its times counts. */
 static int64_t
 session_life_ns(json_object *token)
 {
@@ -267,9 +267,9 @@ session_authenticate(vg_nova *nova, GError **err)
     return status;
 }
 
-/* ---- nova: which version? ---- */
+/* ---- nova: the version ---- */
 
-/* Reads "2.90" as 90; 0: malformed. */
+/* Reads "2.90" as 90. Returns 0 if it is malformed. */
 static unsigned
 session_minor(const char *version)
 {
@@ -281,7 +281,7 @@ session_minor(const char *version)
     return *end || end == version + 2 || minor > 100000 ? 0 : (unsigned)minor;
 }
 
-/* Makes the URL that describes the version: without the project behind it. */
+/* Makes the URL that describes the version, without the project behind it. */
 static char *
 session_version_url(const char *compute)
 {
@@ -350,7 +350,7 @@ session_ask_once(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
     return vg_nova_exchange_do(nova, exchange, err);
 }
 
-/* Sends a request, with a new token if the one it has was revoked. */
+/* Sends a request, and sends it again with a new token if the old one was revoked. */
 static int
 session_ask(vg_nova *nova, struct vg_nova_exchange *exchange, GError **err)
 {

@@ -12,43 +12,43 @@
 #include "actuators/nova-move.h"
 #include "base/json.h"
 
-/* Bytes of an answer, and how deeply it may nest. */
+/* The most bytes of an answer, and the deepest nesting. */
 #define VG_NOVA_ANSWER_MAX (16 * 1024 * 1024)
 #define VG_NOVA_DEPTH      32
 
 struct vg_nova {
     vg_nova_cloud *cloud;
-    int64_t limit_ns; /* limit of one request */
+    int64_t limit_ns; /* the limit of one request */
     int64_t poll_ns;
     const atomic_bool *leave;
     CURL *curl;
-    char *token;      /* NULL: none yet */
-    int64_t renew_ns; /* CLOCK_MONOTONIC: end of the token's use */
-    char *compute;    /* URL of the compute API, without a slash at its end */
-    unsigned minor;   /* x of the microversion 2.x; 0: not known yet */
+    char *token;      /* NULL if there is none yet */
+    int64_t renew_ns; /* CLOCK_MONOTONIC, the end of the token's use */
+    char *compute;    /* the URL of the compute API, without a slash at its end */
+    unsigned minor;   /* the x of the microversion 2.x; 0 if it is not known yet */
 };
 
 /* One request and its answer. */
 struct vg_nova_exchange {
-    const char *what;   /* name of the service in messages: "Keystone" */
+    const char *what;   /* the name of the service in messages: "Keystone" */
     const char *method; /* "GET" */
     const char *url;
-    const char *body;            /* JSON; NULL: none */
+    const char *body;            /* JSON, or NULL */
     struct curl_slist *headers;  /* owned */
-    long status;                 /* 0: there was no answer */
+    long status;                 /* 0 if there was no answer */
     bool unsent;                 /* the request did not leave */
-    json_object *document;       /* owned; NULL: the answer has none */
+    json_object *document;       /* owned; NULL if the answer has none */
     char *token;                 /* X-Subject-Token, owned; or NULL */
     char words[CURL_ERROR_SIZE]; /* libcurl's error text */
     GString *text;
     bool too_long;
 };
 
-/* Sends the request. Returns 0 with any status; -1 and *err (VG_E_TIMEOUT, VG_E_UNREACHABLE,
- * VG_E_EXTERNAL) if there is no readable answer. VG_E_CONFLICT: vgpud is ending. */
+/* Sends the request. Returns 0 with any status, or -1 and *err if there is no readable answer
+ * (VG_E_TIMEOUT, VG_E_UNREACHABLE, VG_E_EXTERNAL) or vgpud is ending (VG_E_CONFLICT). */
 int vg_nova_exchange_do(const vg_nova *nova, struct vg_nova_exchange *exchange, GError **err);
 
-/* Makes an error of the status, in the words of the answer. Returns -1. */
+/* Makes an error from the status, in the words of the answer. Returns -1. */
 int vg_nova_exchange_refused(const struct vg_nova_exchange *exchange, GError **err);
 
 void vg_nova_exchange_clear(struct vg_nova_exchange *exchange);
@@ -62,7 +62,7 @@ int vg_nova_ask(vg_nova *nova, const char *method, const char *path, const char 
 /* Gets an object, which the caller puts. */
 int vg_nova_get(vg_nova *nova, const char *path, json_object **ret, GError **err);
 
-/* Return members of an answer; NULL, or -1, if one is missing or has another type. Borrowed. */
+/* Return members of an answer, or NULL or -1 if one is missing or has another type. Borrowed. */
 json_object *vg_nova_member(json_object *object, const char *name);
 const char *vg_nova_text(json_object *object, const char *name);
 int64_t vg_nova_number(json_object *object, const char *name);

@@ -23,7 +23,7 @@ is_occupied(const GPtrArray *live, const char *guest_address)
     return false;
 }
 
-/* Makes the element to attach, without an address if another device has that. */
+/* Makes the element to attach, without its address if another device has that. */
 static char *
 element_for(const GPtrArray *live, const vg_domain_device *wanted, const char *alias,
             const struct vg_verb *verb, GError **err)
@@ -50,7 +50,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     g_autofree char *element = element_for(before, wanted, alias, verb, err);
     if (!element || vg_verb_pause(verb, 0, "attaching to begin", err) < 0)
         return -1;
-    /* Whatever this returns, the live XML is checked after it. */
+    /* The live XML is checked afterwards, whatever this returns. */
     virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_LIVE);
     g_autofree char *words = g_strdup(virGetLastErrorMessage());
     virResetLastError();

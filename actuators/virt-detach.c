@@ -14,14 +14,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* The time between two looks grows: a guest that releases at once is seen at once, and a slow one
- * is not looked at all the time. */
+/* The pause between two looks grows, so that a guest that releases at once is noticed at once, and
+ * a slow one is not looked at all the time. */
 #define LOOK_NS     (10 * VG_NS_PER_MS)
 #define LOOK_MAX_NS (100 * VG_NS_PER_MS)
 /* A guest may have missed the request, or had no time for it while it booted. With native PCIe
- * hotplug it answers after 6 s. */
+ * hotplug, it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
-/* A request cannot be revoked. After giving up, wait this long for its result. */
+/* A request cannot be revoked. After giving up, the detaching waits this long for its result. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
@@ -29,10 +29,10 @@ struct detach {
     virDomainPtr domain;
     const GPtrArray *devices; /* struct vg_move_device */
     const struct vg_verb *verb;
-    int64_t asked_ns;      /* CLOCK_MONOTONIC: time of the last request to the guest */
-    int64_t pause_ns;      /* pause before the next look */
+    int64_t asked_ns;      /* CLOCK_MONOTONIC, the time of the last request to the guest */
+    int64_t pause_ns;      /* the pause before the next look */
     struct vg_verb limits; /* those of verb, without its cancel */
-    char *last_words;      /* libvirt's error when asked again, or NULL */
+    char *last_words;      /* libvirt's error when it was asked again, or NULL */
 };
 
 static void
@@ -42,7 +42,7 @@ tell_text(const struct vg_verb *verb, const char *text)
         verb->tell(verb->data, NULL, text);
 }
 
-/* Lists the domain's devices that are still to go; the items are borrowed from live. */
+/* Lists the domain's devices that still have to go; the items are borrowed from live. */
 static GPtrArray *
 detach_left(const struct detach *detach, const GPtrArray *live)
 {
@@ -87,7 +87,7 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
         bool under_way = strstr(words, "in the process of unplug") != NULL;
         g_free(detach->last_words);
         detach->last_words = g_strdup(words);
-        /* Skip a device that was released between looking and asking. */
+        /* A device that was released between looking and asking is skipped. */
         g_autoptr(GPtrArray) live = vg_virt_host_devices(detach->host, detach->domain, 0, err);
         if (!live)
             return -1;

@@ -55,8 +55,8 @@ gpus_make(const vg_domain_device *device, enum vg_move_device_kind kind, const c
     return gpu;
 }
 
-/* Reads one device. Returns 1 and *ret if it is a GPU, 0 if it is none, -1 if that cannot be
- * told. */
+/* Reads one device. Returns 1 and *ret if it is a GPU, 0 if it is none, or -1 if that cannot be
+ * determined. */
 static int
 gpus_read_one(const vg_domain_device *device, const struct vg_named_device *named,
               const GPtrArray *parts, struct vg_move_device **ret, GError **err)
@@ -85,8 +85,8 @@ gpus_read_one(const vg_domain_device *device, const struct vg_named_device *name
     return 1;
 }
 
-/* Notes to which GPU other functions of its card belong. If the VM does not have that GPU, nothing
- * is known of the function, and it stays. */
+/* Records to which GPU the other functions of its card belong. If the VM does not have that GPU,
+ * nothing is known about the function, and it stays. */
 static void
 gpus_join_functions(GPtrArray *gpus, const GPtrArray *parts)
 {
@@ -147,7 +147,7 @@ passes_through(const GPtrArray *devices)
     return false;
 }
 
-/* Reads the parts of the host's GPUs; none if the domain has no device of the host. */
+/* Reads the parts of the host's GPUs, or none if the domain has no device of the host. */
 static GPtrArray *
 gpus_read_parts(const vg_virt_host *host, const GPtrArray *live, GError **err)
 {

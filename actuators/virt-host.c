@@ -127,8 +127,9 @@ vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned fla
 
 /* ---- looking ---- */
 
-/* Finds out by the domain's job if it is migrating. An outgoing migration shows as a job. Asking
- * for that of an incoming one is an error of its own kind; after libvirtd died there is neither. */
+/* Finds out from the domain's job whether it is migrating. An outgoing migration is a job. For an
+ * incoming one, this question is an error of its own kind. After libvirtd has died there is
+ * neither. */
 static enum vg_domain_place
 place_of_job(virDomainPtr domain, bool paused_by_migration)
 {

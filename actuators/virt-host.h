@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of a vg_virt_host: helpers that the verbs on libvirt share.
+ * The inside of a vg_virt_host, with helpers that the verbs on libvirt share.
  */
 #ifndef VG_ACTUATORS_VIRT_HOST_H
 #define VG_ACTUATORS_VIRT_HOST_H
@@ -17,8 +17,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
 struct vg_virt_host {
     char *uri;
-    char *root;               /* parent of sys and proc: "/", except in tests */
-    virConnectPtr connection; /* NULL: lost, and not made again yet */
+    char *root;               /* the parent of sys and proc: "/", except in tests */
+    virConnectPtr connection; /* NULL if it is lost, and not made again yet */
 };
 
 /* Sets *err to the text, followed by libvirt's last error on this thread; VG_E_UNREACHABLE if the
@@ -29,7 +29,7 @@ int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt,
 /* Makes the connection again if it is gone. Every public verb begins with this. */
 int vg_virt_host_connect(vg_virt_host *host, GError **err);
 
-/* Finds a domain; VG_E_NOT_FOUND: there is none of this UUID. */
+/* Finds a domain. VG_E_NOT_FOUND if there is none of this UUID. */
 virDomainPtr vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err);
 
 /* Returns the XML of a domain. flags: virDomainXMLFlags; 0 means the live XML of a running

@@ -19,8 +19,8 @@
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
-/* From this pass over the memory on, the limit is doubled every so many passes: the passes before
- * show how much the guest changes while memory is copied. */
+/* From this pass over the memory on, the limit is doubled once in this many passes. The passes
+ * before show how much the guest changes while memory is copied. */
 #define PATIENT_PASSES 4
 #define PASSES_A_STEP  2
 
@@ -35,12 +35,12 @@ struct migrate {
     int n_params;
     unsigned flags;
     int64_t began_ns;
-    /* Written by the thread; read after its end. */
+    /* These are written by the thread, and read after its end. */
     int result;
     char *words;
-    /* Used by the caller only. */
-    int64_t downtime_ns; /* the limit as set */
-    int64_t raise_at;    /* pass at which the limit is raised next */
+    /* These are used by the caller only. */
+    int64_t downtime_ns; /* the limit that was set last */
+    int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
 };
 
@@ -58,7 +58,7 @@ migrate_run(vg_thread *self, void *arg)
     virResetLastError();
 }
 
-/* ---- what libvirt is told ---- */
+/* ---- the definition ---- */
 
 /* Makes the definition for the target. A detached device that is still in the persistent definition
  * would be in the target's, too, with an address of this host. */
@@ -118,7 +118,7 @@ migrate_set_up(struct migrate *migrate, GError **err)
     return persistent ? migrate_add_definition(migrate, &room, err) : 0;
 }
 
-/* ---- how far it is ---- */
+/* ---- progress ---- */
 
 static int64_t
 virt_migrate_number_of(virTypedParameterPtr params, int n, const char *name)
@@ -141,7 +141,7 @@ read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *
     ret->total_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
     ret->remaining_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
     ret->processed_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
-    /* Pages a second. */
+    /* This is in pages a second. */
     ret->dirty_bytes_per_s =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
                    virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
@@ -170,7 +170,7 @@ migrate_set_downtime(struct migrate *migrate, int64_t ns)
     virResetLastError();
 }
 
-/* Raises the downtime limit, if the migration does not converge otherwise. */
+/* Raises the downtime limit if the migration does not converge otherwise. */
 static void
 migrate_help(struct migrate *migrate)
 {
@@ -225,7 +225,7 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread)
     }
 }
 
-/* Watches the migration. Returns -1 and the reason if it was called off. */
+/* Watches the migration. Returns -1 and sets *err to the reason if it was called off. */
 static int
 migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
 {
@@ -245,7 +245,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
     return 0;
 }
 
-/* Reads what libvirt measured, which the target's libvirtd knows. */
+/* Reads libvirt's measurements at the end, which the target's libvirtd has. */
 static void
 migrate_read_end(struct migrate *migrate)
 {
@@ -258,7 +258,7 @@ migrate_read_end(struct migrate *migrate)
     if (there &&
         virDomainGetJobStats(there, &type, &params, &n, VIR_DOMAIN_JOB_STATS_COMPLETED) == 0)
         read_progress(params, n, &migrate->progress);
-    /* Until the end, this is only what QEMU expects. */
+    /* Until the end, this is only QEMU's expectation. */
     migrate->progress.downtime_ns =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
     if (n == 0)

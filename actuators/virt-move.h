@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs on libvirt hosts: detach GPUs from a domain, attach them, move the domain, and look
- * where everything is. No decision rests on libvirt's error codes: after a failure the caller
+ * The verbs on libvirt hosts: detach GPUs from a domain, attach them, move the domain, and find out
+ * where everything is. No decision depends on libvirt's error codes: after a failure, the caller
  * looks.
  */
 #ifndef VG_ACTUATORS_VIRT_MOVE_H
@@ -14,7 +14,7 @@
  * time. */
 typedef struct vg_virt_host vg_virt_host;
 
-/* Connects; VG_E_UNREACHABLE: nobody answers. Starts libvirt's event loop (host/virt-event.h),
+/* Connects; VG_E_UNREACHABLE if nobody answers. Starts libvirt's event loop (host/virt-event.h),
  * which the process stops at its end. Connecting to an address that swallows packets takes as long
  * as the kernel tries. */
 
@@ -25,52 +25,53 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_host, vg_virt_host_close)
 /* Sets another directory than "/" that contains sys and proc, for tests. */
 void vg_virt_host_set_root(vg_virt_host *host, const char *root);
 
-/* A device that the operator names: [gpu NAME]. */
+/* A device that the operator has named: [gpu NAME]. */
 struct vg_named_device {
     const char *name;
-    const char *xml; /* one element that has a user alias ("ua-..."), by which it is recognised */
-    int64_t slots;   /* number of domains of this host that can have one at the same time */
+    const char *xml; /* one element with a user alias ("ua-..."), by which it is recognised */
+    int64_t slots;   /* the number of domains of this host that can have one at the same time */
 };
 
 /* ---- looking ---- */
 
 struct vg_domain_look {
     enum vg_domain_place place;
-    bool defined;     /* has a persistent definition */
-    unsigned present; /* how many of the aliases the live domain has */
+    bool defined;     /* it has a persistent definition */
+    unsigned present; /* the number of the aliases that the live domain has */
 };
 
-/* Looks at a domain. aliases: NULL-terminated, or NULL. A missing domain is no error.
- * VG_E_UNREACHABLE: the host does not answer. */
+/* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error;
+ * VG_E_UNREACHABLE if the host does not answer. */
 int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
                  struct vg_domain_look *ret, GError **err);
 
-/* Lists the GPUs of a running domain: struct vg_move_device (freed with the array), with
- * source_address and source_xml filled. These are PCI functions that are GPUs (classes 03 and 12),
- * with other functions of their cards, virtual functions of GPUs, and mdevs, where they are passed
- * through; and devices with the alias of a named device. guest_path is filled as docs/vgpud-guest.7
- * wants devices named. VG_E_NOT_FOUND: no such domain; VG_E_CONFLICT: it does not run. */
+/* Lists the GPUs of a running domain as struct vg_move_device, with source_address and source_xml;
+ * they are freed with the array. The GPUs are passed-through PCI functions (classes 03 and 12),
+ * with other functions of their cards, virtual functions of GPUs, and mdevs; and devices with the
+ * alias of a named device. guest_path names a device as docs/vgpud-guest.7 requires. VG_E_NOT_FOUND
+ * if there is no such domain; VG_E_CONFLICT if it does not run. */
 GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
-/* ---- what may go wrong, before anything is touched ---- */
+/* ---- checks before anything is touched ---- */
 
 struct vg_precheck {
     const char *uuid;
-    const char *peer_uri;     /* URI of the target's libvirtd, for the source's */
-    const GPtrArray *devices; /* struct vg_move_device, detached while it migrates */
-    int64_t memory_bytes;     /* filled: memory of the domain */
-    GPtrArray *doubts;        /* char *, gets sentences on what cannot be told and may make the move
-                               * fail; NULL: not wanted */
+    const char *peer_uri;     /* the URI by which the source's libvirtd reaches the target's */
+    const GPtrArray *devices; /* struct vg_move_device, detached while the domain migrates */
+    int64_t memory_bytes;     /* filled in: the memory of the domain */
+    /* char *, gets a sentence for each doubt that cannot be settled and may make the move fail; may
+     * be NULL */
+    GPtrArray *doubts;
 };
 
 /* Appends a sentence (char *) to problems for each reason why the move would fail, as far as
  * libvirt can tell beforehand: a domain of OpenStack, or one that is paused, has snapshots or
  * another job; other devices with which libvirt and QEMU migrate no VM, and among these devices one
- * that cannot be unplugged, or be recognised afterwards; on the target a domain of that name or
- * UUID, another machine type, emulator or CPU, too little memory; disks that only this host has.
- * target NULL: the move could go to any host, and peer_uri is ignored. Returns 0 also with
- * problems; -1 and *err if a host cannot be asked. */
+ * that cannot be unplugged, or be recognised afterwards; on the target, a domain of that name or
+ * UUID, another machine type, emulator or CPU, too little memory; disks that only this host has. If
+ * target is NULL, the move could go to any host, and peer_uri is ignored. Returns 0 also with
+ * problems; returns -1 and sets *err if a host cannot be asked. */
 int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
@@ -79,39 +80,41 @@ int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_prech
 /* Finds for each of the devices (struct vg_move_device) a free one of its kind and type on the host
  * (model/gpu-part.h) that is not in taken (char *: addresses, or once per reservation the name of a
  * named device). An mdev may be made for it. Other functions of a GPU's card are found on the card
- * picked for that GPU. Fills target_address and target_xml, keeping alias and guest address.
- * VG_E_CONFLICT says why there is none. */
+ * picked for that GPU. Fills in target_address and target_xml, and keeps alias and guest address.
+ * VG_E_CONFLICT and the reason if there is none. */
 int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */
 
-/* Detaches the devices from the live domain, all at once, then removes those that are persistent
- * from its definition. Returns 0 when all are gone. VG_E_TIMEOUT: the guest has not released one,
- * and may still do so. */
+/* Detaches the devices from the live domain, all at once, and then removes those that are
+ * persistent from its definition. Returns 0 when all are gone. VG_E_TIMEOUT if the guest has not
+ * released one, which it may still do. */
 int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                    const struct vg_verb *verb, GError **err);
 
-/* Attaches a device, and adds it to the persistent definition where persistent; xml: its target_xml
- * or source_xml. Returns 0 if it is attached already. If its guest address is taken it gets another
- * one, and says so. */
+/* Attaches a device, and adds it to the definition if it is persistent; xml is its target_xml or
+ * source_xml. Returns 0 if it is attached already. If another device has its guest address, it gets
+ * a new one, which is reported as progress. */
 int vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
 
 struct vg_virt_migration {
     const char *uuid;
     const char *peer_uri;
-    vg_virt_host *target;          /* asked at the end how it went; NULL: that stays unknown */
+    /* asked at the end for the downtime, which is unknown if this is NULL */
+    vg_virt_host *target;
     const GPtrArray *devices;      /* detached struct vg_move_device, or NULL */
-    int64_t bandwidth_bytes_per_s; /* 0: libvirt's default */
-    int64_t downtime_max_ns;       /* limit to which the downtime limit is raised to converge */
+    int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
+    /* the highest value to which the downtime limit is raised to converge */
+    int64_t downtime_max_ns;
 };
 
 /* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
- * on the other side, and is removed here. Helps the migration to converge: auto-converge, then the
- * downtime limit. Progress is told every 250 ms; ret: the last progress, also on failure. After the
- * deadline, or when cancelled, the migration is called off, and this returns when libvirt has ended
- * it; if it had already finished by then, the result is 0. */
+ * on the other side, and is removed here. Helps the migration to converge by auto-converge, then by
+ * the downtime limit. Progress is reported every 250 ms; ret is the last progress, also on failure.
+ * After the deadline, or when cancelled, the migration is called off, and this returns when libvirt
+ * has ended it; if it had already finished by then, the result is 0. */
 int vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 
@@ -124,25 +127,26 @@ void vg_virt_abort(vg_virt_host *host, const char *uuid);
 struct vg_guest_answer {
     bool ok;
     char *text;        /* one sentence: the hooks that ran, or the error and who holds the GPU */
-    bool undone;       /* not ok: true if the guest is as it was before */
-    int64_t ram_bytes; /* prepared: guest memory taken for device memory */
-    int64_t pause_ns;  /* resumed: the longest pause that the guest noticed; 0: unknown, as with
-                        * version 1 of the protocol */
-    struct vg_guest_programs *programs; /* NULL: no programs are told of */
+    bool undone;       /* if not ok, true if the guest is as it was before */
+    int64_t ram_bytes; /* when prepared, the guest memory that holds device memory */
+    /* when resumed, the longest pause that the guest noticed; 0 if unknown, as with version 1 of
+     * the protocol */
+    int64_t pause_ns;
+    struct vg_guest_programs *programs; /* NULL if the answer has none */
 };
 void vg_guest_answer_clear(struct vg_guest_answer *answer);
 
-/* Ask the agent over the domain's channel org.vgpud.guest.0 (docs/vgpud-guest.7). -1 and *err:
- * there is no channel (VG_E_NOT_FOUND), nobody answers (VG_E_TIMEOUT), or the answer breaks the
- * protocol. An answer "error" is 0 with ok=false. The agent's progress is told. Of the available
- * time, prepare leaves half, and at most 40 s, for the agent to undo what it could not finish; an
- * order that was given up is cancelled, and the next one waits until the agent is done with that.
- * Devices are found in the live domain by their aliases; guest_path is for those that are not
+/* Ask the agent over the domain's channel org.vgpud.guest.0 (docs/vgpud-guest.7). Return -1 and set
+ * *err if there is no channel (VG_E_NOT_FOUND), nobody answers (VG_E_TIMEOUT), or the answer breaks
+ * the protocol. An answer "error" is 0 with ok=false. The agent's progress is reported. Of the
+ * available time, prepare leaves half, and at most 40 s, for the agent to undo an unfinished order;
+ * an order that was given up is cancelled, and the next one waits until the agent is done with
+ * that. Devices are found in the live domain by their aliases; guest_path is for those that are not
  * attached yet. */
 int vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
                    struct vg_guest_answer *ret, GError **err);
-/* Asks for the status. ok: the devices could be released now, as far as the agent sees; otherwise
- * text says why not. */
+/* Asks for the status. ok is true if the devices could be released now, as far as the agent sees;
+ * otherwise text has the reason. */
 int vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 int vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds a device on the host for a domain that comes. A device counts as taken if any domain has
- * it: a stopped domain with a GPU in its definition would miss it at its next start. Of named
- * devices, which have slots for running domains, only the running ones count. model/gpu-part
- * tells what is free, and why not. Mediated and PCI devices were tried only with libvirt's test
- * driver and texts of real hosts.
+ * it: a stopped domain with a GPU in its definition would miss it at its next start. Named devices
+ * have slots for running domains, so only those count. model/gpu-part tells which devices are free,
+ * and why others are not. Mediated and PCI devices were tried only with libvirt's test driver and
+ * texts of real hosts.
  */
 #include "config.h"
 
@@ -24,12 +24,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 struct pick {
     vg_virt_host *host;
     struct vg_move_device *device;
-    const GPtrArray *devices; /* struct vg_move_device: all to be picked together */
-    GPtrArray *taken;         /* char *: reserved by others, or picked so far */
+    const GPtrArray *devices; /* struct vg_move_device, all to be picked together */
+    GPtrArray *taken;         /* char *, reserved by others, or picked so far */
     GPtrArray *
-        running; /* vg_domain_device lists of running domains; NULL: no named device is asked for */
-    GPtrArray *node_devices; /* vg_node_device; NULL: only named devices are asked for */
-    vg_inventory *inventory; /* GPUs among these, and the domains that have them */
+        /* vg_domain_device lists of running domains; NULL if no named device is asked for */
+        running;
+    GPtrArray *node_devices; /* vg_node_device; NULL if only named devices are asked for */
+    vg_inventory *inventory; /* the GPUs among these, and the domains that have them */
 };
 
 static void
@@ -52,7 +53,7 @@ pick_read_running(const vg_virt_host *host, GError **err)
     GPtrArray *running = g_ptr_array_new_with_free_func(pick_free_devices);
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
-        /* A domain that has gone meanwhile has none. */
+        /* A domain that has gone meanwhile has no devices. */
         GPtrArray *devices = vg_virt_host_devices(host, domain, 0, NULL);
         if (devices)
             g_ptr_array_add(running, devices);
@@ -88,7 +89,7 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     return 0;
 }
 
-/* The parts that would do and are not free, with the reasons. */
+/* The parts that would do but are not free, with the reasons. */
 struct pick_reasons {
     GString *text;
     unsigned n;
@@ -180,7 +181,7 @@ pick_create_mdev(const struct pick *pick, const vg_node_device *gpu)
     return device && device->uuid ? g_strdup(device->uuid) : NULL;
 }
 
-/* Names those that would do but are only defined; "" if there are none. */
+/* Names the mdevs that would do but are only defined, or returns "" if there are none. */
 static char *
 pick_name_inactive(const struct pick *pick)
 {
@@ -250,8 +251,8 @@ pick_mdev(const struct pick *pick, GError **err)
 
 static const char unmanaged[] = "not bound to vfio-pci, and the VM's element has managed='no'";
 
-/* Tells if a part could stand in for the device, if it were free. A virtual function whose type is
- * not known could be anything: it is told of, and never taken. */
+/* Returns whether a part could stand in for the device, if it were free. A virtual function whose
+ * type is not known could be anything: it is reported, but never taken. */
 static bool
 pick_would_do(const struct pick *pick, const struct vg_gpu_part *part)
 {
@@ -268,8 +269,8 @@ pick_is_managed(const struct vg_move_device *device)
     return peer && peer->managed;
 }
 
-/* Tells if other functions of the GPU's card come to the same VM, and libvirt binds them, so that
- * their current driver does not matter. */
+/* Returns whether other functions of the GPU's card come to the same VM, and libvirt binds them, so
+ * that their current driver does not matter. */
 static bool
 pick_brings_functions(const struct pick *pick)
 {
@@ -307,7 +308,7 @@ pick_pci(const struct pick *pick, GError **err)
     return pick_take(pick, pick->device->source_xml, best->address, err);
 }
 
-/* Returns the address picked for the GPU with this alias; NULL: none was. */
+/* Returns the address picked for the GPU with this alias, or NULL if none was. */
 static const char *
 pick_find_gpu(const struct pick *pick, const char *alias)
 {
@@ -344,7 +345,7 @@ pick_function(const struct pick *pick, GError **err)
     return pick_refuse(pick, &reasons, "function of the GPU's card", err);
 }
 
-/* ---- the whole ---- */
+/* ---- all devices ---- */
 
 static int
 pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_named, GError **err)
@@ -362,7 +363,7 @@ pick_one(const struct pick *pick, const struct vg_named_device *named, size_t n_
     return pick_pci(pick, err);
 }
 
-/* Reads what has to be known of the host for these devices. */
+/* Reads the facts about the host that these devices need. */
 static int
 pick_read_host(struct pick *pick, GError **err)
 {
@@ -399,7 +400,7 @@ vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *take
 
     for (unsigned i = 0; taken && i < taken->len; i++)
         g_ptr_array_add(all_taken, g_strdup(taken->pdata[i]));
-    /* Pick a GPU before the other functions of its card. */
+    /* A GPU is picked before the other functions of its card. */
     for (unsigned i = 0; i < 2 * devices->len && result == 0; i++) {
         pick.device = devices->pdata[i % devices->len];
         if ((i < devices->len) == !pick.device->function_of)

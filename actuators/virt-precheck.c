@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds what would make a move fail, as far as it can be known before anything is touched.
- * QEMU's own reasons against migrating the domain are not asked for, as libvirt offers no call
- * for them that would leave the domain untainted; libvirt asks when the migration begins, with
- * the GPUs already detached, and if QEMU refuses, the VM stays and gets them back. Known reasons
- * of both are in host/move-blockers. Whether the source's libvirtd reaches the target's is not
- * tried either.
+ * Finds reasons why a move would fail, as far as they can be known before anything is touched.
+ * QEMU's own reasons against migrating the domain are not asked for, as libvirt offers no call for
+ * them that would leave the domain untainted; libvirt asks when the migration begins, with the GPUs
+ * already detached, and if QEMU refuses, the VM stays and gets them back. Known reasons of both are
+ * in host/move-blockers. Whether the source's libvirtd reaches the target's is not tried either.
  */
 #include "config.h"
 
@@ -32,7 +31,7 @@ struct precheck {
     struct vg_precheck *check;
     virDomainPtr domain;
     const char *name;
-    char *xml; /* live XML */
+    char *xml; /* the live XML */
     vg_move_needs *needs;
     GPtrArray *problems;
 };
@@ -49,8 +48,8 @@ precheck_add(struct precheck *check, const char *fmt, ...)
     va_end(args);
 }
 
-/* Handles a question that the target answers with an error: returns 0 and the problem, or -1 and
- * *err if the target cannot be asked at all. */
+/* Handles an error with which the target answers a question. Returns 0 and adds the problem, or -1
+ * and *err if the target cannot be asked at all. */
 static int precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -72,7 +71,7 @@ precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
     return 0;
 }
 
-/* ---- the domain, where it is ---- */
+/* ---- the domain on the source ---- */
 
 static int
 check_metadata(struct precheck *check, GError **err)
@@ -106,8 +105,8 @@ precheck_read_versions(const vg_virt_host *host)
     return versions;
 }
 
-/* Tells if the host has the PCI device bound to plain vfio-pci, which cannot migrate it; other
- * kernel drivers can. */
+/* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it;
+ * other kernel drivers can. */
 static bool
 precheck_is_plain_vfio(const vg_virt_host *host, const char *address)
 {
@@ -194,7 +193,8 @@ check_state(struct precheck *check)
 
 /* ---- its disks ---- */
 
-/* Tells if file systems of this kernel number are, or may be (FUSE), shared by several hosts. */
+/* Returns whether file systems of this kernel number are shared by several hosts, or may be
+ * (FUSE). */
 static bool
 is_shared(int64_t type)
 {
@@ -212,8 +212,8 @@ is_shared(int64_t type)
     return false;
 }
 
-/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices are taken for
- * those of a storage network, as libvirt does. */
+/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices count as those
+ * of a storage network, as with libvirt. */
 static void
 check_files(struct precheck *check)
 {
@@ -230,7 +230,7 @@ check_files(struct precheck *check)
     }
 }
 
-/* ---- what the target has ---- */
+/* ---- the target ---- */
 
 static void
 check_other(struct precheck *check, virDomainPtr other, const char *why)
@@ -336,7 +336,7 @@ check_cpu(struct precheck *check, GError **err)
     return precheck_refused(check, err, "the CPU of '%s' cannot be had", check->name);
 }
 
-/* Returns free memory and what the page cache would give up; -1: unknown. */
+/* Returns free memory and the size of the page cache that could be given up, or -1 if unknown. */
 static int64_t
 memory_of(virConnectPtr connection)
 {
@@ -365,7 +365,7 @@ check_memory(struct precheck *check)
                      (long long)(there / MIB));
 }
 
-/* ---- all of it ---- */
+/* ---- all checks ---- */
 
 static int
 check_target(struct precheck *check, GError **err)
