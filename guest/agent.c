@@ -3,23 +3,23 @@
  * The loop of the agent:
  *
  *   the host's line -> port (virtio port, reopened; bounded) -> line -> request
- *     -> session: what to answer, whose turn it is, is it known already? No I/O
- *        hello, cancel, errors: at once
- *        prepare, resume, status: worker, a process of its own that sends lines back on a pipe
+ *     -> session: decides on the answer, whose turn it is, and whether the id is known. No I/O
+ *        hello, cancel, errors: answered at once
+ *        prepare, resume, status: a worker, a process of its own that sends lines back on a pipe
  *     -> port -> the host
  *
- * What a worker reads and writes may block for ever (a file of /proc, a driver that is unbound),
- * and what it loads may crash: the agent goes on, tells the host that it lives, gives the worker up
- * in the end, and says so. In the worker `work` tells, and these do:
+ * A worker's reads and writes may block for ever (a file of /proc, a driver that is unbound), and
+ * its libraries may crash. The agent then goes on, tells the host that it is alive, and in the end
+ * gives the worker up and says so. In the worker, `work` reports, and these act:
  *
- *   prepare   device (which functions of PCI are meant), node (the files that lead to them),
- *             providers in their order; holder looks at all processes until nobody has one of
- *             these files; drivers are unbound; it looks again, or it fails, and resume undoes it
- *   resume    waits for the devices and their drivers, then providers in the opposite order
- *   provider  a table: who makes programs let go, and take again
- *   child     hooks in process groups, writes to sysfs in a process that can be given up
+ *   prepare   device finds the PCI functions, node finds the files that lead to them; providers act
+ *             in their order; holder looks at all processes until nobody has one of these files;
+ *             drivers are unbound; holder looks again, or the work fails, and resume undoes it
+ *   resume    waits for the devices and their drivers; then providers act in the opposite order
+ *   provider  a table of the ways to make programs let go, and take up again
+ *   child     runs hooks in process groups, and writes to sysfs in a process that can be given up
  *
- * What is kept between two requests is in the session, and gone with the agent; that of units and
+ * State between two requests is kept in the session, and gone with the agent; that of units and
  * cuda is in files of /run, too. vgpud-guest(7) is the contract with the host.
  */
 #include "config.h"
@@ -52,9 +52,10 @@ struct agent {
     struct vg_guest_session session;
     struct vg_guest_worker work, look;
     int64_t work_until_ms, look_until_ms, beat_ms;
-    /* Whether the answer has come; the process may not have ended yet. */
+    /* The answer has been sent; the process may not have ended yet. */
     bool work_told, look_told;
-    /* The cookies of vg_guest_providers, in their order, and when they are asked to look. */
+    /* The cookies of vg_guest_providers, in the order of the table, and the time of their next
+     * look. */
     void *cookies[VG_GUEST_PROVIDERS_MAX];
     int64_t providers_ms;
 };
@@ -117,7 +118,7 @@ static int
 agent_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
             const struct vg_guest_config *config, const struct vg_guest_order *order)
 {
-    /* The last one may have told its answer and not have ended yet. */
+    /* The last process may have sent its answer without having ended yet. */
     if (worker->pid > 0)
         vg_guest_worker_give_up(worker);
     int error = vg_guest_worker_start(worker, run, config, order);
@@ -261,7 +262,7 @@ agent_read_workers(struct agent *agent)
         vg_guest_worker_give_up(&agent->look);
         agent_look_lost(agent, "the process that looked hangs and was given up");
     }
-    /* Those that were given up. */
+    /* This reaps the processes that were given up. */
     while (agent->work.pid == 0 && agent->look.pid == 0 && waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }
@@ -374,7 +375,7 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     vg_guest_log(LOG_NOTICE, "started version=%s %s='%s'", PACKAGE_VERSION,
                  config->listen ? "socket" : "port",
                  config->listen ? config->listen : config->port);
-    /* If the one before was killed. */
+    /* An earlier agent may have been killed before it could do this. */
     vg_guest_huge_pages_end(config);
     agent_load_providers(&agent);
     while (!end_asked) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent: the port, the session, one process that works and one that looks, the time that they
- * have.
+ * The agent: the port, the session, one process that works, one that looks, and their time limits.
  */
 #ifndef VG_GUEST_AGENT_H
 #define VG_GUEST_AGENT_H
 
 #include "guest/work.h"
 
-/* How often the host hears of a request that is worked on, at least. */
+/* The longest time between two messages about a request that is being worked on. */
 #define VG_GUEST_BEAT_MS 5000
-/* After deadline and undoing, for whoever ends what does not end. */
+/* The time, after the deadline and the time for undoing, before a process that does not end is
+ * given up. */
 #define VG_GUEST_GRACE_MS 10000
 #define VG_GUEST_LOOK_MS  30000
 

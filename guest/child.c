@@ -15,9 +15,9 @@
 
 #include "guest/util.h"
 
-/* Set by signals, which come only within ppoll(). */
+/* Set by signals, which arrive only within ppoll(). */
 static volatile sig_atomic_t stop_cancel, stop_end;
-/* The process group of the child that runs, 0 without one. */
+/* The process group of the child that runs, or 0. */
 static pid_t running;
 
 static void
@@ -72,7 +72,7 @@ vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms)
     if (stop_end) {
         if (running > 0) {
             kill(-running, SIGTERM);
-            /* Nobody is left to give it more time. */
+            /* The agent has ended, so that nobody can grant the child more time. */
             usleep(100000);
             kill(-running, SIGKILL);
         }
@@ -103,7 +103,7 @@ child_reset(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps the end of what comes. Returns whether more can come. */
+/* Reads output, and keeps its end. Returns whether more can come. */
 static bool
 child_read(int fd, struct vg_guest_child_end *end)
 {
@@ -141,7 +141,8 @@ child_reap(pid_t pid, struct vg_guest_child_end *end)
     return true;
 }
 
-/* What a child left running may keep the pipe open: it is read until the child itself has ended. */
+/* Reads the output of a child until the child itself has ended: processes that it leaves running
+ * may keep the pipe open. */
 static void
 child_follow(pid_t pid, int fd, int64_t until_ms, struct vg_guest_child_end *end)
 {
@@ -216,7 +217,8 @@ vg_guest_child_write(const char *path, const char *text, int64_t until_ms)
         return errno;
     if (pid == 0) {
         child_reset();
-        /* If it blocks for ever, nobody shall wait for files that it has. */
+        /* If the write blocks for ever, nobody has to wait for the files that this process would
+         * hold. */
         close_range(3, ~0U, 0);
         int error = vg_guest_write_file(path, text);
         _exit(error < 256 ? error : EIO);
@@ -241,7 +243,7 @@ vg_guest_child_start(void (*run)(int fd), int fd)
         _exit(1);
     if (fd != 3)
         dup2(fd, 3);
-    /* Also those of its siblings, who would not see each other's end else. */
+    /* Without this, the files of its siblings would stay open, and none would see another's end. */
     close_range(4, ~0U, 0);
     run(3);
     _exit(0);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Child processes that end in time or are given up, and waiting that a signal ends. For the process
- * that works, which has called vg_guest_child_init(); it has one child at a
- * time that it follows.
+ * Child processes that end in time or are given up, and waits that a signal ends. For the process
+ * that works, which has called vg_guest_child_init(); it follows one child at a time.
  */
 #ifndef VG_GUEST_CHILD_H
 #define VG_GUEST_CHILD_H
@@ -15,19 +14,19 @@
 
 /* The time between SIGTERM and SIGKILL. */
 #define VG_GUEST_TERM_MS 2000
-/* How much of a child's output is kept: its end. */
+/* The size of a child's output that is kept, which is its end. */
 #define VG_GUEST_OUTPUT_MAX 2048
 
 enum vg_guest_stop {
     VG_GUEST_STOP_NONE,
-    /* SIGUSR1: what is being done shall end, and be undone. */
+    /* SIGUSR1: the present task is to end, and to be undone. */
     VG_GUEST_STOP_CANCEL,
 };
 
 struct vg_guest_child_end {
-    /* Its exit status, or the signal that ended it. */
+    /* The exit status, or the signal that ended it. */
     int exit, signal;
-    /* It was told to end, for it was late or the work was cancelled. */
+    /* It was told to end, because it was late or the work was cancelled. */
     bool ended_early;
     /* It did not even end when killed, and is left behind. */
     bool stuck;
@@ -36,35 +35,37 @@ struct vg_guest_child_end {
 };
 
 /* Handles signals: SIGUSR1 as above; SIGTERM ends this process and kills its child. Both, and
- * SIGCHLD, come only while this process waits. */
+ * SIGCHLD, arrive only while this process waits. */
 void vg_guest_child_init(void);
 
-/* Returns whether the work shall end. */
+/* Returns whether and how the work is to end. */
 enum vg_guest_stop vg_guest_child_stop(void);
-/* Ignores SIGUSR1 from now on: undoing cannot be cancelled. */
+/* Ignores SIGUSR1 from now on, since undoing cannot be cancelled. */
 void vg_guest_child_ignore_cancel(void);
 
 /* Waits until one of the files is ready, a signal has come, or until_ms has passed. If the agent
  * has ended, so does this process. */
 void vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms);
 
-/* Waits until then, or until the work shall end. */
+/* Waits until until_ms has passed, or the work is to end. */
 void vg_guest_child_sleep(int64_t until_ms);
 
-/* Runs a program, which PATH leads to if its name has no slash, in a process group of its own, with
- * its output and errors kept; it reads nothing. argv and env end with NULL. 0, or an errno if it
- * cannot be started. */
+/* Runs a program in a process group of its own, and keeps its output and errors; its input is
+ * empty. PATH is searched if its name has no slash. argv and env end with NULL. Returns 0, or an
+ * errno if it cannot be started. */
 int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_ms,
                        struct vg_guest_child_end *ret);
 
-/* Forks a process that runs this with the file fd, has its standard files and no other, and dies
- * with the one that works. Its pid, or -1. The caller waits for it; any number of them. */
+/* Forks a process that calls run with the file fd, has no other files but its standard ones, and
+ * dies with the process that works. Returns its pid, or -1. The caller waits for it; there may be
+ * any number of them. */
 pid_t vg_guest_child_start(void (*run)(int fd), int fd);
 
-/* Results of a write that was not done in time, and that could be ended or not. */
+/* Results of a write that was not done in time: its process could be ended, or not. */
 enum { VG_GUEST_WRITE_ENDED = -1, VG_GUEST_WRITE_STUCK = -2 };
 
-/* Writes text to a file of sysfs, which may block for ever. 0, an errno, or one of those. */
+/* Writes text to a file of sysfs, which may block for ever. Returns 0, an errno, or one of these
+ * results. */
 int vg_guest_child_write(const char *path, const char *text, int64_t until_ms);
 
 #endif

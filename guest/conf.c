@@ -14,10 +14,10 @@
 
 #include "guest/util.h"
 
-/* A unit's name has fewer bytes in systemd. */
+/* The size of a unit's name; systemd allows fewer bytes. */
 #define UNIT_SIZE 256
 
-/* The keys with two words, of which the second one makes the member true. */
+/* The keys whose values are one of two words, the second of which makes the member true. */
 static const struct {
     const char *section, *name, *no, *yes;
     size_t offset;
@@ -28,7 +28,7 @@ static const struct {
     {"cuda", "huge_pages", "no", "yes", offsetof(struct vg_guest_config, cuda_huge_pages)},
 };
 
-/* Clients of a daemon come before it. */
+/* The default units, clients of a daemon before the daemon. */
 static const char *const default_units[] = {
     "nvidia-dcgm-exporter.service", "dcgm-exporter.service", "nvidia-dcgm.service", "dcgm.service",
     "nvidia-persistenced.service",
@@ -37,11 +37,11 @@ static const char *const default_units[] = {
 struct config_reader {
     struct vg_guest_config *config;
     FILE *file;
-    /* The number of the line that is read. */
+    /* The number of the line that is being read. */
     int line;
     /* The file has named units, so that the default ones are gone. */
     bool units_named;
-    /* The first fault and its line; 0 without one. */
+    /* The first mistake, and its line or 0. */
     int fault_line;
     char fault[512];
 };
@@ -49,7 +49,7 @@ struct config_reader {
 static int config_fault(struct config_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Keeps the first one. Returns 0, which tells inih that the line is wrong. */
+/* Keeps the first mistake. Returns 0, which tells inih that the line is wrong. */
 static int
 config_fault(struct config_reader *reader, const char *format, ...)
 {
@@ -71,7 +71,7 @@ config_forget_units(struct vg_guest_config *config)
         free(config->units[--config->n_units]);
 }
 
-/* Says whether systemd could have a unit of this name. */
+/* Returns whether systemd could have a unit of this name. */
 static bool
 config_is_unit(const char *name)
 {
@@ -84,8 +84,8 @@ config_is_unit(const char *name)
     return isalnum((unsigned char)name[0]) && suffix && suffix[1] && strlen(name) < UNIT_SIZE;
 }
 
-/* Takes a list of units: the first one of the file takes the place of the default one, others are
- * added to it; an empty one takes away what is there. */
+/* Takes a list of units. The first one in the file replaces the default one, and others are added
+ * to it; an empty one removes those so far. */
 static int
 config_units(struct config_reader *reader, const char *value)
 {
@@ -145,8 +145,8 @@ config_value(void *user, const char *section, const char *name, const char *valu
                         strcmp(section, "units") == 0 ? "stop" : "unwatched, forked, huge_pages");
 }
 
-/* Hands the next line to inih, as fgets() does, without what would make it a part of the line
- * before. */
+/* Hands the next line to inih, as fgets() does, without the blanks that would make it a part of the
+ * line before. */
 static char *
 config_line(char *line, int size, void *user)
 {

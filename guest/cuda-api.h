@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is called of NVIDIA's driver: the checkpoint calls of libcuda.so.1, and of
- * libnvidia-ml.so.1 which GPUs there are and who uses their memory. Both are opened when they are
- * needed, in a process that may hang or crash, and are as their public ABI has them.
+ * The functions of NVIDIA's driver that the agent calls: the checkpoint calls of libcuda.so.1, and
+ * those of libnvidia-ml.so.1 that list the GPUs and the processes that use their memory. Both are
+ * opened when they are needed, in a process that may hang or crash. The declarations follow their
+ * public ABI.
  */
 #ifndef VG_GUEST_CUDA_API_H
 #define VG_GUEST_CUDA_API_H
 
 #include <stdint.h>
 
-/* CUresult, as far as it matters here. */
+/* The CUresult values that matter here. */
 enum {
     VG_CUDA_SUCCESS = 0,
     VG_CUDA_INVALID_VALUE = 1,
@@ -20,7 +21,7 @@ enum {
     VG_CUDA_NOT_SUPPORTED = 801,
 };
 
-/* CUprocessState. */
+/* The values of CUprocessState. */
 enum {
     VG_CUDA_RUNNING,
     VG_CUDA_LOCKED,
@@ -36,9 +37,9 @@ struct vg_cuda_pair {
     struct vg_cuda_uuid from, to;
 };
 
-/* 64 bytes each; what is reserved is zero. */
+/* The arguments have 64 bytes each; reserved members are zero. */
 struct vg_cuda_lock_args {
-    /* 0: for ever. */
+    /* 0 waits for ever. */
     unsigned int timeout_ms;
     unsigned int reserved;
     uint64_t reserved_too[7];
@@ -61,11 +62,11 @@ struct vg_cuda_api {
     int (*unlock)(int pid, void *args);
 };
 
-/* 0, or -1 and why: the library is missing, or its driver older than these calls. The caller frees
- * *ret_why. */
+/* Opens the library. Returns 0, or -1 and the reason if it is missing, or if its driver is older
+ * than these calls. The caller frees *ret_why. */
 int vg_cuda_load(struct vg_cuda_api *ret, char **ret_why);
 
-/* nvmlReturn_t. */
+/* The nvmlReturn_t values that matter here. */
 enum { VG_NVML_SUCCESS = 0, VG_NVML_INSUFFICIENT_SIZE = 7 };
 
 struct vg_nvml_memory {
@@ -80,7 +81,7 @@ struct vg_nvml_pci {
     char bus_id[32];
 };
 
-/* memory is ~0 where the driver does not say it. */
+/* memory is ~0 if the driver does not report it. */
 struct vg_nvml_process {
     unsigned int pid;
     unsigned long long memory;
@@ -99,7 +100,7 @@ struct vg_nvml_api {
     int (*processes)(void *device, unsigned int *n, struct vg_nvml_process *ret);
 };
 
-/* As vg_cuda_load(). */
+/* Opens the library as vg_cuda_load() does. */
 int vg_nvml_load(struct vg_nvml_api *ret, char **ret_why);
 
 #endif

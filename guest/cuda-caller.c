@@ -21,10 +21,10 @@
 #define END_MS 2000
 
 struct caller {
-    /* 0 for none. */
+    /* 0 if there is none. */
     pid_t pid;
     int fd;
-    /* The call that it makes now, or NULL. */
+    /* The call that it is making, or NULL. */
     struct vg_cuda_call *call;
 };
 
@@ -91,7 +91,7 @@ caller_run(int fd)
     struct vg_cuda_call call;
     char *why = NULL;
 
-    /* It shall see all GPUs. */
+    /* CUDA must show it all GPUs. */
     unsetenv("CUDA_VISIBLE_DEVICES");
     int loaded = vg_cuda_load(&api, &why);
     int init = loaded == 0 ? api.init(0) : 0;
@@ -116,7 +116,7 @@ caller_run(int fd)
     }
 }
 
-/* "GPU-01234567-89ab-..." */
+/* Reads "GPU-01234567-89ab-...". */
 static int
 looker_read_uuid(const char *text, struct vg_cuda_uuid *ret)
 {
@@ -169,7 +169,7 @@ looker_look(const struct vg_nvml_api *api, struct vg_cuda_gpus *ret)
         struct vg_nvml_pci pci;
         char uuid[96];
         void *device;
-        /* One that cannot be asked is none. */
+        /* A GPU that cannot be queried does not count. */
         if (api->by_index(i, &device) != VG_NVML_SUCCESS ||
             api->uuid(device, uuid, sizeof uuid) != VG_NVML_SUCCESS ||
             looker_read_uuid(uuid, &gpu->uuid) != 0 || api->pci(device, &pci) != VG_NVML_SUCCESS ||
@@ -231,7 +231,7 @@ vg_cuda_callers_start(size_t n)
         caller_start(&callers[n_callers], caller_run);
 }
 
-/* Waits a while for a process to end that has been told to. */
+/* Waits a while for a process that has been told to end. */
 static void
 caller_reap(struct caller *caller)
 {
@@ -258,7 +258,7 @@ caller_reap(struct caller *caller)
 void
 vg_cuda_callers_end(void)
 {
-    /* All at once, then one after the other. */
+    /* All of them are told to end at once, and then awaited one after the other. */
     if (looker.pid > 0)
         shutdown(looker.fd, SHUT_RDWR);
     for (size_t i = 0; i < n_callers; i++) {
@@ -285,7 +285,7 @@ vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms)
             break;
         vg_guest_child_wait(&poll_fd, 1, until_ms);
     }
-    /* It has answered, or it hangs. */
+    /* The looker has answered, or it hangs. */
     if (looker.pid > 0)
         kill(looker.pid, SIGKILL);
     caller_reap(&looker);

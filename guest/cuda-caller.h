@@ -17,7 +17,7 @@
 
 #define VG_CUDA_GPUS_MAX      16
 #define VG_CUDA_PROCESSES_MAX 256
-/* At once; more take turns. */
+/* The most calls at once; further ones take turns. */
 #define VG_CUDA_CALLERS_MAX 16
 
 enum vg_cuda_op {
@@ -30,7 +30,7 @@ enum vg_cuda_op {
 
 struct vg_cuda_gpu {
     struct vg_cuda_uuid uuid;
-    /* "0000:01:00.0" */
+    /* An address such as "0000:01:00.0". */
     char address[16];
     char name[96];
     int major, minor;
@@ -58,9 +58,9 @@ enum vg_cuda_outcome {
     VG_CUDA_UNDER_WAY,
     /* The driver has answered; `result` is its answer. */
     VG_CUDA_ANSWERED,
-    /* The process that called has ended, or could not be started. */
+    /* The calling process has ended, or could not be started. */
     VG_CUDA_CRASHED,
-    /* It hung and was ended. */
+    /* The calling process hung and was ended. */
     VG_CUDA_GIVEN_UP,
     /* There is no usable library; why says so. */
     VG_CUDA_UNUSABLE,
@@ -74,25 +74,25 @@ struct vg_cuda_call {
     struct vg_cuda_pair pairs[VG_CUDA_GPUS_MAX];
 
     enum vg_cuda_outcome outcome;
-    /* A CUresult; `why` has its name. */
+    /* A CUresult, whose name is in `why`. */
     int result;
-    /* The answer to STATE. */
+    /* The answer to STATE, a CUprocessState. */
     int state;
     /* Monotonic times. */
     int64_t began_us, ended_us;
-    /* The name of the result, or what was wrong. */
+    /* The name of the result, or the reason for the failure. */
     char why[160];
 };
 
-/* Starts up to n of them, which get the driver ready at once, and one that looks at the GPUs. */
+/* Starts up to n processes, which get the driver ready at once, and one that looks at the GPUs. */
 void vg_cuda_callers_start(size_t n);
 
 /* Waits for the look at the GPUs, of which each start makes one. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
-/* Makes the calls side by side, until all are made, until_ms has passed, or the work shall end.
- * Those under way then go on; the calls must stay where they are until they are settled. `began` is
- * called as each begins, and may be NULL. */
+/* Makes the calls side by side, until all are made, until_ms has passed, or the work is to end.
+ * Calls that are then under way go on; they must stay where they are until they are settled.
+ * `began` is called as each begins, and may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
                          void (*began)(void *user, size_t i), void *user);
 
@@ -102,10 +102,10 @@ void vg_cuda_callers_settle(int64_t until_ms);
 /* Gives up the calls under way: their processes are killed and replaced. */
 void vg_cuda_callers_abandon(void);
 
-/* Returns whether this process is one of them. */
+/* Returns whether this process is one of the callers. */
 bool vg_cuda_callers_have(pid_t pid);
 
-/* Ends them. One that hangs is killed and left behind. */
+/* Ends the processes. One that hangs is killed and left behind. */
 void vg_cuda_callers_end(void);
 
 #endif

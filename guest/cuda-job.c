@@ -13,9 +13,9 @@
 #include "guest/process.h"
 #include "guest/util.h"
 
-/* One for each process and node. */
+/* The most pairs of a process and a node. */
 #define HOLDERS_MAX 16384
-/* A tree of processes is not deeper than that. */
+/* The greatest depth of a tree of processes. */
 #define DEPTH_MAX 64
 
 #define NVIDIA_VENDOR 0x10de
@@ -63,7 +63,7 @@ job_add(struct vg_cuda_job *job, const char *root, const struct vg_guest_holder 
                                         .restore_us = -1,
                                         .unlock_us = -1,
                                         .stop_us = -1};
-    /* It has ended since. */
+    /* The process has ended since. */
     if (vg_guest_process_read(root, holder->pid, &is) != 0)
         return;
     process->start = is.start;
@@ -88,8 +88,8 @@ job_set_tree(struct vg_cuda_job *job, const char *root, struct vg_cuda_process *
     }
 }
 
-/* Leaves the first of each process that has one of NVIDIA's nodes, without the callers. Returns how
- * many there are. */
+/* Keeps the first entry of each process that has one of NVIDIA's nodes, but none of the callers.
+ * Returns how many there are. */
 static size_t
 job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pid_t *ret_pids)
 {
@@ -107,7 +107,8 @@ job_pick_holders(const char *root, struct vg_guest_holder *holders, size_t n, pi
     return picked;
 }
 
-/* Adds a process to its heirs if it is one. Returns false if it is none, or keeps its files. */
+/* Adds a process to the job's heirs if it is one. Returns false if it is none, or keeps its
+ * files. */
 static bool
 job_add_heir(struct vg_cuda_job *job, const struct vg_guest_heir *heir)
 {
@@ -120,8 +121,8 @@ job_add_heir(struct vg_cuda_job *job, const struct vg_guest_heir *heir)
     return true;
 }
 
-/* Sorts processes into those that use the GPUs and those that only have the files of such a one.
- * Returns how many the first are. */
+/* Sorts processes into those that use the GPUs and those that have only inherited the files of such
+ * a process. Returns the number of the first kind. */
 static size_t
 job_sort(const struct vg_guest_work *work, struct vg_cuda_job *job,
          const struct vg_guest_heirs *among, const struct vg_guest_holder *holders)
@@ -502,7 +503,7 @@ vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message)
 
     job_put_forked(job, json_object_object_get(message, "programs"));
 
-    /* Those that something is wrong with are not cut off. */
+    /* Processes with a problem come first, so that they are not cut off. */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < job->n; i++) {
             if ((*job->processes[i].why == '\0') == (pass == 1) &&

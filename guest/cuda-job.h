@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that use NVIDIA's GPUs with CUDA, with what is known of them and of their GPUs, and
- * its JSON, which releasing hands to bringing back. Makes no call of the driver. For a process that
+ * The processes that use NVIDIA's GPUs with CUDA, with the facts about them and their GPUs, and the
+ * JSON that releasing hands to bringing back. Makes no call of the driver. For a process that
  * works.
  */
 #ifndef VG_GUEST_CUDA_JOB_H
@@ -18,25 +18,25 @@
 #include "guest/heir.h"
 #include "guest/work.h"
 
-/* What a checkpoint takes of the guest's memory for each process, beside the memory that it copies:
- * measured 480 MiB with driver 580. */
+/* The guest memory that a checkpoint takes for each process, beside the memory that it copies: 480
+ * MiB were measured with driver 580. */
 #define VG_CUDA_OVERHEAD_BYTES ((int64_t)480 << 20)
 
-/* What has been released and is to be brought back. */
+/* The file about the processes that were released and are to be brought back. */
 #define VG_CUDA_KEPT_PATH "/run/vgpu-guestd-cuda.json"
 
 enum vg_cuda_movable {
-    /* Nobody has asked. */
+    /* Nobody has asked yet. */
     VG_CUDA_MOVABLE_UNASKED,
     VG_CUDA_MOVABLE_YES,
     VG_CUDA_MOVABLE_NO,
-    /* Nobody watched it, and it may use memory of another process. */
+    /* Nobody watched the process, and it may use another process's memory. */
     VG_CUDA_MOVABLE_UNKNOWN,
 };
 
 struct vg_cuda_process {
     pid_t pid;
-    /* As in struct vg_guest_process. */
+    /* The start, as in struct vg_guest_process. */
     uint64_t start;
     char comm[32];
     /* The first of its ancestors that uses a GPU, or itself. */
@@ -44,28 +44,29 @@ struct vg_cuda_process {
     /* GPU memory, by the index of vg_cuda_job.gpus; used only if it is known. */
     int64_t bytes[VG_CUDA_GPUS_MAX];
     bool bytes_known;
-    /* Whether the driver knows it as a program of CUDA, and whether it could be brought back. */
+    /* The driver knows it as a CUDA program, and whether it could be brought back. */
     bool uses_cuda;
     enum vg_cuda_movable movable;
-    /* Of enum vg_cuda_tie. */
+    /* Bits of enum vg_cuda_tie. */
     unsigned int ties;
-    /* The state that the driver told last, or -1. */
+    /* The state that the driver last reported, or -1. */
     int state;
     bool gone;
-    /* When it was locked, and how long each call took; -1 for a call that was not made. */
+    /* The time when it was locked, and the duration of each call; -1 for a call that was not
+     * made. */
     int64_t locked_us, lock_us, checkpoint_us, restore_us, unlock_us, stop_us;
     /* The nearest of its ancestors that has the GPUs, or 0. */
     pid_t ancestor;
-    /* It has its files of the GPUs from there; the reason why it keeps them, or why it is not known
-     * to have them from there. */
+    /* It has its files of the GPUs from that ancestor; the reason why it keeps them, or why that is
+     * not certain. */
     bool inherited;
     char keeps[200];
-    /* The reason why it cannot be released or does not run; or empty. */
+    /* The reason why it cannot be released or does not run; otherwise empty. */
     char why[384];
 };
 
-/* The most heirs at once: children that these processes forked, which have the GPUs' files from
- * them and nothing else of the GPUs. */
+/* The most heirs at once. These are forked children of the processes, which have the GPUs' files
+ * from them and nothing else of the GPUs. */
 #define VG_CUDA_HEIRS_MAX 2048
 
 struct vg_cuda_job {
@@ -74,29 +75,29 @@ struct vg_cuda_job {
     size_t n_leaving, leaving[VG_CUDA_GPUS_MAX];
     size_t n;
     struct vg_cuda_process processes[VG_CUDA_PROCESSES_MAX];
-    /* The heirs that can give their files up. */
+    /* The heirs that can give up their files. */
     size_t n_heirs;
     struct vg_guest_heir heirs[VG_CUDA_HEIRS_MAX];
-    /* The numbers of heirs, and of what they have or have given up. */
+    /* The numbers of heirs, and of the descriptors and maps that they have or have given up. */
     size_t given_processes, given_descriptors, given_maps;
 };
 
-/* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, but for the
- * callers, and their heirs. Returns how many processes there are, which may be more than fit into
- * job. */
+/* Finds the processes that have NVIDIA's nodes of the work's devices open or mapped, and their
+ * heirs, but leaves out the callers. Returns how many processes there are, which may be more than
+ * fit into job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Has the heirs that were found give up what they have of the work's devices, until then. Returns
- * how many did not; each of those has a `why`. */
+/* Has the heirs that were found give up their files of the work's devices, until until_ms at most.
+ * Returns how many did not; each of these has a `why`. */
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 
-/* Takes over the GPUs, and how much of them each process uses. */
+/* Takes over the GPUs, and the memory of each that each process uses. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                           const struct vg_cuda_gpus *gpus);
 
-/* Returns the device memory of the processes; if the driver does not tell it of each, all that is
- * in use of the GPUs that leave. */
+/* Returns the device memory of the processes; if the driver does not report it for each of them,
+ * that of all programs on the GPUs that leave. */
 int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
 /* Returns that of one process, or -1 if it is not known. */
 int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process);
@@ -104,18 +105,18 @@ int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cud
 /* Returns the guest's MemAvailable in bytes, or -1. */
 int64_t vg_cuda_free_memory(const char *root);
 
-/* Returns whether the process is still the one that it was; and whether it is on its way out. */
+/* Return whether the process is still the same one, and whether it is about to end. */
 bool vg_cuda_process_lives(const char *root, const struct vg_cuda_process *process);
 bool vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *process);
 
 /* Writes the state that bringing back needs as JSON; the caller puts it. */
 json_object *vg_cuda_job_keep(const struct vg_cuda_job *job);
-/* Writes that to its file below /run, also for an agent that is started anew. */
+/* Writes that state to its file below /run, so that an agent that is started anew finds it. */
 void vg_cuda_job_write(const char *root, json_object *kept);
-/* Reads it. Returns 0, or -1 if it is none. */
+/* Reads that state. Returns 0, or -1 if the JSON is something else. */
 int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);
 
-/* Adds the processes to the member `programs` of a message, which it makes if it is not there. */
+/* Adds the processes to the member `programs` of a message, and makes the member if need be. */
 void vg_cuda_job_tell(const struct vg_cuda_job *job, json_object *message);
 
 #endif

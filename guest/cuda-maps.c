@@ -23,8 +23,8 @@ vg_cuda_maps_is_libcuda(const char *path)
     return name && strncmp(name, "/libcuda.so", strlen("/libcuda.so")) == 0;
 }
 
-/* Reads one line of /proc/PID/maps. Returns whether it is code of a file, whose path is put into
- * *ret_path, a part of the line. */
+/* Reads one line of /proc/PID/maps. Returns whether it is code from a file, whose path is put into
+ * *ret_path as a part of the line. */
 static bool
 maps_parse(char *line, struct vg_cuda_map *ret, char **ret_path)
 {
@@ -57,7 +57,7 @@ vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, siz
     size_t size = 0, n = 0;
 
     while (file && n < max && getline(&line, &size, file) > 0) {
-        /* " (deleted)" may follow. */
+        /* The path may be followed by " (deleted)". */
         if (maps_parse(line, &ret_maps[n], &path) && vg_cuda_maps_is_libcuda(path))
             n++;
     }

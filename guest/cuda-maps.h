@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who has libcuda mapped, by /proc. Any process of the agent.
+ * Finds the processes that have libcuda mapped, from /proc. Any process of the agent.
  */
 #ifndef VG_GUEST_CUDA_MAPS_H
 #define VG_GUEST_CUDA_MAPS_H
@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Code of a libcuda in a process. */
+/* A mapping with code of a libcuda in a process. */
 struct vg_cuda_map {
     uint64_t begin, end;
     uint64_t device, inode;
 };
 
-/* Puts up to max of them into ret_maps. Returns how many it put. */
+/* Puts up to max mappings into ret_maps. Returns how many. */
 size_t vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, size_t max);
 
 /* Finds the numbers under which the kernel shows a file in /proc/PID/maps, which on some file

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Has programs of CUDA release their GPUs. All that can be known beforehand is looked at before the
- * first is stopped: whether the driver can release each, whether it could bring each back
+ * Has CUDA programs release their GPUs. Everything that can be known beforehand is checked before
+ * the first one is stopped: whether the driver can release each, whether it could bring each back
  * (guest/cuda-ties.h), and whether the guest has the memory. All are locked before the first is
- * copied; then nothing can make a new tie, and the watch is asked once more.
+ * copied; from then on, nothing can make a new tie, and the watch is asked once more.
  */
 #include "config.h"
 
@@ -20,18 +20,19 @@
 #include "guest/util.h"
 
 enum {
-    /* For programs that only looked at the GPU, or have just begun to use it, to end. */
+    /* The time for programs to end that only looked at the GPU, or have just begun to use it. */
     SETTLE_MS = 5000,
-    /* For children that come while all is locked, or are about to begin a program of their own. */
+    /* The time for children that come while all are locked, or are about to run a program of their
+     * own. */
     FORKED_MS = 2000,
-    /* Between two looks at those. */
+    /* The pause between two looks at those. */
     FORKED_LOOK_MS = 20,
 };
-/* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel cuts it. */
+/* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel truncates it. */
 #define MPS_COMM "nvidia-cuda-mps"
 
-/* Says why the driver cannot release a process, from what it answers when it is asked for its
- * state; empty if it can. */
+/* Explains why the driver cannot release a process, from its answer about the state; the text is
+ * empty if it can. */
 static void
 release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call)
 {
@@ -67,7 +68,7 @@ release_say_why(struct vg_cuda_process *process, const struct vg_cuda_call *call
 
 /* ---- ties ---- */
 
-/* Returns the major version of NVIDIA's driver, 0 if it does not tell. */
+/* Returns the major version of NVIDIA's driver, or 0 if it is unknown. */
 static int
 release_driver_version(const char *root)
 {
@@ -78,7 +79,7 @@ release_driver_version(const char *root)
     return atoi(text);
 }
 
-/* Returns whether NVIDIA's checkpoint started this process, as one of a job. */
+/* Returns whether NVIDIA's checkpoint started this process as one of a job. */
 static bool
 release_is_job(const char *root, pid_t pid)
 {
@@ -112,8 +113,8 @@ release_has_process(void *user, pid_t pid)
     return false;
 }
 
-/* Returns whether this is the only process of the guest that uses CUDA, so that there is none that
- * it could share memory with. */
+/* Returns whether this is the only process of the guest that uses CUDA, so that it cannot share
+ * memory with another one. */
 static bool
 release_is_alone(const struct vg_guest_work *work)
 {
@@ -124,7 +125,7 @@ release_is_alone(const struct vg_guest_work *work)
     return n + vg_cuda_watch_count_users(work->config->root, release_has_process, NULL) <= 1;
 }
 
-/* Asks the watch about each process. What keeps one from being moved becomes its `why`. */
+/* Asks the watch about each process. The reason why one cannot be moved becomes its `why`. */
 static void
 release_ask_watch(const struct vg_guest_work *work)
 {
@@ -162,8 +163,8 @@ release_ask_watch(const struct vg_guest_work *work)
 
 /* ---- asking ---- */
 
-/* Finds a process that is in the way, one that certainly is before one of which nothing is known.
- */
+/* Finds a process that is in the way. One that certainly is comes before one about which nothing is
+ * known. */
 static const struct vg_cuda_process *
 release_first_bad(void)
 {
@@ -216,8 +217,8 @@ release_refuse(struct vg_guest_work *work, const struct vg_cuda_process *bad)
                               bad->comm, bad->why);
 }
 
-/* Waits until all who have the GPUs are programs of CUDA that run and can come back. Returns 0, 1
- * if there are none, or -1. */
+/* Waits until all processes that have the GPUs are running CUDA programs that can come back.
+ * Returns 0, 1 if there are none, or -1. */
 static int
 release_find(struct vg_guest_work *work)
 {
@@ -247,7 +248,7 @@ release_find(struct vg_guest_work *work)
             vg_guest_work_progress(work, "unreleasable", more);
         }
         told = true;
-        /* Ties do not go away by waiting. */
+        /* Ties do not go away with time. */
         if (bad->movable == VG_CUDA_MOVABLE_NO || bad->movable == VG_CUDA_MOVABLE_UNKNOWN ||
             vg_guest_now_ms() + VG_CUDA_LOOK_MS >= until_ms)
             return release_refuse(work, bad);
@@ -299,7 +300,7 @@ release_look_at_gpus(struct vg_guest_work *work)
 
 /* ---- releasing ---- */
 
-/* Keeps what is stopped, also for an agent that is started anew meanwhile. */
+/* Keeps the state of the stopped processes, also for an agent that is started anew meanwhile. */
 static void
 release_keep(const struct vg_guest_work *work, json_object **kept)
 {
@@ -308,8 +309,8 @@ release_keep(const struct vg_guest_work *work, json_object **kept)
     vg_cuda_job_write(work->config->root, *kept);
 }
 
-/* Asks the watch once more, now that no process can go on. Returns 0, or -1 if one made a tie since
- * it was asked first. */
+/* Asks the watch once more, now that no process can go on. Returns 0, or -1 if one has made a tie
+ * since it was first asked. */
 static int
 release_look_again(struct vg_guest_work *work)
 {
@@ -332,7 +333,7 @@ release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const
                               (int)pid, name, (int)ancestor, why);
 }
 
-/* Has the heirs of a look give up their files, and counts what they gave up. Returns 0, or -1. */
+/* Has the heirs that a look found give up their files, and counts these. Returns 0, or -1. */
 static int
 release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
 {
@@ -355,8 +356,8 @@ release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
     return result;
 }
 
-/* Has the children that were forked by these processes give up their files, those that have come
- * since, too. Who has opened files itself meanwhile is seen when the GPUs are to be free. */
+/* Has the children that these processes forked give up their files, also those that have come
+ * since. If one has opened files itself meanwhile, that is noticed when the GPUs are to be free. */
 static int
 release_forked(struct vg_guest_work *work)
 {
@@ -410,7 +411,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (vg_cuda_job_find(work, &vg_cuda_work) == 0 || vg_cuda_work.n == 0)
         return 0;
     vg_cuda_callers_start(vg_cuda_work.n);
-    /* Without CUDA in this guest nobody uses it: whoever has the GPU is waited for. */
+    /* If the guest has no CUDA, nobody uses it, and the agent waits for any process that has the
+     * GPU. */
     probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
     vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
     int result = 1;
@@ -421,13 +423,14 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (result == 0)
         result = release_check_memory(work);
     if (result == 0) {
-        /* Before the first call: whatever ends this, what it has stopped is known. */
+        /* This comes before the first call: whatever ends this process, the stopped programs are
+         * known. */
         release_keep(work, ret_kept);
         result = release_stop(work, ret_kept);
     }
     if (result != 1)
         vg_cuda_steps_tell(work);
-    /* What is under way goes on until it is undone. */
+    /* Calls that are under way go on until they are undone. */
     if (result >= 0 || !*ret_kept)
         vg_cuda_callers_end();
     return result < 0 ? -1 : 0;

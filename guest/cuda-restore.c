@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Brings programs of CUDA back to their GPUs, or to others of their kind, at the same addresses.
- * They run again only when all are back that can come back. What state each is in is asked of the
- * driver: it alone knows, whatever happened to whoever had released them.
+ * Brings CUDA programs back to their GPUs, or to others of the same kind, at the same addresses.
+ * They run again only when all that can come back are back. The state of each is asked of the
+ * driver, which alone knows it, whatever happened to the process that had released them.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "guest/huge-pages.h"
 #include "guest/util.h"
 
-/* What is brought back was released by this same work. */
+/* The processes were released by this same work. */
 static bool undoing;
 
 static bool
@@ -23,8 +23,8 @@ restore_same_uuid(const struct vg_cuda_gpu *a, const struct vg_cuda_gpu *b)
     return memcmp(&a->uuid, &b->uuid, sizeof a->uuid) == 0;
 }
 
-/* Finds where GPU i of the work is now: one that left is the device in its place of the request,
- * the others are where they were. Returns NULL if it is nowhere. */
+/* Finds the device that GPU i of the work is now: one that left is the device in its place of the
+ * request, and the others are unchanged. Returns NULL if there is none. */
 static const struct vg_cuda_gpu *
 restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, size_t i)
 {
@@ -47,7 +47,7 @@ restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, 
     return NULL;
 }
 
-/* Returns the device memory that GPU i has to have for those that are to come back to it. */
+/* Returns the device memory that GPU i must have for the processes that are to come back to it. */
 static int64_t
 restore_need(size_t i)
 {
@@ -57,8 +57,8 @@ restore_need(size_t i)
         if (vg_cuda_work.processes[p].gone ||
             vg_cuda_work.processes[p].state != VG_CUDA_CHECKPOINTED)
             continue;
-        /* All that was in use; when undoing, others may have some of that still, and it is the same
-         * GPU. */
+        /* This is all memory that was in use. When undoing, others may still have some of it, and
+         * it is the same GPU. */
         if (!vg_cuda_work.processes[p].bytes_known)
             return undoing ? 0 : vg_cuda_work.gpus.gpus[i].used_bytes;
         bytes += vg_cuda_work.processes[p].bytes[i];
@@ -66,8 +66,8 @@ restore_need(size_t i)
     return bytes;
 }
 
-/* Looks at what would make a restoring fail: memory that is missing, another kind of GPU. One that
- * was tried and failed cannot be tried again. */
+/* Checks for reasons why a restore would fail: memory that is missing, or another kind of GPU. A
+ * restore that was tried and failed cannot be tried again. */
 static int
 restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
                   const struct vg_cuda_gpu *is, int64_t need)
@@ -88,7 +88,8 @@ restore_check_gpu(struct vg_guest_work *work, const struct vg_cuda_gpu *was,
     return 0;
 }
 
-/* Waits for the GPUs in the driver, and pairs old and new ones. *ret_n is 0 if all are the same. */
+/* Waits until the driver has the GPUs, and pairs old and new ones. *ret_n is 0 if all are the
+ * same. */
 static int
 restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_n)
 {
@@ -141,8 +142,8 @@ restore_map(struct vg_guest_work *work, struct vg_cuda_pair *pairs, size_t *ret_
 
 /* ---- processes that are lost ---- */
 
-/* Returns whether this answer of a restoring will not change when it is asked for again: the
- * process has something that the driver can release and not bring back. */
+/* Returns whether repeating the restore would give the same answer, because the process has
+ * something that the driver can release but not bring back. */
 static bool
 restore_is_final(const struct vg_cuda_call *call)
 {
@@ -160,7 +161,7 @@ restore_call_lost(struct vg_cuda_process *process)
                  (int)process->pid);
 }
 
-/* Says of each lost process that it is, and adds that to the failure. */
+/* Marks each lost process, and adds it to the failure. */
 static void
 restore_say_lost(struct vg_guest_work *work)
 {
@@ -197,8 +198,9 @@ restore_processes(struct vg_guest_work *work, const struct vg_cuda_pair *pairs, 
 
 /* ---- bringing back ---- */
 
-/* Reads what was released: the file is there as long as anything is to be brought back, also if
- * whoever released it has ended since; without it, what is kept. The caller puts it. */
+/* Reads the state of the released processes. Its file exists as long as any process is to be
+ * brought back, even if the process that released them has ended since; without it, kept is used.
+ * The caller puts it. */
 static json_object *
 restore_read_kept(const struct vg_guest_work *work, json_object *kept, bool undo)
 {
@@ -219,7 +221,7 @@ restore_bring_back(struct vg_guest_work *work)
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
         process->gone = !vg_cuda_process_lives(work->config->root, process);
-        /* That was found when it was tried to bring it back before. */
+        /* An earlier attempt to bring it back has found this out. */
         if (!process->gone && process->state == VG_CUDA_FAILED && !*process->why)
             restore_call_lost(process);
     }
@@ -227,13 +229,13 @@ restore_bring_back(struct vg_guest_work *work)
         vg_cuda_steps_fail(work, "does not say what it does");
     if (vg_cuda_steps_count(VG_CUDA_CHECKPOINTED) > 0 && restore_map(work, pairs, &n_pairs) == 0)
         restore_processes(work, pairs, n_pairs);
-    /* What is back shall run, whatever becomes of the rest. */
+    /* Processes that are back must run, whatever happens to the others. */
     vg_guest_child_ignore_cancel();
     int64_t until_ms = vg_guest_now_ms() + VG_CUDA_UNLOCK_MS;
     if (vg_cuda_steps_call(work, VG_CUDA_OP_UNLOCK, VG_CUDA_LOCKED,
                            until_ms > work->until_ms ? until_ms : work->until_ms) > 0)
         vg_cuda_steps_fail(work, "is back, but does not go on");
-    /* What became of those that failed. */
+    /* This finds out the state of those that failed. */
     if (work->failure)
         vg_cuda_steps_call(work, VG_CUDA_OP_STATE, VG_CUDA_ANY_STATE, until_ms);
 }
@@ -253,7 +255,8 @@ restore_log(void)
     }
 }
 
-/* Keeps what is still to be brought back, and which are lost, or nothing if all else is done. */
+/* Keeps the processes that are still to be brought back, and those that are lost, or nothing if all
+ * else is done. */
 static void
 restore_keep(const struct vg_guest_work *work)
 {
@@ -279,7 +282,7 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     if (!kept)
         return 0;
     undoing = undo;
-    /* Undoing is of the same work, which knows more. */
+    /* Undoing belongs to the same work, which knows more. */
     if (undo)
         vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS);
     else if (vg_cuda_job_read(kept, &vg_cuda_work) != 0)

@@ -8,12 +8,12 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* The time that a call may take beyond the copying: twice the slowest seen with little memory, and
- * some. */
+/* The time that a call may take beyond the copying: more than twice the longest that was measured
+ * with little memory. */
 #define CALL_MS 2000
-/* The slowest that memory was copied, by far. */
+/* The slowest rate of copying, with a large margin. */
 #define BYTES_PER_MS ((int64_t)1 << 20)
-/* For a process that was killed to be seen as ended. */
+/* The time until a process that was killed is seen as ended. */
 #define END_MS 2000
 
 struct vg_cuda_job vg_cuda_work;
@@ -22,7 +22,7 @@ static struct vg_cuda_call calls[VG_CUDA_PROCESSES_MAX];
 /* The index of the process that each call is for. */
 static size_t call_of[VG_CUDA_PROCESSES_MAX];
 static size_t n_calls;
-/* The work whose progress the callback tells. */
+/* The work whose progress the callback reports. */
 static struct vg_guest_work *told_work;
 
 static const char *const op_words[] = {[VG_CUDA_OP_STATE] = "state",
@@ -72,7 +72,7 @@ steps_began(void *user, size_t i)
     vg_guest_work_progress(told_work, op_words[calls[i].op], more);
 }
 
-/* Takes the outcome of a call over into its process. */
+/* Copies the outcome of a call into its process. */
 static void
 steps_take(const struct vg_cuda_call *call, struct vg_cuda_process *process)
 {
@@ -102,15 +102,15 @@ steps_take(const struct vg_cuda_call *call, struct vg_cuda_process *process)
         break;
     case VG_CUDA_OP_STATE:
     default:
-        /* One that is lost stays so, though the driver may still call it checkpointed. */
+        /* A lost process stays lost, though the driver may still call it checkpointed. */
         if (process->state != VG_CUDA_FAILED)
             process->state = call->state;
         break;
     }
 }
 
-/* Returns whether a process whose call failed is there. One that was killed may still be on its
- * way out. */
+/* Returns whether a process whose call failed still exists. One that was killed may be about to
+ * end. */
 static bool
 steps_still_lives(const struct vg_guest_work *work, const struct vg_cuda_process *process)
 {
@@ -125,7 +125,7 @@ steps_still_lives(const struct vg_guest_work *work, const struct vg_cuda_process
     return false;
 }
 
-/* Takes over what came of the calls. Returns how many failed. */
+/* Takes over the outcomes of the calls. Returns how many failed. */
 static size_t
 steps_finish(struct vg_guest_work *work)
 {
@@ -154,7 +154,7 @@ vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int state, in
         if (process->gone || (state != VG_CUDA_ANY_STATE && process->state != state))
             continue;
         calls[n_calls] = (struct vg_cuda_call){.op = op, .pid = process->pid};
-        /* The driver gives a locking up by itself; 0 would be never. */
+        /* The driver ends an attempt to lock by itself; 0 would mean never. */
         calls[n_calls].timeout_ms = (unsigned int)(left_ms > 4 ? left_ms * 3 / 4 : 1);
         call_of[n_calls++] = i;
     }
@@ -201,7 +201,7 @@ vg_cuda_steps_settle(int64_t until_ms)
     n_calls = 0;
 }
 
-/* Says why a call failed. */
+/* Returns the reason why a call failed. */
 static const char *
 steps_why(const struct vg_cuda_call *call)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The work on programs of CUDA that one process of the agent does: which they are, and the
- * driver's calls for all of them, side by side. For cuda-release.c, cuda-restore.c and
- * provider-cuda.c.
+ * The work on CUDA programs that one process of the agent does: the programs, and the driver's
+ * calls for all of them, side by side. For cuda-release.c, cuda-restore.c and provider-cuda.c.
  */
 #ifndef VG_GUEST_CUDA_STEPS_H
 #define VG_GUEST_CUDA_STEPS_H
@@ -18,17 +17,18 @@
 #include "guest/work.h"
 
 enum {
-    /* Between two looks at processes, or at the GPUs. */
+    /* The pause between two looks at processes, or at the GPUs. */
     VG_CUDA_LOOK_MS = 200,
-    /* For a look at the GPUs, and for their appearing in the driver after they were plugged in. */
+    /* The time for a look at the GPUs, and for the driver to show them after they were plugged
+     * in. */
     VG_CUDA_GPUS_MS = 10000,
-    /* For letting those run that are back, also after the deadline. */
+    /* The time for letting restored processes run, also after the deadline. */
     VG_CUDA_UNLOCK_MS = 5000,
-    /* For the state of a process, whatever it is. */
+    /* A state that stands for any. */
     VG_CUDA_ANY_STATE = -2,
 };
 
-/* The processes of this work. What is under way when releasing fails is waited for when it is
+/* The processes of this work. Calls that are under way when releasing fails are awaited when it is
  * undone. */
 extern struct vg_cuda_job vg_cuda_work;
 
@@ -39,21 +39,21 @@ size_t vg_cuda_steps_call(struct vg_guest_work *work, enum vg_cuda_op op, int st
 size_t vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pair *pairs,
                              size_t n_pairs);
 
-/* The calls that were made last, and whose they are. */
+/* Return the last calls that were made, and the process of each. */
 size_t vg_cuda_steps_n(void);
 const struct vg_cuda_call *vg_cuda_steps_call_at(size_t i, struct vg_cuda_process **ret_process);
 
-/* Waits for what is under way, as long as it may take, rather than begin it anew. */
+/* Waits for calls that are under way, rather than beginning them anew. */
 void vg_cuda_steps_settle(int64_t until_ms);
 
-/* Fails with the first of the last calls that failed, if one did. Returns -1. what: what the
- * process cannot do, as in "cannot be stopped". */
+/* Fails with the first of the last calls that failed, if there is one. Returns -1. what completes
+ * "the process ...", as in "cannot be stopped". */
 int vg_cuda_steps_fail(struct vg_guest_work *work, const char *what);
 
 /* Counts the living processes in this state. */
 size_t vg_cuda_steps_count(int state);
 
-/* Adds what became of the processes to the answer. */
+/* Adds the outcomes for the processes to the answer. */
 void vg_cuda_steps_tell(struct vg_guest_work *work);
 
 /* ---- the two halves ---- */
@@ -62,7 +62,8 @@ void vg_cuda_steps_tell(struct vg_guest_work *work);
  * brought back, or NULL. Sets `why` of each. */
 const struct vg_cuda_process *vg_cuda_release_ask(struct vg_guest_work *work, int64_t until_ms);
 
-/* Compares the guest's free memory with what releasing needs, in bytes. Returns 0, or -1. */
+/* Compares the guest's free memory with the memory that releasing needs, in bytes. Returns 0, or
+ * -1. */
 int vg_cuda_release_compare_memory(const char *root, int64_t *ret_need, int64_t *ret_free);
 
 int vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept);

@@ -24,9 +24,9 @@ const struct vg_cuda_tie_call vg_cuda_tie_calls[] = {
 };
 const size_t vg_cuda_tie_calls_n = sizeof vg_cuda_tie_calls / sizeof *vg_cuda_tie_calls;
 
-/* Ties that keep a process from coming back, by the driver. Up to 580 this was tried on H100s: all
- * of them do. What newer drivers can is their maker's word: from 610 on, processes that were
- * started as a job may share memory and events among themselves. */
+/* The ties that keep a process from coming back, by version of the driver. Up to 580 this was tried
+ * on H100s, where all of them do. For newer drivers, it is NVIDIA's word: from 610 on, processes
+ * that were started as a job may share memory and events among themselves. */
 static const struct {
     int driver;
     bool is_job;

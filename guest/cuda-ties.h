@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ties of a process that uses CUDA: what it did that NVIDIA's driver can release but not bring
- * back, or not even release. Each is known by the function of libcuda that it called. Whether a tie
+ * Ties of a process that uses CUDA: uses of the driver that it can release but not bring back, or
+ * not even release. Each is recognised by the function of libcuda that was called. Whether a tie
  * keeps a process from being released depends on the driver's version. Pure.
  */
 #ifndef VG_GUEST_CUDA_TIES_H
@@ -37,7 +37,7 @@ extern const size_t vg_cuda_tie_calls_n;
 
 struct vg_cuda_tied {
     unsigned int ties;
-    /* The driver's major version, 0 if it is not known. */
+    /* The driver's major version, or 0 if it is not known. */
     int driver;
     /* It was started as a job of NVIDIA's checkpoint (CUDA_CHECKPOINT_JOB_FILE). */
     bool is_job;
@@ -45,8 +45,9 @@ struct vg_cuda_tied {
     pid_t exporter;
 };
 
-/* Returns whether the driver can release this process and bring it back. ret_why: the reason if it
- * cannot, and what would help; if it can by the driver's word alone, that; otherwise empty. */
+/* Returns whether the driver can release this process and bring it back. ret_why: if it cannot, the
+ * reason and a remedy; if only the driver's documentation says that it can, a note about that;
+ * otherwise empty. */
 bool vg_cuda_tied_can_move(const struct vg_cuda_tied *tied, char *ret_why, size_t size);
 
 #endif

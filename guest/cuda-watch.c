@@ -25,7 +25,7 @@
 #include "guest/util.h"
 
 enum {
-    /* Of a process. */
+    /* The most mappings of libcuda in a process, and the most paths. */
     MAPS_MAX = 8,
     PATHS_MAX = 16,
     /* A probe's mark is the index of the copy, and that of the call. */
@@ -33,13 +33,14 @@ enum {
     MARK_CALLS = (1 << MARK_SHIFT) - 1,
 };
 
-/* Where programs find the library, so that its probes stand before the first of them starts. */
+/* The directories where programs find the library, so that its probes are in place before the first
+ * of them starts. */
 static const char *const usual_dirs[] = {
     "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib",
     "/usr/local/nvidia/lib64",
 };
 
-/* A path that programs would open, and which file it was when it was looked at last. */
+/* A path that programs would open, and the identity of the file at the last look. */
 struct usual {
     char *path;
     dev_t device;
@@ -53,9 +54,9 @@ struct vg_cuda_watch {
     vg_perf_rings *rings;
     size_t n_usual;
     struct usual usual[PATHS_MAX];
-    /* Copies at usual paths, whose probes stay though nobody uses them. */
+    /* These copies are at usual paths, and their probes stay even if nobody uses them. */
     bool is_usual[VG_CUDA_COPIES_MAX];
-    /* Records of mappings were lost. */
+    /* Records of mappings have been lost. */
     bool has_to_scan;
 };
 
@@ -93,7 +94,7 @@ watch_forget_dead(vg_cuda_watch *watch)
 }
 
 /* Finds or adds a process. Returns NULL if it has ended, or if there are too many; then nothing is
- * known any more of those that began before. */
+ * known any more about those that began before. */
 static struct vg_cuda_seen *
 watch_find(vg_cuda_watch *watch, pid_t pid)
 {
@@ -151,7 +152,7 @@ watch_drop_probes(vg_cuda_watch *watch, size_t i)
     watch->file->copies[i].since_ns = 0;
 }
 
-/* Finds a place for one more: a new one, or that of one whose probes are gone. */
+/* Finds a free entry for a copy: a new one, or that of a copy whose probes are gone. */
 static struct vg_cuda_copy *
 watch_add_copy(struct vg_cuda_watch_file *file, uint64_t device, uint64_t inode)
 {
@@ -213,12 +214,14 @@ watch_place(vg_cuda_watch *watch, struct vg_cuda_copy *copy, const char *path)
     vg_guest_log(LOG_INFO, "probes placed in libcuda path='%s'", path);
 }
 
-/* Places probes in what a process has mapped, if there are none. Returns the copy, or NULL. */
+/* Places probes in the library that a process has mapped, if there are none. Returns the copy, or
+ * NULL. */
 static struct vg_cuda_copy *
 watch_cover(vg_cuda_watch *watch, pid_t pid, const struct vg_cuda_map *map)
 {
     struct vg_cuda_copy *copy = watch_find_copy(watch->file, map->device, map->inode);
-    /* The file itself, in whatever mount namespace, and even if it has been removed since. */
+    /* This is the file itself, in whatever mount namespace, and even if it has been removed
+     * since. */
     vg_guest_auto char *path = vg_guest_format("%s/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
                                                watch->root, (int)pid, map->begin, map->end);
 
@@ -229,8 +232,8 @@ watch_cover(vg_cuda_watch *watch, pid_t pid, const struct vg_cuda_map *map)
     return copy;
 }
 
-/* A process has mapped the library: at this time, or, if that is 0, at some time, which for a
- * process that is known changes nothing. */
+/* Records that a process has mapped the library at this time. A time of 0 means some time, which
+ * changes nothing for a process that is known. */
 static void
 watch_take_process(vg_cuda_watch *watch, pid_t pid, uint64_t time_ns)
 {
@@ -276,7 +279,7 @@ watch_lost(void *user, bool calls)
         watch->has_to_scan = true;
 }
 
-/* Looks at the usual paths: the library may be installed, or replaced by an upgrade. */
+/* Looks at the usual paths, as the library may be installed, or replaced by an upgrade. */
 static void
 watch_look_at_usual(vg_cuda_watch *watch)
 {
@@ -302,8 +305,8 @@ watch_look_at_usual(vg_cuda_watch *watch)
     }
 }
 
-/* Takes the probes out of copies that no process has any more. A probe keeps the mount of its file
- * busy, and that of a container is to be taken away when the container has ended. */
+/* Removes the probes from copies that no process has any more. A probe keeps the mount of its file
+ * busy, and that of a container has to go when the container has ended. */
 static void
 watch_leave_unused(vg_cuda_watch *watch)
 {
@@ -326,8 +329,8 @@ watch_leave_unused(vg_cuda_watch *watch)
 
 /* ---- the file ---- */
 
-/* Opens it. What an agent before saw of processes is kept, but not that it watched them: nobody did
- * since. Returns 0, or an errno. */
+/* Opens the file. The records of an earlier agent about processes are kept, but they no longer
+ * count as watched, since nobody has watched them meanwhile. Returns 0, or an errno. */
 static int
 watch_open_file(vg_cuda_watch *watch)
 {
@@ -380,7 +383,7 @@ watch_write_end(vg_cuda_watch *watch)
     __atomic_add_fetch(&watch->file->sequence, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- */
+/* ---- the parts ---- */
 
 static void
 watch_open_rings(vg_cuda_watch *watch)

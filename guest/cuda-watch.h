@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watch: the agent sees by uprobes which processes call functions of libcuda that make ties
+ * The watch: by uprobes the agent sees which processes call functions of libcuda that make ties
  * (guest/cuda-ties.h), from its start to its end, in each copy of the library that any process
- * maps, those of containers too. What it saw is in a file below /run that other processes of the
- * agent, and those started by hand, map and read; they ask it to look before they do. The file
- * outlives the agent, so that a new one knows the ties that the last one saw. No BPF; the probes
- * are files of the agent's and end with it, however it ends.
+ * maps, including those of containers. Its records are in a file below /run, which other processes
+ * of the agent, and those started by hand, map and read; before they do, they ask the agent to
+ * look. The file outlives the agent, so that a new one knows the ties that the last one saw. No BPF
+ * is used; the probes are files of the agent and end with it, however it ends.
  */
 #ifndef VG_GUEST_CUDA_WATCH_H
 #define VG_GUEST_CUDA_WATCH_H
@@ -21,15 +21,15 @@
 
 typedef struct vg_cuda_watch vg_cuda_watch;
 
-/* Begins. Where there can be no watch, the file says why. The caller ends it. */
+/* Begins the watch. If there can be none, the file has the reason. The caller ends it. */
 vg_cuda_watch *vg_cuda_watch_start(const struct vg_guest_config *config);
 
-/* Takes what has happened since, places probes in new copies of the library, and answers whoever
- * asked. To be called every VG_CUDA_WATCH_MS, and after SIGUSR2. */
+/* Takes the events since the last look, places probes in new copies of the library, and answers
+ * those who asked. To be called every VG_CUDA_WATCH_MS, and after SIGUSR2. */
 #define VG_CUDA_WATCH_MS 1000
 void vg_cuda_watch_look(vg_cuda_watch *watch);
 
-/* Takes the probes away; the file stays. NULL is fine. */
+/* Removes the probes; the file stays. NULL is fine. */
 void vg_cuda_watch_end(vg_cuda_watch *watch);
 
 /* ---- in processes that work, or were started by hand ---- */
@@ -37,10 +37,10 @@ void vg_cuda_watch_end(vg_cuda_watch *watch);
 #define VG_CUDA_COPIES_MAX 32
 #define VG_CUDA_SEEN_MAX   1024
 
-/* A copy of libcuda. The kernel's own numbers of it, as /proc/PID/maps shows them. */
+/* A copy of libcuda, with the kernel's own numbers for it, as /proc/PID/maps shows them. */
 struct vg_cuda_copy {
     uint64_t device, inode;
-    /* The time since boot from which on all calls were seen, in ns; 0: no probe is placed. */
+    /* The time since boot, in ns, from which on all calls were seen; 0 if no probe is placed. */
     uint64_t since_ns;
     /* The reason if no probe could be placed. */
     char why[96];
@@ -49,16 +49,16 @@ struct vg_cuda_copy {
 /* A process that maps libcuda. */
 struct vg_cuda_seen {
     int32_t pid;
-    /* Of enum vg_cuda_tie. */
+    /* Bits of enum vg_cuda_tie. */
     uint32_t ties;
-    /* Clock ticks, as in /proc/PID/stat. */
+    /* The start in clock ticks, as in /proc/PID/stat. */
     uint64_t start;
-    /* The index of the copy that it mapped last, and whether that had its probes by then. */
+    /* The index of the copy that it mapped last, and whether the copy had its probes by then. */
     uint32_t copy;
     uint32_t watched;
 };
 
-/* The file. Written by the agent alone, but for `asked`. */
+/* The file, which only the agent writes, but for `asked`. */
 struct vg_cuda_watch_file {
     char magic[16];
     int32_t agent;
@@ -74,21 +74,21 @@ struct vg_cuda_watch_file {
     struct vg_cuda_seen seen[VG_CUDA_SEEN_MAX];
 };
 
-/* Has the agent look, and copies what it saw. Without an agent, or where that does not answer,
- * ret->why says so, and ties that are known stay. */
+/* Has the agent look, and copies its records. If there is no agent, or it does not answer, ret->why
+ * says so, and ties that are known stay. */
 void vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret);
 
-/* Returns whether all calls that make ties were seen of this process, which began at `start`.
- * ret_ties: those that were seen, in either case. ret_why: the reason if not all were. */
+/* Returns whether all calls that make ties have been seen of this process, which began at `start`.
+ * ret_ties has those that were seen, in either case; ret_why has the reason if not all were. */
 bool vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid_t pid,
                          uint64_t start, unsigned int *ret_ties, char *ret_why, size_t size);
 
-/* Returns the one living process other than `pid` that offered memory to others; 0: none or more
- * than one. */
+/* Returns the one living process other than `pid` that offered memory to others, or 0 if there is
+ * none or more than one. */
 pid_t vg_cuda_watch_exporter(const char *root, const struct vg_cuda_watch_file *file, pid_t pid);
 
-/* Counts the processes, other than those that are known, that have libcuda mapped and a node of
- * NVIDIA's open. */
+/* Counts the processes, other than those that is_known() names, that have libcuda mapped and a node
+ * of NVIDIA's open. */
 size_t vg_cuda_watch_count_users(const char *root, bool (*is_known)(void *user, pid_t pid),
                                  void *user);
 

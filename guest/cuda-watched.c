@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the agent's watch saw, for the processes that have to know it.
+ * Reads the records of the agent's watch, for the processes that need them.
  */
 #include "config.h"
 
@@ -23,13 +23,13 @@
 #include "guest/util.h"
 
 enum {
-    /* For the agent to look, which may have to place probes. */
+    /* The time for the agent to look, which may have to place probes. */
     ANSWER_MS = 5000,
     POLL_US = 2000,
     MAPS_MAX = 8,
 };
 
-/* The agent holds a lock as long as it lives. */
+/* Returns whether an agent runs: it holds a lock as long as it lives. */
 static bool
 watched_has_agent(int fd)
 {
@@ -46,7 +46,7 @@ watched_ask(int fd, struct vg_cuda_watch_file *file)
     uint32_t mine = __atomic_add_fetch(&file->asked, 1, __ATOMIC_ACQ_REL);
 
     while (vg_guest_now_ms() < until_ms && watched_has_agent(fd)) {
-        /* Said again, as it may have begun to look just before it was asked. */
+        /* This is repeated, since the agent may have begun its look just before it was asked. */
         kill(file->agent, SIGUSR2);
         usleep(POLL_US);
         if ((int32_t)(__atomic_load_n(&file->answered, __ATOMIC_ACQUIRE) - mine) >= 0)
@@ -89,7 +89,7 @@ vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret)
         bool copied = watched_copy(memory, ret);
         if (!copied)
             memset(ret, 0, sizeof *ret);
-        /* What an agent wrote before it ended stays true of processes that live. */
+        /* The records of an agent that has ended stay true for processes that live. */
         if (answered && copied)
             why = ret->why;
         else if (watched_has_agent(fd))
@@ -112,7 +112,7 @@ watched_find(const struct vg_cuda_watch_file *file, pid_t pid, uint64_t start)
     return NULL;
 }
 
-/* Returns since when calls of this file are seen, or 0. */
+/* Returns the time since when calls in this copy are seen, or 0. */
 static uint64_t
 watched_since(const struct vg_cuda_watch_file *file, const struct vg_cuda_map *map)
 {
@@ -202,7 +202,7 @@ watched_count(void *user, pid_t pid)
     struct vg_guest_process process;
     struct vg_cuda_map map;
 
-    /* The agent's own are children of this process. */
+    /* The agent's own processes are children of this one. */
     if (users->is_known(users->user, pid) ||
         vg_guest_process_read(users->root, pid, &process) != 0 || process.parent == getpid())
         return;

@@ -13,10 +13,10 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing accelerators.
- */
+/* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing
+ * accelerators. */
 enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
-/* Between two looks at a driver. */
+/* The longest pause between two looks at a driver. */
 #define LOOK_MS_MAX 50
 
 static int
@@ -30,8 +30,8 @@ device_read_hex(const char *dir, const char *name)
     return (int)strtol(text, NULL, 16);
 }
 
-/* Makes a path of ".../pci0000:00/0000:00:02.1/0000:01:00.0". Slots and functions are what the host
- * chose; the numbers of buses behind bridges are the guest's business. */
+/* Makes a path of ".../pci0000:00/0000:00:02.1/0000:01:00.0". The host chose the slots and
+ * functions; the numbers of buses behind bridges are the guest's business. */
 static void
 device_set_path(struct vg_guest_device *device)
 {

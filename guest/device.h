@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of the guest's PCI buses, as sysfs has them. Any process of the agent.
+ * The functions of the guest's PCI buses, as sysfs has them. Any process of the agent.
  */
 #ifndef VG_GUEST_DEVICE_H
 #define VG_GUEST_DEVICE_H
@@ -13,14 +13,15 @@
 #define VG_GUEST_FUNCTIONS_MAX 4096
 
 struct vg_guest_device {
-    /* "0000:01:00.0" */
+    /* An address such as "0000:01:00.0". */
     char address[VG_GUEST_ADDRESS_MAX];
-    /* "0000:00/02.1/00.0", see vg_guest_match; empty if it is below no PCI root. */
+    /* A path such as "0000:00/02.1/00.0" (see vg_guest_match), or empty if the function is below no
+     * PCI root. */
     char path[VG_GUEST_PATH_MAX];
     /* Its directory below /sys/devices, with the root before it. */
     char dir[512];
     int vendor, device, class;
-    /* The name of its driver; empty without one. */
+    /* The name of its driver; empty if it has none. */
     char driver[64];
 };
 
@@ -28,11 +29,11 @@ struct vg_guest_device {
  * Returns NULL with *ret_n 0 if there is no PCI. */
 struct vg_guest_device *vg_guest_devices_read(const char *root, size_t *ret_n);
 
-/* Counts the functions that match means; *ret is the first one. */
+/* Counts the functions that match the description; *ret is the first one. */
 size_t vg_guest_devices_match(const struct vg_guest_device *devices, size_t n,
                               const struct vg_guest_match *match, struct vg_guest_device *ret);
 
-/* Puts into words what match asks for. */
+/* Describes in words the function that match asks for. */
 void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t size);
 
 /* Returns whether its class is that of a device that draws or computes. */
@@ -41,11 +42,11 @@ bool vg_guest_device_is_gpu(const struct vg_guest_device *device);
 /* Returns whether it is a bridge, with other devices behind it. */
 bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
 
-/* Reads anew which driver it has. */
+/* Reads again which driver it has. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 
-/* Waits until it has a driver, or has none, but no longer than until_ms. Returns whether it is so.
- * For a process that works (guest/child.h). */
+/* Waits until it has a driver (or, if not bound, has none), but no longer than until_ms. Returns
+ * whether that is so. For a process that works (guest/child.h). */
 bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
 
 /* Returns whether this driver has other devices than these. */

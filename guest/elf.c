@@ -13,10 +13,11 @@
 #include "guest/util.h"
 
 enum {
-    /* libcuda.so has about 40. */
+    /* The most sections; libcuda.so has about 40. */
     SECTIONS_MAX = 1024,
     SEGMENTS_MAX = 256,
-    /* Of a table of symbols or of their names: libcuda.so has less than 100 KiB. */
+    /* The most bytes of a table of symbols or of their names; those of libcuda.so have less than
+     * 100 KiB. */
     TABLE_MAX = 16 << 20,
 };
 
@@ -92,7 +93,7 @@ vg_guest_elf_find(int fd, const char *const *names, size_t n, uint64_t *ret_offs
         return -1;
     const Elf64_Shdr *strings = &sections[dynsym->sh_link];
     vg_guest_auto Elf64_Sym *symbols = elf_read(fd, dynsym->sh_offset, dynsym->sh_size);
-    /* A NUL follows what is read. */
+    /* A NUL follows the bytes that were read. */
     vg_guest_auto char *text = elf_read(fd, strings->sh_offset, strings->sh_size);
     if (!symbols || !text)
         return -1;

@@ -13,7 +13,7 @@
 #include "guest/provider.h"
 #include "guest/util.h"
 
-/* For each half. */
+/* The time for each of the two halves. */
 #define HAND_MS 120000
 
 static void
@@ -23,7 +23,7 @@ hand_begin(struct vg_guest_work *work)
     vg_guest_auto struct vg_guest_device *all = vg_guest_devices_read(work->config->root, &n);
 
     vg_guest_child_init();
-    /* Who ends this half way leaves programs standing still. */
+    /* If this were ended halfway, programs would stay stopped. */
     signal(SIGTERM, SIG_IGN);
     work->details = json_object_new_object();
     work->began_ms = vg_guest_now_ms();
@@ -65,7 +65,7 @@ hand_print_units(json_object *list)
     }
 }
 
-/* Prints what became of all, and why it failed; the exit status. */
+/* Prints the outcome for all processes, and the reason for a failure. Returns the exit status. */
 static int
 hand_end(struct vg_guest_work *work)
 {

@@ -28,16 +28,16 @@
 #include "guest/util.h"
 
 enum {
-    /* Descriptors and maps of one process. */
+    /* The most descriptors and maps of one process. */
     HOLDS_MAX = 4096,
-    /* A tree of processes is not deeper than that. */
+    /* The greatest depth of a tree of processes. */
     DEPTH_MAX = 64,
-    /* For all threads of one to stop, which takes less than a millisecond unless the kernel holds
-     * one. */
+    /* The time for all threads of a process to stop, which takes less than a millisecond unless the
+     * kernel holds one of them. */
     STOP_MS = 5000,
-    /* For what follows, which takes milliseconds. */
+    /* The time for the steps after that, which take milliseconds. */
     LATE_MS = 2000,
-    /* At once. */
+    /* The most tracers at once. */
     TRACERS_MAX = 8,
 };
 
@@ -56,16 +56,16 @@ heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
     va_end(args);
 }
 
-/* ---- whose files they are ---- */
+/* ---- the origin of files ---- */
 
-/* Compares what two processes or threads have of this kind. Returns 0 if it is the same, 1 if not,
- * or -1 and sets `why`. */
+/* Compares a resource of this kind of two processes or threads. Returns 0 if it is the same, 1 if
+ * not, or -1 and sets `why`. */
 static int
 heir_compare(struct vg_guest_heir *heir, pid_t a, pid_t b, int kind, int a_fd, int b_fd)
 {
     long result = syscall(SYS_kcmp, a, b, kind, (long)a_fd, (long)b_fd);
 
-    /* ESRCH: one has ended; EBADF: one has closed it. */
+    /* With ESRCH, one of them has ended; with EBADF, one has closed the file. */
     if (result >= 0 || errno == ESRCH || errno == EBADF)
         return result == 0 ? 0 : 1;
     heir_refuse(heir, "the kernel does not tell whose files it has (kcmp): %s", strerror(errno));
@@ -91,7 +91,7 @@ heir_thread(const char *root, pid_t pid)
     return found;
 }
 
-/* An owner among the ancestors. What it has is looked up when it is wanted. */
+/* An owner among the ancestors, whose files are looked up when they are needed. */
 struct ancestor {
     pid_t pid;
     bool known;
@@ -99,8 +99,7 @@ struct ancestor {
     struct vg_guest_hold *holds;
 };
 
-/* Finds the owners among the ancestors of a process, the nearest first. Returns how many they are.
- */
+/* Finds the owners among the ancestors of a process, the nearest first. Returns their number. */
 static size_t
 heir_ancestors(const struct vg_guest_heirs *among, pid_t pid, struct ancestor ret[DEPTH_MAX])
 {
@@ -130,9 +129,8 @@ heir_know(const struct vg_guest_heirs *among, struct ancestor *ancestor)
     ancestor->n = n < HOLDS_MAX ? n : HOLDS_MAX;
 }
 
-/* Returns whether an ancestor has the same open file, mostly under the same number, or the same
- * map.
- */
+/* Returns whether an ancestor has the same map, or the same open file, which mostly has the same
+ * number. */
 static bool
 heir_is_inherited(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
                   const struct vg_guest_hold *hold, struct ancestor *ancestor)
@@ -155,9 +153,10 @@ heir_is_inherited(const struct vg_guest_heirs *among, struct vg_guest_heir *heir
     return found;
 }
 
-/* Checks that all that a process has comes from ancestors. A map cannot be compared like a file: a
- * process whose files are an ancestor's has its maps from there, too, also if the ancestor has
- * taken them away since; one that has only maps must have them where an ancestor has them. */
+/* Checks that everything that a process has comes from ancestors. A map cannot be compared like a
+ * file. If the files of a process are an ancestor's, it has its maps from there, too, even if the
+ * ancestor has removed its own since; a process with only maps must have them where an ancestor has
+ * them. */
 static void
 heir_check_holds(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
                  const struct vg_guest_hold *holds, size_t n)
@@ -211,8 +210,8 @@ heir_check_threads(const char *root, struct vg_guest_heir *heir, pid_t thread)
         closedir(dir);
 }
 
-/* Counts what a process has of the nodes, as one of its threads shows it, and checks that it only
- * inherited that. Puts it into ret_holds, and returns how much it is. */
+/* Counts the descriptors and maps of the nodes that a process has, as one of its threads shows
+ * them, and checks that all are inherited. Puts them into ret_holds, and returns their number. */
 static size_t
 heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t thread,
            struct vg_guest_hold ret_holds[HOLDS_MAX])
@@ -242,7 +241,7 @@ heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t
     return n;
 }
 
-/* Takes the reason away from a process that has ended meanwhile, and is in nobody's way. */
+/* Removes the reason from a process that has ended meanwhile, and is in nobody's way. */
 static void
 heir_settle(const char *root, struct vg_guest_heir *heir)
 {
@@ -265,7 +264,7 @@ heir_check_stopping(const char *root, struct vg_guest_heir *heir)
         heir_refuse(heir, "they can be given up on x86-64 only");
     if (tracer > 0)
         heir_refuse(heir, "process %ld traces it", tracer);
-    /* The fifth byte of a program says how many bits its addresses have. */
+    /* The fifth byte of a program says whether its addresses have 32 or 64 bits. */
     vg_guest_read_file(exe, head, sizeof head);
     if (head[0] == 0x7f && head[4] == 1)
         heir_refuse(heir, "it is a program of 32 bits");
@@ -288,11 +287,11 @@ vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *hei
         heir_settle(among->root, heir);
 }
 
-/* ---- giving up, in a process for each ---- */
+/* ---- giving up, in one process for each ---- */
 
 #if VG_GUEST_TRACEE_WORKS
 
-/* Names the error of a call that a process was made to do. */
+/* Names the error of a system call that a process was made to do. */
 static const char *
 heir_error_word(long result)
 {
@@ -322,8 +321,8 @@ heir_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
     return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_CLOEXEC) != 0;
 }
 
-/* Has it open /dev/null. page: memory of it, for the name. Returns the descriptor, or -1 and sets
- * `why`. */
+/* Has the process open /dev/null. page: its memory, for the name. Returns the descriptor, or -1 and
+ * sets `why`. */
 static long
 heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
                vg_guest_tracee *tracee, unsigned long page)
@@ -348,8 +347,8 @@ heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
     return -1;
 }
 
-/* Puts /dev/null in the place of a descriptor. In the place of a map it puts memory that cannot be
- * read or written, so that nothing else can come to lie there. */
+/* Replaces a descriptor by /dev/null. A map is replaced by memory that cannot be read or written,
+ * so that nothing else can take its place. */
 static void
 heir_replace(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
              vg_guest_tracee *tracee, const struct vg_guest_hold *hold, long null)
@@ -438,8 +437,8 @@ heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *
 
 #endif
 
-/* Runs in a process of its own, which no signal ends before it has let go, and which keeps no file
- * of the agent but the standard ones. */
+/* Runs in a process of its own, which no signal ends before it has let go, and which keeps none of
+ * the agent's files but the standard ones. */
 static void
 heir_run_tracer(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, int64_t until_ms,
                 int fd)
@@ -487,7 +486,7 @@ heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
     return -1;
 }
 
-/* Takes what the process has to say, which has ended or is about to. */
+/* Takes the report of such a process, which has ended or is about to. */
 static void
 heir_end_tracer(const struct tracer *tracer)
 {
@@ -501,7 +500,7 @@ heir_end_tracer(const struct tracer *tracer)
     waitpid(tracer->pid, NULL, 0);
 }
 
-/* Waits until one has something to say, or the time has come. Returns how many are left. */
+/* Waits until one process has reported, or the time has come. Returns how many are left. */
 static size_t
 heir_wait_for_tracers(struct tracer *tracers, size_t n, int64_t until_ms)
 {
@@ -543,7 +542,8 @@ vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir 
             break;
         n_tracers = heir_wait_for_tracers(tracers, n_tracers, until_ms + LATE_MS);
     }
-    /* These are left behind: they end when they have let go of the processes that they stopped. */
+    /* These processes are left behind: they end when they have let go of the processes that they
+     * stopped. */
     for (size_t i = 0; i < n_tracers; i++) {
         heir_refuse(tracers[i].heir, "it was stopped and does not go on yet");
         close(tracers[i].fd);

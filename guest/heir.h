@@ -15,7 +15,7 @@
 
 #include "guest/node.h"
 
-/* The processes among which heirs are looked for. */
+/* The processes among which heirs are to be found. */
 struct vg_guest_heirs {
     /* The directory before /proc, as for vg_guest_devices_read(). */
     const char *root;
@@ -29,7 +29,7 @@ struct vg_guest_heirs {
     size_t n_holders;
 };
 
-/* A process that may be such a child. */
+/* A process that may be an heir. */
 struct vg_guest_heir {
     pid_t pid;
     /* It has no files of the GPUs but those of an ancestor, whether it can give them up or not; and
@@ -39,17 +39,17 @@ struct vg_guest_heir {
     /* The numbers of descriptors and maps of the nodes that it has, or has given up. */
     size_t descriptors, maps;
     bool gone;
-    /* The reason why it cannot give them up, as "it ..."; empty if it can, or did. */
+    /* The reason why it cannot give them up, beginning with "it"; empty if it can, or did. */
     char why[200];
 };
 
-/* Looks whether the process heir->pid has no files of the GPUs but those that an owner among its
- * ancestors has open, too, shares neither memory nor descriptors with another process, and could be
- * stopped. Changes nothing. Sets all other members. */
+/* Checks that the process heir->pid has no files of the GPUs but those that an owner among its
+ * ancestors has open, too, that it shares neither memory nor descriptors with another process, and
+ * that it could be stopped. Changes nothing. Sets all other members. */
 void vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *heir);
 
-/* Stops each, looks at it again, and has it give the files up. Sets all other members of each; one
- * with a `why` kept its files, or some of them. Returns how many have one. */
+/* Stops each of them, checks it again, and has it give up the files. Sets all other members of
+ * each; one with a `why` kept its files, or some of them. Returns how many have one. */
 size_t vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heirs,
                               size_t n, int64_t until_ms);
 

@@ -16,7 +16,7 @@
 
 #include "guest/util.h"
 
-/* A look at all processes, or at what one of them has. */
+/* A look at all processes, or at the descriptors and maps of one of them. */
 struct look {
     const struct vg_guest_nodes *nodes;
     /* Takes a node that is open or mapped. */
@@ -55,7 +55,7 @@ holder_add(struct look *look, size_t i, const struct vg_guest_hold *hold)
     }
 }
 
-/* Notes a descriptor or a map once, also if several nodes are this file. */
+/* Records a descriptor or a map once, even if several nodes are this file. */
 static void
 holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
 {
@@ -71,7 +71,7 @@ holder_add_hold(struct look *look, size_t i, const struct vg_guest_hold *hold)
 }
 
 /* Compares a file of a process with the nodes. link is its magic link in /proc. Files of network
- * file systems are not asked for anew: their servers may be gone. */
+ * file systems are not queried again, since their servers may be gone. */
 static void
 holder_check(struct look *look, const char *link, const struct vg_guest_hold *hold)
 {
@@ -98,8 +98,8 @@ holder_check(struct look *look, const char *link, const struct vg_guest_hold *ho
     }
 }
 
-/* Looks at the open files of a process or thread, whose directory is task. Returns how many it has.
- */
+/* Looks at the open files of a process or thread, whose directory is task. Returns how many it
+ * has. */
 static size_t
 holder_look_at_files(struct look *look, const char *task)
 {
@@ -122,8 +122,9 @@ holder_look_at_files(struct look *look, const char *task)
     return n;
 }
 
-/* A line of maps, "begin-end perms offset major:minor inode path". Those whose name is one of a
- * node's are asked what they are, as device numbers of a mapping are those of its file system. */
+/* Compares a line of maps, "begin-end perms offset major:minor inode path", with the nodes. If its
+ * name is that of a node, the file itself is queried, since the device numbers in such a line are
+ * those of its file system. */
 static void
 holder_check_map(struct look *look, const char *task, char *line)
 {

@@ -34,13 +34,13 @@ struct vg_guest_hold {
     unsigned long long begin, end, offset;
 };
 
-/* Finds each process with each of its nodes, but leaves this process out. Puts the first max into
- * ret_holders, and returns how many there are. root is as for vg_guest_devices_read(). */
+/* Finds each process with each of its nodes, but leaves this process out. Puts the first max pairs
+ * into ret_holders, and returns how many there are. root is as for vg_guest_devices_read(). */
 size_t vg_guest_holders_find(const char *root, const struct vg_guest_nodes *nodes,
                              struct vg_guest_holder *ret_holders, size_t max);
 
-/* Finds what one process or thread has: its descriptors, then its maps. task is its directory in
- * /proc. Puts the first max into ret_holds, and returns how many there are. */
+/* Finds the descriptors and then the maps of the nodes that one process or thread has. task is its
+ * directory in /proc. Puts the first max into ret_holds, and returns how many there are. */
 size_t vg_guest_holds_find(const char *task, const struct vg_guest_nodes *nodes,
                            struct vg_guest_hold *ret_holds, size_t max);
 

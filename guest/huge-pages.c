@@ -13,10 +13,10 @@
 #define SETTING_PATH "/sys/kernel/mm/transparent_hugepage/enabled"
 #define KEPT_PATH    "/run/vgpu-guestd-huge-pages"
 
-/* `always`, `madvise` or `never`, and some. */
+/* The size of a word; the longest is `madvise`. */
 #define WORD_SIZE 32
 
-/* Finds the word that the kernel has in brackets; a text without brackets is the word.
+/* Finds the word that the kernel has in brackets; a text without brackets is the word itself.
  * Returns 0, or an errno. */
 static int
 huge_pages_read(const char *path, char ret_word[WORD_SIZE])
@@ -30,7 +30,7 @@ huge_pages_read(const char *path, char ret_word[WORD_SIZE])
     return error == 0 && !*ret_word ? EINVAL : error;
 }
 
-/* Writes the file at once or not at all: one that is there belongs to a run that has not ended.
+/* Writes the file at once or not at all. An existing file belongs to a run that has not ended.
  * Returns 0, or an errno. */
 static int
 huge_pages_keep(const char *path, const char *word)
@@ -60,7 +60,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     if (!config->cuda_huge_pages)
         return;
     int error = huge_pages_read(setting, is);
-    /* A kernel that was built without them. */
+    /* The kernel may have been built without them. */
     if (error == ENOENT || (error == 0 && strcmp(is, "always") == 0))
         return;
     if (error == 0)
@@ -68,7 +68,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     bool made = error == 0;
     if (error == EEXIST) {
         error = vg_guest_read_file(kept, was, sizeof was);
-        /* Somebody has changed it under another run. */
+        /* Somebody else has changed the setting meanwhile. */
         if (error == 0 && strcmp(was, is) != 0)
             return;
     }

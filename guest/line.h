@@ -9,15 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a line from the host, without its newline. */
+/* The most bytes of a line from the host, without its newline. */
 #define VG_GUEST_LINE_MAX 65536
 
-/* Receives a line, which no NUL ends; NULL reports that one was too long and is dropped. Empty
- * lines are skipped. */
+/* Receives a line, which does not end with a NUL. NULL reports that one was too long and is
+ * dropped. Empty lines are skipped. */
 typedef void vg_guest_line_fn(void *user, const char *text, size_t size);
 
 struct vg_guest_line {
-    /* A buffer of VG_GUEST_LINE_MAX bytes, once something has come. */
+    /* A buffer of VG_GUEST_LINE_MAX bytes, once a byte has come. */
     char *data;
     size_t size;
     bool dropping;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Describes, for status, the providers, the GPUs and who holds them.
+ * Describes, for status, the providers, the GPUs and the processes that hold them.
  */
 #include "config.h"
 
@@ -61,7 +61,7 @@ look_device(const struct vg_guest_work *work, size_t i, const struct vg_guest_no
     struct vg_guest_nodes own = {.nodes = nodes->nodes};
     char class[16];
 
-    /* Nodes lie together, by function. */
+    /* The nodes of a function lie together. */
     while (own.nodes < nodes->nodes + nodes->n && own.nodes->device != i)
         own.nodes++;
     while (own.nodes + own.n < nodes->nodes + nodes->n && own.nodes[own.n].device == i)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpu-guestd: runs in a VM and has its GPUs released before the VM moves, and taken back after.
+ * vgpu-guestd, which runs in a VM, has the VM's GPUs released before the VM moves, and taken up
+ * again afterwards.
  */
 #include "config.h"
 
@@ -44,9 +45,9 @@ static const struct {
 
 struct args {
     struct vg_guest_config config;
-    /* NULL: the default one. */
+    /* NULL for the default one. */
     const char *config_file;
-    /* NULL: the agent. */
+    /* NULL to run as the agent. */
     command_fn *command;
 };
 

@@ -15,12 +15,12 @@
 
 #include "guest/util.h"
 
-/* Below a function: drm/card0/card0-HDMI-A-1/i2c-5/i2c-dev/i2c-5 is the deepest seen. */
+/* The depth below a function: the deepest seen is drm/card0/card0-HDMI-A-1/i2c-5/i2c-dev/i2c-5. */
 #define DEPTH_MAX 10
 /* NV_MAJOR_DEVICE_NUMBER of NVIDIA's driver. */
 #define NVIDIA_MAJOR 195
 
-/* Nodes that drivers have once for all of their GPUs, below /dev. */
+/* The nodes below /dev that drivers have once for all of their GPUs. */
 static const struct {
     const char *driver, *dir, *pattern;
 } shared[] = {
@@ -108,7 +108,7 @@ node_add_like(struct vg_guest_nodes *to, size_t device, bool in_sysfs, const cha
     closedir(list);
 }
 
-/* Adds NVIDIA's nodes, which are in no sysfs: its driver tells the number of a GPU's. */
+/* Adds NVIDIA's nodes, which are not in sysfs: its driver tells the number of each GPU's node. */
 static void
 node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
                 const struct vg_guest_device *function)
@@ -127,7 +127,7 @@ node_add_nvidia(struct vg_guest_nodes *to, const char *root, size_t device,
     node_add(to, device, makedev(NVIDIA_MAJOR, number), false, path);
 }
 
-/* Adds the group of a function that is itself passed on. */
+/* Adds the IOMMU group of a function that is itself passed through. */
 static void
 node_add_vfio(struct vg_guest_nodes *to, const char *root, size_t device,
               const struct vg_guest_device *function)

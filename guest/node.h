@@ -17,12 +17,12 @@
 
 struct vg_guest_node {
     char path[VG_GUEST_NODE_PATH_MAX];
-    /* The number of a device node, which is the same wherever it lies; 0 for another file. */
+    /* The number of a device node, which is the same wherever the node lies; 0 for another file. */
     dev_t rdev;
     /* The identity of the file at path; ino is 0 if there is none. */
     dev_t dev;
     ino_t ino;
-    /* Whether it lies in sysfs, where a file has the same number in each mount. */
+    /* It lies in sysfs, where a file has the same number in each mount. */
     bool in_sysfs;
     /* The index of the function that it belongs to. */
     size_t device;
@@ -33,9 +33,9 @@ struct vg_guest_nodes {
     size_t n;
 };
 
-/* Finds the nodes of these functions, which all leave. A node that a driver shares among its GPUs
- * is included only if no other function uses that driver. root is as for vg_guest_devices_read().
- */
+/* Finds the nodes of these functions, which all leave. A node that a driver shares among its
+ * GPUs is included only if no other function uses that driver. root is as for
+ * vg_guest_devices_read(). */
 void vg_guest_nodes_read(const char *root, const struct vg_guest_device *devices, size_t n,
                          struct vg_guest_nodes *ret);
 void vg_guest_nodes_clear(struct vg_guest_nodes *nodes);

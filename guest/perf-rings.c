@@ -23,16 +23,16 @@
 #include "guest/util.h"
 
 #define ONLINE "/sys/devices/system/cpu/online"
-/* Before the pid of the agent whose probes they are. */
+/* The group of an agent's probes; the agent's pid follows. */
 #define GROUP "vgpu_guestd_"
 
 enum {
-    /* Bytes, powers of two. A mapping has up to RECORD_MAX and mostly 120, a program that starts
-     * some six of them; a call has 24. */
+    /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes and mostly
+     * 120, and a program that starts makes some six of them; a call has 24. */
     MAPPED_RING = 256 << 10,
     CALLED_RING = 32 << 10,
     RECORD_MAX = 4096 + 128,
-    /* Less room than that after a look: something may have been dropped. */
+    /* The room below which, after a look, records may have been dropped. */
     CALL_ROOM = 128,
     CPUS_MAX = 1024,
 };
@@ -69,7 +69,7 @@ perf_open(struct perf_event_attr *attr, int cpu)
     return (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* "0-3,8" */
+/* Reads a list such as "0-3,8". */
 static size_t
 perf_parse_cpus(const char *text, int *ret, size_t max)
 {
@@ -89,7 +89,7 @@ perf_parse_cpus(const char *text, int *ret, size_t max)
     return n;
 }
 
-/* Opens an event that counts nothing, for its ring. */
+/* Opens an event that counts nothing, only to have its ring. */
 static int
 perf_open_ring(struct ring *ring, struct perf_event_attr *attr, int cpu, size_t size)
 {
@@ -137,7 +137,7 @@ perf_open_cpu(vg_perf_rings *rings, size_t i)
                       : perf_open_ring(&rings->called[i], &called, rings->cpus[i], CALLED_RING);
 }
 
-/* A probe has a file for each CPU. */
+/* Raises the limit of open files, since a probe has a file for each CPU. */
 static void
 perf_raise_limit(void)
 {
@@ -149,9 +149,9 @@ perf_raise_limit(void)
     }
 }
 
-/* ---- tracefs, where probes are defined ---- */
+/* ---- tracefs, which defines probes ---- */
 
-/* Opens tracefs, where nobody has mounted it as a mount that only this process has. */
+/* Opens tracefs. If nobody has mounted it, it becomes a mount of this process only. */
 static int
 perf_open_tracing(void)
 {
@@ -186,7 +186,7 @@ perf_define(const vg_perf_rings *rings, const char *line)
     return error;
 }
 
-/* Takes away the definitions that agents left behind which were killed. */
+/* Removes the definitions that killed agents have left behind. */
 static void
 perf_clean_up(const vg_perf_rings *rings)
 {
@@ -263,7 +263,7 @@ vg_perf_rings_are_stale(const vg_perf_rings *rings)
 
 /* ---- probes ---- */
 
-/* The name of a probe, in tracefs. */
+/* Makes the name of a probe in tracefs. */
 static char *
 perf_name(uint32_t mark)
 {
@@ -285,7 +285,7 @@ perf_define_probe(const vg_perf_rings *rings, int file, uint64_t offset, uint32_
                   uint64_t *ret_id)
 {
     vg_guest_auto char *name = perf_name(mark);
-    /* Nothing in this path has to be quoted. */
+    /* This path has nothing that needs quoting. */
     vg_guest_auto char *line =
         vg_guest_format("p:%s /proc/%d/fd/%d:0x%" PRIx64 "\n", name, (int)getpid(), file, offset);
     vg_guest_auto char *path = vg_guest_format("events/%s/id", name);
@@ -351,7 +351,7 @@ vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask)
             continue;
         }
         close(probe.fd);
-        /* Those of one probe lie together. */
+        /* The probes of one mark lie together. */
         if (n_gone == 0 || gone[n_gone - 1] != probe.mark)
             gone[n_gone++] = probe.mark;
     }
@@ -386,7 +386,7 @@ struct reader {
     bool calls;
 };
 
-/* Bodies, as linux/perf_event.h has them. */
+/* These are the bodies of records, as linux/perf_event.h has them. */
 struct body_mmap2 {
     struct perf_event_header header;
     uint32_t pid, tid;
@@ -403,7 +403,7 @@ struct body_call {
     uint32_t pid, tid;
 };
 
-/* What ends each record that is no sample: pid, tid, time, id. */
+/* These fields end each record that is no sample: pid, tid, time, id. */
 #define TRAILER_BYTES   24
 #define TRAILER_TIME_AT 16
 
@@ -421,7 +421,7 @@ perf_take(const struct reader *reader, char *record, size_t size)
         uint64_t time_ns;
         memcpy(&body, record, sizeof body);
         memcpy(&time_ns, record + size - TRAILER_TIME_AT, sizeof time_ns);
-        /* The kernel ends the path with a NUL; this one is for whatever else may come. */
+        /* The kernel ends the path with a NUL; this one guards against anything else. */
         record[size - TRAILER_BYTES - 1] = '\0';
         reader->ops->mapped(reader->user, (pid_t)body.pid, time_ns,
                             record + offsetof(struct body_mmap2, path));
@@ -465,7 +465,7 @@ perf_read_ring(const struct reader *reader, struct ring *ring, size_t room)
         tail += header.size;
     }
     __atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
-    /* The kernel tells a loss only with the next record. */
+    /* The kernel reports a loss only with the next record. */
     if (full)
         reader->ops->lost(reader->user, reader->calls);
 }

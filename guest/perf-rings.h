@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events of the kernel, through perf's rings: which file a process maps as code, and calls of
- * functions by uprobes. Two rings for each CPU, so that many mappings push out no call. A uprobe is
- * defined once in tracefs and opened on each CPU: perf's own uprobes would be one more on each CPU,
- * and newer kernels take 20 ms for taking each away. Belongs to one thread.
+ * Reads events of the kernel through perf's rings: files that a process maps as code, and calls of
+ * functions by uprobes. Each CPU has two rings, so that many mappings do not displace calls. A
+ * uprobe is defined once in tracefs and opened on each CPU: perf's own uprobes would be one more on
+ * each CPU, and newer kernels take 20 ms to remove each. Belongs to one thread.
  */
 #ifndef VG_GUEST_PERF_RINGS_H
 #define VG_GUEST_PERF_RINGS_H
@@ -16,15 +16,15 @@
 typedef struct vg_perf_rings vg_perf_rings;
 
 struct vg_perf_ops {
-    /* A process mapped code from this file. time_ns is since boot. */
+    /* A process has mapped code from this file. time_ns is since boot. */
     void (*mapped)(void *user, pid_t pid, uint64_t time_ns, const char *path);
-    /* A process called the function whose probe has this mark. */
+    /* A process has called the function whose probe has this mark. */
     void (*called)(void *user, pid_t pid, uint32_t mark);
-    /* Some of the one or of the other were lost. */
+    /* Some records of calls, or of mappings, were lost. */
     void (*lost)(void *user, bool calls);
 };
 
-/* Opens both rings of each CPU. Returns NULL if that cannot be; ret_why says why. */
+/* Opens both rings of each CPU. Returns NULL and the reason if that is impossible. */
 vg_perf_rings *vg_perf_rings_open(char *ret_why, size_t size);
 void vg_perf_rings_close(vg_perf_rings *rings);
 
@@ -32,10 +32,10 @@ void vg_perf_rings_close(vg_perf_rings *rings);
  * placed. */
 int vg_perf_rings_probe(vg_perf_rings *rings, int file, uint64_t offset, uint32_t mark);
 
-/* Takes away all probes whose mark, without the bits of mask, is this. */
+/* Removes all probes whose mark, without the bits of mask, is this. */
 void vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask);
 
-/* Tells what has happened. */
+/* Reports the events since the last call. */
 void vg_perf_rings_read(vg_perf_rings *rings, const struct vg_perf_ops *ops, void *user);
 
 /* Returns whether the machine has other CPUs than when the rings were opened. */

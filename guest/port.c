@@ -85,8 +85,8 @@ vg_guest_port_clear(struct vg_guest_port *port)
     free(port->pending);
 }
 
-/* Wakes the agent when a host comes. If that cannot be had, the agent asks the port now and then.
- */
+/* Wakes the agent when a host comes. If that is impossible, the agent asks the port now and
+ * then. */
 static void
 port_watch(struct vg_guest_port *port)
 {
@@ -150,8 +150,8 @@ vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms)
     return poll_fd;
 }
 
-/* After a POLLHUP: true if data came so recently that the kernel's note of a host may still be on
- * its way. The port is polled again soon. */
+/* Returns, after a POLLHUP, whether data came so recently that the kernel may not have noticed the
+ * host yet. The port is then polled again soon. */
 static bool
 port_is_unsure(struct vg_guest_port *port)
 {
@@ -173,13 +173,14 @@ vg_guest_port_polled(struct vg_guest_port *port, short events)
             port->retry_ms = 0;
         return;
     }
-    /* An answer that waits to be sent would keep the agent from reading, and only reading tells
+    /* With an answer that waits to be sent, the agent would not read, and only reading tells
      * whether the host is gone. */
     if (events & (POLLHUP | POLLERR) && !port_is_unsure(port))
         port->pending_size = 0;
 }
 
-/* The virtio port stays open while the host is away; another host's agent finds it so. */
+/* Handles the loss of the host. The virtio port stays open while the host is away, and another host
+ * finds it open. */
 static int
 port_gone(struct vg_guest_port *port)
 {
@@ -250,7 +251,7 @@ vg_guest_port_flush(struct vg_guest_port *port)
         memmove(port->pending, port->pending + put, port->pending_size - (size_t)put);
         port->pending_size -= (size_t)put;
     } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-        /* The next read tells what has happened to the port. */
+        /* The next read will tell the state of the port. */
         port->pending_size = 0;
     }
 }

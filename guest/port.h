@@ -17,27 +17,27 @@
 #define VG_GUEST_PENDING_READ 65536
 /* Answers that do not fit into this are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
-/* Bytes of one reading. */
+/* The most bytes of one reading. */
 #define VG_GUEST_READ_MAX 16384
 /* The pause between two attempts, while there is no port or nobody on the host's side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
 /* The kernel learns by another queue than that of the data that a host has gone and another one has
- * come: for so long after data it may say of the new one that it is not there. */
+ * come. For this long after data, it may report the new host as missing. */
 #define VG_GUEST_UNSURE_MS 500
 
 struct vg_guest_port {
     const struct vg_guest_config *config;
-    /* -1 where there is none. wake_fd reports each change of fd once, where poll() would report
-     * again and again that nobody is there. */
+    /* -1 if there is none. wake_fd reports each change of fd once, where poll() would report again
+     * and again that nobody is there. */
     int listen_fd, fd, wake_fd;
     /* Nobody is on the host's side of the virtio port, so that poll() of it means nothing. */
     bool silent;
-    /* The same, but something has come just now. */
+    /* The same, but data has come just now. */
     bool unsure;
     int64_t pause_ms, retry_ms;
     int64_t sure_ms; /* when that is believed */
-    /* It has been logged that the port cannot be opened. */
+    /* The failure to open the port has been logged. */
     bool told;
     char *pending;
     size_t pending_size;
@@ -53,7 +53,7 @@ void vg_guest_port_open(struct vg_guest_port *port);
 /* Returns what poll() is to wait for, and brings *until_ms forward to the next attempt. */
 struct pollfd vg_guest_port_poll(const struct vg_guest_port *port, int64_t *until_ms);
 
-/* Takes what poll() reported of it. */
+/* Handles the events that poll() reported. */
 void vg_guest_port_polled(struct vg_guest_port *port, short events);
 
 /* Reads bytes. Returns how many, 0 for none, or -1 if the host has gone. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepares the leaving of GPUs: programs let go of them, nobody has them open or mapped any more,
- * and their drivers let go.
+ * Prepares GPUs for leaving: programs let go of them, nobody has them open or mapped any more, and
+ * their drivers let go.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ prepare_holders_json(const struct vg_guest_holder *holders, size_t total)
     return object;
 }
 
-/* Fails: the deadline has come, or the host has cancelled the request. */
+/* Fails because the deadline has come, or the host has cancelled the request. */
 static int
 prepare_held(struct vg_guest_work *work, const struct vg_guest_holder *holders, size_t total)
 {
@@ -102,7 +102,7 @@ prepare_unbind(struct vg_guest_work *work, struct vg_guest_device *device)
     return 0;
 }
 
-/* Asks the providers in their order; *kept gets what each has to know. */
+/* Asks the providers in their order; *kept gets the state that each needs for resuming. */
 static int
 prepare_providers(struct vg_guest_work *work, json_object *kept)
 {
@@ -134,7 +134,7 @@ prepare_release(struct vg_guest_work *work, const struct vg_guest_nodes *nodes)
             return -1;
         unbound = true;
     }
-    /* Somebody may have opened one since. */
+    /* Somebody may have opened a node since. */
     return unbound ? prepare_wait_for_holders(work, nodes) : 0;
 }
 
@@ -146,7 +146,7 @@ vg_guest_prepare(struct vg_guest_work *work, json_object **ret_kept)
 
     if (vg_guest_work_find(work, work->order->already) != 0)
         return -1;
-    /* Before drivers are unbound, as the nodes go with them. */
+    /* This comes before drivers are unbound, as the nodes go with them. */
     vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
     if (!work->order->already) {
         json_object *drivers = json_object_new_array();

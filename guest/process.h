@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes of the guest, by /proc. root as for vg_guest_devices_read(). Any process of the agent.
+ * Reads the processes of the guest from /proc. root is as for vg_guest_devices_read(). Any process
+ * of the agent.
  */
 #ifndef VG_GUEST_PROCESS_H
 #define VG_GUEST_PROCESS_H
@@ -11,19 +12,20 @@
 
 struct vg_guest_process {
     pid_t parent;
-    /* Clock ticks from the guest's boot to its start: another process with this pid has another. */
+    /* The clock ticks from the guest's boot to its start, which differ for another process with
+     * this pid. */
     uint64_t start;
-    /* It is a zombie, or on its way out. */
+    /* It is a zombie, or about to end. */
     bool ended, ending;
 };
 
 /* Returns 0, or -1 if there is no such process. */
 int vg_guest_process_read(const char *root, pid_t pid, struct vg_guest_process *ret);
 
-/* Returns a number of its status, such as "TracerPid:", or -1 if there is none. dir, here and
+/* Returns a number from its status, such as "TracerPid:", or -1 if there is none. dir, here and
  * below, is the directory of a process or thread in /proc. */
 long vg_guest_process_number(const char *dir, const char *name);
-/* Returns the letter of its state; X if it is not there. */
+/* Returns the letter of its state, or X if it is gone. */
 char vg_guest_process_state(const char *dir);
 /* Returns whether it has ended, waited for or not. */
 bool vg_guest_process_ended(const char *dir);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs of CUDA let go of their GPUs by themselves: NVIDIA's driver copies what they have on
- * them into the guest's memory, and back later, to the same addresses, on the same GPU or on
- * another one of its kind (guest/cuda-release.c, guest/cuda-restore.c). While the agent runs, it
- * watches for programs that the driver could not bring back (guest/cuda-watch.h).
+ * CUDA programs let go of their GPUs by themselves: NVIDIA's driver copies their GPU memory into
+ * the guest's memory, and back later, to the same addresses, on the same GPU or on another one of
+ * its kind (guest/cuda-release.c, guest/cuda-restore.c). While the agent runs, it watches for
+ * programs that the driver could not bring back (guest/cuda-watch.h).
  */
 #include "config.h"
 
@@ -34,8 +34,8 @@ cuda_unload(void *cookie)
     vg_cuda_watch_end(cookie);
 }
 
-/* Leaves out those that will be stopped before they are asked for anything. Returns how many are
- * left of so many. */
+/* Leaves out the processes whose units are stopped before anything is asked of them. Returns how
+ * many of total are left. */
 static size_t
 cuda_leave_out_units(const struct vg_guest_config *config, size_t total)
 {
@@ -51,7 +51,7 @@ cuda_leave_out_units(const struct vg_guest_config *config, size_t total)
     return total;
 }
 
-/* Says why the GPUs could not be released now, or nothing. */
+/* Explains why the GPUs could not be released now; the text is empty if they could. */
 static void
 cuda_check(struct vg_guest_work *work, size_t total, char *ret_why, size_t size)
 {
@@ -87,7 +87,7 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     size_t total = cuda_leave_out_units(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
-    /* Who asks the driver has the GPUs open, which now leave or have left. */
+    /* A process that asks the driver has the GPUs open, which now leave or have left. */
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
     vg_cuda_job_tell(&vg_cuda_work, about);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Units of systemd that have a GPU without CUDA (monitors, daemons that keep it awake) cannot be
- * released, but do without it for a while: those of the configuration that are active are stopped
- * before programs are released, and started when these are back. It is systemctl that is asked, so
- * that a guest without systemd needs none of its libraries.
+ * released, but can be stopped for a while. Those that the configuration names are stopped, if they
+ * are active, before programs are released, and started when these are back. The agent runs
+ * systemctl, so that it needs none of systemd's libraries in a guest without systemd.
  */
 #include "config.h"
 
@@ -19,26 +19,26 @@
 #include "guest/util.h"
 #include "guest/work.h"
 
-/* How long one unit has for stopping or starting, and systemctl for telling its state. */
+/* The time for one unit to stop or start, and for systemctl to show its state. */
 enum { JOB_MS = 30000, SHOW_MS = 10000 };
 
-/* For systemctl. */
+/* The most arguments of systemctl. */
 #define UNIT_ARGS_MAX 12
 
 #define KEPT_PATH "/run/vgpu-guestd-units.json"
 
 extern char **environ;
 
-/* What systemctl says of a unit. */
+/* The state of a unit, as systemctl shows it. */
 struct unit_shown {
     bool active;
-    /* Those that systemd would stop with it, with blanks between. */
+    /* The units that systemd would stop with it, separated by blanks. */
     char dependents[VG_GUEST_OUTPUT_MAX + 1];
 };
 
 /* ---- systemctl ---- */
 
-/* Says how a run of systemctl failed. */
+/* Describes how a run of systemctl failed. */
 static void
 unit_say_why(const struct vg_guest_child_end *end, int error, char *ret, size_t size)
 {
@@ -158,10 +158,10 @@ unit_has_systemd(const struct vg_guest_work *work)
     return access(path, F_OK) == 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- the list of stopped units ---- */
 
-/* Writes the names of units that are to be started, for an agent that is started anew meanwhile; no
- * file if there are none. */
+/* Writes the names of the units to be started, for an agent that is started anew meanwhile. There
+ * is no file if there are none. */
 static void
 units_write(const struct vg_guest_work *work, json_object *names)
 {
@@ -201,7 +201,7 @@ units_add(json_object *names, const char *name)
 
 /* ---- stopping and starting ---- */
 
-/* Puts what was done into the answer. */
+/* Adds a job to the answer. */
 static void
 units_tell(struct vg_guest_work *work, const char *verb, const char *name,
            const struct vg_guest_child_end *end, bool ok)
@@ -252,7 +252,8 @@ units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_
     return result;
 }
 
-/* Stops it if it is active, and adds it to those that are to be started before it is. */
+/* Stops a unit if it is active, and adds it to those that are to be started before it is
+ * stopped. */
 static int
 units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
 {
@@ -284,7 +285,7 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
     int result = 0;
 
-    /* What an earlier one has stopped and nobody has started is still to be started. */
+    /* Units that an earlier attempt stopped and nobody has started are still to be started. */
     *ret_kept = units_read(work);
     if (!*ret_kept)
         *ret_kept = json_object_new_array();
@@ -295,8 +296,8 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
     return result;
 }
 
-/* Starts the last one first; each is tried, whatever became of the others. Those that failed stay
- * in the file. */
+/* Starts the last one first. Each is tried, whatever the result of the others. Those that failed
+ * stay in the file. */
 static int
 units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 {
@@ -307,7 +308,7 @@ units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         names = json_object_get(kept);
     for (size_t i = names ? json_object_array_length(names) : 0; i-- > 0;) {
         const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-        /* One that hangs leaves their time to the others. */
+        /* A unit that hangs leaves the others their time. */
         int64_t ms = (work->until_ms - vg_guest_now_ms()) / (int64_t)(i + 1);
         if (units_check(work, "start", name) != 0 || units_job(work, "start", name, ms) != 0) {
             json_object_array_add(left, json_object_new_string(name));

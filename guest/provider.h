@@ -17,11 +17,11 @@ struct vg_guest_work;
 #define VG_GUEST_PROVIDER_LOOK_MS 1000
 
 struct vg_guest_provider {
-    /* Its name in hello and status. */
+    /* The name in hello and status. */
     const char *name;
-    /* In the agent, for as long as it runs; all three may be NULL. load returns a cookie for the
-     * others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2. Work is
-     * done in other processes, which begin as copies of the agent, without its files. */
+    /* These run in the agent, for as long as it runs; all three may be NULL. load returns a cookie
+     * for the others, or NULL; look is called every VG_GUEST_PROVIDER_LOOK_MS, and after SIGUSR2.
+     * Work is done in other processes, which begin as copies of the agent, without its files. */
     void *(*load)(const struct vg_guest_config *config);
     void (*look)(void *cookie);
     void (*unload)(void *cookie);

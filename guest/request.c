@@ -112,7 +112,7 @@ request_int(json_object *root, const char *name, int64_t min, int64_t max, int64
 
     if (!json_object_object_get_ex(root, name, &value))
         return request_fault(fault, VG_GUEST_BAD_REQUEST, "'%s' is missing", name);
-    /* One that is too large for json-c becomes the largest that it has. */
+    /* A number that is too large for json-c becomes the largest that it has. */
     int64_t number = json_object_get_int64(value);
     if (!json_object_is_type(value, json_type_int) || number < min || number > max)
         return request_fault(fault, VG_GUEST_BAD_REQUEST,
@@ -122,7 +122,7 @@ request_int(json_object *root, const char *name, int64_t min, int64_t max, int64
     return 0;
 }
 
-/* Reads digits of hexadecimal, exactly so many; returns what follows, or NULL. */
+/* Skips this many hexadecimal digits. Returns the text after them, or NULL if there are fewer. */
 static const char *
 request_hex(const char *text, int digits)
 {
@@ -157,7 +157,7 @@ request_is_path(const char *text)
     return at && *at == '\0';
 }
 
-/* "0000:01:00.0" */
+/* Checks an address such as "0000:01:00.0". */
 static bool
 request_is_address(const char *text)
 {

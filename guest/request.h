@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A line from the host as a request. docs/vgpud-guest.7 is the contract. Pure.
+ * Reads a line from the host as a request. docs/vgpud-guest.7 is the contract. Pure.
  */
 #ifndef VG_GUEST_REQUEST_H
 #define VG_GUEST_REQUEST_H
@@ -10,7 +10,7 @@
 
 /* The one version of the protocol that this agent speaks. */
 #define VG_GUEST_VERSION 1
-/* What it can say beyond that: 1, `programs` in the place of `cuda`. */
+/* The minor version: from 1 on, messages have `programs` instead of `cuda`. */
 #define VG_GUEST_MINOR        1
 #define VG_GUEST_DEPTH_MAX    8
 #define VG_GUEST_DEVICES_MAX  16
@@ -19,12 +19,13 @@
 #define VG_GUEST_ID_MAX          ((int64_t)1 << 53)
 #define VG_GUEST_DEADLINE_MS_MIN 100
 #define VG_GUEST_DEADLINE_MS_MAX 3600000
-/* Bytes, with the NUL: "0000:00/02.1/00.0", one step for each bridge. */
+/* The sizes in bytes, with the NUL, of "0000:00/02.1/00.0", which has a step for each bridge, and
+ * of an address. */
 #define VG_GUEST_PATH_MAX    128
 #define VG_GUEST_ADDRESS_MAX 16
 #define VG_GUEST_MESSAGE_MAX 256
 
-/* Codes of errors; their words are in docs/vgpud-guest.7. */
+/* The codes of errors, whose words are in docs/vgpud-guest.7. */
 enum vg_guest_code {
     VG_GUEST_BAD_REQUEST,
     VG_GUEST_TOO_LONG,
@@ -72,22 +73,22 @@ struct vg_guest_match {
 struct vg_guest_request {
     int64_t id;
     enum vg_guest_type type;
-    /* For hello: the best version that both sides speak, 0 for none. */
+    /* For a hello, the best version that both sides speak, or 0. */
     int version;
-    /* The time for it, from its arrival on. */
+    /* The time for the request, from its arrival on. */
     int64_t deadline_ms;
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
 };
 
 struct vg_guest_fault {
-    /* The id of the line; 0 if none could be read. */
+    /* The id of the line, or 0 if none could be read. */
     int64_t id;
     enum vg_guest_code code;
     char message[VG_GUEST_MESSAGE_MAX];
 };
 
-/* Reads a line. Returns 0, or -1 and what is wrong with it. */
+/* Reads a line. Returns 0, or -1 and the fault. */
 int vg_guest_request_parse(const char *text, size_t size, struct vg_guest_request *ret,
                            struct vg_guest_fault *ret_fault);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GPUs come back: they appear, have their drivers, and programs take them again. Undoing what
- * preparing began is the same without the waiting.
+ * Takes GPUs up again: they appear, have their drivers, and programs take them. Undoing a
+ * preparation is the same without the waiting.
  */
 #include "config.h"
 
@@ -14,10 +14,10 @@
 #include "guest/work-private.h"
 
 enum {
-    /* Between two looks for the devices. */
+    /* The pause between two looks for the devices. */
     LOOK_MS = 50,
-    /* How long the kernel has for binding a driver by itself, which may be a module to be loaded,
-     * and after it was asked to. */
+    /* The time for the kernel to bind a driver by itself, which may load a module, and the time
+     * after it was asked to. */
     DRIVER_MS = 2000,
     PROBED_MS = 500,
 };
@@ -33,7 +33,7 @@ resume_wait_for_devices(struct vg_guest_work *work)
             work->failure = NULL;
             return vg_guest_work_check(work, "device");
         }
-        /* What is missing, or there twice, is what to say of it then. */
+        /* If a device is missing by then, or there twice, that is the failure. */
         if (vg_guest_now_ms() >= work->until_ms)
             return -1;
         if (!told)
@@ -46,8 +46,8 @@ resume_wait_for_devices(struct vg_guest_work *work)
     return 0;
 }
 
-/* Returns the driver that device i had when it was released: NULL if that is not known, "" for
- * none. */
+/* Returns the driver that device i had when it was released, "" for none, or NULL if that is not
+ * known. */
 static const char *
 resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t i)
 {
@@ -58,7 +58,7 @@ resume_known_driver(const struct vg_guest_work *work, json_object *kept, size_t 
     return json_object_get_string(json_object_array_get_idx(drivers, i));
 }
 
-/* Asks the kernel to look for a driver, then the driver that it had. */
+/* Asks the kernel to look for a driver, and then the driver that it had. */
 static int
 resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device, const char *known)
 {
@@ -72,7 +72,7 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
         return 0;
     if (error >= 0 && known)
         error = vg_guest_child_write(bind, device->address, work->until_ms);
-    /* Without a driver that it had, none is fine. */
+    /* If it is not known to have had a driver, none is needed. */
     if ((error >= 0 && !known) ||
         (error == 0 && vg_guest_device_wait(device, true, work->until_ms)))
         return 0;
@@ -82,7 +82,7 @@ resume_ask_for_driver(struct vg_guest_work *work, struct vg_guest_device *device
                               device->address, strerror(error));
 }
 
-/* Waits until the device has its driver again. wait_ms: how long the kernel has to bind one by
+/* Waits until the device has its driver again. wait_ms: the time for the kernel to bind one by
  * itself. */
 static int
 resume_bind(struct vg_guest_work *work, struct vg_guest_device *device, const char *known,

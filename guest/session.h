@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the agent answers to which line, and what it remembers between them: one request of
- * preparing or resuming at a time, its answer, and whether the GPUs are with the guest. No I/O, no
+ * Decides how the agent answers each line, and remembers the state between them: one request of
+ * preparing or resuming at a time, its answer, and whether the guest has its GPUs. No I/O, no
  * clock; the caller sends, works and looks. Belongs to one thread.
  */
 #ifndef VG_GUEST_SESSION_H
@@ -14,11 +14,11 @@
 
 #include "guest/request.h"
 
-/* Bytes of a line to the host, without its newline. */
+/* The most bytes of a line to the host, without its newline. */
 #define VG_GUEST_ANSWER_MAX 131072
 
 enum vg_guest_state {
-    /* Nothing was asked of it since the agent started. */
+    /* Nothing has been asked of it since the agent started. */
     VG_GUEST_IDLE,
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
@@ -27,12 +27,12 @@ enum vg_guest_state {
     VG_GUEST_STATE_MAX
 };
 
-/* How a work or a look ended. */
+/* The ways in which a work or a look ends. */
 enum vg_guest_end {
     VG_GUEST_END_DONE,
-    /* An error: nothing was begun. */
+    /* It failed, and nothing was begun. */
     VG_GUEST_END_UNTOUCHED,
-    /* An error: what was begun is undone, and the guest has its GPUs. */
+    /* It failed; everything that was begun is undone, and the guest has its GPUs. */
     VG_GUEST_END_UNDONE,
     VG_GUEST_END_BROKEN,
 };
@@ -82,10 +82,10 @@ void vg_guest_session_init(struct vg_guest_session *session, const struct vg_gue
                            void *user);
 void vg_guest_session_clear(struct vg_guest_session *session);
 
-/* Takes a line of the host, as a vg_guest_line_fn. */
+/* Takes a line from the host, as a vg_guest_line_fn. */
 void vg_guest_session_line(void *session, const char *text, size_t size);
 
-/* Forgets what was agreed with a host that has gone. What it ordered goes on. */
+/* Forgets the agreement with a host that has gone. Its order goes on. */
 void vg_guest_session_hangup(struct vg_guest_session *session);
 
 /* Take the lines that a process has for the host. */
@@ -98,13 +98,13 @@ void vg_guest_session_looked(struct vg_guest_session *session, const char *line)
 /* Takes the state that preparing keeps, as JSON; at most once for each order. */
 void vg_guest_session_keep(struct vg_guest_session *session, const char *json);
 
-/* Returns "preparing", "resuming", or the word of the state. */
+/* Returns "preparing", "resuming", or the name of the state. */
 const char *vg_guest_session_state_word(const struct vg_guest_session *session);
 
-/* Makes a line of an error, whose message it cleans. The caller frees it. */
+/* Makes a line from an error, whose message it cleans. The caller frees it. */
 char *vg_guest_error_line(int64_t id, enum vg_guest_code code, const char *message);
 
-/* Makes a line of JSON, and frees the object. One that is too long becomes an error. */
+/* Makes a line of JSON, and frees the object. A line that is too long becomes an error. */
 char *vg_guest_object_line(json_object *object);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `vgpu-guestd status`: what the agent sees, for a person.
+ * `vgpu-guestd status`: prints the agent's view for a person.
  */
 #ifndef VG_GUEST_STATUS_H
 #define VG_GUEST_STATUS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a thread waits for is not disturbed: the kernel ends its system call with a number that says
- * how it is to be begun again, and does that when the thread goes on with these registers from
- * within such a stop. So the calls that it is made to do end in another stop of that kind before
- * its own registers are put back.
+ * Has another process do system calls without disturbing what its threads wait for. The kernel ends
+ * a thread's system call with a number that says how to begin it again, and begins it when the
+ * thread goes on with these registers from within such a stop. So the calls that it is made to do
+ * end in another stop of that kind before its own registers are put back.
  */
 #include "config.h"
 
@@ -31,22 +31,23 @@
 
 enum {
     THREADS_MAX = 16384,
-    /* The time after which waiting looks at the clock. */
+    /* The time after which a wait looks at the clock. */
     TICK_MS = 20,
-    /* The time for threads that were just told to stop, when another one cannot be. */
+    /* The time for threads to stop that were just told to, after another one could not be
+     * stopped. */
     COLLECT_MS = 50,
     /* The time for a system call, which takes microseconds unless the guest is very busy. */
     CALL_MS = 5000,
     /* The time after which a thread may have left a place where it must not be disturbed. */
     AGAIN_US = 1000,
-    /* The code segment of programs of 64 bits. */
+    /* The code segment of programs with 64 bits. */
     CODE_64 = 0x33,
-    /* The offset, in struct rseq of the kernel's ABI, of the address of what must not be disturbed.
-     */
+    /* The offset, in struct rseq of the kernel's ABI, of the address of the section that must not
+     * be disturbed. */
     RSEQ_CS = 8,
 };
-/* The kernel's own ERESTARTNOHAND, in the place of a result: the call is begun again, unless a
- * handler runs, and then ends with EINTR. */
+/* The kernel's own ERESTARTNOHAND, as a result: the call begins again, unless a handler runs; then
+ * it ends with EINTR. */
 # define RESTART_NO_HANDLER (-514L)
 
 # ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -73,26 +74,26 @@ struct vg_guest_tracee {
     char *dir;
     size_t n, room;
     struct thread *threads;
-    /* The address of an instruction that begins a call, and the signal mask of the first thread,
-     * which does the calls, if that is ready. It can be in the stop after a call, rather than in
-     * that which keeps what it waits for; and it can have ended. */
+    /* The address of an instruction that begins a call; the signal mask of the first thread, which
+     * does the calls; and whether that thread is ready. It can be in the stop after a call, rather
+     * than in the one that keeps what it waits for, and it can have ended. */
     unsigned long at;
     uint64_t mask;
     bool ready, in_call, ended;
     /* The signals that came meanwhile, as bits. */
     uint64_t resend;
-    /* Kernels before 5.1 do not tell the mask of a thread in ppoll() and the like. */
+    /* Kernels before 5.1 do not show the mask of a thread in ppoll() and the like. */
     bool hides_masks;
     char why[VG_GUEST_TRACEE_WHY_MAX];
 };
 
-/* The calls that end with EINTR when a thread is stopped, although no signal came: those of
+/* The calls that end with EINTR when a thread is stopped, although no signal came: those listed in
  * signal(7), and io_uring_enter. They have done nothing by then. */
 static const long ends_early[] = {
     SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop,
     SYS_rt_sigtimedwait, SYS_msgrcv, SYS_msgsnd, SYS_io_getevents, 333 /* io_pgetevents */,
     426 /* io_uring_enter */,
-    /* At sockets that have a timeout. */
+    /* These calls are for sockets that have a timeout. */
     SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_sendto,
     SYS_sendmsg, SYS_sendmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev};
 
@@ -108,7 +109,7 @@ tracee_on_tick(int number)
     (void)number;
 }
 
-/* Has waitpid() return now and then, or 0: no more. */
+/* Has waitpid() return now and then, or no longer if ms is 0. */
 static void
 tracee_set_tick(int ms)
 {
@@ -124,8 +125,7 @@ tracee_set_tick(int ms)
 }
 
 /* Waits for a thread whose state changes. Returns it, 0 when the time has come, or -1 if none is
- * left.
- */
+ * left. */
 static pid_t
 tracee_wait(int *ret_status, int64_t until_ms)
 {
@@ -220,7 +220,7 @@ tracee_seize_new(vg_guest_tracee *tracee)
     return result < 0 ? -1 : n;
 }
 
-/* Takes a change of a thread that is to stop. */
+/* Handles a change of a thread that is to stop. */
 static void
 tracee_take(vg_guest_tracee *tracee, pid_t tid, int status)
 {
@@ -233,7 +233,7 @@ tracee_take(vg_guest_tracee *tracee, pid_t tid, int status)
     } else if (tracee_is_trap(status)) {
         thread->stopped = tracee_ptrace(PTRACE_GETREGS, tid, 0, (uintptr_t)&thread->regs) == 0;
     } else {
-        /* A signal that was on its way; the stop comes after it. */
+        /* This was a signal on its way; the stop comes after it. */
         tracee_ptrace(PTRACE_CONT, tid, 0, (uintptr_t)WSTOPSIG(status));
     }
 }
@@ -248,8 +248,8 @@ tracee_running(vg_guest_tracee *tracee)
     return NULL;
 }
 
-/* Stops all threads: those that are stopped can make no new ones. Returns 0, or -1 and sets `why`.
- */
+/* Stops all threads. Threads that are stopped can make no new ones. Returns 0, or -1 and sets
+ * `why`. */
 static int
 tracee_stop_threads(vg_guest_tracee *tracee, int64_t until_ms)
 {
@@ -277,7 +277,7 @@ tracee_stop_threads(vg_guest_tracee *tracee, int64_t until_ms)
     }
 }
 
-/* ---- who does the calls ---- */
+/* ---- choosing a thread for the calls ---- */
 
 static bool
 tracee_is_in_call(const struct thread *thread)
@@ -285,8 +285,8 @@ tracee_is_in_call(const struct thread *thread)
     return (long long)thread->regs.orig_rax >= 0;
 }
 
-/* Returns whether a thread can do calls: not at a place where it would notice that it was away,
- * which is never within a call of its own. */
+/* Returns whether a thread can do calls: it must not be at a place where it would notice that it
+ * was away, which no place within a system call is. */
 static bool
 tracee_fits(const vg_guest_tracee *tracee, const struct thread *thread)
 {
@@ -306,7 +306,7 @@ tracee_fits(const vg_guest_tracee *tracee, const struct thread *thread)
     return tracee_ptrace(PTRACE_PEEKDATA, thread->tid, rseq.at + RSEQ_CS, 0) == 0 && errno == 0;
 }
 
-/* Puts a thread that fits in the first place. */
+/* Moves a thread that fits to the first place. */
 static bool
 tracee_choose(vg_guest_tracee *tracee)
 {
@@ -321,8 +321,8 @@ tracee_choose(vg_guest_tracee *tracee)
     return false;
 }
 
-/* Finds an instruction that begins a system call, in what the kernel maps into every process.
- * Returns 0, or -1 and sets `why`. */
+/* Finds an instruction that begins a system call, in the code that the kernel maps into every
+ * process. Returns 0, or -1 and sets `why`. */
 static int
 tracee_find_instruction(vg_guest_tracee *tracee)
 {
@@ -361,8 +361,8 @@ tracee_find_instruction(vg_guest_tracee *tracee)
     return -1;
 }
 
-/* Keeps its filter of system calls and signals from coming between. Returns 0, or -1 and sets
- * `why`. */
+/* Keeps the process's filter of system calls, and signals, from interfering. Returns 0, or -1 and
+ * sets `why`. */
 static int
 tracee_shield(vg_guest_tracee *tracee)
 {
@@ -390,7 +390,7 @@ tracee_shield(vg_guest_tracee *tracee)
 
 /* ---- letting go ---- */
 
-/* Has a call begin anew that ended early. */
+/* Has a call that ended early begin again. */
 static void
 tracee_mend(struct thread *thread)
 {
@@ -403,7 +403,7 @@ tracee_mend(struct thread *thread)
 }
 
 /* Waits for the next stop of the thread that does the calls; signals are kept for later. Returns 1
- * for one at a call, 0 for one of the other kind, or -1 if it has ended. */
+ * for a stop at a call, 0 for one of the other kind, or -1 if it has ended. */
 static int
 tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t until_ms)
 {
@@ -413,7 +413,7 @@ tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t
     for (;;) {
         pid_t tid = tracee_wait(&status, until_ms);
         if (tid == 0) {
-            /* It comes to the other kind of stop, now or when the kernel lets it. */
+            /* It reaches the other kind of stop, at once or when the kernel lets it. */
             tracee_ptrace(PTRACE_INTERRUPT, hand, 0, 0);
             until_ms = INT64_MAX;
         } else if (tid < 0 || (tid == hand && !WIFSTOPPED(status))) {
@@ -430,7 +430,7 @@ tracee_next_stop(vg_guest_tracee *tracee, enum __ptrace_request request, int64_t
     }
 }
 
-/* Brings it back to the stop in which what it waited for is kept. */
+/* Brings the thread back to the stop that keeps what it waited for. */
 static void
 tracee_leave_call(vg_guest_tracee *tracee)
 {
@@ -550,7 +550,7 @@ vg_guest_tracee_call(vg_guest_tracee *tracee, long number, const unsigned long a
     regs.r8 = args[4];
     regs.r9 = args[5];
     tracee_ptrace(PTRACE_SETREGS, hand, 0, (uintptr_t)&regs);
-    /* It stops as the call begins, and as it ends. */
+    /* The thread stops as the call begins, and as it ends. */
     for (int stops = 0; stops < 2;) {
         tracee_ptrace(PTRACE_SYSCALL, hand, 0, 0);
         int stop = tracee_next_stop(tracee, PTRACE_SYSCALL, until_ms);

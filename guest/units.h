@@ -10,7 +10,7 @@
 #include "guest/conf.h"
 
 /* Finds the unit of the configuration that a process belongs to, which will be stopped before
- * anything is asked of the process. NULL: none. */
+ * anything is asked of the process. Returns NULL if there is none. */
 const char *vg_guest_units_of(const struct vg_guest_config *config, pid_t pid);
 
 #endif

@@ -72,7 +72,7 @@ vg_guest_put(char *to, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* How many bytes the character at text has, 0 if it is none of UTF-8. */
+/* Returns how many bytes the character at text has, or 0 if it is not UTF-8. */
 static size_t
 util_utf8_length(const unsigned char *text)
 {
@@ -84,7 +84,7 @@ util_utf8_length(const unsigned char *text)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
     }
-    /* Too long, surrogates, beyond Unicode. */
+    /* These are overlong forms, surrogates, and numbers beyond Unicode. */
     if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
         (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
         return 0;
@@ -169,7 +169,7 @@ vg_guest_log(int priority, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* The journal takes the priority from the line's head. */
+    /* The journal reads the priority from the head of the line. */
     if (getenv("JOURNAL_STREAM"))
         fprintf(stderr, "<%d>%s\n", priority, text);
     else

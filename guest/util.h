@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the agent has instead of GLib: memory, text, small files, a clock, the log. Memory that
- * cannot be had ends the process, which systemd starts again. Any process of the agent; nothing is
- * shared.
+ * The agent's replacement for GLib: memory, text, small files, a clock, the log. If memory runs
+ * out, the process ends, and systemd starts it again. Any process of the agent; nothing is shared.
  */
 #ifndef VG_GUEST_UTIL_H
 #define VG_GUEST_UTIL_H
@@ -17,7 +16,7 @@
 #define vg_guest_auto __attribute__((cleanup(vg_guest_free_at)))
 void vg_guest_free_at(void *pointer);
 
-/* Allocates zeroed memory. The caller frees it, as that of all that follow. */
+/* Allocates zeroed memory. The caller frees the result of this and of all functions below. */
 void *vg_guest_alloc(size_t size);
 /* Changes the size of a block, as realloc() does. */
 void *vg_guest_grow(void *memory, size_t size);
@@ -28,22 +27,22 @@ char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 
 void vg_guest_put(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Copies at most max bytes of the text's end, as valid UTF-8 without control characters but
+/* Copies at most max bytes from the end of the text, as valid UTF-8 without control characters but
  * newlines: every other byte becomes '?'. */
 char *vg_guest_clean(const char *text, size_t max);
 
-/* Reads the file's first size - 1 bytes, ended by a NUL, without the blanks at their end. Returns
- * 0, or an errno. */
+/* Reads the file's first size - 1 bytes, ends them with a NUL, and drops blanks at their end.
+ * Returns 0, or an errno. */
 int vg_guest_read_file(const char *path, char *ret_text, size_t size);
 
-/* One write, as sysfs wants it; the file is there. 0, or an errno. */
+/* Writes to an existing file with one write, as sysfs requires. Returns 0, or an errno. */
 int vg_guest_write_file(const char *path, const char *text);
 
 /* Returns the monotonic time, in ms. */
 int64_t vg_guest_now_ms(void);
 
-/* LOG_ERR someone must act, LOG_WARNING it goes on, LOG_NOTICE a state changed, LOG_INFO. To
- * stderr. */
+/* Writes to stderr. LOG_ERR means that someone must act, LOG_WARNING that the agent goes on,
+ * LOG_NOTICE that a state has changed. */
 void vg_guest_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -12,10 +12,10 @@
 #include "guest/holder.h"
 #include "guest/work.h"
 
-/* Finds the functions that the request means. One that may be gone and is has an empty dir. */
+/* Finds the functions that the request names. One that is gone, and may be, has an empty dir. */
 int vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone);
 
-/* Describe a device or a holder, as messages do; the caller puts it. */
+/* Describe a device or a holder in the form of the messages; the caller puts it. */
 json_object *vg_guest_device_json(const struct vg_guest_device *device);
 json_object *vg_guest_holder_json(const struct vg_guest_holder *holder);
 
@@ -24,7 +24,7 @@ json_object *vg_guest_holder_json(const struct vg_guest_holder *holder);
 int vg_guest_prepare(struct vg_guest_work *work, json_object **ret_kept);
 /* Undoes what prepare began. Failures are in work. */
 void vg_guest_undo(struct vg_guest_work *work, json_object *kept);
-/* Resumes. *ret_begun: whether something was done before it failed. */
+/* Resumes. *ret_begun tells whether something was done before it failed. */
 int vg_guest_resume(struct vg_guest_work *work, bool *ret_begun);
 
 #endif

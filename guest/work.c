@@ -124,7 +124,7 @@ vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object
     work_tell(work, VG_GUEST_TAG_PROGRESS, object);
 }
 
-/* Returns the guest memory in use, with the page cache: a migration copies it. */
+/* Returns the guest memory in use, including the page cache, since a migration copies it. */
 static int64_t
 work_ram_bytes(const char *root)
 {
@@ -246,7 +246,7 @@ vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone)
     return 0;
 }
 
-/* Ends with an error; takes its members. as_before: the guest is as it was. */
+/* Ends with an error, whose members it takes. as_before: the guest is as it was. */
 static void
 work_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object *failure)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preparing, resuming, looking: what one process of the agent does for one request. It tells
- * through a pipe what to send to the host (guest/worker.h).
+ * Preparing, resuming and looking: the work of one process of the agent for one request. It sends
+ * the messages for the host through a pipe (guest/worker.h).
  */
 #ifndef VG_GUEST_WORK_H
 #define VG_GUEST_WORK_H
@@ -15,9 +15,9 @@
 #include "guest/device.h"
 #include "guest/session.h"
 
-/* The time for undoing what was begun, after the deadline or before it. */
+/* The time for undoing an unfinished work, after the deadline or before it. */
 #define VG_GUEST_UNDO_MS 30000
-/* How many holders an error or a progress lists, and a status for each GPU. */
+/* The most holders that an error or a progress lists, and that a status lists for each GPU. */
 #define VG_GUEST_HOLDERS_MAX        32
 #define VG_GUEST_STATUS_HOLDERS_MAX 8
 #define VG_GUEST_STATUS_NODES_MAX   16
@@ -31,9 +31,9 @@ struct vg_guest_work {
     /* The functions that were found, in the order of the request. */
     size_t n_devices;
     struct vg_guest_device devices[VG_GUEST_DEVICES_MAX];
-    /* The addresses of those, separated by blanks. */
+    /* The addresses of these functions, separated by blanks. */
     char addresses[VG_GUEST_DEVICES_MAX * VG_GUEST_ADDRESS_MAX];
-    /* Whether the kernel is still unbinding one, which nothing can end. */
+    /* The kernel is still unbinding a device, which nothing can end. */
     bool stuck;
     /* The members of the first error's message, or NULL. */
     json_object *failure;
@@ -51,15 +51,15 @@ int vg_guest_work_fail(struct vg_guest_work *work, enum vg_guest_code code, cons
 void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Adds to the member `programs` of a message, which it makes if it is not there, this many programs
- * with so much GPU memory. Returns its list, for those that are told one by one. */
+/* Adds this many programs with this much GPU memory to the member `programs` of a message, and
+ * makes the member if need be. Returns its list, for programs that are described one by one. */
 json_object *vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes);
 
-/* Returns -1 with a failure if the time is over or the work is cancelled, else 0. what: the step at
- * which that was found. */
+/* Returns -1 with a failure if the time is over or the work is cancelled, otherwise 0. what names
+ * the step at which that was found. */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);
 
-/* Tells the host which step begins. more: further members, or NULL; it is freed. */
+/* Tells the host which step begins. more has further members, or is NULL; it is freed. */
 void vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more);
 
 /* Carry out an order, in a process of its own; its lines go to out. */
@@ -68,7 +68,7 @@ void vg_guest_work_run(const struct vg_guest_config *config, const struct vg_gue
 void vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order,
                        int out);
 
-/* Describes the GPUs of an order, or all of them, and who holds them. The caller puts it. */
+/* Describes the GPUs of an order, or all of them, and their holders. The caller puts it. */
 json_object *vg_guest_look_json(const struct vg_guest_config *config,
                                 const struct vg_guest_order *order);
 

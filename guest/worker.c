@@ -17,8 +17,8 @@
 
 #define LINE_MAX_BYTES (VG_GUEST_ANSWER_MAX + 2)
 
-/* The pipe is the one file above the standard ones that stays: the port can be opened only once,
- * and who is stuck would keep it. */
+/* Becomes a process that works. The pipe is its only file above the standard ones: the port can be
+ * opened only once, and a process that is stuck would keep it. */
 static void
 worker_become(vg_guest_work_fn *run, const struct vg_guest_config *config,
               const struct vg_guest_order *order, int out, pid_t agent)
@@ -76,7 +76,7 @@ vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 1;
     if (got <= 0) {
-        /* It closes the pipe by ending. */
+        /* The process closes the pipe when it ends. */
         waitpid(worker->pid, NULL, 0);
         worker_forget(worker);
         return 0;
@@ -89,7 +89,7 @@ vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line
         on_line(user, (enum vg_guest_tag)from[0], from + 1);
     }
     memmove(worker->data, from, worker->size);
-    /* No line is that long; a process gone mad must not stop us. */
+    /* No line is that long; a process that has gone mad must not stop the agent. */
     if (worker->size == LINE_MAX_BYTES)
         worker->size = 0;
     return 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process that works for the agent: what it reads or writes may block for ever, and its libraries
- * may crash; the agent goes on. Lines come back through a pipe, each with a letter before it.
+ * A process that works for the agent. Its reads and writes may block for ever, and its libraries
+ * may crash, while the agent goes on. Its lines come back through a pipe, each with a letter before
+ * it.
  */
 #ifndef VG_GUEST_WORKER_H
 #define VG_GUEST_WORKER_H
@@ -11,8 +12,8 @@
 
 #include "guest/work.h"
 
-/* What a line is: progress for the host, the state that resuming needs, or the last line, by how
- * the work ended. */
+/* The kinds of lines: progress for the host, the state that resuming needs, or the last line, by
+ * how the work ended. */
 enum vg_guest_tag {
     VG_GUEST_TAG_PROGRESS = 'P',
     VG_GUEST_TAG_KEEP = 'K',
@@ -27,7 +28,7 @@ typedef void vg_guest_work_fn(const struct vg_guest_config *config,
 typedef void vg_guest_worker_fn(void *user, enum vg_guest_tag tag, const char *line);
 
 struct vg_guest_worker {
-    /* 0 while there is none. */
+    /* 0 if there is none. */
     pid_t pid;
     int fd;
     char *data;
