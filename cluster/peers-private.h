@@ -33,6 +33,7 @@ struct peer {
     struct copy *copy;    /* the newest snapshot, or NULL */
     bool silent;          /* it let its last deadline pass */
     bool busy;            /* it is being asked */
+    bool again;           /* it is asked once more, as soon as the present attempt has ended */
     GPtrArray *approvals; /* struct vg_approval, of the last attempt that succeeded, or NULL */
     uint64_t attempts;    /* the number of those that have ended */
     int64_t due_ns;       /* CLOCK_MONOTONIC, of the next attempt */
@@ -72,6 +73,10 @@ struct vg_peers {
     GRand *random;
     vg_thread *thread;
 };
+
+/* cluster/peers.c */
+void peers_copy_release(struct copy *copy); /* NULL is fine */
+void peers_unref(void *data);               /* struct peer; called under the lock */
 
 /* cluster/peer-calls.c: requests with callers that wait. Called on the thread. */
 void peers_begin_calls(vg_peers *peers);

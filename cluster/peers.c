@@ -36,8 +36,8 @@ copy_clear(void *data)
     vg_snapshot_free(copy->snapshot);
 }
 
-static void
-copy_release(struct copy *copy)
+void
+peers_copy_release(struct copy *copy)
 {
     if (copy)
         g_atomic_rc_box_release_full(copy, copy_clear);
@@ -74,9 +74,8 @@ peer_new(const struct vg_peer_options *options)
     return peer;
 }
 
-/* Called under the lock. */
-static void
-peer_unref(void *data)
+void
+peers_unref(void *data)
 {
     struct peer *peer = data;
 
@@ -85,8 +84,8 @@ peer_unref(void *data)
     for (size_t i = 0; i < G_N_ELEMENTS(peer->options.texts); i++)
         g_free(peer->options.texts[i]);
     vg_peer_info_free(peer->info);
-    copy_release(peer->copy);
-    copy_release(peer->fresh);
+    peers_copy_release(peer->copy);
+    peers_copy_release(peer->fresh);
     g_clear_pointer(&peer->approvals, g_ptr_array_unref);
     g_free(peer->etag);
     g_free(peer);
@@ -153,16 +152,17 @@ peers_end_attempt(vg_peers *peers, struct peer *peer, GError *take_err)
         info->answered_ns = info->asked_ns;
     }
     if (copy) {
-        copy_release(peer->copy);
+        peers_copy_release(peer->copy);
         peer->copy = copy;
         peer_note_hosts(info, copy->snapshot->hosts);
     }
     peer->busy = false;
     peer->attempts++;
-    peer->due_ns = vg_clock_monotonic_ns() + peers_jittered(peers);
+    peer->due_ns = vg_clock_monotonic_ns() + (peer->again ? 0 : peers_jittered(peers));
+    peer->again = false;
     pthread_cond_broadcast(&peers->answered);
     g_ptr_array_remove_fast(peers->active, peer);
-    peer_unref(peer);
+    peers_unref(peer);
 }
 
 static void
@@ -407,7 +407,7 @@ peers_find(const GPtrArray *list, const struct vg_peer_options *options)
 void
 vg_peers_set(vg_peers *peers, const struct vg_peers_options *options)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(peer_unref);
+    GPtrArray *list = g_ptr_array_new_with_free_func(peers_unref);
 
     pthread_mutex_lock(&peers->lock);
     peers->refresh_ns = options->refresh_ns;
@@ -433,7 +433,7 @@ vg_peers_new(const struct vg_peers_options *options, GError **err)
     curl_global_init(CURL_GLOBAL_DEFAULT);
     pthread_mutex_init(&peers->lock, NULL);
     vg_cond_init(&peers->answered);
-    peers->list = g_ptr_array_new_with_free_func(peer_unref);
+    peers->list = g_ptr_array_new_with_free_func(peers_unref);
     peers->active = g_ptr_array_new();
     peers->calling = g_ptr_array_new();
     g_queue_init(&peers->calls);
@@ -460,7 +460,7 @@ vg_peers_free(vg_peers *peers)
         struct peer *peer = peers->active->pdata[i];
         curl_multi_remove_handle(peers->multi, peer->exchange->curl);
         vg_exchange_free(peer->exchange);
-        peer_unref(peer);
+        peers_unref(peer);
     }
     peers_drop_calls(peers);
     g_ptr_array_unref(peers->calling);
@@ -494,21 +494,11 @@ vg_peers_list(vg_peers *peers)
 }
 
 static void
-view_free(void *data)
-{
-    struct vg_peer_view *view = data;
-
-    vg_peer_info_free(view->info);
-    copy_release(view->held);
-    g_free(view);
-}
-
-static void
 peer_copy_free(void *data)
 {
     struct vg_peer_copy *copy = data;
 
-    copy_release(copy->held);
+    peers_copy_release(copy->held);
     g_free(copy);
 }
 
@@ -529,72 +519,6 @@ vg_peers_copies(vg_peers *peers)
         g_ptr_array_add(list, copy);
     }
     return list;
-}
-
-/* A peer that a caller waits for. */
-struct wanted {
-    struct peer *peer; /* a reference */
-    uint64_t attempts; /* the number of attempts to wait for */
-    bool awaited;
-};
-
-static struct vg_peer_view *
-peers_view_of(const vg_peers *peers, const struct wanted *wanted)
-{
-    struct vg_peer_view *view = g_new0(struct vg_peer_view, 1);
-    const struct peer *peer = wanted->peer;
-
-    view->info = vg_record_copy(&vg_peer_info_record, peer->info);
-    if (peer->attempts < wanted->attempts && view->info->state != VG_PEER_UNREACHABLE) {
-        view->info->state = VG_PEER_UNREACHABLE;
-        g_free(view->info->reason);
-        view->info->reason = g_strdup_printf("it has not answered within %.3g s",
-                                             (double)peers->deadline_ns / (double)VG_NS_PER_S);
-    }
-    if (view->info->state == VG_PEER_REACHABLE && peer->copy) {
-        view->held = g_atomic_rc_box_acquire(peer->copy);
-        view->snapshot = peer->copy->snapshot;
-    }
-    return view;
-}
-
-static bool
-peers_are_awaited(const vg_peers *peers, const GArray *wanted)
-{
-    for (guint i = 0; i < wanted->len; i++) {
-        const struct wanted *one = &g_array_index(wanted, struct wanted, i);
-        if (one->awaited && one->peer->attempts < one->attempts)
-            return !peers->stopping;
-    }
-    return false;
-}
-
-GPtrArray *
-vg_peers_gather(vg_peers *peers)
-{
-    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct wanted));
-    GPtrArray *views = g_ptr_array_new_with_free_func(view_free);
-    const int64_t now_ns = vg_clock_monotonic_ns();
-
-    pthread_mutex_lock(&peers->lock);
-    for (guint i = 0; i < peers->list->len; i++) {
-        struct peer *peer = peers->list->pdata[i];
-        const struct wanted wanted = {peer, peer->attempts + 1, !peer->silent};
-        peer->refs++;
-        peer->due_ns = MIN(peer->due_ns, now_ns);
-        g_array_append_val(all, wanted);
-    }
-    curl_multi_wakeup(peers->multi);
-    while (peers_are_awaited(peers, all) &&
-           vg_cond_wait_until(&peers->answered, &peers->lock, now_ns + peers->deadline_ns)) {
-    }
-    for (guint i = 0; i < all->len; i++) {
-        const struct wanted *wanted = &g_array_index(all, struct wanted, i);
-        g_ptr_array_add(views, peers_view_of(peers, wanted));
-        peer_unref(wanted->peer);
-    }
-    pthread_mutex_unlock(&peers->lock);
-    return views;
 }
 
 const vg_thread *

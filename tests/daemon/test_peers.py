@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import vgpuctl
@@ -288,7 +289,7 @@ class Played(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         number, path = self.path[1:].split("/", 1)
-        etag = f'"{number}"'
+        etag = f'"{number} {self.server.same_host.get(number, "")}"'
         if path == "":
             self.answer({"name": "vgpud", "version": self.server.versions.get(number, self.server.version),
                          "versions": []})
@@ -300,7 +301,10 @@ class Played(http.server.BaseHTTPRequestHandler):
             self.send_header("ETag", etag)
             self.end_headers()
         else:
-            self.answer(self.server.snapshot(number), etag)
+            document = self.server.snapshot(number)
+            self.server.asked.release()
+            self.server.answers.wait(HANG_S)
+            self.answer(document, etag)
 
     def answer(self, document, etag=None):
         body = json.dumps(document).encode()
@@ -324,6 +328,8 @@ class Players(http.server.ThreadingHTTPServer):
         super().__init__((address, 0), Played)
         self.template, self.version = template, version
         self.versions, self.broken, self.not_modified, self.same_host = {}, set(), 0, {}
+        self.asked, self.answers = threading.Semaphore(0), threading.Event()
+        self.answers.set()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*authority.issue("players", f'ip_address = "{address}"'))
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
@@ -413,6 +419,20 @@ def test_odd_peers(tmp_path, players):
         assert daemon.request("GET", "/v1/snapshot?peers=yes")[0] == 400
         players.broken = set()
         assert wait_for(lambda: not any("'p5'" in note for note in planned(daemon)["notes"]))
+        daemon.stop()
+
+
+def test_an_answer_that_is_older_than_the_question(tmp_path, players):
+    """A peer that is being asked already is asked once more: its VMs may have changed since."""
+    players.answers.clear()
+    with start(tmp_path, players, range(1)) as daemon, ThreadPoolExecutor(1) as pool:
+        assert players.asked.acquire(timeout=HANG_S)
+        players.same_host = {"0": "renamed"}
+        snapshot = pool.submit(daemon.request, "GET", "/v1/snapshot?peers=true")
+        time.sleep(0.5)  # until it waits; if it does not yet, the peer is asked after it anyway
+        players.answers.set()
+        hosts = json.loads(snapshot.result(HANG_S)[2])["hosts"]
+        assert [host["name"] for host in hosts] == ["host-a", "renamed"]
         daemon.stop()
 
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asks all peers side by side, for whoever waits for their answers.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "cluster/peers-private.h"
+
+static void
+gather_free_view(void *data)
+{
+    struct vg_peer_view *view = data;
+
+    vg_peer_info_free(view->info);
+    peers_copy_release(view->held);
+    g_free(view);
+}
+
+/* A peer that a caller waits for. */
+struct wanted {
+    struct peer *peer; /* a reference */
+    uint64_t attempts; /* the number of attempts to wait for */
+    bool awaited;
+};
+
+static struct vg_peer_view *
+gather_view_of(const vg_peers *peers, const struct wanted *wanted)
+{
+    struct vg_peer_view *view = g_new0(struct vg_peer_view, 1);
+    const struct peer *peer = wanted->peer;
+
+    view->info = vg_record_copy(&vg_peer_info_record, peer->info);
+    if (peer->attempts < wanted->attempts && view->info->state != VG_PEER_UNREACHABLE) {
+        view->info->state = VG_PEER_UNREACHABLE;
+        g_free(view->info->reason);
+        view->info->reason = g_strdup_printf("it has not answered within %.3g s",
+                                             (double)peers->deadline_ns / (double)VG_NS_PER_S);
+    }
+    if (view->info->state == VG_PEER_REACHABLE && peer->copy) {
+        view->held = g_atomic_rc_box_acquire(peer->copy);
+        view->snapshot = peer->copy->snapshot;
+    }
+    return view;
+}
+
+static bool
+gather_goes_on(const vg_peers *peers, const GArray *wanted)
+{
+    for (guint i = 0; i < wanted->len; i++) {
+        const struct wanted *one = &g_array_index(wanted, struct wanted, i);
+        if (one->awaited && !one->peer->silent && one->peer->attempts < one->attempts)
+            return !peers->stopping;
+    }
+    return false;
+}
+
+GPtrArray *
+vg_peers_gather(vg_peers *peers)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct wanted));
+    GPtrArray *views = g_ptr_array_new_with_free_func(gather_free_view);
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    pthread_mutex_lock(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        struct peer *peer = peers->list->pdata[i];
+        /* The answer to an attempt that is under way may be older than this call. */
+        const struct wanted wanted = {peer, peer->attempts + (peer->busy ? 2 : 1), !peer->silent};
+        peer->refs++;
+        peer->again = peer->busy;
+        peer->due_ns = MIN(peer->due_ns, now_ns);
+        g_array_append_val(all, wanted);
+    }
+    curl_multi_wakeup(peers->multi);
+    while (gather_goes_on(peers, all) &&
+           vg_cond_wait_until(&peers->answered, &peers->lock, now_ns + peers->deadline_ns)) {
+    }
+    for (guint i = 0; i < all->len; i++) {
+        const struct wanted *wanted = &g_array_index(all, struct wanted, i);
+        g_ptr_array_add(views, gather_view_of(peers, wanted));
+        peers_unref(wanted->peer);
+    }
+    pthread_mutex_unlock(&peers->lock);
+    return views;
+}
