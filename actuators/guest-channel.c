@@ -24,7 +24,7 @@
  * repeated. */
 #define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
 /* The time before the next request to an agent that is busy, as it is for a while after a request
- * was cancelled. */
+ * was cancelled, or whose channel was taken away. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
 /* The time that the agent may need after the deadline in its order, to undo an unfinished order. It
  * gets at most half of the time that is left. */
@@ -53,6 +53,7 @@ struct channel {
     int64_t heard_ns;
     char *hello;
     int64_t hello_ns; /* when the hello is repeated, until it is answered */
+    bool taken;       /* the stream has ended, and libvirt still answers */
 };
 
 void
@@ -93,7 +94,7 @@ channel_is_closed(struct channel *channel)
 }
 
 /* Opens the channel. looks: fails at once if the agent is not there, so that a look never waits for
- * it. */
+ * it, and with VG_E_BUSY if another client has the channel, so that a look takes it from nobody. */
 static int
 channel_open(struct channel *channel, bool looks, GError **err)
 {
@@ -111,9 +112,16 @@ channel_open(struct channel *channel, bool looks, GError **err)
                         virDomainGetName(channel->domain), CHANNEL);
     /* Another client may still hold a stream, even if it is dead. Forcing the channel ends that
      * stream, and a living client sees it end. */
-    if (channel_try(channel, 0) < 0 && channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)
+    if (channel_try(channel, 0) < 0 &&
+        (looks || channel_try(channel, VIR_DOMAIN_CHANNEL_FORCE) < 0)) {
+        if (looks && virGetLastErrorCode() == VIR_ERR_OPERATION_FAILED) {
+            virResetLastError();
+            return vg_error(err, VG_E_BUSY, "another program uses the channel %s of '%s' now",
+                            CHANNEL, virDomainGetName(channel->domain));
+        }
         return vg_virt_host_failed(channel->host, err, "cannot open the channel %s of '%s'",
                                    CHANNEL, virDomainGetName(channel->domain));
+    }
     virResetLastError();
     return 0;
 }
@@ -127,18 +135,33 @@ channel_close(struct channel *channel)
     if (channel->stream)
         virStreamFree(channel->stream);
     virResetLastError();
-    vg_guest_talk_free(channel->talk);
-    g_free(channel->hello);
+    channel->stream = NULL;
+    g_clear_pointer(&channel->talk, vg_guest_talk_free);
+    g_clear_pointer(&channel->hello, g_free);
+}
+
+static bool
+channel_host_answers(const struct channel *channel)
+{
+    bool alive = virConnectIsAlive(channel->host->connection) == 1;
+
+    virResetLastError();
+    return alive;
 }
 
 static int
-channel_lost(const struct channel *channel, GError **err)
+channel_lost(struct channel *channel, GError **err)
 {
     const char *name = virDomainGetName(channel->domain);
 
     if (virGetLastErrorCode() != VIR_ERR_OK)
         return vg_virt_host_failed(channel->host, err, "lost the channel to the agent of '%s'",
                                    name);
+    if (!channel_host_answers(channel))
+        return vg_error(err, VG_E_UNREACHABLE,
+                        "the connection to '%s' was lost while the agent of '%s' was asked",
+                        channel->host->uri, name);
+    channel->taken = true;
     return vg_error(err, VG_E_EXTERNAL,
                     "the channel to the agent of '%s' was closed: the VM has ended, or another "
                     "program has taken the channel",
@@ -196,7 +219,7 @@ channel_say_hello(struct channel *channel, GError **err)
 }
 
 /* Waits for the next message. silence_ns is the longest silence, since the last message or the
- * request. */
+ * request. A guest cannot be heard over a connection that is gone, and is not blamed then. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
              GError **err)
@@ -210,6 +233,8 @@ channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_messag
         int came = channel_receive(channel, err);
         if (came < 0)
             return -1;
+        if (!came && !channel_host_answers(channel))
+            return channel_lost(channel, err);
         /* The deadline is checked between pieces, too, since a guest may send without end. */
         if (vg_verb_pause(channel->verb, came ? 0 : LOOK_NS, "the agent in the guest", err) < 0)
             return -1;
@@ -351,6 +376,30 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
     return result;
 }
 
+/* Asks, and asks again if another program takes the channel from an order that may be repeated: to
+ * take GPUs up. */
+static int
+channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
+                  struct vg_guest_message *ret, GError **err)
+{
+    const bool repeats = type && strcmp(type, "resume") == 0;
+
+    for (;;) {
+        g_autoptr(GError) error = NULL;
+        channel->taken = false;
+        channel->talk = vg_guest_talk_new();
+        int result = channel_ask(channel, type, devices, ret, &error);
+        channel_close(channel);
+        if (result == 0)
+            return 0;
+        if (!repeats || !channel->taken ||
+            vg_verb_pause(channel->verb, BUSY_NS, "the agent in the guest", NULL) < 0) {
+            g_propagate_error(err, g_steal_pointer(&error));
+            return -1;
+        }
+    }
+}
+
 /* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello. */
 static int
 channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
@@ -364,11 +413,8 @@ channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const
     g_autoptr(GPtrArray) now = devices ? devices_now(host, domain, devices, err) : NULL;
     if (devices && !now)
         return -1;
-    struct channel channel = {
-        .host = host, .domain = domain, .verb = verb, .talk = vg_guest_talk_new()};
-    int result = channel_ask(&channel, type, now, &message, err);
-    channel_close(&channel);
-    if (result < 0)
+    struct channel channel = {.host = host, .domain = domain, .verb = verb};
+    if (channel_ask_again(&channel, type, now, &message, err) < 0)
         return -1;
     const bool ok =
         message.kind == VG_GUEST_STATUS ? message.releasable : message.kind != VG_GUEST_ERROR;

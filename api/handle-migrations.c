@@ -130,7 +130,8 @@ vg_handle_start_migration(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
-    wanted->asked_by = g_strdup(request->identity.name);
+    wanted->asked_by =
+        g_strdup(wanted->on_behalf_of ? wanted->on_behalf_of : request->identity.name);
     wanted->key = g_strdup(key);
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
                   request->identity.name, request->origin, request->route->path,

@@ -15,6 +15,7 @@ static const struct vg_problem_kind kinds[] = {
     [VG_E_IO] = {"io", "Reading or writing failed, try again", 503},
     [VG_E_EXTERNAL] = {"external", "Something that the daemon uses failed", 502},
     [VG_E_CONFLICT] = {"conflict", "Does not fit the present state", 409},
+    [VG_E_UNREACHABLE] = {"unreachable", "Something that the daemon needs does not answer", 502},
     [VG_E_BUG] = {"bug", "Error of the daemon", 500},
     [VG_PROBLEM_METHOD] = {"method-not-allowed", "Method not allowed", 405},
     [VG_PROBLEM_BODY_LONG] = {"body-too-long", "Body too long", 413},

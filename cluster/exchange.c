@@ -226,6 +226,8 @@ exchange_code_of(long status)
     case 429:
     case 503:
         return VG_E_BUSY;
+    case 504:
+        return VG_E_TIMEOUT;
     default:
         return VG_E_EXTERNAL;
     }

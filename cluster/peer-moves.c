@@ -111,16 +111,19 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
 
 /* Writes a request for the vgpud that is to run the move, which does not pass it on again. */
 static char *
-peer_moves_request_body(const struct vg_migration_request *request, const char *to)
+peer_moves_request_body(const struct vg_peer_order *order)
 {
-    struct vg_migration_request *copy = vg_record_copy(&vg_migration_request_record, request);
+    struct vg_migration_request *copy =
+        vg_record_copy(&vg_migration_request_record, order->request);
 
     copy->forward = false;
     g_clear_pointer(&copy->plan_id, g_free);
     g_clear_pointer(&copy->plan_hash, g_free);
-    if (to) {
+    g_free(copy->on_behalf_of);
+    copy->on_behalf_of = g_strdup(order->on_behalf_of);
+    if (order->to) {
         g_free(copy->to);
-        copy->to = g_strdup(to);
+        copy->to = g_strdup(order->to);
     }
     g_autoptr(json_object) object = vg_record_write(&vg_migration_request_record, copy);
     vg_record_free(&vg_migration_request_record, copy);
@@ -140,19 +143,19 @@ peer_moves_ask(vg_peers *peers, const char *peer, const char *method, const char
 }
 
 struct vg_migration *
-vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_migration_request *request,
-                   const char *to, int64_t limit_ns, GError **err)
+vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order *order,
+                   int64_t limit_ns, GError **err)
 {
-    g_autofree char *body = peer_moves_request_body(request, to);
+    g_autofree char *body = peer_moves_request_body(order);
 
     return peer_moves_ask(peers, peer, "POST", "/v1/migrations", body, limit_ns, err);
 }
 
 json_object *
-vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_migration_request *request,
-                   const char *to, int64_t limit_ns, GError **err)
+vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_peer_order *order,
+                   int64_t limit_ns, GError **err)
 {
-    g_autofree char *body = peer_moves_request_body(request, to);
+    g_autofree char *body = peer_moves_request_body(order);
     json_object *answer = NULL;
 
     if (peers_request(peers, peer, "POST", "/v1/migrations", body, limit_ns, &answer, err) < 0)

@@ -25,15 +25,20 @@ int vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, in
 int vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int64_t limit_ns,
                     GError **err);
 
-/* Has the peer move a VM of its own. to: the name that the target's host has for itself, or NULL if
- * the request has it. The caller has checked that the plan holds. */
+/* A request that is passed on to the vgpud that has the VM. */
+struct vg_peer_order {
+    const struct vg_migration_request *request;
+    const char *to;           /* what the target's host calls itself; NULL: the request has it */
+    const char *on_behalf_of; /* the person who asked */
+};
+
+/* Has the peer move a VM of its own. The caller has checked that the plan holds. */
 struct vg_migration *vg_peer_start_move(vg_peers *peers, const char *peer,
-                                        const struct vg_migration_request *request, const char *to,
-                                        int64_t limit_ns, GError **err);
+                                        const struct vg_peer_order *order, int64_t limit_ns,
+                                        GError **err);
 /* Does the same as a dry run. Returns the peer's document, which the caller puts. */
 json_object *vg_peer_check_move(vg_peers *peers, const char *peer,
-                                const struct vg_migration_request *request, const char *to,
-                                int64_t limit_ns, GError **err);
+                                const struct vg_peer_order *order, int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const char *id,
                                        int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id,

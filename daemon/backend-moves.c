@@ -80,6 +80,17 @@ moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request 
     return host;
 }
 
+/* Names the person who asked, for another vgpud: an identity holds on one host. The caller frees
+ * it.
+ */
+static char *
+moves_asker(vg_daemon_backend *backend, const struct vg_migration_request *request)
+{
+    return request->on_behalf_of ? g_strdup(request->on_behalf_of)
+                                 : g_strdup_printf("%s at %s", request->asked_by,
+                                                   vg_mover_host(backend->parts.mover));
+}
+
 /* Finds the peer to which a request is to be passed on. Returns NULL and sets *err if it is not to
  * be passed on. */
 static struct vg_peer_info *
@@ -262,8 +273,10 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     if (!owner)
         return NULL;
     g_autofree char *host = moves_target_host(backend, request);
+    g_autofree char *asker = moves_asker(backend, request);
+    const struct vg_peer_order order = {request, host, asker};
     struct vg_migration *migration =
-        vg_peer_start_move(backend->parts.peers, owner->name, request, host, ASK_LIMIT_NS, err);
+        vg_peer_start_move(backend->parts.peers, owner->name, &order, ASK_LIMIT_NS, err);
     if (migration)
         *ret_peer = g_strdup(owner->name);
     vg_peer_info_free(owner);
@@ -375,8 +388,10 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         if (!owner)
             return NULL;
         g_autofree char *host = moves_target_host(backend, request);
-        json_object *answer = vg_peer_check_move(backend->parts.peers, owner->name, request, host,
-                                                 CHECK_LIMIT_NS, err);
+        g_autofree char *asker = moves_asker(backend, request);
+        const struct vg_peer_order order = {request, host, asker};
+        json_object *answer =
+            vg_peer_check_move(backend->parts.peers, owner->name, &order, CHECK_LIMIT_NS, err);
         vg_peer_info_free(owner);
         return answer;
     }

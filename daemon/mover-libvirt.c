@@ -314,7 +314,6 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
     if (status == 0)
         ret->text = g_strdup(answer.text);
     pthread_mutex_lock(&move->mover->lock);
-    g_clear_pointer(&move->record->guest.doing, g_free);
     vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
     move->record->guest_pause_ns = MAX(move->record->guest_pause_ns, answer.pause_ns);
     pthread_mutex_unlock(&move->mover->lock);

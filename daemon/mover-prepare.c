@@ -125,7 +125,11 @@ prepare_check_programs(struct mover_move *move, GPtrArray *problems)
     g_autoptr(GError) error = NULL;
     const struct vg_verb verb = mover_verb(move, STATUS_NS);
 
-    if (vg_guest_status(move->source, record->uuid, record->devices, &verb, &answer, &error) < 0)
+    if (vg_guest_status(move->source, record->uuid, record->devices, &verb, &answer, &error) < 0 &&
+        g_error_matches(error, VG_ERROR, VG_E_BUSY))
+        g_ptr_array_add(record->doubts,
+                        g_strdup_printf("the guest was not asked: %s", error->message));
+    else if (error)
         mover_add_silence(problems, error->message);
     else if (!answer.ok)
         g_ptr_array_add(problems,
@@ -134,28 +138,54 @@ prepare_check_programs(struct mover_move *move, GPtrArray *problems)
     vg_guest_answer_clear(&answer);
 }
 
-static bool
-prepare_is_moving(vg_mover *mover, const char *uuid)
+/* Returns the move that has the VM now, of this vgpud or, as what is kept here tells, of another
+ * one; NULL: none. The caller frees it. */
+static char *
+prepare_find_move(vg_mover *mover, const char *uuid)
 {
-    g_autoptr(GPtrArray) moving = vg_mover_moving(mover);
+    char *id = NULL;
 
-    return g_ptr_array_find_with_equal_func(moving, uuid, g_str_equal, NULL);
+    pthread_mutex_lock(&mover->lock);
+    for (guint i = 0; i < mover->moves->len && !id; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        if (!move->ended && strcmp(move->record->uuid, uuid) == 0)
+            id = g_strdup(move->record->id);
+    }
+    pthread_mutex_unlock(&mover->lock);
+    return id ? id : vg_reservations_move_of(mover->parts.reservations, uuid);
 }
 
-/* Holds `asking`, and asks no guest during a move: one would take the channel from the other. */
-int
-vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+/* Waits until nobody asks this guest, and keeps others from it. */
+static void
+prepare_begin_asking(vg_mover *mover, const char *uuid)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    while (!g_hash_table_add(mover->asked, g_strdup(uuid)))
+        pthread_cond_wait(&mover->answered, &mover->lock);
+}
+
+static void
+prepare_end_asking(vg_mover *mover, const char *uuid)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    g_hash_table_remove(mover->asked, uuid);
+    pthread_cond_broadcast(&mover->answered);
+}
+
+static int
+prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
 {
     struct mover_move move = {
         .mover = mover,
         .executor = mover_executor_of(migration->executor),
         .record = migration,
     };
+    g_autofree char *other = prepare_find_move(mover, migration->uuid);
     int status = 0;
 
-    VG_LOCK_SCOPE(&mover->asking);
-    if (prepare_is_moving(mover, migration->uuid)) {
-        g_ptr_array_add(problems, g_strdup_printf("'%s' is being moved already", migration->vm));
+    if (other) {
+        g_ptr_array_add(problems, g_strdup_printf("'%s' is being moved already, by '%s'",
+                                                  migration->vm, other));
         return 0;
     }
     move.settings = vg_mover_settings(mover);
@@ -167,6 +197,16 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
     vg_nova_free(move.nova);
     g_free(move.peer_uri);
     vg_move_settings_unref(move.settings);
+    return status;
+}
+
+/* Asks no guest twice at once, or during a move. A move that begins meanwhile takes the channel. */
+int
+vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+{
+    prepare_begin_asking(mover, migration->uuid);
+    int status = prepare_check(mover, migration, problems, err);
+    prepare_end_asking(mover, migration->uuid);
     return status;
 }
 

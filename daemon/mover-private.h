@@ -13,8 +13,9 @@ struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
     vg_move_settings *settings;
-    GPtrArray *moves;       /* struct mover_move that have not been forgotten */
-    pthread_mutex_t asking; /* held while a guest is asked outside a move; taken before lock */
+    GPtrArray *moves;        /* struct mover_move that have not been forgotten */
+    GHashTable *asked;       /* UUIDs, owned: VMs that are asked without a move; under the lock */
+    pthread_cond_t answered; /* one of them is no longer asked */
     atomic_uint writes;
     atomic_bool stopping;
 };

@@ -88,7 +88,14 @@ mover_renew_if_due(struct mover_move *move)
 
 /* ---- while a verb runs ---- */
 
-/* Records the progress of a verb. Called on any thread. */
+static bool
+reach_asks_guest(enum vg_move_verb verb)
+{
+    return verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE;
+}
+
+/* Records the progress of a verb. Called on any thread. Words are what the guest does only where
+ * the guest was asked. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {
@@ -97,7 +104,7 @@ reach_progress(void *data, const struct vg_migration_progress *progress, const c
     pthread_mutex_lock(&move->mover->lock);
     if (progress)
         move->record->progress = *progress;
-    if (text) {
+    if (text && reach_asks_guest(move->machine.running)) {
         g_free(move->record->guest.doing);
         move->record->guest.doing = g_strdup(text);
     }

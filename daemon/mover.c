@@ -134,6 +134,7 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     struct vg_migration_step *step = record->steps->pdata[record->steps->len - 1];
     const bool had_failed = move->machine.failed;
 
+    g_clear_pointer(&record->guest.doing, g_free);
     step->ended_ns = vg_clock_realtime_ns();
     step->ok = outcome->ok;
     step->answer = g_steal_pointer(&outcome->text);
@@ -472,7 +473,8 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     mover->settings = take_settings;
     mover->moves = g_ptr_array_new();
     pthread_mutex_init(&mover->lock, NULL);
-    pthread_mutex_init(&mover->asking, NULL);
+    mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    vg_cond_init(&mover->answered);
     return mover;
 }
 
@@ -491,6 +493,12 @@ vg_mover_settings(vg_mover *mover)
     return vg_move_settings_ref(mover->settings);
 }
 
+const char *
+vg_mover_host(const vg_mover *mover)
+{
+    return mover->parts.host;
+}
+
 void
 vg_mover_free(vg_mover *mover)
 {
@@ -503,7 +511,8 @@ vg_mover_free(vg_mover *mover)
         mover_move_free(mover->moves->pdata[i]);
     g_ptr_array_unref(mover->moves);
     vg_move_settings_unref(mover->settings);
-    pthread_mutex_destroy(&mover->asking);
+    g_hash_table_destroy(mover->asked);
+    pthread_cond_destroy(&mover->answered);
     pthread_mutex_destroy(&mover->lock);
     g_free(mover);
 }

@@ -32,6 +32,8 @@ vg_mover *vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *tak
 void vg_mover_configure(vg_mover *mover, vg_move_settings *take_settings);
 vg_move_settings *vg_mover_settings(vg_mover *mover); /* the caller unrefs it */
 
+const char *vg_mover_host(const vg_mover *mover); /* the name of this host */
+
 /* Resumes the moves that the journal has. */
 void vg_mover_recover(vg_mover *mover);
 

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 
 #define HOLD_PREFIX "res-hold-"
+#define HOLD_MOVE   "hold-" /* before the id of the move */
 
 struct vg_reservations {
     vg_journal *journal;
@@ -189,7 +190,7 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
     g_autoptr(vg_reservation) hold = vg_reservation_new();
 
     hold->id = vg_reservations_hold_id(migration->id);
-    hold->move_id = g_strconcat("hold-", migration->id, NULL);
+    hold->move_id = g_strconcat(HOLD_MOVE, migration->id, NULL);
     hold->vm = g_strdup(migration->vm);
     hold->uuid = g_strdup(migration->uuid);
     hold->from = g_strdup(migration->from);
@@ -248,4 +249,19 @@ vg_reservations_taken(vg_reservations *reservations)
             reservations_add_taken(taken, one->devices);
     }
     return taken;
+}
+
+char *
+vg_reservations_move_of(vg_reservations *reservations, const char *uuid)
+{
+    const int64_t now_ns = vg_clock_realtime_ns();
+
+    VG_LOCK_SCOPE(&reservations->known_lock);
+    for (guint i = 0; i < reservations->known->len; i++) {
+        const struct vg_reservation *one = reservations->known->pdata[i];
+        const bool is_hold = g_str_has_prefix(one->move_id, HOLD_MOVE);
+        if (one->expires_ns > now_ns && strcmp(one->uuid, uuid) == 0)
+            return g_strdup(one->move_id + (is_hold ? strlen(HOLD_MOVE) : 0));
+    }
+    return NULL;
 }

@@ -40,6 +40,10 @@ char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);
 
+/* Returns the id of the move for which GPUs are kept for this VM, as far as is known at the moment;
+ * NULL: none. The caller frees it. */
+char *vg_reservations_move_of(vg_reservations *reservations, const char *uuid);
+
 /* Returns the PCI addresses and UUIDs of everything reserved at the moment, as char *, freed with
  * the array. */
 GPtrArray *vg_reservations_taken(vg_reservations *reservations);

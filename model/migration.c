@@ -178,6 +178,7 @@ static const struct vg_field migration_request_fields[] = {
     VG_ROW_STRING(plan_id, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(plan_hash, 0, 1, VG_MIGRATION_NAME_MAX),
     VG_ROW_STRING(undo_of, 0, 1, VG_MIGRATION_NAME_MAX),
+    VG_ROW_STRING(on_behalf_of, 0, 1, VG_MIGRATION_ASKER_MAX),
 };
 const struct vg_record_type vg_migration_request_record = VG_ROW_TYPE(migration_request_fields);
 #undef THIS

@@ -16,6 +16,7 @@
 #define VG_MIGRATION_XML_MAX     65536
 #define VG_MIGRATION_TEXT_MAX    8192
 #define VG_MIGRATION_NAME_MAX    255 /* bytes, in a request */
+#define VG_MIGRATION_ASKER_MAX   512 /* the same: an identity, and the host where it holds */
 #define VG_MOVABLE_REASONS_MAX   100
 #define VG_GUEST_PROGRAMS_MAX    32 /* that a guest tells of, those with a trouble first */
 
@@ -173,7 +174,7 @@ struct vg_migration {
     char *peer;     /* name of [peer NAME] that is the target */
     char *plan_id;  /* or NULL */
     char *undo_of;  /* id of the move that this one takes back, or NULL */
-    char *asked_by; /* identity */
+    char *asked_by; /* person, by identity; "uid:0 at h1" where the vgpud of h1 passed it on */
     bool no_agent;  /* the guest has no agent, or is not to be asked */
     enum vg_migration_executor executor;
     char *nova_from; /* what nova calls both hosts; NULL: it has not told yet */
@@ -229,8 +230,9 @@ struct vg_migration_request {
     char *plan_id;   /* the move is part of this plan, and is refused if things have changed */
     char *plan_hash; /* input_hash of that plan */
     char *undo_of;
-    char *asked_by; /* identity; not part of the document */
-    char *key;      /* Idempotency-Key; not part of the document */
+    char *on_behalf_of; /* the person for whom another vgpud asks */
+    char *asked_by;     /* identity; not part of the document */
+    char *key;          /* Idempotency-Key; not part of the document */
 };
 
 extern const struct vg_record_type vg_migration_request_record;

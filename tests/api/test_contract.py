@@ -75,10 +75,15 @@ def test_moves(server, contract):
     assert made.json()["id"] in [m["id"] for m in server.get("/v1/migrations").json()["items"]]
     assert made.json()["id"] not in [m["id"] for m in
                                      server.get("/v1/migrations?active=true").json()["items"]]
+    passed_on = {"vm": "alpha", "to": "node-b", "on_behalf_of": "uid:7 at node-a"}
+    assert post("/v1/migrations", passed_on, 201).json()["asked_by"] == "uid:7 at node-a"
     check = post("/v1/migrations", {"vm": "alpha", "to": "full", "dry_run": True}, 200).json()
     assert check["dry_run"] and len(check["problems"]) == 1
     post("/v1/migrations", {"vm": "alpha", "to": "full"}, 409)
     post("/v1/migrations", {"vm": "alpha", "to": "off"}, 422)
+    for dry_run in (False, True):
+        away = post("/v1/migrations", {"vm": "alpha", "to": "away", "dry_run": dry_run}, 502).json()
+        assert (away["code"], away["detail"]) == ("unreachable", "cannot connect to 'qemu+tls://away/system'")
     post("/v1/migrations", {"vm": "nobody", "to": "node-b"}, 404)
     for bad in ({}, {"vm": "alpha"}, {"vm": "", "to": "b"}, {"vm": 1, "to": "b"},
                 {"vm": "alpha", "to": "b", "more": 1}, {"vm": "alpha", "to": "b", "dry_run": 1}):

@@ -145,6 +145,22 @@ def a_gpu_that_is_in_use(movelab, way, guest, _):
     check_end(movelab, guest, source)
 
 
+def source_libvirtd_is_killed(movelab, way, guest, _):
+    """While the guest is asked, which cannot be heard any more: it is not blamed."""
+    source, target = way
+    node = movelab.nodes[source]
+    tell(source, guest, "hold")
+    move = node.move(guest, target)
+    wait_for(lambda: (node.migration(move)["guest"]["doing"] or "").startswith("in the guest:"), pause=0.05)
+    lab("daemon", source, "kill")
+    lab("daemon", source, "start")
+    tell(source, guest, "drop")
+    end = node.ended(move)
+    assert end["state"] == "rolled_back", end
+    assert "quiesce" in end["cause"] and "lost" in end["cause"] and "agent has said" not in end["cause"], end["cause"]
+    check_end(movelab, guest, source)
+
+
 def a_guest_that_never_releases(movelab, *_):
     """Its kernel does not hear that a device is to be unplugged."""
     name = "deaf"
@@ -175,7 +191,7 @@ def a_guest_whose_agent_is_silent(movelab, *_):
         check_end(movelab, name, "h1")
         move = node.ended(node.move(name, "h2", no_agent=True))
         assert move["state"] == "done", move
-        assert "quiesce" not in verbs(move)
+        assert "quiesce" not in verbs(move) and move["guest"]["doing"] is None
         check_end(movelab, name, "h2")
     finally:
         remove_guest(name)
@@ -228,7 +244,8 @@ def target_vgpud_is_gone(movelab, way, guest, _):
 
 
 FAULTS = ([(killed_after_a_write, write) for write in WRITES] + [(aborted, phase) for phase in PHASES[1:]] +
-          [(fault, None) for fault in (a_gpu_that_is_in_use, a_guest_that_never_releases,
+          [(fault, None) for fault in (a_gpu_that_is_in_use, source_libvirtd_is_killed,
+                                       a_guest_that_never_releases,
                                        a_guest_whose_agent_is_silent, killed_while_it_migrates, attach_is_refused,
                                        target_qemu_is_killed, target_vgpud_is_gone)])
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves of alpha to anywhere but "full"; each look brings one a step further.
+ * Moves of alpha to anywhere but "full", "off" and "away"; each look brings one a step further.
  */
 #include "config.h"
 
@@ -17,6 +17,8 @@ check_request(const struct vg_migration_request *request, GError **err)
         return vg_error(err, VG_E_CONFLICT, "host 'full' has no GPU left");
     if (strcmp(request->to, "off") == 0)
         return vg_error(err, VG_E_REFUSED, "acting is off; [actions] enabled=yes allows it");
+    if (strcmp(request->to, "away") == 0)
+        return vg_error(err, VG_E_UNREACHABLE, "cannot connect to 'qemu+tls://away/system'");
     return 0;
 }
 

@@ -183,11 +183,12 @@ test_moves(void **state)
                                            .to = (char *)"right",
                                            .forward = true,
                                            .plan_id = (char *)"plan-1"};
+    const struct vg_peer_order order = {&request, "h2", "uid:7 at h1"};
     g_autoptr(GError) error = NULL;
     (void)state;
 
     sent.answer = "[]"; /* not a migration */
-    assert_null(vg_peer_start_move(NULL, "left", &request, "h2", LIMIT_NS, &error));
+    assert_null(vg_peer_start_move(NULL, "left", &order, LIMIT_NS, &error));
     assert_sent("POST", "/v1/migrations");
     assert_true(g_error_matches(error, VG_ERROR, VG_E_INVALID));
     g_clear_error(&error);
@@ -195,6 +196,7 @@ test_moves(void **state)
     assert_string_equal(member_of(body, "vm"), "guest0");
     assert_string_equal(member_of(body, "to"), "h2");
     assert_string_equal(member_of(body, "forward"), "false");
+    assert_string_equal(member_of(body, "on_behalf_of"), "uid:7 at h1");
     assert_null(json_object_object_get(body, "plan_id"));
     sent.answer = "";
     assert_null(vg_peer_read_move(NULL, "left", "move 1", LIMIT_NS, &error));
@@ -206,8 +208,7 @@ test_moves(void **state)
     assert_sent("POST", "/v1/migrations/move-1/abort");
     assert_error(&error, VG_E_UNREACHABLE, "peer 'left': nobody is there");
     sent.answer = "{\"dry_run\": true}";
-    g_autoptr(json_object) document =
-        vg_peer_check_move(NULL, "left", &request, "h2", LIMIT_NS, &error);
+    g_autoptr(json_object) document = vg_peer_check_move(NULL, "left", &order, LIMIT_NS, &error);
     assert_string_equal(member_of(document, "dry_run"), "true");
 }
 

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking at a VM changes nothing: readers ask both hosts whether it can move, as fast as they can, while
+it does."""
+import threading
+
+import pytest
+from movelab import has_gpu, remove_guest, running_on, start_guest
+from settings import full
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "traveller"
+OTHER = {"h1": "h2", "h2": "h1"}
+
+
+class Reader(threading.Thread):
+    """Asks one host without end: `vgpuctl vm show`, and a dry run."""
+
+    def __init__(self, node, guest):
+        super().__init__()
+        self.node, self.guest = node, guest
+        self.ending = threading.Event()
+        self.looks, self.wrong = [], []
+
+    def run(self):
+        while not self.ending.is_set():
+            try:
+                self.look()
+            except Exception as error:  # pylint: disable=broad-exception-caught
+                self.wrong.append(repr(error))
+
+    def look(self):
+        status, _, answer = self.node.daemon.request("GET", f"/v1/vms/{self.guest}/movable")
+        if status not in (200, 404):
+            self.wrong.append(answer)
+        status, _, answer = self.node.daemon.post(
+            "/v1/migrations", {"vm": self.guest, "to": OTHER[self.node.host], "dry_run": True, "forward": True})
+        # Where the VM is may change before the answer comes.
+        if status not in (200, 404, 409):
+            self.wrong.append(answer)
+        self.looks.append(status)
+
+
+def test_looks_during_moves(movelab):
+    """Four readers: every move is done at its first try of each step."""
+    start_guest("h1", GUEST)
+    readers = [Reader(node, GUEST) for node in movelab.nodes.values() for _ in range(2)]
+    try:
+        wait_for(lambda: movelab.nodes["h1"].daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        for reader in readers:
+            reader.start()
+        for _ in range(20 if full() else 2):
+            [source] = running_on(GUEST)
+            node, target = movelab.nodes[source], OTHER[source]
+            wait_for(lambda node=node: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+            move = node.ended(node.move(GUEST, target))
+            assert move["state"] == "done", (move["cause"], move["steps"])
+            assert all(step["ok"] for step in move["steps"]), move["steps"]
+            assert running_on(GUEST) == [target] and has_gpu(target, GUEST)
+    finally:
+        for reader in readers:
+            reader.ending.set()
+        for reader in readers:
+            if reader.ident:
+                reader.join()
+        remove_guest(GUEST)
+    assert not any(reader.wrong for reader in readers), [reader.wrong for reader in readers]
+    assert all(reader.looks.count(200) > 0 for reader in readers)
