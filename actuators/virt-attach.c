@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-static bool
-is_occupied(const GPtrArray *live, const char *guest_address)
+bool
+vg_virt_host_is_occupied(const GPtrArray *live, const char *guest_address)
 {
     for (unsigned i = 0; guest_address && i < live->len; i++) {
         const vg_domain_device *device = live->pdata[i];
@@ -28,7 +28,7 @@ static char *
 element_for(const GPtrArray *live, const vg_domain_device *wanted, const char *alias,
             const struct vg_verb *verb, GError **err)
 {
-    if (!is_occupied(live, wanted->guest_address))
+    if (!vg_virt_host_is_occupied(live, wanted->guest_address))
         return g_strdup(wanted->xml);
     g_autofree char *text = g_strdup_printf(
         "the guest's address %s is taken, so %s gets another one", wanted->guest_address, alias);
@@ -68,29 +68,6 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     return 0;
 }
 
-static int
-attach_to_definition(vg_virt_host *host, virDomainPtr domain, const char *alias,
-                     const vg_domain_device *wanted, GError **err)
-{
-    if (virDomainIsPersistent(domain) != 1)
-        return 0;
-    g_autoptr(GPtrArray) inactive =
-        vg_virt_host_devices(host, domain, VIR_DOMAIN_XML_INACTIVE, err);
-    if (!inactive)
-        return -1;
-    if (vg_domain_devices_find(inactive, alias, wanted->source_address))
-        return 0;
-    g_autofree char *element = is_occupied(inactive, wanted->guest_address)
-                                   ? vg_device_xml_make(wanted->xml, alias, NULL, NULL, err)
-                                   : g_strdup(wanted->xml);
-    if (!element)
-        return -1;
-    if (virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_CONFIG) < 0)
-        return vg_virt_host_failed(host, err, "'%s' is on, but not in the definition of '%s'",
-                                   alias, virDomainGetName(domain));
-    return 0;
-}
-
 int
 vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                const char *xml, const struct vg_verb *verb, GError **err)
@@ -104,5 +81,5 @@ vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     if (!domain || attach_live(host, domain, device->alias, wanted, verb, err) < 0)
         return -1;
-    return device->persistent ? attach_to_definition(host, domain, device->alias, wanted, err) : 0;
+    return vg_virt_define_device(host, uuid, device, xml, err);
 }

@@ -127,29 +127,51 @@ vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned fla
 
 /* ---- looking ---- */
 
+static const char *
+look_pause_words(int reason)
+{
+    switch (reason) {
+    case VIR_DOMAIN_PAUSED_USER:
+        return "paused by a user";
+    case VIR_DOMAIN_PAUSED_MIGRATION:
+        return "paused by a migration that has ended";
+    case VIR_DOMAIN_PAUSED_IOERROR:
+        return "paused after an I/O error";
+    case VIR_DOMAIN_PAUSED_WATCHDOG:
+        return "paused by its watchdog";
+    case VIR_DOMAIN_PAUSED_CRASHED:
+        return "paused after a crash of the guest";
+    default:
+        return "paused";
+    }
+}
+
 /* Finds out from the domain's job whether it is migrating. An outgoing migration is a job. For an
  * incoming one, this question is an error of its own kind. After libvirtd has died there is
- * neither. */
+ * neither; a domain that is paused while it starts up is then one that waits for a migration. */
 static enum vg_domain_place
-place_of_job(virDomainPtr domain, bool paused_by_migration)
+look_at_job(virDomainPtr domain, bool is_paused, int reason)
 {
     virTypedParameterPtr params = NULL;
     int n = 0, type = VIR_DOMAIN_JOB_NONE, operation = VIR_DOMAIN_JOB_OPERATION_UNKNOWN;
-    enum vg_domain_place place = VG_DOMAIN_HERE;
+    const bool arrives = is_paused && reason == VIR_DOMAIN_PAUSED_STARTING_UP;
+    const enum vg_domain_place place = arrives     ? VG_DOMAIN_INCOMING
+                                       : is_paused ? VG_DOMAIN_STILL
+                                                   : VG_DOMAIN_HERE;
 
     if (virDomainGetJobStats(domain, &type, &params, &n, 0) < 0) {
         const int code = virGetLastErrorCode();
-        if (paused_by_migration &&
-            (code == VIR_ERR_OPERATION_UNSUPPORTED || code == VIR_ERR_OPERATION_INVALID))
-            place = VG_DOMAIN_INCOMING;
         virResetLastError();
-        return place;
+        return is_paused &&
+                       (code == VIR_ERR_OPERATION_UNSUPPORTED || code == VIR_ERR_OPERATION_INVALID)
+                   ? VG_DOMAIN_INCOMING
+                   : place;
     }
     virTypedParamsGetInt(params, n, VIR_DOMAIN_JOB_OPERATION, &operation);
     virTypedParamsFree(params, n);
-    if (type != VIR_DOMAIN_JOB_NONE && operation == VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT)
-        place = VG_DOMAIN_LEAVING;
-    return place;
+    return type != VIR_DOMAIN_JOB_NONE && operation == VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT
+               ? VG_DOMAIN_LEAVING
+               : place;
 }
 
 static int
@@ -163,8 +185,9 @@ look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_lo
                                    virDomainGetName(domain));
     look->defined = persistent == 1;
     if (virDomainIsActive(domain) == 1 && state != VIR_DOMAIN_CRASHED)
-        look->place = place_of_job(domain, state == VIR_DOMAIN_PAUSED &&
-                                               reason == VIR_DOMAIN_PAUSED_MIGRATION);
+        look->place = look_at_job(domain, state == VIR_DOMAIN_PAUSED, reason);
+    if (look->place == VG_DOMAIN_STILL)
+        look->stands = look_pause_words(reason);
     return 0;
 }
 

@@ -40,6 +40,9 @@ char *vg_virt_host_xml(const vg_virt_host *host, virDomainPtr domain, unsigned f
 GPtrArray *vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned flags,
                                 GError **err);
 
+/* Tells whether one of these devices of a domain has the guest's address. */
+bool vg_virt_host_is_occupied(const GPtrArray *devices, const char *guest_address);
+
 /* Lists the host's devices, as vg_virt_devices_list() does. */
 GPtrArray *vg_virt_host_node_devices(const vg_virt_host *host, GError **err);
 

@@ -36,8 +36,9 @@ struct vg_named_device {
 
 struct vg_domain_look {
     enum vg_domain_place place;
-    bool defined;     /* it has a persistent definition */
-    unsigned present; /* the number of the aliases that the live domain has */
+    const char *stands; /* the reason in words if it stands still, a constant; otherwise NULL */
+    bool defined;       /* it has a persistent definition */
+    unsigned present;   /* the number of the aliases that the live domain has */
 };
 
 /* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error;
@@ -98,6 +99,14 @@ int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *device
  * a new one, which is reported as progress. */
 int vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
+
+/* Adds a persistent device to the persistent definition of a domain that has one, whether that runs
+ * or not; xml as for vg_virt_attach(). Returns 0 if it is there already, or is not persistent. */
+int vg_virt_define_device(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
+                          const char *xml, GError **err);
+
+/* Removes the persistent definition of a domain that does not run, and keeps its files. */
+int vg_virt_undefine(vg_virt_host *host, const char *uuid, GError **err);
 
 struct vg_virt_migration {
     const char *uuid;

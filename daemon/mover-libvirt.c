@@ -11,10 +11,8 @@
 #include "base/error.h"
 #include "cluster/peer-moves.h"
 #include "daemon/mover-private.h"
-#include "move/place.h"
 
-#define LOOK_PAUSE_NS (500 * VG_NS_PER_MS)
-#define HELLO_NS      (15 * VG_NS_PER_S)
+#define HELLO_NS (15 * VG_NS_PER_S)
 
 /* Opens the host that the VM is on, as the last look found. */
 static vg_virt_host *
@@ -22,16 +20,6 @@ libvirt_here(struct mover_move *move, GError **err)
 {
     return move->machine.facts.place == VG_PLACE_TARGET ? mover_target(move, err)
                                                         : mover_source(move, err);
-}
-
-static GStrv
-libvirt_aliases(const struct vg_migration *record)
-{
-    GStrv aliases = g_new0(char *, record->devices->len + 1);
-
-    for (guint i = 0; i < record->devices->len; i++)
-        aliases[i] = g_strdup(((const struct vg_move_device *)record->devices->pdata[i])->alias);
-    return aliases;
 }
 
 /* ---- checks before anything is touched ---- */
@@ -97,113 +85,6 @@ libvirt_precheck(struct mover_move *move, struct mover_outcome *ret, GError **er
     if (move->machine.has_agent)
         libvirt_check_agent(move, problems);
     return mover_refuse(move, problems, ret, err);
-}
-
-/* ---- looking ---- */
-
-struct libvirt_views {
-    struct vg_domain_look source, target;
-    bool source_known, target_known;
-};
-
-static enum vg_migration_place
-libvirt_place(const struct libvirt_views *views)
-{
-    const struct vg_place_answer source = {views->source_known, views->source.place};
-    const struct vg_place_answer target = {views->target_known, views->target.place};
-
-    return vg_place_of_hosts(&source, &target);
-}
-
-static enum vg_migration_gpu
-libvirt_gpu(const struct mover_move *move, const struct vg_domain_look *look)
-{
-    const unsigned n = move->record->devices->len;
-
-    if (look->present == n)
-        return VG_GPU_ATTACHED;
-    return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
-}
-
-static void
-libvirt_look_once(struct mover_move *move, struct libvirt_views *views, GString *why)
-{
-    g_auto(GStrv) aliases = libvirt_aliases(move->record);
-    const char *const *names = (const char *const *)aliases;
-    g_autoptr(GError) source_error = NULL;
-    g_autoptr(GError) target_error = NULL;
-    vg_virt_host *source = mover_source(move, &source_error);
-    vg_virt_host *target = mover_target(move, &target_error);
-
-    *views = (struct libvirt_views){0};
-    g_string_truncate(why, 0);
-    views->source_known = source && vg_virt_look(source, move->record->uuid, names, &views->source,
-                                                 &source_error) == 0;
-    views->target_known = target && vg_virt_look(target, move->record->uuid, names, &views->target,
-                                                 &target_error) == 0;
-    if (source_error)
-        g_string_append(why, source_error->message);
-    if (target_error)
-        g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", target_error->message);
-}
-
-static bool
-libvirt_goes_back(struct mover_move *move)
-{
-    VG_LOCK_SCOPE(&move->mover->lock);
-    return move->machine.back;
-}
-
-/* Finds out where the VM is. Waits for a migration that is under way, and ends one that was called
- * off. */
-static void
-libvirt_look(struct mover_move *move, struct mover_outcome *ret)
-{
-    const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
-    g_autoptr(GString) why = g_string_new(NULL);
-    struct libvirt_views views;
-
-    do {
-        libvirt_look_once(move, &views, why);
-        ret->facts.place = libvirt_place(&views);
-        mover_renew_if_due(move);
-        if (ret->facts.place == VG_PLACE_MOVING && libvirt_goes_back(move) && move->source)
-            vg_virt_abort(move->source, move->record->uuid);
-    } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
-             vg_clock_monotonic_ns() < until_ns &&
-             vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
-    ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? libvirt_gpu(move, &views.source)
-                     : ret->facts.place == VG_PLACE_TARGET ? libvirt_gpu(move, &views.target)
-                                                           : VG_GPU_UNKNOWN;
-    ret->text = g_strdup_printf(
-        "the VM is %s%s; its GPUs are %s%s%s",
-        ret->facts.place == VG_PLACE_SOURCE || ret->facts.place == VG_PLACE_TARGET ? "on the " : "",
-        vg_migration_place_names[ret->facts.place],
-        move->record->devices->len > 0 ? vg_migration_gpu_names[ret->facts.gpu] : "none",
-        why->len > 0 ? "; " : "", why->str);
-}
-
-static int
-libvirt_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
-{
-    g_autoptr(GString) why = g_string_new(NULL);
-    struct libvirt_views views;
-
-    libvirt_look_once(move, &views, why);
-    if (!views.source_known || !views.target_known)
-        return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
-    if (libvirt_place(&views) != VG_PLACE_TARGET)
-        return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", move->record->to);
-    if (move->record->devices->len > 0 && libvirt_gpu(move, &views.target) != VG_GPU_ATTACHED)
-        return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
-    if (views.source.defined)
-        return vg_error(err, VG_E_CONFLICT,
-                        "'%s' still has a definition of the VM; `virsh undefine` removes it",
-                        move->record->from);
-    ret->text = g_strdup_printf("the VM runs on '%s' and not on '%s'%s", move->record->to,
-                                move->record->from,
-                                move->record->devices->len > 0 ? ", and has its GPUs" : "");
-    return 0;
 }
 
 /* ---- reserving ---- */
@@ -429,9 +310,11 @@ libvirt_do_verb(struct mover_move *move, enum vg_move_verb verb, struct mover_ou
     case VG_MOVE_RETURN:
         return libvirt_migrate(move, verb == VG_MOVE_RETURN, ret, err);
     case VG_MOVE_VERIFY:
-        return libvirt_verify(move, ret, err);
+        return mover_verify(move, ret, err);
+    case VG_MOVE_TIDY:
+        return mover_tidy(move, ret, err);
     case VG_MOVE_LOOK:
-        libvirt_look(move, ret);
+        mover_look(move, ret);
         return 0;
     case VG_MOVE_VERB_MAX:
     default:
@@ -443,7 +326,7 @@ static char *
 libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
 {
     const struct vg_migration *record = move->record;
-    g_auto(GStrv) aliases = libvirt_aliases(record);
+    g_auto(GStrv) aliases = mover_aliases(record);
     g_autofree char *gpus = g_strjoinv(", ", aliases);
     const char *here = move->machine.facts.place == VG_PLACE_TARGET ? record->to : record->from;
 
@@ -476,6 +359,9 @@ libvirt_describe(const struct mover_move *move, enum vg_move_verb verb)
         return g_strdup_printf("libvirt of '%s': plug in %s again", record->from, gpus);
     case VG_MOVE_REVIVE:
         return g_strdup_printf("the guest on '%s': take up %s again", record->from, gpus);
+    case VG_MOVE_TIDY:
+        return g_strdup_printf("libvirt of '%s' and of '%s': is the VM defined as it was?",
+                               record->from, record->to);
     case VG_MOVE_RELEASE:
         return g_strdup_printf("vgpud of '%s': keep nothing any more", record->to);
     case VG_MOVE_VERB_MAX:

@@ -113,7 +113,9 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
     if (!source || vg_virt_look(source, move->record->uuid, NULL, &look, err) < 0)
         return -1;
-    ret->facts.place = look.place == VG_DOMAIN_HERE ? VG_PLACE_SOURCE : VG_PLACE_UNKNOWN;
+    ret->facts.place = look.place == VG_DOMAIN_HERE || look.place == VG_DOMAIN_STILL
+                           ? VG_PLACE_SOURCE
+                           : VG_PLACE_UNKNOWN;
     ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN;
     ret->text = ret->facts.final
                     ? g_strdup("the VM does not run here, or libvirt moves it without nova")

@@ -72,6 +72,22 @@ const struct mover_executor *mover_executor_of(enum vg_migration_executor execut
 
 extern const struct mover_executor mover_libvirt;
 
+/* mover-look.c */
+
+/* Lists the aliases of the GPUs, for vg_virt_look(). */
+GStrv mover_aliases(const struct vg_migration *record);
+
+/* Finds out where the VM is, and sets facts and text. Waits for a migration that is under way, and
+ * ends one that was called off. */
+void mover_look(struct mover_move *move, struct mover_outcome *ret);
+
+/* Checks, when all is done, that both hosts are as they should be. */
+int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err);
+
+/* Has the VM defined as before on the way back: with its GPUs, and on one host. -1 and *err also if
+ * the target keeps something that must be taken away by hand, with the command that does it. */
+int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
+
 /* mover-nova.c */
 
 extern const struct mover_executor mover_nova;

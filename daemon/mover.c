@@ -126,6 +126,22 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     move->record->step = g_strdup(step->verb);
 }
 
+/* Adds what is left over to the cause, in the place of what was last said of it. */
+static void
+mover_note_leftover(struct vg_migration *record, const char *what)
+{
+    static const char mark[] = "; left over: ";
+    char *end = record->cause ? strstr(record->cause, mark) : NULL;
+
+    if (end)
+        *end = '\0';
+    if (!what)
+        return;
+    char *cause = record->cause;
+    record->cause = g_strconcat(cause ? cause : "", cause ? mark : "", what, NULL);
+    g_free(cause);
+}
+
 static void
 mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *outcome)
 {
@@ -145,6 +161,8 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
         record->cause = g_strdup("it was aborted");
     else if (!record->cause && move->machine.failed && !had_failed)
         record->cause = g_strdup_printf("%s: %s", step->verb, step->answer);
+    if (verb == VG_MOVE_TIDY)
+        mover_note_leftover(record, outcome->ok ? NULL : step->answer);
     record->vm_on = move->machine.facts.place;
     record->gpu = move->machine.facts.gpu;
 }
@@ -301,6 +319,8 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     move->record = vg_migration_copy(migration);
     vg_move_init(&move->machine, migration->devices->len > 0,
                  !migration->no_agent && migration->devices->len > 0);
+    /* Nova keeps those of its instances. */
+    move->machine.tidies = migration->executor == VG_EXECUTOR_LIBVIRT;
     return move;
 }
 

@@ -108,7 +108,8 @@ struct vg_migration_step {
 /* What a host's libvirt says of a VM. */
 enum vg_domain_place {
     VG_DOMAIN_ABSENT,   /* there is no such domain, or it does not run */
-    VG_DOMAIN_HERE,     /* it runs, or somebody has paused it */
+    VG_DOMAIN_HERE,     /* it runs */
+    VG_DOMAIN_STILL,    /* it is there and stands still, and no migration is under way */
     VG_DOMAIN_LEAVING,  /* it runs, and a migration to elsewhere is under way */
     VG_DOMAIN_INCOMING, /* it is being migrated to here, and does not run yet */
 };

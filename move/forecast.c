@@ -49,6 +49,7 @@ forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *fact
     case VG_MOVE_RETURN:
     case VG_MOVE_REATTACH:
     case VG_MOVE_REVIVE:
+    case VG_MOVE_TIDY:
     case VG_MOVE_RELEASE:
     case VG_MOVE_VERB_MAX:
     default:

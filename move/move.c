@@ -31,6 +31,7 @@ static const struct {
     [VG_MOVE_RETURN] = {"return", VG_MIGRATION_ROLLING_BACK, 1800 * S, 1},
     [VG_MOVE_REATTACH] = {"reattach", VG_MIGRATION_ROLLING_BACK, 30 * S, 3},
     [VG_MOVE_REVIVE] = {"revive", VG_MIGRATION_ROLLING_BACK, 120 * S, 3},
+    [VG_MOVE_TIDY] = {"tidy", VG_MIGRATION_STATE_MAX, 30 * S, 2},
     [VG_MOVE_RELEASE] = {"release", VG_MIGRATION_STATE_MAX, 15 * S, 3},
 };
 
@@ -39,7 +40,7 @@ const char *const vg_move_verb_names[] = {
     [VG_MOVE_QUIESCE] = "quiesce", [VG_MOVE_DETACH] = "detach",     [VG_MOVE_MIGRATE] = "migrate",
     [VG_MOVE_ATTACH] = "attach",   [VG_MOVE_RESUME] = "resume",     [VG_MOVE_VERIFY] = "verify",
     [VG_MOVE_RETURN] = "return",   [VG_MOVE_REATTACH] = "reattach", [VG_MOVE_REVIVE] = "revive",
-    [VG_MOVE_RELEASE] = "release", [VG_MOVE_VERB_MAX] = NULL,
+    [VG_MOVE_TIDY] = "tidy",       [VG_MOVE_RELEASE] = "release",   [VG_MOVE_VERB_MAX] = NULL,
 };
 
 int
@@ -64,6 +65,7 @@ vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent)
     *move = (struct vg_move){
         .has_gpus = has_gpus,
         .has_agent = has_agent,
+        .tidies = true,
         .running = VG_MOVE_VERB_MAX,
         .shown = VG_MIGRATION_PENDING,
     };
@@ -117,6 +119,16 @@ move_release_and_end(struct vg_move *move)
     return move_end(move);
 }
 
+/* A move that did not get where it should may leave the VM defined otherwise than it was. */
+static enum vg_move_verb
+move_tidy_and_end(struct vg_move *move)
+{
+    if (move->tidies && (move->asked[VG_MOVE_DETACH] || move->asked[VG_MOVE_MIGRATE]) &&
+        !move->done[VG_MOVE_TIDY] && !move_given_up(move, VG_MOVE_TIDY))
+        return VG_MOVE_TIDY;
+    return move_release_and_end(move);
+}
+
 static enum vg_move_verb
 move_forward_from_source(const struct vg_move *move)
 {
@@ -155,7 +167,7 @@ move_back_on_source(struct vg_move *move)
     if (move_guest_waits(move) && move->facts.gpu == VG_GPU_ATTACHED &&
         !move->done[VG_MOVE_REVIVE] && !move_given_up(move, VG_MOVE_REVIVE))
         return VG_MOVE_REVIVE;
-    return move_release_and_end(move);
+    return move_tidy_and_end(move);
 }
 
 static enum vg_move_verb
@@ -166,7 +178,7 @@ move_back_from_target(struct vg_move *move)
         return VG_MOVE_DETACH;
     if (move->facts.gpu == VG_GPU_DETACHED && !move_given_up(move, VG_MOVE_RETURN))
         return VG_MOVE_RETURN;
-    return move_release_and_end(move);
+    return move_tidy_and_end(move);
 }
 
 static enum vg_move_verb
@@ -181,7 +193,7 @@ move_choose(struct vg_move *move)
         return move->back ? move_back_from_target(move) : move_on_target(move);
     case VG_PLACE_NOWHERE:
         move->failed = true;
-        return move_release_and_end(move);
+        return move_tidy_and_end(move);
     case VG_PLACE_BOTH:
     case VG_PLACE_UNKNOWN:
     case VG_PLACE_MOVING:
@@ -241,6 +253,7 @@ move_take_success(struct vg_move *move, enum vg_move_verb verb)
     switch (verb) {
     case VG_MOVE_DETACH:
         move->facts.gpu = VG_GPU_DETACHED;
+        move->done[VG_MOVE_TIDY] = false;
         break;
     case VG_MOVE_MIGRATE:
         move->facts.place = VG_PLACE_TARGET;
@@ -249,6 +262,7 @@ move_take_success(struct vg_move *move, enum vg_move_verb verb)
         break;
     case VG_MOVE_RETURN:
         move->facts.place = VG_PLACE_SOURCE;
+        move->done[VG_MOVE_TIDY] = false;
         break;
     case VG_MOVE_ATTACH:
     case VG_MOVE_REATTACH:
@@ -261,6 +275,7 @@ move_take_success(struct vg_move *move, enum vg_move_verb verb)
     case VG_MOVE_RESUME:
     case VG_MOVE_VERIFY:
     case VG_MOVE_REVIVE:
+    case VG_MOVE_TIDY:
     case VG_MOVE_RELEASE:
     case VG_MOVE_VERB_MAX:
     default:

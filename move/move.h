@@ -30,6 +30,7 @@ enum vg_move_verb {
     VG_MOVE_RETURN,   /* migrate the VM from the target back to the source */
     VG_MOVE_REATTACH, /* give the source's GPUs back to the VM on the source */
     VG_MOVE_REVIVE,   /* have the guest take up its GPUs on the source */
+    VG_MOVE_TIDY,     /* have the VM defined as before, on one host, with its GPUs */
     VG_MOVE_RELEASE,  /* give up the reservation */
     VG_MOVE_VERB_MAX  /* no verb: the move has ended */
 };
@@ -52,6 +53,7 @@ struct vg_move {
     /* These are given at the start. */
     bool has_gpus;
     bool has_agent;
+    bool tidies; /* the move keeps the VM's definitions right; true unless set otherwise */
 
     struct vg_move_facts facts;
     bool looked;  /* facts are true, as far as is known */

@@ -5,24 +5,39 @@
 
 #include <glib.h>
 
+static bool
+place_is_moving(const struct vg_place_answer *answer)
+{
+    return answer->known &&
+           (answer->place == VG_DOMAIN_LEAVING || answer->place == VG_DOMAIN_INCOMING);
+}
+
 enum vg_migration_place
 vg_place_of_hosts(const struct vg_place_answer *source, const struct vg_place_answer *target)
 {
     const bool is_here = source->known && source->place == VG_DOMAIN_HERE;
     const bool is_there = target->known && target->place == VG_DOMAIN_HERE;
 
-    if ((source->known && source->place == VG_DOMAIN_LEAVING) ||
-        (target->known && target->place == VG_DOMAIN_INCOMING))
-        return VG_PLACE_MOVING;
-    if (is_here && is_there)
-        return VG_PLACE_BOTH;
-    /* A VM that runs on the source is not on the target, whether the target answers or not: a
-     * migration pauses it before the other one runs. */
+    /* A migration pauses the VM on the source before it runs on the target, so one that runs here
+     * is not there, whether the target answers or not. */
     if (is_here)
-        return VG_PLACE_SOURCE;
+        return is_there ? VG_PLACE_BOTH : VG_PLACE_SOURCE;
+    if (place_is_moving(source) || place_is_moving(target))
+        return VG_PLACE_MOVING;
     if (is_there)
         return VG_PLACE_TARGET;
-    return source->known && target->known ? VG_PLACE_NOWHERE : VG_PLACE_UNKNOWN;
+    if (!source->known || !target->known)
+        return VG_PLACE_UNKNOWN;
+    /* It stands still, and is where the other host is known to be without it. */
+    if (source->place == VG_DOMAIN_STILL)
+        return target->place == VG_DOMAIN_STILL ? VG_PLACE_BOTH : VG_PLACE_SOURCE;
+    return target->place == VG_DOMAIN_STILL ? VG_PLACE_TARGET : VG_PLACE_NOWHERE;
+}
+
+bool
+vg_place_needs_target(const struct vg_place_answer *source)
+{
+    return !source->known || source->place != VG_DOMAIN_HERE;
 }
 
 struct vg_move_facts

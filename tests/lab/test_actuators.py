@@ -214,6 +214,10 @@ def test_move(uuid, devices):
 
     # Called off. Meanwhile both hosts tell what is.
     slow = Verb("h1", "-b", "2", "-c", "8", HERE, "migrate", uuid, H2, H2, devices=devices)
+    places = [look("h2", uuid)[0]]
+    while places[-1] != "incoming":
+        places.append(look("h2", uuid)[0])
+    assert set(places) <= {"absent", "incoming"}, places
     progress = slow.until("progress")
     assert progress["total_bytes"] > 0 and progress["remaining_bytes"] > 0
     assert look("h1", uuid) == ("leaving", True, 0)

@@ -208,7 +208,7 @@ def attach_is_refused(movelab, way, guest, _):
     finally:
         lab("exec", target, "mount", "-o", "remount,rw", "/dev/shm")
     assert move["state"] == "rolled_back" and move["cause"].startswith("attach: "), move
-    assert verbs(move, undoes=True) == ["return", "reattach", "revive", "release"]
+    assert verbs(move, undoes=True) == ["return", "reattach", "revive", "tidy", "release"]
     check_end(movelab, guest, source)
     assert hooks(source, guest)[-1] == "resume"
 

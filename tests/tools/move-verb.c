@@ -118,9 +118,8 @@ static int
 do_look(struct tool *tool, GError **err)
 {
     static const char *const places[] = {
-        [VG_DOMAIN_ABSENT] = "absent",
-        [VG_DOMAIN_HERE] = "here",
-        [VG_DOMAIN_LEAVING] = "leaving",
+        [VG_DOMAIN_ABSENT] = "absent",     [VG_DOMAIN_HERE] = "here",
+        [VG_DOMAIN_STILL] = "still",       [VG_DOMAIN_LEAVING] = "leaving",
         [VG_DOMAIN_INCOMING] = "incoming",
     };
     struct vg_domain_look look;
@@ -129,6 +128,8 @@ do_look(struct tool *tool, GError **err)
         0)
         return -1;
     vg_json_add_string(tool->out, "place", places[look.place]);
+    if (look.stands)
+        vg_json_add_string(tool->out, "stands", look.stands);
     vg_json_add_bool(tool->out, "defined", look.defined);
     vg_json_add_int64(tool->out, "present", look.present);
     return 0;

@@ -103,32 +103,37 @@ test_forecast_of_less(void **state)
 
 /* Short names, for the table. NO_ANSWER is no place. */
 enum { NO_ANSWER = -1, ABSENT = VG_DOMAIN_ABSENT, HERE = VG_DOMAIN_HERE };
-enum { LEAVING = VG_DOMAIN_LEAVING, INCOMING = VG_DOMAIN_INCOMING };
+enum { LEAVING = VG_DOMAIN_LEAVING, INCOMING = VG_DOMAIN_INCOMING, STILL = VG_DOMAIN_STILL };
 
 static void
 test_place_of_hosts(void **state)
 {
-    static const struct {
-        int source, target;
-        enum vg_migration_place place;
-    } cases[] = {
-        {HERE, ABSENT, VG_PLACE_SOURCE},       {HERE, NO_ANSWER, VG_PLACE_SOURCE},
-        {ABSENT, HERE, VG_PLACE_TARGET},       {NO_ANSWER, HERE, VG_PLACE_TARGET},
-        {HERE, HERE, VG_PLACE_BOTH},           {ABSENT, ABSENT, VG_PLACE_NOWHERE},
-        {LEAVING, ABSENT, VG_PLACE_MOVING},    {LEAVING, NO_ANSWER, VG_PLACE_MOVING},
-        {ABSENT, INCOMING, VG_PLACE_MOVING},   {NO_ANSWER, INCOMING, VG_PLACE_MOVING},
-        {LEAVING, INCOMING, VG_PLACE_MOVING},  {ABSENT, NO_ANSWER, VG_PLACE_UNKNOWN},
-        {NO_ANSWER, ABSENT, VG_PLACE_UNKNOWN}, {NO_ANSWER, NO_ANSWER, VG_PLACE_UNKNOWN},
+    /* By source and target, in this order. */
+    static const int answers[] = {NO_ANSWER, ABSENT, HERE, STILL, LEAVING, INCOMING};
+    enum { N = G_N_ELEMENTS(answers) };
+#define P(x) VG_PLACE_##x
+    static const enum vg_migration_place places[N][N] = {
+        {P(UNKNOWN), P(UNKNOWN), P(TARGET), P(UNKNOWN), P(MOVING), P(MOVING)},
+        {P(UNKNOWN), P(NOWHERE), P(TARGET), P(TARGET), P(MOVING), P(MOVING)},
+        {P(SOURCE), P(SOURCE), P(BOTH), P(SOURCE), P(SOURCE), P(SOURCE)},
+        {P(UNKNOWN), P(SOURCE), P(TARGET), P(BOTH), P(MOVING), P(MOVING)},
+        {P(MOVING), P(MOVING), P(MOVING), P(MOVING), P(MOVING), P(MOVING)},
+        {P(MOVING), P(MOVING), P(MOVING), P(MOVING), P(MOVING), P(MOVING)},
     };
+#undef P
 
     (void)state;
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        const struct vg_place_answer source = {cases[i].source != NO_ANSWER,
-                                               (enum vg_domain_place)MAX(cases[i].source, 0)};
-        const struct vg_place_answer target = {cases[i].target != NO_ANSWER,
-                                               (enum vg_domain_place)MAX(cases[i].target, 0)};
-        if (vg_place_of_hosts(&source, &target) != cases[i].place)
-            fail_msg("case %zu", i);
+    for (int i = 0; i < N; i++) {
+        const struct vg_place_answer source = {answers[i] != NO_ANSWER,
+                                               (enum vg_domain_place)MAX(answers[i], 0)};
+        for (int k = 0; k < N; k++) {
+            const struct vg_place_answer target = {answers[k] != NO_ANSWER,
+                                                   (enum vg_domain_place)MAX(answers[k], 0)};
+            if (vg_place_of_hosts(&source, &target) != places[i][k])
+                fail_msg("source %d, target %d", answers[i], answers[k]);
+        }
+        /* The target need not be asked, if that makes no difference. */
+        assert_int_equal(vg_place_needs_target(&source), answers[i] != HERE);
     }
 }
 

@@ -26,9 +26,11 @@ struct world {
     enum vg_migration_gpu gpu;
     bool reserved;
     bool quiesced;
+    bool defined;  /* as before, with its GPU */
+    bool leftover; /* of the VM, on the host that it is not on */
 };
 
-static const struct world start = {VG_PLACE_SOURCE, VG_GPU_ATTACHED, false, false};
+static const struct world start = {VG_PLACE_SOURCE, VG_GPU_ATTACHED, false, false, true, false};
 
 /* Has the verb its effect in the world? false: it cannot have. */
 static bool
@@ -52,10 +54,16 @@ world_change(struct world *world, enum vg_move_verb verb)
         return true;
     case VG_MOVE_DETACH:
         world->gpu = VG_GPU_DETACHED;
+        world->defined = false;
         return true;
     case VG_MOVE_ATTACH:
     case VG_MOVE_REATTACH:
         world->gpu = VG_GPU_ATTACHED;
+        world->defined = true;
+        return true;
+    case VG_MOVE_TIDY:
+        world->defined = true;
+        world->leftover = false;
         return true;
     case VG_MOVE_MIGRATE:
     case VG_MOVE_RETURN:
@@ -125,22 +133,23 @@ test_each_failure(void **state)
         {VG_MOVE_RESERVE, 1, NONE, "precheck reserve release", VG_MIGRATION_FAILED},
         {VG_MOVE_QUIESCE, 1, NONE, "precheck reserve quiesce revive release",
          VG_MIGRATION_ROLLED_BACK},
-        {VG_MOVE_DETACH, 1, NONE, "precheck reserve quiesce detach revive release",
+        {VG_MOVE_DETACH, 1, NONE, "precheck reserve quiesce detach revive tidy release",
          VG_MIGRATION_ROLLED_BACK},
-        {VG_MOVE_DETACH, 1, WHOLE, "precheck reserve quiesce detach reattach revive release",
+        {VG_MOVE_DETACH, 1, WHOLE, "precheck reserve quiesce detach reattach revive tidy release",
          VG_MIGRATION_ROLLED_BACK},
         {VG_MOVE_MIGRATE, 1, NONE,
-         "precheck reserve quiesce detach migrate reattach revive release",
+         "precheck reserve quiesce detach migrate reattach revive tidy release",
          VG_MIGRATION_ROLLED_BACK},
         {VG_MOVE_MIGRATE, 1, WHOLE, FORWARD, VG_MIGRATION_DONE},
         {VG_MOVE_ATTACH, 1, NONE,
-         "precheck reserve quiesce detach migrate attach return reattach revive release",
+         "precheck reserve quiesce detach migrate attach return reattach revive tidy release",
          VG_MIGRATION_ROLLED_BACK},
         {VG_MOVE_ATTACH, 1, WHOLE, FORWARD, VG_MIGRATION_DONE},
         {VG_MOVE_ATTACH, 1, HALF,
-         "precheck reserve quiesce detach migrate attach detach return reattach revive release",
+         "precheck reserve quiesce detach migrate attach detach return reattach revive tidy "
+         "release",
          VG_MIGRATION_ROLLED_BACK},
-        {VG_MOVE_DETACH, 1, HALF, "precheck reserve quiesce detach reattach revive release",
+        {VG_MOVE_DETACH, 1, HALF, "precheck reserve quiesce detach reattach revive tidy release",
          VG_MIGRATION_ROLLED_BACK},
         {VG_MOVE_RESUME, 1, NONE,
          "precheck reserve quiesce detach migrate attach resume resume verify release",
@@ -207,6 +216,53 @@ test_no_way_back(void **state)
 }
 
 /* Without GPUs, or without an agent, there is less to do. */
+/* What a move that did not arrive leaves otherwise than it was is put right at the end. */
+static void
+test_tidy(void **state)
+{
+    static const struct {
+        bool tidies;
+        enum vg_migration_place place; /* once the migration has failed */
+        unsigned failing;              /* so often */
+        const char *verbs;
+        enum vg_migration_state end;
+    } cases[] = {
+        {true, VG_PLACE_SOURCE, 0, "precheck migrate tidy", VG_MIGRATION_ROLLED_BACK},
+        {true, VG_PLACE_NOWHERE, 0, "precheck migrate tidy", VG_MIGRATION_FAILED},
+        /* It is told, and does not change how the move has ended. */
+        {true, VG_PLACE_SOURCE, 1, "precheck migrate tidy tidy", VG_MIGRATION_ROLLED_BACK},
+        {true, VG_PLACE_SOURCE, 9, "precheck migrate tidy tidy", VG_MIGRATION_ROLLED_BACK},
+        {false, VG_PLACE_SOURCE, 0, "precheck migrate", VG_MIGRATION_ROLLED_BACK},
+        {false, VG_PLACE_NOWHERE, 0, "precheck migrate", VG_MIGRATION_FAILED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) said = g_string_new(NULL);
+        struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
+        unsigned failing = cases[i].failing;
+        struct vg_move move;
+        enum vg_move_verb verb;
+        vg_move_init(&move, false, false);
+        move.tidies = cases[i].tidies;
+        while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+            bool ok = verb != VG_MOVE_MIGRATE;
+            if (verb == VG_MOVE_MIGRATE)
+                facts.place = cases[i].place;
+            if (verb == VG_MOVE_TIDY && failing > 0) {
+                ok = false;
+                failing--;
+            }
+            vg_move_told(&move, ok, verb == VG_MOVE_LOOK ? &facts : NULL);
+            if (verb != VG_MOVE_LOOK)
+                g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                       vg_move_verb_names[verb]);
+        }
+        assert_string_equal(said->str, cases[i].verbs);
+        assert_int_equal(vg_move_state(&move), cases[i].end);
+    }
+}
+
 static void
 test_less_to_do(void **state)
 {
@@ -257,7 +313,7 @@ struct run {
     bool looked; /* since the last verb of its kind */
     unsigned since_look[VG_MOVE_VERB_MAX];
     bool went_back; /* a verb of the way back was asked for */
-    unsigned releases_failed;
+    unsigned releases_failed, tidies_failed;
 };
 
 static void
@@ -296,6 +352,10 @@ check_verb(struct run *run, enum vg_move_verb verb)
         break;
     case VG_MOVE_REVIVE:
         assert_true(world->place == VG_PLACE_SOURCE && world->gpu == VG_GPU_ATTACHED);
+        break;
+    case VG_MOVE_TIDY:
+        assert_true(run->move.back || world->place == VG_PLACE_NOWHERE);
+        assert_true(run->move.asked[VG_MOVE_DETACH] || run->move.asked[VG_MOVE_MIGRATE]);
         break;
     case VG_MOVE_RELEASE:
         /* Nobody gives the way back away before there is no need of it. */
@@ -369,8 +429,11 @@ step(struct run *run, enum vg_move_verb verb)
             fails = !world_change(&run->world, verb) || fails;
     } else if (verb == VG_MOVE_DETACH && happens(run, 0.3)) {
         run->world.gpu = VG_GPU_PARTLY;
+    } else if (verb == VG_MOVE_MIGRATE) {
+        run->world.leftover = run->world.leftover || happens(run, 0.3);
     }
     run->releases_failed += verb == VG_MOVE_RELEASE && fails;
+    run->tidies_failed += verb == VG_MOVE_TIDY && fails;
     if (happens(run, run->crashing)) {
         crash(run);
         return;
@@ -399,6 +462,8 @@ check_end(const struct run *run)
         assert_true(!run->has_gpus || run->move.facts.gpu == world->gpu);
         if (run->releases_failed == 0)
             assert_false(world->reserved);
+        if (run->tidies_failed == 0)
+            assert_true(world->defined && !world->leftover);
     }
     /* Where nothing fails, it gets there. */
     if (run->failing <= 0 && run->crashing <= 0 && run->aborting <= 0)
@@ -468,9 +533,13 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_failure), cmocka_unit_test(test_guest_as_before),
-        cmocka_unit_test(test_no_way_back),  cmocka_unit_test(test_less_to_do),
-        cmocka_unit_test(test_any_world),    cmocka_unit_test(test_abort_is_too_late),
+        cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_guest_as_before),
+        cmocka_unit_test(test_no_way_back),
+        cmocka_unit_test(test_less_to_do),
+        cmocka_unit_test(test_tidy),
+        cmocka_unit_test(test_any_world),
+        cmocka_unit_test(test_abort_is_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asks libvirt of both hosts where the VM is, and what each of them keeps of it at the end.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/mover-private.h"
+#include "move/place.h"
+
+#define LOOK_PAUSE_NS (500 * VG_NS_PER_MS)
+
+/* A target's libvirt takes a QEMU that waits for a migration away when its connection ends. */
+#define LEAVE_NS (10 * VG_NS_PER_S)
+
+struct look_views {
+    struct vg_domain_look source, target;
+    bool source_known, target_known;
+};
+
+GStrv
+mover_aliases(const struct vg_migration *record)
+{
+    GStrv aliases = g_new0(char *, record->devices->len + 1);
+
+    for (guint i = 0; i < record->devices->len; i++)
+        aliases[i] = g_strdup(((const struct vg_move_device *)record->devices->pdata[i])->alias);
+    return aliases;
+}
+
+static enum vg_migration_place
+look_place(const struct look_views *views)
+{
+    const struct vg_place_answer source = {views->source_known, views->source.place};
+    const struct vg_place_answer target = {views->target_known, views->target.place};
+
+    return vg_place_of_hosts(&source, &target);
+}
+
+static enum vg_migration_gpu
+look_gpu(const struct mover_move *move, const struct vg_domain_look *look)
+{
+    const unsigned n = move->record->devices->len;
+
+    if (look->present == n)
+        return VG_GPU_ATTACHED;
+    return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
+}
+
+/* ---- asking ---- */
+
+static bool
+look_at_source(struct mover_move *move, struct vg_domain_look *ret, GError **err)
+{
+    g_auto(GStrv) aliases = mover_aliases(move->record);
+    vg_virt_host *host = mover_source(move, err);
+
+    return host &&
+           vg_virt_look(host, move->record->uuid, (const char *const *)aliases, ret, err) == 0;
+}
+
+static bool
+look_at_target(struct mover_move *move, struct vg_domain_look *ret, GError **err)
+{
+    g_auto(GStrv) aliases = mover_aliases(move->record);
+    vg_virt_host *host = mover_target(move, err);
+
+    return host &&
+           vg_virt_look(host, move->record->uuid, (const char *const *)aliases, ret, err) == 0;
+}
+
+static void
+look_at_both(struct mover_move *move, struct look_views *views, GString *why)
+{
+    g_autoptr(GError) source_error = NULL;
+    g_autoptr(GError) target_error = NULL;
+
+    views->source_known = look_at_source(move, &views->source, &source_error);
+    views->target_known = look_at_target(move, &views->target, &target_error);
+    g_string_printf(why, "%s%s%s", source_error ? source_error->message : "",
+                    source_error && target_error ? "; " : "",
+                    target_error ? target_error->message : "");
+}
+
+/* Does not ask the target where the source's answer is enough: the GPU is then given back without
+ * waiting for another host. */
+static void
+look_once(struct mover_move *move, struct look_views *views, GString *why)
+{
+    g_autoptr(GError) error = NULL;
+
+    *views = (struct look_views){0};
+    views->source_known = look_at_source(move, &views->source, &error);
+    const struct vg_place_answer source = {views->source_known, views->source.place};
+    g_string_assign(why, error ? error->message : "");
+    g_clear_error(&error);
+    if (!vg_place_needs_target(&source))
+        return;
+    views->target_known = look_at_target(move, &views->target, &error);
+    if (error)
+        g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", error->message);
+}
+
+/* ---- where is it? ---- */
+
+static bool
+look_goes_back(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return move->machine.back;
+}
+
+static char *
+look_text(const struct mover_move *move, const struct look_views *views,
+          const struct vg_move_facts *facts, const char *why)
+{
+    const bool is_on_a_host = facts->place == VG_PLACE_SOURCE || facts->place == VG_PLACE_TARGET;
+    const char *stands = facts->place == VG_PLACE_SOURCE   ? views->source.stands
+                         : facts->place == VG_PLACE_TARGET ? views->target.stands
+                                                           : NULL;
+
+    return g_strdup_printf(
+        "the VM is %s%s%s%s; its GPUs are %s%s%s", is_on_a_host ? "on the " : "",
+        vg_migration_place_names[facts->place], stands ? ", " : "", stands ? stands : "",
+        move->record->devices->len > 0 ? vg_migration_gpu_names[facts->gpu] : "none",
+        *why ? "; " : "", why);
+}
+
+void
+mover_look(struct mover_move *move, struct mover_outcome *ret)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
+    g_autoptr(GString) why = g_string_new(NULL);
+    struct look_views views;
+
+    do {
+        look_once(move, &views, why);
+        ret->facts.place = look_place(&views);
+        mover_renew_if_due(move);
+        if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
+            vg_virt_abort(move->source, move->record->uuid);
+    } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
+             vg_clock_monotonic_ns() < until_ns &&
+             vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
+    ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? look_gpu(move, &views.source)
+                     : ret->facts.place == VG_PLACE_TARGET ? look_gpu(move, &views.target)
+                                                           : VG_GPU_UNKNOWN;
+    ret->text = look_text(move, &views, &ret->facts, why->str);
+}
+
+/* ---- the definitions ---- */
+
+/* Writes the command that an operator of this host gives to libvirt of one of the two. */
+static char *
+look_command(const struct mover_move *move, bool is_target, const char *verb)
+{
+    return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
+                           is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
+                           move->record->uuid);
+}
+
+/* Puts the GPUs that were in the VM's persistent definition back into it. */
+static int
+look_define_gpus(struct mover_move *move, bool on_target, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    vg_virt_host *host = on_target ? mover_target(move, err) : mover_source(move, err);
+
+    if (!host)
+        return -1;
+    for (guint i = 0; i < record->devices->len; i++) {
+        const struct vg_move_device *device = record->devices->pdata[i];
+        const char *xml = on_target ? device->target_xml : device->source_xml;
+        if (xml && vg_virt_define_device(host, record->uuid, device, xml, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Takes a definition away that libvirt of the target has kept of this migration: there was none
+ * before, the source has the VM, and nothing of it runs there. */
+static int
+look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    g_autofree char *command = look_command(move, true, "undefine");
+    g_autoptr(GError) error = NULL;
+
+    if (!move->machine.done[VG_MOVE_PRECHECK])
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' has a definition of the VM, too, and it is not certain that this "
+                        "move has left it; %s removes it",
+                        move->record->to, command);
+    if (vg_virt_undefine(move->target, move->record->uuid, &error) < 0)
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' keeps a definition of the VM (%s), which must not be started there; "
+                        "%s removes it",
+                        move->record->to, error->message, command);
+    ret->text = g_strdup_printf("the definition of the VM that the migration left on '%s' is gone",
+                                move->record->to);
+    return 0;
+}
+
+/* Waits until a QEMU that waited for the migration is gone. */
+static bool
+look_at_leftover(struct mover_move *move, struct vg_domain_look *ret, GError **err)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + LEAVE_NS;
+
+    do {
+        if (!look_at_target(move, ret, err))
+            return false;
+    } while (ret->place == VG_DOMAIN_INCOMING && vg_clock_monotonic_ns() < until_ns &&
+             vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
+    return true;
+}
+
+static int
+look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    struct vg_domain_look there;
+
+    if (!look_at_leftover(move, &there, err)) {
+        g_prefix_error(err,
+                       "whether '%s' keeps anything of the VM is not known: ", move->record->to);
+        return -1;
+    }
+    if (there.place != VG_DOMAIN_ABSENT) {
+        g_autofree char *command = look_command(move, true, "destroy");
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' has a QEMU of the VM, too (%s); if it is of no use, %s ends it",
+                        move->record->to, there.stands ? there.stands : "it runs or waits",
+                        command);
+    }
+    return there.defined ? look_undefine(move, ret, err) : 0;
+}
+
+/* Has it defined on the target, where it is, or where it was until it ended. */
+static int
+look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    struct vg_domain_look there;
+
+    if (!look_at_target(move, &there, err))
+        return -1;
+    /* Another VM may have been promised what is not kept for this one any more. */
+    if (there.defined && move->record->reservation && look_define_gpus(move, true, err) < 0)
+        return -1;
+    ret->text = g_strdup_printf("the VM is defined %s%s", there.defined ? "on " : "nowhere",
+                                there.defined ? move->record->to : "");
+    return 0;
+}
+
+int
+mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    const bool is_on_target = move->machine.facts.place == VG_PLACE_TARGET;
+    struct vg_domain_look here = {0};
+
+    if (!is_on_target && !look_at_source(move, &here, err))
+        return -1;
+    if (is_on_target || (here.place == VG_DOMAIN_ABSENT && !here.defined))
+        return look_tidy_arrived(move, ret, err);
+    if (here.defined && look_define_gpus(move, false, err) < 0)
+        return -1;
+    if (move->machine.asked[VG_MOVE_MIGRATE] && look_tidy_target(move, ret, err) < 0)
+        return -1;
+    if (!ret->text)
+        ret->text = g_strdup_printf("'%s' keeps no definition of the VM", move->record->to);
+    return 0;
+}
+
+/* ---- all as it should be? ---- */
+
+int
+mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
+{
+    const struct vg_migration *record = move->record;
+    g_autoptr(GString) why = g_string_new(NULL);
+    struct look_views views = {0};
+
+    look_at_both(move, &views, why);
+    if (!views.source_known || !views.target_known)
+        return vg_error(err, VG_E_UNREACHABLE, "%s", why->str);
+    if (look_place(&views) != VG_PLACE_TARGET)
+        return vg_error(err, VG_E_CONFLICT, "the VM does not run on '%s' alone", record->to);
+    if (views.target.place == VG_DOMAIN_STILL) {
+        g_autofree char *command = look_command(move, true, "resume");
+        return vg_error(err, VG_E_CONFLICT,
+                        "the VM is on '%s', but stands still, %s; %s has it go on", record->to,
+                        views.target.stands, command);
+    }
+    if (record->devices->len > 0 && look_gpu(move, &views.target) != VG_GPU_ATTACHED)
+        return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
+    if (look_define_gpus(move, true, err) < 0)
+        return -1;
+    if (views.source.place != VG_DOMAIN_ABSENT) {
+        g_autofree char *command = look_command(move, false, "destroy");
+        return vg_error(err, VG_E_CONFLICT,
+                        "the VM runs on '%s', and '%s' has its QEMU still, %s; %s ends that",
+                        record->to, record->from,
+                        views.source.stands ? views.source.stands : "which runs", command);
+    }
+    if (views.source.defined) {
+        g_autofree char *command = look_command(move, false, "undefine");
+        return vg_error(err, VG_E_CONFLICT,
+                        "'%s' still has a definition of the VM, which must not be started there; "
+                        "%s removes it",
+                        record->from, command);
+    }
+    ret->text = g_strdup_printf("the VM runs on '%s' and not on '%s'%s", record->to, record->from,
+                                record->devices->len > 0 ? ", and has its GPUs" : "");
+    return 0;
+}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of where a VM is, and what both hosts keep of it, when its move does not arrive. Both
+libvirts are asked by the test."""
+import contextlib
+import os
+import subprocess
+
+import pytest
+from labhost import ENV, lab
+from movelab import (ALIAS, GPU_XML, defined_on, has_gpu, hooks, kill_qemu, remove_guest, running_on, start_guest,
+                     tell)
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-faults")]
+GUEST = "honest"
+SLOW = "[actions]\nbandwidth=4\n"
+
+
+@pytest.fixture
+def guest(movelab):
+    start_guest("h1", GUEST)
+    known(movelab, GUEST)
+    yield GUEST
+    remove_guest(GUEST)
+    for node in movelab.nodes.values():
+        node.reload("")
+
+
+def known(movelab, guest):
+    wait_for(lambda: movelab.nodes["h1"].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    movelab.meet()
+
+
+def begin(movelab, guest, more=SLOW):
+    """The move of the guest, once its memory is being copied."""
+    node = movelab.nodes["h1"]
+    node.reload(more)
+    move = node.move(guest, "h2")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.02)
+    return move
+
+
+def steps(move, verb):
+    return [step for step in move["steps"] if step["verb"] == verb]
+
+
+def inactive(host, guest):
+    return lab("virsh", host, "dumpxml", guest, "--inactive").stdout
+
+
+def check_home(movelab, guest, move):
+    """It is on h1 as before, and nowhere else."""
+    assert move["state"] == "rolled_back", move
+    assert running_on(guest) == ["h1"] and defined_on(guest) == ["h1"] and has_gpu("h1", guest)
+    assert hooks("h1", guest)[-1] == "resume"
+    for node in movelab.nodes.values():
+        assert node.reservations() == []
+
+
+# ---- where it is ----
+
+def test_arriving_is_not_arrived(movelab, guest):
+    """The source's libvirtd is killed: what waits on the target for the rest of the memory is not the VM."""
+    node = movelab.nodes["h1"]
+    move = begin(movelab, guest)
+    lab("daemon", "h1", "kill")
+    wait_for(lambda: steps(node.migration(move), "look")[1:])
+    lab("daemon", "h1", "start")
+    end = node.ended(move)
+    assert not steps(end, "attach"), end
+    assert not [s for s in steps(end, "look") if s["answer"] and "on the target" in s["answer"]], end
+    check_home(movelab, guest, end)
+
+
+@contextlib.contextmanager
+def cut(host):
+    lab("exec", host, "ip", "link", "set", "eth0", "down")
+    try:
+        yield
+    finally:
+        lab("exec", host, "ip", "link", "set", "eth0", "up")
+
+
+def test_source_alone_decides(movelab, guest):
+    """The target is cut off, and libvirt of the source gives up: the VM has its GPU while nobody can ask the
+    target."""
+    node = movelab.nodes["h1"]
+    move = begin(movelab, guest)
+    with cut("h2"):
+        wait_for(lambda: has_gpu("h1", guest), pause=0.2)
+        assert running_on_source(guest)
+        assert steps(node.migration(move), "look")[-1]["answer"] == (
+            "the VM is on the source; its GPUs are detached")
+    movelab.meet()
+    check_home(movelab, guest, node.ended(move))
+
+
+def running_on_source(guest):
+    return guest in lab("virsh", "h1", "-q", "list", "--state-running", "--name").stdout.split()
+
+
+def test_paused_is_not_running(movelab, guest):
+    """Somebody pauses it on the target: it is there, and does not run."""
+    node = movelab.nodes["h1"]
+    move = begin(movelab, guest, SLOW + "guest_deadline=3s\n")
+    tell("h1", guest, "mute")
+    wait_for(lambda: node.migration(move)["state"] == "resuming", pause=0.01)
+    lab("virsh", "h2", "-q", "suspend", guest)
+    end = node.ended(move)
+    assert end["state"] == "failed" and end["vm_on"] == "target" and end["gpu"] == "attached", end
+    assert "on the target, paused by a user" in steps(end, "look")[-1]["answer"], end
+    [verify] = steps(end, "verify")
+    uuid = lab("virsh", "h2", "-q", "domuuid", guest).stdout.strip()
+    assert not verify["ok"] and "stands still, paused by a user" in verify["answer"], verify
+    assert f"`virsh -c qemu+tcp://h2/system resume {uuid}`" in verify["answer"], verify
+
+
+# ---- what is kept of it ----
+
+def test_gpu_of_the_definition(movelab, guest):
+    """The VM dies on its way: the next start is one with its GPU."""
+    node = movelab.nodes["h1"]
+    lab("virsh", "h1", "-q", "attach-device", guest, GPU_XML, "--config")
+    assert ALIAS in inactive("h1", guest)
+    move = begin(movelab, guest)
+    assert ALIAS not in inactive("h1", guest)
+    kill_qemu("h1", guest)
+    end = node.ended(move)
+    assert end["state"] == "failed" and end["vm_on"] == "nowhere", end
+    assert ALIAS in inactive("h1", guest) and defined_on(guest) == ["h1"]
+    assert node.reservations() == movelab.nodes["h2"].reservations() == []
+
+
+@contextlib.contextmanager
+def disk():
+    """The same on both hosts, which h2 may not write to."""
+    path = os.path.join(ENV["LAB_DIR"], "disk.img")
+    with open(path, "wb") as file:
+        file.truncate(1 << 20)
+    devices = [subprocess.run(["losetup", "--show", *more, "-f", path], check=True, capture_output=True,
+                              text=True).stdout.strip() for more in ((), ("-r",))]
+    try:
+        for host, device in zip(("h1", "h2"), devices):
+            lab("exec", host, "ln", "-sfn", device, "/run/disk")
+        yield
+    finally:
+        for device in devices:
+            subprocess.run(["losetup", "-d", device], check=True)
+
+
+DISK = """<disk type='block' device='disk'><driver name='qemu' type='raw' cache='none'/>
+<source dev='/run/disk'/><target dev='vda' bus='virtio'/></disk>"""
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["ours", "refused"])
+def test_definition_on_the_target(movelab, ours):
+    """libvirt of the target cannot write to the disk when all else has arrived, and keeps the VM's definition.
+    It is taken away; or, as libvirt does not do that to one with a saved state, told."""
+    node, name = movelab.nodes["h1"], "double"
+    with disk():
+        try:
+            start_guest("h1", name, gpu=False)
+            with open(os.path.join(ENV["LAB_DIR"], "h1", "lib", "disk.xml"), "w", encoding="utf-8") as file:
+                file.write(DISK)
+            lab("virsh", "h1", "-q", "attach-device", name, "/var/lib/libvirt/disk.xml", "--live", "--config")
+            known(movelab, name)
+            saved = f"/var/lib/libvirt/qemu/save/{name}.save"
+            if not ours:
+                lab("exec", "h2", "sh", "-c", f"mkdir -p /var/lib/libvirt/qemu/save; echo > {saved}")
+            end = node.ended(node.move(name, "h2"))
+            assert end["state"] == "rolled_back" and "not writable" in end["cause"], end
+            assert running_on(name) == ["h1"]
+            uuid = lab("virsh", "h1", "-q", "domuuid", name).stdout.strip()
+            command = f"virsh -c qemu+tcp://h2/system undefine {uuid}"
+            assert ("left over" in end["cause"] and f"`{command}`" in end["cause"]) != ours, end["cause"]
+            assert defined_on(name) == (["h1"] if ours else ["h1", "h2"])
+            if not ours:
+                # Once nothing is in the way, the command does what it is told for.
+                lab("exec", "h2", "rm", saved)
+                lab("virsh", "h1", "managedsave-remove", name, check=False)
+                lab("exec", "h1", *command.split())
+                assert defined_on(name) == ["h1"]
+        finally:
+            remove_guest(name)
