@@ -200,6 +200,9 @@ struct vg_backend_moves {
                                   GError **err);
     struct vg_migration *(*abort_migration)(void *data, const char *id, const char *peer,
                                             GError **err);
+    /* Takes up a move that has failed. VG_E_CONFLICT: it has not, or has left nothing undone. */
+    struct vg_migration *(*retry_migration)(void *data, const char *id, const char *peer,
+                                            const char *asked_by, GError **err);
     /* Reserves GPUs of this host; fills id, times, and the devices found here. */
     int (*reserve)(void *data, struct vg_reservation *reservation, GError **err);
     struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);

@@ -195,6 +195,18 @@ migration_run_abort(struct vg_request *request)
 }
 
 static void
+migration_run_retry(struct vg_request *request)
+{
+    const struct vg_backend *backend = request->backend;
+    const char *peer = request->job_data;
+    GError *err = NULL;
+    struct vg_migration *migration = backend->moves->retry_migration(
+        backend->data, request->id, peer, request->identity.name, &err);
+
+    migration_answer(request, 202, migration, err);
+}
+
+static void
 migration_handle_one(struct vg_request *request, vg_job *job)
 {
     const char *peer = NULL;
@@ -217,6 +229,12 @@ void
 vg_handle_abort_migration(struct vg_request *request)
 {
     migration_handle_one(request, migration_run_abort);
+}
+
+void
+vg_handle_retry_migration(struct vg_request *request)
+{
+    migration_handle_one(request, migration_run_retry);
 }
 
 /* ---- can it be moved? ---- */

@@ -88,6 +88,7 @@ vg_handler vg_handle_list_migrations;
 vg_handler vg_handle_start_migration;
 vg_handler vg_handle_migration;
 vg_handler vg_handle_abort_migration;
+vg_handler vg_handle_retry_migration;
 vg_handler vg_handle_movable;
 vg_handler vg_handle_list_reservations;
 vg_handler vg_handle_reserve;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl migration list|show|watch|abort|undo: moves of VMs, those that go on and those that have
- * ended.
+ * vgpuctl migration list|show|watch|abort|retry|undo: moves of VMs, those that go on and those that
+ * have ended.
  */
 #include "config.h"
 
@@ -84,7 +84,8 @@ migration_show(void *data, vg_client *client, GError **err)
         return -1;
     if (vg_follow_stream(args->online.format) != stdout)
         return vg_follow_print(&follow, args->online.format, err);
-    g_autofree char *story = vg_move_text_story(follow.move, vg_move_bars_width(stdout));
+    g_autofree char *advice = vg_follow_advice(&follow);
+    g_autofree char *story = vg_move_text_story(follow.move, advice, vg_move_bars_width(stdout));
     return vg_cli_print(story, err);
 }
 
@@ -109,19 +110,21 @@ migration_watch(void *data, vg_client *client, GError **err)
     return status;
 }
 
-/* ---- abort, undo ---- */
+/* ---- abort, retry, undo ---- */
 
+/* Asks for a change of a move and follows it to the end that is wanted, or says what it does now.
+ */
 static int
-migration_abort(void *data, vg_client *client, GError **err)
+migration_change(const struct migration_args *args, vg_client *client, const char *verb,
+                 enum vg_migration_state wanted, const char *does, GError **err)
 {
-    const struct migration_args *args = data;
     g_auto(vg_follow) follow = {0};
 
-    if (vg_follow_abort(client, args->online.object, args->peer, &follow, err) < 0)
+    if (vg_follow_change(client, args->online.object, verb, args->peer, &follow, err) < 0)
         return -1;
     if (args->options.wait) {
         vg_follow_catch_begin(client);
-        int status = migration_finish(args, client, &follow, VG_MIGRATION_ABORTED, err);
+        int status = migration_finish(args, client, &follow, wanted, err);
         vg_follow_catch_end();
         return status;
     }
@@ -129,19 +132,40 @@ migration_abort(void *data, vg_client *client, GError **err)
         return vg_follow_print(&follow, args->online.format, err);
     g_autofree char *watch = vg_follow_command(&follow, "watch");
     g_autoptr(GString) text = g_string_new(NULL);
-    vg_printable_append_line(text, "%s: turns back; what was done is undone", follow.move->id);
+    vg_printable_append_line(text, "%s: %s", follow.move->id, does);
     vg_printable_append_line(text, "to watch it:      %s", watch);
     return vg_cli_print(text->str, err);
 }
 
-/* Only what has been done can be taken back: everything else has no GPUs or no VM where it would
- * have to begin. */
+static int
+migration_abort(void *data, vg_client *client, GError **err)
+{
+    return migration_change(data, client, "abort", VG_MIGRATION_ABORTED,
+                            "turns back; what was done is undone", err);
+}
+
+static int
+migration_retry(void *data, vg_client *client, GError **err)
+{
+    return migration_change(data, client, "retry", VG_MIGRATION_ROLLED_BACK,
+                            "begins again, with what failed", err);
+}
+
+/* Only a VM that has arrived with its GPUs can be moved back: from everywhere else a new move could
+ * not begin. */
 static json_object *
 migration_undo_body(const vg_migration *move, GError **err)
 {
-    if (move->state != VG_MIGRATION_DONE) {
-        vg_error(err, VG_E_REFUSED, "only a move that is done can be undone; %s is %s", move->id,
-                 vg_move_text_state(move->state));
+    const bool has_arrived = vg_migration_has_ended(move->state) &&
+                             move->vm_on == VG_PLACE_TARGET &&
+                             (move->devices->len == 0 || move->gpu == VG_GPU_ATTACHED);
+
+    if (!has_arrived) {
+        g_autofree char *where = vg_move_text_where(move);
+        vg_error(err, VG_E_REFUSED,
+                 "only a move that has brought the VM to its target, with its GPUs, can be undone; "
+                 "%s is %s: %s",
+                 move->id, vg_move_text_state(move->state), where);
         return NULL;
     }
     json_object *body = json_object_new_object();
@@ -183,14 +207,15 @@ migration_check(struct migration_args *args, const struct argp_state *state)
     const char *verb = args->online.verb->name;
     const bool lists = strcmp(verb, "list") == 0;
     const bool watches = strcmp(verb, "watch") == 0;
-    const bool acts = strcmp(verb, "abort") == 0 || strcmp(verb, "undo") == 0;
+    const bool acts =
+        strcmp(verb, "abort") == 0 || strcmp(verb, "retry") == 0 || strcmp(verb, "undo") == 0;
 
     if (args->active && !lists)
         argp_error(state, "--active belongs to `migration list`");
     if (args->peer && lists)
         argp_error(state, "--peer goes with one move; `migration list` has those of this vgpud");
     if (args->options.wait && !acts)
-        argp_error(state, "--wait belongs to `migration abort` and `migration undo`");
+        argp_error(state, "--wait belongs to `migration abort`, `retry` and `undo`");
     if (args->online.watch_s > 0 && !lists && strcmp(verb, "show") != 0)
         argp_error(state, "--watch means nothing here");
     args->options.wait = args->options.wait || watches;
@@ -231,6 +256,7 @@ vg_cmd_migration(int argc, char **argv)
         {"show", VG_OBJECT_BEGINNING, hint, migration_show},
         {"watch", VG_OBJECT_REQUIRED, hint, migration_watch},
         {"abort", VG_OBJECT_REQUIRED, hint, migration_abort},
+        {"retry", VG_OBJECT_REQUIRED, hint, migration_retry},
         {"undo", VG_OBJECT_REQUIRED, hint, migration_undo},
     };
     static const struct argp_option options[] = {
@@ -246,9 +272,10 @@ vg_cmd_migration(int argc, char **argv)
     static const struct argp argp = {
         .options = options,
         .parser = migration_parse,
-        .args_doc = "list\nshow MOVE\nwatch MOVE\nabort MOVE\nundo MOVE",
-        .doc = "Shows the moves of VMs, follows one, turns one back that goes on, and takes one "
-               "back that is done. `vgpuctl migrate` begins one.",
+        .args_doc = "list\nshow MOVE\nwatch MOVE\nabort MOVE\nretry MOVE\nundo MOVE",
+        .doc =
+            "Shows the moves of VMs, follows one, turns one back that goes on, finishes one that "
+            "has failed, and takes one back that is done. `vgpuctl migrate` begins one.",
         .children = children,
     };
     struct migration_args args = {.online = {.verbs = verbs,

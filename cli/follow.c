@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/move-advice.h"
 #include "cli/move-bars.h"
 #include "cli/move-text.h"
 #include "cli/printable.h"
@@ -106,7 +107,7 @@ follow_look(vg_client *client, vg_follow *follow, GError **err)
     return follow_take(follow, document, err);
 }
 
-/* rest: "" or "/abort". */
+/* rest: "", "/abort" or "/retry". */
 static char *
 follow_path(const char *id, const char *rest, const char *peer)
 {
@@ -129,9 +130,11 @@ vg_follow_open(vg_client *client, const char *id, const char *peer, vg_follow *r
 }
 
 int
-vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_follow *ret, GError **err)
+vg_follow_change(vg_client *client, const char *id, const char *verb, const char *peer,
+                 vg_follow *ret, GError **err)
 {
-    g_autofree char *path = follow_path(id, "/abort", peer);
+    g_autofree char *rest = g_strconcat("/", verb, NULL);
+    g_autofree char *path = follow_path(id, rest, peer);
     g_autoptr(json_object) body = json_object_new_object();
     g_auto(vg_follow) follow = {.path = follow_path(id, "", peer)};
     json_object *document = NULL;
@@ -144,28 +147,30 @@ vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_follow *
     return 0;
 }
 
-/* For a shell, without quotes where none are needed. */
+/* The peer whose vgpud runs the move, or NULL; the caller frees it. */
 static char *
-follow_quote(const char *word)
+follow_peer(const vg_follow *follow)
 {
-    static const char plain[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-";
+    static const char parameter[] = "?peer=";
+    const char *escaped = strstr(follow->path, parameter);
 
-    return word[0] && strspn(word, plain) == strlen(word) ? g_strdup(word)
-                                                          : vg_printable_quote(word);
+    return escaped ? g_uri_unescape_string(escaped + strlen(parameter), NULL) : NULL;
 }
 
 char *
 vg_follow_command(const vg_follow *follow, const char *verb)
 {
-    static const char parameter[] = "?peer=";
-    const char *escaped = strstr(follow->path, parameter);
-    g_autofree char *peer =
-        escaped ? g_uri_unescape_string(escaped + strlen(parameter), NULL) : NULL;
-    g_autofree char *id = follow_quote(follow->move->id);
-    g_autofree char *quoted = peer ? follow_quote(peer) : NULL;
+    g_autofree char *peer = follow_peer(follow);
 
-    return g_strconcat("vgpuctl migration ", verb, " ", id, quoted ? " --peer=" : NULL, quoted,
-                       NULL);
+    return vg_move_advice_command(follow->move, peer, verb);
+}
+
+char *
+vg_follow_advice(const vg_follow *follow)
+{
+    g_autofree char *peer = follow_peer(follow);
+
+    return vg_move_advice(follow->move, peer);
 }
 
 /* ---- starting ---- */
@@ -354,6 +359,7 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
     g_autofree char *down = vg_move_text_time(move->progress.downtime_ns);
     const bool has_downtime = move->progress.downtime_ns > 0;
     g_autofree char *story = vg_follow_command(follow, "show");
+    g_autofree char *advice = vg_follow_advice(follow);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *result =
         g_strdup_printf("%c%s after %s: %s%s%s.", g_ascii_toupper(state[0]), state + 1, took, where,
@@ -362,11 +368,13 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
     vg_move_text_append_wrapped(text, 0, vg_move_bars_width(to), result);
     fputs(text->str, to);
     fflush(to);
-    if (move->state == wanted)
+    if (move->state == wanted ||
+        (wanted == VG_MIGRATION_ROLLED_BACK && move->state == VG_MIGRATION_DONE))
         return 0;
-    return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` tells the whole story",
+    return vg_error(err, VG_E_EXTERNAL, "%s of %s to %s: %s: %s; `%s` tells the whole story%s%s",
                     move->id, move->vm, move->to, state,
-                    move->cause ? move->cause : "no cause is known", story);
+                    move->cause ? move->cause : "no cause is known", story,
+                    advice ? "; what now: " : "", advice ? advice : "");
 }
 
 FILE *

@@ -30,9 +30,9 @@ int vg_follow_start(vg_client *client, json_object *body, const char *key, vg_fo
 int vg_follow_open(vg_client *client, const char *id, const char *peer, vg_follow *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Has one turn back; *ret as it then is. */
-int vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_follow *ret,
-                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
+/* Has one turn back ("abort"), or one that has failed begin again ("retry"); *ret as it then is. */
+int vg_follow_change(vg_client *client, const char *id, const char *verb, const char *peer,
+                     vg_follow *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Looks again and again until the move has ended, and tells `to` meanwhile how it goes. While vgpud
  * does not answer, it is asked for a minute. timeout_s 0: for ever. VG_E_TIMEOUT after that,
@@ -40,8 +40,8 @@ int vg_follow_abort(vg_client *client, const char *id, const char *peer, vg_foll
 int vg_follow_to_end(vg_client *client, FILE *to, double timeout_s, vg_follow *follow,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Of a move that has ended: 0 if its state is the wanted one, or VG_E_EXTERNAL with the cause.
- * Tells `to` where the VM is then. */
+/* Of a move that has ended: 0 if its state is the wanted one (VG_MIGRATION_ROLLED_BACK: or done),
+ * or VG_E_EXTERNAL with the cause. Tells `to` where the VM is then. */
 int vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *to,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -54,6 +54,9 @@ int vg_follow_print(const vg_follow *follow, enum vg_output_format format,
 
 /* "vgpuctl migration VERB ID", with --peer where that is needed; the caller frees it. */
 char *vg_follow_command(const vg_follow *follow, const char *verb);
+
+/* Says what to do now, as vg_move_advice() does; the caller frees it. */
+char *vg_follow_advice(const vg_follow *follow);
 
 /* From begin to end, Ctrl-C interrupts what the client does and is remembered. */
 void vg_follow_catch_begin(vg_client *client);

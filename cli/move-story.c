@@ -103,7 +103,7 @@ move_story_effect(GString *to, const vg_migration *move, int width)
 }
 
 static void
-move_story_head(GString *to, const vg_migration *move, int width)
+move_story_head(GString *to, const vg_migration *move, const char *advice, int width)
 {
     g_autofree char *where = vg_move_text_where(move);
 
@@ -112,11 +112,17 @@ move_story_head(GString *to, const vg_migration *move, int width)
     move_story_line(to, width, "from, to:", "%s, %s%s", move->from, move->to,
                     move->executor == VG_EXECUTOR_NOVA ? ", by nova" : "");
     move_story_times(to, move, width);
+    if (move->retries > 0)
+        move_story_line(to, width, "retried:", "%" PRId64 " time%s, last by %s", move->retries,
+                        move->retries == 1 ? "" : "s",
+                        move->retried_by ? move->retried_by : "nobody knows whom");
     if (move->abort_asked)
         move_story_line(to, width, "abort:", "was asked for");
     if (move->cause)
         move_story_line(to, width, "cause:", "%s", move->cause);
     move_story_line(to, width, "now:", "%s", where);
+    if (advice)
+        move_story_line(to, width, "what now:", "%s", advice);
     move_story_copied(to, move, width);
     move_story_effect(to, move, width);
 }
@@ -256,12 +262,12 @@ move_story_step(GString *to, const vg_migration *move, guint i, int width)
 }
 
 char *
-vg_move_text_story(const vg_migration *move, int width)
+vg_move_text_story(const vg_migration *move, const char *advice, int width)
 {
     GString *to = g_string_new(NULL);
     bool goes_back = false;
 
-    move_story_head(to, move, width);
+    move_story_head(to, move, advice, width);
     move_story_devices(to, move, width);
     move_story_programs(to, move, width);
     if (move->steps->len > 0)

@@ -36,7 +36,8 @@ int64_t vg_move_text_took_ns(const vg_migration *move);
  * the right by `indent`. */
 void vg_move_text_append_wrapped(GString *to, int indent, int width, const char *text);
 
-/* All that is known of a move, in lines that fit into `width` columns where they can. */
-char *vg_move_text_story(const vg_migration *move, int width);
+/* All that is known of a move, in lines that fit into `width` columns where they can. advice: what
+ * to do now, or NULL. */
+char *vg_move_text_story(const vg_migration *move, const char *advice, int width);
 
 #endif

@@ -173,11 +173,11 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
 }
 
 struct vg_migration *
-vg_peer_abort_move(vg_peers *peers, const char *peer, const char *id, int64_t limit_ns,
-                   GError **err)
+vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const char *verb,
+                    int64_t limit_ns, GError **err)
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
-    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/abort", NULL);
+    g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
 
     return peer_moves_ask(peers, peer, "POST", path, "{}", limit_ns, err);
 }

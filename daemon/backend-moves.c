@@ -444,7 +444,17 @@ moves_abort(void *data, const char *id, const char *peer, GError **err)
 
     if (!peer)
         return vg_mover_abort(backend->parts.mover, id, err);
-    return vg_peer_abort_move(backend->parts.peers, peer, id, ASK_LIMIT_NS, err);
+    return vg_peer_change_move(backend->parts.peers, peer, id, "abort", ASK_LIMIT_NS, err);
+}
+
+static struct vg_migration *
+moves_retry(void *data, const char *id, const char *peer, const char *asked_by, GError **err)
+{
+    vg_daemon_backend *backend = data;
+
+    if (!peer)
+        return vg_mover_retry(backend->parts.mover, id, asked_by, err);
+    return vg_peer_change_move(backend->parts.peers, peer, id, "retry", ASK_LIMIT_NS, err);
 }
 
 static GPtrArray *
@@ -495,6 +505,7 @@ const struct vg_backend_moves backend_moves = {
     .read_migration = moves_read,
     .list_migrations = moves_list,
     .abort_migration = moves_abort,
+    .retry_migration = moves_retry,
     .reserve = moves_reserve,
     .renew = moves_renew,
     .release = moves_release,

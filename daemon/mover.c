@@ -117,6 +117,7 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     step->asked = move->executor->describe(move, verb);
     VG_LOCK_SCOPE(&move->mover->lock);
     step->undoes = move->machine.back;
+    step->attempt = move->record->retries;
     g_ptr_array_add(move->record->steps, step);
     /* A long move looks many times. One of the looks in the middle is dropped, so that both the
      * first steps and the last ones stay. */
@@ -288,11 +289,11 @@ mover_forget_ended(vg_mover *mover)
     for (guint i = mover->moves->len; i > 0; i--) {
         struct mover_move *move = mover->moves->pdata[i - 1];
         if (move->ended && vg_thread_ended(move->thread))
-            g_ptr_array_add(ended, g_ptr_array_steal_index_fast(mover->moves, i - 1));
+            g_ptr_array_add(ended, g_ptr_array_steal_index(mover->moves, i - 1));
     }
 }
 
-static int
+int
 mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err)
 {
     struct mover_move *move = take_move;
@@ -308,7 +309,7 @@ mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err)
     return -1;
 }
 
-static struct mover_move *
+struct mover_move *
 mover_new_move(vg_mover *mover, const struct vg_migration *migration)
 {
     struct mover_move *move = g_new0(struct mover_move, 1);
@@ -325,8 +326,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
 }
 
 int
-vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
-               const char *request, GError **err)
+mover_check_number(vg_mover *mover, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
     unsigned running = 0;
@@ -340,6 +340,15 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
         return vg_error(err, VG_E_CONFLICT,
                         "%u moves are under way already, the most that [actions] moves allows",
                         running);
+    return 0;
+}
+
+int
+vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
+               const char *request, GError **err)
+{
+    if (mover_check_number(mover, err) < 0)
+        return -1;
     migration->made_ns = vg_clock_realtime_ns();
     if (vg_journal_begin_migration(mover->parts.journal, migration, key, request, err) < 0)
         return -1;
@@ -353,12 +362,13 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
 
 /* ---- calls from outside ---- */
 
-/* Finds a move. Returns NULL if it is not here. Called under the lock. */
+/* Finds a move. Returns NULL if it is not here. One that was taken up again is here twice while the
+ * thread of the first time ends: the last one counts. Called under the lock. */
 static struct mover_move *
 mover_find(vg_mover *mover, const char *id)
 {
-    for (guint i = 0; i < mover->moves->len; i++) {
-        struct mover_move *move = mover->moves->pdata[i];
+    for (guint i = mover->moves->len; i > 0; i--) {
+        struct mover_move *move = mover->moves->pdata[i - 1];
         if (strcmp(move->record->id, id) == 0)
             return move;
     }
@@ -435,51 +445,6 @@ vg_mover_moving(vg_mover *mover)
             g_ptr_array_add(list, g_strdup(move->record->uuid));
     }
     return list;
-}
-
-/* ---- going on after a restart ---- */
-
-static void
-mover_take_up(vg_mover *mover, const struct vg_migration *migration)
-{
-    g_autoptr(GError) error = NULL;
-    struct mover_move *move = mover_new_move(mover, migration);
-    const GPtrArray *steps = migration->steps;
-    const char *last = "nothing yet";
-
-    for (guint i = 0; i < steps->len; i++) {
-        const struct vg_migration_step *step = steps->pdata[i];
-        int verb = vg_move_verb_from_name(step->verb);
-        if (verb >= 0)
-            vg_move_replay(&move->machine, (enum vg_move_verb)verb, step->ended_ns > 0, step->ok);
-        last = step->verb;
-    }
-    vg_move_recover(&move->machine);
-    if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.asked[VG_MOVE_RELEASE])
-        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has renewed it meanwhile */
-    move->machine.aborted = migration->abort_asked;
-    move->machine.shown = migration->state;
-    if (!move->record->cause)
-        move->record->cause = g_strdup_printf("vgpud ended during the move (%s)", last);
-    vg_log_notice("move goes on id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);
-    if (mover_launch(mover, move, &error) < 0)
-        vg_log_err("%s", error->message);
-}
-
-void
-vg_mover_recover(vg_mover *mover)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) list = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
-                                                           VG_JOURNAL_MIGRATIONS_MAX, &error);
-
-    if (!list) {
-        vg_log_err("moves that were under way cannot be taken up again reason=\"%s\"",
-                   error->message);
-        return;
-    }
-    for (guint i = 0; i < list->len; i++)
-        mover_take_up(mover, list->pdata[i]);
 }
 
 /* ---- making and freeing ---- */

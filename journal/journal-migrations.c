@@ -145,6 +145,35 @@ vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migrat
 }
 
 static int
+journal_migration_reopen(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_migration *arg = data;
+    const struct vg_migration *migration = arg->migration;
+    g_autofree char *document = journal_document(&vg_migration_record, migration);
+    int changes = 0;
+
+    (void)ret;
+    if (journal_migration_refuse(db, arg, err) < 0 ||
+        journal_db_run(db, &changes, err,
+                       "UPDATE migration SET active = 1, document = ? WHERE id = ?", "ss", document,
+                       migration->id) != 0)
+        return -1;
+    return changes == 1 ? 0
+                        : vg_error(err, VG_E_NOT_FOUND, "there is no move '%s' in the journal",
+                                   migration->id);
+}
+
+int
+vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *migration, GError **err)
+{
+    struct journal_migration *arg = g_new0(struct journal_migration, 1);
+
+    arg->migration = vg_migration_copy(migration);
+    return journal_ask_thread(journal, journal_migration_reopen, arg, journal_migration_free, NULL,
+                              NULL, err);
+}
+
+static int
 journal_migration_read(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
     const char *id = arg;

@@ -93,6 +93,10 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Keeps a move that had ended as one that has not. VG_E_CONFLICT: its VM is being moved already. */
+int vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *migration,
+                                GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* NULL and VG_E_NOT_FOUND. */
 struct vg_migration *vg_journal_read_migration(vg_journal *journal, const char *id, GError **err);
 

@@ -65,7 +65,7 @@ const struct vg_record_type vg_move_device_record = VG_ROW_TYPE(device_fields);
 #define THIS vg_migration_step
 static const struct vg_field step_fields[] = {
     NEEDED(verb),           COUNT(began_ns), COUNT(ended_ns), VG_ROW_BOOL(ok, 0),
-    VG_ROW_BOOL(undoes, 0), TEXT(asked),     TEXT(answer),
+    VG_ROW_BOOL(undoes, 0), COUNT(attempt),  TEXT(asked),     TEXT(answer),
 };
 const struct vg_record_type vg_migration_step_record = VG_ROW_TYPE(step_fields);
 #undef THIS
@@ -128,6 +128,10 @@ static const struct vg_field migration_fields[] = {
     VG_ROW_ENUM("state", state, REQ, vg_migration_state_names),
     TEXT(step),
     VG_ROW_BOOL(abort_asked, 0),
+    COUNT(retries),
+    TEXT(retried_by),
+    TEXT(waits_for),
+    COUNT(waits_since_ns),
     TEXT(cause),
     VG_ROW_ENUM("vm_on", vm_on, 0, vg_migration_place_names),
     VG_ROW_ENUM("gpu", gpu, 0, vg_migration_gpu_names),

@@ -100,9 +100,10 @@ struct vg_migration_step {
     int64_t began_ns;
     int64_t ended_ns; /* 0: it is not known to have ended */
     bool ok;
-    bool undoes;  /* it was part of the way back */
-    char *asked;  /* in words: "guest0 on h1: detach ua-gpu0" */
-    char *answer; /* what came back, or the error */
+    bool undoes;     /* it was part of the way back */
+    int64_t attempt; /* how often the move had been taken up again by then */
+    char *asked;     /* in words: "guest0 on h1: detach ua-gpu0" */
+    char *answer;    /* what came back, or the error */
 };
 
 /* What a host's libvirt says of a VM. */
@@ -183,7 +184,11 @@ struct vg_migration {
     enum vg_migration_state state;
     char *step; /* verb that runs now, or NULL */
     bool abort_asked;
-    char *cause; /* the first failure, one sentence; NULL: none */
+    int64_t retries;        /* how often it was taken up again after it had failed */
+    char *retried_by;       /* identity, the last time; NULL: never */
+    char *waits_for;        /* why it does not go on now, one sentence; NULL: it does */
+    int64_t waits_since_ns; /* epoch */
+    char *cause;            /* the first failure, one sentence; NULL: none */
     enum vg_migration_place vm_on;
     enum vg_migration_gpu gpu;
     char *reservation;      /* id, on the target; NULL: none held */

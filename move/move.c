@@ -101,6 +101,13 @@ move_has_failed(const struct vg_move *move, enum vg_move_verb verb)
     return move->failures[verb] > 0 && !move->done[verb];
 }
 
+/* Has the target no GPU for the VM that has arrived there? */
+static bool
+move_finds_no_gpu(const struct vg_move *move)
+{
+    return move->failures[VG_MOVE_RESERVE] > 0 || move->failures[VG_MOVE_ATTACH] > 0;
+}
+
 /* ---- what comes next ---- */
 
 static enum vg_move_verb
@@ -149,7 +156,7 @@ static enum vg_move_verb
 move_on_target(struct vg_move *move)
 {
     if (move->has_gpus && move->facts.gpu != VG_GPU_ATTACHED)
-        return VG_MOVE_ATTACH;
+        return move->done[VG_MOVE_RESERVE] ? VG_MOVE_ATTACH : VG_MOVE_RESERVE;
     if (move_guest_waits(move) && !move->done[VG_MOVE_RESUME] &&
         !move_given_up(move, VG_MOVE_RESUME))
         return VG_MOVE_RESUME;
@@ -236,9 +243,9 @@ move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
         return;
     }
     move->failures[VG_MOVE_LOOK] = 0;
-    if (facts->place == VG_PLACE_TARGET && move->back && !move->failures[VG_MOVE_ATTACH])
+    if (facts->place == VG_PLACE_TARGET && move->back && !move_finds_no_gpu(move))
         move->back = false; /* it was too late to turn back */
-    else if (facts->place == VG_PLACE_TARGET && move->failures[VG_MOVE_ATTACH] &&
+    else if (facts->place == VG_PLACE_TARGET && move_finds_no_gpu(move) &&
              facts->gpu != VG_GPU_ATTACHED)
         move->back = true;
     else if (facts->place == VG_PLACE_SOURCE && (move->failed || move->aborted))
@@ -257,7 +264,7 @@ move_take_success(struct vg_move *move, enum vg_move_verb verb)
         break;
     case VG_MOVE_MIGRATE:
         move->facts.place = VG_PLACE_TARGET;
-        if (!move->failures[VG_MOVE_ATTACH])
+        if (!move_finds_no_gpu(move))
             move->back = false;
         break;
     case VG_MOVE_RETURN:
@@ -347,6 +354,21 @@ vg_move_recover(struct vg_move *move)
 {
     move->looked = false;
     move->failed = true;
+}
+
+void
+vg_move_retry(struct vg_move *move)
+{
+    memset(move->failures, 0, sizeof(move->failures));
+    /* What was kept for it has been given up, and what was tidied may need it again. */
+    move->done[VG_MOVE_RESERVE] = false;
+    move->done[VG_MOVE_RELEASE] = false;
+    move->done[VG_MOVE_TIDY] = false;
+    move->ended = false;
+    move->aborted = false;
+    move->back = false;
+    move->waits = 0;
+    vg_move_recover(move);
 }
 
 enum vg_migration_state

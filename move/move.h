@@ -7,7 +7,8 @@
  *
  * A move has a goal. It goes forward until a step fails or somebody aborts it, and then back. If
  * the VM already runs on the target, it only goes back if it cannot get its GPUs there. A move
- * always ends: each verb is tried a fixed number of times.
+ * always ends: each verb is tried a fixed number of times. A move that has failed can be taken up
+ * again, to finish what it left undone.
  */
 #ifndef VG_MOVE_MOVE_H
 #define VG_MOVE_MOVE_H
@@ -78,6 +79,11 @@ void vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent);
  * the source then, it goes back. */
 void vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok);
 void vg_move_recover(struct vg_move *move);
+
+/* Takes up a move that has ended as FAILED, with a look. On the target it then goes forward or, if
+ * there is no GPU to be had, back; on the source it goes back. Every verb may fail as often as in a
+ * new move. */
+void vg_move_retry(struct vg_move *move);
 
 /* Returns the next verb, or VERB_MAX if the move has ended. The caller must report the outcome
  * before it asks again. */

@@ -77,6 +77,11 @@ def test_moves(server, contract):
                                      server.get("/v1/migrations?active=true").json()["items"]]
     passed_on = {"vm": "alpha", "to": "node-b", "on_behalf_of": "uid:7 at node-a"}
     assert post("/v1/migrations", passed_on, 201).json()["asked_by"] == "uid:7 at node-a"
+    again = post(url + "/retry", {}, 202).json()
+    assert (again["state"], again["retries"], again["ended_ns"]) == ("pending", 1, 0)
+    assert again["retried_by"] == again["asked_by"]
+    post(url + "/retry", {}, 409)
+    post("/v1/migrations/move-none/retry", {}, 404)
     check = post("/v1/migrations", {"vm": "alpha", "to": "full", "dry_run": True}, 200).json()
     assert check["dry_run"] and len(check["problems"]) == 1
     post("/v1/migrations", {"vm": "alpha", "to": "full"}, 409)

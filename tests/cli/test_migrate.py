@@ -220,7 +220,7 @@ def test_wrong_usage(server):
                         (["migrate", "a", "--to", "b", "--wait", "--timeout=x"], "--timeout"),
                         (["migrate", "a", "--to", "b", "--wait", "--dry-run"], "--dry-run"),
                         (["migrate", "a", "--to", "b", "--watch"], "--watch"),
-                        (["migration", "lose"], "list, show, watch, abort, undo"),
+                        (["migration", "lose"], "list, show, watch, abort, retry, undo"),
                         (["migration", "show"], "name the move"),
                         (["migration", "show", "m", "--active"], "--active"),
                         (["migration", "show", "m", "--wait"], "--wait"),
@@ -276,7 +276,7 @@ def test_who_was_never_reached_is_not_asked_again(tmp_path):
         path = str(tmp_path / "nobody")
     for args in (["migrate", "a", "--to", "b"], ["migration", "list"], ["migration", "show", "m"],
                  ["migration", "watch", "m"], ["migration", "abort", "m"],
-                 ["migration", "undo", "m"], ["plan", "apply", "p", "--yes"]):
+                 ["migration", "retry", "m"], ["migration", "undo", "m"], ["plan", "apply", "p", "--yes"]):
         assert "is vgpud running" in run(Nobody, *args, code=7).stderr
 
 
@@ -359,27 +359,48 @@ def test_whoever_says_something_else_is_an_error(server, tmp_path, document):
 
 ENDS = [
     ("rolled_back", {"vm_on": "source", "gpu": "attached", "cause": "the guest keeps ua-gpu0"},
-     "Rolled back after", "alpha is on test-host and has its GPUs"),
+     "Rolled back after", "alpha is on test-host and has its GPUs",
+     "nothing is left undone; once the cause is mended, `vgpuctl migrate alpha --to host-b` begins anew"),
     ("failed", {"vm_on": "target", "gpu": "detached", "cause": "no such device"},
-     "Failed after", "alpha is on host-b WITHOUT its GPUs"),
+     "Failed after", "alpha is on host-b WITHOUT its GPUs",
+     f"`vgpuctl migration retry {FIRST}` plugs in a GPU of host-b, or brings the VM back to test-host"),
+    ("failed", {"vm_on": "source", "gpu": "partly", "cause": "no such device"},
+     "Failed after", "alpha is on test-host with only SOME of its GPUs",
+     f"`vgpuctl migration retry {FIRST}` gives the VM its GPUs back"),
+    ("failed", {"vm_on": "source", "gpu": "attached", "cause": "the hook fails", "steps": [
+        {"verb": "quiesce", "began_ns": 1}, {"verb": "revive", "began_ns": 2}]},
+     "Failed after", "alpha is on test-host and has its GPUs",
+     f"`vgpuctl migration retry {FIRST}` has the guest take up its GPUs"),
+    ("failed", {"vm_on": "source", "gpu": "attached", "cause": "no GPU is free", "no_agent": True,
+                "steps": [{"verb": "precheck", "began_ns": 1}]},
+     "Failed after", "alpha is on test-host and has its GPUs",
+     "`vgpuctl migrate alpha --to host-b --no-agent` begins anew"),
+    ("failed", {"vm_on": "target", "gpu": "attached", "cause": "the hook fails"},
+     "Failed after", "alpha is on host-b and has its GPUs",
+     f"`vgpuctl migration retry {FIRST}` does what is left, `vgpuctl migration undo {FIRST}` moves the VM back"),
+    ("failed", {"vm_on": "unknown", "gpu": "unknown", "cause": "nobody answers"},
+     "Failed after", "nobody knows whether alpha is on test-host or on host-b",
+     f"`vgpuctl migration retry {FIRST}` looks again"),
     ("failed", {"vm_on": "both", "gpu": "unknown", "cause": "started twice"},
-     "Failed after", "alpha runs TWICE, on test-host and on host-b"),
+     "Failed after", "alpha runs TWICE, on test-host and on host-b", "`virsh destroy alpha`"),
     ("failed", {"vm_on": "nowhere", "gpu": "unknown", "cause": None},
-     "Failed after", "alpha runs NEITHER on test-host NOR on host-b"),
+     "Failed after", "alpha runs NEITHER on test-host NOR on host-b", "`virsh start alpha`"),
     ("aborted", {"vm_on": "source", "gpu": "partly", "cause": "somebody asked for it"},
-     "Aborted after", "with only SOME of its GPUs"),
+     "Aborted after", "with only SOME of its GPUs", ""),
 ]
 
 
-@pytest.mark.parametrize("state, other, begins, where", ENDS)
-def test_what_is_not_done_is_1_and_says_why(server, tmp_path, state, other, begins, where):
+@pytest.mark.parametrize("state, other, begins, where, advice", ENDS)
+def test_what_is_not_done_is_1_and_says_why_and_what_now(server, tmp_path, state, other, begins, where, advice):
     with Relay(str(tmp_path / "relay"), server, move_at(state, **other)) as relay:
         done = run(relay, "migrate", "alpha", "--to", "host-b", "--wait", code=1)
-    last = " ".join(done.stdout.splitlines()[2:] if "TWICE" in where else
-                    [done.stdout.splitlines()[-1]])
-    assert begins in last and where in " ".join(done.stdout.split())
+    assert begins in done.stdout and where in " ".join(done.stdout.split())
     cause = other["cause"] or "no cause is known"
     assert cause in done.stderr and f"vgpuctl migration show {FIRST}" in done.stderr
+    assert advice in done.stderr and ("what now: " in done.stderr) == bool(advice)
+    with Relay(str(tmp_path / "relay"), server, move_at(state, **other)) as relay:
+        show = " ".join(run(relay, "migration", "show", FIRST).stdout.split())
+    assert advice in show and (" what now: " in show) == bool(advice)
 
 
 def steps_of_a_failure():
@@ -543,10 +564,51 @@ def test_watch_of_one_that_has_been_aborted_is_1(server):
     assert "Turning back" in done.stdout and "aborted" in done.stderr
 
 
+@pytest.mark.smoke
+def test_retry(server, tmp_path):
+    """What has failed begins again, at the vgpud that runs it, and is followed to a good end."""
+    run(server, "migrate", "alpha", "--to", "host-b")
+    assert "the move has not failed" in run(server, "migration", "retry", FIRST, code=5).stderr
+    run(server, "migration", "abort", FIRST, "--wait")
+    with Relay(str(tmp_path / "relay"), server) as relay:
+        done = run(relay, "migration", "retry", FIRST, "--peer", "host c")
+        (path, body, _), = relay.posts()
+    assert (path, body) == (f"/v1/migrations/{FIRST}/retry?peer=host%20c", {})
+    assert done.stdout.splitlines() == [
+        f"{FIRST}: begins again, with what failed",
+        f"to watch it:      vgpuctl migration watch {FIRST} --peer='host c'"]
+    run(server, "migration", "abort", FIRST, "--wait")
+    done = run(server, "migration", "retry", FIRST, "--wait")
+    assert "Done after" in done.stdout and done.stderr == ""
+    assert "retried:       2 times, last by " in run(server, "migration", "show", FIRST).stdout
+    run(server, "migration", "retry", "move-none", code=3)
+
+
+@pytest.mark.parametrize("state, code", [("rolled_back", 0), ("failed", 1)])
+def test_retry_is_0_where_the_vm_has_its_gpus(server, tmp_path, state, code):
+    run(server, "migrate", "alpha", "--to", "host-b")
+    run(server, "migration", "abort", FIRST, "--wait")
+    with Relay(str(tmp_path / "relay"), server, move_at(state)) as relay:
+        run(relay, "migration", "retry", FIRST, "--wait", code=code)
+
+
+def test_undo_of_a_failed_move_whose_vm_has_arrived(server, tmp_path):
+    """The guest did not take its GPUs up: the VM can go back. One without its GPUs cannot."""
+    run(server, "migrate", "alpha", "--to", "host-b")
+    for vm_on, gpu in (("target", "detached"), ("source", "attached"), ("nowhere", "unknown")):
+        with Relay(str(tmp_path / "relay"), server, move_at("failed", vm_on=vm_on, gpu=gpu)) as relay:
+            run(relay, "migration", "undo", FIRST, code=4)
+            assert relay.posts() == []
+    change = move_at("failed", vm_on="target", gpu="attached", vm="alpha", uuid="alpha")
+    with Relay(str(tmp_path / "relay"), server, change) as relay:
+        run(relay, "migration", "undo", FIRST)
+        (_, body, _), = relay.posts()
+    assert body == {"vm": "alpha", "to": "test-host", "forward": True, "undo_of": FIRST}
+
+
 def test_undo(server, tmp_path):
     run(server, "migrate", "alpha", "--to", "host-c")
-    assert "only a move that is done can be undone; " in run(
-        server, "migration", "undo", FIRST, code=4).stderr
+    assert "can be undone; " in run(server, "migration", "undo", FIRST, code=4).stderr
     make_done(server)
 
     def change(method, path, answer):

@@ -196,6 +196,31 @@ abort_move(void *data, const char *id, const char *peer, GError **err)
     return vg_migration_copy(move);
 }
 
+/* One that was aborted can be taken up again, and then gets to its target. */
+static struct vg_migration *
+retry_move(void *data, const char *id, const char *peer, const char *asked_by, GError **err)
+{
+    fake_backend *fake = data;
+
+    (void)peer;
+    VG_LOCK_SCOPE(&fake->lock);
+    struct vg_migration *move = find_move(fake, id, err);
+    if (!move)
+        return NULL;
+    if (move->state != VG_MIGRATION_ABORTED) {
+        vg_error(err, VG_E_CONFLICT, "the move has not failed: it is %s",
+                 vg_migration_state_names[move->state]);
+        return NULL;
+    }
+    move->state = VG_MIGRATION_PENDING;
+    move->ended_ns = 0;
+    move->abort_asked = false;
+    move->retries++;
+    g_free(move->retried_by);
+    move->retried_by = g_strdup(asked_by);
+    return vg_migration_copy(move);
+}
+
 static GPtrArray *
 list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
 {
@@ -320,6 +345,7 @@ const struct vg_backend_moves fake_moves = {
     .read_migration = read_move,
     .list_migrations = list_moves,
     .abort_migration = abort_move,
+    .retry_migration = retry_move,
     .reserve = reserve,
     .renew = renew,
     .release = release,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state machine of a move: the way forward, each way back, and that in any world, whatever
- * fails and whenever, it ends, tells the truth and undoes what it did.
+ * fails and whenever, it ends, tells the truth and undoes what it did; and that one that has failed
+ * is finished when it is taken up again and nothing fails any more.
  */
 #include "config.h"
 
@@ -294,12 +295,106 @@ test_less_to_do(void **state)
     }
 }
 
+/* Runs the move to its end; what fails does so each time, without an effect. Returns the verbs but
+ * the looks. */
+static char *
+run_with(struct vg_move *move, struct world *world, const bool fails[VG_MOVE_VERB_MAX])
+{
+    GString *said = g_string_new(NULL);
+    enum vg_move_verb verb;
+
+    while ((verb = vg_move_next(move)) != VG_MOVE_VERB_MAX) {
+        if (!fails[verb])
+            assert_true(world_change(world, verb));
+        const struct vg_move_facts facts = {.place = world->place, .gpu = world->gpu};
+        vg_move_told(move, !fails[verb], verb == VG_MOVE_LOOK ? &facts : NULL);
+        if (verb != VG_MOVE_LOOK)
+            g_string_append_printf(said, "%s%s", said->len > 0 ? " " : "",
+                                   vg_move_verb_names[verb]);
+    }
+    return g_string_free(said, FALSE);
+}
+
+/* A move that has failed is finished: by what failed and what follows, forward on the target, back
+ * on the source. */
+static void
+test_retry(void **state)
+{
+    (void)state;
+    static const struct {
+        enum vg_move_verb fails[3];  /* at first; VERB_MAX: nothing */
+        enum vg_move_verb still[2];  /* when it is taken up again */
+        const char *verbs;           /* then */
+        enum vg_migration_state end; /* after that */
+    } cases[] = {
+        {{VG_MOVE_RESUME, VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "resume release",
+         VG_MIGRATION_DONE},
+        {{VG_MOVE_VERIFY, VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "verify release",
+         VG_MIGRATION_DONE},
+        {{VG_MOVE_VERIFY, VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERIFY, VG_MOVE_VERB_MAX},
+         "verify release",
+         VG_MIGRATION_FAILED},
+        {{VG_MOVE_ATTACH, VG_MOVE_RETURN, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "reserve attach resume verify release",
+         VG_MIGRATION_DONE},
+        {{VG_MOVE_ATTACH, VG_MOVE_RETURN, VG_MOVE_VERB_MAX},
+         {VG_MOVE_RESERVE, VG_MOVE_VERB_MAX},
+         "reserve return reattach revive tidy release",
+         VG_MIGRATION_ROLLED_BACK},
+        {{VG_MOVE_ATTACH, VG_MOVE_RETURN, VG_MOVE_VERB_MAX},
+         {VG_MOVE_ATTACH, VG_MOVE_VERB_MAX},
+         "reserve attach return reattach revive tidy release",
+         VG_MIGRATION_ROLLED_BACK},
+        {{VG_MOVE_ATTACH, VG_MOVE_RETURN, VG_MOVE_VERB_MAX},
+         {VG_MOVE_ATTACH, VG_MOVE_RETURN},
+         "reserve attach return tidy release",
+         VG_MIGRATION_FAILED},
+        {{VG_MOVE_MIGRATE, VG_MOVE_REATTACH, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "reattach revive tidy release",
+         VG_MIGRATION_ROLLED_BACK},
+        {{VG_MOVE_MIGRATE, VG_MOVE_REVIVE, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "revive tidy release",
+         VG_MIGRATION_ROLLED_BACK},
+        {{VG_MOVE_LOOK, VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         {VG_MOVE_VERB_MAX, VG_MOVE_VERB_MAX},
+         "",
+         VG_MIGRATION_FAILED},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct world world = start;
+        struct vg_move move;
+        bool fails[VG_MOVE_VERB_MAX + 1] = {false}, still[VG_MOVE_VERB_MAX + 1] = {false};
+        for (size_t k = 0; k < 3; k++)
+            fails[cases[i].fails[k]] = true;
+        for (size_t k = 0; k < 2; k++)
+            still[cases[i].still[k]] = true;
+        vg_move_init(&move, true, true);
+        g_autofree char *first = run_with(&move, &world, fails);
+        assert_int_equal(vg_move_state(&move), VG_MIGRATION_FAILED);
+        vg_move_retry(&move);
+        g_autofree char *verbs = run_with(&move, &world, still);
+        assert_string_equal(verbs, cases[i].verbs);
+        assert_int_equal(vg_move_state(&move), cases[i].end);
+        assert_false(world.reserved);
+    }
+}
+
 /* ---- any world ---- */
 
 /* A record of the journal: an intent and, unless it was lost in a crash, its outcome. */
 struct record {
     enum vg_move_verb verb;
     bool ended, ok;
+    unsigned attempt;
 };
 
 struct run {
@@ -309,6 +404,7 @@ struct run {
     bool has_gpus, has_agent;
     struct record records[STEPS_MAX];
     unsigned n;
+    unsigned attempt; /* how often it was taken up again */
     double failing, crashing, aborting;
     bool looked; /* since the last verb of its kind */
     unsigned since_look[VG_MOVE_VERB_MAX];
@@ -377,9 +473,16 @@ check_verb(struct run *run, enum vg_move_verb verb)
 static void
 crash(struct run *run)
 {
+    unsigned attempt = 0;
+
     vg_move_init(&run->move, run->has_gpus, run->has_agent);
-    for (unsigned i = 0; i < run->n; i++)
+    for (unsigned i = 0; i < run->n; i++) {
+        for (; attempt < run->records[i].attempt; attempt++)
+            vg_move_retry(&run->move);
         vg_move_replay(&run->move, run->records[i].verb, run->records[i].ended, run->records[i].ok);
+    }
+    for (; attempt < run->attempt; attempt++)
+        vg_move_retry(&run->move);
     vg_move_recover(&run->move);
 }
 
@@ -406,7 +509,7 @@ step(struct run *run, enum vg_move_verb verb)
     struct record *record = &run->records[run->n++];
     bool fails = happens(run, run->failing);
 
-    *record = (struct record){.verb = verb};
+    *record = (struct record){.verb = verb, .attempt = run->attempt};
     check_verb(run, verb);
     if (happens(run, run->aborting))
         vg_move_abort(&run->move);
@@ -416,7 +519,7 @@ step(struct run *run, enum vg_move_verb verb)
             crash(run);
             return;
         }
-        *record = (struct record){verb, true, !fails};
+        *record = (struct record){verb, true, !fails, run->attempt};
         vg_move_told(&run->move, !fails, fails ? NULL : &facts);
         return;
     }
@@ -438,7 +541,7 @@ step(struct run *run, enum vg_move_verb verb)
         crash(run);
         return;
     }
-    *record = (struct record){verb, true, !fails};
+    *record = (struct record){verb, true, !fails, run->attempt};
     vg_move_told(&run->move, !fails, NULL);
 }
 
@@ -466,8 +569,55 @@ check_end(const struct run *run)
             assert_true(world->defined && !world->leftover);
     }
     /* Where nothing fails, it gets there. */
-    if (run->failing <= 0 && run->crashing <= 0 && run->aborting <= 0)
+    if (run->attempt == 0 && run->failing <= 0 && run->crashing <= 0 && run->aborting <= 0)
         assert_int_equal(end, VG_MIGRATION_DONE);
+}
+
+static void
+run_to_end(struct run *run)
+{
+    enum vg_move_verb verb;
+
+    while ((verb = vg_move_next(&run->move)) != VG_MOVE_VERB_MAX) {
+        assert_true(run->n < STEPS_MAX);
+        step(run, verb);
+    }
+    check_end(run);
+    assert_int_equal(vg_move_next(&run->move), VG_MOVE_VERB_MAX);
+    assert_false(vg_move_abort(&run->move));
+}
+
+static void
+retry(struct run *run)
+{
+    vg_move_retry(&run->move);
+    run->attempt++;
+    run->went_back = false;
+    run->releases_failed = 0;
+    run->tidies_failed = 0;
+    memset(run->since_look, 0, sizeof(run->since_look));
+}
+
+/* Whoever is asked answers and does what he is asked for. */
+static void
+check_retry_finishes(struct run *run)
+{
+    enum vg_move_verb verb;
+
+    run->failing = run->crashing = run->aborting = 0;
+    retry(run);
+    while ((verb = vg_move_next(&run->move)) != VG_MOVE_VERB_MAX)
+        step(run, verb);
+    const struct world *world = &run->world;
+    const enum vg_migration_state end = vg_move_state(&run->move);
+    assert_true(!run->has_gpus || world->gpu == VG_GPU_ATTACHED);
+    assert_false(world->quiesced || world->reserved);
+    if (world->place == VG_PLACE_TARGET)
+        assert_int_equal(end, VG_MIGRATION_DONE);
+    else
+        assert_true(end == VG_MIGRATION_ROLLED_BACK ||
+                    (end == VG_MIGRATION_FAILED && !run->move.asked[VG_MOVE_QUIESCE] &&
+                     !run->move.asked[VG_MOVE_DETACH] && !run->move.asked[VG_MOVE_MIGRATE]));
 }
 
 static void
@@ -479,19 +629,18 @@ run_once(GRand *chance)
         .has_gpus = g_rand_int_range(chance, 0, 8) > 0,
         .has_agent = g_rand_int_range(chance, 0, 4) > 0,
     };
-    enum vg_move_verb verb;
 
     run.failing = happens(&run, 0.1) ? 0 : g_rand_double_range(chance, 0, 0.5);
     run.crashing = happens(&run, 0.5) ? 0 : g_rand_double_range(chance, 0, 0.2);
     run.aborting = happens(&run, 0.5) ? 0 : g_rand_double_range(chance, 0, 0.2);
     vg_move_init(&run.move, run.has_gpus, run.has_agent);
-    while ((verb = vg_move_next(&run.move)) != VG_MOVE_VERB_MAX) {
-        assert_true(run.n < STEPS_MAX);
-        step(&run, verb);
+    run_to_end(&run);
+    if (vg_move_state(&run.move) == VG_MIGRATION_FAILED && happens(&run, 0.5)) {
+        retry(&run);
+        run_to_end(&run);
     }
-    check_end(&run);
-    assert_int_equal(vg_move_next(&run.move), VG_MOVE_VERB_MAX);
-    assert_false(vg_move_abort(&run.move));
+    if (vg_move_state(&run.move) == VG_MIGRATION_FAILED)
+        check_retry_finishes(&run);
 }
 
 static void
@@ -533,13 +682,10 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_failure),
-        cmocka_unit_test(test_guest_as_before),
-        cmocka_unit_test(test_no_way_back),
-        cmocka_unit_test(test_less_to_do),
-        cmocka_unit_test(test_tidy),
-        cmocka_unit_test(test_any_world),
-        cmocka_unit_test(test_abort_is_too_late),
+        cmocka_unit_test(test_each_failure), cmocka_unit_test(test_guest_as_before),
+        cmocka_unit_test(test_no_way_back),  cmocka_unit_test(test_less_to_do),
+        cmocka_unit_test(test_tidy),         cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_any_world),    cmocka_unit_test(test_abort_is_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "cli/move-advice.h"
+
+#include <string.h>
+
+#include "cli/printable.h"
+
+/* Quotes a word for a shell where that needs it. */
+static char *
+advice_quote(const char *word)
+{
+    static const char plain[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-";
+
+    return word[0] && strspn(word, plain) == strlen(word) ? g_strdup(word)
+                                                          : vg_printable_quote(word);
+}
+
+char *
+vg_move_advice_command(const vg_migration *move, const char *peer, const char *verb)
+{
+    g_autofree char *id = advice_quote(move->id);
+    g_autofree char *quoted = peer ? advice_quote(peer) : NULL;
+
+    return g_strconcat("vgpuctl migration ", verb, " ", id, quoted ? " --peer=" : NULL, quoted,
+                       NULL);
+}
+
+static bool
+advice_was_touched(const vg_migration *move)
+{
+    static const char *const touching[] = {"quiesce", "detach", "migrate", NULL};
+
+    for (guint i = 0; i < move->steps->len; i++) {
+        const struct vg_migration_step *step = move->steps->pdata[i];
+        if (g_strv_contains(touching, step->verb))
+            return true;
+    }
+    return false;
+}
+
+/* A VM that is on the source. */
+static char *
+advice_on_source(const vg_migration *move, const char *retry, bool has_its_gpus)
+{
+    if (!has_its_gpus)
+        return g_strdup_printf("`%s` gives the VM its GPUs back", retry);
+    if (move->state == VG_MIGRATION_FAILED && advice_was_touched(move))
+        return g_strdup_printf("`%s` has the guest take up its GPUs", retry);
+    g_autofree char *vm = advice_quote(move->vm);
+    g_autofree char *to = advice_quote(move->to);
+    return g_strdup_printf("nothing is left undone; once the cause is mended, `vgpuctl migrate %s "
+                           "--to %s%s` begins anew",
+                           vm, to, move->no_agent ? " --no-agent" : "");
+}
+
+char *
+vg_move_advice(const vg_migration *move, const char *peer)
+{
+    const bool has_its_gpus = move->devices->len == 0 || move->gpu == VG_GPU_ATTACHED;
+    g_autofree char *retry = vg_move_advice_command(move, peer, "retry");
+    g_autofree char *undo = vg_move_advice_command(move, peer, "undo");
+    g_autofree char *vm = advice_quote(move->vm);
+
+    if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
+        return NULL;
+    switch (move->vm_on) {
+    case VG_PLACE_SOURCE:
+        return advice_on_source(move, retry, has_its_gpus);
+    case VG_PLACE_TARGET:
+        return has_its_gpus
+                   ? g_strdup_printf("`%s` does what is left, `%s` moves the VM back", retry, undo)
+                   : g_strdup_printf("`%s` plugs in a GPU of %s, or brings the VM back to %s",
+                                     retry, move->to, move->from);
+    case VG_PLACE_NOWHERE:
+        return g_strdup_printf("the VM has to be started again, on the host that has its "
+                               "definition: `virsh start %s`",
+                               vm);
+    case VG_PLACE_BOTH:
+        return g_strdup_printf("stop it on the host where it is not to run, with `virsh destroy "
+                               "%s`, and then let `%s` do what is left",
+                               vm, retry);
+    case VG_PLACE_UNKNOWN:
+    case VG_PLACE_MOVING:
+    case VG_PLACE_MAX:
+    default:
+        return g_strdup_printf("`%s` looks again, and does what is left", retry);
+    }
+}

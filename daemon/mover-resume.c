@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Takes moves up again: those that were under way when vgpud ended, and those that have failed and
+ * are to be finished.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* Makes a move of what the journal has of it: its machine knows what was asked for, and what came
+ * of it. */
+static struct mover_move *
+resume_replay(vg_mover *mover, const struct vg_migration *migration)
+{
+    struct mover_move *move = mover_new_move(mover, migration);
+    int64_t attempt = 0;
+
+    for (guint i = 0; i < migration->steps->len; i++) {
+        const struct vg_migration_step *step = migration->steps->pdata[i];
+        const int verb = vg_move_verb_from_name(step->verb);
+        for (; attempt < MIN(step->attempt, migration->retries); attempt++)
+            vg_move_retry(&move->machine);
+        if (verb >= 0)
+            vg_move_replay(&move->machine, (enum vg_move_verb)verb, step->ended_ns > 0, step->ok);
+    }
+    for (; attempt < migration->retries; attempt++)
+        vg_move_retry(&move->machine);
+    return move;
+}
+
+/* ---- after a restart ---- */
+
+static void
+resume_take_up(vg_mover *mover, const struct vg_migration *migration)
+{
+    g_autoptr(GError) error = NULL;
+    struct mover_move *move = resume_replay(mover, migration);
+    const struct vg_migration_step *newest =
+        migration->steps->len > 0 ? migration->steps->pdata[migration->steps->len - 1] : NULL;
+    const char *last = newest ? newest->verb : "nothing yet";
+
+    vg_move_recover(&move->machine);
+    if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.done[VG_MOVE_RELEASE])
+        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has, meanwhile */
+    move->machine.aborted = migration->abort_asked;
+    move->machine.shown = migration->state;
+    if (!move->record->cause)
+        move->record->cause = g_strdup_printf("vgpud ended during the move (%s)", last);
+    vg_log_notice("move goes on id=%s vm=\"%s\" after=%s", migration->id, migration->vm, last);
+    if (mover_launch(mover, move, &error) < 0)
+        vg_log_err("%s", error->message);
+}
+
+void
+vg_mover_recover(vg_mover *mover)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) list = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
+                                                           VG_JOURNAL_MIGRATIONS_MAX, &error);
+
+    if (!list) {
+        vg_log_err("moves that were under way cannot be taken up again reason=\"%s\"",
+                   error->message);
+        return;
+    }
+    for (guint i = 0; i < list->len; i++)
+        resume_take_up(mover, list->pdata[i]);
+}
+
+/* ---- after a failure ---- */
+
+/* Refuses what a new move is for, or nothing at all. */
+static int
+resume_check(const struct vg_migration *migration, GError **err)
+{
+    const bool is_whole = migration->devices->len == 0 || migration->gpu == VG_GPU_ATTACHED;
+    bool is_touched = false;
+
+    if (!vg_migration_has_ended(migration->state))
+        return vg_error(err, VG_E_CONFLICT, "the move has not ended: it is %s",
+                        vg_migration_state_names[migration->state]);
+    for (guint i = 0; i < migration->steps->len; i++) {
+        const struct vg_migration_step *step = migration->steps->pdata[i];
+        const int verb = vg_move_verb_from_name(step->verb);
+        is_touched = is_touched || verb == VG_MOVE_QUIESCE || verb == VG_MOVE_DETACH ||
+                     verb == VG_MOVE_MIGRATE;
+    }
+    if (migration->state != VG_MIGRATION_FAILED ||
+        (!is_touched && is_whole && migration->vm_on == VG_PLACE_SOURCE))
+        return vg_error(err, VG_E_CONFLICT,
+                        "the move is %s and has left nothing undone; a new one begins with "
+                        "`vgpuctl migrate`",
+                        vg_migration_state_names[migration->state]);
+    return 0;
+}
+
+/* Makes the record that of a move that begins again. */
+static void
+resume_reset(struct vg_migration *migration, const char *by)
+{
+    migration->state = VG_MIGRATION_PENDING;
+    migration->ended_ns = 0;
+    migration->abort_asked = false;
+    migration->retries++;
+    g_free(migration->retried_by);
+    migration->retried_by = g_strdup(by);
+}
+
+struct vg_migration *
+vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    g_autoptr(vg_migration) migration = vg_mover_read(mover, id, err);
+
+    if (!migration || resume_check(migration, err) < 0)
+        return NULL;
+    if (!settings->enabled) {
+        vg_error(err, VG_E_REFUSED,
+                 "acting is off on this host; [actions] enabled=yes in vgpud.conf allows it");
+        return NULL;
+    }
+    resume_reset(migration, by);
+    if (mover_check_number(mover, err) < 0 ||
+        vg_journal_reopen_migration(mover->parts.journal, migration, err) < 0)
+        return NULL;
+    struct mover_move *move = resume_replay(mover, migration);
+    vg_log_notice("move begins again id=%s vm=\"%s\" by=\"%s\"", id, migration->vm, by ? by : "");
+    return mover_launch(mover, move, err) < 0 ? NULL : g_steal_pointer(&migration);
+}
