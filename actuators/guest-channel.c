@@ -16,21 +16,21 @@
 
 #define CHANNEL "org.vgpud.guest.0"
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* If nothing is heard for this long, nobody is there: docs/vgpud-guest.7. */
+/* If nothing is heard for this long, no agent is there: docs/vgpud-guest.7. */
 #define HELLO_NS   (10 * VG_NS_PER_S)
 #define SILENCE_NS (15 * VG_NS_PER_S)
-/* The guest learns of a new host in two ways: the port opens, and words arrive. If the words come
- * first, its agent still believes that the host is gone, and drops the answer, so the hello is
- * repeated. */
+/* The guest learns of a new host in two ways: the port opens, and words arrive. If the words arrive
+ * first, its agent still believes that the host is gone, and drops its answer. Therefore the hello
+ * is repeated. */
 #define HELLO_AGAIN_NS (2 * VG_NS_PER_S)
 /* The time before the next request to an agent that is busy, as it is for a while after a request
  * was cancelled, or whose channel was taken away. */
 #define BUSY_NS (500 * VG_NS_PER_MS)
-/* The time that the agent may need after the deadline in its order, to undo an unfinished order. It
- * gets at most half of the time that is left. */
+/* The time after the deadline that the agent gets to undo an unfinished order, but at most half of
+ * the time that is left. */
 #define UNDO_MS 40000
 /* The same for an order that itself undoes something (resume): the agent may still have to look at
- * the devices and to let programs go on. */
+ * the devices and to let programs run again. */
 #define ANSWER_MS 12000
 /* Limits of the protocol. */
 #define DEADLINE_MS_MIN 100
@@ -52,8 +52,8 @@ struct channel {
     int64_t last_id;
     int64_t heard_ns;
     char *hello;
-    int64_t hello_ns; /* when the hello is repeated, until it is answered */
-    bool taken;       /* the stream has ended, and libvirt still answers */
+    int64_t hello_ns; /* the time at which the hello is repeated, until it is answered */
+    bool taken;       /* the stream has ended, but libvirt still answers */
 };
 
 void
@@ -79,7 +79,7 @@ channel_try(struct channel *channel, unsigned flags)
     return -1;
 }
 
-/* Returns whether nobody in the guest has the port open. libvirt hears of an opening a little
+/* Returns whether the port is closed on the guest's side. libvirt hears of an opening a little
  * later. */
 static bool
 channel_is_closed(struct channel *channel)
@@ -93,8 +93,9 @@ channel_is_closed(struct channel *channel)
     return true;
 }
 
-/* Opens the channel. looks: fails at once if the agent is not there, so that a look never waits for
- * it, and with VG_E_BUSY if another client has the channel, so that a look takes it from nobody. */
+/* Opens the channel. With looks, fails at once if the agent is not there, so that a look never
+ * waits for it, and with VG_E_BUSY if another client has the channel, so that a look never takes
+ * the channel away. */
 static int
 channel_open(struct channel *channel, bool looks, GError **err)
 {
@@ -219,7 +220,8 @@ channel_say_hello(struct channel *channel, GError **err)
 }
 
 /* Waits for the next message. silence_ns is the longest silence, since the last message or the
- * request. A guest cannot be heard over a connection that is gone, and is not blamed then. */
+ * request. If the connection to libvirt is gone, the guest cannot be heard, and its silence does
+ * not count. */
 static int
 channel_next(struct channel *channel, int64_t silence_ns, struct vg_guest_message *ret,
              GError **err)
@@ -376,8 +378,8 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
     return result;
 }
 
-/* Asks, and asks again if another program takes the channel from an order that may be repeated: to
- * take GPUs up. */
+/* Asks the agent, and asks again if another program takes the channel away, when the order may be
+ * repeated: one to take GPUs up. */
 static int
 channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
                   struct vg_guest_message *ret, GError **err)

@@ -11,7 +11,7 @@
 #include "model/migration.h"
 
 #define DEPTH_MAX     8
-#define HOOKS_MAX     16 /* the most that one text names */
+#define HOOKS_MAX     16 /* the most hooks that one text names */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
 
@@ -474,7 +474,7 @@ talk_kind_of(const char *type, const char *code, enum vg_guest_message_kind *ret
     return 0;
 }
 
-/* Reads text and programs of a message whose kind is known. */
+/* Reads the text and the programs of a message whose kind is known. */
 static void
 talk_read_content(json_object *object, struct vg_guest_message *ret)
 {
@@ -520,8 +520,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     g_autofree char *type = talk_word_of(object, "type", WORD_MAX);
     g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
-    /* An error without an id is about a line that the agent could not read. It was this host's line
-     * once everything older is gone. */
+    /* An error without an id is about a line that the agent could not read. Once everything older
+     * is gone, that line was this host's. */
     bool ours = id ? json_object_is_type(id, json_type_int) && json_object_get_int64(id) == talk->id
                    : talk->greeted && g_strcmp0(type, "error") == 0;
 

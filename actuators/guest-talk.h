@@ -36,7 +36,8 @@ struct vg_guest_message {
     enum vg_guest_message_kind kind;
     char *text; /* one sentence, printable */
     int64_t ram_bytes;
-    bool undone;                        /* for an ERROR, true if the guest is as it was before */
+    /* whether the guest is as it was before; set for an ERROR */
+    bool undone;
     struct vg_guest_programs *programs; /* owned; NULL if the message has none */
     /* for a STATUS, true if nothing that the agent sees keeps it from releasing its GPUs; otherwise
      * text has the reason */
@@ -52,7 +53,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_guest_talk, vg_guest_talk_free)
 
 /* Make lines to send, with their newline. The next answers must have the id of the line; no id may
  * be used twice for one guest. devices: struct vg_move_device, named by guest_path, or by type for
- * PCI devices without one; VG_E_INVALID if a device has neither. */
+ * PCI devices without one; a device with neither is VG_E_INVALID. */
 char *vg_guest_talk_hello(vg_guest_talk *talk, int64_t id);
 char *vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                           const GPtrArray *devices, GError **err);

@@ -167,7 +167,7 @@ cloud_take_auth(vg_nova_cloud *cloud, yaml_document_t *document, const yaml_node
                "application_credential_secret");
 }
 
-/* Takes over one entry. Returns 0 also if the entry is optional and missing. */
+/* Takes over one entry. Returns 0 even if the entry is missing, when it is optional. */
 static int
 cloud_take_document(vg_nova_cloud *cloud, yaml_document_t *document, const char *name,
                     bool optional, GError **err)

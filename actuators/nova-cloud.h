@@ -11,8 +11,8 @@
 #include <glib.h>
 
 /* The options as they are configured. Strings are borrowed, and empty where nothing is configured.
- * They have either the cloud, which is an entry of clouds, or auth_url and the options of its
- * account. */
+ * Either `cloud` names an entry in the file `clouds`, or auth_url and the options of its account
+ * are given. */
 struct vg_nova_options {
     const char *cloud;
     const char *clouds; /* the path of a clouds.yaml; a secure.yaml beside it is read, too */

@@ -393,7 +393,7 @@ migrate_begin(struct migrate *migrate, GError **err)
     struct vg_nova_exchange exchange;
     g_autoptr(GError) error = NULL;
 
-    /* Only if earlier migrations are known can it be told whether this one has begun. */
+    /* This is needed to tell later whether the new migration has begun. */
     migrate->before_id = migrate_newest(migrate, NULL);
     if (vg_verb_pause(migrate->verb, 0, "nova's migration to begin", err) < 0)
         return -1;

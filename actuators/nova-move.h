@@ -16,7 +16,7 @@
  * nova rejects the token. One thread at a time. */
 typedef struct vg_nova vg_nova;
 
-/* Makes a client. limit_ns is the limit of one request, poll_ns the time between two looks at a
+/* Makes a client. limit_ns is the limit of one request, poll_ns the time between two checks of a
  * migration. Once leave is true (it may be NULL), every call ends soon with VG_E_CONFLICT, and nova
  * goes on with its task. */
 vg_nova *vg_nova_new(vg_nova_cloud *take_cloud, int64_t limit_ns, int64_t poll_ns,
@@ -25,8 +25,9 @@ void vg_nova_free(vg_nova *nova); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova, vg_nova_free)
 
 /* Returns whether an error may pass. VG_E_UNREACHABLE, VG_E_TIMEOUT, VG_E_EXTERNAL and VG_E_BUSY
- * may, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID and VG_E_REFUSED do not:
- * the account, the configuration or the version of nova (before microversion 2.30) is the cause. */
+ * may, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID and VG_E_REFUSED do not,
+ * since the account, the configuration or the version of nova (before microversion 2.30) is the
+ * cause. */
 bool vg_nova_may_pass(const GError *error);
 
 /* ---- looking ---- */
@@ -42,8 +43,8 @@ struct vg_nova_server {
 };
 void vg_nova_server_clear(struct vg_nova_server *server);
 
-/* Looks at an instance. VG_E_DENIED is also the answer if nova does not tell vgpud's user which
- * host has it. */
+/* Looks at an instance. Fails with VG_E_DENIED if nova does not tell vgpud's user which host
+ * has the instance. */
 int vg_nova_look(vg_nova *nova, const char *uuid, struct vg_nova_server *ret, GError **err);
 
 /* Returns whether the instance is being migrated live now. */
@@ -56,7 +57,8 @@ struct vg_nova_precheck {
     const char *from; /* hosts, by vgpud's names */
     const char *to;
     const char *to_host; /* nova's name of the target; NULL if nova is to be asked */
-    char *ret_from;      /* nova's names, which are filled in and owned; NULL if not known */
+    /* nova's names, which are filled in and owned; NULL if they are not known */
+    char *ret_from;
     char *ret_to;
 };
 
@@ -88,9 +90,9 @@ int vg_nova_migrate(vg_nova *nova, const struct vg_nova_migration *migration,
 int vg_nova_progress(vg_nova *nova, const char *uuid, struct vg_migration_progress *ret,
                      GError **err);
 
-/* Asks nova to abort the live migration of the instance. Returns 1 if nova accepts, but a migration
- * that has come too far goes on; 0 if none is under way; or -1 and *err, also if nova cannot abort
- * it now. */
+/* Asks nova to abort the live migration of the instance. Returns 1 if nova agrees, although a
+ * migration that has come too far goes on; 0 if none is under way; or -1 and *err, also if nova
+ * cannot abort it now. */
 int vg_nova_abort(vg_nova *nova, const char *uuid, GError **err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of a vg_nova: requests to Keystone and to the compute API, with a token that is
+ * The internals of a vg_nova: requests to Keystone and to the compute API, with a token that is
  * renewed.
  */
 #ifndef VG_ACTUATORS_NOVA_SESSION_H

@@ -23,7 +23,8 @@ struct vg_verb {
 };
 
 /* Sleeps at most ns, and not beyond the deadline. Returns -1 and sets *err when the deadline has
- * passed or the verb is cancelled. what names for the message the thing that is waited for. */
+ * passed or the verb is cancelled. `what` names, for the message, the thing that the verb waits
+ * for. */
 int vg_verb_pause(const struct vg_verb *verb, int64_t ns, const char *what, GError **err);
 
 #endif

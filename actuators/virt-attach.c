@@ -50,7 +50,7 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
     g_autofree char *element = element_for(before, wanted, alias, verb, err);
     if (!element || vg_verb_pause(verb, 0, "attaching to begin", err) < 0)
         return -1;
-    /* The live XML is checked afterwards, whatever this returns. */
+    /* The live XML is checked afterwards, whatever the result of this call. */
     virDomainAttachDeviceFlags(domain, element, VIR_DOMAIN_AFFECT_LIVE);
     g_autofree char *words = g_strdup(virGetLastErrorMessage());
     virResetLastError();

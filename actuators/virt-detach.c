@@ -14,14 +14,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* The pause between two looks grows, so that a guest that releases at once is noticed at once, and
- * a slow one is not looked at all the time. */
+/* The pause between two checks grows, so that a fast release is noticed at once, and a slow guest
+ * is not checked all the time. */
 #define LOOK_NS     (10 * VG_NS_PER_MS)
 #define LOOK_MAX_NS (100 * VG_NS_PER_MS)
 /* A guest may have missed the request, or had no time for it while it booted. With native PCIe
  * hotplug, it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
-/* A request cannot be revoked. After giving up, the detaching waits this long for its result. */
+/* A request cannot be revoked. After giving up, its result is awaited for this long. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
@@ -30,7 +30,7 @@ struct detach {
     const GPtrArray *devices; /* struct vg_move_device */
     const struct vg_verb *verb;
     int64_t asked_ns;      /* CLOCK_MONOTONIC, the time of the last request to the guest */
-    int64_t pause_ns;      /* the pause before the next look */
+    int64_t pause_ns;      /* the pause before the next check */
     struct vg_verb limits; /* those of verb, without its cancel */
     char *last_words;      /* libvirt's error when it was asked again, or NULL */
 };

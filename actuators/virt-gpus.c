@@ -85,7 +85,7 @@ gpus_read_one(const vg_domain_device *device, const struct vg_named_device *name
     return 1;
 }
 
-/* Records to which GPU the other functions of its card belong. If the VM does not have that GPU,
+/* Records to which GPU each other function of its card belongs. If the VM does not have that GPU,
  * nothing is known about the function, and it stays. */
 static void
 gpus_join_functions(GPtrArray *gpus, const GPtrArray *parts)

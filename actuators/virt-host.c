@@ -146,9 +146,10 @@ look_pause_words(int reason)
     }
 }
 
-/* Finds out from the domain's job whether it is migrating. An outgoing migration is a job. For an
- * incoming one, this question is an error of its own kind. After libvirtd has died there is
- * neither; a domain that is paused while it starts up is then one that waits for a migration. */
+/* Finds out from the domain's job whether it is migrating. An outgoing migration is a job. During
+ * an incoming one, asking for the job fails with an error of its own. After libvirtd has died,
+ * there is neither; a domain that is paused while it starts up is then one that waits for a
+ * migration. */
 static enum vg_domain_place
 look_at_job(virDomainPtr domain, bool is_paused, int reason)
 {

@@ -12,7 +12,7 @@
 #include "host/domain-xml.h"
 #include "host/gpu-local.h"
 
-/* Adds all domains; those that run with their live definition. */
+/* Adds all domains. Running ones are added with their live definition. */
 static int
 inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError **err)
 {

@@ -19,8 +19,8 @@
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
-/* From this pass over the memory on, the limit is doubled once in this many passes. The passes
- * before show how much the guest changes while memory is copied. */
+/* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
+ * passes show how fast the guest changes memory while it is copied. */
 #define PATIENT_PASSES 4
 #define PASSES_A_STEP  2
 
@@ -35,10 +35,10 @@ struct migrate {
     int n_params;
     unsigned flags;
     int64_t began_ns;
-    /* These are written by the thread, and read after its end. */
+    /* The thread writes these members, which are read after its end. */
     int result;
     char *words;
-    /* These are used by the caller only. */
+    /* Only the caller uses these members. */
     int64_t downtime_ns; /* the limit that was set last */
     int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
@@ -141,7 +141,7 @@ read_progress(virTypedParameterPtr params, int n, struct vg_migration_progress *
     ret->total_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_TOTAL);
     ret->remaining_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_REMAINING);
     ret->processed_bytes = virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PROCESSED);
-    /* This is in pages a second. */
+    /* The rate is in pages a second. */
     ret->dirty_bytes_per_s =
         product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE),
                    virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE));
@@ -245,7 +245,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
     return 0;
 }
 
-/* Reads libvirt's measurements at the end, which the target's libvirtd has. */
+/* Reads libvirt's final measurements, which the target's libvirtd has. */
 static void
 migrate_read_end(struct migrate *migrate)
 {

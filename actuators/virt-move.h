@@ -10,19 +10,19 @@
 #include "actuators/verb.h"
 
 /* A connection for reading and writing, with keepalive: if libvirtd falls silent, calls that wait
- * for it fail after some seconds. The next verb makes a lost connection again. One thread at a
+ * for it fail after some seconds. The next verb re-establishes a lost connection. One thread at a
  * time. */
 typedef struct vg_virt_host vg_virt_host;
 
-/* Connects; VG_E_UNREACHABLE if nobody answers. Starts libvirt's event loop (host/virt-event.h),
- * which the process stops at its end. Connecting to an address that swallows packets takes as long
- * as the kernel tries. */
+/* Connects. Fails with VG_E_UNREACHABLE if there is no answer. Starts libvirt's event loop
+ * (host/virt-event.h), which the process stops at its end. Connecting to an address that swallows
+ * packets takes as long as the kernel tries. */
 
 vg_virt_host *vg_virt_host_open(const char *uri, GError **err);
 void vg_virt_host_close(vg_virt_host *host); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_host, vg_virt_host_close)
 
-/* Sets another directory than "/" that contains sys and proc, for tests. */
+/* Sets a directory other than "/" that contains sys and proc, for tests. */
 void vg_virt_host_set_root(vg_virt_host *host, const char *root);
 
 /* A device that the operator has named: [gpu NAME]. */
@@ -36,12 +36,13 @@ struct vg_named_device {
 
 struct vg_domain_look {
     enum vg_domain_place place;
-    const char *stands; /* the reason in words if it stands still, a constant; otherwise NULL */
-    bool defined;       /* it has a persistent definition */
-    unsigned present;   /* the number of the aliases that the live domain has */
+    /* the reason in words if the domain stands still, a constant; otherwise NULL */
+    const char *stands;
+    bool defined;     /* it has a persistent definition */
+    unsigned present; /* the number of the aliases that the live domain has */
 };
 
-/* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error;
+/* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error. Fails with
  * VG_E_UNREACHABLE if the host does not answer. */
 int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
                  struct vg_domain_look *ret, GError **err);
@@ -49,8 +50,8 @@ int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliase
 /* Lists the GPUs of a running domain as struct vg_move_device, with source_address and source_xml;
  * they are freed with the array. The GPUs are passed-through PCI functions (classes 03 and 12),
  * with other functions of their cards, virtual functions of GPUs, and mdevs; and devices with the
- * alias of a named device. guest_path names a device as docs/vgpud-guest.7 requires. VG_E_NOT_FOUND
- * if there is no such domain; VG_E_CONFLICT if it does not run. */
+ * alias of a named device. guest_path names a device as docs/vgpud-guest.7 requires. Fails with
+ * VG_E_NOT_FOUND if there is no such domain, or with VG_E_CONFLICT if it does not run. */
 GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
@@ -82,15 +83,15 @@ int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_prech
  * (model/gpu-part.h) that is not in taken (char *: addresses, or once per reservation the name of a
  * named device). An mdev may be made for it. Other functions of a GPU's card are found on the card
  * picked for that GPU. Fills in target_address and target_xml, and keeps alias and guest address.
- * VG_E_CONFLICT and the reason if there is none. */
+ * Fails with VG_E_CONFLICT and the reason if there is none. */
 int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */
 
 /* Detaches the devices from the live domain, all at once, and then removes those that are
- * persistent from its definition. Returns 0 when all are gone. VG_E_TIMEOUT if the guest has not
- * released one, which it may still do. */
+ * persistent from its definition. Returns 0 when all are gone. Fails with VG_E_TIMEOUT if the guest
+ * has not released one, which it may still do. */
 int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
                    const struct vg_verb *verb, GError **err);
 
@@ -100,8 +101,9 @@ int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *device
 int vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
 
-/* Adds a persistent device to the persistent definition of a domain that has one, whether that runs
- * or not; xml as for vg_virt_attach(). Returns 0 if it is there already, or is not persistent. */
+/* Adds a persistent device to the persistent definition of a domain that has one, whether the
+ * domain runs or not; xml is as for vg_virt_attach(). Returns 0 if the device is there already, or
+ * is not persistent. */
 int vg_virt_define_device(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
                           const char *xml, GError **err);
 
@@ -136,9 +138,9 @@ void vg_virt_abort(vg_virt_host *host, const char *uuid);
 struct vg_guest_answer {
     bool ok;
     char *text;        /* one sentence: the hooks that ran, or the error and who holds the GPU */
-    bool undone;       /* if not ok, true if the guest is as it was before */
-    int64_t ram_bytes; /* when prepared, the guest memory that holds device memory */
-    /* when resumed, the longest pause that the guest noticed; 0 if unknown, as with version 1 of
+    bool undone;       /* whether the guest is as it was before; set if not ok */
+    int64_t ram_bytes; /* the guest memory that holds device memory; set by prepare */
+    /* the longest pause that the guest noticed; set by resume; 0 if unknown, as with version 1 of
      * the protocol */
     int64_t pause_ns;
     struct vg_guest_programs *programs; /* NULL if the answer has none */

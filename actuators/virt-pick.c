@@ -89,7 +89,7 @@ pick_take(const struct pick *pick, const char *xml, const char *address, GError 
     return 0;
 }
 
-/* The parts that would do but are not free, with the reasons. */
+/* The parts that would do if they were free, with the reasons why they are not. */
 struct pick_reasons {
     GString *text;
     unsigned n;

@@ -212,8 +212,8 @@ is_shared(int64_t type)
     return false;
 }
 
-/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices count as those
- * of a storage network, as with libvirt. */
+/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices are taken for
+ * those of a storage network, as libvirt does. */
 static void
 check_files(struct precheck *check)
 {

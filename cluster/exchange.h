@@ -23,9 +23,9 @@ struct vg_exchange {
     void *call; /* belongs to the caller */
 };
 
-/* Prepares a GET of url + path for curl_multi_add_handle(). etag belongs to the caller's copy of
- * the document, or is NULL. limit_ns is for the whole exchange, at least 1 ms. Returns NULL and
- * sets *err if a file that it needs cannot be read. */
+/* Prepares a GET of url + path for curl_multi_add_handle(). etag is that of the caller's copy of
+ * the document, or NULL. limit_ns is for the whole exchange, at least 1 ms. Returns NULL and sets
+ * *err if a file that it needs cannot be read. */
 struct vg_exchange *vg_exchange_new(const struct vg_peer_options *peer, const char *path,
                                     const char *etag, int64_t limit_ns, GError **err);
 
@@ -35,11 +35,11 @@ void vg_exchange_set_method(struct vg_exchange *exchange, const char *method, co
 void vg_exchange_free(struct vg_exchange *exchange);
 
 /* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,
- * otherwise -1 and the reason as a sentence; VG_E_TIMEOUT if the time was up. */
+ * otherwise -1 and the reason as a sentence. Fails with VG_E_TIMEOUT if the time was up. */
 int vg_exchange_check(struct vg_exchange *exchange, CURLcode code, GError **err);
 
-/* Checks it likewise, but reports a refusal in the peer's own words, with the code that fits the
- * status: VG_E_NOT_FOUND, VG_E_CONFLICT, VG_E_REFUSED or VG_E_BUSY. */
+/* Checks an exchange likewise, but reports a refusal in the peer's own words, with the code that
+ * fits the status: VG_E_NOT_FOUND, VG_E_CONFLICT, VG_E_REFUSED or VG_E_BUSY. */
 int vg_exchange_check_call(struct vg_exchange *exchange, CURLcode code, GError **err);
 
 #endif

@@ -106,7 +106,7 @@ peers_new_call(vg_peers *peers, const char *name, const char *method, const char
     return call;
 }
 
-/* Waits for the answer. libcurl keeps the limit, but the thread might not. */
+/* Waits for the answer. libcurl observes the limit, but the thread might not. */
 static int
 peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **err)
 {

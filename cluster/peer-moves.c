@@ -71,7 +71,7 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
     if (!given)
         return NULL;
     if (peer_moves_check_devices(move, given, err) < 0) {
-        /* A reservation that nobody will use should not last until its lease ends. */
+        /* A reservation that will not be used should not last until its lease ends. */
         if (given->id)
             (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
         return NULL;

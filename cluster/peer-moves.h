@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Talks to another vgpud about moves: has it reserve GPUs, or move a VM of its own, and reads the
- * outcome. All calls block up to their limit. VG_E_NOT_FOUND if there is no such peer, or if the
- * peer says that there is no such thing; VG_E_UNREACHABLE or VG_E_TIMEOUT if it does not answer;
- * otherwise the peer's own code and words. Any thread but "peers".
+ * outcome. All calls block up to their limit. They fail with VG_E_NOT_FOUND if there is no such
+ * peer, or if the peer says that there is no such thing; with VG_E_UNREACHABLE or VG_E_TIMEOUT if
+ * it does not answer; otherwise with the peer's own code and words. Any thread but "peers".
  */
 #ifndef VG_CLUSTER_PEER_MOVES_H
 #define VG_CLUSTER_PEER_MOVES_H
@@ -28,7 +28,8 @@ int vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, 
 /* A request that is passed on to the vgpud that has the VM. */
 struct vg_peer_order {
     const struct vg_migration_request *request;
-    const char *to;           /* what the target's host calls itself; NULL: the request has it */
+    /* the name that the target's host has for itself, or NULL if the request has it */
+    const char *to;
     const char *on_behalf_of; /* the person who asked */
 };
 

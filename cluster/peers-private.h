@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files about peers.
+ * Declarations that the files about peers share.
  */
 #ifndef VG_CLUSTER_PEERS_PRIVATE_H
 #define VG_CLUSTER_PEERS_PRIVATE_H
@@ -26,16 +26,17 @@ struct own_options {
 enum peer_stage { PEER_VERSION, PEER_SNAPSHOT, PEER_APPROVALS };
 
 struct peer {
-    int refs; /* under the lock */
+    int refs; /* protected by the lock */
     struct own_options options;
-    /* These are under the lock. */
+    /* These are protected by the lock. */
     struct vg_peer_info *info;
-    struct copy *copy;    /* the newest snapshot, or NULL */
-    bool silent;          /* it let its last deadline pass */
-    bool busy;            /* it is being asked */
-    bool again;           /* it is asked once more, as soon as the present attempt has ended */
+    struct copy *copy; /* the newest snapshot, or NULL */
+    bool silent;       /* it let its last deadline pass */
+    bool busy;         /* it is being asked */
+    /* the peer is to be asked once more, as soon as the present attempt has ended */
+    bool again;
     GPtrArray *approvals; /* struct vg_approval, of the last attempt that succeeded, or NULL */
-    uint64_t attempts;    /* the number of those that have ended */
+    uint64_t attempts;    /* the number of attempts that have ended */
     int64_t due_ns;       /* CLOCK_MONOTONIC, of the next attempt */
     /* These belong to the thread. */
     char *etag;          /* that of copy */
@@ -48,13 +49,13 @@ struct peer {
     struct copy *fresh; /* the snapshot that came in this attempt, or NULL */
 };
 
-/* A request that somebody waits for. It is freed by the waiting caller or by the thread, whichever
- * is the last to need it. */
+/* A request with a caller that waits for the answer. It is freed by the caller or by the thread,
+ * whichever is the last to need it. */
 struct call {
     struct vg_exchange *exchange;
     CURLcode code;
     bool done;
-    bool abandoned; /* the caller does not wait any more */
+    bool abandoned; /* the caller no longer waits */
 };
 
 struct vg_peers {

@@ -265,7 +265,7 @@ peers_read_snapshot(const GString *body, GError **err)
     return copy;
 }
 
-/* Takes the moves that a peer wants; body is NULL if it has not told. */
+/* Takes the moves that a peer wants. body is NULL if the peer has not answered. */
 static void
 peers_take_approvals(vg_peers *peers, struct peer *peer, const GString *body)
 {

@@ -2,7 +2,7 @@
  *
  * Asks other vgpuds, over HTTPS, whether they answer and what their hosts look like. A thread of
  * its own asks each peer from time to time and keeps its newest snapshot; for a plan, all of them
- * are asked anew. A slow peer costs a connection, but no thread.
+ * are asked again. A slow peer costs a connection, but no thread.
  */
 #ifndef VG_CLUSTER_PEERS_H
 #define VG_CLUSTER_PEERS_H
@@ -17,10 +17,10 @@
 
 #define VG_PEERS_MAX 1000
 
-/* The number of requests at once. */
+/* The most requests at once. */
 #define VG_PEERS_PARALLEL 32
 
-/* The most bytes of an answer. */
+/* The most bytes of one answer. */
 #define VG_PEERS_ANSWER_MAX (64 * 1024 * 1024)
 
 /* The address of a peer, and the credentials for it. Strings are borrowed, and NULL or empty where
@@ -38,8 +38,8 @@ struct vg_peer_options {
 struct vg_peers_options {
     const struct vg_peer_options *peers;
     size_t n_peers;
-    int64_t refresh_ns;  /* between two attempts, +-20 % */
-    int64_t deadline_ns; /* for one attempt, and for vg_peers_gather() */
+    int64_t refresh_ns;  /* the time between two attempts, +-20 % */
+    int64_t deadline_ns; /* the limit of one attempt, and of vg_peers_gather() */
 };
 
 typedef struct vg_peers vg_peers;
@@ -84,13 +84,13 @@ GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
  * order of the configuration; the caller frees it. Any thread but "peers". */
 GPtrArray *vg_peers_gather(vg_peers *peers);
 
-/* Finds the peer whose host, or which itself, has this name. Returns the information of
+/* Finds the peer that has this name, or whose host has it. Returns its information as in
  * vg_peers_list(), or NULL; the caller frees it. */
 struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
 
-/* Merges the host's own snapshot with those of all views that have one. Sentences (char *) about
- * peers that cannot be used, and doubts about others, are added to ret_notes. A peer is left out if
- * it tells of a host or a VM's UUID that an earlier snapshot has; `own` is never left out. */
+/* Merges the host's own snapshot with those of all views that have one. Adds sentences (char *) to
+ * ret_notes about peers that cannot be used, and about doubts. A peer is left out if it reports a
+ * host or a VM's UUID that an earlier snapshot has; `own` is never left out. */
 vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, GPtrArray *ret_notes);
 
 void vg_peers_free(vg_peers *peers); /* NULL is fine */

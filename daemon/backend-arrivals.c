@@ -17,7 +17,7 @@ struct arrivals_known {
     guint from; /* 0 for this host, otherwise 1 + the index of the peer's copy */
 };
 
-/* Indexes of the hosts, VMs and types that a scheduler may ask about. They are made anew only when
+/* Indexes of the hosts, VMs and types that a scheduler may ask about. They are made again only when
  * a snapshot has changed, since with 1,000 hosts and 10,000 VMs that costs as much as an answer.
  * References are counted, and the contents do not change. */
 struct arrivals_fleet {
@@ -148,8 +148,8 @@ arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
     return fleet;
 }
 
-/* Reads the types that a request asks for from its traits. A trait of a type that no host has is
- * ignored: placement knows what it means. */
+/* Reads from a request's traits which types of vGPUs it asks for or forbids. A trait of a type that
+ * no host has is ignored, since placement knows about it. */
 static void
 arrivals_read_traits(const struct arrivals_fleet *fleet, const struct vg_arrival_query *query,
                      GPtrArray *forbidden, struct vg_arrival *arrival)
@@ -172,7 +172,7 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
                                  .vm_class = query->vm_class,
                                  .gpu_type = query->gpu_type,
                                  .gpus = query->gpus};
-    /* The VM where it runs now, if it does. */
+    /* This is the VM where it runs now, if it does. */
     const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
     arrivals_read_traits(fleet, query, forbidden, &arrival);
@@ -203,7 +203,7 @@ backend_list_approvals(void *data)
     return list;
 }
 
-/* Lists the names of the hosts (char *) to which this vgpud or a peer wants to move the VM. */
+/* Lists the names (char *) of the hosts to which this vgpud or a peer wants to move the VM. */
 static GPtrArray *
 arrivals_targets(vg_daemon_backend *backend, const char *uuid)
 {

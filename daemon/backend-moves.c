@@ -80,9 +80,8 @@ moves_target_host(vg_daemon_backend *backend, const struct vg_migration_request 
     return host;
 }
 
-/* Names the person who asked, for another vgpud: an identity holds on one host. The caller frees
- * it.
- */
+/* Names the person who asked, for another vgpud, since an identity is known on one host only. The
+ * caller frees it. */
 static char *
 moves_asker(vg_daemon_backend *backend, const struct vg_migration_request *request)
 {
@@ -220,7 +219,7 @@ moves_request_text(const struct vg_migration_request *request)
     return vg_json_to_text(object, false);
 }
 
-/* A request, with its key in the journal. */
+/* A request, and its key in the journal. */
 struct moves_asked {
     const struct vg_migration_request *request;
     const char *key; /* or NULL */
@@ -285,7 +284,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* Adds the steps of the move, as they follow if none fails. */
+/* Adds the steps of the move, which is expected to succeed. */
 static void
 moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
                 const struct vg_migration *migration)

@@ -36,7 +36,8 @@ void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 
-/* Merges this host, as the view has it, with all peers: gather of struct vg_backend_measurement. */
+/* Merges this host, as the view shows it, with all peers; the gather of struct
+ * vg_backend_measurement. */
 vg_snapshot *backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes);
 
 #endif

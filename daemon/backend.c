@@ -21,11 +21,11 @@
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
-/* The number of proposed moves that a scheduler is told to allow, and for how long. */
+/* The most proposed moves that a scheduler is told to allow, and the time for which they count. */
 #define PROPOSED_MAX 1000
 #define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
-/* The number of peers that a status names. */
+/* The most peers that a status names. */
 #define PEERS_NAMED_MAX 5
 
 static vg_view *
@@ -109,7 +109,8 @@ backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     return vg_peers_merge(view->snapshot, views, ret_notes);
 }
 
-/* Reports "2 of 3 peers cannot be used: b, c". vgpud stays ready while a peer is away. */
+/* Reports the peers, as in "2 of 3 peers cannot be used: b, c". vgpud stays ready while a peer is
+ * away. */
 static struct vg_part_status *
 peers_status(vg_daemon_backend *backend)
 {

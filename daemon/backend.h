@@ -35,8 +35,8 @@ void vg_daemon_backend_free(vg_daemon_backend *backend);
 
 const struct vg_backend *vg_daemon_backend_ops(vg_daemon_backend *backend);
 
-/* Take news from the main thread. set_access: the roles of certificates; config is borrowed until
- * the next call. */
+/* Update the backend, from the main thread. set_access: the roles of certificates; config is
+ * borrowed until the next call. */
 void vg_daemon_backend_set_access(vg_daemon_backend *backend,
                                   const struct vg_daemon_config *config);
 void vg_daemon_backend_set_policy(vg_daemon_backend *backend,

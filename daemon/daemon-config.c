@@ -278,7 +278,7 @@ static const struct vg_conf_list own_lists[] = {
      VG_PEERS_MAX},
 };
 
-/* Returns the groups that may occur many times. */
+/* Returns the groups that may occur several times. */
 static const struct vg_conf_list *
 daemon_lists(size_t *ret_n)
 {
@@ -313,7 +313,7 @@ struct config_files {
     GString *errors;              /* one on each line */
 };
 
-/* Adds a mistake of a whole file, or the list of the mistakes in it. */
+/* Adds a mistake that concerns a whole file, or the list of the mistakes in it. */
 static void
 config_add_error(struct config_files *files, GError *take_error)
 {

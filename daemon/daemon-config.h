@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything that configuration files can set. The keys, defaults, ranges and help texts are in one
+ * All settings from configuration files. The keys, defaults, ranges and help texts are in one
  * table, which drives the parser, --check-config, --dump-config and the list of keys in
  * vgpud.conf(5). It includes the policy's keys (policy/policy-conf.h).
  */
@@ -17,7 +17,7 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
-/* In bytes, as sun_path has room for 108. */
+/* The most bytes of a path, since sun_path has room for 108. */
 #define VG_SOCKET_PATH_MAX 107
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };
@@ -27,7 +27,7 @@ enum vg_config_host { VG_HOST_AUTO, VG_HOST_THIS, VG_HOST_OTHER };
 struct vg_daemon_config {
     struct vg_policy_config policy;
 
-    int log_level;   /* VG_LOG_ERR plus this is the level */
+    int log_level;   /* an index: VG_LOG_ERR plus this is the level */
     char *host_name; /* empty for the machine's name, or that in the recording */
     int64_t window_ns;
     int64_t thread_limit_ns; /* a thread that stays silent for longer counts as hanging */
@@ -77,7 +77,7 @@ struct vg_daemon_config {
     char *gpu_nvml_library; /* empty has the same effect as gpu_nvml=no */
     int64_t gpu_sample_ns;
     bool gpu_tracepoints;
-    double gpu_budget; /* of the GPU measurements, per cent of a core */
+    double gpu_budget; /* the budget of the GPU measurements, per cent of a core */
 
     bool trace_lttng;
     char *trace_provider; /* empty for the installed one */
@@ -86,10 +86,10 @@ struct vg_daemon_config {
     int lttng_host;  /* enum vg_config_host */
     int64_t lttng_lag_ns;
     bool lttng_create;
-    char *lttng_relay; /* empty if it is that of lttng_url */
+    char *lttng_relay; /* empty if it is the host of lttng_url */
     int64_t lttng_timer_us;
 
-    char *tracepoint_alias; /* in the form that vg_aliases_new() reads */
+    char *tracepoint_alias; /* a list in the form that vg_aliases_new() reads */
 
     GPtrArray *peers; /* struct vg_peer_config */
     int64_t peers_refresh_ns;
@@ -106,7 +106,8 @@ struct vg_daemon_config {
     int64_t actions_lease_ns;
     GPtrArray *gpus; /* struct vg_gpu_config */
 
-    char *nova_cloud; /* a cloud of clouds.yaml; if empty, nova_auth_url is used, if that is set */
+    /* a cloud of clouds.yaml; if it is empty, nova_auth_url counts, if that is set */
+    char *nova_cloud;
     char *nova_clouds;
     char *nova_auth_url;
     char *nova_username;

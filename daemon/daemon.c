@@ -43,19 +43,19 @@
 /* The most reports that one turn of the loop takes, so that signals and timers get their turn. */
 #define TURN_MAX 16
 
-/* The number of a replay's windows that may wait for the disk. */
+/* The most windows of a replay that may wait for the disk. */
 #define BACKLOG_MAX 64
 
 /* The time that a replay waits for libvirt to name its VMs. */
 #define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* The time that the daemon, when it ends, waits for the disk. */
+/* The time that the daemon waits for the disk when it ends. */
 #define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
 
 struct daemon {
     const struct vg_daemon_options *options;
     struct vg_daemon_config *config;
-    struct vg_daemon_config *initial; /* as at the start; config changes with a reload */
+    struct vg_daemon_config *initial; /* that of the start; config changes with a reload */
     char *vm_map_text;
     size_t vm_map_size;
     char *host;
@@ -71,7 +71,7 @@ struct daemon {
     vg_reservations *reservations;
     vg_mover *mover;
     vg_api *api;
-    enum vg_store_state store_state; /* as last reported */
+    enum vg_store_state store_state; /* the last state that was reported */
     vg_collector *replay;            /* NULL once it has been started */
     int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, the end of its wait for libvirt */
     bool stopping;
@@ -503,7 +503,7 @@ start_collectors(struct daemon *daemon, GError **err)
                               config->libvirt == VG_USE_AUTO, err) < 0)
             return -1;
     }
-    /* This collector comes first, since of two that are trusted alike the first one counts. */
+    /* This collector comes first: of two that are trusted alike, the first one counts. */
     if (start_lttng(daemon, err) < 0)
         return -1;
     if (measures_live(daemon) && start_live(daemon, err) < 0)
@@ -607,7 +607,7 @@ daemon_start(struct daemon *daemon, GError **err)
         .store = daemon->store,
         .thread_limit_ns = daemon->config->thread_limit_ns,
         .replay = node.replay,
-        /* The other half of what the store keeps is for windows that are on their way to it. */
+        /* The rest of what the store keeps is for windows that are on their way to it. */
         .backlog_max = (size_t)MIN(daemon->config->memory_windows / 2, BACKLOG_MAX),
     };
     daemon->supervisor = vg_supervisor_new(&supervisor);
@@ -653,7 +653,7 @@ end(struct daemon *daemon)
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
     if (!all_ended) {
-        /* A thread that hangs in a library still uses memory that would be freed now. */
+        /* A thread that hangs in a library still uses memory that would be freed below. */
         vg_log_notice("stopped");
         _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);
     }

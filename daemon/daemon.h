@@ -26,8 +26,8 @@ struct vg_daemon_options {
     bool until_end; /* end when the recording has been read and stored */
 };
 
-/* Reads the files, and overrides them by the command line. Returns NULL and sets *err on failure;
- * the caller frees the result. */
+/* Reads the files; options from the command line override them. Returns NULL and sets *err on
+ * failure; the caller frees the result. */
 struct vg_daemon_config *vg_daemon_read_config(const struct vg_daemon_options *options,
                                                GError **err);
 

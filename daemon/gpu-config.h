@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of group [gpu] of the configuration, and the collector that they ask for. Main thread.
+ * Makes the collector that the group [gpu] of the configuration asks for. Main thread.
  */
 #ifndef VG_DAEMON_GPU_CONFIG_H
 #define VG_DAEMON_GPU_CONFIG_H
@@ -8,7 +8,7 @@
 #include "collectors/collector.h"
 #include "daemon/daemon-config.h"
 
-/* Makes the collector. Returns NULL if none is configured. */
+/* Returns NULL if no such collector is configured. */
 vg_collector *vg_gpu_config_collector(const struct vg_daemon_config *config);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Reads a line like "MemAvailable:  123 kB" of /proc/meminfo. Returns bytes, or 0 if there is
+/* Reads a line such as "MemAvailable:  123 kB" from /proc/meminfo. Returns bytes, or 0 if there is
  * none. */
 static int64_t
 read_meminfo(const char *name)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the facts about this host that need no libvirt. Main thread.
+ * Reads facts about this host for which libvirt is not needed. Main thread.
  */
 #ifndef VG_DAEMON_HOST_FACTS_H
 #define VG_DAEMON_HOST_FACTS_H
 
 #include "model/inventory.h"
 
-/* Reads CPUs, memory and free memory. Unknown values stay 0. */
+/* Reads the CPUs, the memory and the free memory. Unknown values stay 0. */
 void vg_host_facts_read(vg_inventory *inventory);
 
-/* Copies the facts into an inventory of this machine where libvirt has told less. The kernel's
- * MemAvailable is a better measure of free memory than libvirt's, but holds for this machine only,
- * while libvirt may describe another one, or an invented one. */
+/* Completes an inventory of this machine with these facts where libvirt has reported less. The
+ * kernel's MemAvailable is a better measure of free memory than libvirt's figure, but holds for
+ * this machine only, while libvirt may describe another one, or an invented one. */
 void vg_host_facts_complete(const vg_inventory *facts, vg_inventory *inventory);
 
 /* Returns the name of this machine; the caller frees it. */

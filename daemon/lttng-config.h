@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Interprets the group [lttng] of the configuration: whether a live session is to be read, and
- * which host it belongs to. Main thread.
+ * whose host it shows. Main thread.
  */
 #ifndef VG_DAEMON_LTTNG_CONFIG_H
 #define VG_DAEMON_LTTNG_CONFIG_H

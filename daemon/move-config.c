@@ -126,6 +126,6 @@ vg_move_new_id(const char *prefix)
 {
     g_autofree char *uuid = g_uuid_string_random();
 
-    /* All digits of a random UUID but two are random. */
+    /* Only two digits of the UUID are not random, and these are left out. */
     return g_strdup_printf("%s-%.8s%.4s%.4s", prefix, uuid, uuid + 24, uuid + 32);
 }

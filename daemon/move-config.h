@@ -9,13 +9,13 @@
 #include "daemon/daemon-config.h"
 #include "daemon/nova-config.h"
 
-/* The settings of a move. They are immutable and counted, so that a move keeps those with which it
- * began. */
+/* The settings of moves. They are immutable, and their references are counted, so that a move keeps
+ * those with which it began. */
 struct vg_move_settings {
     bool enabled;
-    char *libvirt_uri; /* of this host, for reading and writing */
+    char *libvirt_uri; /* the URI of this host's libvirt, for reading and writing */
     char *own_uri;     /* the URI for others; empty if they reach libvirt as they reach this host */
-    int64_t moves;     /* the number of moves at once */
+    int64_t moves;     /* the most moves at once */
     int64_t bandwidth_bytes_per_s;
     int64_t downtime_max_ns;
     int64_t guest_deadline_ns;
@@ -28,12 +28,12 @@ struct vg_move_settings {
     struct vg_nova_settings *nova; /* owned; NULL if nova is not asked to move VMs */
 };
 
-/* Adds a line to errors for each group [gpu NAME] that cannot be right, and reads its file. */
+/* Adds a line to errors for each group [gpu NAME] that is wrong, or has a wrong file. */
 void vg_move_config_check(const struct vg_daemon_config *config, GString *errors);
 
 typedef struct vg_move_settings vg_move_settings;
 
-/* Returns NULL and sets *err if a device_xml can no longer be read. */
+/* Reads the settings. Returns NULL and sets *err if a device_xml can no longer be read. */
 struct vg_move_settings *vg_move_settings_new(const struct vg_daemon_config *config, GError **err);
 struct vg_move_settings *vg_move_settings_ref(struct vg_move_settings *settings);
 void vg_move_settings_unref(struct vg_move_settings *settings); /* NULL is fine */

@@ -14,7 +14,7 @@
 
 #define HELLO_NS (15 * VG_NS_PER_S)
 
-/* Opens the host that the VM is on, as the last look found. */
+/* Opens the host on which the last look found the VM. */
 static vg_virt_host *
 libvirt_here(struct mover_move *move, GError **err)
 {
@@ -156,8 +156,8 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
 
 /* ---- the guest ---- */
 
-/* Checks that no program was lost. The guest goes on if a process cannot be brought back, but then
- * the move has lost something. */
+/* Checks that no program was lost. The guest goes on if a process cannot be brought back, but the
+ * move has then lost something. */
 static int
 libvirt_check_lost(const struct vg_guest_programs *programs, GError **err)
 {
@@ -248,7 +248,7 @@ libvirt_own_uri(const struct mover_move *move)
         return g_strdup(own);
     const char *at = memchr(host + 3, '@', (size_t)(end - host - 3));
     host = at ? at + 1 : host + 3;
-    /* An IPv6 address has colons of its own, within its brackets. */
+    /* The address of an IPv6 host has colons of its own, within brackets. */
     const char *port = memchr(host, host[0] == '[' ? ']' : ':', (size_t)(end - host));
     const char *rest = !port ? end : *port == ']' ? port + 1 : port;
     return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks libvirt of both hosts where the VM is, and what each of them keeps of it at the end.
+ * Asks libvirt of both hosts where the VM is, and which definitions of it they have at the end.
  */
 #include "config.h"
 
@@ -13,7 +13,8 @@
 
 #define LOOK_PAUSE_NS (500 * VG_NS_PER_MS)
 
-/* A target's libvirt takes a QEMU that waits for a migration away when its connection ends. */
+/* When its connection ends, a target's libvirt ends a QEMU that waits for a migration; this is the
+ * time for that. */
 #define LEAVE_NS (10 * VG_NS_PER_S)
 
 struct look_views {
@@ -85,8 +86,8 @@ look_at_both(struct mover_move *move, struct look_views *views, GString *why)
                     target_error ? target_error->message : "");
 }
 
-/* Does not ask the target where the source's answer is enough: the GPU is then given back without
- * waiting for another host. */
+/* Looks at both hosts. The target is not asked if the source's answer is enough, so that the GPU is
+ * given back without waiting for another host. */
 static void
 look_once(struct mover_move *move, struct look_views *views, GString *why)
 {
@@ -104,7 +105,7 @@ look_once(struct mover_move *move, struct look_views *views, GString *why)
         g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", error->message);
 }
 
-/* ---- where is it? ---- */
+/* ---- the place of the VM ---- */
 
 static bool
 look_goes_back(struct mover_move *move)
@@ -153,7 +154,7 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 
 /* ---- the definitions ---- */
 
-/* Writes the command that an operator of this host gives to libvirt of one of the two. */
+/* Writes the command that an operator of this host gives to the libvirt of one of both hosts. */
 static char *
 look_command(const struct mover_move *move, bool is_target, const char *verb)
 {
@@ -180,8 +181,8 @@ look_define_gpus(struct mover_move *move, bool on_target, GError **err)
     return 0;
 }
 
-/* Takes a definition away that libvirt of the target has kept of this migration: there was none
- * before, the source has the VM, and nothing of it runs there. */
+/* Removes a definition that libvirt of the target has kept from this migration: there was none
+ * before, the source has the VM, and nothing of it runs on the target. */
 static int
 look_undefine(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -237,7 +238,7 @@ look_tidy_target(struct mover_move *move, struct mover_outcome *ret, GError **er
     return there.defined ? look_undefine(move, ret, err) : 0;
 }
 
-/* Has it defined on the target, where it is, or where it was until it ended. */
+/* Has the VM defined on the target, if it is there, or was there until it ended. */
 static int
 look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -245,7 +246,7 @@ look_tidy_arrived(struct mover_move *move, struct mover_outcome *ret, GError **e
 
     if (!look_at_target(move, &there, err))
         return -1;
-    /* Another VM may have been promised what is not kept for this one any more. */
+    /* Without a reservation, the GPUs may have been promised to another VM. */
     if (there.defined && move->record->reservation && look_define_gpus(move, true, err) < 0)
         return -1;
     ret->text = g_strdup_printf("the VM is defined %s%s", there.defined ? "on " : "nowhere",
@@ -272,7 +273,7 @@ mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* ---- all as it should be? ---- */
+/* ---- the last check ---- */
 
 int
 mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)

@@ -84,7 +84,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
     g_autoptr(GError) error = NULL;
     (void)err;
 
-    /* Without a target, nova cannot say more. */
+    /* Without a target, nova has nothing to say. */
     if (!move->record->peer)
         return 0;
     int status = nova_ask_problems(move, &check, problems, &error);
@@ -104,7 +104,7 @@ nova_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 
 /* ---- looking ---- */
 
-/* Asks libvirt of this host where the VM is, since nova has not been asked for anything yet. */
+/* Asks libvirt of this host where the VM is, because nova has not been asked for a move yet. */
 static int
 nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -123,7 +123,7 @@ nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
     return 0;
 }
 
-/* Puts what nova says of the instance into words (owned). */
+/* Describes in words what nova says about the instance (owned). */
 static char *
 nova_place_text(const struct vg_nova_server *server)
 {
@@ -180,8 +180,8 @@ nova_until_ns(const struct mover_move *move)
     return INT64_MAX;
 }
 
-/* Watches a migration that was begun by an earlier vgpud, and calls it off if somebody wants that,
- * or if its time is up. */
+/* Watches a migration that was begun by an earlier vgpud, and calls it off if the move is to be
+ * aborted, or if its time is up. */
 static void
 nova_look_after(struct mover_move *move)
 {
@@ -203,8 +203,8 @@ nova_look_after(struct mover_move *move)
                     error->message);
 }
 
-/* Waits until nova is worth asking again. Returns false if it is not. The limit is that of a
- * migration, and some time to call it off. */
+/* Waits until nova is worth asking again. Returns false if it no longer is. The limit is the time
+ * for a migration, and some more to call it off. */
 static bool
 nova_look_goes_on(struct mover_move *move, enum vg_migration_place place, const GError *error,
                   int64_t until_ns)

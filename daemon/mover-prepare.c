@@ -138,8 +138,8 @@ prepare_check_programs(struct mover_move *move, GPtrArray *problems)
     vg_guest_answer_clear(&answer);
 }
 
-/* Returns the move that has the VM now, of this vgpud or, as what is kept here tells, of another
- * one; NULL: none. The caller frees it. */
+/* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
+ * shows, of another one. Returns NULL if there is none; the caller frees it. */
 static char *
 prepare_find_move(vg_mover *mover, const char *uuid)
 {
@@ -155,7 +155,7 @@ prepare_find_move(vg_mover *mover, const char *uuid)
     return id ? id : vg_reservations_move_of(mover->parts.reservations, uuid);
 }
 
-/* Waits until nobody asks this guest, and keeps others from it. */
+/* Waits until no other thread asks this guest, and keeps others from asking it. */
 static void
 prepare_begin_asking(vg_mover *mover, const char *uuid)
 {
@@ -200,7 +200,8 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     return status;
 }
 
-/* Asks no guest twice at once, or during a move. A move that begins meanwhile takes the channel. */
+/* A guest is not asked twice at once, nor during a move. A move that begins meanwhile takes the
+ * channel. */
 int
 vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
 {

@@ -13,9 +13,10 @@ struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
     vg_move_settings *settings;
-    GPtrArray *moves;        /* struct mover_move that have not been forgotten */
-    GHashTable *asked;       /* UUIDs, owned: VMs that are asked without a move; under the lock */
-    pthread_cond_t answered; /* one of them is no longer asked */
+    GPtrArray *moves; /* struct mover_move that have not been forgotten */
+    /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
+    GHashTable *asked;
+    pthread_cond_t answered; /* signalled when one of them is no longer asked */
     atomic_uint writes;
     atomic_bool stopping;
 };
@@ -26,14 +27,15 @@ struct mover_move {
     vg_move_settings *settings;
     vg_thread *thread;
     atomic_bool cancel;
-    struct vg_migration *record; /* under the lock */
-    struct vg_move machine;      /* of its thread; vg_move_abort() and state under the lock */
-    bool ended;                  /* under the lock */
+    struct vg_migration *record; /* protected by the lock */
+    /* belongs to the thread, but vg_move_abort() and the state are under the lock */
+    struct vg_move machine;
+    bool ended; /* protected by the lock */
     /* These belong to the thread. */
     vg_virt_host *source;
     vg_virt_host *target;
-    vg_nova *nova;    /* NULL if it is not connected yet, or libvirt moves the VM */
-    char *peer_uri;   /* the target's libvirt, for this host */
+    vg_nova *nova;    /* NULL if it is not connected yet, or if libvirt moves the VM */
+    char *peer_uri;   /* the URI by which this host reaches the target's libvirt */
     int64_t renew_ns; /* CLOCK_MONOTONIC, when the reservation must be renewed */
 };
 
@@ -47,25 +49,25 @@ struct mover_outcome {
 /* The operations in which libvirt and nova differ. The functions block; a move calls them on its
  * own thread. */
 struct mover_executor {
-    /* Describes in words what a verb asks, and of whom; the caller frees it. */
+    /* Describes in words what a verb asks of whom; the caller frees it. */
     char *(*describe)(const struct mover_move *move, enum vg_move_verb verb);
     /* Runs a verb. Sets the text of *ret and, after a look, its facts. Returns -1 and sets *err if
      * it failed. */
     int (*do_verb)(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
                    GError **err);
-    /* Adds sentences (char *) about problems. Without a peer, they are those that this host knows.
-     * Returns -1 and sets *err if somebody cannot be asked. */
+    /* Adds sentences (char *) about problems; without a peer, only those that this host knows.
+     * Returns -1 and sets *err if the problems cannot be found out. */
     int (*find_problems)(struct mover_move *move, GPtrArray *problems, GError **err);
-    /* Checks that a peer can be the target. NULL if every peer can. */
+    /* Checks that a peer can be the target. The pointer is NULL if every peer can. */
     int (*check_peer)(vg_mover *mover, const char *peer, GError **err);
     /* Checks that the VM's devices can move with it. gpus: struct vg_move_device, as libvirt has
-     * them; NULL if libvirt has not been asked yet. */
+     * them, or NULL if libvirt has not been asked yet. */
     int (*check_devices)(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError **err);
 };
 
 /* mover.c */
 
-/* Returns the table of an executor. */
+/* Returns the table of operations of an executor. */
 const struct mover_executor *mover_executor_of(enum vg_migration_executor executor);
 
 /* Refuses one more move if there are as many as the configuration allows. */
@@ -91,8 +93,9 @@ void mover_look(struct mover_move *move, struct mover_outcome *ret);
 /* Checks, when all is done, that both hosts are as they should be. */
 int mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
-/* Has the VM defined as before on the way back: with its GPUs, and on one host. -1 and *err also if
- * the target keeps something that must be taken away by hand, with the command that does it. */
+/* Has the VM defined as before on the way back: with its GPUs, and on one host. Returns -1 and sets
+ * *err also if the target keeps something that must be removed by hand, with the command that does
+ * it. */
 int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err);
 
 /* mover-nova.c */
@@ -104,7 +107,8 @@ extern const struct mover_executor mover_nova;
 /* The longest time that the target's vgpud may take to answer about a reservation. */
 #define MOVER_PEER_NS (10 * VG_NS_PER_S)
 
-/* Returns the URI of a peer's libvirt, for this host. VG_E_REFUSED if it is not configured. */
+/* Returns the URI by which this host reaches a peer's libvirt. Fails with VG_E_REFUSED if it is not
+ * configured. */
 char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
 
 /* Return the move's connections, and make them if need be. Return NULL and set *err if they cannot
@@ -112,17 +116,17 @@ char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
 vg_virt_host *mover_source(struct mover_move *move, GError **err);
 vg_virt_host *mover_target(struct mover_move *move, GError **err);
 
-/* Renews the reservation if it is time. */
+/* Renews the reservation if that is due. */
 void mover_renew_if_due(struct mover_move *move);
 
-/* Returns the limits of a verb that begins now. Its progress goes into the record. */
+/* Returns the limits of a verb that begins now. Its progress is written to the record. */
 struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
 
 /* Adds the problem that the guest's agent does not answer. */
 void mover_add_silence(GPtrArray *problems, const char *why);
 
-/* Ends a precheck: makes an error of the problems or, if there are none, says so and mentions what
- * is in doubt. */
+/* Ends a precheck. Makes an error of the problems, or says that there are none and mentions what is
+ * in doubt. */
 int mover_refuse(const struct mover_move *move, const GPtrArray *problems,
                  struct mover_outcome *ret, GError **err);
 

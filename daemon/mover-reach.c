@@ -94,8 +94,8 @@ reach_asks_guest(enum vg_move_verb verb)
     return verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE;
 }
 
-/* Records the progress of a verb. Called on any thread. Words are what the guest does only where
- * the guest was asked. */
+/* Records the progress of a verb. Called on any thread. The text is recorded only for orders to the
+ * guest. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {

@@ -17,7 +17,7 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move does nothing that the journal has not taken. Writing is tried this many times, a second
+/* A move does nothing that the journal has not recorded. Writing is tried this many times, a second
  * apart. */
 #define JOURNAL_TRIES 30
 
@@ -119,15 +119,15 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     step->undoes = move->machine.back;
     step->attempt = move->record->retries;
     g_ptr_array_add(move->record->steps, step);
-    /* A long move looks many times. One of the looks in the middle is dropped, so that both the
-     * first steps and the last ones stay. */
+    /* A long move looks many times. One of the looks in the middle is dropped, so that the first
+     * and the last steps stay. */
     if (move->record->steps->len > VG_MIGRATION_STEPS_MAX)
         g_ptr_array_remove_index(move->record->steps, VG_MIGRATION_STEPS_MAX / 2);
     g_free(move->record->step);
     move->record->step = g_strdup(step->verb);
 }
 
-/* Adds what is left over to the cause, in the place of what was last said of it. */
+/* Adds to the cause what is left over, and replaces an earlier addition. */
 static void
 mover_note_leftover(struct vg_migration *record, const char *what)
 {
@@ -236,7 +236,7 @@ mover_run(vg_thread *self, void *arg)
     vg_mover *mover = move->mover;
     enum vg_move_verb verb = VG_MOVE_LOOK;
 
-    pthread_mutex_lock(&mover->lock); /* until `thread` is set */
+    pthread_mutex_lock(&mover->lock); /* held until `thread` is set */
     pthread_mutex_unlock(&mover->lock);
     while (!vg_thread_stopping(self)) {
         pthread_mutex_lock(&mover->lock);
@@ -320,7 +320,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     move->record = vg_migration_copy(migration);
     vg_move_init(&move->machine, migration->devices->len > 0,
                  !migration->no_agent && migration->devices->len > 0);
-    /* Nova keeps those of its instances. */
+    /* Nova keeps the definitions of its instances. */
     move->machine.tidies = migration->executor == VG_EXECUTOR_LIBVIRT;
     return move;
 }

@@ -28,7 +28,7 @@ typedef struct vg_mover vg_mover;
 
 vg_mover *vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings);
 
-/* Sets the settings of moves that begin from now on. */
+/* Replaces the settings, for moves that begin from now on. */
 void vg_mover_configure(vg_mover *mover, vg_move_settings *take_settings);
 vg_move_settings *vg_mover_settings(vg_mover *mover); /* the caller unrefs it */
 
@@ -47,21 +47,21 @@ struct vg_migration *vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *v
                                       const struct vg_migration_request *request, GError **err);
 
 /* Finds everything that would make the move fail, as sentences (char *), and fills in the guest's
- * CUDA programs. Returns -1 and sets *err if somebody cannot be asked. Blocks. */
+ * CUDA programs. Returns -1 and sets *err if that cannot be found out. Blocks. */
 int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
                    GError **err);
 
-/* Tells whether the VM could be moved, to whatever host. The caller frees the result. Blocks. */
+/* Finds out whether the VM could be moved at all. The caller frees the result. Blocks. */
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
 
-/* Begins the move. key and request are those of the journal. Blocks for the journal. */
+/* Begins the move. key and request go into the journal. Blocks for the journal. */
 int vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
                    const char *request, GError **err);
 
-/* Returns a move as it is now, or VG_E_NOT_FOUND. Blocks for the journal. */
+/* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);
 
-/* Turns a move back. VG_E_CONFLICT if it is too late. */
+/* Turns a move back. Fails with VG_E_CONFLICT if it is too late. */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
 /* Takes up one that has failed, to finish what it left undone. VG_E_CONFLICT: it has not failed,

@@ -23,7 +23,7 @@
 /* A replay makes thousands of windows in a second, and nobody looks at as many views. */
 #define PUBLISH_PAUSE_NS (50 * VG_NS_PER_MS)
 
-/* The time between two looks at the memory of this host. */
+/* The time between two readings of this host's memory. */
 #define FACTS_PAUSE_NS (10 * VG_NS_PER_S)
 
 struct vg_node {
@@ -43,11 +43,11 @@ struct vg_node {
     vg_engine *engine;
     vg_alerts *alerts;
     vg_gather *gather;
-    vg_inventory *inventory; /* from libvirt's last report; NULL if there was none */
+    vg_inventory *inventory; /* that of libvirt's last report; NULL if there was none */
     vg_inventory *facts;     /* the facts about this host that need no libvirt */
     int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
-    int32_t cpus;            /* of the recorded or other host, counted as they were seen at work */
-    char *note;              /* goes into the snapshot */
+    int32_t cpus;            /* those of the recorded or other host that were seen at work */
+    char *note;              /* a note for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms is NULL if there is none yet */
     vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
@@ -188,7 +188,7 @@ show_inventory(vg_node *node)
     return shown;
 }
 
-/* Makes a snapshot, without the descriptions of hosts if they contradict each other. */
+/* Makes a snapshot. If the descriptions of hosts contradict each other, it leaves them out. */
 static vg_snapshot *
 make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *taken)
 {
@@ -308,7 +308,7 @@ tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int
     vg_event_log_add(node->events, "vm", data);
 }
 
-/* Lists VMs that one window has and the other has not; borrowed, the caller frees the array. */
+/* Lists the VMs that one window has and the other lacks; borrowed, the caller frees the array. */
 static GPtrArray *
 only_in(const struct vg_window *these, const struct vg_window *those)
 {
@@ -371,7 +371,7 @@ trace_store(vg_node *node)
 
 /* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
  * window that therefore began before the end of the last one would replace that in the store, so it
- * begins later. One that also ends before it, since the clock was set back, is to replace it. */
+ * begins later. Only if the clock was set back, so that it also ends earlier, is it to do so. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {
@@ -412,7 +412,7 @@ compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Returns the UUID or name by which a VM is stored; NULL if its name looks like another's UUID. */
+/* Returns the UUID or name by which a VM is stored; NULL if its name looks like a UUID. */
 static const char *
 identity_of(const struct vg_vm_sample *vm)
 {
@@ -507,14 +507,14 @@ take_complete(vg_node *node, int64_t now_ns)
         take_window(node, &gathered);
 }
 
-/* Returns the time of the windows, which stands still while nobody reads a recording on. */
+/* Returns the time on the clock of the windows. A recording's time does not pass by itself. */
 static int64_t
 now_of_windows(const vg_node *node)
 {
     return node->replay ? INT64_MIN / 2 : vg_clock_monotonic_ns();
 }
 
-/* Counts clipped intervals of the recording: each window cuts intervals at its edges as well. */
+/* Takes the counts of clipped intervals from the recording: windows also clip at their edges. */
 static void
 take_edges(vg_node *node, const struct vg_window *period)
 {

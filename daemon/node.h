@@ -41,7 +41,7 @@ void vg_node_free(vg_node *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node, vg_node_free)
 
 /* Registers a collector whose windows come lag_ns later than those of others; returns its number.
- * Windows are waited for while it is alive, which it is at first. */
+ * While it is alive, which it is at first, its windows are waited for. */
 unsigned int vg_node_add_source(vg_node *node, int64_t lag_ns);
 void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
 
@@ -49,16 +49,17 @@ void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
  * returned. */
 void vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report);
 
-/* Closes windows whose grace is over, and updates what changes with time. Called once a second. */
+/* Closes windows whose grace is over, and updates values that change with time. Called once a
+ * second. */
 void vg_node_tick(vg_node *node);
 
-/* Closes the windows that wait and publishes, when nothing more will come. */
+/* Closes the remaining windows and publishes, once nothing more will come. */
 void vg_node_flush(vg_node *node);
 
 void vg_node_set_policy(vg_node *node, const struct vg_policy_config *policy);
 
-/* Sets the alert rules from the next window on; copied. Rules that differ from the old ones begin
- * anew. */
+/* Sets the alert rules from the next window on; copied. Rules that differ from the old ones start
+ * afresh. */
 void vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_rules);
 
 /* Returns how long ago, in real time, the last window was closed, or the node was made if there was

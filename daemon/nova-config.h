@@ -26,11 +26,11 @@ struct vg_nova_settings {
 /* The values of [nova] interface, ending with NULL. */
 extern const char *const vg_nova_interface_names[];
 
-/* Returns -1 and sets *err, which names the group, if the configuration cannot be used. Reads the
- * files. */
+/* Checks the configuration, and reads the files. Returns -1 and sets *err, which names the group,
+ * if it cannot be used. */
 int vg_nova_config_check(const struct vg_daemon_config *config, GError **err);
 
-/* Returns NULL if no cloud is configured. */
+/* Reads the settings. Returns NULL if no cloud is configured. */
 struct vg_nova_settings *vg_nova_settings_new(const struct vg_daemon_config *config);
 void vg_nova_settings_free(struct vg_nova_settings *settings); /* NULL is fine */
 

@@ -15,7 +15,7 @@
 
 struct vg_reservations {
     vg_journal *journal;
-    pthread_mutex_t lock; /* held while somebody looks for free GPUs and takes them */
+    pthread_mutex_t lock; /* held while free GPUs are looked for and taken */
     pthread_mutex_t known_lock;
     /* vg_reservation, a copy of the journal's for callers that must not wait for it */
     GPtrArray *known;

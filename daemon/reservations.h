@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeps GPUs of this host for VMs that come, and for VMs that have left and may come back.
- * Everything is in the journal; a reservation whose lease is over counts no more. Any thread; all
+ * Everything is in the journal; a reservation whose lease is over no longer counts. Any thread; all
  * calls but vg_reservations_taken() block.
  */
 #ifndef VG_DAEMON_RESERVATIONS_H
@@ -17,8 +17,8 @@ vg_reservations *vg_reservations_new(vg_journal *journal);
 void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 
 /* Reserves free GPUs for a VM that comes, and fills in the id, the times, and the devices of this
- * host. The same move gets the same reservation again. VG_E_CONFLICT and the reason if none is
- * free; VG_E_REFUSED if acting is off. */
+ * host. The same move gets the same reservation again. Fails with VG_E_CONFLICT and the reason if
+ * none is free, or with VG_E_REFUSED if acting is off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, GError **err);
 
@@ -26,12 +26,12 @@ int vg_reservations_make(vg_reservations *reservations, const struct vg_move_set
 int vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *migration,
                          int64_t lease_s, GError **err);
 
-/* Prolongs a lease. Returns NULL with VG_E_NOT_FOUND if there is no such reservation, or its lease
- * is over. */
+/* Extends a lease. Fails with VG_E_NOT_FOUND if there is no such reservation, or its lease is
+ * over. */
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
                                              int64_t lease_s, GError **err);
 
-/* Ends a reservation. VG_E_NOT_FOUND if there is none of this id. */
+/* Ends a reservation. Fails with VG_E_NOT_FOUND if there is none of this id. */
 int vg_reservations_release(vg_reservations *reservations, const char *id, GError **err);
 
 /* Returns the id under which vg_reservations_hold() keeps the GPUs of a move; the caller frees
@@ -40,8 +40,8 @@ char *vg_reservations_hold_id(const char *move_id);
 
 GPtrArray *vg_reservations_list(vg_reservations *reservations, GError **err);
 
-/* Returns the id of the move for which GPUs are kept for this VM, as far as is known at the moment;
- * NULL: none. The caller frees it. */
+/* Returns the id of the move for which GPUs are reserved for this VM, as far as is known at the
+ * moment, or NULL if there is none. The caller frees it. */
 char *vg_reservations_move_of(vg_reservations *reservations, const char *uuid);
 
 /* Returns the PCI addresses and UUIDs of everything reserved at the moment, as char *, freed with

@@ -17,18 +17,18 @@
 #define QUEUE_MAX        256
 #define REPLAY_QUEUE_MAX 2
 
-/* The time between two looks of a replay that waits for the disk. */
+/* The time between two checks by a replay that waits for the disk. */
 #define BACKLOG_PAUSE VG_NS_PER_MS
 
-/* The time that a thread may take to end, and the pause between two looks at it. */
+/* The time that a thread has to end, and the pause between two checks of it. */
 #define STOP_LIMIT_NS (5 * VG_NS_PER_S)
 #define STOP_PAUSE_US 2000
 
 struct member {
     vg_supervisor *supervisor;
     vg_collector *collector;
-    vg_thread *thread; /* as the main thread holds it */
-    vg_thread *self;   /* as the member itself holds it */
+    vg_thread *thread; /* the main thread's reference */
+    vg_thread *self;   /* the member's own reference */
     char *part;        /* "collector:procfs" */
     unsigned int source;
     enum vg_collector_state state;
@@ -133,8 +133,7 @@ put_report(void *data, struct vg_report *take_report)
     vg_supervisor *supervisor = member->supervisor;
 
     if (take_report->kind != VG_REPORT_WINDOW) {
-        /* In a replay, this report may mark the end of the recording, and so goes behind the
-         * windows. */
+        /* In a replay, this report may mark the end of the recording, so it follows the windows. */
         vg_queue_put(supervisor->queues[supervisor->options.replay ? VG_SUPERVISOR_WINDOWS
                                                                    : VG_SUPERVISOR_CONTROL],
                      take_report);

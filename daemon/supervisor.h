@@ -46,13 +46,13 @@ bool vg_supervisor_has_failed(const vg_supervisor *supervisor, const char *name)
 void vg_supervisor_set_thread_limit(vg_supervisor *supervisor, int64_t thread_limit_ns);
 
 /* Return file descriptors that are readable while reports wait, and take up to `most` of these
- * reports into the node. vg_supervisor_take() returns false if there was none. */
+ * reports into the node. vg_supervisor_take() returns false if there were none. */
 enum vg_supervisor_queue { VG_SUPERVISOR_WINDOWS, VG_SUPERVISOR_CONTROL, VG_SUPERVISOR_QUEUES };
 int vg_supervisor_fd(const vg_supervisor *supervisor, enum vg_supervisor_queue queue);
 bool vg_supervisor_take(vg_supervisor *supervisor, enum vg_supervisor_queue queue,
                         unsigned int most);
 
-/* Finds out who hangs and who has come back. Called once a second. */
+/* Finds members that hang and members that have come back. Called once a second. */
 void vg_supervisor_watch(vg_supervisor *supervisor);
 
 /* Adds a struct vg_part_status for each collector. Any thread. */

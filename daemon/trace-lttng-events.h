@@ -22,7 +22,7 @@
 
 # include "daemon/trace-point.h"
 
-/* Fields are not separated by commas. */
+/* clang-format would take the fields for separate statements, since no commas separate them. */
 /* clang-format off */
 LTTNG_UST_TRACEPOINT_EVENT(vgpud, window_closed,
     LTTNG_UST_TP_ARGS(const struct vg_traced_window *, window),

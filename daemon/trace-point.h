@@ -2,8 +2,8 @@
  *
  * The points at which vgpud itself can be traced. A tracer is a shared object that daemon/trace.c
  * loads if the configuration asks for it. Without one, a point is one branch on a pointer that is
- * NULL, and nothing of a tracer is in the process. Other rooms do not know of the points, which are
- * where the daemon puts the rooms together. Any thread.
+ * NULL, and nothing of a tracer is in the process. Only the daemon, which connects the other rooms,
+ * has such points. Any thread.
  *
  * vgpud and the tracer both include this file, so that they agree on the structs.
  */
@@ -22,16 +22,17 @@ struct vg_traced_window {
     uint32_t vms;
     uint64_t lost_events;
     int64_t cost_ns; /* CPU time that all collectors spent on it */
-    int64_t late_ns; /* from its end until it was closed; VG_TRACED_NOT_LATE in replay */
+    /* the time from the window's end until it was closed; VG_TRACED_NOT_LATE in replay */
+    int64_t late_ns;
 };
 
-/* In a replay, the windows have another time than this machine. */
+/* In a replay, windows have another clock than this machine. */
 #define VG_TRACED_NOT_LATE (-1)
 
 struct vg_traced_score {
     const char *vm;
     const char *uuid; /* "" if it is unknown */
-    int64_t end_ns;   /* of the newest window that counts */
+    int64_t end_ns;   /* the end of the newest window that counts */
     double cpu_intensity;
     double gpu_intensity;
     const char *from; /* the class before; "none" if the VM is new */
@@ -45,18 +46,18 @@ struct vg_traced_plan {
     uint32_t actions;
     int64_t lost_cpu_ns_per_s; /* the gain of all actions, as in struct vg_plan_gain */
     int64_t gpu_wait_ns_per_s;
-    const char *reason; /* that of the first action or, if there is none, why not */
+    const char *reason; /* the reason of the first action or, if there is none, why not */
 };
 
 struct vg_traced_queue {
     const char *name; /* "windows", "control", "store" */
-    uint64_t length;  /* a number of items that it has never had before */
+    uint64_t length;  /* the new maximum of items */
     uint64_t limit;
 };
 
 struct vg_traced_loss {
     const char *source;
-    int64_t end_ns; /* of the window in which events were lost */
+    int64_t end_ns; /* the end of the window in which events were lost */
     uint64_t count;
 };
 
@@ -73,7 +74,7 @@ struct vg_tracer {
 
 #define VG_TRACER_SYMBOL "vg_tracer_of_vgpud"
 
-/* NULL if nobody traces. vg_trace_start() sets it before vgpud starts other threads. */
+/* NULL if no tracer is loaded. vg_trace_start() sets it before vgpud starts other threads. */
 extern const struct vg_tracer *vg_tracer;
 
 /* Returns whether it is worth computing the values for a point. */

@@ -26,8 +26,8 @@ trace_load(const char *path, GError **err)
 
     if (!object)
         return vg_error(err, VG_E_EXTERNAL, "cannot load it: %s", dlerror());
-    /* It is never closed, even if it is refused: its constructors have run and may have left
-     * threads. */
+    /* The object is never closed, even if it is refused: its constructors have run and may have
+     * left threads. */
     const struct vg_tracer *tracer = dlsym(object, VG_TRACER_SYMBOL);
     if (!tracer)
         return vg_error(err, VG_E_EXTERNAL, "it is no tracer of vgpud: it has no %s",

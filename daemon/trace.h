@@ -16,12 +16,12 @@
 #include "model/plan.h"
 
 /* Loads the tracer (the installed one if path is empty) for the rest of the process's life. If that
- * fails, it logs the reason, and vgpud goes on without a tracer. Called once, on the main thread,
+ * fails, vgpud logs the reason and goes on without a tracer. Called once, on the main thread,
  * before vgpud starts other threads; threads of the tracer may run from now on. May take three
  * seconds if there is a session daemon that does not answer. */
 void vg_trace_start(const char *path);
 
-/* Returns the state of the tracer for /readyz, which is always ready, or NULL if none is wanted.
+/* Returns the tracer's state for /readyz, which is always ready, or NULL if no tracer is wanted.
  * Any thread. */
 struct vg_part_status *vg_trace_status(void);
 

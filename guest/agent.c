@@ -42,7 +42,7 @@
 #include "guest/util.h"
 #include "guest/worker.h"
 
-/* The time for a process that works to kill its children. */
+/* The time for a worker to kill its children. */
 #define END_MS 3000
 
 struct agent {
@@ -118,7 +118,7 @@ static int
 agent_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
             const struct vg_guest_config *config, const struct vg_guest_order *order)
 {
-    /* The last process may have sent its answer without having ended yet. */
+    /* The last process may have sent its answer without having ended. */
     if (worker->pid > 0)
         vg_guest_worker_give_up(worker);
     int error = vg_guest_worker_start(worker, run, config, order);
@@ -318,7 +318,7 @@ agent_wait(struct agent *agent)
         vg_guest_port_polled(&agent->port, fds[0].revents);
 }
 
-/* Ends a process: programs of the guest must not outlive the agent that runs them. */
+/* Ends a process, since programs of the guest must not outlive the agent that runs them. */
 static void
 agent_end_worker(struct vg_guest_worker *worker)
 {
@@ -375,7 +375,7 @@ vg_guest_agent_run(const struct vg_guest_config *config)
     vg_guest_log(LOG_NOTICE, "started version=%s %s='%s'", PACKAGE_VERSION,
                  config->listen ? "socket" : "port",
                  config->listen ? config->listen : config->port);
-    /* An earlier agent may have been killed before it could do this. */
+    /* An agent that was killed may not have done this. */
     vg_guest_huge_pages_end(config);
     agent_load_providers(&agent);
     while (!end_asked) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The agent: the port, the session, one process that works, one that looks, and their time limits.
+ * The agent: its port, its session, one worker for orders, one for looks, and their time limits.
  */
 #ifndef VG_GUEST_AGENT_H
 #define VG_GUEST_AGENT_H
@@ -9,8 +9,8 @@
 
 /* The longest time between two messages about a request that is being worked on. */
 #define VG_GUEST_BEAT_MS 5000
-/* The time, after the deadline and the time for undoing, before a process that does not end is
- * given up. */
+/* The time between the end of a deadline, with the time for undoing, and the moment when a process
+ * that has not ended is given up. */
 #define VG_GUEST_GRACE_MS 10000
 #define VG_GUEST_LOOK_MS  30000
 

@@ -17,7 +17,7 @@
 
 /* Set by signals, which arrive only within ppoll(). */
 static volatile sig_atomic_t stop_cancel, stop_end;
-/* The process group of the child that runs, or 0. */
+/* The process group of the running child, or 0. */
 static pid_t running;
 
 static void
@@ -72,7 +72,7 @@ vg_guest_child_wait(struct pollfd *fds, size_t n, int64_t until_ms)
     if (stop_end) {
         if (running > 0) {
             kill(-running, SIGTERM);
-            /* The agent has ended, so that nobody can grant the child more time. */
+            /* The agent has ended, so the child cannot be given more time. */
             usleep(100000);
             kill(-running, SIGKILL);
         }
@@ -87,7 +87,7 @@ vg_guest_child_sleep(int64_t until_ms)
         vg_guest_child_wait(NULL, 0, until_ms);
 }
 
-/* Leaves a child nothing of the agent but its standard files. */
+/* Puts a child into a process group of its own, with default handling of signals. */
 static void
 child_reset(void)
 {
@@ -217,8 +217,7 @@ vg_guest_child_write(const char *path, const char *text, int64_t until_ms)
         return errno;
     if (pid == 0) {
         child_reset();
-        /* If the write blocks for ever, nobody has to wait for the files that this process would
-         * hold. */
+        /* If the write blocks for ever, this process must not keep these files open. */
         close_range(3, ~0U, 0);
         int error = vg_guest_write_file(path, text);
         _exit(error < 256 ? error : EIO);

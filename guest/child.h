@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Child processes that end in time or are given up, and waits that a signal ends. For the process
- * that works, which has called vg_guest_child_init(); it follows one child at a time.
+ * Child processes that end in time or are given up, and waits that a signal ends. For worker
+ * processes, which have called vg_guest_child_init(); they follow one child at a time.
  */
 #ifndef VG_GUEST_CHILD_H
 #define VG_GUEST_CHILD_H
@@ -14,7 +14,7 @@
 
 /* The time between SIGTERM and SIGKILL. */
 #define VG_GUEST_TERM_MS 2000
-/* The size of a child's output that is kept, which is its end. */
+/* The most bytes of a child's output that are kept: the last ones. */
 #define VG_GUEST_OUTPUT_MAX 2048
 
 enum vg_guest_stop {
@@ -26,7 +26,7 @@ enum vg_guest_stop {
 struct vg_guest_child_end {
     /* The exit status, or the signal that ended it. */
     int exit, signal;
-    /* It was told to end, because it was late or the work was cancelled. */
+    /* It was told to end, because time had run out or the work was cancelled. */
     bool ended_early;
     /* It did not even end when killed, and is left behind. */
     bool stuck;
@@ -57,8 +57,8 @@ int vg_guest_child_run(const char *const *argv, char *const *env, int64_t until_
                        struct vg_guest_child_end *ret);
 
 /* Forks a process that calls run with the file fd, has no other files but its standard ones, and
- * dies with the process that works. Returns its pid, or -1. The caller waits for it; there may be
- * any number of them. */
+ * dies with the worker process. Returns its pid, or -1. The caller waits for it; there may be any
+ * number of them. */
 pid_t vg_guest_child_start(void (*run)(int fd), int fd);
 
 /* Results of a write that was not done in time: its process could be ended, or not. */

@@ -41,7 +41,7 @@ struct config_reader {
     int line;
     /* The file has named units, so that the default ones are gone. */
     bool units_named;
-    /* The first mistake, and its line or 0. */
+    /* The first mistake and its line, or 0 if there is none. */
     int fault_line;
     char fault[512];
 };

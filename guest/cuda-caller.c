@@ -17,7 +17,7 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* The time for a process to end by itself, and after it was killed. */
+/* The time that a process has to end by itself, and then again once it has been killed. */
 #define END_MS 2000
 
 struct caller {
@@ -201,7 +201,7 @@ looker_run(int fd)
     send(fd, &gpus, sizeof gpus, MSG_NOSIGNAL);
 }
 
-/* ---- in the process that works ---- */
+/* ---- in the worker ---- */
 
 static void
 caller_start(struct caller *caller, void (*run)(int fd))
@@ -329,8 +329,8 @@ caller_read(struct caller *caller)
     caller_start(caller, caller_run);
 }
 
-/* Counts the processes that make a call. With wait, waits until one of them answers, or until
- * until_ms has passed. */
+/* Counts the processes that are making a call. If wait is true, first waits until one of them
+ * answers, or until_ms has passed. */
 static size_t
 callers_busy(bool wait, int64_t until_ms)
 {

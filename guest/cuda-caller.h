@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes that call NVIDIA's driver for the one that works: each makes one call at a time, some
- * run side by side, and one whose call hangs is left behind. They have the GPU open themselves, so
- * they must have ended before it leaves. For the process that works (guest/child.h), which has one
- * set of them.
+ * Processes that call NVIDIA's driver for a worker process (guest/child.h), which has one set of
+ * them. Each makes one call at a time, some run side by side, and one whose call hangs is left
+ * behind. They have the GPU open themselves, so they must have ended before it leaves.
  */
 #ifndef VG_GUEST_CUDA_CALLER_H
 #define VG_GUEST_CUDA_CALLER_H
@@ -62,7 +61,7 @@ enum vg_cuda_outcome {
     VG_CUDA_CRASHED,
     /* The calling process hung and was ended. */
     VG_CUDA_GIVEN_UP,
-    /* There is no usable library; why says so. */
+    /* There is no usable library; `why` has the reason. */
     VG_CUDA_UNUSABLE,
 };
 
@@ -84,15 +83,15 @@ struct vg_cuda_call {
     char why[160];
 };
 
-/* Starts up to n processes, which get the driver ready at once, and one that looks at the GPUs. */
+/* Starts up to n processes, which prepare the driver at once, and one that looks at the GPUs. */
 void vg_cuda_callers_start(size_t n);
 
 /* Waits for the look at the GPUs, of which each start makes one. Returns 0, or -1 and ret->why. */
 int vg_cuda_callers_gpus(struct vg_cuda_gpus *ret, int64_t until_ms);
 
 /* Makes the calls side by side, until all are made, until_ms has passed, or the work is to end.
- * Calls that are then under way go on; they must stay where they are until they are settled.
- * `began` is called as each begins, and may be NULL. */
+ * Calls that are then under way go on, and must stay in place until they are settled. `began` is
+ * called as each begins, and may be NULL. */
 void vg_cuda_callers_run(struct vg_cuda_call *calls, size_t n, int64_t until_ms,
                          void (*began)(void *user, size_t i), void *user);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The processes that use NVIDIA's GPUs with CUDA, with the facts about them and their GPUs, and the
- * JSON that releasing hands to bringing back. Makes no call of the driver. For a process that
- * works.
+ * The processes that use NVIDIA's GPUs with CUDA, the facts about them and their GPUs, and their
+ * form as JSON, in which releasing hands them to bringing back. Makes no calls to the driver. For a
+ * worker process.
  */
 #ifndef VG_GUEST_CUDA_JOB_H
 #define VG_GUEST_CUDA_JOB_H
@@ -22,15 +22,15 @@
  * MiB were measured with driver 580. */
 #define VG_CUDA_OVERHEAD_BYTES ((int64_t)480 << 20)
 
-/* The file about the processes that were released and are to be brought back. */
+/* The file that lists the processes that were released and are to be brought back. */
 #define VG_CUDA_KEPT_PATH "/run/vgpu-guestd-cuda.json"
 
 enum vg_cuda_movable {
-    /* Nobody has asked yet. */
+    /* The question has not been asked yet. */
     VG_CUDA_MOVABLE_UNASKED,
     VG_CUDA_MOVABLE_YES,
     VG_CUDA_MOVABLE_NO,
-    /* Nobody watched the process, and it may use another process's memory. */
+    /* The process was not watched, and it may use another process's memory. */
     VG_CUDA_MOVABLE_UNKNOWN,
 };
 
@@ -44,7 +44,8 @@ struct vg_cuda_process {
     /* GPU memory, by the index of vg_cuda_job.gpus; used only if it is known. */
     int64_t bytes[VG_CUDA_GPUS_MAX];
     bool bytes_known;
-    /* The driver knows it as a CUDA program, and whether it could be brought back. */
+    /* uses_cuda: the driver knows it as a CUDA program. movable: whether it could be brought
+     * back. */
     bool uses_cuda;
     enum vg_cuda_movable movable;
     /* Bits of enum vg_cuda_tie. */
@@ -57,8 +58,8 @@ struct vg_cuda_process {
     int64_t locked_us, lock_us, checkpoint_us, restore_us, unlock_us, stop_us;
     /* The nearest of its ancestors that has the GPUs, or 0. */
     pid_t ancestor;
-    /* It has its files of the GPUs from that ancestor; the reason why it keeps them, or why that is
-     * not certain. */
+    /* inherited: it has its files of the GPUs from that ancestor. keeps: the reason why it keeps
+     * them, or why that is not certain. */
     bool inherited;
     char keeps[200];
     /* The reason why it cannot be released or does not run; otherwise empty. */
@@ -87,19 +88,19 @@ struct vg_cuda_job {
  * fit into job. */
 size_t vg_cuda_job_find(const struct vg_guest_work *work, struct vg_cuda_job *job);
 
-/* Has the heirs that were found give up their files of the work's devices, until until_ms at most.
- * Returns how many did not; each of these has a `why`. */
+/* Has the heirs that were found give up their files of the work's devices, by until_ms at the
+ * latest. Returns how many did not; each of these has a `why`. */
 size_t vg_cuda_job_give_up(const struct vg_guest_work *work, struct vg_cuda_job *job,
                            int64_t until_ms);
 
-/* Takes over the GPUs, and the memory of each that each process uses. */
+/* Takes over the GPUs, and the amount of their memory that each process uses. */
 void vg_cuda_job_set_gpus(const struct vg_guest_work *work, struct vg_cuda_job *job,
                           const struct vg_cuda_gpus *gpus);
 
-/* Returns the device memory of the processes; if the driver does not report it for each of them,
- * that of all programs on the GPUs that leave. */
+/* Returns the device memory of the processes. If the driver does not report it for each of them,
+ * returns all memory that is in use on the GPUs that leave. */
 int64_t vg_cuda_job_bytes(const struct vg_cuda_job *job);
-/* Returns that of one process, or -1 if it is not known. */
+/* Returns the device memory of one process, or -1 if it is not known. */
 int64_t vg_cuda_process_bytes(const struct vg_cuda_job *job, const struct vg_cuda_process *process);
 
 /* Returns the guest's MemAvailable in bytes, or -1. */
@@ -111,7 +112,7 @@ bool vg_cuda_process_is_ending(const char *root, const struct vg_cuda_process *p
 
 /* Writes the state that bringing back needs as JSON; the caller puts it. */
 json_object *vg_cuda_job_keep(const struct vg_cuda_job *job);
-/* Writes that state to its file below /run, so that an agent that is started anew finds it. */
+/* Writes that state to its file below /run, so that a restarted agent finds it. */
 void vg_cuda_job_write(const char *root, json_object *kept);
 /* Reads that state. Returns 0, or -1 if the JSON is something else. */
 int vg_cuda_job_read(json_object *kept, struct vg_cuda_job *ret);

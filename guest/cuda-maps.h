@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A mapping with code of a libcuda in a process. */
+/* A mapping of libcuda's code in a process. */
 struct vg_cuda_map {
     uint64_t begin, end;
     uint64_t device, inode;
 };
 
-/* Puts up to max mappings into ret_maps. Returns how many. */
+/* Puts up to max mappings into ret_maps. Returns how many it found. */
 size_t vg_cuda_maps_read(const char *root, pid_t pid, struct vg_cuda_map *ret_maps, size_t max);
 
 /* Finds the numbers under which the kernel shows a file in /proc/PID/maps, which on some file

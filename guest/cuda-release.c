@@ -22,10 +22,10 @@
 enum {
     /* The time for programs to end that only looked at the GPU, or have just begun to use it. */
     SETTLE_MS = 5000,
-    /* The time for children that come while all are locked, or are about to run a program of their
-     * own. */
+    /* The time for children that appear while all are locked, or are about to run another
+     * program. */
     FORKED_MS = 2000,
-    /* The pause between two looks at those. */
+    /* The pause between two checks of such children. */
     FORKED_LOOK_MS = 20,
 };
 /* The name of nvidia-cuda-mps-server and nvidia-cuda-mps-control, as the kernel truncates it. */
@@ -125,7 +125,7 @@ release_is_alone(const struct vg_guest_work *work)
     return n + vg_cuda_watch_count_users(work->config->root, release_has_process, NULL) <= 1;
 }
 
-/* Asks the watch about each process. The reason why one cannot be moved becomes its `why`. */
+/* Asks the watch about each process. If one cannot be moved, the reason becomes its `why`. */
 static void
 release_ask_watch(const struct vg_guest_work *work)
 {
@@ -218,7 +218,7 @@ release_refuse(struct vg_guest_work *work, const struct vg_cuda_process *bad)
 }
 
 /* Waits until all processes that have the GPUs are running CUDA programs that can come back.
- * Returns 0, 1 if there are none, or -1. */
+ * Returns 0, or 1 if there are no such processes, or -1. */
 static int
 release_find(struct vg_guest_work *work)
 {
@@ -300,7 +300,7 @@ release_look_at_gpus(struct vg_guest_work *work)
 
 /* ---- releasing ---- */
 
-/* Keeps the state of the stopped processes, also for an agent that is started anew meanwhile. */
+/* Keeps the state of the stopped processes, in case the agent is restarted meanwhile. */
 static void
 release_keep(const struct vg_guest_work *work, json_object **kept)
 {
@@ -333,7 +333,7 @@ release_refuse_heir(struct vg_guest_work *work, pid_t pid, pid_t ancestor, const
                               (int)pid, name, (int)ancestor, why);
 }
 
-/* Has the heirs that a look found give up their files, and counts these. Returns 0, or -1. */
+/* Has the heirs that were found give up their files, and counts these files. Returns 0, or -1. */
 static int
 release_have_given_up(struct vg_guest_work *work, struct vg_cuda_job *now)
 {
@@ -411,8 +411,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (vg_cuda_job_find(work, &vg_cuda_work) == 0 || vg_cuda_work.n == 0)
         return 0;
     vg_cuda_callers_start(vg_cuda_work.n);
-    /* If the guest has no CUDA, nobody uses it, and the agent waits for any process that has the
-     * GPU. */
+    /* Without CUDA in the guest, any process that has the GPU uses it in another way, and is waited
+     * for. */
     probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
     vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
     int result = 1;
@@ -423,8 +423,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (result == 0)
         result = release_check_memory(work);
     if (result == 0) {
-        /* This comes before the first call: whatever ends this process, the stopped programs are
-         * known. */
+        /* This comes before the first call, so that the stopped programs are known whatever ends
+         * this process. */
         release_keep(work, ret_kept);
         result = release_stop(work, ret_kept);
     }

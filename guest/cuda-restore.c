@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Brings CUDA programs back to their GPUs, or to others of the same kind, at the same addresses.
- * They run again only when all that can come back are back. The state of each is asked of the
- * driver, which alone knows it, whatever happened to the process that had released them.
+ * They run again only when every one that can come back is back. The driver is asked for the state
+ * of each, since it alone knows that, whatever happened to the process that had released them.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "guest/huge-pages.h"
 #include "guest/util.h"
 
-/* The processes were released by this same work. */
+/* Whether the processes were released by this same work. */
 static bool undoing;
 
 static bool
@@ -23,8 +23,8 @@ restore_same_uuid(const struct vg_cuda_gpu *a, const struct vg_cuda_gpu *b)
     return memcmp(&a->uuid, &b->uuid, sizeof a->uuid) == 0;
 }
 
-/* Finds the device that GPU i of the work is now: one that left is the device in its place of the
- * request, and the others are unchanged. Returns NULL if there is none. */
+/* Finds the present device of GPU i of the work. For a GPU that left, it is the device in the same
+ * place of the request; the others are unchanged. Returns NULL if there is none. */
 static const struct vg_cuda_gpu *
 restore_place(const struct vg_guest_work *work, const struct vg_cuda_gpus *now, size_t i)
 {
@@ -57,8 +57,8 @@ restore_need(size_t i)
         if (vg_cuda_work.processes[p].gone ||
             vg_cuda_work.processes[p].state != VG_CUDA_CHECKPOINTED)
             continue;
-        /* This is all memory that was in use. When undoing, others may still have some of it, and
-         * it is the same GPU. */
+        /* This is all the memory that was in use. When undoing, others may still have some of it,
+         * and the GPU is the same. */
         if (!vg_cuda_work.processes[p].bytes_known)
             return undoing ? 0 : vg_cuda_work.gpus.gpus[i].used_bytes;
         bytes += vg_cuda_work.processes[p].bytes[i];
@@ -282,7 +282,7 @@ vg_cuda_restore(struct vg_guest_work *work, json_object *state, bool undo)
     if (!kept)
         return 0;
     undoing = undo;
-    /* Undoing belongs to the same work, which knows more. */
+    /* Undoing is a part of the same work, which knows more. */
     if (undo)
         vg_cuda_steps_settle(work->until_ms - VG_CUDA_UNLOCK_MS);
     else if (vg_cuda_job_read(kept, &vg_cuda_work) != 0)

@@ -8,12 +8,12 @@
 #include "guest/child.h"
 #include "guest/util.h"
 
-/* The time that a call may take beyond the copying: more than twice the longest that was measured
- * with little memory. */
+/* The time that a call may take beyond the copying, which is more than twice the longest time that
+ * was measured with little memory. */
 #define CALL_MS 2000
 /* The slowest rate of copying, with a large margin. */
 #define BYTES_PER_MS ((int64_t)1 << 20)
-/* The time until a process that was killed is seen as ended. */
+/* The time until a killed process is seen to have ended. */
 #define END_MS 2000
 
 struct vg_cuda_job vg_cuda_work;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The work on CUDA programs that one process of the agent does: the programs, and the driver's
- * calls for all of them, side by side. For cuda-release.c, cuda-restore.c and provider-cuda.c.
+ * The CUDA programs of one worker process, and the driver's calls for all of them, side by side.
+ * For cuda-release.c, cuda-restore.c and provider-cuda.c.
  */
 #ifndef VG_GUEST_CUDA_STEPS_H
 #define VG_GUEST_CUDA_STEPS_H
@@ -17,19 +17,18 @@
 #include "guest/work.h"
 
 enum {
-    /* The pause between two looks at processes, or at the GPUs. */
+    /* The pause between two checks of processes, or of the GPUs. */
     VG_CUDA_LOOK_MS = 200,
-    /* The time for a look at the GPUs, and for the driver to show them after they were plugged
-     * in. */
+    /* The time to query the GPUs, and for the driver to show them after they were plugged in. */
     VG_CUDA_GPUS_MS = 10000,
-    /* The time for letting restored processes run, also after the deadline. */
+    /* The time to let restored processes run, even after the deadline. */
     VG_CUDA_UNLOCK_MS = 5000,
     /* A state that stands for any. */
     VG_CUDA_ANY_STATE = -2,
 };
 
-/* The processes of this work. Calls that are under way when releasing fails are awaited when it is
- * undone. */
+/* The processes of this work. If releasing fails, undoing waits for the calls that are under
+ * way. */
 extern struct vg_cuda_job vg_cuda_work;
 
 /* Makes one call for each process that is in this state, side by side. Returns how many failed. */
@@ -43,10 +42,10 @@ size_t vg_cuda_steps_restore(struct vg_guest_work *work, const struct vg_cuda_pa
 size_t vg_cuda_steps_n(void);
 const struct vg_cuda_call *vg_cuda_steps_call_at(size_t i, struct vg_cuda_process **ret_process);
 
-/* Waits for calls that are under way, rather than beginning them anew. */
+/* Waits for calls that are under way, rather than making them again. */
 void vg_cuda_steps_settle(int64_t until_ms);
 
-/* Fails with the first of the last calls that failed, if there is one. Returns -1. what completes
+/* Fails with the first of the last calls that failed, if there is one. Returns -1. `what` completes
  * "the process ...", as in "cannot be stopped". */
 int vg_cuda_steps_fail(struct vg_guest_work *work, const char *what);
 

@@ -25,8 +25,8 @@ const struct vg_cuda_tie_call vg_cuda_tie_calls[] = {
 const size_t vg_cuda_tie_calls_n = sizeof vg_cuda_tie_calls / sizeof *vg_cuda_tie_calls;
 
 /* The ties that keep a process from coming back, by version of the driver. Up to 580 this was tried
- * on H100s, where all of them do. For newer drivers, it is NVIDIA's word: from 610 on, processes
- * that were started as a job may share memory and events among themselves. */
+ * on H100s, where all of them do. For newer drivers, NVIDIA's documentation says that from 610 on,
+ * processes that were started as a job may share memory and events among themselves. */
 static const struct {
     int driver;
     bool is_job;

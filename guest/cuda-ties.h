@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ties of a process that uses CUDA: uses of the driver that it can release but not bring back, or
- * not even release. Each is recognised by the function of libcuda that was called. Whether a tie
+ * The ties of a process that uses CUDA: uses of the driver that it can release but not bring back,
+ * or not even release. Each is recognised by the function of libcuda that was called. Whether a tie
  * keeps a process from being released depends on the driver's version. Pure.
  */
 #ifndef VG_GUEST_CUDA_TIES_H

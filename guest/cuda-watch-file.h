@@ -8,7 +8,7 @@
 #include "guest/cuda-watch.h"
 
 #define VG_CUDA_WATCH_PATH "/run/vgpu-guestd-cuda-watch"
-/* This marks the layout; another layout has another magic. */
+/* The mark of this layout; another layout has another magic. */
 #define VG_CUDA_WATCH_MAGIC "vgpu-watch 1"
 
 #endif

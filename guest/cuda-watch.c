@@ -54,7 +54,7 @@ struct vg_cuda_watch {
     vg_perf_rings *rings;
     size_t n_usual;
     struct usual usual[PATHS_MAX];
-    /* These copies are at usual paths, and their probes stay even if nobody uses them. */
+    /* Copies at usual paths keep their probes even if no process uses them. */
     bool is_usual[VG_CUDA_COPIES_MAX];
     /* Records of mappings have been lost. */
     bool has_to_scan;
@@ -94,7 +94,7 @@ watch_forget_dead(vg_cuda_watch *watch)
 }
 
 /* Finds or adds a process. Returns NULL if it has ended, or if there are too many; then nothing is
- * known any more about those that began before. */
+ * known any longer about those that began before. */
 static struct vg_cuda_seen *
 watch_find(vg_cuda_watch *watch, pid_t pid)
 {
@@ -232,8 +232,8 @@ watch_cover(vg_cuda_watch *watch, pid_t pid, const struct vg_cuda_map *map)
     return copy;
 }
 
-/* Records that a process has mapped the library at this time. A time of 0 means some time, which
- * changes nothing for a process that is known. */
+/* Records that a process has mapped the library at this time. A time of 0 stands for an unknown
+ * time, which changes nothing for a known process. */
 static void
 watch_take_process(vg_cuda_watch *watch, pid_t pid, uint64_t time_ns)
 {
@@ -305,8 +305,8 @@ watch_look_at_usual(vg_cuda_watch *watch)
     }
 }
 
-/* Removes the probes from copies that no process has any more. A probe keeps the mount of its file
- * busy, and that of a container has to go when the container has ended. */
+/* Removes the probes from copies that are no longer in any process. A probe keeps the mount of its
+ * file busy, and that of a container has to go when the container has ended. */
 static void
 watch_leave_unused(vg_cuda_watch *watch)
 {
@@ -329,8 +329,8 @@ watch_leave_unused(vg_cuda_watch *watch)
 
 /* ---- the file ---- */
 
-/* Opens the file. The records of an earlier agent about processes are kept, but they no longer
- * count as watched, since nobody has watched them meanwhile. Returns 0, or an errno. */
+/* Opens the file. The records of an earlier agent about processes are kept, but the processes no
+ * longer count as watched, since they were not watched meanwhile. Returns 0, or an errno. */
 static int
 watch_open_file(vg_cuda_watch *watch)
 {

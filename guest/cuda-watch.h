@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The watch: by uprobes the agent sees which processes call functions of libcuda that make ties
+ * The watch: with uprobes, the agent sees which processes call functions of libcuda that make ties
  * (guest/cuda-ties.h), from its start to its end, in each copy of the library that any process
- * maps, including those of containers. Its records are in a file below /run, which other processes
- * of the agent, and those started by hand, map and read; before they do, they ask the agent to
- * look. The file outlives the agent, so that a new one knows the ties that the last one saw. No BPF
- * is used; the probes are files of the agent and end with it, however it ends.
+ * maps, including those in containers. Its records are in a file below /run. Other processes of the
+ * agent, and those started by hand, map and read the file, after they have asked the agent to look.
+ * The file outlives the agent, so that a new one knows the ties that the last one saw. No BPF is
+ * used; the probes are files of the agent and end with it, however it ends.
  */
 #ifndef VG_GUEST_CUDA_WATCH_H
 #define VG_GUEST_CUDA_WATCH_H
@@ -32,7 +32,7 @@ void vg_cuda_watch_look(vg_cuda_watch *watch);
 /* Removes the probes; the file stays. NULL is fine. */
 void vg_cuda_watch_end(vg_cuda_watch *watch);
 
-/* ---- in processes that work, or were started by hand ---- */
+/* ---- in workers, and in processes started by hand ---- */
 
 #define VG_CUDA_COPIES_MAX 32
 #define VG_CUDA_SEEN_MAX   1024
@@ -40,7 +40,7 @@ void vg_cuda_watch_end(vg_cuda_watch *watch);
 /* A copy of libcuda, with the kernel's own numbers for it, as /proc/PID/maps shows them. */
 struct vg_cuda_copy {
     uint64_t device, inode;
-    /* The time since boot, in ns, from which on all calls were seen; 0 if no probe is placed. */
+    /* The time since boot, in ns, since when all calls have been seen; 0 if no probe is placed. */
     uint64_t since_ns;
     /* The reason if no probe could be placed. */
     char why[96];
@@ -58,7 +58,7 @@ struct vg_cuda_seen {
     uint32_t watched;
 };
 
-/* The file, which only the agent writes, but for `asked`. */
+/* The file, which only the agent writes, except for `asked`. */
 struct vg_cuda_watch_file {
     char magic[16];
     int32_t agent;
@@ -78,7 +78,7 @@ struct vg_cuda_watch_file {
  * says so, and ties that are known stay. */
 void vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret);
 
-/* Returns whether all calls that make ties have been seen of this process, which began at `start`.
+/* Returns whether all calls of this process that make ties have been seen; it began at `start`.
  * ret_ties has those that were seen, in either case; ret_why has the reason if not all were. */
 bool vg_cuda_watch_knows(const char *root, const struct vg_cuda_watch_file *file, pid_t pid,
                          uint64_t start, unsigned int *ret_ties, char *ret_why, size_t size);

@@ -23,7 +23,7 @@
 #include "guest/util.h"
 
 enum {
-    /* The time for the agent to look, which may have to place probes. */
+    /* The time for the agent to look; it may have to place probes. */
     ANSWER_MS = 5000,
     POLL_US = 2000,
     MAPS_MAX = 8,
@@ -112,7 +112,7 @@ watched_find(const struct vg_cuda_watch_file *file, pid_t pid, uint64_t start)
     return NULL;
 }
 
-/* Returns the time since when calls in this copy are seen, or 0. */
+/* Returns the time since which calls in this copy are seen, or 0. */
 static uint64_t
 watched_since(const struct vg_cuda_watch_file *file, const struct vg_cuda_map *map)
 {

@@ -16,7 +16,7 @@
 /* Classes of PCI (pci_ids.h of the kernel): display controllers, bridges, processing
  * accelerators. */
 enum { CLASS_DISPLAY = 0x03, CLASS_BRIDGE = 0x06, CLASS_ACCELERATOR = 0x12 };
-/* The longest pause between two looks at a driver. */
+/* The longest pause between two checks of a driver. */
 #define LOOK_MS_MAX 50
 
 static int

@@ -33,7 +33,7 @@ struct vg_guest_device *vg_guest_devices_read(const char *root, size_t *ret_n);
 size_t vg_guest_devices_match(const struct vg_guest_device *devices, size_t n,
                               const struct vg_guest_match *match, struct vg_guest_device *ret);
 
-/* Describes in words the function that match asks for. */
+/* Describes in words the function that match describes. */
 void vg_guest_match_text(const struct vg_guest_match *match, char *ret, size_t size);
 
 /* Returns whether its class is that of a device that draws or computes. */
@@ -45,11 +45,11 @@ bool vg_guest_device_is_bridge(const struct vg_guest_device *device);
 /* Reads again which driver it has. */
 void vg_guest_device_read_driver(struct vg_guest_device *device);
 
-/* Waits until it has a driver (or, if not bound, has none), but no longer than until_ms. Returns
- * whether that is so. For a process that works (guest/child.h). */
+/* Waits until the device has a driver, or has none if bound is false, but no longer than until_ms.
+ * Returns whether that is so. For a worker process (guest/child.h). */
 bool vg_guest_device_wait(struct vg_guest_device *device, bool bound, int64_t until_ms);
 
-/* Returns whether this driver has other devices than these. */
+/* Returns whether this driver has any devices besides these. */
 bool vg_guest_driver_has_others(const char *root, const char *driver,
                                 const struct vg_guest_device *devices, size_t n);
 

@@ -16,8 +16,7 @@ enum {
     /* The most sections; libcuda.so has about 40. */
     SECTIONS_MAX = 1024,
     SEGMENTS_MAX = 256,
-    /* The most bytes of a table of symbols or of their names; those of libcuda.so have less than
-     * 100 KiB. */
+    /* The most bytes of a symbol table or its names; those of libcuda.so have less than 100 KiB. */
     TABLE_MAX = 16 << 20,
 };
 

@@ -58,7 +58,7 @@ heir_refuse(struct vg_guest_heir *heir, const char *format, ...)
 
 /* ---- the origin of files ---- */
 
-/* Compares a resource of this kind of two processes or threads. Returns 0 if it is the same, 1 if
+/* Compares the given kind of resource of two processes or threads. Returns 0 if they share it, 1 if
  * not, or -1 and sets `why`. */
 static int
 heir_compare(struct vg_guest_heir *heir, pid_t a, pid_t b, int kind, int a_fd, int b_fd)
@@ -91,7 +91,7 @@ heir_thread(const char *root, pid_t pid)
     return found;
 }
 
-/* An owner among the ancestors, whose files are looked up when they are needed. */
+/* An owner among the ancestors, whose files are looked up when needed. */
 struct ancestor {
     pid_t pid;
     bool known;
@@ -241,7 +241,7 @@ heir_check(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, pid_t
     return n;
 }
 
-/* Removes the reason from a process that has ended meanwhile, and is in nobody's way. */
+/* Removes the reason if the process has ended meanwhile, since it is then no longer in the way. */
 static void
 heir_settle(const char *root, struct vg_guest_heir *heir)
 {
@@ -321,8 +321,8 @@ heir_closes_on_exec(const char *root, pid_t pid, pid_t thread, int fd)
     return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_CLOEXEC) != 0;
 }
 
-/* Has the process open /dev/null. page: its memory, for the name. Returns the descriptor, or -1 and
- * sets `why`. */
+/* Has the process open /dev/null. page is memory of the process, for the name. Returns the
+ * descriptor, or -1 and sets `why`. */
 static long
 heir_open_null(const struct vg_guest_heirs *among, struct vg_guest_heir *heir,
                vg_guest_tracee *tracee, unsigned long page)
@@ -437,8 +437,8 @@ heir_stop_and_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *
 
 #endif
 
-/* Runs in a process of its own, which no signal ends before it has let go, and which keeps none of
- * the agent's files but the standard ones. */
+/* Runs in a process of its own. No signal ends it before it has let go, and it keeps none of the
+ * agent's files but the standard ones. */
 static void
 heir_run_tracer(const struct vg_guest_heirs *among, struct vg_guest_heir *heir, int64_t until_ms,
                 int fd)
@@ -462,7 +462,8 @@ struct tracer {
     struct vg_guest_heir *heir;
 };
 
-/* Starts such a process. Returns 0, or -1 and sets the heir's `why`. */
+/* Starts a process that has an heir give up its files. Returns 0, or -1 and sets the heir's
+ * `why`. */
 static int
 heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
                   struct vg_guest_heir *heir, int64_t until_ms)
@@ -486,7 +487,7 @@ heir_start_tracer(const struct vg_guest_heirs *among, struct tracer *tracer,
     return -1;
 }
 
-/* Takes the report of such a process, which has ended or is about to. */
+/* Takes the report of a process that has ended or is about to. */
 static void
 heir_end_tracer(const struct tracer *tracer)
 {

@@ -2,8 +2,7 @@
  *
  * Heirs are children that were forked by a program that uses a GPU, and have its files of the GPU
  * without using them. They give these up: each descriptor leads to /dev/null from then on, and
- * where the GPU was mapped, nothing can be read or written. For the process that works
- * (guest/child.h).
+ * where the GPU was mapped, nothing can be read or written. For a worker process (guest/child.h).
  */
 #ifndef VG_GUEST_HEIR_H
 #define VG_GUEST_HEIR_H
@@ -32,8 +31,8 @@ struct vg_guest_heirs {
 /* A process that may be an heir. */
 struct vg_guest_heir {
     pid_t pid;
-    /* It has no files of the GPUs but those of an ancestor, whether it can give them up or not; and
-     * the nearest ancestor among the owners, or 0. */
+    /* inherited: it has no files of the GPUs but those of an ancestor, whether it can give them up
+     * or not. ancestor: the nearest one among the owners, or 0. */
     bool inherited;
     pid_t ancestor;
     /* The numbers of descriptors and maps of the nodes that it has, or has given up. */
@@ -44,12 +43,12 @@ struct vg_guest_heir {
 };
 
 /* Checks that the process heir->pid has no files of the GPUs but those that an owner among its
- * ancestors has open, too, that it shares neither memory nor descriptors with another process, and
- * that it could be stopped. Changes nothing. Sets all other members. */
+ * ancestors has open as well, that it shares neither memory nor descriptors with another process,
+ * and that it could be stopped. Changes nothing. Sets all other members. */
 void vg_guest_heir_look(const struct vg_guest_heirs *among, struct vg_guest_heir *heir);
 
-/* Stops each of them, checks it again, and has it give up the files. Sets all other members of
- * each; one with a `why` kept its files, or some of them. Returns how many have one. */
+/* Stops each process, checks it again, and has it give up the files. Sets all other members of
+ * each; a process with a `why` kept some or all of its files. Returns how many have one. */
 size_t vg_guest_heirs_give_up(const struct vg_guest_heirs *among, struct vg_guest_heir *heirs,
                               size_t n, int64_t until_ms);
 

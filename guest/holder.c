@@ -98,8 +98,8 @@ holder_check(struct look *look, const char *link, const struct vg_guest_hold *ho
     }
 }
 
-/* Looks at the open files of a process or thread, whose directory is task. Returns how many it
- * has. */
+/* Looks at the open files of a process or thread, whose directory is task. Returns how many there
+ * are. */
 static size_t
 holder_look_at_files(struct look *look, const char *task)
 {
@@ -168,8 +168,8 @@ holder_look_at_maps(struct look *look, const char *task)
     fclose(file);
 }
 
-/* Looks at another thread of a process whose first thread has ended: files and memory are seen
- * there. Threads are in /proc, too, only not listed. */
+/* Looks at another thread of a process whose first thread has ended, since its files and memory can
+ * be seen there. Threads are in /proc, too, but are not listed. */
 static void
 holder_look_at_tasks(struct look *look, const char *proc, const char *process)
 {

@@ -13,7 +13,7 @@
 #define SETTING_PATH "/sys/kernel/mm/transparent_hugepage/enabled"
 #define KEPT_PATH    "/run/vgpu-guestd-huge-pages"
 
-/* The size of a word; the longest is `madvise`. */
+/* The size of a word, of which `madvise` is the longest. */
 #define WORD_SIZE 32
 
 /* Finds the word that the kernel has in brackets; a text without brackets is the word itself.
@@ -68,7 +68,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     bool made = error == 0;
     if (error == EEXIST) {
         error = vg_guest_read_file(kept, was, sizeof was);
-        /* Somebody else has changed the setting meanwhile. */
+        /* Another program has changed the setting meanwhile. */
         if (error == 0 && strcmp(was, is) != 0)
             return;
     }

@@ -15,8 +15,8 @@
  * Failures are logged; the driver then only takes longer. */
 void vg_guest_huge_pages_begin(const struct vg_guest_config *config);
 
-/* Restores the kept setting, even if the process that kept it has ended since, unless somebody else
- * has changed the setting meanwhile. */
+/* Restores the kept setting, even if the process that kept it has ended since, unless another
+ * program has changed the setting meanwhile. */
 void vg_guest_huge_pages_end(const struct vg_guest_config *config);
 
 #endif

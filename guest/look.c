@@ -61,7 +61,7 @@ look_device(const struct vg_guest_work *work, size_t i, const struct vg_guest_no
     struct vg_guest_nodes own = {.nodes = nodes->nodes};
     char class[16];
 
-    /* The nodes of a function lie together. */
+    /* The nodes of a function are next to each other. */
     while (own.nodes < nodes->nodes + nodes->n && own.nodes->device != i)
         own.nodes++;
     while (own.nodes + own.n < nodes->nodes + nodes->n && own.nodes[own.n].device == i)

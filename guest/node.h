@@ -22,7 +22,7 @@ struct vg_guest_node {
     /* The identity of the file at path; ino is 0 if there is none. */
     dev_t dev;
     ino_t ino;
-    /* It lies in sysfs, where a file has the same number in each mount. */
+    /* It is in sysfs, where a file has the same number in each mount. */
     bool in_sysfs;
     /* The index of the function that it belongs to. */
     size_t device;

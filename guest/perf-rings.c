@@ -151,7 +151,7 @@ perf_raise_limit(void)
 
 /* ---- tracefs, which defines probes ---- */
 
-/* Opens tracefs. If nobody has mounted it, it becomes a mount of this process only. */
+/* Opens tracefs. If it is not mounted, mounts it for this process only. */
 static int
 perf_open_tracing(void)
 {

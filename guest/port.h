@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The connection with the host: a virtio port, or for tests a socket that it connects to. It is
- * opened anew whenever that is possible. Belongs to one thread.
+ * opened again whenever that is possible. Belongs to one thread.
  */
 #ifndef VG_GUEST_PORT_H
 #define VG_GUEST_PORT_H
@@ -13,13 +13,13 @@
 
 #include "guest/work.h"
 
-/* Reading stops while more than this waits to be written. */
+/* The limit of bytes waiting to be written beyond which reading stops. */
 #define VG_GUEST_PENDING_READ 65536
-/* Answers that do not fit into this are dropped. */
+/* The limit beyond which answers are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
-/* The most bytes of one reading. */
+/* The most bytes that one call reads. */
 #define VG_GUEST_READ_MAX 16384
-/* The pause between two attempts, while there is no port or nobody on the host's side. */
+/* The pause between two attempts, while there is no port or no host on its other side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
 /* The kernel learns by another queue than that of the data that a host has gone and another one has
@@ -29,14 +29,14 @@
 struct vg_guest_port {
     const struct vg_guest_config *config;
     /* -1 if there is none. wake_fd reports each change of fd once, where poll() would report again
-     * and again that nobody is there. */
+     * and again that there is no host. */
     int listen_fd, fd, wake_fd;
-    /* Nobody is on the host's side of the virtio port, so that poll() of it means nothing. */
+    /* There is no host on the other side of the virtio port, so that poll() of it means nothing. */
     bool silent;
-    /* The same, but data has come just now. */
+    /* The same, except that data has come just now. */
     bool unsure;
     int64_t pause_ms, retry_ms;
-    int64_t sure_ms; /* when that is believed */
+    int64_t sure_ms; /* the time from which the absence of a host is believed */
     /* The failure to open the port has been logged. */
     bool told;
     char *pending;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepares GPUs for leaving: programs let go of them, nobody has them open or mapped any more, and
- * their drivers let go.
+ * Prepares GPUs for leaving: programs let go of them, no process has them open or mapped, and their
+ * drivers let go.
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 #include "guest/util.h"
 #include "guest/work-private.h"
 
-/* The pause between two looks at all processes, which grows. */
+/* The pause between two scans of all processes, which grows. */
 enum { LOOK_MS_MIN = 100, LOOK_MS_MAX = 1000 };
 
 static json_object *
@@ -48,7 +48,7 @@ prepare_held(struct vg_guest_work *work, const struct vg_guest_holder *holders, 
     return -1;
 }
 
-/* Waits until nobody has a node. */
+/* Waits until no process has a node. */
 static int
 prepare_wait_for_holders(struct vg_guest_work *work, const struct vg_guest_nodes *nodes)
 {
@@ -134,7 +134,7 @@ prepare_release(struct vg_guest_work *work, const struct vg_guest_nodes *nodes)
             return -1;
         unbound = true;
     }
-    /* Somebody may have opened a node since. */
+    /* A process may have opened a node since. */
     return unbound ? prepare_wait_for_holders(work, nodes) : 0;
 }
 
@@ -146,7 +146,7 @@ vg_guest_prepare(struct vg_guest_work *work, json_object **ret_kept)
 
     if (vg_guest_work_find(work, work->order->already) != 0)
         return -1;
-    /* This comes before drivers are unbound, as the nodes go with them. */
+    /* The nodes are read first, since unbinding the drivers removes them. */
     vg_guest_nodes_read(work->config->root, work->devices, work->n_devices, &nodes);
     if (!work->order->already) {
         json_object *drivers = json_object_new_array();

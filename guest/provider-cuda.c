@@ -87,7 +87,7 @@ cuda_status(const struct vg_guest_work *look, json_object *about)
     size_t total = cuda_leave_out_units(work.config, vg_cuda_job_find(&work, &vg_cuda_work));
     bool busy = work.order->state && strcmp(work.order->state, "idle") != 0 &&
                 strcmp(work.order->state, "resumed") != 0;
-    /* A process that asks the driver has the GPUs open, which now leave or have left. */
+    /* A process that asks the driver has the GPUs open, which are leaving now or have left. */
     if (total > 0 && !busy)
         cuda_check(&work, total, why, sizeof why);
     vg_cuda_job_tell(&vg_cuda_work, about);

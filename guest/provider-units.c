@@ -160,8 +160,8 @@ unit_has_systemd(const struct vg_guest_work *work)
 
 /* ---- the list of stopped units ---- */
 
-/* Writes the names of the units to be started, for an agent that is started anew meanwhile. There
- * is no file if there are none. */
+/* Writes the names of the units to be started, in case the agent is restarted meanwhile. There is
+ * no file if there are none. */
 static void
 units_write(const struct vg_guest_work *work, json_object *names)
 {
@@ -175,7 +175,7 @@ units_write(const struct vg_guest_work *work, json_object *names)
         vg_guest_log(LOG_WARNING, "cannot write file path='%s' error='%s'", path, strerror(errno));
 }
 
-/* Reads the file. Returns NULL if there is none; the caller puts it. */
+/* Reads the names. Returns NULL if there is no file; the caller puts the list. */
 static json_object *
 units_read(const struct vg_guest_work *work)
 {
@@ -201,7 +201,7 @@ units_add(json_object *names, const char *name)
 
 /* ---- stopping and starting ---- */
 
-/* Adds a job to the answer. */
+/* Adds the outcome of a job to the answer. */
 static void
 units_tell(struct vg_guest_work *work, const char *verb, const char *name,
            const struct vg_guest_child_end *end, bool ok)
@@ -252,8 +252,7 @@ units_job(struct vg_guest_work *work, const char *verb, const char *name, int64_
     return result;
 }
 
-/* Stops a unit if it is active, and adds it to those that are to be started before it is
- * stopped. */
+/* Stops a unit if it is active, and first adds it to those that are to be started. */
 static int
 units_stop(struct vg_guest_work *work, const char *name, json_object *kept)
 {
@@ -285,7 +284,7 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
     int result = 0;
 
-    /* Units that an earlier attempt stopped and nobody has started are still to be started. */
+    /* Units that an earlier attempt stopped, and that still stand, are still to be started. */
     *ret_kept = units_read(work);
     if (!*ret_kept)
         *ret_kept = json_object_new_array();
@@ -296,8 +295,8 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
     return result;
 }
 
-/* Starts the last one first. Each is tried, whatever the result of the others. Those that failed
- * stay in the file. */
+/* Starts the units, the last one first. Each is tried, whatever the result of the others. Those
+ * that failed stay in the file. */
 static int
 units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
 {
@@ -308,7 +307,7 @@ units_resume(struct vg_guest_work *work, json_object *kept, bool undo)
         names = json_object_get(kept);
     for (size_t i = names ? json_object_array_length(names) : 0; i-- > 0;) {
         const char *name = json_object_get_string(json_object_array_get_idx(names, i));
-        /* A unit that hangs leaves the others their time. */
+        /* A unit that hangs must leave time for the others. */
         int64_t ms = (work->until_ms - vg_guest_now_ms()) / (int64_t)(i + 1);
         if (units_check(work, "start", name) != 0 || units_job(work, "start", name, ms) != 0) {
             json_object_array_add(left, json_object_new_string(name));

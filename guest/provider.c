@@ -10,7 +10,7 @@ const struct vg_guest_provider *const vg_guest_providers[] = {
      * their own checkpoint of a program may still need the GPU. The order is reversed on the way
      * back, so that a hook that starts something finds programs running. */
     &vg_guest_provider_hooks,
-    /* These have the GPU without CUDA, which would keep all others from being released. */
+    /* These units have the GPU without CUDA, which would keep all others from being released. */
     &vg_guest_provider_units,
     &vg_guest_provider_cuda,
     NULL,

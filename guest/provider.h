@@ -28,8 +28,8 @@ struct vg_guest_provider {
     /* Returns 0, or -1 after vg_guest_work_fail(). *ret_kept: the state that its resume needs, also
      * after a failure; the caller puts it. */
     int (*prepare)(struct vg_guest_work *work, json_object **ret_kept);
-    /* kept: the state that prepare has kept, or NULL if none is known. undo: only what prepare did
-     * in this same work is to be undone. */
+    /* kept: the state from prepare, or NULL if none is known. undo: undo only what prepare did in
+     * this same work. */
     int (*resume)(struct vg_guest_work *work, json_object *kept, bool undo);
     /* Adds members to its part of a status. */
     void (*status)(const struct vg_guest_work *work, json_object *about);

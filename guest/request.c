@@ -69,7 +69,7 @@ request_fault(struct vg_guest_fault *fault, enum vg_guest_code code, const char 
     return -1;
 }
 
-/* Parses the whole line. Returns NULL if it is no JSON. */
+/* Parses the whole line. Returns NULL if it is not JSON. */
 static json_object *
 request_json(const char *text, size_t size, struct vg_guest_fault *fault)
 {
@@ -134,7 +134,7 @@ request_hex(const char *text, int digits)
     return text;
 }
 
-/* Reads slot and function, as in "1f.7". */
+/* Skips slot and function, as in "1f.7". Returns the text after them, or NULL. */
 static const char *
 request_step(const char *text)
 {
@@ -144,7 +144,7 @@ request_step(const char *text)
     return text + 2;
 }
 
-/* Reads "0000:00/02.1/00.0": the root bus, then each bridge, then the function. */
+/* Checks a path such as "0000:00/02.1/00.0": the root bus, then each bridge, then the function. */
 static bool
 request_is_path(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a line from the host as a request. docs/vgpud-guest.7 is the contract. Pure.
+ * Parses a line from the host into a request. docs/vgpud-guest.7 is the contract. Pure.
  */
 #ifndef VG_GUEST_REQUEST_H
 #define VG_GUEST_REQUEST_H
@@ -75,7 +75,7 @@ struct vg_guest_request {
     enum vg_guest_type type;
     /* For a hello, the best version that both sides speak, or 0. */
     int version;
-    /* The time for the request, from its arrival on. */
+    /* The time for the request, counted from its arrival. */
     int64_t deadline_ms;
     size_t n_devices;
     struct vg_guest_match devices[VG_GUEST_DEVICES_MAX];
@@ -88,7 +88,7 @@ struct vg_guest_fault {
     char message[VG_GUEST_MESSAGE_MAX];
 };
 
-/* Reads a line. Returns 0, or -1 and the fault. */
+/* Parses a line. Returns 0, or -1 and the fault. */
 int vg_guest_request_parse(const char *text, size_t size, struct vg_guest_request *ret,
                            struct vg_guest_fault *ret_fault);
 

@@ -14,7 +14,7 @@
 #include "guest/work-private.h"
 
 enum {
-    /* The pause between two looks for the devices. */
+    /* The pause between two searches for the devices. */
     LOOK_MS = 50,
     /* The time for the kernel to bind a driver by itself, which may load a module, and the time
      * after it was asked to. */
@@ -33,7 +33,7 @@ resume_wait_for_devices(struct vg_guest_work *work)
             work->failure = NULL;
             return vg_guest_work_check(work, "device");
         }
-        /* If a device is missing by then, or there twice, that is the failure. */
+        /* By then, a device that is missing or there twice is a failure. */
         if (vg_guest_now_ms() >= work->until_ms)
             return -1;
         if (!told)

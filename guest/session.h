@@ -18,7 +18,7 @@
 #define VG_GUEST_ANSWER_MAX 131072
 
 enum vg_guest_state {
-    /* Nothing has been asked of it since the agent started. */
+    /* It has had no request since the agent started. */
     VG_GUEST_IDLE,
     VG_GUEST_PREPARED,
     VG_GUEST_RESUMED,
@@ -27,7 +27,7 @@ enum vg_guest_state {
     VG_GUEST_STATE_MAX
 };
 
-/* The ways in which a work or a look ends. */
+/* The ways in which an order or a look ends. */
 enum vg_guest_end {
     VG_GUEST_END_DONE,
     /* It failed, and nothing was begun. */
@@ -37,7 +37,7 @@ enum vg_guest_end {
     VG_GUEST_END_BROKEN,
 };
 
-/* An order to a process that works. */
+/* An order to a worker process. */
 struct vg_guest_order {
     struct vg_guest_request request;
     /* The devices are already in the wanted state, as far as is known: make sure of it, but run no
@@ -85,10 +85,10 @@ void vg_guest_session_clear(struct vg_guest_session *session);
 /* Takes a line from the host, as a vg_guest_line_fn. */
 void vg_guest_session_line(void *session, const char *text, size_t size);
 
-/* Forgets the agreement with a host that has gone. Its order goes on. */
+/* Forgets the agreement with a host that has gone. The work on its order goes on. */
 void vg_guest_session_hangup(struct vg_guest_session *session);
 
-/* Take the lines that a process has for the host. */
+/* Take the lines that a worker has for the host. */
 void vg_guest_session_progress(struct vg_guest_session *session, const char *line);
 /* Sends the last progress once more, so that the host sees that the agent is alive. */
 void vg_guest_session_beat(struct vg_guest_session *session);

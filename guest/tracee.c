@@ -33,7 +33,7 @@ enum {
     THREADS_MAX = 16384,
     /* The time after which a wait looks at the clock. */
     TICK_MS = 20,
-    /* The time for threads to stop that were just told to, after another one could not be
+    /* The time for threads to stop that were told to stop just before another one could not be
      * stopped. */
     COLLECT_MS = 50,
     /* The time for a system call, which takes microseconds unless the guest is very busy. */
@@ -65,7 +65,7 @@ struct rseq_configuration {
 struct thread {
     pid_t tid;
     bool stopped;
-    /* The registers with which it is to go on. */
+    /* The registers with which it continues. */
     struct user_regs_struct regs;
 };
 
@@ -74,9 +74,9 @@ struct vg_guest_tracee {
     char *dir;
     size_t n, room;
     struct thread *threads;
-    /* The address of an instruction that begins a call; the signal mask of the first thread, which
-     * does the calls; and whether that thread is ready. It can be in the stop after a call, rather
-     * than in the one that keeps what it waits for, and it can have ended. */
+    /* at: the address of an instruction that begins a call. mask: the signal mask of the first
+     * thread, which does the calls. ready: that thread can do calls. in_call: it is in the stop
+     * after a call, rather than in the one that keeps what it waits for. ended: it has ended. */
     unsigned long at;
     uint64_t mask;
     bool ready, in_call, ended;
@@ -109,7 +109,7 @@ tracee_on_tick(int number)
     (void)number;
 }
 
-/* Has waitpid() return now and then, or no longer if ms is 0. */
+/* Has waitpid() return now and then; 0 ends that. */
 static void
 tracee_set_tick(int ms)
 {
@@ -124,8 +124,8 @@ tracee_set_tick(int ms)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* Waits for a thread whose state changes. Returns it, 0 when the time has come, or -1 if none is
- * left. */
+/* Waits for a thread to change its state. Returns the thread, 0 when the time has come, or -1 if
+ * none is left. */
 static pid_t
 tracee_wait(int *ret_status, int64_t until_ms)
 {
@@ -193,7 +193,7 @@ tracee_seize(vg_guest_tracee *tracee, pid_t tid)
     return 1;
 }
 
-/* Begins to stop the threads that are new. Returns how many those are, or -1 and sets `why`. */
+/* Begins to stop the threads that are new. Returns their number, or -1 and sets `why`. */
 static int
 tracee_seize_new(vg_guest_tracee *tracee)
 {
@@ -285,8 +285,8 @@ tracee_is_in_call(const struct thread *thread)
     return (long long)thread->regs.orig_rax >= 0;
 }
 
-/* Returns whether a thread can do calls: it must not be at a place where it would notice that it
- * was away, which no place within a system call is. */
+/* Returns whether a thread can do calls. If it is not in a system call itself, it must not be at a
+ * place where it would notice that it was away. */
 static bool
 tracee_fits(const vg_guest_tracee *tracee, const struct thread *thread)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stops another process with all its threads, has it do system calls, and lets it go on as it was:
- * its registers, its signals and what it waits for are as before. On x86-64 only. The process that
- * does this to another one does nothing else, has no other children, and ends afterwards. Nobody
- * may kill it meanwhile, since the other one would go on with wrong registers.
+ * Stops another process with all its threads, has it do system calls, and lets it go on as before:
+ * its registers, its signals and whatever its threads wait for are unchanged. On x86-64 only. The
+ * process that does this does nothing else, has no other children, and ends afterwards. It must not
+ * be killed meanwhile, since the other one would go on with wrong registers.
  */
 #ifndef VG_GUEST_TRACEE_H
 #define VG_GUEST_TRACEE_H
@@ -18,7 +18,7 @@
 # define VG_GUEST_TRACEE_WORKS 0
 #endif
 
-/* The size of a reason. */
+/* The size of the text of a reason. */
 #define VG_GUEST_TRACEE_WHY_MAX 160
 
 typedef struct vg_guest_tracee vg_guest_tracee;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units of systemd that are stopped before programs are released (guest/provider-units.c).
+ * The units of systemd that are stopped before programs are released (guest/provider-units.c).
  */
 #ifndef VG_GUEST_UNITS_H
 #define VG_GUEST_UNITS_H

@@ -12,7 +12,7 @@
 
 #include <syslog.h>
 
-/* Frees what the variable points to when its scope ends. */
+/* Frees the variable's memory when its scope ends. */
 #define vg_guest_auto __attribute__((cleanup(vg_guest_free_at)))
 void vg_guest_free_at(void *pointer);
 
@@ -23,7 +23,7 @@ void *vg_guest_grow(void *memory, size_t size);
 char *vg_guest_copy(const char *text);
 char *vg_guest_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints into an array of the caller, and cuts off what does not fit. */
+/* Prints into an array of the caller, and truncates what does not fit. */
 void vg_guest_put(char *to, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

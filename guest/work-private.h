@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the parts of a work: work (reports), prepare, resume, look.
+ * Declarations that the parts of the work share: work (reports), prepare, resume, look.
  */
 #ifndef VG_GUEST_WORK_PRIVATE_H
 #define VG_GUEST_WORK_PRIVATE_H
@@ -12,19 +12,20 @@
 #include "guest/holder.h"
 #include "guest/work.h"
 
-/* Finds the functions that the request names. One that is gone, and may be, has an empty dir. */
+/* Finds the functions that the request names. A function that is gone, if that is allowed, has an
+ * empty dir. */
 int vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone);
 
 /* Describe a device or a holder in the form of the messages; the caller puts it. */
 json_object *vg_guest_device_json(const struct vg_guest_device *device);
 json_object *vg_guest_holder_json(const struct vg_guest_holder *holder);
 
-/* Prepares. Returns 0, or -1 with a failure. *ret_kept: the state that resuming needs; NULL if
+/* Prepares. Returns 0, or -1 with a failure. *ret_kept: the state that resuming needs, or NULL if
  * nothing was begun. */
 int vg_guest_prepare(struct vg_guest_work *work, json_object **ret_kept);
 /* Undoes what prepare began. Failures are in work. */
 void vg_guest_undo(struct vg_guest_work *work, json_object *kept);
-/* Resumes. *ret_begun tells whether something was done before it failed. */
+/* Resumes. *ret_begun: whether something was done before a failure. */
 int vg_guest_resume(struct vg_guest_work *work, bool *ret_begun);
 
 #endif

@@ -15,7 +15,7 @@
 #include "guest/device.h"
 #include "guest/session.h"
 
-/* The time for undoing an unfinished work, after the deadline or before it. */
+/* The time for undoing unfinished work, before or after the deadline. */
 #define VG_GUEST_UNDO_MS 30000
 /* The most holders that an error or a progress lists, and that a status lists for each GPU. */
 #define VG_GUEST_HOLDERS_MAX        32
@@ -33,7 +33,7 @@ struct vg_guest_work {
     struct vg_guest_device devices[VG_GUEST_DEVICES_MAX];
     /* The addresses of these functions, separated by blanks. */
     char addresses[VG_GUEST_DEVICES_MAX * VG_GUEST_ADDRESS_MAX];
-    /* The kernel is still unbinding a device, which nothing can end. */
+    /* The kernel is still unbinding a device, and nothing can end that. */
     bool stuck;
     /* The members of the first error's message, or NULL. */
     json_object *failure;
@@ -55,8 +55,8 @@ void vg_guest_work_add(struct vg_guest_work *work, const char *format, ...)
  * makes the member if need be. Returns its list, for programs that are described one by one. */
 json_object *vg_guest_programs_add(json_object *message, int64_t n, int64_t bytes);
 
-/* Returns -1 with a failure if the time is over or the work is cancelled, otherwise 0. what names
- * the step at which that was found. */
+/* Returns 0, or -1 with a failure if the time is over or the work is cancelled. `what` names the
+ * step at which that was found. */
 int vg_guest_work_check(struct vg_guest_work *work, const char *what);
 
 /* Tells the host which step begins. more has further members, or is NULL; it is freed. */

@@ -17,7 +17,7 @@
 
 #define LINE_MAX_BYTES (VG_GUEST_ANSWER_MAX + 2)
 
-/* Becomes a process that works. The pipe is its only file above the standard ones: the port can be
+/* Becomes a worker process. The pipe is its only file above the standard ones: the port can be
  * opened only once, and a process that is stuck would keep it. */
 static void
 worker_become(vg_guest_work_fn *run, const struct vg_guest_config *config,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process that works for the agent. Its reads and writes may block for ever, and its libraries
- * may crash, while the agent goes on. Its lines come back through a pipe, each with a letter before
- * it.
+ * A worker process of the agent. Its reads and writes may block for ever, and its libraries may
+ * crash, while the agent goes on. Its lines come back through a pipe, each with a letter before it.
  */
 #ifndef VG_GUEST_WORKER_H
 #define VG_GUEST_WORKER_H
@@ -43,10 +42,10 @@ int vg_guest_worker_start(struct vg_guest_worker *worker, vg_guest_work_fn *run,
 /* Reads the lines that have come. Returns 1 while the process goes on, 0 once it has ended. */
 int vg_guest_worker_read(struct vg_guest_worker *worker, vg_guest_worker_fn *on_line, void *user);
 
-/* Ends it by force, without waiting for it. */
+/* Kills the process without waiting for it. */
 void vg_guest_worker_give_up(struct vg_guest_worker *worker);
 
-/* Sends a line to the agent; for the process itself. */
+/* Sends a line to the agent. Called by the process itself. */
 void vg_guest_worker_tell(int out, enum vg_guest_tag tag, const char *line);
 
 #endif

@@ -19,7 +19,8 @@ struct vg_effect_sum {
 void vg_effect_add(struct vg_effect_sum *sum, int64_t preempt_ns, int64_t wake_wait_ns,
                    int64_t measured_ns);
 
-/* Fills in the mean. Below VG_EFFECT_MIN_NS it is not known, and *ret stays as it was otherwise. */
+/* Fills in the mean. If less than VG_EFFECT_MIN_NS were measured, it is not known, and *ret
+ * otherwise stays as it is. */
 void vg_effect_set(const struct vg_effect_sum *sum, struct vg_migration_effect *ret);
 
 #endif

@@ -9,14 +9,14 @@
 
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
-    int64_t memory_bytes;          /* of the VM */
+    int64_t memory_bytes;          /* the VM's memory */
     int64_t gpu_bytes;             /* the GPU memory of its programs */
-    int64_t link_bytes_per_s;      /* of the network between the hosts, > 0 */
+    int64_t link_bytes_per_s;      /* the rate of the network between the hosts, > 0 */
     int64_t bandwidth_bytes_per_s; /* the most that a migration may take; 0 for all of the link */
     int64_t stun_ns;               /* the pause at the end of the copying */
 };
 
-/* The time limits of the steps that can be configured, in nanoseconds. */
+/* The time limits, in nanoseconds, of the steps for which they can be configured. */
 struct vg_forecast_limits {
     int64_t guest_ns;
     int64_t unplug_ns;
@@ -32,7 +32,7 @@ struct vg_forecast_step {
 struct vg_forecast {
     size_t n;
     struct vg_forecast_step steps[VG_MOVE_VERB_MAX];
-    double expected_s; /* of all steps */
+    double expected_s; /* the sum of all steps */
 };
 
 /* Fills in the steps of a move that goes forward without a failure. */

@@ -85,8 +85,7 @@ move_has_touched(const struct vg_move *move)
            move->asked[VG_MOVE_MIGRATE];
 }
 
-/* Returns whether the guest may have let go of its GPUs: it was asked to, and has not said that it
- * did not. */
+/* Returns whether the guest may have let go of its GPUs: it was asked to, and has not denied it. */
 static bool
 move_guest_waits(const struct vg_move *move)
 {
@@ -126,7 +125,8 @@ move_release_and_end(struct vg_move *move)
     return move_end(move);
 }
 
-/* A move that did not get where it should may leave the VM defined otherwise than it was. */
+/* Ends the move, after the VM's definitions were put right: a move that did not reach its goal may
+ * leave them changed. */
 static enum vg_move_verb
 move_tidy_and_end(struct vg_move *move)
 {
@@ -180,7 +180,7 @@ move_back_on_source(struct vg_move *move)
 static enum vg_move_verb
 move_back_from_target(struct vg_move *move)
 {
-    /* Some of the GPUs may be there. */
+    /* Perhaps some of the GPUs are there. */
     if (move->facts.gpu == VG_GPU_PARTLY && !move_given_up(move, VG_MOVE_DETACH))
         return VG_MOVE_DETACH;
     if (move->facts.gpu == VG_GPU_DETACHED && !move_given_up(move, VG_MOVE_RETURN))
@@ -229,7 +229,7 @@ vg_move_next(struct vg_move *move)
 
 /* ---- outcomes ---- */
 
-/* Records the outcome of a look, which decides on the way. */
+/* Records the outcome of a look, and decides on the direction. */
 static void
 move_take_facts(struct vg_move *move, const struct vg_move_facts *facts)
 {

@@ -46,7 +46,7 @@ int64_t vg_move_deadline_ns(enum vg_move_verb verb);
 
 struct vg_move_facts {
     enum vg_migration_place place;
-    enum vg_migration_gpu gpu; /* of the VM, where it is */
+    enum vg_migration_gpu gpu; /* the state of the VM's GPUs, where the VM is */
     bool final;                /* the place is unknown, and another look would not help */
 };
 
@@ -71,7 +71,7 @@ struct vg_move {
     enum vg_migration_state shown;
 };
 
-/* Begins a new move. */
+/* Starts a new move. */
 void vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent);
 
 /* Resume a move that was under way when its driver ended. vg_move_replay() reports each verb that
@@ -89,8 +89,8 @@ void vg_move_retry(struct vg_move *move);
  * before it asks again. */
 enum vg_move_verb vg_move_next(struct vg_move *move);
 
-/* Reports the outcome of the verb that vg_move_next() returned. facts belong to a LOOK that
- * succeeded; otherwise NULL. */
+/* Reports the outcome of the verb that vg_move_next() returned. facts: those of a LOOK that
+ * succeeded, otherwise NULL. */
 void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *facts);
 
 /* Reports that the guest, when it was asked to let go of its GPUs, did not, and is as it was

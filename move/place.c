@@ -28,7 +28,8 @@ vg_place_of_hosts(const struct vg_place_answer *source, const struct vg_place_an
         return VG_PLACE_TARGET;
     if (!source->known || !target->known)
         return VG_PLACE_UNKNOWN;
-    /* It stands still, and is where the other host is known to be without it. */
+    /* The VM stands still on a host, and that is its place if the other host is known to be without
+     * it. */
     if (source->place == VG_DOMAIN_STILL)
         return target->place == VG_DOMAIN_STILL ? VG_PLACE_BOTH : VG_PLACE_SOURCE;
     return target->place == VG_DOMAIN_STILL ? VG_PLACE_TARGET : VG_PLACE_NOWHERE;

@@ -16,7 +16,7 @@ struct vg_place_answer {
 enum vg_migration_place vg_place_of_hosts(const struct vg_place_answer *source,
                                           const struct vg_place_answer *target);
 
-/* Tells whether the target has to be asked, too, to know where the VM is. */
+/* Returns whether the target has to be asked, too, to know where the VM is. */
 bool vg_place_needs_target(const struct vg_place_answer *source);
 
 /* Nova's answer about an instance. */
