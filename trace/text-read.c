@@ -9,12 +9,10 @@
 #include "trace/adapter.h"
 #include "trace/late-cpus.h"
 #include "trace/text-body.h"
+#include "trace/text-class.h"
 #include "trace/text-line.h"
 #include "trace/text-scan.h"
 #include "trace/text-source.h"
-
-/* Event names longer than this are not looked up; the kernel's have up to 63 bytes. */
-#define EVENT_NAME_MAX 128
 
 /* More zero bytes in a row than any field can hold. */
 #define HOLE_SIZE 32
@@ -25,30 +23,11 @@
 /* The rest of what a recording keeps is for problems of the file itself: damage, time. */
 #define LINE_PROBLEMS_MAX (VG_TRACE_PROBLEMS_MAX - 10)
 
-#define WAKEUP "sched_wakeup"
-#define WAKING "sched_waking"
-
-/* Handles of context fields; those of payload fields follow. */
-enum { HANDLE_TID, HANDLE_PID, HANDLE_COMM, HANDLE_PAYLOAD };
-
-struct text_class {
-    struct vg_text_span name; /* with "system:"; owned */
-    struct vg_text_layout layout;
-    struct vg_binding binding;
-    struct vg_text_span sample; /* body of its first record, while the class is bound */
-    bool is_wakeup, is_waking;
-};
-
-struct text_record {
-    const struct vg_text_line *line;
-    struct vg_text_span values[VG_TEXT_FIELDS_MAX];
-};
-
 struct text_recording {
     struct vg_recording base;
     vg_text_source *source;
-    GHashTable *classes;      /* its name -> struct text_class, owned */
-    struct text_class *other; /* for names beyond the limits; never NULL */
+    GHashTable *classes;         /* its name -> struct vg_text_class, owned */
+    struct vg_text_class *other; /* for names beyond the limits; never NULL */
     struct vg_adapt_env env;
     bool have_time;
     int64_t last_ns; /* of the last event */
@@ -63,174 +42,18 @@ struct text_recording {
     bool at_end;
 };
 
-/* ---- what the adapters see ---- */
-
-static int
-field_find(void *event_class, enum vg_field_scope scope, const char *name)
-{
-    struct text_class *class = event_class;
-
-    if (scope == VG_SCOPE_PAYLOAD) {
-        int slot = vg_text_layout_want(&class->layout, name, class->sample);
-        return slot < 0 ? -1 : HANDLE_PAYLOAD + slot;
-    }
-    if (strcmp(name, "tid") == 0)
-        return HANDLE_TID;
-    if (strcmp(name, "pid") == 0)
-        return HANDLE_PID;
-    return strcmp(name, "comm") == 0 ? HANDLE_COMM : -1;
-}
-
-/* Decimal, or hexadecimal with 0x, and nothing else. */
-static bool
-parse_number(struct vg_text_span text, int64_t *ret)
-{
-    const char *p = text.s, *end = text.s + text.len;
-    bool negative = text.len > 0 && *p == '-';
-    int64_t value = 0;
-
-    p += negative;
-    if (end - p > 2 && end - p <= 17 && p[0] == '0' && p[1] == 'x') {
-        for (p += 2; p < end && g_ascii_isxdigit(*p); p++)
-            value = value << 4 | g_ascii_xdigit_value(*p);
-    } else if (!vg_text_digits(&p, end, &value)) {
-        return false;
-    }
-    if (p != end)
-        return false;
-    *ret = negative ? -value : value;
-    return true;
-}
-
-static bool
-field_get_int(const void *data, int handle, int64_t *ret_value)
-{
-    const struct text_record *record = data;
-    int64_t value = VG_NONE;
-
-    switch (handle) {
-    case HANDLE_TID:
-        value = record->line->tid;
-        break;
-    case HANDLE_PID:
-        value = record->line->tgid;
-        break;
-    case HANDLE_COMM:
-        break;
-    default: {
-        struct vg_text_span text = record->values[handle - HANDLE_PAYLOAD];
-        return text.s && parse_number(text, ret_value);
-    }
-    }
-    if (value == VG_NONE)
-        return false;
-    *ret_value = value;
-    return true;
-}
-
-static bool
-field_get_str(const void *data, int handle, char *buf, size_t size)
-{
-    const struct text_record *record = data;
-    struct vg_text_span text = {0};
-
-    if (handle >= HANDLE_PAYLOAD)
-        text = record->values[handle - HANDLE_PAYLOAD];
-    else if (handle == HANDLE_COMM)
-        text = record->line->comm;
-    if (!text.s || text.len == 0 || size == 0)
-        return false;
-    size_t len = strnlen(text.s, MIN(text.len, size - 1));
-    memcpy(buf, text.s, len);
-    memset(buf + len, 0, size - len);
-    return true;
-}
-
-static const struct vg_field_reader field_reader = {
-    .find = field_find,
-    .get_int = field_get_int,
-    .get_str = field_get_str,
-};
-
-/* ---- event names ---- */
-
-static unsigned int
-span_hash(const void *data)
-{
-    const struct vg_text_span *span = data;
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    for (size_t i = 0; i < span->len; i++)
-        hash = (hash ^ (uint8_t)span->s[i]) * 16777619u;
-    return hash;
-}
-
-static int
-span_equal(const void *a, const void *b)
-{
-    const struct vg_text_span *x = a, *y = b;
-    return x->len == y->len && memcmp(x->s, y->s, x->len) == 0;
-}
-
-static struct vg_text_span
-without_system(struct vg_text_span name)
-{
-    const char *colon = memchr(name.s, ':', name.len);
-    if (!colon)
-        return name;
-    size_t skip = (size_t)(colon - name.s) + 1;
-    return (struct vg_text_span){name.s + skip, name.len - skip};
-}
-
-static bool
-is_event(struct vg_text_span name, const char *event)
-{
-    struct vg_text_span plain = without_system(name);
-    return plain.len == strlen(event) && memcmp(plain.s, event, plain.len) == 0;
-}
-
-static struct text_class *
-class_new(struct vg_text_span name, struct vg_text_span sample, const vg_aliases *aliases)
-{
-    struct text_class *class = g_new0(struct text_class, 1);
-    char *copy = g_strndup(name.s ? name.s : "", name.len);
-
-    class->name = (struct vg_text_span){copy, name.len};
-    struct vg_text_span event = without_system(class->name);
-    const struct vg_alias *alias = vg_aliases_find(aliases, event.s);
-    if (alias)
-        event = (struct vg_text_span){vg_alias_event(alias), strlen(vg_alias_event(alias))};
-    vg_text_layout_init(&class->layout, event);
-    class->is_wakeup = is_event(class->name, WAKEUP);
-    class->is_waking = is_event(class->name, WAKING);
-    class->sample = sample;
-    vg_binding_init(&class->binding, copy, aliases, &field_reader, class);
-    class->sample = (struct vg_text_span){0};
-    return class;
-}
-
-static void
-class_free(void *data)
-{
-    struct text_class *class = data;
-
-    vg_text_layout_clear(&class->layout);
-    g_free((char *)(uintptr_t) class->name.s);
-    g_free(class);
-}
-
-static struct text_class *
+static struct vg_text_class *
 text_read_class_of(struct text_recording *recording, const struct vg_text_line *line)
 {
-    if (line->event.len == 0 || line->event.len > EVENT_NAME_MAX)
+    if (line->event.len == 0 || line->event.len > VG_TEXT_EVENT_NAME_MAX)
         return recording->other;
-    struct text_class *class = g_hash_table_lookup(recording->classes, &line->event);
+    struct vg_text_class *class = g_hash_table_lookup(recording->classes, &line->event);
     if (class)
         return class;
     if (g_hash_table_size(recording->classes) >= VG_TEXT_EVENT_NAMES_MAX ||
         memchr(line->event.s, '\0', line->event.len))
         return recording->other;
-    class = class_new(line->event, line->body, recording->base.aliases);
+    class = vg_text_class_new(line->event, line->body, recording->base.aliases);
     g_hash_table_insert(recording->classes, &class->name, class);
     return class;
 }
@@ -244,15 +67,17 @@ source_has_wakeup(vg_text_source *source)
     struct vg_text_line line;
 
     while (vg_text_source_next(source, &raw)) {
-        if (!raw.too_long && memmem(raw.text.s, raw.text.len, WAKEUP, strlen(WAKEUP)) &&
-            vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT && is_event(line.event, WAKEUP))
+        if (!raw.too_long &&
+            memmem(raw.text.s, raw.text.len, VG_TEXT_WAKEUP, strlen(VG_TEXT_WAKEUP)) &&
+            vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT &&
+            vg_text_class_is(line.event, VG_TEXT_WAKEUP))
             return true;
     }
     return false;
 }
 
 static void
-note_wakeups(struct text_recording *recording, const struct text_class *class)
+note_wakeups(struct text_recording *recording, const struct vg_text_class *class)
 {
     if (class->is_wakeup)
         recording->base.has_wakeup = true;
@@ -354,7 +179,7 @@ text_read_reject(struct text_recording *recording, int64_t offset, const char *w
 static void
 take_event(struct text_recording *recording, const struct vg_text_line *line, int64_t offset)
 {
-    struct text_record record;
+    struct vg_text_record record;
     struct vg_event event = {.cpu = VG_NONE};
 
     recording->base.events++;
@@ -362,7 +187,7 @@ take_event(struct text_recording *recording, const struct vg_text_line *line, in
         text_read_reject(recording, offset, line->impossible);
         return;
     }
-    struct text_class *class = text_read_class_of(recording, line);
+    struct vg_text_class *class = text_read_class_of(recording, line);
     note_wakeups(recording, class);
     /* perf first describes the processes that are there already, at time 0. */
     bool is_before = class->binding.is_perf_record && !recording->have_time;
@@ -559,7 +384,7 @@ text_free(vg_recording *base)
 
     vg_text_source_free(recording->source);
     g_hash_table_unref(recording->classes);
-    class_free(recording->other);
+    vg_text_class_free(recording->other);
     g_array_unref(recording->losses);
     g_clear_pointer(&recording->scanned, g_array_unref);
     g_array_unref(recording->queue);
@@ -657,8 +482,9 @@ text_read_open_source(vg_text_source *source_take, const char *name, vg_aliases 
 
     vg_recording_init(&recording->base, &text_ops, name, NULL, aliases);
     recording->source = source_take;
-    recording->classes = g_hash_table_new_full(span_hash, span_equal, NULL, class_free);
-    recording->other = class_new((struct vg_text_span){0}, (struct vg_text_span){0}, NULL);
+    recording->classes =
+        g_hash_table_new_full(vg_text_class_hash, vg_text_class_equal, NULL, vg_text_class_free);
+    recording->other = vg_text_class_new((struct vg_text_span){0}, (struct vg_text_span){0}, NULL);
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
