@@ -116,8 +116,12 @@ enum vg_gpu_flag {
                                * a job: the lower one tells that it runs */
     VG_GPU_DEVICE_WEAK = 32,  /* the device is named after its driver, and means any that has the
                                * engine */
-    VG_GPU_CONTEXT_OF_ENGINE = 64 /* each engine counts the context for itself; else its requests
-                                   * may run on several */
+    VG_GPU_CONTEXT_OF_ENGINE = 64, /* each engine counts the context for itself; else its requests
+                                    * may run on several */
+    /* RUNNING tells that the hardware is given a request. It runs one of an engine at a time, in
+     * the order in which it was given them, but for these: */
+    VG_GPU_ANY_ORDER = 128,   /* a firmware chooses the next one */
+    VG_GPU_SIDE_BY_SIDE = 256 /* the engine, as it is told, is several; each context has one */
 };
 
 /* Whoever makes an event keeps these ranges, the ledgers index by them: every tid and pid is
@@ -176,9 +180,11 @@ struct vg_event {
             uint16_t device; /* of the table of names; VG_NAME_NONE: not told */
             uint16_t engine;
             uint16_t comm;    /* of the thread that recorded it */
+            uint16_t flags;   /* enum vg_gpu_flag */
+            uint16_t depth;   /* RUNNING: 1 + the requests that the scheduler says the hardware has;
+                               * 0: not told */
             uint8_t op;       /* enum vg_gpu_op */
             uint8_t id_space; /* enum vg_gpu_id_space */
-            uint8_t flags;    /* enum vg_gpu_flag */
         } gpu;
     };
 };

@@ -9,13 +9,26 @@
 #include "model/gpu-meter.h"
 #include "model/gpu-requests.h"
 
+/* In which order an engine works off what it was given. */
+enum gpu_order {
+    GPU_IN_ORDER,    /* one after the other, as given */
+    GPU_ANY_ORDER,   /* one after the other; a firmware of its own says which is next */
+    GPU_SIDE_BY_SIDE /* it stands for several; those of one context one after the other */
+};
+
 struct gpu_engine {
     uint16_t device;  /* VG_NAME_NONE: not told yet */
     bool device_weak; /* it is only the name of the driver */
     uint16_t name;
+    bool is_nameless;     /* the name is the address of one */
+    uint32_t same_as;     /* the engine that it is, as came out; GPU_NO_INDEX: itself */
     uint32_t told_ops;    /* 1 << enum vg_gpu_op: what was told of its requests so far */
     uint64_t last_global; /* the highest seqno of its own that is done; 0: none */
     int64_t last_end_ns;  /* of a request; VG_TIME_UNKNOWN: none yet */
+    enum gpu_order order; /* as its requests that run tell */
+    struct gpu_queue queue;
+    uint16_t depth; /* of the last request that the hardware was given; 0: not told */
+    bool counts;    /* that is no constant */
     struct gpu_meter meter;
 };
 
@@ -63,6 +76,14 @@ struct gpu_holding {
 /* A power of 2. */
 #define GPU_HINTS 128
 
+/* The last job that a thread was told to give to a ring without a name. */
+#define GPU_RING_RUNS 16
+struct gpu_ring_run {
+    int32_t tid;
+    uint32_t engine;
+    uint64_t id; /* 0: none */
+};
+
 struct vg_gpu_ledger {
     vg_topology *topology;
     const vg_names *names;
@@ -75,8 +96,11 @@ struct vg_gpu_ledger {
     int64_t lost_until_ns; /* records of some CPU are lost up to here */
     uint64_t losing[VG_CPU_LIMIT / 64]; /* a bit for each CPU: until it tells something again */
     uint32_t n_losing;
-    uint32_t told_ops;    /* as of vg_gpu_ledger_tells() */
-    bool tells_workloads; /* GVT-g does */
+    uint32_t n_nameless; /* engines that may have a name */
+    struct gpu_ring_run ring_runs[GPU_RING_RUNS];
+    uint32_t told_ops;     /* as of vg_gpu_ledger_tells() */
+    bool tells_workloads;  /* GVT-g does */
+    bool counts_from_zero; /* the scheduler tells how many the hardware has without the new one */
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */
     GPtrArray *owners;  /* struct gpu_owner; NULL: forgotten */
@@ -113,6 +137,15 @@ static inline struct gpu_engine *
 gpu_engine_at(const struct vg_gpu_ledger *ledger, uint32_t index)
 {
     return g_ptr_array_index(ledger->engines, index);
+}
+
+/* The engine that this one has turned out to be. */
+static inline uint32_t
+gpu_engine_real(const struct vg_gpu_ledger *ledger, uint32_t index)
+{
+    const struct gpu_engine *engine = gpu_engine_at(ledger, index);
+
+    return engine->same_as == GPU_NO_INDEX ? index : engine->same_as;
 }
 
 static inline struct gpu_owner *
@@ -204,6 +237,33 @@ uint32_t gpu_find_context_engine(const struct vg_event *event, uint32_t engine);
 /* The device, if it is more than the name of a driver. */
 uint16_t gpu_find_device(const struct vg_event *event);
 
+/* ---- model/gpu-learn.c: what records tell of a request beside its life ---- */
+
+/* Finds the record's context, or makes it. */
+uint32_t gpu_learn_context(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                           uint32_t engine);
+
+/* Finds who the record says that the request is for: its vGPU, or the thread that makes it. */
+uint32_t gpu_learn_owner(struct vg_gpu_ledger *ledger, const struct vg_event *event);
+
+/* Gives a request of GVT-g whose vGPU nobody told to the vGPU that has the GPU when it runs. */
+void gpu_learn_vgpu(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* Takes context and ids of the request's first record. */
+void gpu_learn_take_context(struct vg_gpu_ledger *ledger, uint32_t index,
+                            const struct vg_event *event, uint32_t owner);
+void gpu_learn_take_ids(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
+
+/* Tells who says with this record that a job is queued: enum gpu_queued_by, or 0. */
+uint8_t gpu_learn_queued_by(const struct vg_event *event);
+
+/* Takes what a further record of a request says of whose it is, and by what it can be found. */
+void gpu_learn(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
+
+/* Corrects the engine where it was a guess, by a ring or for want of a device. */
+void gpu_learn_engine(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
+                      uint32_t engine);
+
 /* ---- model/gpu-life.c: what happens to a request, now ---- */
 
 static inline bool
@@ -215,8 +275,17 @@ gpu_is_waiting(const struct gpu_request *request)
 /* It has been made, and its times are set: it counts from now on, unless it is in doubt. */
 void gpu_life_begin(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doubt);
 
-/* A record of its own tells that it is in this state now. */
-void gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
+/* It is in this state since then: now, as a record of its own tells, or, as one of another request
+ * shows, since a time that is not before its last record. */
+void gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state,
+                        int64_t t_ns);
+
+/* The time of the last record of a request that waits. */
+static inline int64_t
+gpu_life_known_ns(const struct gpu_request *request)
+{
+    return MAX(request->state_ns, request->given_ns);
+}
 
 /* It is in that state, too, but what it did since its last record is not known. */
 void gpu_life_resume(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state);
@@ -255,11 +324,133 @@ void gpu_life_close_old(struct vg_gpu_ledger *ledger);
 /* There is no room for it; it is in no count but that of what was dropped. */
 void gpu_life_drop(struct vg_gpu_ledger *ledger, uint32_t index);
 
-/* What is open is added to what is read of a book. */
-void gpu_life_read_open(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind);
+struct gpu_place {
+    struct gpu_meter *meters[2]; /* of the engine, of the user; or NULL */
+    struct gpu_union *active;    /* of the user's owner */
+};
 
-/* Tells the observer of stages what it does now. */
+static inline struct gpu_place
+gpu_life_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    struct gpu_place place = {{&gpu_engine_at(ledger, request->engine)->meter, NULL}, NULL};
+
+    if (request->user != GPU_NO_INDEX) {
+        struct gpu_user *user = gpu_user_at(ledger, request->user);
+        place.meters[1] = &user->meter;
+        place.active = &gpu_owner_at(ledger, user->owner)->active;
+    }
+    return place;
+}
+
+struct gpu_stage {
+    enum gpu_wait wait;
+    struct gpu_interval interval;
+};
+
+/* The stages of the wait that the request is in, up to then. A record ends one and names it; the
+ * last one, which none has ended, is as it may be. */
+int gpu_life_stages(const struct gpu_request *request, int64_t until_ns, enum gpu_wait last,
+                    struct gpu_stage ret[GPU_WAIT_MAX]);
+
+/* The stage of the wait that the request is in: up to the next of its records that somebody tells.
+ */
+enum gpu_wait gpu_life_next_wait(const struct vg_gpu_ledger *ledger,
+                                 const struct gpu_request *request);
+
+/* ---- model/gpu-open.c: what is open ---- */
+
+/* Adds what is open to what is read of a book. */
+void gpu_open_read(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind);
+
+/* ---- model/gpu-hardware.c: what the hardware was given, of which it runs one ---- */
+
+/* A record tells that the hardware is given the request. */
+void gpu_hardware_give(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event);
+
+/* A request of this record would run at once. */
+bool gpu_hardware_is_free(struct vg_gpu_ledger *ledger, const struct vg_event *event,
+                          uint32_t engine);
+
+/* A request that was given, and is in no queue, comes last in that of its engine, or of its
+ * context, and runs if it is the first there. */
+void gpu_hardware_enter(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* The queue of the engine is in the order in which it was given its requests, after some have come
+ * from another one. */
+void gpu_hardware_sort(struct vg_gpu_ledger *ledger, uint32_t engine);
+
+/* A record tells that the request is taken off the hardware, uncompleted. */
+void gpu_hardware_take_off(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* A record tells that a request is done that is not the first in its queue. */
+void gpu_hardware_overtake(struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* The request leaves the queue that it is in. */
+void gpu_hardware_pass_on(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told);
+
+/* The hardware has the request no longer, if it had: since now, as is told, or since whenever. What
+ * is behind it runs. */
+static inline void
+gpu_hardware_leave(struct vg_gpu_ledger *ledger, uint32_t index, bool is_told)
+{
+    if (gpu_request_at(&ledger->requests, index)->given != GPU_NOT_GIVEN)
+        gpu_hardware_pass_on(ledger, index, is_told);
+}
+
+/* ---- model/gpu-ring.c: rings that are told by the address of their name ---- */
+
+bool gpu_ring_is_nameless(const char *name);
+
+/* A job runs, on the engine that is given (or GPU_NO_INDEX): is that one of the rings whose name
+ * was not told? */
+void gpu_ring_learn(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine);
+
+/* ---- model/gpu-tell.c: what is told as it happens ---- */
+
+static inline enum vg_gpu_stage
+gpu_life_stage_of(const struct gpu_request *request)
+{
+    static const enum vg_gpu_stage stages[] = {
+        [GPU_STATE_QUEUED] = VG_GPU_STAGE_QUEUED, [GPU_STATE_SUBMITTED] = VG_GPU_STAGE_SUBMITTED,
+        [GPU_STATE_READY] = VG_GPU_STAGE_READY,   [GPU_STATE_RUNNING] = VG_GPU_STAGE_RUNNING,
+        [GPU_STATE_MERGED] = VG_GPU_STAGE_NONE,
+    };
+
+    return stages[request->state];
+}
+
+static inline enum vg_gpu_stage
+gpu_life_stage(const struct gpu_request *request)
+{
+    return request->doubt == GPU_DOUBT_NONE ? gpu_life_stage_of(request) : VG_GPU_STAGE_NONE;
+}
+
+/* To an observer, who must be there. */
+void gpu_life_tell_observer(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                            enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight);
+
+static inline void
+gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                    enum vg_gpu_stage stage, int64_t t_ns)
+{
+    if (ledger->watch_stages)
+        gpu_life_tell_observer(ledger, request, stage, t_ns, false);
+}
+
+/* What the request does now. */
 void gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index);
+
+/* The request had another user or engine, or none. It has the new one either from its beginning on,
+ * or since its last record. */
+void gpu_life_tell_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
+                         bool in_hindsight);
+
+/* The request was another user's, for whom nothing of it is counted yet: for the observer it begins
+ * anew. */
+void gpu_life_tell_anew(const struct vg_gpu_ledger *ledger, const struct gpu_request *request);
+
+struct vg_gpu_life gpu_life_tell(const struct vg_gpu_ledger *ledger,
+                                 const struct gpu_request *request, int64_t end_ns);
 
 /* ---- model/gpu-kept.c: the requests of the open window ---- */
 

@@ -100,8 +100,8 @@ gpu_read_add_users(struct reading *reading)
         struct vg_process *process = gpu_read_process_of(ledger, owner);
         if (!process)
             continue;
-        struct build *build =
-            gpu_read_need_build(reading, process, owner, gpu_engine_at(ledger, user->engine));
+        struct build *build = gpu_read_need_build(
+            reading, process, owner, gpu_engine_at(ledger, gpu_engine_real(ledger, user->engine)));
         gpu_meter_read(&user->meter, reading->kind, reading->time, &build->sample, &build->latency);
     }
 }
@@ -215,11 +215,16 @@ gpu_read_add_engines(struct reading *reading)
     const struct vg_gpu_ledger *ledger = reading->ledger;
 
     for (guint i = 0; i < ledger->engines->len; i++) {
-        const struct gpu_engine *engine = gpu_engine_at(ledger, i);
         struct vg_gpu_sample sample = {0};
         struct vg_histogram latency = {0};
-        gpu_read_name_sample(ledger, engine, &sample);
-        gpu_meter_read(&engine->meter, reading->kind, reading->time, &sample, &latency);
+        if (gpu_engine_real(ledger, i) != i)
+            continue;
+        gpu_read_name_sample(ledger, gpu_engine_at(ledger, i), &sample);
+        for (guint k = 0; k < ledger->engines->len; k++) {
+            if (gpu_engine_real(ledger, k) == i)
+                gpu_meter_read(&gpu_engine_at(ledger, k)->meter, reading->kind, reading->time,
+                               &sample, &latency);
+        }
         gpu_meter_finish_sample(&sample, &latency, gpu_read_length(reading));
         vg_histogram_clear(&latency);
         g_array_append_val(reading->window->gpus, sample);
@@ -341,7 +346,7 @@ gpu_read(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind, struct vg_window
 
     window->discontinuities += ledger->stats.discontinuities -
                                (kind == GPU_BOOK_PERIOD ? 0 : ledger->discontinuities_told);
-    gpu_life_read_open(ledger, kind);
+    gpu_open_read(ledger, kind);
     gpu_read_add_users(&reading);
     gpu_read_hand_out(&reading);
     gpu_read_add_activity(&reading);

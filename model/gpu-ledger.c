@@ -9,9 +9,6 @@
 
 #include "model/gpu-ledger-private.h"
 
-/* Comm of the threads with which GVT-g submits ("gvt workload 0", "gvt:rcs0"). */
-#define GVT_COMM "gvt"
-
 /* How many seqnos before that of an interrupt may still be open: i915's rings have room for fewer
  * requests. */
 #define GLOBALS_PER_END 1024
@@ -74,189 +71,13 @@ vg_gpu_ledger_watch(vg_gpu_ledger *ledger, vg_gpu_life_fn *fn, void *data)
 }
 
 void
-vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns)
+vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns, bool is_whole)
 {
+    const uint32_t ends = 1U << VG_GPU_DONE | 1U << VG_GPU_RETIRED;
+
     ledger->now = MAX(ledger->now, t_ns);
-    gpu_life_doubt_all(ledger);
-}
-
-/* ---- contexts ---- */
-
-static void
-gpu_ledger_make_room_for_context(struct vg_gpu_ledger *ledger)
-{
-    struct gpu_requests *all = &ledger->requests;
-
-    if (!gpu_contexts_are_full(all))
-        return;
-    uint32_t oldest = all->oldest_context;
-    const struct gpu_context *context = gpu_context_at(all, oldest);
-    while (context->open.first != GPU_NO_INDEX)
-        gpu_life_drop(ledger, context->open.first);
-    gpu_context_free(all, oldest);
-    ledger->stats.dropped++;
-}
-
-static uint32_t
-gpu_ledger_context(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
-{
-    uint32_t index = gpu_find_context(ledger, event, engine);
-
-    if (index != GPU_NO_INDEX)
-        return index;
-    gpu_ledger_make_room_for_context(ledger);
-    return gpu_context_new(&ledger->requests, event->gpu.context, gpu_find_device(event),
-                           gpu_find_context_engine(event, engine));
-}
-
-/* ---- who it is for ---- */
-
-static bool
-gpu_ledger_is_by_gvt(const struct vg_gpu_ledger *ledger, const struct vg_event *event)
-{
-    const struct vg_thread *thread =
-        event->tid > 0 ? vg_topology_find(ledger->topology, event->tid) : NULL;
-
-    return thread && strncmp(thread->comm, GVT_COMM, strlen(GVT_COMM)) == 0;
-}
-
-/* A context belongs to whoever is first known to use it. */
-static void
-gpu_ledger_learn_context(struct vg_gpu_ledger *ledger, struct gpu_context *context,
-                         const struct vg_event *event, uint32_t owner)
-{
-    if (event->gpu.vgpu != VG_NONE && owner != GPU_NO_INDEX) {
-        context->vgpu = event->gpu.vgpu;
-        context->owner = owner;
-    } else if (context->owner == GPU_NO_INDEX) {
-        context->owner = owner;
-    }
-    context->is_queued |= event->gpu.op == VG_GPU_QUEUED;
-    context->coalesces |= (event->gpu.flags & VG_GPU_COALESCES) != 0;
-    if (event->gpu.op == VG_GPU_SUBMITTED && event->gpu.vgpu == VG_NONE && !context->of_gvt)
-        context->of_gvt = gpu_ledger_is_by_gvt(ledger, event);
-}
-
-/* A context of GVT-g whose vGPU nobody told belongs to the one that has the GPU when it runs. */
-static void
-gpu_ledger_learn_vgpu(struct vg_gpu_ledger *ledger, uint32_t index)
-{
-    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    if (request->context == GPU_NO_INDEX)
-        return;
-    struct gpu_context *context = gpu_context_at(&ledger->requests, request->context);
-    /* Mainline GVT-g does not tell the device of its switches. */
-    const struct gpu_device *device = &ledger->devices[request->device];
-    uint32_t current =
-        device->has_switches ? device->current : ledger->devices[VG_NAME_NONE].current;
-
-    if (!context->of_gvt || context->vgpu != VG_NONE || current == GPU_NO_INDEX)
-        return;
-    const struct gpu_vgpu *vgpu = gpu_vgpu_at(ledger, current);
-    context->vgpu = vgpu->number;
-    context->owner = vgpu->owner;
-    gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, vgpu->owner, request->engine));
-}
-
-/* Who the record says that the request is for: its vGPU, or the thread that makes it. */
-static uint32_t
-gpu_ledger_owner_of(struct vg_gpu_ledger *ledger, const struct vg_event *event)
-{
-    if (event->gpu.vgpu != VG_NONE) {
-        const struct gpu_vgpu *vgpu = gpu_ledger_vgpu(ledger, event);
-        return vgpu ? vgpu->owner : GPU_NO_INDEX;
-    }
-    /* What is further on in its life is told by threads of the kernel, or by nobody's. */
-    return event->gpu.op > VG_GPU_SUBMITTED || gpu_ledger_is_by_gvt(ledger, event)
-               ? GPU_NO_INDEX
-               : gpu_ledger_recorder(ledger, event);
-}
-
-/* ---- ids ---- */
-
-static void
-gpu_ledger_take_context(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event,
-                        uint32_t owner)
-{
-    struct gpu_requests *all = &ledger->requests;
-    const struct gpu_request *request = gpu_request_at(all, index);
-
-    if (event->gpu.context != 0 && request->context == GPU_NO_INDEX) {
-        uint32_t made = gpu_ledger_context(ledger, event, request->engine);
-        gpu_request_set_seqno(all, index, made, event->gpu.seqno);
-    }
-    if (request->context == GPU_NO_INDEX)
-        return;
-    struct gpu_context *context = gpu_context_at(all, request->context);
-    gpu_ledger_learn_context(ledger, context, event, owner);
-    if (context->engine == GPU_NO_INDEX)
-        context->engine = gpu_find_context_engine(event, request->engine);
-    if (request->user == GPU_NO_INDEX && context->owner != GPU_NO_INDEX)
-        gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, context->owner, request->engine));
-    if (request->vgpu == VG_NONE && request->id_space == VG_GPU_ID_NONE && context->vgpu != VG_NONE)
-        gpu_life_set_vgpu(ledger, index, context->vgpu);
-}
-
-static void
-gpu_ledger_take_ids(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_requests *all = &ledger->requests;
-    const struct gpu_request *request = gpu_request_at(all, index);
-
-    if (event->gpu.id_space == VG_GPU_ID_GLOBAL) {
-        /* 0: none yet. */
-        if (event->gpu.id != 0 && request->global != event->gpu.id) {
-            gpu_request_drop_key(all, index, GPU_KEY_GLOBAL);
-            gpu_request_set_global(all, index, event->gpu.id);
-        }
-    } else if (event->gpu.id_space != VG_GPU_ID_NONE && request->id_space == VG_GPU_ID_NONE) {
-        if (event->gpu.vgpu != VG_NONE)
-            gpu_life_set_vgpu(ledger, index, event->gpu.vgpu);
-        gpu_request_set_id(all, index, event->gpu.id_space, event->gpu.id);
-    }
-    if (event->gpu.fence != 0 && request->fence != event->gpu.fence) {
-        gpu_request_drop_key(all, index, GPU_KEY_FENCE);
-        gpu_request_set_fence(all, index, event->gpu.fence);
-    }
-}
-
-static uint8_t
-gpu_ledger_queued_by(const struct vg_event *event)
-{
-    if (event->gpu.op != VG_GPU_QUEUED || event->gpu.id_space != VG_GPU_ID_JOB)
-        return 0;
-    return event->gpu.flags & VG_GPU_DEVICE_WEAK ? GPU_QUEUED_BY_DRIVER : GPU_QUEUED_BY_SCHEDULER;
-}
-
-/* What a further record of a request says of whose it is, and by what it can be found. */
-static void
-gpu_ledger_learn(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    uint32_t owner = GPU_NO_INDEX;
-
-    request->queued_by |= gpu_ledger_queued_by(event);
-    if (request->user == GPU_NO_INDEX || event->gpu.op <= VG_GPU_SUBMITTED)
-        owner = gpu_ledger_owner_of(ledger, event);
-    if (request->user == GPU_NO_INDEX && owner != GPU_NO_INDEX)
-        gpu_life_set_user(ledger, index, gpu_ledger_user(ledger, owner, request->engine));
-    gpu_ledger_take_context(ledger, index, event, owner);
-    gpu_ledger_take_ids(ledger, index, event);
-}
-
-/* The engine was a guess, by a ring or for want of a device. */
-static void
-gpu_ledger_correct_engine(struct vg_gpu_ledger *ledger, uint32_t index,
-                          const struct vg_event *event, uint32_t engine)
-{
-    struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    if (!request->engine_weak || engine == GPU_NO_INDEX || gpu_find_device(event) == VG_NAME_NONE ||
-        event->gpu.flags & VG_GPU_ENGINE_WEAK)
-        return;
-    request->engine_weak = false;
-    if (request->engine != engine)
-        gpu_life_set_engine(ledger, index, engine);
+    if (!is_whole || !(ledger->told_ops & ends))
+        gpu_life_doubt_all(ledger);
 }
 
 /* ---- which request it is ---- */
@@ -280,7 +101,7 @@ gpu_ledger_is_new_life(const struct vg_gpu_ledger *ledger, uint32_t by_id,
 
     return event->gpu.op == VG_GPU_QUEUED &&
            (event->gpu.id_space == VG_GPU_ID_WORKLOAD || request->state == GPU_STATE_RUNNING ||
-            request->queued_by & gpu_ledger_queued_by(event));
+            request->queued_by & gpu_learn_queued_by(event));
 }
 
 /* The driver told of a workload as submitted before GVT-g said which one it is. The one that the
@@ -342,60 +163,15 @@ gpu_ledger_resolve(struct vg_gpu_ledger *ledger, const struct vg_event *event, u
 
 /* ---- what records do ---- */
 
-/* i915 gives the hardware the newest request of a context, and with it all before it. */
-static void
-gpu_ledger_merge_earlier(struct vg_gpu_ledger *ledger, const struct gpu_request *newest)
-{
-    if (newest->context == GPU_NO_INDEX)
-        return;
-    /* Backwards: what was merged before has merged all before it. */
-    uint32_t index = newest->lists[GPU_LIST_CONTEXT].prev;
-    for (; index != GPU_NO_INDEX;
-         index = gpu_request_at(&ledger->requests, index)->lists[GPU_LIST_CONTEXT].prev) {
-        struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-        if (request->state == GPU_STATE_MERGED)
-            break;
-        if (!gpu_is_waiting(request) || request->doubt != GPU_DOUBT_NONE)
-            continue;
-        if (request->engine != newest->engine)
-            gpu_life_set_engine(ledger, index, newest->engine);
-        request->engine_weak = false;
-        gpu_life_set_state(ledger, index, GPU_STATE_MERGED);
-    }
-}
-
 static void
 gpu_ledger_run(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
 
-    engine->told_ops |= 1U << VG_GPU_RUNNING;
-    if (request->doubt != GPU_DOUBT_NONE)
-        return;
-    gpu_ledger_learn_vgpu(ledger, index);
-    if (gpu_is_waiting(request))
-        gpu_life_set_state(ledger, index, GPU_STATE_RUNNING);
-    else if (request->state == GPU_STATE_RUNNING && engine->told_ops & 1U << VG_GPU_OFF &&
-             request->state_ns < ledger->now)
-        gpu_life_resume(ledger, index, GPU_STATE_RUNNING); /* it was taken off meanwhile */
-    if (event->gpu.flags & VG_GPU_COALESCES)
-        gpu_ledger_merge_earlier(ledger, request);
-}
-
-static void
-gpu_ledger_take_off(struct vg_gpu_ledger *ledger, uint32_t index)
-{
-    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    /* The engine counts it anew when it runs again. */
-    gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
-    if (request->doubt != GPU_DOUBT_NONE)
-        return;
-    if (request->state == GPU_STATE_RUNNING)
-        gpu_life_set_state(ledger, index, GPU_STATE_READY);
-    else if (request->state_ns < ledger->now)
-        gpu_life_resume(ledger, index, GPU_STATE_READY); /* it ran meanwhile */
+    gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_RUNNING;
+    if (request->doubt == GPU_DOUBT_NONE)
+        gpu_learn_vgpu(ledger, index);
+    gpu_hardware_give(ledger, index, event);
 }
 
 /* GVT-g and the driver tell of the same request. If the record that joins the two is missing, the
@@ -425,23 +201,25 @@ static void
 gpu_ledger_apply(struct vg_gpu_ledger *ledger, uint32_t index, const struct vg_event *event)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-    const bool known = request->doubt == GPU_DOUBT_NONE;
+    const bool waits = request->doubt == GPU_DOUBT_NONE && request->given == GPU_NOT_GIVEN;
 
     switch ((enum vg_gpu_op)event->gpu.op) {
     case VG_GPU_SUBMITTED:
-        if (known && request->state < GPU_STATE_SUBMITTED)
-            gpu_life_set_state(ledger, index, GPU_STATE_SUBMITTED);
+        if (waits && request->state < GPU_STATE_SUBMITTED)
+            gpu_life_set_state(ledger, index, GPU_STATE_SUBMITTED, ledger->now);
         break;
     case VG_GPU_READY:
-        if (known && request->state < GPU_STATE_READY)
-            gpu_life_set_state(ledger, index, GPU_STATE_READY);
+        if (waits && request->state < GPU_STATE_READY)
+            gpu_life_set_state(ledger, index, GPU_STATE_READY, ledger->now);
         break;
     case VG_GPU_RUNNING:
         gpu_ledger_run(ledger, index, event);
         break;
     case VG_GPU_OFF:
         gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_OFF;
-        gpu_ledger_take_off(ledger, index);
+        /* The engine counts it anew when it runs again. */
+        gpu_request_drop_key(&ledger->requests, index, GPU_KEY_GLOBAL);
+        gpu_hardware_take_off(ledger, index);
         break;
     case VG_GPU_DONE:
         gpu_engine_at(ledger, request->engine)->told_ops |= 1U << VG_GPU_DONE;
@@ -515,9 +293,11 @@ gpu_ledger_make(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
     request->engine = engine;
     request->device = event->gpu.device;
     request->vgpu = event->gpu.vgpu;
-    request->queued_by = gpu_ledger_queued_by(event);
+    request->queued_by = gpu_learn_queued_by(event);
     request->engine_weak = event->gpu.flags & (VG_GPU_ENGINE_WEAK | VG_GPU_DEVICE_WEAK);
     request->state = (uint8_t)event->gpu.op;
+    if (event->gpu.op == VG_GPU_RUNNING && !gpu_hardware_is_free(ledger, event, engine))
+        request->state = GPU_STATE_READY;
     request->state_ns = ledger->now;
     switch (request->state) {
     case GPU_STATE_QUEUED:
@@ -551,14 +331,14 @@ gpu_ledger_begin_life(struct vg_gpu_ledger *ledger, const struct vg_event *event
         gpu_find_is_past(ledger, event, engine))
         return;
     bool in_doubt = gpu_ledger_begins_in_doubt(ledger, event, engine);
-    uint32_t owner = gpu_ledger_owner_of(ledger, event);
+    uint32_t owner = gpu_learn_owner(ledger, event);
     uint32_t user = gpu_ledger_user(ledger, owner, engine);
     uint32_t index = gpu_ledger_make(ledger, event, engine);
     gpu_life_begin(ledger, index, in_doubt ? GPU_DOUBT_LOST : GPU_DOUBT_NONE);
     if (user != GPU_NO_INDEX)
         gpu_life_set_user(ledger, index, user);
-    gpu_ledger_take_context(ledger, index, event, owner);
-    gpu_ledger_take_ids(ledger, index, event);
+    gpu_learn_take_context(ledger, index, event, owner);
+    gpu_learn_take_ids(ledger, index, event);
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     if (event->gpu.op != VG_GPU_QUEUED && !in_doubt && request->context != GPU_NO_INDEX)
         gpu_context_at(&ledger->requests, request->context)->is_not_queued = true;
@@ -575,7 +355,7 @@ gpu_ledger_end_unknown(struct vg_gpu_ledger *ledger, const struct vg_event *even
         gpu_find_is_past(ledger, event, engine))
         return;
     struct gpu_context *context =
-        gpu_context_at(&ledger->requests, gpu_ledger_context(ledger, event, engine));
+        gpu_context_at(&ledger->requests, gpu_learn_context(ledger, event, engine));
     context->any_done = true;
     context->last_done = event->gpu.seqno;
     gpu_meter_partial(&gpu_engine_at(ledger, engine)->meter);
@@ -640,6 +420,8 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
     if (event->gpu.op == VG_GPU_DONE && event->gpu.id_space == VG_GPU_ID_GLOBAL &&
         event->gpu.context == 0 && engine != GPU_NO_INDEX)
         gpu_ledger_end_earlier(ledger, engine, event->gpu.id);
+    if (ledger->n_nameless > 0 && event->gpu.op == VG_GPU_RUNNING)
+        gpu_ring_learn(ledger, event, engine);
     uint32_t index = gpu_ledger_resolve(ledger, event, engine);
 
     if (index == GPU_NO_INDEX && begins) {
@@ -651,9 +433,9 @@ gpu_ledger_take_request(struct vg_gpu_ledger *ledger, const struct vg_event *eve
     } else if (index != GPU_NO_INDEX && gpu_ledger_is_told_late(ledger, index, event, engine)) {
         gpu_life_merge(ledger, index, VG_TIME_UNKNOWN);
     } else if (index != GPU_NO_INDEX) {
-        gpu_ledger_correct_engine(ledger, index, event, engine);
+        gpu_learn_engine(ledger, index, event, engine);
         gpu_ledger_name_workload(ledger, index, event);
-        gpu_ledger_learn(ledger, index, event);
+        gpu_learn(ledger, index, event);
         gpu_ledger_apply(ledger, index, event);
     }
 }

@@ -10,12 +10,16 @@
  * seqno alone. Where no record ever tells that a request of the engine runs, one that is done ran
  * since it was submitted or since the engine was done with the one before, whichever is later.
  *
- * What was not recorded was not observed. A request counts with what lies between records of its
- * own. It is partial, and no more than that, if records of it may be lost: it was open when a CPU
- * lost records, or began meanwhile, or what it began with is missing. The same holds for one whose
- * end is not told although that of a later one of its context is (fences of a context are done in
- * order), or when the recording ends; only i915 gives the hardware several at once, which are done
- * together.
+ * The hardware is given several requests of an engine, and runs one (model/gpu-hardware.c): a
+ * request runs from its own record on, or from the end of the one in front of it, whichever is
+ * later.
+ *
+ * What was not recorded was not observed. A request counts up to its last record. It is partial,
+ * and no more than that, if records of it may be lost: it was open when a CPU lost records, or
+ * began meanwhile, or what it began with is missing, or the recording is cut. The same holds for
+ * one whose end is not told although that of a later one of its context is (fences of a context are
+ * done in order); only i915 gives the hardware several of a context at once, which are done
+ * together. What is open at the end of a whole recording counts up to there, and is partial.
  *
  * A vGPU belongs to the VM whose thread queues its work; until that is seen there is a VM named
  * after the vGPU. Requests of no vGPU belong to the process that makes them; kernel threads have
@@ -73,8 +77,10 @@ void vg_gpu_ledger_windows_only(vg_gpu_ledger *ledger, bool windows_only);
  * told. */
 void vg_gpu_ledger_tells(vg_gpu_ledger *ledger, uint32_t ops);
 
-/* The recording ends then: what is open has no end. */
-void vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns);
+/* The recording, or the part of it that is read, ends then. What is open is still waiting or
+ * running, if the recording is whole up to there and ends of requests are recorded at all; else
+ * nobody knows since when it is not. */
+void vg_gpu_ledger_end(vg_gpu_ledger *ledger, int64_t t_ns, bool is_whole);
 
 /* A request that is done. */
 struct vg_gpu_life {

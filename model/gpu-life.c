@@ -17,122 +17,7 @@
  * of another request. */
 #define KEEP_DOUBT_NS INT64_C(5000000000)
 
-/* ---- what is told as it happens ---- */
-
-static struct vg_gpu_life
-gpu_life_tell(const struct vg_gpu_ledger *ledger, const struct gpu_request *request, int64_t end_ns)
-{
-    const struct gpu_engine *engine = gpu_engine_at(ledger, request->engine);
-    struct vg_gpu_life life = {
-        .device = engine->device,
-        .engine = engine->name,
-        .process = VG_PROCESS_NO_ID,
-        .vgpu = request->vgpu,
-        .seqno = request->seqno,
-        .queued_ns = request->queued_ns,
-        .submitted_ns = request->submitted_ns,
-        .ready_ns = request->ready_ns,
-        .run_ns = request->run_ns,
-        .end_ns = end_ns,
-        .exec_ns = request->exec_ns,
-        .coalesced = request->state == GPU_STATE_MERGED,
-    };
-
-    if (request->context != GPU_NO_INDEX)
-        life.context = gpu_context_at(&ledger->requests, request->context)->number;
-    if (request->user != GPU_NO_INDEX)
-        life.process = gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner)->process;
-    return life;
-}
-
-static enum vg_gpu_stage
-gpu_life_stage_of(const struct gpu_request *request)
-{
-    static const enum vg_gpu_stage stages[] = {
-        [GPU_STATE_QUEUED] = VG_GPU_STAGE_QUEUED, [GPU_STATE_SUBMITTED] = VG_GPU_STAGE_SUBMITTED,
-        [GPU_STATE_READY] = VG_GPU_STAGE_READY,   [GPU_STATE_RUNNING] = VG_GPU_STAGE_RUNNING,
-        [GPU_STATE_MERGED] = VG_GPU_STAGE_NONE,
-    };
-
-    return stages[request->state];
-}
-
-static enum vg_gpu_stage
-gpu_life_stage(const struct gpu_request *request)
-{
-    return request->doubt == GPU_DOUBT_NONE ? gpu_life_stage_of(request) : VG_GPU_STAGE_NONE;
-}
-
-/* To an observer that is there. */
-static G_NO_INLINE void
-gpu_life_tell_observer(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                       enum vg_gpu_stage stage, int64_t t_ns, bool in_hindsight)
-{
-    const struct vg_gpu_life life = gpu_life_tell(ledger, request, VG_TIME_UNKNOWN);
-    struct vg_gpu_change change = {
-        .request = (uint32_t)(request - ledger->requests.requests),
-        .stage = stage,
-        .t_ns = MAX(t_ns, ledger->begin_ns[GPU_BOOK_PERIOD]),
-        .in_hindsight = in_hindsight,
-        .device = life.device,
-        .engine = life.engine,
-        .process = life.process,
-        .vgpu = life.vgpu,
-        .context = life.context,
-        .seqno = life.seqno,
-    };
-    if (request->user != GPU_NO_INDEX)
-        memcpy(change.comm, gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner)->comm,
-               sizeof(change.comm));
-    ledger->watch_stages(ledger->watch_stages_data, &change);
-}
-
-static inline void
-gpu_life_tell_stage(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                    enum vg_gpu_stage stage, int64_t t_ns)
-{
-    if (ledger->watch_stages)
-        gpu_life_tell_observer(ledger, request, stage, t_ns, false);
-}
-
-void
-gpu_life_tell_now(const struct vg_gpu_ledger *ledger, uint32_t index)
-{
-    const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
-
-    gpu_life_tell_stage(ledger, request, gpu_life_stage(request), ledger->now);
-}
-
-/* The request had another user or engine, or none. It has the new one either from its beginning on,
- * or since its last record. */
-static void
-gpu_life_tell_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                    bool in_hindsight)
-{
-    if (ledger->watch_stages)
-        gpu_life_tell_observer(ledger, request, gpu_life_stage(request), request->state_ns,
-                               in_hindsight);
-}
-
 /* ---- where a request counts ---- */
-
-struct gpu_place {
-    struct gpu_meter *meters[2]; /* of the engine, of the user; or NULL */
-    struct gpu_union *active;    /* of the user's owner */
-};
-
-static inline struct gpu_place
-gpu_life_place(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
-{
-    struct gpu_place place = {{&gpu_engine_at(ledger, request->engine)->meter, NULL}, NULL};
-
-    if (request->user != GPU_NO_INDEX) {
-        struct gpu_user *user = gpu_user_at(ledger, request->user);
-        place.meters[1] = &user->meter;
-        place.active = &gpu_owner_at(ledger, user->owner)->active;
-    }
-    return place;
-}
 
 static void
 gpu_life_add_active(const struct vg_gpu_ledger *ledger, const struct gpu_place *place,
@@ -150,14 +35,13 @@ gpu_life_add_wait(const struct vg_gpu_ledger *ledger, const struct gpu_place *pl
         if (place->meters[i])
             gpu_meter_waited(place->meters[i], wait, interval, ledger->begin_ns);
     }
-    gpu_life_add_active(ledger, place, interval);
 }
 
 static void
-gpu_life_add_run(const struct vg_gpu_ledger *ledger, struct gpu_request *request, int64_t since_ns)
+gpu_life_add_run(const struct vg_gpu_ledger *ledger, struct gpu_request *request,
+                 struct gpu_interval run)
 {
     const struct gpu_place place = gpu_life_place(ledger, request);
-    const struct gpu_interval run = {since_ns, ledger->now};
 
     request->exec_ns += run.end_ns - run.begin_ns;
     for (int i = 0; i < 2; i++) {
@@ -201,14 +85,7 @@ gpu_life_count(const struct vg_gpu_ledger *ledger, const struct gpu_request *req
 
 /* ---- waits ---- */
 
-struct gpu_stage {
-    enum gpu_wait wait;
-    struct gpu_interval interval;
-};
-
-/* The stages of the wait that the request is in, up to then. A record ends one and names it; the
- * last one, which none has ended, is as it may be. */
-static int
+int
 gpu_life_stages(const struct gpu_request *request, int64_t until_ns, enum gpu_wait last,
                 struct gpu_stage ret[GPU_WAIT_MAX])
 {
@@ -230,6 +107,19 @@ gpu_life_stages(const struct gpu_request *request, int64_t until_ns, enum gpu_wa
     return n;
 }
 
+enum gpu_wait
+gpu_life_next_wait(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
+{
+    if (request->given != GPU_NOT_GIVEN)
+        return GPU_WAIT_DRIVER;
+    if (request->state == GPU_STATE_QUEUED &&
+        (request->vgpu != VG_NONE || ledger->told_ops & 1U << VG_GPU_SUBMITTED))
+        return GPU_WAIT_VGPU;
+    return request->state < GPU_STATE_READY && ledger->told_ops & 1U << VG_GPU_READY
+               ? GPU_WAIT_DEPENDENCY
+               : GPU_WAIT_DRIVER;
+}
+
 static void
 gpu_life_add_waits(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
                    const struct gpu_place *place, int64_t until_ns, enum gpu_wait last)
@@ -237,8 +127,14 @@ gpu_life_add_waits(const struct vg_gpu_ledger *ledger, const struct gpu_request 
     struct gpu_stage stages[GPU_WAIT_MAX];
     int n = gpu_life_stages(request, until_ns, last, stages);
 
+    if (n == 0)
+        return;
     for (int i = 0; i < n; i++)
         gpu_life_add_wait(ledger, place, stages[i].wait, stages[i].interval);
+    /* One begins where the one before ends. */
+    gpu_life_add_active(
+        ledger, place,
+        (struct gpu_interval){stages[0].interval.begin_ns, stages[n - 1].interval.end_ns});
 }
 
 /* It has waited until then. */
@@ -257,25 +153,27 @@ gpu_life_end_wait(const struct vg_gpu_ledger *ledger, struct gpu_request *reques
 static void
 gpu_life_end_known(const struct vg_gpu_ledger *ledger, struct gpu_request *request)
 {
-    if (gpu_is_waiting(request))
-        gpu_life_end_wait(ledger, request, request->state_ns, GPU_WAIT_DRIVER);
+    if (gpu_is_waiting(request)) {
+        const int64_t known_ns = gpu_life_known_ns(request);
+        gpu_life_end_wait(ledger, request, known_ns, GPU_WAIT_DRIVER);
+        request->state_ns = known_ns;
+    }
     gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_NONE, request->state_ns);
 }
 
 /* ---- states ---- */
 
 static void
-gpu_life_enter(const struct vg_gpu_ledger *ledger, struct gpu_request *request,
-               enum gpu_state state)
+gpu_life_enter(struct gpu_request *request, enum gpu_state state, int64_t t_ns)
 {
     request->state = (uint8_t)state;
-    request->state_ns = ledger->now;
+    request->state_ns = t_ns;
     if (state == GPU_STATE_SUBMITTED)
-        request->submitted_ns = ledger->now;
+        request->submitted_ns = t_ns;
     else if (state == GPU_STATE_READY && !request->has_waited)
-        request->ready_ns = ledger->now;
+        request->ready_ns = t_ns;
     else if (state > GPU_STATE_READY && request->run_ns == VG_TIME_UNKNOWN)
-        request->run_ns = ledger->now;
+        request->run_ns = t_ns;
 }
 
 void
@@ -293,19 +191,24 @@ gpu_life_begin(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doub
 }
 
 void
-gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state)
+gpu_life_set_state(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state state, int64_t t_ns)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    const struct gpu_interval did = {request->state_ns, t_ns};
     const bool waited = gpu_is_waiting(request);
 
-    if (waited && state > GPU_STATE_READY)
-        gpu_life_end_wait(ledger, request, ledger->now, GPU_WAIT_DRIVER);
-    else if (request->state == GPU_STATE_RUNNING)
-        gpu_life_add_run(ledger, request, request->state_ns);
-    gpu_life_enter(ledger, request, state);
-    if (!waited)
+    if (waited && state > GPU_STATE_READY) {
+        gpu_life_end_wait(ledger, request, t_ns, GPU_WAIT_DRIVER);
+    } else if (request->state == GPU_STATE_RUNNING) {
+        gpu_life_add_run(ledger, request, did);
+    } else if (request->state == GPU_STATE_MERGED) {
+        const struct gpu_place place = gpu_life_place(ledger, request);
+        gpu_life_add_active(ledger, &place, did);
+    }
+    gpu_life_enter(request, state, t_ns);
+    if (!waited && state <= GPU_STATE_READY)
         gpu_life_count(ledger, request, true);
-    gpu_life_tell_now(ledger, index);
+    gpu_life_tell_stage(ledger, request, gpu_life_stage(request), t_ns);
 }
 
 void
@@ -316,7 +219,7 @@ gpu_life_resume(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_state sta
     ledger->stats.discontinuities++;
     gpu_life_end_known(ledger, request);
     request->has_waited = request->has_gap = true;
-    gpu_life_enter(ledger, request, state);
+    gpu_life_enter(request, state, ledger->now);
     gpu_life_count(ledger, request, true);
     gpu_life_tell_now(ledger, index);
 }
@@ -327,27 +230,20 @@ static void
 gpu_life_move(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t user)
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+    const bool counts = gpu_is_waiting(request) && request->doubt == GPU_DOUBT_NONE;
 
-    gpu_life_count(ledger, request, false);
-    if (request->user != GPU_NO_INDEX)
-        gpu_list_remove(&ledger->requests, &gpu_user_at(ledger, request->user)->open, GPU_LIST_USER,
-                        index);
+    if (request->user != GPU_NO_INDEX) {
+        struct gpu_user *from = gpu_user_at(ledger, request->user);
+        gpu_list_remove(&ledger->requests, &from->open, GPU_LIST_USER, index);
+        if (counts)
+            gpu_meter_wait_over(&from->meter);
+    }
     request->user = user;
-    if (user != GPU_NO_INDEX)
-        gpu_list_append(&ledger->requests, &gpu_user_at(ledger, user)->open, GPU_LIST_USER, index);
-    gpu_life_count(ledger, request, true);
-}
-
-/* The request was another user's, for whom nothing of it is counted yet: for the observer it begins
- * anew. */
-static void
-gpu_life_tell_anew(const struct vg_gpu_ledger *ledger, const struct gpu_request *request)
-{
-    const int64_t began_ns[] = {request->queued_ns, request->submitted_ns, request->ready_ns};
-
-    for (int i = 0; i < GPU_WAIT_MAX && ledger->watch_stages; i++) {
-        if (began_ns[i] != VG_TIME_UNKNOWN)
-            gpu_life_tell_observer(ledger, request, VG_GPU_STAGE_QUEUED + i, began_ns[i], false);
+    if (user != GPU_NO_INDEX) {
+        struct gpu_user *to = gpu_user_at(ledger, user);
+        gpu_list_append(&ledger->requests, &to->open, GPU_LIST_USER, index);
+        if (counts)
+            gpu_meter_wait(&to->meter);
     }
 }
 
@@ -397,13 +293,17 @@ gpu_life_set_engine(struct vg_gpu_ledger *ledger, uint32_t index, uint32_t engin
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
     uint32_t owner =
         request->user == GPU_NO_INDEX ? GPU_NO_INDEX : gpu_user_at(ledger, request->user)->owner;
+    const bool is_given = request->given != GPU_NOT_GIVEN;
 
+    gpu_hardware_leave(ledger, index, false);
     gpu_life_move(ledger, index, GPU_NO_INDEX);
     gpu_life_count(ledger, request, false);
     gpu_request_set_engine(&ledger->requests, index, engine);
     gpu_life_count(ledger, request, true);
     gpu_life_move(ledger, index, gpu_ledger_user(ledger, owner, engine));
     gpu_life_tell_place(ledger, request, !request->has_waited);
+    if (is_given)
+        gpu_hardware_enter(ledger, index);
 }
 
 void
@@ -413,10 +313,12 @@ gpu_life_set_queued(struct vg_gpu_ledger *ledger, uint32_t index, int64_t queued
     const struct gpu_place place = gpu_life_place(ledger, request);
 
     request->queued_ns = queued_ns;
-    if (request->has_waited && request->submitted_ns != VG_TIME_UNKNOWN &&
-        queued_ns != VG_TIME_UNKNOWN)
-        gpu_life_add_wait(ledger, &place, GPU_WAIT_VGPU,
-                          (struct gpu_interval){queued_ns, request->submitted_ns});
+    const struct gpu_interval wait = {queued_ns, request->submitted_ns};
+    if (!request->has_waited || request->submitted_ns == VG_TIME_UNKNOWN ||
+        queued_ns == VG_TIME_UNKNOWN)
+        return;
+    gpu_life_add_wait(ledger, &place, GPU_WAIT_VGPU, wait);
+    gpu_life_add_active(ledger, &place, wait);
 }
 
 /* ---- the end ---- */
@@ -426,6 +328,7 @@ gpu_life_forget(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
+    gpu_hardware_leave(ledger, index, false);
     if (request->user != GPU_NO_INDEX)
         gpu_list_remove(&ledger->requests, &gpu_user_at(ledger, request->user)->open, GPU_LIST_USER,
                         index);
@@ -467,8 +370,9 @@ gpu_life_cancel(struct vg_gpu_ledger *ledger, uint32_t index)
         gpu_life_close(ledger, index);
         return;
     }
-    gpu_life_end_wait(ledger, request, ledger->now, (enum gpu_wait)request->state);
+    gpu_life_end_wait(ledger, request, ledger->now, gpu_life_next_wait(ledger, request));
     gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_OVER, ledger->now);
+    gpu_hardware_leave(ledger, index, true);
     gpu_life_forget(ledger, index);
 }
 
@@ -498,7 +402,7 @@ gpu_life_end_unseen_run(struct vg_gpu_ledger *ledger, struct gpu_request *reques
         return;
     }
     gpu_life_end_wait(ledger, request, since_ns, GPU_WAIT_DRIVER);
-    gpu_life_add_run(ledger, request, since_ns);
+    gpu_life_add_run(ledger, request, (struct gpu_interval){since_ns, ledger->now});
     request->run_ns = since_ns;
     gpu_life_tell_stage(ledger, request, VG_GPU_STAGE_RUNNING, since_ns);
 }
@@ -531,12 +435,13 @@ gpu_life_complete(struct vg_gpu_ledger *ledger, uint32_t index)
     else if (is_merged)
         gpu_life_add_active(ledger, &place, (struct gpu_interval){request->state_ns, ledger->now});
     else
-        gpu_life_add_run(ledger, request, request->state_ns);
+        gpu_life_add_run(ledger, request, (struct gpu_interval){request->state_ns, ledger->now});
     for (int i = 0; i < 2 && place.meters[i]; i++)
         gpu_meter_done(place.meters[i], request->queued_ns, ledger->now, is_merged,
                        ledger->begin_ns);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
     gpu_life_tell_end(ledger, request);
+    gpu_hardware_leave(ledger, index, true);
     gpu_life_forget(ledger, index);
 }
 
@@ -554,7 +459,8 @@ gpu_life_pass(struct vg_gpu_ledger *ledger, uint32_t index, const struct gpu_req
         gpu_life_complete(ledger, index);
     } else if (coalesces && gpu_is_waiting(request)) {
         if (done->state == GPU_STATE_RUNNING)
-            gpu_life_set_state(ledger, index, GPU_STATE_MERGED);
+            gpu_life_set_state(ledger, index, GPU_STATE_MERGED,
+                               MAX(gpu_life_known_ns(request), done->state_ns));
         gpu_life_complete(ledger, index);
     } else {
         gpu_life_doubt(ledger, index, GPU_DOUBT_PASSED);
@@ -592,12 +498,16 @@ gpu_life_finish(struct vg_gpu_ledger *ledger, uint32_t index)
 {
     const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
+    if (request->given != GPU_NOT_GIVEN && request->doubt == GPU_DOUBT_NONE &&
+        request->lists[GPU_LIST_HARDWARE].prev != GPU_NO_INDEX)
+        gpu_hardware_overtake(ledger, index);
     gpu_life_pass_earlier(ledger, index);
     /* The request's own end may be among the records lost meanwhile; this one is then a second
      * record of it. */
     if (request->doubt == GPU_DOUBT_LOST ||
         (request->doubt == GPU_DOUBT_PASSED && request->doubt_ns <= ledger->lost_ns)) {
         gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
+        gpu_hardware_leave(ledger, index, true);
         gpu_life_close(ledger, index);
         return;
     }
@@ -628,6 +538,8 @@ gpu_life_doubt(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doub
     gpu_life_end_known(ledger, request);
     gpu_request_set_doubt(&ledger->requests, index, doubt);
     request->doubt_ns = ledger->now;
+    if (doubt == GPU_DOUBT_PASSED)
+        gpu_hardware_leave(ledger, index, false);
 }
 
 void
@@ -647,79 +559,4 @@ gpu_life_close_old(struct vg_gpu_ledger *ledger)
     while (all->doubt.first != GPU_NO_INDEX &&
            ledger->now - gpu_request_at(all, all->doubt.first)->doubt_ns > KEEP_DOUBT_NS)
         gpu_life_close(ledger, all->doubt.first);
-}
-
-/* ---- reading ---- */
-
-static void
-gpu_life_forget_open(struct vg_gpu_ledger *ledger)
-{
-    const struct gpu_open none = {.oldest_run_ns = VG_TIME_MAX};
-
-    for (guint i = 0; i < ledger->engines->len; i++)
-        gpu_engine_at(ledger, i)->meter.open = none;
-    for (guint i = 0; i < ledger->users->len; i++) {
-        if (gpu_user_at(ledger, i))
-            gpu_user_at(ledger, i)->meter.open = none;
-    }
-    for (guint i = 0; i < ledger->owners->len; i++) {
-        if (gpu_owner_at(ledger, i))
-            gpu_owner_at(ledger, i)->oldest_open_ns = VG_TIME_MAX;
-    }
-}
-
-static void
-gpu_life_add_open(const struct vg_gpu_ledger *ledger, const struct gpu_request *request,
-                  struct gpu_open *open, int64_t from_ns)
-{
-    struct gpu_stage stages[GPU_WAIT_MAX];
-    int n = 0;
-
-    open->partial++;
-    if (request->doubt != GPU_DOUBT_NONE)
-        return;
-    if (gpu_is_waiting(request))
-        n = gpu_life_stages(request, ledger->now, (enum gpu_wait)request->state, stages);
-    for (int i = 0; i < n; i++)
-        gpu_meter_grow(&open->wait_ns[stages[i].wait],
-                       gpu_interval_after(stages[i].interval, from_ns), GPU_METER_WAIT_MAX);
-    if (request->state != GPU_STATE_RUNNING)
-        return;
-    const struct gpu_interval run = {request->state_ns, ledger->now};
-    gpu_meter_grow(&open->exec_ns, gpu_interval_after(run, from_ns), VG_TIME_MAX);
-    open->oldest_run_ns = MIN(open->oldest_run_ns, request->state_ns);
-}
-
-static int64_t
-gpu_life_open_since(const struct gpu_request *request)
-{
-    if (!gpu_is_waiting(request) || request->has_waited)
-        return request->state_ns;
-    return request->queued_ns == VG_TIME_UNKNOWN ? request->submitted_ns == VG_TIME_UNKNOWN
-                                                       ? request->ready_ns
-                                                       : request->submitted_ns
-                                                 : request->queued_ns;
-}
-
-void
-gpu_life_read_open(struct vg_gpu_ledger *ledger, enum gpu_book_kind kind)
-{
-    const struct gpu_requests *all = &ledger->requests;
-    const uint32_t lists[] = {all->age.first, all->doubt.first};
-
-    gpu_life_forget_open(ledger);
-    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
-        for (uint32_t index = lists[i]; index != GPU_NO_INDEX;
-             index = gpu_request_at(all, index)->lists[GPU_LIST_AGE].next) {
-            const struct gpu_request *request = gpu_request_at(all, index);
-            const struct gpu_place place = gpu_life_place(ledger, request);
-            for (int k = 0; k < 2 && place.meters[k]; k++)
-                gpu_life_add_open(ledger, request, &place.meters[k]->open, ledger->begin_ns[kind]);
-            if (!place.active || request->doubt != GPU_DOUBT_NONE)
-                continue;
-            struct gpu_owner *owner =
-                gpu_owner_at(ledger, gpu_user_at(ledger, request->user)->owner);
-            owner->oldest_open_ns = MIN(owner->oldest_open_ns, gpu_life_open_since(request));
-        }
-    }
 }

@@ -131,7 +131,11 @@ gpu_owner_make_engine(struct vg_gpu_ledger *ledger, uint16_t name)
         return GPU_NO_INDEX;
     struct gpu_engine *engine = g_new0(struct gpu_engine, 1);
     engine->name = name;
+    engine->same_as = GPU_NO_INDEX;
+    engine->is_nameless = gpu_ring_is_nameless(vg_names_text(ledger->names, name));
+    ledger->n_nameless += engine->is_nameless;
     engine->last_end_ns = VG_TIME_UNKNOWN;
+    gpu_queue_init(&engine->queue);
     gpu_meter_init(&engine->meter);
     g_ptr_array_add(ledger->engines, engine);
     return ledger->engines->len - 1;
@@ -162,7 +166,7 @@ gpu_owner_find_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event
             continue;
         if (gpu_owner_is_engine(engine, device, name)) {
             *hint = i;
-            return i;
+            return gpu_engine_real(ledger, i);
         }
         if (index == GPU_NO_INDEX &&
             (weak || engine->device == VG_NAME_NONE || engine->device_weak))
@@ -177,7 +181,7 @@ gpu_owner_find_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event
         engine->device = device;
         engine->device_weak = weak;
     }
-    return index;
+    return gpu_engine_real(ledger, index);
 }
 
 uint32_t
@@ -189,7 +193,7 @@ gpu_ledger_engine(struct vg_gpu_ledger *ledger, const struct vg_event *event, bo
 
     if (*hint < ledger->engines->len &&
         gpu_owner_is_engine(gpu_engine_at(ledger, *hint), device, name))
-        return *hint;
+        return gpu_engine_real(ledger, *hint);
     return gpu_owner_find_engine(ledger, event, device, may_make, hint);
 }
 

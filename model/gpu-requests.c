@@ -2,6 +2,7 @@
  *
  * One table of cells for requests, whatever key: a key's hash begins with its kind. Chains run
  * through the requests, newest first, so a pointer or number that is used again finds the latest.
+ * The tables grow with what there is room for: a few requests and their cells fit into the caches.
  */
 #include "config.h"
 
@@ -9,13 +10,11 @@
 
 #include <string.h>
 
-/* Cells for each request and context that there may be. */
-#define CELLS_PER_ENTRY 2
+/* Cells for each request that there is room for, which has up to four keys, and for each context.
+ */
+#define CELLS_PER_ENTRY 8
 
 #define FIRST_ROOM 64
-
-/* A request is put in front of at most so many that follow it in its context. */
-#define LATE_REQUESTS_MAX 256
 
 /* Fibonacci hashing of two words. */
 static uint32_t
@@ -63,8 +62,8 @@ gpu_requests_init(struct gpu_requests *all, uint32_t requests_max, uint32_t cont
         .age = {GPU_NO_INDEX, GPU_NO_INDEX},
         .doubt = {GPU_NO_INDEX, GPU_NO_INDEX},
     };
-    all->request_cells = new_cells(requests_max, &all->request_mask);
-    all->context_cells = new_cells(contexts_max, &all->context_mask);
+    all->request_cells = new_cells(FIRST_ROOM, &all->request_mask);
+    all->context_cells = new_cells(FIRST_ROOM, &all->context_mask);
 }
 
 void
@@ -74,39 +73,6 @@ gpu_requests_clear(struct gpu_requests *all)
     g_free(all->contexts);
     g_free(all->request_cells);
     g_free(all->context_cells);
-}
-
-/* ---- lists ---- */
-
-void
-gpu_list_append(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
-                uint32_t index)
-{
-    struct gpu_link *link = &all->requests[index].lists[kind];
-
-    link->prev = list->last;
-    link->next = GPU_NO_INDEX;
-    if (list->last == GPU_NO_INDEX)
-        list->first = index;
-    else
-        all->requests[list->last].lists[kind].next = index;
-    list->last = index;
-}
-
-void
-gpu_list_remove(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
-                uint32_t index)
-{
-    const struct gpu_link *link = &all->requests[index].lists[kind];
-
-    if (link->prev == GPU_NO_INDEX)
-        list->first = link->next;
-    else
-        all->requests[link->prev].lists[kind].next = link->next;
-    if (link->next == GPU_NO_INDEX)
-        list->last = link->prev;
-    else
-        all->requests[link->next].lists[kind].prev = link->prev;
 }
 
 /* ---- the index of requests ---- */
@@ -259,40 +225,6 @@ gpu_requests_by_fence(const struct gpu_requests *all, uint64_t fence)
     return GPU_NO_INDEX;
 }
 
-bool
-gpu_seqno_is_before(uint64_t a, uint64_t b)
-{
-    if (a <= UINT32_MAX && b <= UINT32_MAX)
-        return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
-    return a < b;
-}
-
-/* At its place by seqno, which is almost always the end: only what was under way when the recording
- * began, or whose first records were lost, is told after those that follow it. */
-static void
-insert_by_seqno(struct gpu_requests *all, struct gpu_list *list, uint32_t index)
-{
-    struct gpu_request *request = &all->requests[index];
-    struct gpu_link *link = &request->lists[GPU_LIST_CONTEXT];
-    uint32_t prev = list->last;
-
-    for (int i = 0; i < LATE_REQUESTS_MAX && prev != GPU_NO_INDEX &&
-                    gpu_seqno_is_before(request->seqno, all->requests[prev].seqno);
-         i++)
-        prev = all->requests[prev].lists[GPU_LIST_CONTEXT].prev;
-    link->prev = prev;
-    link->next =
-        prev == GPU_NO_INDEX ? list->first : all->requests[prev].lists[GPU_LIST_CONTEXT].next;
-    if (link->prev == GPU_NO_INDEX)
-        list->first = index;
-    else
-        all->requests[link->prev].lists[GPU_LIST_CONTEXT].next = index;
-    if (link->next == GPU_NO_INDEX)
-        list->last = index;
-    else
-        all->requests[link->next].lists[GPU_LIST_CONTEXT].prev = index;
-}
-
 void
 gpu_request_set_seqno(struct gpu_requests *all, uint32_t index, uint32_t context, uint64_t seqno)
 {
@@ -301,7 +233,7 @@ gpu_request_set_seqno(struct gpu_requests *all, uint32_t index, uint32_t context
     request->context = context;
     request->seqno = seqno;
     index_key(all, index, GPU_KEY_SEQNO);
-    insert_by_seqno(all, &all->contexts[context].open, index);
+    gpu_list_insert_by_seqno(all, &all->contexts[context].open, index);
 }
 
 void
@@ -377,6 +309,37 @@ gpu_requests_is_full(const struct gpu_requests *all)
     return all->open == all->requests_max;
 }
 
+/* The oldest first. */
+static uint32_t
+gpu_requests_reverse_chain(const struct gpu_requests *all, uint32_t at)
+{
+    uint32_t reversed = GPU_NO_INDEX, next;
+
+    for (; at != GPU_NO_INDEX; at = next) {
+        next = *chain_of(all, at);
+        *chain_of(all, at) = reversed;
+        reversed = at;
+    }
+    return reversed;
+}
+
+static void
+gpu_requests_grow_cells(struct gpu_requests *all)
+{
+    g_autofree uint32_t *cells = all->request_cells;
+    const uint32_t mask = all->request_mask;
+    uint32_t next;
+
+    all->request_cells = new_cells(all->requests_room, &all->request_mask);
+    for (uint32_t i = 0; i <= mask; i++) {
+        for (uint32_t at = gpu_requests_reverse_chain(all, cells[i]); at != GPU_NO_INDEX;
+             at = next) {
+            next = *chain_of(all, at);
+            index_key(all, at / GPU_KEY_MAX, at % GPU_KEY_MAX);
+        }
+    }
+}
+
 static uint32_t
 take_request(struct gpu_requests *all)
 {
@@ -389,6 +352,7 @@ take_request(struct gpu_requests *all)
     if (all->n_requests == all->requests_room) {
         all->requests_room = CLAMP(all->requests_room * 2, FIRST_ROOM, all->requests_max);
         all->requests = g_renew(struct gpu_request, all->requests, all->requests_room);
+        gpu_requests_grow_cells(all);
     }
     return all->n_requests++;
 }
@@ -403,6 +367,7 @@ gpu_request_new(struct gpu_requests *all)
         .submitted_ns = VG_TIME_UNKNOWN,
         .ready_ns = VG_TIME_UNKNOWN,
         .run_ns = VG_TIME_UNKNOWN,
+        .given_ns = VG_TIME_UNKNOWN,
         .context = GPU_NO_INDEX,
         .engine = GPU_NO_INDEX,
         .user = GPU_NO_INDEX,
@@ -528,6 +493,19 @@ gpu_requests_by_number(struct gpu_requests *all, uint64_t number, uint16_t devic
     return GPU_NO_INDEX;
 }
 
+static void
+gpu_requests_grow_context_cells(struct gpu_requests *all)
+{
+    g_free(all->context_cells);
+    all->context_cells = new_cells(all->contexts_room, &all->context_mask);
+    for (uint32_t i = all->oldest_context; i != GPU_NO_INDEX; i = all->contexts[i].next) {
+        struct gpu_context *context = &all->contexts[i];
+        uint32_t *cell = &all->context_cells[mix(context->number, 0, all->context_mask)];
+        context->chain = *cell;
+        *cell = i;
+    }
+}
+
 static uint32_t
 take_context(struct gpu_requests *all)
 {
@@ -540,6 +518,7 @@ take_context(struct gpu_requests *all)
     if (all->n_contexts == all->contexts_room) {
         all->contexts_room = CLAMP(all->contexts_room * 2, FIRST_ROOM, all->contexts_max);
         all->contexts = g_renew(struct gpu_context, all->contexts, all->contexts_room);
+        gpu_requests_grow_context_cells(all);
     }
     return all->n_contexts++;
 }
@@ -560,6 +539,7 @@ gpu_context_new(struct gpu_requests *all, uint64_t number, uint16_t device, uint
         .open = {GPU_NO_INDEX, GPU_NO_INDEX},
         .chain = *cell,
     };
+    gpu_queue_init(&all->contexts[index].queue);
     *cell = index;
     become_newest(all, index);
     return index;

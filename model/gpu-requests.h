@@ -47,36 +47,58 @@ struct gpu_link {
 };
 
 /* Lists that a request is in, in the order of coming; that of its context by seqno. AGE: one of
- * struct gpu_requests. */
-enum gpu_list_kind { GPU_LIST_AGE, GPU_LIST_CONTEXT, GPU_LIST_USER, GPU_LIST_MAX };
+ * struct gpu_requests. HARDWARE: one of struct gpu_queue. */
+enum gpu_list_kind {
+    GPU_LIST_AGE,
+    GPU_LIST_CONTEXT,
+    GPU_LIST_USER,
+    GPU_LIST_HARDWARE,
+    GPU_LIST_MAX
+};
+
+/* What the hardware was given and works off one after the other (model/gpu-hardware.c). */
+struct gpu_queue {
+    struct gpu_list given; /* by their turns */
+    uint32_t n_given;
+    uint32_t last_turn;
+    int64_t last_end_ns; /* of one that left it; VG_TIME_UNKNOWN: none yet */
+};
+
+/* The queue that a request is in. */
+enum gpu_place_given { GPU_NOT_GIVEN, GPU_GIVEN_TO_ENGINE, GPU_GIVEN_TO_CONTEXT };
 
 struct gpu_request {
+    /* By what it is found, in one line of the cache. */
     uint64_t seqno;
     uint64_t id;
-    uint64_t global;      /* 0: none */
-    uint64_t fence;       /* 0: none */
-    int64_t queued_ns;    /* VG_TIME_UNKNOWN: its beginning was not seen */
-    int64_t submitted_ns; /* these: VG_TIME_UNKNOWN until it happens, or if nobody told */
-    int64_t ready_ns;
-    int64_t run_ns;   /* when it first ran */
-    int64_t state_ns; /* since when it is in its state: the last record that told something new */
-    int64_t exec_ns;  /* of runs that are over */
-    int64_t doubt_ns; /* since when it is in doubt */
-    uint32_t context; /* or GPU_NO_INDEX */
-    uint32_t engine;  /* of the ledger's engines */
-    uint32_t user;    /* of the ledger's users, or GPU_NO_INDEX: the host itself, or not known */
+    uint64_t global;             /* 0: none */
+    uint64_t fence;              /* 0: none */
+    uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
+    uint32_t context;            /* or GPU_NO_INDEX */
+    uint32_t engine;             /* of the ledger's engines */
     int32_t vgpu;
     uint16_t device;
-    uint8_t state;     /* enum gpu_state */
-    uint8_t id_space;  /* of id; VG_GPU_ID_NONE: none */
-    uint8_t queued_by; /* enum gpu_queued_by: who told so */
-    uint8_t doubt;     /* enum gpu_doubt */
+    uint8_t id_space; /* of id; VG_GPU_ID_NONE: none */
+    uint8_t state;    /* enum gpu_state */
+    uint32_t user;    /* of the ledger's users, or GPU_NO_INDEX: the host itself, or not known */
+    struct gpu_link lists[GPU_LIST_MAX];
+    uint32_t turn;      /* in the queue of the hardware */
+    uint32_t next_turn; /* it was given once more, for when this one is over; 0: it was not */
+    uint8_t given;      /* enum gpu_place_given */
+    uint8_t queued_by;  /* enum gpu_queued_by: who told so */
+    uint8_t doubt;      /* enum gpu_doubt */
     bool engine_weak : 1;
     bool has_waited : 1; /* its first wait is over, and counted */
     bool has_gap : 1;    /* in what is known of it */
     bool in_use : 1;
-    struct gpu_link lists[GPU_LIST_MAX];
-    uint32_t chain[GPU_KEY_MAX]; /* next request in the same cell of the index */
+    int64_t queued_ns;    /* VG_TIME_UNKNOWN: its beginning was not seen */
+    int64_t submitted_ns; /* these: VG_TIME_UNKNOWN until it happens, or if nobody told */
+    int64_t ready_ns;
+    int64_t given_ns; /* when the hardware was given it last */
+    int64_t run_ns;   /* when it first ran */
+    int64_t state_ns; /* since when it is in its state: the last record that told something new */
+    int64_t exec_ns;  /* of runs that are over */
+    int64_t doubt_ns; /* since when it is in doubt */
 };
 
 struct gpu_context {
@@ -93,8 +115,9 @@ struct gpu_context {
     int32_t vgpu;
     uint16_t device; /* or VG_NAME_NONE */
     struct gpu_list open;
-    uint32_t prev, next; /* by last use */
-    uint32_t chain;      /* next context in the same cell of the index */
+    struct gpu_queue queue; /* where the engine runs several contexts side by side */
+    uint32_t prev, next;    /* by last use */
+    uint32_t chain;         /* next context in the same cell of the index */
 };
 
 struct gpu_requests {
@@ -153,10 +176,58 @@ uint32_t gpu_requests_by_job(const struct gpu_requests *all, uint32_t engine, ui
 uint32_t gpu_requests_by_global(const struct gpu_requests *all, uint32_t engine, uint64_t global);
 uint32_t gpu_requests_by_fence(const struct gpu_requests *all, uint64_t fence);
 
-void gpu_list_append(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
-                     uint32_t index);
-void gpu_list_remove(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
-                     uint32_t index);
+static inline void
+gpu_list_append(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
+                uint32_t index)
+{
+    struct gpu_link *link = &all->requests[index].lists[kind];
+
+    link->prev = list->last;
+    link->next = GPU_NO_INDEX;
+    if (list->last == GPU_NO_INDEX)
+        list->first = index;
+    else
+        all->requests[list->last].lists[kind].next = index;
+    list->last = index;
+}
+
+static inline void
+gpu_list_remove(struct gpu_requests *all, struct gpu_list *list, enum gpu_list_kind kind,
+                uint32_t index)
+{
+    const struct gpu_link *link = &all->requests[index].lists[kind];
+
+    if (link->prev == GPU_NO_INDEX)
+        list->first = link->next;
+    else
+        all->requests[link->prev].lists[kind].next = link->next;
+    if (link->next == GPU_NO_INDEX)
+        list->last = link->prev;
+    else
+        all->requests[link->next].lists[kind].prev = link->prev;
+}
+
+void gpu_queue_init(struct gpu_queue *queue);
+/* Puts the request, which is in no queue, behind those whose turn is not after its own. */
+void gpu_queue_insert(struct gpu_requests *all, struct gpu_queue *queue, uint32_t index);
+/* Puts the request at its place by seqno, which is almost always the end: only what was under way
+ * when the recording began, or whose first records were lost, is told after those that follow it.
+ */
+void gpu_list_insert_by_seqno(struct gpu_requests *all, struct gpu_list *list, uint32_t index);
+
+static inline void
+gpu_queue_append(struct gpu_requests *all, struct gpu_queue *queue, uint32_t index)
+{
+    queue->n_given++;
+    gpu_list_append(all, &queue->given, GPU_LIST_HARDWARE, index);
+}
+
+static inline void
+gpu_queue_remove(struct gpu_requests *all, struct gpu_queue *queue, uint32_t index)
+{
+    queue->n_given--;
+    gpu_list_remove(all, &queue->given, GPU_LIST_HARDWARE, index);
+}
 
 /* The same by the number of its context, of any device and engine if they are not given
  * (VG_NAME_NONE, GPU_NO_INDEX). */

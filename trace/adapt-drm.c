@@ -34,9 +34,26 @@ xe_queue(const char *ring, size_t *ret_class_len)
     return -1;
 }
 
+/* A class of xe's engines has several but for rcs (enum xe_hw_engine_id of xe_hw_engine_types.h),
+ * of which the GuC runs one queue at a time. Jobs of a queue are done in order. */
+static void
+adapt_drm_read_xe_order(const struct vg_binding *binding, const void *record,
+                        struct vg_event *event, long queue, bool is_render)
+{
+    event->gpu.depth = 0; /* of the queue alone */
+    if (event->gpu.op == VG_GPU_RUNNING)
+        event->gpu.flags |= is_render ? VG_GPU_ANY_ORDER : VG_GPU_SIDE_BY_SIDE;
+    if (event->gpu.context != 0)
+        return;
+    event->gpu.context = vg_gpu_read_address(binding, VG_SLOT_ENTITY, record);
+    event->gpu.context ^= (uint64_t)(queue + 1) << XE_QUEUE_SHIFT;
+    event->gpu.seqno = event->gpu.id;
+}
+
 /* Jobs of xe: the engine is the class. False: xe itself tells of them. */
 static bool
-read_xe_queue(struct vg_adapt_env *env, struct vg_event *event)
+read_xe_queue(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
+              struct vg_event *event)
 {
     char class[VG_NAME_SIZE] = {0};
     size_t len;
@@ -49,6 +66,7 @@ read_xe_queue(struct vg_adapt_env *env, struct vg_event *event)
         return false;
     memcpy(class, ring, len);
     event->gpu.engine = vg_names_id(env->names, class);
+    adapt_drm_read_xe_order(binding, record, event, queue, strcmp(class, "rcs") == 0);
     if (event->gpu.id_space == VG_GPU_ID_JOB)
         event->gpu.id ^= (uint64_t)(queue + 1) << XE_QUEUE_SHIFT;
     return true;
@@ -87,8 +105,12 @@ adapt_drm_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, c
         event->gpu.id_space = VG_GPU_ID_JOB;
     if (event->gpu.op == VG_GPU_QUEUED)
         learn_ring(env, address, event);
+    int64_t depth;
+    if (event->gpu.op == VG_GPU_RUNNING && vg_binding_int(binding, VG_SLOT_DEPTH, record, &depth) &&
+        depth >= 0)
+        event->gpu.depth = (uint16_t)MIN(depth + 1, UINT16_MAX);
     /* The oldest form (4.2 to 4.4) has nothing by which its end could be known. */
-    if (!read_xe_queue(env, event) ||
+    if (!read_xe_queue(binding, env, record, event) ||
         (event->gpu.id == 0 && event->gpu.context == 0 && event->gpu.fence == 0))
         event->type = VG_EVENT_OTHER;
     return NULL;
@@ -145,6 +167,8 @@ static const struct vg_adapter_field adapt_drm_job_fields[] = {
     {VG_SLOT_FENCE, false, {"fence"}},
     {VG_SLOT_FENCE_CONTEXT, false, {"fence_context"}},
     {VG_SLOT_SEQNO, false, {"fence_seqno"}},
+    {VG_SLOT_DEPTH, false, {"hw_job_count", "hw job count:"}},
+    {VG_SLOT_ENTITY, false, {"entity"}},
     {.names = {NULL}},
 };
 

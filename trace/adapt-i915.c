@@ -124,7 +124,7 @@ const struct vg_adapter vg_adapt_i915[] = {
     {REQUEST("guc_submit"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_READY,
      VG_GPU_COALESCES},
     {REQUEST("in"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_RUNNING,
-     VG_GPU_COALESCES},
+     VG_GPU_COALESCES | VG_GPU_ANY_ORDER},
     {REQUEST("out"), VG_EVENT_GPU, adapt_i915_request_fields, read_out, VG_GPU_DONE,
      VG_GPU_COALESCES},
     {REQUEST("retire"), VG_EVENT_GPU, adapt_i915_request_fields, read_request, VG_GPU_RETIRED,

@@ -69,7 +69,12 @@ static const struct vg_adapter_field signal_fields[] = {
 
 const struct vg_adapter vg_adapt_xe[] = {
     {{"xe_sched_job_exec"}, VG_EVENT_GPU, adapt_xe_job_fields, adapt_xe_read_job, VG_GPU_QUEUED, 0},
-    {{"xe_sched_job_run"}, VG_EVENT_GPU, adapt_xe_job_fields, adapt_xe_read_job, VG_GPU_RUNNING, 0},
+    {{"xe_sched_job_run"},
+     VG_EVENT_GPU,
+     adapt_xe_job_fields,
+     adapt_xe_read_job,
+     VG_GPU_RUNNING,
+     VG_GPU_SIDE_BY_SIDE},
     {{"xe_sched_job_free"},
      VG_EVENT_GPU,
      adapt_xe_job_fields,

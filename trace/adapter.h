@@ -65,6 +65,8 @@ enum vg_slot {
     VG_SLOT_SEQNO,
     VG_SLOT_GLOBAL_SEQNO,
     VG_SLOT_STATUS,
+    VG_SLOT_DEPTH,  /* of the hardware's queue */
+    VG_SLOT_ENTITY, /* address of that of the DRM scheduler */
     VG_SLOT_OBJECT,
     VG_SLOT_SIZE,
     VG_SLOT_CONTEXT_TID,
@@ -91,8 +93,8 @@ struct vg_adapter {
     enum vg_event_type type;
     const struct vg_adapter_field *fields; /* ends with an entry whose names[0] is NULL */
     vg_adapt_fn *read;
-    uint8_t gpu_op;    /* of VG_EVENT_GPU: enum vg_gpu_op */
-    uint8_t gpu_flags; /* and enum vg_gpu_flag */
+    uint8_t gpu_op;     /* of VG_EVENT_GPU: enum vg_gpu_op */
+    uint16_t gpu_flags; /* and enum vg_gpu_flag */
 };
 
 /* Whether prev_state is one bit too high (vg_state_may_be_shifted()). */

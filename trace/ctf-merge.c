@@ -25,6 +25,17 @@
  * after its buffers were handed out, which wakes the programs that wait for them. */
 #define SILENCE_NS INT64_C(200000000)
 
+/* Sub-buffers of LTTng have one size in a channel. Where a packet has so little room left, its
+ * sub-buffer was full, and the next event began another one. */
+#define ROOM_OF_FULL_PACKET 256
+
+/* What a stream file says of its end. */
+struct ctf_end {
+    int64_t ns;            /* when its last packet ends; VG_TIME_UNKNOWN: not told */
+    int64_t largest;       /* bytes of the largest packet */
+    int64_t size, content; /* of the last one */
+};
+
 struct ctf_merge {
     vg_recording *recording;
     const GPtrArray *streams;
@@ -298,9 +309,94 @@ ctf_merge_goes_on(const GPtrArray *streams, const struct ctf_stream *stream)
     return false;
 }
 
+/* Is another one the continuation of it? */
+static bool
+ctf_merge_is_continued(const GPtrArray *streams, const struct ctf_stream *stream)
+{
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *other = g_ptr_array_index(streams, i);
+        if (other != stream && other->has_begun && is_twin(other, stream) &&
+            other->first_begin_ns > stream->first_begin_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Reads the heads of all packets of the stream's file. */
+static struct ctf_end
+ctf_merge_read_end(const struct ctf_stream *stream)
+{
+    const struct ctf_layout *layout = &stream->trace->layout;
+    struct ctf_end end = {.ns = VG_TIME_UNKNOWN};
+    struct ctf_head head;
+    int64_t ns;
+
+    if (!layout->has_sizes || stream->file.fd < 0 || !stream->decoder.clock_key)
+        return end;
+    for (int64_t offset = 0; offset < stream->file.size; offset += head.packet_size) {
+        if (!ctf_head_read(layout, &stream->file, offset, &head) || !head.sane)
+            break;
+        end.size = head.packet_size;
+        end.content = head.content_size;
+        end.largest = MAX(end.largest, head.packet_size);
+        if (head.has_times && head.end != 0 &&
+            ctf_clock_cycles_to_ns(&stream->decoder.clock, head.end, &ns))
+            end.ns = MAX(end.ns, ns);
+    }
+    return end;
+}
+
+/* Has each of the trace's streams one file? Else the end of a file is not that of its stream. */
+static bool
+ctf_merge_has_file_each(const GPtrArray *streams, const struct ctf_trace *trace)
+{
+    unsigned int n = 0;
+
+    for (unsigned int i = 0; i < streams->len; i++) {
+        const struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        n += stream->trace == trace;
+    }
+    return n >= trace->paths->len;
+}
+
+/* Finds streams whose last packets are not here, with nothing damaged, as when a copy ended between
+ * two packets: the last packet that is here was full, so there was a next one, and others of the
+ * trace go on for longer than a host is silent. A CPU that was merely silent leaves a packet that
+ * is not full. */
+static void
+ctf_merge_find_short(struct ctf_merge *merge, const struct ctf_end *ends)
+{
+    const GPtrArray *streams = merge->streams;
+
+    for (unsigned int i = 0; i < streams->len; i++) {
+        struct ctf_stream *stream = g_ptr_array_index(streams, i);
+        int64_t largest = ends[i].largest, end_ns = ends[i].ns;
+        if (!stream->decoder.has_coverage || end_ns == VG_TIME_UNKNOWN || stream->cpu == VG_NONE ||
+            ends[i].size - ends[i].content >= ROOM_OF_FULL_PACKET)
+            continue;
+        for (unsigned int j = 0; j < streams->len; j++) {
+            const struct ctf_stream *other = g_ptr_array_index(streams, j);
+            if (!is_same_trace(other->trace, stream->trace))
+                continue;
+            end_ns = MAX(end_ns, ends[j].ns);
+            if (other->decoder.class_id == stream->decoder.class_id)
+                largest = MAX(largest, ends[j].largest);
+        }
+        if (ends[i].size < largest || end_ns - ends[i].ns < SILENCE_NS ||
+            !ctf_merge_has_file_each(streams, stream->trace) ||
+            ctf_merge_is_continued(streams, stream))
+            continue;
+        stream->stops_early = true;
+        vg_recording_problem(merge->recording, stream->path, stream->file.size,
+                             "the file ends here with a full packet, %.3f s before others of its "
+                             "trace: packets are missing",
+                             (double)(end_ns - ends[i].ns) / 1e9);
+    }
+}
+
 /* A stream whose first packet is not its first one began earlier, and that was overwritten. */
 static void
-ctf_merge_find_late(struct ctf_merge *merge)
+ctf_merge_find_late(struct ctf_merge *merge, const struct ctf_end *ends)
 {
     vg_recording *recording = merge->recording;
     int64_t begin_ns = INT64_MAX, end_ns = VG_TIME_UNKNOWN;
@@ -319,7 +415,7 @@ ctf_merge_find_late(struct ctf_merge *merge)
     if (recording->late->len == 0)
         return;
     for (unsigned int i = 0; i < merge->streams->len; i++)
-        end_ns = MAX(end_ns, ctf_stream_end_ns(g_ptr_array_index(merge->streams, i)));
+        end_ns = MAX(end_ns, ends[i].ns);
     recording->length_ns = MAX(end_ns - begin_ns, 0);
     vg_late_cpus_tell(recording, begin_ns);
     for (guint i = 0; i < recording->late->len; i++) {
@@ -348,7 +444,11 @@ ctf_merge_new(vg_recording *recording, const GPtrArray *streams)
     learn_twins(streams);
     for (size_t i = merge->heap_size / 2; i-- > 0;)
         sift_down(merge, i);
-    ctf_merge_find_late(merge);
+    g_autofree struct ctf_end *ends = g_new0(struct ctf_end, streams->len);
+    for (unsigned int i = 0; i < streams->len; i++)
+        ends[i] = ctf_merge_read_end(g_ptr_array_index(streams, i));
+    ctf_merge_find_late(merge, ends);
+    ctf_merge_find_short(merge, ends);
     return merge;
 }
 

@@ -569,6 +569,8 @@ on_end(struct ctf_stream *stream)
     g_clear_pointer(&stream->graph, ctf_graph_unref);
     if (stream->segment.length > 0 && !is_cut(stream))
         resume_at(stream, end);
+    if (!stream->graph && stream->stops_early)
+        note_loss(stream, MAX(stream->covered_ns, stream->last_ts), INT64_MAX, 0, 1);
 }
 
 static void
@@ -651,25 +653,6 @@ ctf_stream_pop(struct ctf_stream *stream)
     }
     if (stream->head == stream->fill)
         stream->head = stream->visible = stream->fill = stream->packet_fill = 0;
-}
-
-int64_t
-ctf_stream_end_ns(const struct ctf_stream *stream)
-{
-    const struct ctf_layout *layout = &stream->trace->layout;
-    int64_t end_ns = VG_TIME_UNKNOWN, ns;
-    struct ctf_head head;
-
-    if (!layout->has_sizes || stream->file.fd < 0 || !stream->decoder.clock_key)
-        return VG_TIME_UNKNOWN;
-    for (int64_t offset = 0; offset < stream->file.size; offset += head.packet_size) {
-        if (!ctf_head_read(layout, &stream->file, offset, &head) || !head.sane)
-            break;
-        if (head.has_times && head.end != 0 &&
-            ctf_clock_cycles_to_ns(&stream->decoder.clock, head.end, &ns))
-            end_ns = MAX(end_ns, ns);
-    }
-    return end_ns;
 }
 
 int64_t

@@ -81,7 +81,8 @@ struct ctf_stream {
     bool cpu_told;
 
     /* For the merge. */
-    bool pauses; /* since pause_begin_ns; INT64_MIN: ever since */
+    bool stops_early; /* packets are missing at its end */
+    bool pauses;      /* since pause_begin_ns; INT64_MIN: ever since */
     int64_t pause_begin_ns;
     bool ended;       /* all its events were taken */
     GPtrArray *twins; /* struct ctf_stream, borrowed: what stands in them is not to be delivered
@@ -96,10 +97,6 @@ void ctf_stream_free(struct ctf_stream *stream);
 /* The next event, or NULL at the end; good until the following call of ctf_stream_pop(). */
 const struct vg_event *ctf_stream_peek(struct ctf_stream *stream);
 void ctf_stream_pop(struct ctf_stream *stream);
-
-/* When its last packet ends, as far as the file says; VG_TIME_UNKNOWN: it does not. Reads the heads
- * of all packets. */
-int64_t ctf_stream_end_ns(const struct ctf_stream *stream);
 
 /* Bytes of the file that were decoded. */
 int64_t ctf_stream_position(const struct ctf_stream *stream);

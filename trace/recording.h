@@ -68,6 +68,7 @@ struct vg_recording {
     bool has_switch;         /* sched_switch is recorded (of text: was read so far) */
     uint32_t gpu_ops;        /* 1 << enum vg_gpu_op: as of vg_gpu_ledger_tells(), if known before */
     bool has_gpu;            /* GPU events were read so far */
+    bool is_cut;             /* at its end, behind which records may be missing */
     vg_names *names;         /* of what its events name by number */
     vg_aliases *aliases;     /* other names of events; NULL: none */
     uint64_t events;         /* records read so far, of interest or not */

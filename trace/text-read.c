@@ -336,6 +336,7 @@ text_read_finish(struct text_recording *recording)
     const char *damage = vg_text_source_damage(recording->source);
 
     recording->at_end = true;
+    recording->base.is_cut = recording->gap || damage;
     /* What follows the last event is not part of the recording. */
     recording->gap = false;
     if (recording->have_time)

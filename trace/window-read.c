@@ -310,8 +310,8 @@ vg_window_reader_next(vg_window_reader *reader, struct vg_window *ret, GError **
             reader->finished = true;
             if (reader->options.on_grid)
                 return 0;
-            if (!reader->beyond)
-                vg_gpu_ledger_end(reader->gpu_ledger, reader->part_end);
+            vg_gpu_ledger_end(reader->gpu_ledger, reader->part_end,
+                              reader->beyond || !reader->recording->is_cut);
             return window_read_close_window(reader, reader->part_end, ret);
         }
         if (reader->pending)

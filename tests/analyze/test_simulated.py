@@ -110,23 +110,14 @@ def differences(doc, truth):
 
 # ---- the truth found again ----
 
-def recorded_on(tmp_path, scenario):
-    """The truth, and the analysis of as much of a longer recording: what is open at the end of the one
-    is still known to go on in the other. It ends when nothing happens."""
-    scenario = dict(scenario, duration_ms=scenario["duration_ms"] + 0.013579)
-    truth, _ = simulate(tmp_path, scenario)
-    _, trace = simulate(tmp_path, dict(scenario, duration_ms=scenario["duration_ms"] + 20))
-    return truth, trace, ["--end", truth["duration_ns"]]
-
-
 @pytest.mark.parametrize("part", range(4))
 def test_random_scenarios(tmp_path, part):
     rounds = 200 if settings.full() else 24
     for i in range(part, rounds, 4):
         seed = settings.seed() + i
         scenario = random_scenario(random.Random(seed))
-        truth, trace, end = recorded_on(tmp_path, scenario)
-        doc = vgpuctl.analyze(trace, *end).doc()
+        truth, trace = simulate(tmp_path, scenario)
+        doc = vgpuctl.analyze(trace).doc()
         assert doc["trace"]["begin_ns"] == 0
         assert doc["trace"]["end_ns"] == truth["duration_ns"]
         assert (doc["trace"]["lost"], doc["trace"]["discontinuities"]) == (0, 0)
@@ -149,9 +140,9 @@ def test_equal_seqnos(tmp_path, generation):
     scenario = {"duration_ms": 500, "generation": generation, "engines": ["rcs0", "vcs0"],
                 "vms": [load(closed(300), closed(400, engine="vcs0"), name=f"vm{i}", weight=2 + i)
                         for i in range(3)]}
-    truth, trace, end = recorded_on(tmp_path, scenario)
+    truth, trace = simulate(tmp_path, scenario)
     assert all(g["requests"] > 50 for vm in truth["vms"] for g in vm["gpu"])
-    assert not differences(vgpuctl.analyze(trace, *end).doc(), truth)
+    assert not differences(vgpuctl.analyze(trace).doc(), truth)
     text = subprocess.run(["babeltrace2", str(trace)], capture_output=True, text=True, check=True)
     first = [line for line in text.stdout.splitlines() if "gvt_workload_submit" in line
              and " seqno = 1 " in line]
@@ -160,9 +151,9 @@ def test_equal_seqnos(tmp_path, generation):
 
 def test_windows_sum_up(tmp_path):
     scenario = random_scenario(random.Random(5))
-    truth, trace, end = recorded_on(tmp_path, dict(scenario, duration_ms=2500))
+    truth, trace = simulate(tmp_path, dict(scenario, duration_ms=2500))
     done = subprocess.run([vgpuctl.program(), "analyze", str(trace), "--per-window", "--window",
-                           "0.1", *map(str, end)], capture_output=True, text=True, check=True)
+                           "0.1"], capture_output=True, text=True, check=True)
     sums = {}
     for line in done.stdout.splitlines():
         for name, engines in users(json.loads(line)).items():
@@ -179,7 +170,7 @@ def test_windows_sum_up(tmp_path):
 def test_a_part(tmp_path):
     """Parts of the trace sum up to all of it, whatever is cut."""
     scenario = random_scenario(random.Random(8))
-    truth, trace, _ = recorded_on(tmp_path, scenario)
+    truth, trace = simulate(tmp_path, scenario)
     cuts = [-1, truth["duration_ns"] // 3, truth["duration_ns"] // 2 + 17, truth["duration_ns"]]
     sums = {}
     for begin, end in zip(cuts, cuts[1:]):

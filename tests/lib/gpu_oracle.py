@@ -35,7 +35,8 @@ SPELLINGS = {
                   r"\bfence=(?P<fence>\w+)", r"\bid=(?P<id>\d+)", r"entity=(?P<entity>\w+)"],
     "drm_": [r"\bring=(?P<name>[^,]*)", r"\bid=(?P<id>\d+)",
              r"\bfence=(?P<fence_context>\d+):(?P<fence_seqno>\d+)",
-             r"\bfence=(?P<fence>0x\w+|\w{16})", r"\bdev=(?P<dev>[^,]*)", r"entity=(?P<entity>\w+)"],
+             r"\bfence=(?P<fence>0x\w+|\w{16})", r"\bdev=(?P<dev>[^,]*)", r"entity=(?P<entity>\w+)",
+             r"hw job count:(?P<hw_job_count>\d+)"],
     "amdgpu": [r"sched_job=(?P<sched_job>\w+)", r"timeline=(?P<timeline>[^,]*)",
                r"context=(?P<context>\d+)", r"seqno=(?P<seqno>\d+)",
                r"sched fence=(?P<fence>\w+)", r" fence=(?P<context>\d+):(?P<seqno>\d+)",
@@ -144,6 +145,9 @@ class Step:
     weak: bool = False            # the engine is any of several
     cancels: bool = False
     scheduled: tuple = None       # if nobody has these ids, this one runs
+    order_of: str = "ring"        # how the engine works off what it was given: a ring in order, as a
+                                  # firmware likes ("any"), or several side by side ("contexts")
+    depth: int = None             # how many jobs the ring has, with this one
     reached: tuple = None         # device, engine, and the seqno of its own that it has come to
     also: list = field(default_factory=list)     # ids by which only other records find the job
 
@@ -215,13 +219,20 @@ class Reader:
         if "fence_context" in f:
             order = (f["fence_context"] % 2**32, f["fence_seqno"] % 2**32)
             ids.append(order)
-        if engine and XE_QUEUE.match(engine):
+        queue = XE_QUEUE.match(engine) if engine else None
+        if queue:
             if self.has_xe:
                 return None
-            engine = XE_QUEUE.match(engine)[1]
+            engine = queue[1]
         elif self.has_xe and not engine and "fence" in f:
             return Step(op, ids)      # of nobody that is known
-        return Step(op, ids, f.get("dev"), engine, order=order) if ids else None
+        step = Step(op, ids, f.get("dev"), engine, order=order) if ids else None
+        if step and queue:
+            step.order_of = "any" if engine == "rcs" else "contexts"
+            step.order = order or (f["entity"], f["id"])
+        elif step and not step.device:
+            step.depth = f.get("hw_job_count")
+        return step
 
     def amdgpu(self, f, op):
         engine = f.get("timeline") or self.ring(f["ring_name"])
@@ -249,7 +260,7 @@ class Reader:
             return Step(op, [("fence", f["fence"])], device)
         queue = ("xe", device, f.get("gt_id", 0), f["guc_id"])
         return Step(op, [(queue, f["seqno"])] + ([("fence", f["fence"])] if f["fence"] else []),
-                    device, f"gt{f.get('gt_id', 0)}", order=(queue, f["seqno"]))
+                    device, f"gt{f.get('gt_id', 0)}", order=(queue, f["seqno"]), order_of="contexts")
 
     @staticmethod
     def i915_engine(f):
@@ -262,7 +273,8 @@ class Reader:
     def i915(self, f, op):
         device, engine = self.i915_engine(f)
         weak = f.get("instance") == 65534
-        step = Step(op, [], device, engine, weak=weak, coalesces=op == RUNNING, of_i915=True)
+        step = Step(op, [], device, engine, weak=weak, coalesces=op == RUNNING, of_i915=True,
+                    order_of="any")
         number = f.get("global_seqno", f.get("global", 0))
         if "ctx" not in f:
             number = f["seqno"]
@@ -311,9 +323,26 @@ class Job:
     cancelled: bool = False
     of_i915: bool = False
     dropped: bool = False         # done by now, and nothing more will be told
+    passed: bool = False          # one behind it in its context is done
+    queue: "Queue" = None         # of the hardware, while it is in it
+    given: int = 0                # when it was put there
+    parted: int = 0               # when it was interrupted
+
+    def known(self):
+        """Its last record, while it waits."""
+        return max([self.first or 0, self.given, self.parted] + list(self.stages.values()))
 
     def is_waiting(self):
         return not self.runs or (self.runs[-1][1] is not None and self.end is None)
+
+
+@dataclass
+class Queue:
+    """What the hardware was given. The first one runs."""
+    order_of: str
+    jobs: list = field(default_factory=list)
+    last_end: int = 0
+    depths: set = field(default_factory=set)
 
 
 class GpuOracle:
@@ -326,6 +355,9 @@ class GpuOracle:
         self.last_end = {}            # engine -> time
         self.finished = {}            # context -> highest seqno that is done
         self.told = set()             # (engine, op) of jobs
+        self.ops = set()
+        self.queues = {}              # engine, or context -> Queue
+        self.counts_from = 2
         reader = Reader(self.records)
         # A fence of a job may be told where no id is known: contexts of 32 bits.
         for record in self.records:
@@ -437,18 +469,18 @@ class GpuOracle:
     def apply(self, job, t, step):
         job.of_i915 |= step.of_i915
         self.told.add((job.engine, step.op))
+        if not (step.vgpu and step.op == QUEUED):
+            self.ops.add(step.op)
         if step.op in (QUEUED, SUBMITTED, READY):
             later = [op for op in job.stages if op >= step.op]
-            if not later and not job.runs:
+            if not later and not job.runs and not job.queue:
                 job.stages[step.op] = t
         elif step.op == RUNNING:
-            if job.is_waiting() and job.merged is None:
-                job.runs.append([t, None])
-            if step.coalesces:
-                self.merge(job, t)
+            self.give(job, t, step)
         elif step.op == OFF:
             if job.runs and job.runs[-1][1] is None:
-                job.runs[-1][1] = t
+                job.runs[-1][1] = job.parted = t
+            self.leave(job, t)
         else:
             if step.cancels and not job.runs:
                 job.cancelled = True
@@ -463,6 +495,56 @@ class GpuOracle:
         for name in job.names:
             if self.open.get(name) is job:
                 del self.open[name]
+        self.leave(job)
+
+    # ---- the hardware ----
+
+    def give(self, job, t, step):
+        if job.queue or job.passed or job.merged is not None:
+            return
+        key = ("context", job.order[0]) if step.order_of == "contexts" and job.order else job.engine
+        queue = self.queues.setdefault(key, Queue(step.order_of))
+        other = False
+        if step.depth is not None:
+            if step.depth == 0:
+                self.counts_from = 1
+            queue.depths.add(step.depth)
+            other = step.depth + 1 - self.counts_from < len(queue.jobs) and \
+                len(queue.depths) > 1
+        job.given, job.queue = t, queue
+        queue.jobs.append(job)
+        if queue.jobs[0] is job or other:
+            self.start(job, t)
+
+    def start(self, job, t):
+        job.runs.append([t, None])
+        if job.of_i915:
+            self.merge(job, t)
+
+    def leave(self, job, end=None):
+        queue = job.queue
+        if not queue:
+            return
+        job.queue = None
+        queue.jobs.remove(job)
+        queue.last_end = end or queue.last_end
+        if queue.jobs and queue.jobs[0].is_waiting():
+            self.start(queue.jobs[0], max(queue.jobs[0].known(), queue.last_end))
+
+    def overtake(self, job):
+        """Its end is told, and others were to be done before it."""
+        if not job.queue or job.queue.jobs[0] is job:
+            return
+        while job.queue.order_of != "any" and job.queue.jobs[0] is not job:
+            job.queue.jobs[0].passed = True
+            self.leave(job.queue.jobs[0])
+        if not job.is_waiting():
+            return
+        first, since = job.queue.jobs[0], max(job.known(), job.queue.last_end)
+        if not first.is_waiting():
+            since = max(since, first.runs[-1][0])
+            first.runs[-1][1] = first.parted = since
+        self.start(job, since)
 
     def earlier(self, job):
         found = [j for j in self.jobs if not j.dropped and j is not job and j.order and job.order and
@@ -471,15 +553,18 @@ class GpuOracle:
 
     def merge(self, job, t):
         for other in self.earlier(job):
-            if not other.runs and other.merged is None:
-                other.merged, other.engine, other.weak = t, job.engine, False
+            if other.is_waiting() and other.merged is None and not other.queue and not other.passed:
+                other.merged, other.engine, other.weak = max(t, other.known()), job.engine, False
 
     def finish(self, job, t):
+        self.overtake(job)
         for other in self.earlier(job):
-            if other.merged is None and (other.runs or not job.of_i915):
-                continue                    # done by now, but since when?
+            if other.merged is None and (not other.is_waiting() or not job.of_i915):
+                other.passed = True         # done by now, but since when?
+                self.leave(other)
+                continue
             if other.merged is None and job.runs and job.runs[-1][1] is None:
-                other.merged = t
+                other.merged = max(other.known(), job.runs[-1][0])
             self.close(other, t)
         self.close(job, t)
 
@@ -492,6 +577,7 @@ class GpuOracle:
             since = max([job.first] + list(job.stages.values()))
             job.runs.append([max(since, self.last_end.get((job.engine), 0)), t])
         self.last_end[job.engine] = t
+        self.leave(job, t)
         if job.order:
             context, seqno = job.order
             if context not in self.finished or is_before(self.finished[context], seqno):
@@ -500,24 +586,50 @@ class GpuOracle:
 
     # ---- figures ----
 
+    def is_open(self, job):
+        """It still waits or runs at the end, if ends are recorded at all."""
+        return job.first is not None and job.end is None and not job.dropped and not job.passed and \
+            self.ops & {DONE, RETIRED}
+
+    def open_part(self, job):
+        """Up to the next of its records that somebody tells."""
+        state = max(job.stages, default=READY)
+        if job.queue or state == READY:
+            return 2
+        if state == QUEUED and (job.vgpu or SUBMITTED in self.ops):
+            return 0
+        return 1 if READY in self.ops else 2
+
     def waits(self, job):
         """(part, from, to), in order."""
+        open_ = self.is_open(job)
         stop = job.merged
         if job.cancelled:
             stop = job.end
         elif job.runs:
             stop = job.runs[0][0]
         elif stop is None:
-            stop = max(job.stages.values(), default=0)
+            stop = self.end if open_ else job.known()
         at = [(op, t) for op, t in sorted(job.stages.items()) if t <= stop]
+        if not at and job.given:
+            at = [(READY, job.given)]           # its first record is that it is given
         out = []
         for i, (_, t) in enumerate(at):
             last = i + 1 == len(at)
             part = 2 if last else {SUBMITTED: 0, READY: 1}[at[i + 1][0]]
+            if last and (job.cancelled or (open_ and not job.runs and job.merged is None)):
+                part = self.open_part(job)
             out.append((part, t, stop if last else at[i + 1][1]))
         for before, after in zip(job.runs, job.runs[1:]):
             out.append((2, before[1], after[0]))
+        if open_ and job.runs and job.runs[-1][1] is not None:
+            out.append((2, job.runs[-1][1], self.end))
         return out
+
+    def runs_of(self, job):
+        open_end = self.end if self.is_open(job) else None
+        return [(begin, open_end if end is None else end) for begin, end in job.runs
+                if end is not None or open_end is not None]
 
     def figures(self, chosen):
         out = dict.fromkeys(FIGURES + PARTS, 0)
@@ -531,9 +643,7 @@ class GpuOracle:
             for part, begin, end in self.waits(job):
                 out[PARTS[part]] += end - begin
                 out["wait_ns"] += end - begin
-            for begin, end in job.runs:
-                if end is None:
-                    continue
+            for begin, end in self.runs_of(job):
                 out["exec_ns"] += end - begin
                 runs.append((begin, end))
         out["busy_ns"] = union(runs)

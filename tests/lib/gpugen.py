@@ -342,13 +342,15 @@ class Job:
     ring: int
     queue: int
     ready: int
+    given: int                  # to the hardware, which may have another one to do first
     run: int
     done: int
     number: int                 # on its ring
     context: int = 0            # index of (process, ring)
     seqno: int = 0              # in that
     address: int = 0            # of a fence that is used again
-    after: list = field(default_factory=list)
+    depth: int = 1              # how many the hardware has when it is given this one
+    own_run: int = 0            # if only those of its own context were before it
 
 
 def processes(n):
@@ -365,13 +367,8 @@ def jobs(seed, n=200, n_processes=3, rings=2, depth=2, kernel=0.1):
         ring = rng.randrange(rings)
         process = rng.choice(people)
         number = count.get(ring, 0)
-        if number and rng.random() < kernel:
+        if rng.random() < kernel:
             process = None
-        # Where records have a ring's address only, its name is learned as the first job is queued;
-        # a job that another CPU runs at once may be read before that. The last process is on the CPU
-        # of the worker.
-        if not number:
-            process = people[-1]
         clock[ring] += rng.choice((20, 50, 400, 3000)) * 1000 + rng.randrange(10) * 1000
         # A thread submits one job after the other, which takes up to 3 us each.
         while any(j.process == process and abs(j.queue - clock[ring]) < 4000 for j in out):
@@ -381,17 +378,19 @@ def jobs(seed, n=200, n_processes=3, rings=2, depth=2, kernel=0.1):
         ready = max([queue] + [j.ready + 5000 for j in out[-8:] if j.ring == ring]) + \
             rng.randrange(5, 60) * 1000
         free = before[-depth] if len(before) >= depth else 0
-        last_run = max((j.run for j in out if j.ring == ring), default=0)
-        run = max(ready, free, last_run) + rng.randrange(5, 20) * 1000
-        done = max(run, before[-1] if before else 0) + rng.choice((30, 200, 900)) * 1000 + \
-            rng.randrange(10) * 1000
+        last_given = max((j.given for j in out if j.ring == ring), default=0)
+        given = max(ready, free, last_given) + rng.randrange(5, 20) * 1000
+        run = max(given, before[-1] if before else 0)
+        done = run + rng.choice((30, 200, 900)) * 1000 + rng.randrange(10) * 1000
         before.append(done)
         count[ring] = number + 1
         key = (process.pid if process else 0, ring)
         seqnos[key] = seqnos.get(key, 0) + 1
         context = sorted([(p.pid, r) for p in people + [Process(0, "", 0)] for r in range(rings)]
                          ).index(key)
-        out.append(Job(process, ring, queue, ready, run, done, number, context, seqnos[key]))
+        own = max([given] + [j.done for j in out if j.context == context])
+        out.append(Job(process, ring, queue, ready, given, run, done, number, context, seqnos[key],
+                       depth=1 + sum(j.ring == ring and j.done > given for j in out), own_run=own))
     give_addresses(out)
     return out
 
@@ -406,7 +405,7 @@ def closed_loop(rng, n, depth):
         ready = max(now, queue) + 20_000
         run = ready + 10_000
         done = run + rng.choice((300, 600, 1500)) * 1000
-        out.append(Job(process, 0, queue, ready, run, done, i, 0, i + 1))
+        out.append(Job(process, 0, queue, ready, run, run, done, i, 0, i + 1))
         now = done
         queued.append(done + 5000)
     give_addresses(out)
@@ -484,9 +483,9 @@ def drm_steps(all_jobs, kernel, families=("sched", "amdgpu", "fence"), dev=CARD)
     for job in all_jobs:
         ring, finished = RINGS[job.ring], 100 + 2 * job.context
         who = job.process or WORKER
-        of_job = {"entity": 0xFFFFA00D00000000 + 0x1000 * job.context, "fence": job.address,
+        of_job = {"entity": 0xFFFFA00D00010000 + 0x1000 * job.context, "fence": job.address,
                   "sched_job": job.address + 0x80, "id": job.number + 100, "name": ring,
-                  "job_count": 1, "hw_job_count": 1, "dev": dev, "fence_context": finished,
+                  "job_count": 1, "hw_job_count": job.depth, "dev": dev, "fence_context": finished,
                   "fence_seqno": job.seqno, "client_id": 10 + job.context}
         of_amdgpu = {"adev": 0xFFFF888800000000, "sched_job": job.address + 0x80,
                      "ib": 0xFFFF8888AAAA0000, "fence": job.address, "ring_name": ring,
@@ -500,18 +499,18 @@ def drm_steps(all_jobs, kernel, families=("sched", "amdgpu", "fence"), dev=CARD)
         if "fence" in families:
             out += [(job.queue - 2000, who, f"{fence}_init", scheduled),
                     (job.queue - 2000, who, f"{fence}_init", of_fence),
-                    (job.run + 3000, WORKER, f"{fence}_signaled", scheduled),
+                    (job.given + 3000, WORKER, f"{fence}_signaled", scheduled),
                     (job.done - 1000, IDLE, f"{fence}_signaled",
                      dict(of_fence, driver="amdgpu", context=7 + job.ring, seqno=job.number + 1)),
                     (job.done + (0 if early_fence else 2000), IDLE, f"{fence}_signaled", of_fence)]
         if "amdgpu" in families:
             if job.process:
                 out.append((job.queue, who, "amdgpu_cs_ioctl", of_amdgpu))
-            out.append((job.run + 1000, WORKER, "amdgpu_sched_run_job", of_amdgpu))
+            out.append((job.given + 1000, WORKER, "amdgpu_sched_run_job", of_amdgpu))
         if "sched" in families:
             out.append((job.queue + 1000, who, queue, of_job))
             if run:
-                out.append((job.run, WORKER, run, of_job))
+                out.append((job.given, WORKER, run, of_job))
             out.append((job.done + (2000 if early_fence else 0), IDLE, done,
                         {"fence": job.address, "fence_context": finished,
                          "fence_seqno": job.seqno}))
@@ -542,7 +541,7 @@ def i915_steps(all_jobs, kernel, low_level=True, ends=("out",), virtual=False):
     prefix = "i915_gem_request" if kernel in ("4.9", "4.10", "4.12") else "i915_request"
     notify = "intel_engine_notify" if kernel in ("4.12", "4.18") else "i915_gem_request_notify"
     order = {}
-    for job in sorted(all_jobs, key=lambda j: j.run):
+    for job in sorted(all_jobs, key=lambda j: j.given):
         order[id(job)] = len(order) + 1000
     out = []
     for job in all_jobs:
@@ -554,7 +553,8 @@ def i915_steps(all_jobs, kernel, low_level=True, ends=("out",), virtual=False):
         # on all engines.
         f = {"dev": 0, "ring": job.ring, "class": klass, "instance": instance, "hw_id": 3,
              "guc_id": 4, "ctx": job.context + 5, "seqno": job.seqno, "global": 0,
-             "global_seqno": number, "flags": 2, "tail": 0x40, "waiters": 1, "port": 0, "prio": 0,
+             "global_seqno": number, "flags": 2, "tail": 0x40, "waiters": 1, "port": job.depth - 1,
+             "prio": 0,
              "completed": 1}
         if kernel == "4.9":
             f["seqno"] = job.number + 1
@@ -569,7 +569,7 @@ def i915_steps(all_jobs, kernel, low_level=True, ends=("out",), virtual=False):
             out += [(job.ready, WORKER, f"{prefix}_submit", first),
                     (job.ready + 1000, WORKER, f"{prefix}_execute", first if virtual else late)]
             if kernel not in ("4.9", "4.10"):
-                out.append((job.run, IDLE, f"{prefix}_in", late))
+                out.append((job.given, IDLE, f"{prefix}_in", late))
         if "notify" in ends:
             seqno = f["seqno"] if kernel == "4.9" else number
             out.append((job.done, IDLE, notify, dict(f, seqno=seqno)))
@@ -613,21 +613,23 @@ def xe_steps(all_jobs, kernel, families=("xe",), dev="0000:00:02.0"):
         f = {"dev": dev, "seqno": (job.seqno - 127) % 2**32, "lrc_seqno": job.seqno, "gt_id": gt,
              "guc_id": job.context, "guc_state": 3, "flags": 4, "error": 0, "fence": job.address,
              "batch_addr": 0x1A0000, "ctx": 500 + job.context}
-        of_sched = {"entity": 0xFFFFA00D00000000 + 0x1000 * job.context,
-                    "fence": job.address + 0x40, "id": job.seqno, "job_count": 0, "hw_job_count": 1,
+        of_sched = {"entity": 0xFFFFA00D00010000 + 0x1000 * job.context,
+                    "fence": job.address + 0x40, "id": job.seqno, "job_count": 0,
+                    "hw_job_count": 1 + sum(j.context == job.context and j.given < job.given < j.done
+                                            for j in all_jobs),
                     "name": f"{('rcs', 'bcs', 'vcs')[job.ring]}{job.context}"}
         if "xe" in families:
             out += [(job.queue - 3000, who, "xe_sched_job_create",
                      dict(f, seqno=0, lrc_seqno=0, fence=0)),
                     (job.queue - 2000, who, "xe_hw_fence_create", f),
                     (job.queue, who, "xe_sched_job_exec", f),
-                    (job.run, WORKER, "xe_sched_job_run", f),
+                    (job.given, WORKER, "xe_sched_job_run", f),
                     (job.done - 2000, IDLE, "xe_hw_fence_try_signal", f),
                     (job.done, IDLE, "xe_hw_fence_signal", f),
                     (job.done + 300_000, WORKER, "xe_sched_job_free", f)]
         if "sched" in families:
             out += [(job.queue + 1000, who, "drm_sched_job", of_sched),
-                    (job.run - 1000, WORKER, "drm_run_job", of_sched),
+                    (job.given - 1000, WORKER, "drm_run_job", of_sched),
                     (job.done - 1000, IDLE, "drm_sched_process_job", of_sched)]
     return out
 
@@ -663,7 +665,7 @@ def gvt_steps(all_jobs, submit_first):
                 continue
             if step[2].endswith("_add"):
                 step = (job.ready + 1000, GVT_THREAD) + step[2:]
-            elif step[0] < job.run:
+            elif step[0] < job.given:
                 step = (job.ready + 3000,) + step[1:]
             out.append(step)
         out.append((job.done + 2000, GVT_THREAD, "gvt_workload_complete", f))

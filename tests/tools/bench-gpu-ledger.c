@@ -124,7 +124,7 @@ make_hostile_events(struct host *host)
         event->gpu.id = pick(host, UINT32_MAX);
         event->gpu.id_space = (uint8_t)pick(host, VG_GPU_ID_OBJECT + 1);
         event->gpu.fence = pick(host, UINT32_MAX);
-        event->gpu.flags = (uint8_t)pick(host, 32);
+        event->gpu.flags = (uint16_t)pick(host, 32);
     }
 }
 

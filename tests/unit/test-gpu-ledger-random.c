@@ -43,7 +43,7 @@ test_memory_is_limited(void **state)
         event.gpu.vgpu = g_rand_int(random) % 2 ? g_rand_int_range(random, 1, 100000) : VG_NONE;
         event.gpu.device = (uint16_t)g_rand_int_range(random, 0, 10);
         event.gpu.engine = (uint16_t)g_rand_int_range(random, 0, 100);
-        event.gpu.flags = (uint8_t)g_rand_int_range(random, 0, 32);
+        event.gpu.flags = (uint16_t)g_rand_int_range(random, 0, 512);
         vg_gpu_ledger_feed(host->ledger, &event);
         if (i % 500000 == 0) {
             vg_window_init(&window, false);
@@ -88,36 +88,49 @@ test_contexts_are_limited(void **state)
 #define BEGIN_NS (100 * MS)
 #define END_NS   (900 * MS)
 
+/* Whose requests they are, and how an engine works them off. */
+enum kind {
+    OF_VGPUS,    /* one after the other, as GVT-g gives them */
+    OF_CONTEXTS, /* one after the other in each context, contexts side by side */
+    IN_ORDER,    /* one after the other; the hardware is given up to three */
+    ANY_ORDER,   /* the same, told as of an engine that may choose */
+    KINDS
+};
+
 /* A request as it really was. */
 struct truth {
     int engine;
     int32_t vgpu;
     uint64_t workload;
-    int64_t queued, submitted, ready, run, done; /* done > the end of the stream: never told */
+    /* given: what is told as running; done > the end of the stream: never told */
+    int64_t queued, submitted, ready, given, run, done;
 };
 
 static const char *const engine_names[ENGINES] = {"rcs0", "bcs0", "vcs0"};
 
-/* Of vGPUs one after the other on each engine, as GVT-g runs them; of processes one after the other
- * in each context, and those of different contexts as they like. */
 static void
-make_lives(GRand *random, bool of_vgpus, struct truth *lives)
+make_lives(GRand *random, enum kind kind, struct truth *lives)
 {
-    int64_t busy_until[VGPUS + 1][ENGINES] = {0};
+    int64_t busy_until[VGPUS + 1][ENGINES] = {0}, given[ENGINES] = {0}, done[ENGINES][3] = {0};
 
     for (int i = 0; i < LIVES; i++) {
         struct truth *life = &lives[i];
         life->engine = g_rand_int_range(random, 0, ENGINES);
         life->vgpu = g_rand_int_range(random, 1, VGPUS + 1);
         life->workload = (uint64_t)i + 1;
-        int64_t *busy = &busy_until[of_vgpus ? 0 : life->vgpu][life->engine];
-        int64_t earliest = *busy - g_rand_int_range(random, 0, 5) * MS;
+        const bool is_deep = kind >= IN_ORDER;
+        int64_t *busy = &busy_until[kind == OF_CONTEXTS ? life->vgpu : 0][life->engine];
+        int64_t *place = &done[life->engine][i % 3];
+        int64_t free = is_deep ? MAX(*place, given[life->engine]) : *busy;
+        int64_t earliest = free - g_rand_int_range(random, 0, 5) * MS;
         life->queued = MAX(earliest, 0) + g_rand_int_range(random, 0, 10 * (int)MS);
-        life->submitted = MAX(life->queued, *busy) + g_rand_int_range(random, 0, 2 * (int)MS);
+        life->submitted = MAX(life->queued, free) + g_rand_int_range(random, 0, 2 * (int)MS);
         life->ready = life->submitted + g_rand_int_range(random, 0, (int)MS);
-        life->run = life->ready + g_rand_int_range(random, 0, (int)MS);
+        life->given = life->ready + g_rand_int_range(random, 0, (int)MS);
+        life->run = is_deep ? MAX(life->given, *busy) : life->given;
         life->done = life->run + g_rand_int_range(random, 1, 20 * (int)MS);
-        *busy = life->done;
+        *busy = *place = life->done;
+        given[life->engine] = life->given;
     }
 }
 
@@ -143,8 +156,14 @@ compare_steps(const void *a, const void *b)
 }
 
 static void
-tell(struct gpu_host *host, bool of_vgpus, const struct truth *life, const struct step *step)
+tell(struct gpu_host *host, enum kind kind, const struct truth *life, const struct step *step)
 {
+    static const uint16_t flags[KINDS] = {
+        [OF_CONTEXTS] = VG_GPU_SIDE_BY_SIDE,
+        [ANY_ORDER] = VG_GPU_ANY_ORDER,
+    };
+    const bool of_vgpus = kind == OF_VGPUS;
+
     static const enum vg_gpu_op ops[] = {VG_GPU_QUEUED, VG_GPU_SUBMITTED, VG_GPU_READY,
                                          VG_GPU_RUNNING, VG_GPU_DONE};
     struct vg_event event = gpu_host_record(host, step->ts_ns, ops[step->stage]);
@@ -152,6 +171,8 @@ tell(struct gpu_host *host, bool of_vgpus, const struct truth *life, const struc
     event.gpu.engine = vg_names_id(host->names, engine_names[life->engine]);
     if (step->stage <= 1)
         event.tid = event.pid = 1000 * life->vgpu;
+    if (step->stage == 3)
+        event.gpu.flags = flags[kind];
     if (step->stage <= 1 && of_vgpus) {
         event.gpu.vgpu = life->vgpu;
         event.gpu.id = life->workload;
@@ -206,8 +227,8 @@ make_steps(const struct truth *lives)
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(struct step));
 
     for (int i = 0; i < LIVES; i++) {
-        const int64_t times[] = {lives[i].queued, lives[i].submitted, lives[i].ready, lives[i].run,
-                                 lives[i].done};
+        const int64_t times[] = {lives[i].queued, lives[i].submitted, lives[i].ready,
+                                 lives[i].given, lives[i].done};
         for (int k = 0; k < 5; k++) {
             const struct step step = {times[k], i, k, (lives[i].vgpu + k) % CPUS, false};
             if (times[k] <= END_NS)
@@ -232,13 +253,13 @@ told_figures(const struct vg_window *window, int engine, int32_t vgpu)
 }
 
 static void
-check_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
+check_stream(struct gpu_host *host, enum kind kind, GRand *random)
 {
     static struct truth lives[LIVES];
     struct vg_window window;
     bool begun = false;
 
-    make_lives(random, of_vgpus, lives);
+    make_lives(random, kind, lives);
     g_autoptr(GArray) steps = make_steps(lives);
     for (guint i = 0; i < steps->len; i++) {
         const struct step *step = &g_array_index(steps, struct step, i);
@@ -246,7 +267,7 @@ check_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
             gpu_host_begin(host, BEGIN_NS);
             begun = true;
         }
-        tell(host, of_vgpus, &lives[step->life], step);
+        tell(host, kind, &lives[step->life], step);
     }
     gpu_host_read(host, END_NS, &window);
     for (int e = 0; e < ENGINES; e++) {
@@ -256,6 +277,7 @@ check_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
             assert_int_equal(gpu->exec_ns, want.exec_ns);
             assert_int_equal(gpu->wait_ns, want.wait_ns);
             assert_int_equal(gpu->busy_ns, want.busy_ns);
+            assert_true(gpu->exec_ns == gpu->busy_ns || kind == OF_CONTEXTS);
             assert_int_equal(gpu->requests, want.requests);
             assert_int_equal(gpu->partial, want.partial);
             assert_int_equal(gpu->vgpu_queue_ns, want.vgpu_queue_ns);
@@ -317,13 +339,13 @@ is_whole(const struct truth *life, const GArray *losses)
 }
 
 static void
-feed_lossy(struct gpu_host *host, bool of_vgpus, const struct truth *lives, const GArray *steps,
+feed_lossy(struct gpu_host *host, enum kind kind, const struct truth *lives, const GArray *steps,
            const GArray *losses)
 {
     guint next = 0;
 
     vg_gpu_ledger_tells(host->ledger,
-                        1U << VG_GPU_SUBMITTED | (of_vgpus ? 0 : 1U << VG_GPU_QUEUED));
+                        1U << VG_GPU_SUBMITTED | (kind == OF_VGPUS ? 0 : 1U << VG_GPU_QUEUED));
     for (guint i = 0; i < steps->len; i++) {
         const struct step *step = &g_array_index(steps, struct step, i);
         while (next < losses->len &&
@@ -336,20 +358,20 @@ feed_lossy(struct gpu_host *host, bool of_vgpus, const struct truth *lives, cons
             vg_gpu_ledger_feed(host->ledger, &event);
         }
         if (!step->lost)
-            tell(host, of_vgpus, &lives[step->life], step);
+            tell(host, kind, &lives[step->life], step);
     }
-    vg_gpu_ledger_end(host->ledger, END_NS);
+    vg_gpu_ledger_end(host->ledger, END_NS, false);
 }
 
 /* Nothing is told that did not happen, and of what is whole nothing is missing. */
 static void
-check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
+check_lossy_stream(struct gpu_host *host, enum kind kind, GRand *random)
 {
     static struct truth lives[LIVES];
     g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct loss));
     struct vg_window window;
 
-    make_lives(random, of_vgpus, lives);
+    make_lives(random, kind, lives);
     g_autoptr(GArray) steps = make_steps(lives);
     for (int i = g_rand_int_range(random, 1, 6); i > 0; i--) {
         const struct loss loss = lose_some(steps, random);
@@ -357,7 +379,7 @@ check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
     }
     g_array_sort(losses, compare_losses);
     gpu_host_begin(host, 0);
-    feed_lossy(host, of_vgpus, lives, steps, losses);
+    feed_lossy(host, kind, lives, steps, losses);
     gpu_host_read(host, END_NS, &window);
     for (int e = 0; e < ENGINES; e++) {
         for (int32_t v = VG_NONE; v <= VGPUS; v += v == VG_NONE ? 2 : 1) {
@@ -380,8 +402,15 @@ check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
                 continue;
             assert_int_equal(gpu->requests, least.requests);
             assert_int_equal(gpu->latency_max_ns, least.latency_max_ns);
-            assert_in_range(gpu->exec_ns, least.exec_ns, most.exec_ns);
-            assert_in_range(gpu->wait_ns, least.wait_ns, most.wait_ns);
+            assert_in_range(gpu->exec_ns + gpu->wait_ns, least.exec_ns + least.wait_ns,
+                            most.exec_ns + most.wait_ns);
+            assert_true(gpu->exec_ns >= least.exec_ns);
+            assert_true(gpu->wait_ns <= most.wait_ns);
+            /* If it is lost that the hardware was given one, those behind it seem to run. */
+            if (kind < IN_ORDER) {
+                assert_true(gpu->exec_ns <= most.exec_ns);
+                assert_true(gpu->wait_ns >= least.wait_ns);
+            }
             assert_true(gpu->busy_ns <= gpu->exec_ns);
         }
     }
@@ -389,7 +418,7 @@ check_lossy_stream(struct gpu_host *host, bool of_vgpus, GRand *random)
 }
 
 static void
-run_rounds(void (*check)(struct gpu_host *host, bool of_vgpus, GRand *random))
+run_rounds(void (*check)(struct gpu_host *host, enum kind kind, GRand *random))
 {
     const unsigned rounds = chance_rounds(30, 600);
     const uint64_t seed = chance_seed();
@@ -399,7 +428,7 @@ run_rounds(void (*check)(struct gpu_host *host, bool of_vgpus, GRand *random))
         void *host;
         chance_print(seed + i);
         gpu_host_setup(&host);
-        check(host, i % 2 == 0, random);
+        check(host, i % KINDS, random);
         gpu_host_teardown(&host);
         g_rand_free(random);
     }

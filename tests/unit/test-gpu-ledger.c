@@ -90,7 +90,11 @@ read_name(struct gpu_host *host, const char *name, struct vg_event *event)
         event->tid = event->pid = 77;
         event->gpu.comm = vg_names_id(host->names, "gvt:rcs0");
     } else if (strcmp(name, "drm") == 0) {
-        event->gpu.flags &= (uint8_t)~VG_GPU_COALESCES;
+        event->gpu.flags &= (uint16_t) ~(VG_GPU_COALESCES | VG_GPU_ANY_ORDER);
+    } else if (strcmp(name, "side") == 0) {
+        event->gpu.flags = VG_GPU_SIDE_BY_SIDE;
+    } else if (g_str_has_prefix(name, "jobs=")) {
+        event->gpu.depth = (uint16_t)(atoi(value) + 1);
     } else if (strcmp(name, "weak") == 0) {
         event->gpu.flags |= VG_GPU_ENGINE_WEAK;
     } else if (strcmp(name, "failed") == 0) {
@@ -129,8 +133,8 @@ feed_record(struct gpu_host *host, const char *text)
         gpu_host_begin(host, ts_ns);
         return;
     }
-    if (strcmp(words[1], "end") == 0) {
-        vg_gpu_ledger_end(host->ledger, ts_ns);
+    if (strcmp(words[1], "end") == 0 || strcmp(words[1], "cut") == 0) {
+        vg_gpu_ledger_end(host->ledger, ts_ns, strcmp(words[1], "end") == 0);
         return;
     }
     if (strcmp(words[1], "lost") == 0) {
@@ -141,7 +145,7 @@ feed_record(struct gpu_host *host, const char *text)
         op++;
     assert_true(op < VG_GPU_OP_MAX);
     struct vg_event event = gpu_host_record(host, ts_ns, op);
-    event.gpu.flags = VG_GPU_COALESCES;
+    event.gpu.flags = VG_GPU_COALESCES | VG_GPU_ANY_ORDER;
     for (char **name = words + 2; *name; name++)
         read_name(host, *name, &event);
     vg_gpu_ledger_feed(host->ledger, &event);
@@ -282,7 +286,8 @@ static const struct life_case cases[] = {
      "0 queued 7:1; 1 queued 7:2; 1 queued 8:1; 2 queued 7:3; 4 running 7:2; 9 done 7:2",
      "at 10 open=2; all rcs0 requests=2 coalesced=1 exec=5 busy=5 wait=24 partial=2"},
     {"ends out of order",
-     "0 queued 7:1; 0 queued 7:2; 1 running 7:1; 2 running 7:2; 6 done 7:2; 8 done 7:1",
+     "0 queued 7:1 drm; 0 queued 7:2 drm; 1 running 7:1 drm; 2 running 7:2 drm; 6 done 7:2 drm; "
+     "8 done 7:1 drm",
      "all rcs0 requests=2 partial=0 exec=11 busy=7 latency_max=8"},
     {"ends out of order of requests that no record tells to run",
      "0 queued 7:1 drm; 1 queued 7:2 drm; 6 done 7:2 drm; 8 done 7:1 drm",
@@ -306,7 +311,18 @@ static const struct life_case cases[] = {
      "at 20 open=1; all rcs0 requests=1 partial=2 busy=9 wait=3 latency_max=0"},
     {"under way when the recording begins: whether it ran is not known",
      "0 begin; 3 done 7:41; 5 done 8:3; 6 done 7:41", "all rcs0 requests=0 partial=2 busy=0"},
-    {"open when the recording ends",
+    {"open when a whole recording ends",
+     "0 begin; 0 queued 6:1; 0 running 6:1; 1 done 6:1; 1 queued 7:1; 2 submitted 7:1; 3 queued "
+     "8:1; "
+     "4 running 8:1; 90 queued 9:1; 100 end",
+     "at 100 open=3; all rcs0 requests=1 partial=3 vgpu_queue=11 driver_queue=99 wait=110 busy=97 "
+     "exec=97"},
+    {"open when a recording is cut",
+     "0 begin; 0 queued 6:1; 0 running 6:1; 1 done 6:1; 1 queued 7:1; 2 submitted 7:1; 3 queued "
+     "8:1; "
+     "4 running 8:1; 90 queued 9:1; 100 cut",
+     "at 100 open=3; all rcs0 requests=1 partial=3 vgpu_queue=1 wait=2 busy=1 exec=1"},
+    {"open where nobody tells that any request is done",
      "0 begin; 1 queued 7:1; 2 submitted 7:1; 3 queued 8:1; 4 running 8:1; 90 queued 9:1; 100 end",
      "at 100 open=3; all rcs0 requests=0 partial=3 vgpu_queue=1 wait=2 busy=0 exec=0"},
 
@@ -318,10 +334,10 @@ static const struct life_case cases[] = {
     {"likewise of one that waits",
      "0 queued 7:1 drm; 5 queued 7:2 drm; 50 running 7:2 drm; 60 done 7:2 drm; 70 end",
      "at 100 open=1; all rcs0 requests=1 partial=1 coalesced=0 wait=45 exec=10 latency_max=55"},
-    {"likewise of i915, if it was told to run by itself",
+    {"i915 tells only the end of the last that it gave a port",
      "0 running 7:1; 4 queued 7:2; 5 running 7:2; 6 done 7:2; 7 queued 7:3; 8 running 7:3; 9 done "
      "7:3",
-     "at 100 open=1; all rcs0 requests=2 partial=1 busy=2"},
+     "all rcs0 requests=3 partial=1 coalesced=1 exec=7 busy=7 wait=2"},
     {"the driver forgets it: it is done by now",
      "0 queued 8:1; 1 running 8:1; 2 done 8:1; 3 queued 7:1; 4 running 7:1; 90 retired 7:1",
      "all rcs0 requests=1 partial=1 busy=1 wait=2"},
@@ -334,14 +350,90 @@ static const struct life_case cases[] = {
      "55 done job=1 drm",
      "at 100 odd=1; all rcs0 requests=1 partial=1 exec=4 wait=2"},
 
+    /* The hardware is given several, and runs one. */
+    {"the second port of i915",
+     "0 queued 7:1; 0 running 7:1; 1 queued 8:1; 2 running 8:1; 8 done 7:1; 9 done 8:1",
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=7 driver_queue=7 latency_max=8"},
+    {"three jobs of a ring",
+     "0 queued 7:1 drm; 0 queued 8:1 drm; 0 queued 7:2 drm; 1 running 7:1 drm; 2 running 8:1 drm; "
+     "3 running 7:2 drm; 5 done 7:1 drm; 9 done 8:1 drm; 10 done 7:2 drm",
+     "all rcs0 requests=3 partial=0 exec=9 busy=9 wait=15 latency_max=10"},
+    {"under way when the recording begins", "0 running 7:1; 2 running 8:1; 5 done 7:1; 9 done 8:1",
+     "all rcs0 requests=2 partial=2 exec=9 busy=9 wait=3 queue_max=1"},
+    {"a queue that is open when it is read",
+     "0 queued 7:1; 0 running 7:1; 1 queued 8:1; 2 running 8:1",
+     "at 10 open=2; all rcs0 partial=2 exec=10 busy=10 wait=9 driver_queue=9"},
+    {"ports are given anew, the first with what it runs",
+     "0 queued 7:1; 0 running 7:1; 2 queued 8:1; 3 running 7:1; 3 running 8:1; 4 off 7:1; 9 done "
+     "7:1; 12 done 8:1",
+     "all rcs0 requests=2 exec=12 busy=12 wait=7 partial=0"},
+    {"interrupted by one of a higher priority, and on again behind it",
+     "0 queued 7:1; 0 running 7:1; 2 queued 8:1; 3 running 8:1; 3 running 7:1; 4 off 7:1; 6 done "
+     "8:1; 9 done 7:1",
+     "all rcs0 requests=2 exec=9 busy=9 wait=4 partial=0"},
+    {"they take turns of a millisecond",
+     "0 queued 7:1; 0 queued 8:1; 0 running 7:1; 0 running 8:1; 1 running 8:1; 1 running 7:1; "
+     "1 off 7:1; 1 off 8:1; 2 running 7:1; 2 running 8:1; 2 off 8:1; 2 off 7:1; 3 done 7:1; 4 done "
+     "8:1",
+     "all rcs0 requests=2 exec=4 busy=4 wait=3"},
+    {"a newer one of the context that runs: the older one is a part of it",
+     "0 queued 7:1; 0 running 7:1; 1 queued 7:2; 2 running 7:2; 3 off 7:1; 6 done 7:2",
+     "all rcs0 requests=2 coalesced=1 exec=6 busy=6 wait=2"},
+    {"interrupted with those that run as parts of it",
+     "0 queued 7:1; 0 queued 7:2; 1 running 7:2; 3 off 7:2; 3 queued 8:1; 3 running 8:1; 5 done "
+     "8:1; 6 running 7:2; 8 done 7:2",
+     "all rcs0 requests=3 coalesced=1 exec=6 busy=6 wait=8"},
+    {"interrupted with those that it was given before",
+     "0 queued 7:1; 0 queued 7:2; 1 running 7:1; 1 running 7:2; 3 off 7:2; 3 queued 8:1; 3 running "
+     "8:1; 5 done 8:1; 6 running 7:1; 6 running 7:2; 8 done 7:2",
+     "all rcs0 requests=3 coalesced=1 exec=6 busy=6 wait=10"},
+    {"a firmware has chosen the second: the first was interrupted for it",
+     "0 queued 7:1; 0 running 7:1; 2 queued 8:1; 3 running 8:1; 5 done 8:1; 9 done 7:1",
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=3"},
+    {"a ring is worked off in order: these are two of one name",
+     "0 queued 7:1 drm; 0 running 7:1 drm; 2 queued 8:1 drm; 3 running 8:1 drm; 5 done 8:1 drm; "
+     "9 done 7:1 drm",
+     "all rcs0 requests=2 partial=0 exec=11 busy=9 wait=1"},
+    {"the ring of each says that it has one job",
+     "0 queued 7:1 drm dev=; 0 running 7:1 drm dev= jobs=1; 0 queued 7:2 drm dev=; 1 running 7:2 "
+     "drm "
+     "dev= jobs=2; 2 queued 8:1 drm dev=; 3 running 8:1 drm dev= jobs=1; 5 done 7:1 drm dev=; 6 "
+     "done "
+     "7:2 drm dev=; 9 done 8:1 drm dev=",
+     "all rcs0 requests=3 partial=0 exec=12 busy=9 wait=6"},
+    {"a number of jobs that is always the same",
+     "0 queued 7:1 drm dev=; 0 running 7:1 drm dev= jobs=1; 2 queued 8:1 drm dev=; 3 running 8:1 "
+     "drm dev= jobs=1; 5 done 7:1 drm dev=; 9 done 8:1 drm dev=",
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=3"},
+    {"the ring says that it has two jobs",
+     "0 queued 7:1 drm dev=; 0 running 7:1 drm dev= jobs=1; 2 queued 8:1 drm dev=; 3 running 8:1 "
+     "drm dev= jobs=2; 5 done 7:1 drm dev=; 9 done 8:1 drm dev=",
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=3"},
+    {"the ring says how many jobs it had before",
+     "0 queued 7:1 drm dev=; 0 running 7:1 drm dev= jobs=0; 2 queued 8:1 drm dev=; 3 running 8:1 "
+     "drm dev= jobs=1; 5 done 7:1 drm dev=; 9 done 8:1 drm dev=",
+     "all rcs0 requests=2 partial=0 exec=9 busy=9 wait=3"},
+    {"several engines by one name: a queue for each context",
+     "0 running 7:1 side; 1 running 8:1 side; 2 queued 8:2 side; 3 running 8:2 side; 5 done 8:1 "
+     "side; 9 done 8:2 side; 10 done 7:1 side",
+     "all rcs0 requests=3 exec=18 busy=10 wait=3"},
+    {"in front is one that is in doubt: its end is told",
+     "0 begin; 1 queued 7:1; 2 running 7:1; 3 lost 4; 5 queued 8:1; 6 running 8:1; 8 done 7:1; "
+     "10 done 8:1",
+     "all rcs0 requests=1 partial=1 exec=2 busy=2 wait=4"},
+    {"in front is one that is in doubt: its end is lost",
+     "0 begin; 1 queued 7:1; 2 running 7:1; 3 lost 4; 5 queued 8:1; 6 running 8:1; 10 done 8:1; "
+     "11 queued 8:2; 12 running 8:2; 13 done 8:2",
+     "at 100 open=1; all rcs0 requests=2 partial=1 exec=5 busy=5 wait=3"},
+    {"what is behind it is in doubt from when it was given on",
+     "0 begin; 0 queued 8:1; 0 running 8:1; 1 queued 7:1; 3 running 7:1; 6 lost 7; 8 done 8:1; 9 "
+     "done 7:1",
+     "all rcs0 requests=0 partial=2 exec=0 busy=0 wait=2"},
+
     /* Begins and turns that nobody told. */
     {"done, and not told to run, where others are",
      "0 queued 8:1; 1 running 8:1; 2 done 8:1; 10 queued 7:1; 11 submitted 7:1; 30 done 7:1",
      "all rcs0 requests=2 partial=0 exec=1 busy=1 wait=2 latency_max=20"},
-    {"a turn whose end is missing",
-     "0 running 7:1; 2 off 7:1; 10 running 7:1; 20 running 7:1; 22 off 7:1; 30 running 7:1; 31 "
-     "done 7:1",
-     "at 100 odd=1; all rcs0 requests=1 exec=5 busy=5 wait=16"},
     {"a turn whose begin is missing",
      "0 queued 7:1; 1 running 7:1; 2 off 7:1; 12 off 7:1; 20 running 7:1; 21 done 7:1",
      "at 100 odd=1; all rcs0 requests=1 exec=2 wait=9"},
@@ -505,7 +597,9 @@ test_activity(void **state)
     assert_int_equal(active_ns(host, 30 * MS, "qemu-1000"), 22 * MS);
     feed(host, "40 queued v1/c; 44 queued v1/d");
     assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), (22 + 10) * MS);
-    vg_gpu_ledger_end(host->ledger, 50 * MS);
+    vg_gpu_ledger_end(host->ledger, 50 * MS, true);
+    assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), (22 + 10) * MS);
+    vg_gpu_ledger_end(host->ledger, 50 * MS, false);
     assert_int_equal(active_ns(host, 50 * MS, "qemu-1000"), 22 * MS);
 }
 
@@ -566,8 +660,9 @@ test_lives_are_told(void **state)
     int count = 0;
 
     vg_gpu_ledger_watch(host->ledger, count_life, &count);
-    feed(host, "1 queued 7:1; 2 queued 7:2; 3 queued 7:3; 6 running 7:2; 7 done 7:2; 8 running 7:3;"
-               "9 queued 7:4; 10 running 7:4; 11 done 7:4; 12 queued 7:5; 13 lost 14; 15 done 7:5");
+    feed(host, "1 queued 7:1; 2 queued 7:2; 3 queued 7:3; 6 running 7:2; 7 done 7:2;"
+               "8 running 7:3 drm; 9 queued 7:4; 10 running 7:4 drm; 11 done 7:4; 12 queued 7:5;"
+               "13 lost 14; 15 done 7:5");
     assert_int_equal(count, 3);
 }
 
@@ -577,9 +672,10 @@ test_long_beside_many_short(void **state)
 {
     struct gpu_host *host = *state;
 
-    feed(host, "0 begin; 0 queued 7:1; 0 running 7:1");
+    feed(host, "0 begin; 0 queued 7:1; 0 running 7:1 side");
     for (int i = 1; i < 256; i++) {
-        g_autofree char *records = g_strdup_printf("%d running 8:%d; %d.5 done 8:%d", i, i, i, i);
+        g_autofree char *records =
+            g_strdup_printf("%d running 8:%d side; %d.5 done 8:%d", i, i, i, i);
         feed(host, records);
     }
     feed(host, "400 done 7:1");
