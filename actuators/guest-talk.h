@@ -15,11 +15,12 @@
 #include "model/migration.h"
 
 #define VG_GUEST_VERSION 1
-/* The most bytes of one line without its newline, and of everything that comes over one channel. */
+/* The maximum sizes, in bytes, of one line without its newline, and of everything that comes over
+ * one channel. */
 #define VG_GUEST_LINE_MAX     131072
 #define VG_GUEST_BYTES_MAX    (1 << 20)
 #define VG_GUEST_MESSAGES_MAX 1000
-/* The most bytes of a text that is made from the guest's words. */
+/* The maximum size, in bytes, of a text that is made from the guest's words. */
 #define VG_GUEST_TEXT_MAX 1024
 
 enum vg_guest_message_kind {

@@ -12,7 +12,7 @@
 #include "actuators/nova-move.h"
 #include "base/json.h"
 
-/* The most bytes of an answer, and the deepest nesting. */
+/* The maximum size of an answer in bytes, and its deepest nesting. */
 #define VG_NOVA_ANSWER_MAX (16 * 1024 * 1024)
 #define VG_NOVA_DEPTH      32
 

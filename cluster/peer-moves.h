@@ -42,7 +42,7 @@ json_object *vg_peer_check_move(vg_peers *peers, const char *peer,
                                 const struct vg_peer_order *order, int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const char *id,
                                        int64_t limit_ns, GError **err);
-/* verb: "abort" or "retry". */
+/* Aborts or retries a move; verb is "abort" or "retry". */
 struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, const char *id,
                                          const char *verb, int64_t limit_ns, GError **err);
 

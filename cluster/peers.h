@@ -17,10 +17,10 @@
 
 #define VG_PEERS_MAX 1000
 
-/* The most requests at once. */
+/* The maximum number of requests at once. */
 #define VG_PEERS_PARALLEL 32
 
-/* The most bytes of one answer. */
+/* The maximum size of one answer in bytes. */
 #define VG_PEERS_ANSWER_MAX (64 * 1024 * 1024)
 
 /* The address of a peer, and the credentials for it. Strings are borrowed, and NULL or empty where

@@ -21,11 +21,12 @@
 #define OLD_WINDOWS 3
 #define OLD_MIN_NS  (5 * VG_NS_PER_S)
 
-/* The most proposed moves that a scheduler is told to allow, and the time for which they count. */
+/* The number of proposed moves that a scheduler is told to allow, at most, and the time for which
+ * they count. */
 #define PROPOSED_MAX 1000
 #define PROPOSED_NS  (3600 * VG_NS_PER_S)
 
-/* The most peers that a status names. */
+/* The maximum number of peers that a status names. */
 #define PEERS_NAMED_MAX 5
 
 static vg_view *

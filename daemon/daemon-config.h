@@ -17,7 +17,7 @@
 
 #define VG_CONFIG_PATH "/etc/vgpud/vgpud.conf"
 
-/* The most bytes of a path, since sun_path has room for 108. */
+/* The maximum length of a path in bytes, since sun_path has room for 108. */
 #define VG_SOCKET_PATH_MAX 107
 
 enum vg_config_use { VG_USE_AUTO, VG_USE_YES, VG_USE_NO };

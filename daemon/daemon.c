@@ -40,10 +40,10 @@
 #define VG_LOG_TAG "daemon"
 #define TICK_NS    VG_NS_PER_S
 
-/* The most reports that one turn of the loop takes, so that signals and timers get their turn. */
+/* The maximum number of reports in one turn of the loop, so that signals and timers get a turn. */
 #define TURN_MAX 16
 
-/* The most windows of a replay that may wait for the disk. */
+/* The maximum number of a replay's windows that wait for the disk. */
 #define BACKLOG_MAX 64
 
 /* The time that a replay waits for libvirt to name its VMs. */

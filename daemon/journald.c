@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 
-/* The most fields of one message, three of which are always there. */
+/* The maximum number of fields in one message, three of which are always there. */
 #define FIELDS_MAX 24
 
 /* Finds the end of a value: a blank, or the closing quote. */

@@ -70,10 +70,10 @@ struct mover_executor {
 /* Returns the table of operations of an executor. */
 const struct mover_executor *mover_executor_of(enum vg_migration_executor executor);
 
-/* Refuses one more move if there are as many as the configuration allows. */
+/* Refuses another move if there are as many as the configuration allows. */
 int mover_check_number(vg_mover *mover, GError **err);
 
-/* Makes a move that has done nothing yet, of a copy of the record; and has its thread begin. */
+/* Makes a move from a copy of the record, which has done nothing yet, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes moves up again: those that were under way when vgpud ended, and those that have failed and
- * are to be finished.
+ * Resumes moves: those that were under way when vgpud ended, and those that have failed and are to
+ * be finished.
  */
 #include "config.h"
 
@@ -12,8 +12,8 @@
 
 #define VG_LOG_TAG "mover"
 
-/* Makes a move of what the journal has of it: its machine knows what was asked for, and what came
- * of it. */
+/* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
+ * and the outcome. */
 static struct mover_move *
 resume_replay(vg_mover *mover, const struct vg_migration *migration)
 {
@@ -46,7 +46,7 @@ resume_take_up(vg_mover *mover, const struct vg_migration *migration)
 
     vg_move_recover(&move->machine);
     if (move->machine.asked[VG_MOVE_RESERVE] && !move->machine.done[VG_MOVE_RELEASE])
-        move->renew_ns = vg_clock_monotonic_ns(); /* nobody has, meanwhile */
+        move->renew_ns = vg_clock_monotonic_ns(); /* it was not renewed meanwhile */
     move->machine.aborted = migration->abort_asked;
     move->machine.shown = migration->state;
     if (!move->record->cause)
@@ -74,7 +74,8 @@ vg_mover_recover(vg_mover *mover)
 
 /* ---- after a failure ---- */
 
-/* Refuses what a new move is for, or nothing at all. */
+/* Checks that a failed move has left something undone, and refuses one for which a new move is
+ * needed. */
 static int
 resume_check(const struct vg_migration *migration, GError **err)
 {
@@ -99,7 +100,7 @@ resume_check(const struct vg_migration *migration, GError **err)
     return 0;
 }
 
-/* Makes the record that of a move that begins again. */
+/* Resets the record for a move that begins again. */
 static void
 resume_reset(struct vg_migration *migration, const char *by)
 {

@@ -362,8 +362,8 @@ vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
 
 /* ---- calls from outside ---- */
 
-/* Finds a move. Returns NULL if it is not here. One that was taken up again is here twice while the
- * thread of the first time ends: the last one counts. Called under the lock. */
+/* Finds a move. Returns NULL if it is not here. A resumed move is here twice while its first thread
+ * ends; the last one counts. Called under the lock. */
 static struct mover_move *
 mover_find(vg_mover *mover, const char *id)
 {

@@ -64,8 +64,8 @@ struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err
 /* Turns a move back. Fails with VG_E_CONFLICT if it is too late. */
 struct vg_migration *vg_mover_abort(vg_mover *mover, const char *id, GError **err);
 
-/* Takes up one that has failed, to finish what it left undone. VG_E_CONFLICT: it has not failed,
- * has left nothing undone, or its VM is being moved. Blocks for the journal. */
+/* Resumes a failed move, to finish what it left undone. Fails with VG_E_CONFLICT if it has not
+ * failed or has left nothing undone, or if its VM is being moved. Blocks for the journal. */
 struct vg_migration *vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err);
 
 /* Appends a struct vg_approval for each move that has not ended. */

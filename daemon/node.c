@@ -37,7 +37,7 @@ struct vg_node {
     int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
     uint64_t memory_windows;
-    uint64_t most_pending; /* the most windows that have waited for the disk, as far as traced */
+    uint64_t most_pending; /* the maximum of windows that waited for the disk, as far as traced */
     vg_event_log *events;
     vg_reservations *reservations;
     vg_engine *engine;

@@ -12,8 +12,8 @@
 
 #define VG_LOG_TAG "supervisor"
 
-/* The most reports that wait. A live collector makes one in each window; in a replay, those in the
- * queue add to those that wait for the disk. */
+/* The maximum number of reports that wait. A live collector makes one in each window; in a replay,
+ * those in the queue add to those that wait for the disk. */
 #define QUEUE_MAX        256
 #define REPLAY_QUEUE_MAX 2
 

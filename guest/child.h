@@ -14,7 +14,7 @@
 
 /* The time between SIGTERM and SIGKILL. */
 #define VG_GUEST_TERM_MS 2000
-/* The most bytes of a child's output that are kept: the last ones. */
+/* The maximum number of bytes of a child's output that are kept, which are the last ones. */
 #define VG_GUEST_OUTPUT_MAX 2048
 
 enum vg_guest_stop {

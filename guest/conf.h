@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define VG_GUEST_CONFIG_FILE "/etc/vgpud/vgpu-guestd.conf"
-/* The most units of systemd that the file may name. */
+/* The maximum number of systemd units that the file may name. */
 #define VG_GUEST_UNITS_MAX 32
 
 struct vg_guest_config {

@@ -16,7 +16,7 @@
 
 #define VG_CUDA_GPUS_MAX      16
 #define VG_CUDA_PROCESSES_MAX 256
-/* The most calls at once; further ones take turns. */
+/* The maximum number of calls at once; further ones take turns. */
 #define VG_CUDA_CALLERS_MAX 16
 
 enum vg_cuda_op {

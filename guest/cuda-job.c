@@ -13,7 +13,7 @@
 #include "guest/process.h"
 #include "guest/util.h"
 
-/* The most pairs of a process and a node. */
+/* The maximum number of pairs of a process and a node. */
 #define HOLDERS_MAX 16384
 /* The greatest depth of a tree of processes. */
 #define DEPTH_MAX 64

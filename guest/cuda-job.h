@@ -66,8 +66,8 @@ struct vg_cuda_process {
     char why[384];
 };
 
-/* The most heirs at once. These are forked children of the processes, which have the GPUs' files
- * from them and nothing else of the GPUs. */
+/* The maximum number of heirs at once. These are forked children of the processes, which have the
+ * GPUs' files from them and nothing else of the GPUs. */
 #define VG_CUDA_HEIRS_MAX 2048
 
 struct vg_cuda_job {

@@ -25,7 +25,7 @@
 #include "guest/util.h"
 
 enum {
-    /* The most mappings of libcuda in a process, and the most paths. */
+    /* The maximum numbers of mappings of libcuda in a process, and of paths. */
     MAPS_MAX = 8,
     PATHS_MAX = 16,
     /* A probe's mark is the index of the copy, and that of the call. */

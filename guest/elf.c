@@ -13,10 +13,11 @@
 #include "guest/util.h"
 
 enum {
-    /* The most sections; libcuda.so has about 40. */
+    /* The maximum number of sections; libcuda.so has about 40. */
     SECTIONS_MAX = 1024,
     SEGMENTS_MAX = 256,
-    /* The most bytes of a symbol table or its names; those of libcuda.so have less than 100 KiB. */
+    /* The maximum size, in bytes, of a symbol table or its names; those of libcuda.so have less
+     * than 100 KiB. */
     TABLE_MAX = 16 << 20,
 };
 

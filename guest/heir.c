@@ -28,7 +28,7 @@
 #include "guest/util.h"
 
 enum {
-    /* The most descriptors and maps of one process. */
+    /* The maximum number of descriptors and maps of one process. */
     HOLDS_MAX = 4096,
     /* The greatest depth of a tree of processes. */
     DEPTH_MAX = 64,
@@ -37,7 +37,7 @@ enum {
     STOP_MS = 5000,
     /* The time for the steps after that, which take milliseconds. */
     LATE_MS = 2000,
-    /* The most tracers at once. */
+    /* The maximum number of tracers at once. */
     TRACERS_MAX = 8,
 };
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The most bytes of a line from the host, without its newline. */
+/* The maximum length of a line from the host in bytes, without its newline. */
 #define VG_GUEST_LINE_MAX 65536
 
 /* Receives a line, which does not end with a NUL. NULL reports that one was too long and is

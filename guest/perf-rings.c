@@ -351,7 +351,7 @@ vg_perf_rings_remove(vg_perf_rings *rings, uint32_t mark, uint32_t mask)
             continue;
         }
         close(probe.fd);
-        /* The probes of one mark lie together. */
+        /* The probes of one mark are next to each other. */
         if (n_gone == 0 || gone[n_gone - 1] != probe.mark)
             gone[n_gone++] = probe.mark;
     }

@@ -17,7 +17,7 @@
 #define VG_GUEST_PENDING_READ 65536
 /* The limit beyond which answers are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
-/* The most bytes that one call reads. */
+/* The maximum number of bytes that one call reads. */
 #define VG_GUEST_READ_MAX 16384
 /* The pause between two attempts, while there is no port or no host on its other side. */
 #define VG_GUEST_PAUSE_MS_MIN 20

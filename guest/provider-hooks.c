@@ -18,7 +18,7 @@
 #include "guest/util.h"
 #include "guest/work.h"
 
-/* The most hooks in each of the two directories. */
+/* The maximum number of hooks in each of the two directories. */
 #define HOOKS_MAX 64
 
 extern char **environ;

@@ -22,7 +22,7 @@
 /* The time for one unit to stop or start, and for systemctl to show its state. */
 enum { JOB_MS = 30000, SHOW_MS = 10000 };
 
-/* The most arguments of systemctl. */
+/* The maximum number of arguments of systemctl. */
 #define UNIT_ARGS_MAX 12
 
 #define KEPT_PATH "/run/vgpu-guestd-units.json"

@@ -14,7 +14,7 @@
 
 #include "guest/request.h"
 
-/* The most bytes of a line to the host, without its newline. */
+/* The maximum length of a line to the host in bytes, without its newline. */
 #define VG_GUEST_ANSWER_MAX 131072
 
 enum vg_guest_state {

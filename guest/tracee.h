@@ -18,7 +18,7 @@
 # define VG_GUEST_TRACEE_WORKS 0
 #endif
 
-/* The size of the text of a reason. */
+/* The size of the buffer for a reason. */
 #define VG_GUEST_TRACEE_WHY_MAX 160
 
 typedef struct vg_guest_tracee vg_guest_tracee;

@@ -17,7 +17,8 @@
 
 /* The time for undoing unfinished work, before or after the deadline. */
 #define VG_GUEST_UNDO_MS 30000
-/* The most holders that an error or a progress lists, and that a status lists for each GPU. */
+/* The maximum number of holders that an error or a progress lists, and that a status lists for each
+ * GPU. */
 #define VG_GUEST_HOLDERS_MAX        32
 #define VG_GUEST_STATUS_HOLDERS_MAX 8
 #define VG_GUEST_STATUS_NODES_MAX   16

@@ -100,7 +100,7 @@ move_has_failed(const struct vg_move *move, enum vg_move_verb verb)
     return move->failures[verb] > 0 && !move->done[verb];
 }
 
-/* Has the target no GPU for the VM that has arrived there? */
+/* Returns whether the target has no GPU for the VM that has arrived there. */
 static bool
 move_finds_no_gpu(const struct vg_move *move)
 {
@@ -360,7 +360,7 @@ void
 vg_move_retry(struct vg_move *move)
 {
     memset(move->failures, 0, sizeof(move->failures));
-    /* What was kept for it has been given up, and what was tidied may need it again. */
+    /* The reservation has been given up, and a tidied definition may have to be tidied again. */
     move->done[VG_MOVE_RESERVE] = false;
     move->done[VG_MOVE_RELEASE] = false;
     move->done[VG_MOVE_TIDY] = false;

@@ -80,9 +80,9 @@ void vg_move_init(struct vg_move *move, bool has_gpus, bool has_agent);
 void vg_move_replay(struct vg_move *move, enum vg_move_verb verb, bool ended, bool ok);
 void vg_move_recover(struct vg_move *move);
 
-/* Takes up a move that has ended as FAILED, with a look. On the target it then goes forward or, if
- * there is no GPU to be had, back; on the source it goes back. Every verb may fail as often as in a
- * new move. */
+/* Resumes a move that has ended as FAILED, with a look. On the target, it then goes forward, or
+ * back if no GPU is to be had there; on the source, it goes back. Every verb may fail as often as
+ * in a new move. */
 void vg_move_retry(struct vg_move *move);
 
 /* Returns the next verb, or VERB_MAX if the move has ended. The caller must report the outcome
