@@ -36,6 +36,7 @@
 
 #include "guest/huge-pages.h"
 #include "guest/line.h"
+#include "guest/message.h"
 #include "guest/port.h"
 #include "guest/provider.h"
 #include "guest/session.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest/message.h"
 #include "guest/provider.h"
 #include "guest/util.h"
 
@@ -22,42 +23,6 @@ vg_guest_session_state_word(const struct vg_guest_session *session)
     if (!session->working)
         return state_words[session->state];
     return session->running.type == VG_GUEST_PREPARE ? "preparing" : "resuming";
-}
-
-static json_object *
-session_message(int64_t id, const char *type)
-{
-    json_object *object = json_object_new_object();
-
-    json_object_object_add(object, "id", id ? json_object_new_int64(id) : NULL);
-    json_object_object_add(object, "type", json_object_new_string(type));
-    return object;
-}
-
-char *
-vg_guest_object_line(json_object *object)
-{
-    int64_t id = json_object_get_int64(json_object_object_get(object, "id"));
-    char *line = vg_guest_copy(json_object_to_json_string_ext(
-        object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-
-    json_object_put(object);
-    if (strlen(line) > VG_GUEST_ANSWER_MAX) {
-        free(line);
-        line = vg_guest_error_line(id, VG_GUEST_INTERNAL, "the answer is too long");
-    }
-    return line;
-}
-
-char *
-vg_guest_error_line(int64_t id, enum vg_guest_code code, const char *message)
-{
-    json_object *object = session_message(id, "error");
-    vg_guest_auto char *clean = vg_guest_clean(message, VG_GUEST_MESSAGE_MAX);
-
-    json_object_object_add(object, "code", json_object_new_string(vg_guest_code_word(code)));
-    json_object_object_add(object, "message", json_object_new_string(clean));
-    return vg_guest_object_line(object);
 }
 
 static void
@@ -128,7 +93,7 @@ session_hello(struct vg_guest_session *session, const struct vg_guest_request *r
     json_object_array_add(versions, json_object_new_int(VG_GUEST_VERSION));
     for (size_t i = 0; vg_guest_providers[i]; i++)
         json_object_array_add(names, json_object_new_string(vg_guest_providers[i]->name));
-    object = session_message(request->id, "hello");
+    object = vg_guest_message(request->id, "hello");
     json_object_object_add(object, "version", json_object_new_int(request->version));
     json_object_object_add(object, "minor", json_object_new_int(VG_GUEST_MINOR));
     json_object_object_add(object, "versions", versions);
@@ -173,7 +138,7 @@ session_work(struct vg_guest_session *session, const struct vg_guest_request *re
     if (session_again(session, request))
         return;
     if (session->working) {
-        json_object *object = session_message(request->id, "error");
+        json_object *object = vg_guest_message(request->id, "error");
         json_object_object_add(object, "code",
                                json_object_new_string(vg_guest_code_word(VG_GUEST_BUSY)));
         json_object_object_add(object, "message",
@@ -222,7 +187,7 @@ session_look(struct vg_guest_session *session, const struct vg_guest_request *re
 static void
 session_cancel(struct vg_guest_session *session, const struct vg_guest_request *request)
 {
-    json_object *object = session_message(request->id, "cancelled");
+    json_object *object = vg_guest_message(request->id, "cancelled");
 
     session_add_running(session, object);
     session_send_object(session, object);

@@ -14,9 +14,6 @@
 
 #include "guest/request.h"
 
-/* The maximum length of a line to the host in bytes, without its newline. */
-#define VG_GUEST_ANSWER_MAX 131072
-
 enum vg_guest_state {
     /* It has had no request since the agent started. */
     VG_GUEST_IDLE,
@@ -100,11 +97,5 @@ void vg_guest_session_keep(struct vg_guest_session *session, const char *json);
 
 /* Returns "preparing", "resuming", or the name of the state. */
 const char *vg_guest_session_state_word(const struct vg_guest_session *session);
-
-/* Makes a line from an error, whose message it cleans. The caller frees it. */
-char *vg_guest_error_line(int64_t id, enum vg_guest_code code, const char *message);
-
-/* Makes a line of JSON, and frees the object. A line that is too long becomes an error. */
-char *vg_guest_object_line(json_object *object);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Declarations that the parts of the work share: work (reports), prepare, resume, look.
+ * Declarations that the parts of the work share: order, prepare, resume, look.
  */
 #ifndef VG_GUEST_WORK_PRIVATE_H
 #define VG_GUEST_WORK_PRIVATE_H
@@ -11,10 +11,18 @@
 
 #include "guest/holder.h"
 #include "guest/work.h"
+#include "guest/worker.h"
 
 /* Finds the functions that the request names. A function that is gone, if that is allowed, has an
  * empty dir. */
 int vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone);
+
+/* Sends a message through the pipe. */
+void vg_guest_work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag,
+                        json_object *take_object);
+
+/* Describes the devices of the work, also those that are gone; the caller puts it. */
+json_object *vg_guest_work_devices_json(const struct vg_guest_work *work);
 
 /* Describe a device or a holder in the form of the messages; the caller puts it. */
 json_object *vg_guest_device_json(const struct vg_guest_device *device);

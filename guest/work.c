@@ -1,17 +1,17 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Serves all parts of the work: failures, messages, and their JSON.
+ */
 #include "config.h"
 
 #include "guest/work.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "guest/child.h"
-#include "guest/holder.h"
-#include "guest/node.h"
-#include "guest/provider.h"
+#include "guest/message.h"
 #include "guest/util.h"
 #include "guest/work-private.h"
 #include "guest/worker.h"
@@ -81,62 +81,25 @@ vg_guest_work_check(struct vg_guest_work *work, const char *what)
     return 0;
 }
 
-static json_object *
-work_message(const struct vg_guest_work *work, const char *type)
+void
+vg_guest_work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag,
+                   json_object *take_object)
 {
-    json_object *object = json_object_new_object();
-
-    json_object_object_add(object, "id", json_object_new_int64(work->order->request.id));
-    json_object_object_add(object, "type", json_object_new_string(type));
-    return object;
-}
-
-static void
-work_tell(const struct vg_guest_work *work, enum vg_guest_tag tag, json_object *object)
-{
-    vg_guest_auto char *line = vg_guest_object_line(object);
+    vg_guest_auto char *line = vg_guest_object_line(take_object);
 
     vg_guest_worker_tell(work->out, tag, line);
-}
-
-/* Moves the members of more into object, and frees more. */
-static void
-work_add_members(json_object *object, json_object *more)
-{
-    if (!more)
-        return;
-    json_object_object_foreach(more, name, value)
-    {
-        json_object_object_add(object, name, json_object_get(value));
-    }
-    json_object_put(more);
 }
 
 void
 vg_guest_work_progress(struct vg_guest_work *work, const char *step, json_object *more)
 {
-    json_object *object = work_message(work, "progress");
+    json_object *object = vg_guest_message(work->order->request.id, "progress");
 
     json_object_object_add(object, "step", json_object_new_string(step));
     json_object_object_add(object, "elapsed_ms",
                            json_object_new_int64(vg_guest_now_ms() - work->began_ms));
-    work_add_members(object, more);
-    work_tell(work, VG_GUEST_TAG_PROGRESS, object);
-}
-
-/* Returns the guest memory in use, including the page cache, since a migration copies it. */
-static int64_t
-work_ram_bytes(const char *root)
-{
-    vg_guest_auto char *path = vg_guest_format("%s/proc/meminfo", root);
-    char text[4096];
-
-    vg_guest_read_file(path, text, sizeof text);
-    const char *total = strstr(text, "MemTotal:"), *free_part = strstr(text, "MemFree:");
-    if (!total || !free_part)
-        return 0;
-    return 1024 * (strtoll(total + strlen("MemTotal:"), NULL, 10) -
-                   strtoll(free_part + strlen("MemFree:"), NULL, 10));
+    vg_guest_message_add(object, more);
+    vg_guest_work_tell(work, VG_GUEST_TAG_PROGRESS, object);
 }
 
 static json_object *
@@ -179,8 +142,8 @@ work_gone_json(const struct vg_guest_match *match)
     return object;
 }
 
-static json_object *
-work_devices_json(const struct vg_guest_work *work)
+json_object *
+vg_guest_work_devices_json(const struct vg_guest_work *work)
 {
     json_object *list = json_object_new_array();
 
@@ -244,106 +207,4 @@ vg_guest_work_find(struct vg_guest_work *work, bool may_be_gone)
         used = strlen(work->addresses);
     }
     return 0;
-}
-
-/* Ends with an error, whose members it takes. as_before: the guest is as it was. */
-static void
-work_end_failed(struct vg_guest_work *work, enum vg_guest_tag tag, json_object *failure)
-{
-    json_object *object = work_message(work, "error");
-
-    work_add_members(object, failure);
-    json_object_object_add(object, "undone", json_object_new_boolean(tag != VG_GUEST_TAG_BROKEN));
-    json_object_object_add(object, "hooks", json_object_get(work->hooks));
-    work_add_members(object, json_object_get(work->details));
-    work_tell(work, tag, object);
-}
-
-static void
-work_prepare(struct vg_guest_work *work)
-{
-    json_object *kept = NULL;
-    int result = vg_guest_prepare(work, &kept);
-
-    if (result == 0) {
-        json_object *object = work_message(work, "prepared");
-        json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
-        json_object_object_add(object, "released", work_devices_json(work));
-        json_object_object_add(object, "hooks", json_object_get(work->hooks));
-        json_object_object_add(object, "ram_bytes",
-                               json_object_new_int64(work_ram_bytes(work->config->root)));
-        work_add_members(object, json_object_get(work->details));
-        if (!work->order->already)
-            work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
-        work_tell(work, VG_GUEST_TAG_DONE, object);
-    } else {
-        json_object *failure = work->failure;
-        enum vg_guest_tag tag = VG_GUEST_TAG_UNTOUCHED;
-        work->failure = NULL;
-        if (kept) {
-            vg_guest_undo(work, kept);
-            tag = work->failure ? VG_GUEST_TAG_BROKEN : VG_GUEST_TAG_UNDONE;
-        }
-        if (work->failure)
-            json_object_object_add(
-                failure, "undo_error",
-                json_object_get(json_object_object_get(work->failure, "message")));
-        if (tag == VG_GUEST_TAG_BROKEN)
-            work_tell(work, VG_GUEST_TAG_KEEP, json_object_get(kept));
-        work_end_failed(work, tag, failure);
-    }
-    json_object_put(kept);
-}
-
-static void
-work_resume(struct vg_guest_work *work)
-{
-    bool begun = false;
-
-    if (vg_guest_resume(work, &begun) == 0) {
-        json_object *object = work_message(work, "resumed");
-        json_object_object_add(object, "already", json_object_new_boolean(work->order->already));
-        json_object_object_add(object, "devices", work_devices_json(work));
-        json_object_object_add(object, "hooks", json_object_get(work->hooks));
-        work_add_members(object, json_object_get(work->details));
-        work_tell(work, VG_GUEST_TAG_DONE, object);
-        return;
-    }
-    work_end_failed(work, begun ? VG_GUEST_TAG_BROKEN : VG_GUEST_TAG_UNTOUCHED,
-                    json_object_get(work->failure));
-}
-
-void
-vg_guest_work_run(const struct vg_guest_config *config, const struct vg_guest_order *order, int out)
-{
-    int64_t now_ms = vg_guest_now_ms();
-    struct vg_guest_work work = {.config = config,
-                                 .order = order,
-                                 .out = out,
-                                 .began_ms = now_ms,
-                                 .until_ms = now_ms + order->request.deadline_ms,
-                                 .hooks = json_object_new_array(),
-                                 .details = json_object_new_object()};
-
-    vg_guest_work_progress(&work, "start", NULL);
-    if (order->request.type == VG_GUEST_PREPARE)
-        work_prepare(&work);
-    else
-        work_resume(&work);
-    json_object_put(work.failure);
-    json_object_put(work.hooks);
-    json_object_put(work.details);
-}
-
-void
-vg_guest_look_run(const struct vg_guest_config *config, const struct vg_guest_order *order, int out)
-{
-    struct vg_guest_work work = {.config = config, .order = order, .out = out};
-    json_object *object = work_message(&work, "status");
-
-    json_object_object_add(object, "state", json_object_new_string(order->state));
-    json_object_object_add(object, "running",
-                           order->running ? json_object_new_int64(order->running) : NULL);
-    work_add_members(object, vg_guest_look_json(config, order));
-    work_tell(&work, VG_GUEST_TAG_DONE, object);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "guest/child.h"
+#include "guest/message.h"
 #include "guest/util.h"
 
 #define LINE_MAX_BYTES (VG_GUEST_ANSWER_MAX + 2)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "guest/line.h"
+#include "guest/message.h"
 #include "guest/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
