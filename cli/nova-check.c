@@ -13,7 +13,8 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/output.h"
-#include "cli/remote.h"
+#include "cli/remote-address.h"
+#include "cli/remote-args.h"
 #include "model/arrival.h"
 
 #define DEFAULT_PORT "8447"

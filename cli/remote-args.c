@@ -6,6 +6,7 @@
 #include <glib.h>
 
 #include "cli/cli.h"
+#include "cli/remote-address.h"
 #include "cli/remote.h"
 
 /* The keys of settings follow this one in their order. */

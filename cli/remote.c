@@ -7,63 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <curl/curl.h>
-
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/contexts.h"
+#include "cli/remote-address.h"
 #include "model/identity.h"
 
 #define FILE_MAX_BYTES (4 * 1024 * 1024)
-
-/* ---- where ---- */
-
-static char *
-remote_url_part(CURLU *url, CURLUPart part)
-{
-    char *text = NULL;
-
-    if (curl_url_get(url, part, &text, part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0) !=
-        CURLUE_OK)
-        return NULL;
-    char *copy = g_strdup(text);
-    curl_free(text);
-    return copy;
-}
-
-static int
-remote_parse_server(const char *server, char **ret_host, char **ret_port, GError **err)
-{
-    CURLU *url = curl_url();
-    bool good = curl_url_set(url, CURLUPART_URL, server, 0) == CURLUE_OK;
-    g_autofree char *scheme = remote_url_part(url, CURLUPART_SCHEME);
-    g_autofree char *path = remote_url_part(url, CURLUPART_PATH);
-    g_autofree char *host = remote_url_part(url, CURLUPART_HOST);
-    g_autofree char *port = remote_url_part(url, CURLUPART_PORT);
-
-    curl_url_cleanup(url);
-    /* It may hold a password, which is in no message. */
-    if (strchr(server, '@'))
-        return vg_error(err, VG_E_INVALID,
-                        "an address has no user, password or token; --token-file names the token");
-    if (!good || g_strcmp0(scheme, "https") != 0 || g_strcmp0(path, "/") != 0 || !host || !port ||
-        strpbrk(server, "?#"))
-        return vg_error(err, VG_E_INVALID,
-                        "'%s' is not https://HOST:PORT; over the network vgpud speaks TLS only",
-                        server);
-    *ret_host = g_steal_pointer(&host);
-    *ret_port = g_steal_pointer(&port);
-    return 0;
-}
-
-int
-vg_remote_check_server(const char *server, GError **err)
-{
-    g_autofree char *host = NULL;
-    g_autofree char *port = NULL;
-
-    return remote_parse_server(server, &host, &port, err);
-}
 
 /* ---- what counts ---- */
 
@@ -157,7 +107,7 @@ remote_check_where(struct vg_remote *remote, const struct remote_layer *options,
         }
         return 0;
     }
-    if (remote_parse_server(server->value, &remote->host, &remote->port, &error) == 0)
+    if (vg_remote_parse_server(server->value, &remote->host, &remote->port, &error) == 0)
         return 0;
     g_propagate_prefixed_error(err, error, "%s: ", server->from);
     return -1;

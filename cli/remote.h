@@ -28,9 +28,6 @@ struct vg_remote {
     char *port;
 };
 
-/* VG_E_INVALID if it is not https://HOST:PORT. */
-int vg_remote_check_server(const char *server, GError **err);
-
 /* VG_E_INVALID, VG_E_NOT_FOUND: settings contradict each other, or there is no such context. */
 int vg_remote_resolve(const struct vg_remote_args *args, struct vg_remote *ret, GError **err);
 void vg_remote_clear(struct vg_remote *remote);

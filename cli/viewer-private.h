@@ -51,7 +51,7 @@ struct vg_viewer {
     GHashTable *waiting; /* request -> struct viewer_wait, owned: its lane */
 };
 
-/* ---- viewer.c ---- */
+/* ---- viewer-user.c ---- */
 
 /* The VM or process that it is merged into, made if it is new. comm: its name, if it is no VM. */
 struct viewer_user *viewer_user(struct vg_viewer *viewer, struct vg_process *process,

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The address of a vgpud on the network: https://HOST:PORT.
+ */
+#ifndef VG_CLI_REMOTE_ADDRESS_H
+#define VG_CLI_REMOTE_ADDRESS_H
+
+#include <glib.h>
+
+/* Read an address, of which the caller frees the parts. Fail with VG_E_INVALID if it is none. */
+int vg_remote_parse_server(const char *server, char **ret_host, char **ret_port, GError **err);
+int vg_remote_check_server(const char *server, GError **err);
+
+#endif
