@@ -401,17 +401,16 @@ loss_to_json(const void *data, const void *item)
     const vg_view *view = data;
     const struct loss *loss = item;
     json_object *object = json_object_new_object();
-    const char *name = vg_aggressor_name(loss->lost->kind);
+    const char *name = vg_window_aggressor(&view->totals, loss->lost);
     const char *id = NULL;
     const struct vg_snap_loss *rate = NULL;
+    const struct vg_vm_sample *vm =
+        loss->lost->kind == VG_AGGRESSOR_VM ? vg_window_vm(&view->totals, loss->lost->vm_id) : NULL;
 
     if (loss->lost->kind == VG_AGGRESSOR_SELF) {
         id = vg_view_vm_id(loss->victim);
-    } else if (!name) {
-        const struct vg_vm_sample *aggressor = vg_window_vm(&view->totals, loss->lost->vm_id);
-        name = aggressor->name;
-        id = aggressor->uuid[0] ? aggressor->uuid : aggressor->name;
-        const struct vg_snap_vm *known = vg_view_find_vm(view, id);
+    } else if (vm) {
+        const struct vg_snap_vm *known = vg_view_find_vm(view, vm->uuid[0] ? vm->uuid : vm->name);
         id = known ? vg_view_vm_id(known) : NULL;
     }
     for (guint i = 0; i < loss->victim->lost_to->len && !rate; i++) {

@@ -170,9 +170,7 @@ metrics_add_lost(GString *out, const vg_view *view, const GArray *rows)
         for (guint k = 0; row->sample && k < row->sample->lost_to->len; k++) {
             const struct vg_lost_to *lost =
                 &g_array_index(row->sample->lost_to, struct vg_lost_to, k);
-            const char *who = vg_aggressor_name(lost->kind);
-            if (!who)
-                who = vg_window_vm(&view->totals, lost->vm_id)->name;
+            const char *who = vg_window_aggressor(&view->totals, lost);
             int64_t *sum = g_hash_table_lookup(sums, who);
             if (!sum) {
                 sum = g_new0(int64_t, 1);

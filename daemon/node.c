@@ -479,9 +479,10 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     name_vms(node, window);
     part_vms(window);
     vg_engine_step(node->engine, window, node->host);
-    vg_window_add(&node->totals, window);
-    if (!node->replay)
-        vg_window_keep_only(&node->totals, window);
+    if (node->replay)
+        vg_window_add(&node->totals, window);
+    else
+        vg_window_add_live(&node->totals, window);
     store_window(node, take_gathered);
     node->gpu_log = vg_gpu_log_add(node->gpu_log, window);
     g_array_set_size(window->gpu_requests, 0);

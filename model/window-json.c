@@ -58,9 +58,8 @@ static json_object *
 loss_to_json(const struct vg_window *window, const struct vg_lost_to *lost)
 {
     json_object *object = json_object_new_object();
-    const char *name = vg_aggressor_name(lost->kind);
 
-    vg_json_add_string(object, "aggressor", name ? name : vg_window_vm(window, lost->vm_id)->name);
+    vg_json_add_string(object, "aggressor", vg_window_aggressor(window, lost));
     vg_json_add_int64(object, "ns", lost->ns);
     vg_json_add_int64(object, "count", (int64_t)lost->count);
     if (lost->kind == VG_AGGRESSOR_VM || lost->kind == VG_AGGRESSOR_SELF) {

@@ -228,33 +228,125 @@ vg_window_add(struct vg_window *sum, const struct vg_window *more)
                         sum_ns, more_ns);
 }
 
-/* Entries of VMs that are gone become one of nobody known. */
-static void
-forget_aggressors(const struct vg_window *sum, GArray *losses)
+/* ---- who is gone ---- */
+
+/* What was lost to the one is lost to the other. False: nobody lost anything to it. */
+static bool
+window_sum_move_losses(const struct vg_window *sum, uint32_t from, uint32_t to)
 {
-    for (guint i = losses->len; i > 0; i--) {
-        struct vg_lost_to lost = g_array_index(losses, struct vg_lost_to, i - 1);
-        if (lost.kind != VG_AGGRESSOR_VM || vg_window_vm(sum, lost.vm_id))
-            continue;
-        g_array_remove_index(losses, i - 1);
-        lost.kind = VG_AGGRESSOR_HOST_UNKNOWN;
-        lost.vm_id = 0;
-        window_sum_add_lost(losses, &lost);
+    bool any = false;
+
+    for (guint i = 0; i < sum->vms->len; i++) {
+        GArray *losses = g_array_index(sum->vms, struct vg_vm_sample, i).lost_to;
+        for (guint k = 0; k < losses->len; k++) {
+            struct vg_lost_to lost = g_array_index(losses, struct vg_lost_to, k);
+            if (lost.kind != VG_AGGRESSOR_VM || lost.vm_id != from)
+                continue;
+            g_array_remove_index(losses, k);
+            lost.vm_id = to;
+            window_sum_add_lost(losses, &lost);
+            vg_window_sort_lost_to(losses);
+            any = true;
+            break;
+        }
     }
-    vg_window_sort_lost_to(losses);
+    return any;
+}
+
+/* The label of one that is gone ends, and what it had goes nowhere. */
+static void
+window_sum_end_gone(struct vg_window *sum, guint at)
+{
+    const uint32_t id = g_array_index(sum->gone, struct vg_gone_vm, at).id;
+
+    for (guint i = 0; i < sum->vms->len; i++) {
+        GArray *losses = g_array_index(sum->vms, struct vg_vm_sample, i).lost_to;
+        for (guint k = losses->len; k > 0; k--) {
+            const struct vg_lost_to *lost = &g_array_index(losses, struct vg_lost_to, k - 1);
+            if (lost->kind == VG_AGGRESSOR_VM && lost->vm_id == id)
+                g_array_remove_index(losses, k - 1);
+        }
+    }
+    g_array_remove_index(sum->gone, at);
+}
+
+/* A VM leaves the sum, or has another name from now on. */
+static void
+window_sum_leave(struct vg_window *sum, guint at)
+{
+    const struct vg_vm_sample *vm = &g_array_index(sum->vms, struct vg_vm_sample, at);
+    const uint32_t id = vm->id;
+    struct vg_gone_vm gone = {.id = VG_GONE_ID_FIRST + sum->n_gone % VG_GONE_ID_FIRST};
+
+    g_strlcpy(gone.name, vm->name, sizeof(gone.name));
+    g_array_remove_index(sum->vms, at);
+    if (!window_sum_move_losses(sum, id, gone.id))
+        return;
+    sum->n_gone++;
+    g_array_append_val(sum->gone, gone);
+}
+
+static bool
+window_sum_is_wanted(const struct vg_window *sum, uint32_t id)
+{
+    for (guint i = 0; i < sum->vms->len; i++) {
+        const GArray *losses = g_array_index(sum->vms, struct vg_vm_sample, i).lost_to;
+        for (guint k = 0; k < losses->len; k++) {
+            const struct vg_lost_to *lost = &g_array_index(losses, struct vg_lost_to, k);
+            if (lost->kind == VG_AGGRESSOR_VM && lost->vm_id == id)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Forgets names of the gone to whom no VM lost anything, and the oldest where there are too many.
+ */
+static void
+window_sum_limit_gone(struct vg_window *sum)
+{
+    for (guint i = sum->gone->len; i > 0; i--) {
+        if (!window_sum_is_wanted(sum, g_array_index(sum->gone, struct vg_gone_vm, i - 1).id))
+            g_array_remove_index(sum->gone, i - 1);
+    }
+    while (sum->gone->len > VG_SUM_GONE_MAX)
+        window_sum_end_gone(sum, 0);
+}
+
+/* Labels are names: a VM that is called as one that is gone goes on with what that one took. */
+static void
+window_sum_take_over(struct vg_window *sum)
+{
+    for (guint i = sum->gone->len; i > 0; i--) {
+        const struct vg_gone_vm gone = g_array_index(sum->gone, struct vg_gone_vm, i - 1);
+        for (guint v = 0; v < sum->vms->len; v++) {
+            const struct vg_vm_sample *vm = &g_array_index(sum->vms, struct vg_vm_sample, v);
+            if (strcmp(vm->name, gone.name) != 0)
+                continue;
+            window_sum_move_losses(sum, gone.id, vm->id);
+            g_array_remove_index(sum->gone, i - 1);
+            break;
+        }
+    }
 }
 
 void
-vg_window_keep_only(struct vg_window *sum, const struct vg_window *window)
+vg_window_add_live(struct vg_window *sum, const struct vg_window *window)
 {
-    guint before = sum->vms->len;
+    const guint before = sum->vms->len;
 
     for (guint i = sum->vms->len; i > 0; i--) {
-        if (!vg_window_vm(window, g_array_index(sum->vms, struct vg_vm_sample, i - 1).id))
-            g_array_remove_index(sum->vms, i - 1);
+        const struct vg_vm_sample *vm = &g_array_index(sum->vms, struct vg_vm_sample, i - 1);
+        const struct vg_vm_sample *now = vg_window_vm(window, vm->id);
+        if (!now || strcmp(now->name, vm->name) != 0)
+            window_sum_leave(sum, i - 1);
     }
-    for (guint i = 0; i < sum->vms->len && sum->vms->len < before; i++)
-        forget_aggressors(sum, g_array_index(sum->vms, struct vg_vm_sample, i).lost_to);
+    const guint stayed = sum->vms->len;
+    vg_window_add(sum, window);
+    if (sum->vms->len > stayed || stayed < before)
+        window_sum_take_over(sum);
+    if (stayed < before)
+        window_sum_limit_gone(sum);
 }
 
 void
@@ -267,6 +359,7 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
     to->lost_packets = from->lost_packets;
     to->discontinuities = from->discontinuities;
     to->host = from->host;
+    to->n_gone = from->n_gone;
     for (guint i = 0; i < from->vms->len; i++) {
         struct vg_vm_sample vm = g_array_index(from->vms, struct vg_vm_sample, i);
         vm.vcpus = g_array_copy(vm.vcpus);
@@ -277,6 +370,7 @@ vg_window_copy(struct vg_window *to, const struct vg_window *from)
         vm.lost_processes = g_array_copy(vm.lost_processes);
         g_array_append_val(to->vms, vm);
     }
+    g_array_append_vals(to->gone, from->gone->data, from->gone->len);
     g_array_append_vals(to->gpus, from->gpus->data, from->gpus->len);
     g_array_append_vals(to->gpu_processes, from->gpu_processes->data, from->gpu_processes->len);
     g_array_append_vals(to->gpu_requests, from->gpu_requests->data, from->gpu_requests->len);

@@ -14,9 +14,11 @@
  * one sets its begin. Names are those of the newest window. Tasks are not added. */
 void vg_window_add(struct vg_window *sum, const struct vg_window *more);
 
-/* Forgets VMs of the sum that the window does not have; entries of lost_to that name them become
- * VG_AGGRESSOR_HOST_UNKNOWN. */
-void vg_window_keep_only(struct vg_window *sum, const struct vg_window *window);
+/* Adds a window to the sums of VMs that live: those that the window does not have are forgotten,
+ * and one that has another name begins anew. What others lost to it stays lost to the name that it
+ * had (sum->gone), until there are too many of these; then the name of the one that is gone for
+ * longest is forgotten with its amounts. Nothing is ever added to the amount of another name. */
+void vg_window_add_live(struct vg_window *sum, const struct vg_window *window);
 
 /* A deep copy into an uninitialised struct; tasks are left out. */
 void vg_window_copy(struct vg_window *to, const struct vg_window *from);

@@ -51,6 +51,7 @@ vg_window_init(struct vg_window *window, bool with_tasks)
 {
     *window = (struct vg_window){
         .vms = g_array_new(FALSE, TRUE, sizeof(struct vg_vm_sample)),
+        .gone = g_array_new(FALSE, TRUE, sizeof(struct vg_gone_vm)),
         .tasks = with_tasks ? g_array_new(FALSE, TRUE, sizeof(struct vg_task_sample)) : NULL,
         .gpus = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_sample)),
         .gpu_processes = g_array_new(FALSE, TRUE, sizeof(struct vg_gpu_process_sample)),
@@ -65,6 +66,7 @@ void
 vg_window_clear(struct vg_window *window)
 {
     g_clear_pointer(&window->vms, g_array_unref);
+    g_clear_pointer(&window->gone, g_array_unref);
     g_clear_pointer(&window->tasks, g_array_unref);
     g_clear_pointer(&window->gpus, g_array_unref);
     g_clear_pointer(&window->gpu_processes, g_array_unref);
@@ -231,4 +233,20 @@ vg_aggressor_name(enum vg_aggressor_kind kind)
         break;
     }
     return "host:unknown";
+}
+
+const char *
+vg_window_aggressor(const struct vg_window *window, const struct vg_lost_to *lost)
+{
+    const char *name = vg_aggressor_name(lost->kind);
+    const struct vg_vm_sample *vm = name ? NULL : vg_window_vm(window, lost->vm_id);
+
+    if (name || vm)
+        return name ? name : vm->name;
+    for (guint i = 0; i < window->gone->len; i++) {
+        const struct vg_gone_vm *gone = &g_array_index(window->gone, struct vg_gone_vm, i);
+        if (gone->id == lost->vm_id)
+            return gone->name;
+    }
+    return vg_aggressor_name(VG_AGGRESSOR_HOST_UNKNOWN);
 }

@@ -124,6 +124,14 @@ struct vg_vm_sample {
                           * on last */
 };
 
+/* In a sum: a VM that is not there any more, or has another name now, to which others lost time. */
+#define VG_SUM_GONE_MAX  128
+#define VG_GONE_ID_FIRST (UINT32_C(1) << 31) /* ids of VMs that are there are less */
+struct vg_gone_vm {
+    uint32_t id;
+    char name[VG_VM_NAME_MAX];
+};
+
 /* A request that ended in the window, as far as it is kept: at most so many of a window; of more a
  * half, a fourth, ... by chance, so that each VM keeps its part. Times that nobody told are
  * VG_TIME_UNKNOWN. */
@@ -192,6 +200,8 @@ struct vg_window {
     uint64_t discontinuities;
     double confidence;     /* events recorded / (recorded + lost); only a recording's, else 0 */
     GArray *vms;           /* struct vg_vm_sample, by name, then pid */
+    GArray *gone;          /* struct vg_gone_vm, gone for longest first; empty but in a sum */
+    uint32_t n_gone;       /* in a sum: how many there ever were */
     GArray *tasks;         /* struct vg_task_sample by tid, or NULL */
     GArray *gpus;          /* struct vg_gpu_sample, per physical GPU; by device, then engine */
     GArray *gpu_processes; /* struct vg_gpu_process_sample, by device, engine, most busy first */
@@ -205,9 +215,13 @@ struct vg_window {
 /* A window with empty arrays; tasks only if asked for. */
 void vg_window_init(struct vg_window *window, bool with_tasks);
 
-/* The sample of the VM with this id, or NULL. Every VM that an aggressor entry names has one. */
+/* The sample of the VM with this id, or NULL. Every VM that an aggressor entry names has one, but
+ * in a sum, where it may be gone. */
 const struct vg_vm_sample *vg_window_vm(const struct vg_window *window, uint32_t id);
 struct vg_vm_sample *vg_window_find_vm(struct vg_window *window, uint32_t id);
+
+/* The name of an aggressor: of a VM, also one that is gone, "self", "host:kernel", ... */
+const char *vg_window_aggressor(const struct vg_window *window, const struct vg_lost_to *lost);
 
 /* For whoever fills a window: the orders that are told with its members. */
 void vg_window_sort_vms(struct vg_window *window);

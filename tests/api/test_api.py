@@ -732,6 +732,39 @@ def test_many_at_once(start):
     assert not failures
 
 
+def counters(text):
+    """{(VM's labels, aggressor, or None for all its waits): seconds}"""
+    out = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition("{")
+        labels, _, value = rest.rpartition("} ")
+        if name == "vgpud_vm_lost_seconds_total":
+            vm, _, aggressor = labels.rpartition(",aggressor=")
+            out[vm, aggressor] = float(value)
+        elif name in ("vgpud_vm_preempt_seconds_total", "vgpud_vm_wake_wait_seconds_total"):
+            out[labels, None] = out.get((labels, None), 0) + float(value)
+    return out
+
+
+def test_counters_while_vms_come_and_go(start):
+    """Between two scrapes no label grows by more than the VM waited. What is less than before has begun
+    anew, as Prometheus takes it."""
+    server = start("--vms", 200, "--churn", "--view-ms", 1)
+    before, names, ended = {}, set(), 0
+
+    def grown(now, key):
+        return now[key] - (before.get(key, 0) if before.get(key, 0) <= now[key] else 0)
+    while len(names) <= 200 or not ended:
+        now = counters(server.get("/metrics").body.decode())
+        vms = {vm for vm, who in now if who is None}
+        for vm, who in now:
+            if who is not None and before:
+                assert grown(now, (vm, who)) <= grown(now, (vm, None)) + 1e-6, (vm, who)
+        names |= {who for _, who in now if who}
+        ended += len({key for key in before if key[0] in vms and key not in now})
+        before = now
+
+
 @pytest.mark.smoke
 def test_metrics(server):
     promtool = shutil.which("promtool")

@@ -4,9 +4,10 @@
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
  *                [--job-ms N] [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
- *                [--not-ready] [--events N] [--fault NAME] [--without plans|moves] [--list-routes]
- * The first VM, or --gpu-vms of them, use a GPU. Faults: those of api-faults.h; expired and
- * revoked, whose tokens let in.
+ *                [--not-ready] [--churn] [--events N] [--fault NAME] [--without plans|moves]
+ * [--list-routes] The first VM, or --gpu-vms of them, use a GPU. --churn: of the N VMs some are
+ * there, and others in the next window. Faults: those of api-faults.h; expired and revoked, whose
+ * tokens let in.
  */
 #include "config.h"
 
@@ -98,6 +99,8 @@ parse_options(int argc, char **argv, struct options *o)
             o->list_routes = true;
         else if (strcmp(argv[i], "--not-ready") == 0)
             o->fake.not_ready = true;
+        else if (strcmp(argv[i], "--churn") == 0)
+            o->fake.churn = true;
         else if (strcmp(argv[i], "--client-required") == 0)
             o->client_required = true;
         else if (strcmp(argv[i], "--listen") == 0 && more && n_listen + 1 < G_N_ELEMENTS(o->listen))

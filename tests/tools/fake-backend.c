@@ -34,6 +34,8 @@ fake_backend_new(const struct fake_options *options)
     fake->moves = g_ptr_array_new_with_free_func(vg_migration_free);
     fake->kept = g_ptr_array_new_with_free_func(vg_reservation_free);
     fake_add_known_tokens(fake);
+    if (options->churn)
+        fake->churn = fake_churn_new(options->vms);
     fake->view = fake_make_view(fake);
     return fake;
 }
@@ -43,6 +45,7 @@ fake_backend_free(fake_backend *fake)
 {
     vg_view_unref(fake->view);
     vg_gpu_log_unref(fake->gpu_log);
+    fake_churn_free(fake->churn);
     g_ptr_array_unref(fake->plans);
     g_ptr_array_unref(fake->tokens);
     g_ptr_array_unref(fake->moves);

@@ -17,6 +17,7 @@ struct fake_options {
     int64_t gpu_vms; /* so many of the first ones use a GPU */
     int64_t job_ms;  /* that reading samples and making plans take */
     bool not_ready;
+    bool churn;                            /* VMs come and go */
     const char *without;                   /* "plans" or "moves", which are not offered; or NULL */
     const char *operator_subject;          /* of a certificate; NULL: none has a role */
     bool expired_lets_in, revoked_lets_in; /* faults: such tokens are good */

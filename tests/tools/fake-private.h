@@ -25,11 +25,12 @@ struct fake_backend {
     pthread_mutex_t lock;
     vg_view *view;
     vg_gpu_log *gpu_log;
-    GPtrArray *plans;  /* struct vg_saved_plan, oldest first */
-    GPtrArray *tokens; /* struct vg_token; the text of each is its name and "-token" */
-    GPtrArray *moves;  /* struct vg_migration, oldest first */
-    GPtrArray *kept;   /* struct vg_reservation */
-    GPtrArray *audit;  /* struct vg_audit_entry, oldest first */
+    GPtrArray *plans;         /* struct vg_saved_plan, oldest first */
+    GPtrArray *tokens;        /* struct vg_token; the text of each is its name and "-token" */
+    GPtrArray *moves;         /* struct vg_migration, oldest first */
+    GPtrArray *kept;          /* struct vg_reservation */
+    GPtrArray *audit;         /* struct vg_audit_entry, oldest first */
+    struct fake_churn *churn; /* NULL: VMs stay */
     uint64_t refusals;
     uint64_t seq;
 };
@@ -45,6 +46,11 @@ void fake_work(const fake_backend *fake);
 /* fake-view.c: figures that grow with the scale; the next view. */
 void fake_fill_figures(struct vg_cpu_figures *cpu, int64_t scale);
 vg_view *fake_make_view(fake_backend *fake);
+
+/* fake-churn.c: one more window, and the sums of all, of VMs that come and go. */
+struct fake_churn *fake_churn_new(int64_t vms);
+void fake_churn_free(struct fake_churn *churn);
+void fake_churn_step(struct fake_churn *churn, vg_view *view, struct vg_snap_host *host);
 
 /* fake-access.c */
 void fake_add_known_tokens(fake_backend *fake);

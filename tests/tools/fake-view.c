@@ -310,11 +310,13 @@ fake_make_view(fake_backend *fake)
     view->newest.host.no_pressure = "made up";
     add_odd_gpu(&view->totals, 1000000 * (int64_t)view->seq);
     add_odd_gpu(&view->newest, 1000000);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !fake->churn; i++) {
         add_snapshot_vm(host, i, n);
         add_sample(&view->totals, i, &fake->options, 1000000 * (int64_t)view->seq);
         add_sample(&view->newest, i, &fake->options, 1000000);
     }
+    if (fake->churn)
+        fake_churn_step(fake->churn, view, host);
     fake->gpu_log = log_requests(fake->gpu_log, view->newest.end_ns, &fake->options);
     view->gpu_log = vg_gpu_log_ref(fake->gpu_log);
     if (vg_snapshot_seal(view->snapshot, NULL) < 0)

@@ -311,27 +311,100 @@ test_windows_add_up(void **state)
     vg_window_clear(&second);
 }
 
-static void
-test_who_is_gone_is_forgotten_also_as_aggressor(void **state)
+/* A window of VM 1, "victim", that lost ns to VM id, if name is given, which is there, too. */
+static struct vg_window
+lossy_window(int64_t end_ns, uint32_t id, const char *name, int64_t ns)
 {
-    struct vg_window sum, first = window_of(S, 1, "gone", "", 100, 5);
-    struct vg_window second = window_of(2 * S, 2, "here", "", 200, 7);
-    struct vg_lost_to lost = {.kind = VG_AGGRESSOR_VM, .vm_id = 1, .ns = 3, .count = 1};
+    struct vg_window window = window_of(end_ns, 1, "victim", "", 100, 5);
+    const struct vg_lost_to lost = {.kind = VG_AGGRESSOR_VM, .vm_id = id, .ns = ns, .count = 1};
+
+    if (!name)
+        return window;
+    struct vg_window other = window_of(end_ns, id, name, "", 200, 7);
+    vg_window_add(&window, &other);
+    vg_window_clear(&other);
+    g_array_append_val(vg_window_find_vm(&window, 1)->lost_to, lost);
+    return window;
+}
+
+static void
+add_lossy(struct vg_window *sum, uint32_t id, const char *name, int64_t ns)
+{
+    struct vg_window window = lossy_window(sum->end_ns + S, id, name, ns);
+
+    vg_window_add_live(sum, &window);
+    vg_window_clear(&window);
+}
+
+/* What the victim lost to this name; -1: the name is not there. */
+static int64_t
+lost_to(const struct vg_window *sum, const char *name)
+{
+    const GArray *losses = vg_window_vm(sum, 1)->lost_to;
+    int64_t ns = -1;
+
+    for (guint i = 0; i < losses->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(losses, struct vg_lost_to, i);
+        if (strcmp(vg_window_aggressor(sum, lost), name) == 0)
+            ns = MAX(ns, 0) + lost->ns;
+    }
+    return ns;
+}
+
+static void
+test_losses_stay_with_the_name_of_who_is_gone(void **state)
+{
+    struct vg_window sum, copy;
 
     (void)state;
     vg_window_init(&sum, false);
-    vg_window_add(&sum, &first);
-    g_array_append_val(vm_at(&second, 0)->lost_to, lost);
-    vg_window_add(&sum, &second);
+    add_lossy(&sum, 2, "a", 3);
+    add_lossy(&sum, 3, "b", 4);
     assert_int_equal(sum.vms->len, 2);
-    vg_window_keep_only(&sum, &second);
-    assert_int_equal(sum.vms->len, 1);
-    const struct vg_lost_to *kept = &g_array_index(vm_at(&sum, 0)->lost_to, struct vg_lost_to, 0);
-    assert_int_equal(kept->kind, VG_AGGRESSOR_HOST_UNKNOWN);
-    assert_int_equal(kept->ns, 3);
+    assert_int_equal(lost_to(&sum, "a"), 3);
+    assert_int_equal(lost_to(&sum, "b"), 4);
+    add_lossy(&sum, 0, NULL, 0);
+    vg_window_copy(&copy, &sum);
+    assert_int_equal(lost_to(&copy, "a"), 3);
+    assert_int_equal(lost_to(&copy, "b"), 4);
+    assert_int_equal(lost_to(&copy, "host:unknown"), -1);
+    vg_window_clear(&copy);
+    /* Back as another process, it goes on; with another name, it begins anew. */
+    add_lossy(&sum, 4, "a", 5);
+    assert_int_equal(lost_to(&sum, "a"), 8);
+    assert_int_equal(vg_window_vm(&sum, 4)->cpu.run_ns, 7);
+    add_lossy(&sum, 4, "c", 6);
+    assert_int_equal(lost_to(&sum, "a"), 8);
+    assert_int_equal(lost_to(&sum, "c"), 6);
+    assert_int_equal(vg_window_vm(&sum, 4)->cpu.run_ns, 7);
+    /* Without the victim nobody wants the names. */
+    struct vg_window window = window_of(sum.end_ns + S, 9, "other", "", 300, 5);
+    vg_window_add_live(&sum, &window);
+    assert_int_equal(sum.gone->len, 0);
+    vg_window_clear(&window);
     vg_window_clear(&sum);
-    vg_window_clear(&first);
-    vg_window_clear(&second);
+}
+
+static void
+test_names_of_the_gone_are_limited(void **state)
+{
+    struct vg_window sum;
+    char name[16];
+
+    (void)state;
+    vg_window_init(&sum, false);
+    for (uint32_t i = 0; i <= VG_SUM_GONE_MAX + 1; i++) {
+        g_snprintf(name, sizeof(name), "vm-%u", i);
+        add_lossy(&sum, i + 2, name, i + 1);
+    }
+    assert_int_equal(sum.gone->len, VG_SUM_GONE_MAX);
+    assert_int_equal(lost_to(&sum, "vm-0"), -1);
+    assert_int_equal(lost_to(&sum, "vm-1"), 2);
+    assert_int_equal(lost_to(&sum, "host:unknown"), -1);
+    /* The label began anew. */
+    add_lossy(&sum, 1000, "vm-0", 9);
+    assert_int_equal(lost_to(&sum, "vm-0"), 9);
+    vg_window_clear(&sum);
 }
 
 /* A part that tells of GPUs only, of a VM of which run_ns is a lie. */
@@ -565,7 +638,8 @@ main(void)
         cmocka_unit_test(test_gpu_use_alone),
         cmocka_unit_test(test_windows_add_up),
         cmocka_unit_test(test_gpu_requests),
-        cmocka_unit_test(test_who_is_gone_is_forgotten_also_as_aggressor),
+        cmocka_unit_test(test_losses_stay_with_the_name_of_who_is_gone),
+        cmocka_unit_test(test_names_of_the_gone_are_limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
