@@ -340,7 +340,7 @@ guest_channel_free_device(void *device)
 
 /* Copies the devices, with the addresses where the guest has them now, if they are attached. */
 static GPtrArray *
-devices_now(const vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, GError **err)
+devices_now(vg_virt_host *host, virDomainPtr domain, const GPtrArray *devices, GError **err)
 {
     g_autoptr(GPtrArray) live = vg_virt_host_devices(host, domain, 0, err);
 
@@ -402,10 +402,10 @@ channel_ask_again(struct channel *channel, const char *type, const GPtrArray *de
     }
 }
 
-/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello. */
-static int
-channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const GPtrArray *devices,
-                   const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+int
+vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
+                       const GPtrArray *devices, const struct vg_verb *verb,
+                       struct vg_guest_answer *ret, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     struct vg_guest_message message = {0};
@@ -426,32 +426,4 @@ channel_ask_domain(vg_virt_host *host, const char *uuid, const char *type, const
                                     .ram_bytes = message.ram_bytes,
                                     .programs = message.programs};
     return 0;
-}
-
-int
-vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
-               struct vg_guest_answer *ret, GError **err)
-{
-    return channel_ask_domain(host, uuid, NULL, NULL, verb, ret, err);
-}
-
-int
-vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
-                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
-{
-    return channel_ask_domain(host, uuid, "status", devices, verb, ret, err);
-}
-
-int
-vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
-                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
-{
-    return channel_ask_domain(host, uuid, "prepare", devices, verb, ret, err);
-}
-
-int
-vg_guest_resume(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
-                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
-{
-    return channel_ask_domain(host, uuid, "resume", devices, verb, ret, err);
 }

@@ -20,5 +20,7 @@ vg_verb_pause(const struct vg_verb *verb, int64_t ns, const char *what, GError *
         return vg_error(err, VG_E_TIMEOUT, "the time was up while waiting for %s", what);
     const struct timespec pause = {pause_ns / VG_NS_PER_S, pause_ns % VG_NS_PER_S};
     nanosleep(&pause, NULL);
+    if (verb->beat_ns)
+        atomic_store(verb->beat_ns, vg_clock_monotonic_ns());
     return 0;
 }

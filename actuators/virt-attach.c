@@ -69,8 +69,8 @@ attach_live(vg_virt_host *host, virDomainPtr domain, const char *alias,
 }
 
 int
-vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
-               const char *xml, const struct vg_verb *verb, GError **err)
+vg_virt_host_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
+                    const char *xml, const struct vg_verb *verb, GError **err)
 {
     g_autoptr(vg_domain_device) wanted = vg_domain_device_read(xml, err);
 
@@ -81,5 +81,5 @@ vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     if (!domain || attach_live(host, domain, device->alias, wanted, verb, err) < 0)
         return -1;
-    return vg_virt_define_device(host, uuid, device, xml, err);
+    return vg_virt_host_define_device(host, uuid, device, xml, err);
 }

@@ -32,8 +32,8 @@ define_add(vg_virt_host *host, virDomainPtr domain, const char *alias,
 }
 
 int
-vg_virt_define_device(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
-                      const char *xml, GError **err)
+vg_virt_host_define_device(vg_virt_host *host, const char *uuid,
+                           const struct vg_move_device *device, const char *xml, GError **err)
 {
     if (!device->persistent)
         return 0;
@@ -46,7 +46,7 @@ vg_virt_define_device(vg_virt_host *host, const char *uuid, const struct vg_move
 }
 
 int
-vg_virt_undefine(vg_virt_host *host, const char *uuid, GError **err)
+vg_virt_host_undefine(vg_virt_host *host, const char *uuid, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
 

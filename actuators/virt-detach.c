@@ -81,6 +81,8 @@ detach_ask(struct detach *detach, const GPtrArray *left, bool again, GError **er
     tell_text(detach->verb, text);
     for (unsigned i = 0; i < left->len; i++) {
         const vg_domain_device *device = left->pdata[i];
+        if (!vg_virt_host_goes_on(detach->host))
+            return vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", detach->host->uri);
         if (virDomainDetachDeviceAlias(detach->domain, device->alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
             continue;
         const char *words = virGetLastErrorMessage();
@@ -167,8 +169,8 @@ detach_from_definition(const struct detach *detach, GError **err)
 }
 
 int
-vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
-               const struct vg_verb *verb, GError **err)
+vg_virt_host_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                    const struct vg_verb *verb, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     struct detach detach = {.host = host,

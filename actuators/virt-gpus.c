@@ -149,7 +149,7 @@ passes_through(const GPtrArray *devices)
 
 /* Reads the parts of the host's GPUs, or none if the domain has no device of the host. */
 static GPtrArray *
-gpus_read_parts(const vg_virt_host *host, const GPtrArray *live, GError **err)
+gpus_read_parts(vg_virt_host *host, const GPtrArray *live, GError **err)
 {
     if (!passes_through(live))
         return g_ptr_array_new();
@@ -160,8 +160,8 @@ gpus_read_parts(const vg_virt_host *host, const GPtrArray *live, GError **err)
 }
 
 GPtrArray *
-vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
-             size_t n_named, GError **err)
+vg_virt_host_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
+                  size_t n_named, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
     g_autoptr(GPtrArray) inactive = NULL;

@@ -8,9 +8,10 @@
 
 #include <libvirt/virterror.h>
 
+#include "actuators/virt-hang.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "host/virt-devices.h"
-#include "host/virt-event.h"
 
 /* A libvirtd that does not answer for 5 s counts as lost, and calls that wait for it fail. */
 #define KEEPALIVE_S     1
@@ -27,49 +28,52 @@ vg_virt_own(char *take_text)
 
 /* ---- the connection ---- */
 
+bool
+vg_virt_host_goes_on(vg_virt_host *host)
+{
+    atomic_store(&host->beat_ns, vg_clock_monotonic_ns());
+    return !atomic_load(&host->given_up);
+}
+
+static int
+host_open(vg_virt_host *host, GError **err)
+{
+    if (vg_virt_hang_check(host->uri, true, err) < 0)
+        return -1;
+    atomic_store(&host->connecting, true);
+    host->connection = virConnectOpen(host->uri);
+    /* Drivers without a server need no keepalive, and do not have it. */
+    if (host->connection &&
+        virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT) < 0 &&
+        virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
+        virConnectClose(g_steal_pointer(&host->connection));
+    atomic_store(&host->connecting, false);
+    if (!host->connection)
+        vg_error(err, VG_E_UNREACHABLE, "cannot connect to '%s': %s", host->uri,
+                 virGetLastErrorMessage());
+    else
+        vg_virt_hang_connected(host->uri);
+    virResetLastError();
+    return host->connection ? 0 : -1;
+}
+
+/* Ends a verb that nobody waits for. */
+static int
+host_check_waited_for(vg_virt_host *host, GError **err)
+{
+    return vg_virt_host_goes_on(host)
+               ? 0
+               : vg_error(err, VG_E_TIMEOUT, "nobody waits for '%s' any more", host->uri);
+}
+
 int
 vg_virt_host_connect(vg_virt_host *host, GError **err)
 {
     if (host->connection && virConnectIsAlive(host->connection) == 1)
-        return 0;
+        return host_check_waited_for(host, err);
     if (host->connection)
-        virConnectClose(host->connection);
-    host->connection = virConnectOpen(host->uri);
-    if (!host->connection) {
-        vg_error(err, VG_E_UNREACHABLE, "cannot connect to '%s': %s", host->uri,
-                 virGetLastErrorMessage());
-        virResetLastError();
-        return -1;
-    }
-    /* Some drivers do not support keepalive, and do not need it. */
-    virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT);
-    virResetLastError();
-    return 0;
-}
-
-vg_virt_host *
-vg_virt_host_open(const char *uri, GError **err)
-{
-    g_autoptr(vg_virt_host) host = g_new0(vg_virt_host, 1);
-
-    host->uri = g_strdup(uri);
-    host->root = g_strdup("/");
-    if (vg_virt_event_start(err) < 0 || vg_virt_host_connect(host, err) < 0)
-        return NULL;
-    return g_steal_pointer(&host);
-}
-
-void
-vg_virt_host_close(vg_virt_host *host)
-{
-    if (!host)
-        return;
-    if (host->connection)
-        virConnectClose(host->connection);
-    virResetLastError();
-    g_free(host->root);
-    g_free(host->uri);
-    g_free(host);
+        virConnectClose(g_steal_pointer(&host->connection));
+    return host_open(host, err) < 0 ? -1 : host_check_waited_for(host, err);
 }
 
 int
@@ -96,6 +100,11 @@ vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err)
     if (vg_virt_host_connect(host, err) < 0)
         return NULL;
     virDomainPtr domain = virDomainLookupByUUIDString(host->connection, uuid);
+    if (host_check_waited_for(host, err) < 0) {
+        if (domain)
+            virDomainFree(domain);
+        return NULL;
+    }
     if (domain)
         return domain;
     if (virGetLastErrorCode() == VIR_ERR_NO_DOMAIN) {
@@ -108,17 +117,19 @@ vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **err)
 }
 
 char *
-vg_virt_host_xml(const vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
+vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
 {
-    char *xml = vg_virt_own(virDomainGetXMLDesc(domain, flags));
+    g_autofree char *xml = vg_virt_own(virDomainGetXMLDesc(domain, flags));
 
+    if (host_check_waited_for(host, err) < 0)
+        return NULL;
     if (!xml)
         vg_virt_host_failed(host, err, "cannot read the XML of '%s'", virDomainGetName(domain));
-    return xml;
+    return g_steal_pointer(&xml);
 }
 
 GPtrArray *
-vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
+vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err)
 {
     g_autofree char *xml = vg_virt_host_xml(host, domain, flags, err);
 
@@ -193,7 +204,7 @@ look_at_state(const vg_virt_host *host, virDomainPtr domain, struct vg_domain_lo
 }
 
 static int
-look_at_domain(const vg_virt_host *host, virDomainPtr domain, const char *const *aliases,
+look_at_domain(vg_virt_host *host, virDomainPtr domain, const char *const *aliases,
                struct vg_domain_look *look, GError **err)
 {
     if (look_at_state(host, domain, look, err) < 0)
@@ -209,15 +220,15 @@ look_at_domain(const vg_virt_host *host, virDomainPtr domain, const char *const 
 }
 
 int
-vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
-             struct vg_domain_look *ret, GError **err)
+vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
+                  struct vg_domain_look *ret, GError **err)
 {
     struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
     g_autoptr(GError) error = NULL;
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, &error);
 
     if (domain && look_at_domain(host, domain, aliases, &look, &error) < 0 &&
-        !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
+        !g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) && vg_virt_host_goes_on(host)) {
         /* The domain may have gone meanwhile, which each call reports as a different error. */
         g_clear_error(&error);
         look = (struct vg_domain_look){.place = VG_DOMAIN_ABSENT};
@@ -236,11 +247,13 @@ vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
 /* ---- devices of the host ---- */
 
 GPtrArray *
-vg_virt_host_node_devices(const vg_virt_host *host, GError **err)
+vg_virt_host_node_devices(vg_virt_host *host, GError **err)
 {
-    GPtrArray *devices = vg_virt_devices_list(host->connection, NULL);
+    g_autoptr(GPtrArray) devices = vg_virt_devices_list(host->connection, NULL);
 
+    if (host_check_waited_for(host, err) < 0)
+        return NULL;
     if (!devices)
         vg_virt_host_failed(host, err, "cannot list the devices");
-    return devices;
+    return g_steal_pointer(&devices);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The internals of a vg_virt_host: helpers that the verbs on libvirt share.
+ * A connection to a host's libvirt, as the thread of a link has it (actuators/virt-link.h), and
+ * helpers that the verbs share. Whatever is called here may hang as long as libvirt does.
  */
 #ifndef VG_ACTUATORS_VIRT_HOST_H
 #define VG_ACTUATORS_VIRT_HOST_H
@@ -15,14 +16,21 @@
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
+typedef struct vg_virt_host vg_virt_host;
 struct vg_virt_host {
     char *uri;
-    char *root;               /* the parent directory of sys and proc: "/", except in tests */
-    virConnectPtr connection; /* NULL if it was lost, and has not been re-established */
+    char *root;                  /* parent of sys and proc: "/", except in tests */
+    virConnectPtr connection;    /* NULL: lost, or not made yet */
+    atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC: when libvirt was last seen to answer */
+    atomic_bool connecting;      /* the thread is in virConnectOpen() */
+    atomic_bool given_up;        /* nobody waits any more: change nothing, and return */
 };
 
-/* Sets *err to the text, followed by libvirt's last error on this thread. The code is
- * VG_E_UNREACHABLE if the connection is gone. Returns -1. */
+/* Notes that libvirt has answered. False: nobody waits for that any more. */
+bool vg_virt_host_goes_on(vg_virt_host *host);
+
+/* Sets *err to the text, followed by libvirt's last error on this thread; VG_E_UNREACHABLE if the
+ * connection is gone. Returns -1. */
 int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -34,22 +42,51 @@ virDomainPtr vg_virt_host_domain(vg_virt_host *host, const char *uuid, GError **
 
 /* Returns the XML of a domain. flags: virDomainXMLFlags; 0 means the live XML of a running
  * domain. */
-char *vg_virt_host_xml(const vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err);
+char *vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError **err);
 
 /* Lists the devices of a domain, as vg_domain_devices does. */
-GPtrArray *vg_virt_host_devices(const vg_virt_host *host, virDomainPtr domain, unsigned flags,
+GPtrArray *vg_virt_host_devices(vg_virt_host *host, virDomainPtr domain, unsigned flags,
                                 GError **err);
 
 /* Returns whether one of these devices of a domain has the guest's address. */
 bool vg_virt_host_is_occupied(const GPtrArray *devices, const char *guest_address);
 
 /* Lists the host's devices, as vg_virt_devices_list() does. */
-GPtrArray *vg_virt_host_node_devices(const vg_virt_host *host, GError **err);
+GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
 
 /* Makes an inventory of the GPUs among these node devices, and of all domains with their devices;
  * nothing else is filled in. */
-vg_inventory *vg_virt_host_inventory(const vg_virt_host *host, const GPtrArray *node_devices,
+vg_inventory *vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices,
                                      GError **err);
+
+/* ---- the verbs of actuators/virt-move.h, as they are done on the thread of a link ---- */
+
+int vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
+                      struct vg_domain_look *ret, GError **err);
+GPtrArray *vg_virt_host_gpus(vg_virt_host *host, const char *uuid,
+                             const struct vg_named_device *named, size_t n_named, GError **err);
+int vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
+                      const struct vg_named_device *named, size_t n_named, GError **err);
+int vg_virt_host_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                        const struct vg_verb *verb, GError **err);
+int vg_virt_host_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
+                        const char *xml, const struct vg_verb *verb, GError **err);
+int vg_virt_host_define_device(vg_virt_host *host, const char *uuid,
+                               const struct vg_move_device *device, const char *xml, GError **err);
+int vg_virt_host_undefine(vg_virt_host *host, const char *uuid, GError **err);
+int vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
+                         const struct vg_verb *verb, struct vg_migration_progress *ret,
+                         GError **err);
+void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
+
+/* Reads what libvirt measured of a migration that has arrived at this host. */
+void vg_virt_host_read_arrival(vg_virt_host *host, const char *uuid,
+                               struct vg_migration_progress *progress);
+
+/* Asks the agent of a domain. type: of an order, or "status"; NULL: says hello only. */
+int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
+                           const GPtrArray *devices, const struct vg_verb *verb,
+                           struct vg_guest_answer *ret, GError **err);
 
 /* Copies a text that libvirt allocated, so that g_free() can free it. */
 char *vg_virt_own(char *take_text);

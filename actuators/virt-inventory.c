@@ -14,7 +14,7 @@
 
 /* Adds all domains. Running ones are added with their live definition. */
 static int
-inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError **err)
+inventory_read_domains(vg_virt_host *host, vg_inventory *inventory, GError **err)
 {
     virDomainPtr *domains = NULL;
     int n = virConnectListAllDomains(host->connection, &domains, 0);
@@ -24,6 +24,7 @@ inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError
     for (int i = 0; i < n; i++) {
         g_autoptr(virDomain) domain = domains[i];
         g_autofree char *xml = vg_virt_own(virDomainGetXMLDesc(domain, 0));
+        vg_virt_host_goes_on(host);
         /* A domain that has gone meanwhile has no XML. */
         struct vg_inv_vm *vm = xml ? vg_inventory_add_vm(inventory, NULL) : NULL;
         if (vm && vg_domain_xml_read(xml, NULL, vm, NULL) < 0)
@@ -37,7 +38,7 @@ inventory_read_domains(const vg_virt_host *host, vg_inventory *inventory, GError
 }
 
 vg_inventory *
-vg_virt_host_inventory(const vg_virt_host *host, const GPtrArray *node_devices, GError **err)
+vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices, GError **err)
 {
     g_autoptr(vg_inventory) inventory = vg_inventory_new(NULL);
     g_autofree char *sys = g_build_filename(host->root, "sys", NULL);
@@ -49,11 +50,4 @@ vg_virt_host_inventory(const vg_virt_host *host, const GPtrArray *node_devices, 
     if (vg_gpu_local_is(host->uri))
         vg_gpu_local_put(sys, proc, inventory);
     return g_steal_pointer(&inventory);
-}
-
-void
-vg_virt_host_set_root(vg_virt_host *host, const char *root)
-{
-    g_free(host->root);
-    host->root = g_strdup(root);
 }

@@ -17,6 +17,8 @@
 #define LOOK_NS (250 * VG_NS_PER_MS)
 /* The time after which libvirt is asked again to give up. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
+/* How long libvirt may take to end a migration that is called off. */
+#define CALL_OFF_NS (20 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
 /* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
@@ -208,24 +210,29 @@ migrate_look(struct migrate *migrate)
 }
 
 /* Calls the migration off, and waits until libvirt has ended it. It may have finished instead, and
- * a caller that looked earlier would see it half done. */
+ * a caller that looked earlier would see it half done. If libvirt does not come to an end, there
+ * are no more beats, and the caller gives up. */
 static void
 migrate_call_off(struct migrate *migrate, vg_thread *thread)
 {
+    const int64_t until_ns = vg_clock_monotonic_ns() + CALL_OFF_NS;
     int64_t again_ns = 0;
 
-    while (!vg_thread_ended(thread)) {
+    while (!vg_thread_ended(thread) && !atomic_load(&migrate->host->given_up)) {
         int64_t now_ns = vg_clock_monotonic_ns();
         if (now_ns >= again_ns) {
             virDomainAbortJob(migrate->domain);
             virResetLastError();
             again_ns = now_ns + ABORT_AGAIN_NS;
         }
+        if (now_ns < until_ns)
+            vg_virt_host_goes_on(migrate->host);
         vg_clock_poll(NULL, 0, now_ns + LOOK_NS / 10);
     }
 }
 
-/* Watches the migration. Returns -1 and sets *err to the reason if it was called off. */
+/* Watches the migration. Returns -1 and the reason if it was called off. One that nobody waits for
+ * any more is left to libvirt. */
 static int
 migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
 {
@@ -235,6 +242,7 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
         int64_t now_ns = vg_clock_monotonic_ns();
         if (now_ns >= look_ns) {
             migrate_look(migrate);
+            vg_virt_host_goes_on(migrate->host);
             look_ns = now_ns + LOOK_NS;
         }
         if (vg_verb_pause(migrate->verb, LOOK_NS / 10, "the migration", err) < 0) {
@@ -245,25 +253,24 @@ migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
     return 0;
 }
 
-/* Reads libvirt's final measurements, which the target's libvirtd has. */
-static void
-migrate_read_end(struct migrate *migrate)
+void
+vg_virt_host_read_arrival(vg_virt_host *host, const char *uuid,
+                          struct vg_migration_progress *progress)
 {
-    vg_virt_host *target = migrate->migration->target;
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, NULL);
+    const int64_t elapsed_ns = progress->elapsed_ns;
     virTypedParameterPtr params = NULL;
     int type, n = 0;
-    g_autoptr(virDomain) there =
-        target ? vg_virt_host_domain(target, migrate->migration->uuid, NULL) : NULL;
 
-    if (there &&
-        virDomainGetJobStats(there, &type, &params, &n, VIR_DOMAIN_JOB_STATS_COMPLETED) == 0)
-        read_progress(params, n, &migrate->progress);
-    /* Until the end, this is only QEMU's expectation. */
-    migrate->progress.downtime_ns =
-        product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
+    if (domain &&
+        virDomainGetJobStats(domain, &type, &params, &n, VIR_DOMAIN_JOB_STATS_COMPLETED) == 0) {
+        read_progress(params, n, progress);
+        progress->downtime_ns =
+            product_of(virt_migrate_number_of(params, n, VIR_DOMAIN_JOB_DOWNTIME), VG_NS_PER_MS);
+    }
     if (n == 0)
-        migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;
-    migrate->progress.eta_ns = 0;
+        progress->elapsed_ns = elapsed_ns;
+    progress->eta_ns = 0;
     virTypedParamsFree(params, n);
     virResetLastError();
 }
@@ -282,7 +289,10 @@ migrate_all(struct migrate *migrate, GError **err)
     migrate_watch(migrate, thread, &called_off);
     vg_thread_free(thread);
     if (migrate->result == 0) {
-        migrate_read_end(migrate);
+        /* Until the end, the downtime is only what QEMU expects. */
+        migrate->progress.downtime_ns = 0;
+        migrate->progress.eta_ns = 0;
+        migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;
         return 0;
     }
     if (called_off) {
@@ -295,8 +305,8 @@ migrate_all(struct migrate *migrate, GError **err)
 }
 
 int
-vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
-                const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err)
+vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
+                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, migration->uuid, err);
     struct migrate migrate = {
@@ -318,7 +328,7 @@ vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
 }
 
 void
-vg_virt_abort(vg_virt_host *host, const char *uuid)
+vg_virt_host_abort(vg_virt_host *host, const char *uuid)
 {
     g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, NULL);
 

@@ -9,21 +9,24 @@
 
 #include "actuators/verb.h"
 
-/* A connection for reading and writing, with keepalive: if libvirtd falls silent, calls that wait
- * for it fail after some seconds. The next verb re-establishes a lost connection. One thread at a
- * time. */
-typedef struct vg_virt_host vg_virt_host;
+/* A link to libvirt of a host: a connection for reading and writing, and the thread that uses it.
+ * No call here waits longer for libvirt than it says: if libvirt hangs, the call ends with
+ * VG_E_TIMEOUT, and what it has asked of libvirt is left to itself and may still happen. The next
+ * call makes a lost connection again. Of what is told by a verb nothing comes after its end. One
+ * thread at a time. actuators/virt-hang.h tells what hangs. */
+typedef struct vg_virt_link vg_virt_link;
 
-/* Connects. Fails with VG_E_UNREACHABLE if there is no answer. Starts libvirt's event loop
- * (host/virt-event.h), which the process stops at its end. Connecting to an address that swallows
- * packets takes as long as the kernel tries. */
+/* Connects; VG_E_UNREACHABLE if nobody is there, VG_E_TIMEOUT if libvirt hangs. Starts libvirt's
+ * event loop (host/virt-event.h), which the process stops at its end. */
+vg_virt_link *vg_virt_link_open(const char *uri, GError **err);
+void vg_virt_link_close(vg_virt_link *link); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_link, vg_virt_link_close)
 
-vg_virt_host *vg_virt_host_open(const char *uri, GError **err);
-void vg_virt_host_close(vg_virt_host *host); /* NULL is fine */
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_host, vg_virt_host_close)
+/* Ends all calls of the process: those that wait, and those to come, fail at once. */
+void vg_virt_links_end(void);
 
-/* Sets a directory other than "/" that contains sys and proc, for tests. */
-void vg_virt_host_set_root(vg_virt_host *host, const char *root);
+/* Sets another directory than "/" that contains sys and proc, for tests. */
+void vg_virt_link_set_root(vg_virt_link *link, const char *root);
 
 /* A device that the operator has named: [gpu NAME]. */
 struct vg_named_device {
@@ -44,7 +47,7 @@ struct vg_domain_look {
 
 /* Looks at a domain. aliases ends with NULL, or is NULL. A missing domain is no error. Fails with
  * VG_E_UNREACHABLE if the host does not answer. */
-int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
+int vg_virt_look(vg_virt_link *link, const char *uuid, const char *const *aliases,
                  struct vg_domain_look *ret, GError **err);
 
 /* Lists the GPUs of a running domain as struct vg_move_device, with source_address and source_xml;
@@ -52,7 +55,7 @@ int vg_virt_look(vg_virt_host *host, const char *uuid, const char *const *aliase
  * with other functions of their cards, virtual functions of GPUs, and mdevs; and devices with the
  * alias of a named device. guest_path names a device as docs/vgpud-guest.7 requires. Fails with
  * VG_E_NOT_FOUND if there is no such domain, or with VG_E_CONFLICT if it does not run. */
-GPtrArray *vg_virt_gpus(vg_virt_host *host, const char *uuid, const struct vg_named_device *named,
+GPtrArray *vg_virt_gpus(vg_virt_link *link, const char *uuid, const struct vg_named_device *named,
                         size_t n_named, GError **err);
 
 /* ---- checks before anything is touched ---- */
@@ -74,7 +77,7 @@ struct vg_precheck {
  * UUID, another machine type, emulator or CPU, too little memory; disks that only this host has. If
  * target is NULL, the move could go to any host, and peer_uri is ignored. Returns 0 also with
  * problems; returns -1 and sets *err if a host cannot be asked. */
-int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
+int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
 /* ---- reserving ---- */
@@ -84,7 +87,7 @@ int vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_prech
  * named device). An mdev may be made for it. Other functions of a GPU's card are found on the card
  * picked for that GPU. Fills in target_address and target_xml, and keeps alias and guest address.
  * Fails with VG_E_CONFLICT and the reason if there is none. */
-int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
+int vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */
@@ -92,29 +95,29 @@ int vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *
 /* Detaches the devices from the live domain, all at once, and then removes those that are
  * persistent from its definition. Returns 0 when all are gone. Fails with VG_E_TIMEOUT if the guest
  * has not released one, which it may still do. */
-int vg_virt_detach(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+int vg_virt_detach(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                    const struct vg_verb *verb, GError **err);
 
 /* Attaches a device, and adds it to the definition if it is persistent; xml is its target_xml or
  * source_xml. Returns 0 if it is attached already. If another device has its guest address, it gets
  * a new one, which is reported as progress. */
-int vg_virt_attach(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
+int vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                    const char *xml, const struct vg_verb *verb, GError **err);
 
 /* Adds a persistent device to the persistent definition of a domain that has one, whether the
  * domain runs or not; xml is as for vg_virt_attach(). Returns 0 if the device is there already, or
  * is not persistent. */
-int vg_virt_define_device(vg_virt_host *host, const char *uuid, const struct vg_move_device *device,
+int vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                           const char *xml, GError **err);
 
 /* Removes the persistent definition of a domain that does not run, and keeps its files. */
-int vg_virt_undefine(vg_virt_host *host, const char *uuid, GError **err);
+int vg_virt_undefine(vg_virt_link *link, const char *uuid, GError **err);
 
 struct vg_virt_migration {
     const char *uuid;
     const char *peer_uri;
     /* asked at the end for the downtime, which is unknown if this is NULL */
-    vg_virt_host *target;
+    vg_virt_link *target;
     const GPtrArray *devices;      /* detached struct vg_move_device, or NULL */
     int64_t bandwidth_bytes_per_s; /* 0 for libvirt's default */
     /* the highest value to which the downtime limit is raised to converge */
@@ -123,14 +126,15 @@ struct vg_virt_migration {
 
 /* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
  * on the other side, and is removed here. Helps the migration to converge by auto-converge, then by
- * the downtime limit. Progress is reported every 250 ms; ret is the last progress, also on failure.
+ * the downtime limit. Progress is reported every 250 ms; ret is the last progress.
  * After the deadline, or when cancelled, the migration is called off, and this returns when libvirt
- * has ended it; if it had already finished by then, the result is 0. */
-int vg_virt_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
+ * has ended it; if it had already finished by then, the result is 0. VG_E_TIMEOUT if libvirt hangs,
+ * which may go on with it. */
+int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 
 /* Ends an outgoing migration of the domain, if one is under way. */
-void vg_virt_abort(vg_virt_host *host, const char *uuid);
+void vg_virt_abort(vg_virt_link *link, const char *uuid);
 
 /* ---- the guest ---- */
 
@@ -154,15 +158,15 @@ void vg_guest_answer_clear(struct vg_guest_answer *answer);
  * an order that was given up is cancelled, and the next one waits until the agent is done with
  * that. Devices are found in the live domain by their aliases; guest_path is for those that are not
  * attached yet. */
-int vg_guest_hello(vg_virt_host *host, const char *uuid, const struct vg_verb *verb,
+int vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *verb,
                    struct vg_guest_answer *ret, GError **err);
 /* Asks for the status. ok is true if the devices could be released now, as far as the agent sees;
  * otherwise text has the reason. */
-int vg_guest_status(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+int vg_guest_status(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
-int vg_guest_prepare(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+int vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                      const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
-int vg_guest_resume(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+int vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
                     const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err);
 
 #endif

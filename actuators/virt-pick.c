@@ -41,7 +41,7 @@ pick_free_devices(void *devices)
 
 /* Reads the devices of the running domains. */
 static GPtrArray *
-pick_read_running(const vg_virt_host *host, GError **err)
+pick_read_running(vg_virt_host *host, GError **err)
 {
     virDomainPtr *domains = NULL;
     int n = virConnectListAllDomains(host->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
@@ -389,8 +389,8 @@ pick_read_host(struct pick *pick, GError **err)
 }
 
 int
-vg_virt_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
-             const struct vg_named_device *named, size_t n_named, GError **err)
+vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
+                  const struct vg_named_device *named, size_t n_named, GError **err)
 {
     if (vg_virt_host_connect(host, err) < 0)
         return -1;

@@ -14,7 +14,8 @@
 
 #include <libvirt/virterror.h>
 
-#include "actuators/virt-host.h"
+#include "actuators/virt-link.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "host/domain-xml.h"
 #include "host/move-blockers.h"
@@ -26,14 +27,30 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 #define KIB       INT64_C(1024)
 #define STATS_MAX 32
 
+/* libvirt may have to start QEMU to see what it can do. */
+#define PRECHECK_CALL_NS (20 * VG_NS_PER_S)
+
+/* Two jobs, one after the other: the source's libvirt is asked of the domain, and the target's for
+ * what it needs. */
 struct precheck {
-    vg_virt_host *source, *target;
-    struct vg_precheck *check;
+    struct vg_virt_job base; /* first */
+    /* Told. */
+    char *uuid;
+    char *peer_uri; /* NULL: there is no target */
+    GPtrArray *devices;
+    /* While a job runs. */
+    vg_virt_host *host; /* the one that is asked */
     virDomainPtr domain;
-    const char *name;
-    char *xml; /* the live XML */
+    /* Found. */
+    char *source_uri;
+    char *name;
+    char *xml;          /* live XML */
+    vg_inventory *here; /* the source's capabilities */
     vg_move_needs *needs;
+    int64_t memory_bytes;
+    bool runs;
     GPtrArray *problems;
+    GPtrArray *doubts;
 };
 
 static void precheck_add(struct precheck *check, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
@@ -62,7 +79,7 @@ precheck_refused(struct precheck *check, GError **err, const char *fmt, ...)
     va_start(args, fmt);
     g_autofree char *text = g_strdup_vprintf(fmt, args);
     va_end(args);
-    vg_virt_host_failed(check->target, &error, "%s", text);
+    vg_virt_host_failed(check->host, &error, "%s", text);
     if (g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE)) {
         g_propagate_error(err, g_steal_pointer(&error));
         return -1;
@@ -80,7 +97,7 @@ check_metadata(struct precheck *check, GError **err)
     int result = vg_domain_xml_read(check->xml, NULL, vm, err);
 
     if (result == 0) {
-        check->check->memory_bytes = vm->memory_bytes;
+        check->memory_bytes = vm->memory_bytes;
         if (vm->nova_managed)
             precheck_add(check,
                          "'%s' belongs to OpenStack (instance %s): nova moves it, with "
@@ -92,7 +109,7 @@ check_metadata(struct precheck *check, GError **err)
 }
 
 static struct vg_virt_versions
-precheck_read_versions(const vg_virt_host *host)
+precheck_read_versions(vg_virt_host *host)
 {
     struct vg_virt_versions versions = {0};
     const char *type = virConnectGetType(host->connection);
@@ -108,7 +125,7 @@ precheck_read_versions(const vg_virt_host *host)
 /* Returns whether the host has the PCI device bound to plain vfio-pci, which cannot migrate it;
  * other kernel drivers can. */
 static bool
-precheck_is_plain_vfio(const vg_virt_host *host, const char *address)
+precheck_is_plain_vfio(vg_virt_host *host, const char *address)
 {
     g_autofree char *name = g_strdup_printf("pci_%s", address);
 
@@ -124,17 +141,17 @@ precheck_add_blocker(struct precheck *check, const struct vg_move_blocker *block
 {
     if (blocker->sure)
         precheck_add(check, "%s", blocker->text);
-    else if (blocker->pci_source && precheck_is_plain_vfio(check->source, blocker->pci_source))
+    else if (blocker->pci_source && precheck_is_plain_vfio(check->host, blocker->pci_source))
         precheck_add(check, "%s: it is vfio-pci", blocker->text);
-    else if (check->check->doubts)
-        g_ptr_array_add(check->check->doubts, g_strdup(blocker->text));
+    else
+        g_ptr_array_add(check->doubts, g_strdup(blocker->text));
 }
 
 static int
 check_devices(struct precheck *check, GError **err)
 {
-    const GPtrArray *devices = check->check->devices;
-    const unsigned n = devices ? devices->len : 0;
+    const GPtrArray *devices = check->devices;
+    const unsigned n = devices->len;
     g_autofree const char **off = g_new0(const char *, n + 1);
 
     for (unsigned i = 0; i < n; i++) {
@@ -143,7 +160,7 @@ check_devices(struct precheck *check, GError **err)
     }
     if (vg_move_xml_problems(check->xml, off, check->problems, err) < 0)
         return -1;
-    const struct vg_virt_versions versions = precheck_read_versions(check->source);
+    const struct vg_virt_versions versions = precheck_read_versions(check->host);
     g_autoptr(GPtrArray) blockers = vg_move_blockers(check->xml, off, &versions, err);
     for (unsigned i = 0; blockers && i < blockers->len; i++)
         precheck_add_blocker(check, blockers->pdata[i]);
@@ -217,7 +234,7 @@ is_shared(int64_t type)
 static void
 check_files(struct precheck *check)
 {
-    bool local = strstr(check->source->uri, ":///") != NULL;
+    bool local = strstr(check->source_uri, ":///") != NULL;
 
     for (unsigned i = 0; local && i < check->needs->files->len; i++) {
         const char *path = check->needs->files->pdata[i];
@@ -237,21 +254,21 @@ check_other(struct precheck *check, virDomainPtr other, const char *why)
 {
     if (other)
         precheck_add(check, "there is a domain '%s' on '%s' with %s: undefine or rename it",
-                     virDomainGetName(other), check->target->uri, why);
+                     virDomainGetName(other), check->host->uri, why);
 }
 
 static int
 check_clashes(struct precheck *check, GError **err)
 {
-    virConnectPtr connection = check->target->connection;
-    const char *uuid = check->check->uuid;
+    virConnectPtr connection = check->host->connection;
+    const char *uuid = check->uuid;
     g_autoptr(virDomain) same_uuid = virDomainLookupByUUIDString(connection, uuid);
 
     if (!same_uuid && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
-        return vg_virt_host_failed(check->target, err, "cannot look for domain %s", uuid);
+        return vg_virt_host_failed(check->host, err, "cannot look for domain %s", uuid);
     g_autoptr(virDomain) same_name = virDomainLookupByName(connection, check->name);
     if (!same_name && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN)
-        return vg_virt_host_failed(check->target, err, "cannot look for domain '%s'", check->name);
+        return vg_virt_host_failed(check->host, err, "cannot look for domain '%s'", check->name);
     virResetLastError();
     check_other(check, same_uuid, "the same UUID");
     char other[VIR_UUID_STRING_BUFLEN] = "";
@@ -263,7 +280,7 @@ check_clashes(struct precheck *check, GError **err)
 
 /* Reads UUID and CPU model; both may be absent. */
 static vg_inventory *
-read_capabilities(const vg_virt_host *host, GError **err)
+read_capabilities(vg_virt_host *host, GError **err)
 {
     g_autofree char *xml = vg_virt_own(virConnectGetCapabilities(host->connection));
     g_autoptr(vg_inventory) inventory = vg_inventory_new(NULL);
@@ -278,8 +295,8 @@ read_capabilities(const vg_virt_host *host, GError **err)
 static int
 check_hosts(struct precheck *check, GError **err)
 {
-    g_autoptr(vg_inventory) here = read_capabilities(check->source, err);
-    g_autoptr(vg_inventory) there = here ? read_capabilities(check->target, err) : NULL;
+    const vg_inventory *here = check->here;
+    g_autoptr(vg_inventory) there = read_capabilities(check->host, err);
 
     if (!there)
         return -1;
@@ -288,12 +305,12 @@ check_hosts(struct precheck *check, GError **err)
             check,
             "'%s' and '%s' have the same UUID: they are one host, or one needs a host_uuid "
             "of its own in libvirtd.conf",
-            check->source->uri, check->target->uri);
+            check->source_uri, check->host->uri);
     if (check->needs->host_cpu && g_strcmp0(here->cpu_model, there->cpu_model) != 0)
         precheck_add(check,
                      "'%s' has the CPU of its host, which is %s, and that of '%s' is %s: give it a "
                      "CPU model that both have",
-                     check->name, here->cpu_model ? here->cpu_model : "unknown", check->target->uri,
+                     check->name, here->cpu_model ? here->cpu_model : "unknown", check->host->uri,
                      there->cpu_model ? there->cpu_model : "unknown");
     return 0;
 }
@@ -304,7 +321,7 @@ check_machine(struct precheck *check, bool *ret_known, GError **err)
 {
     const vg_move_needs *needs = check->needs;
     g_autofree char *xml = vg_virt_own(
-        virConnectGetDomainCapabilities(check->target->connection, needs->emulator, needs->arch,
+        virConnectGetDomainCapabilities(check->host->connection, needs->emulator, needs->arch,
                                         needs->machine, needs->virt_type, 0));
 
     *ret_known = xml != NULL;
@@ -324,7 +341,7 @@ check_cpu(struct precheck *check, GError **err)
     if (!needs->cpu_xml || needs->host_cpu)
         return 0;
     int result = virConnectCompareHypervisorCPU(
-        check->target->connection, needs->emulator, needs->arch, needs->machine, needs->virt_type,
+        check->host->connection, needs->emulator, needs->arch, needs->machine, needs->virt_type,
         needs->cpu_xml, VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE);
     if (result >= VIR_CPU_COMPARE_IDENTICAL)
         return 0;
@@ -357,23 +374,26 @@ memory_of(virConnectPtr connection)
 static void
 check_memory(struct precheck *check)
 {
-    int64_t there = memory_of(check->target->connection);
+    int64_t there = memory_of(check->host->connection);
 
-    if (!check->needs->huge_pages && there >= 0 && there < check->check->memory_bytes)
+    if (!check->needs->huge_pages && there >= 0 && there < check->memory_bytes)
         precheck_add(check, "'%s' needs %lld MiB of memory, and '%s' has %lld MiB at most",
-                     check->name, (long long)(check->check->memory_bytes / MIB), check->target->uri,
+                     check->name, (long long)(check->memory_bytes / MIB), check->host->uri,
                      (long long)(there / MIB));
 }
 
 /* ---- all checks ---- */
 
 static int
-check_target(struct precheck *check, GError **err)
+precheck_ask_target(struct vg_virt_job *job, vg_virt_host *host, GError **err)
 {
+    struct precheck *check = (struct precheck *)job;
     bool known = false;
 
-    if (check_clashes(check, err) < 0 || check_hosts(check, err) < 0 ||
-        check_machine(check, &known, err) < 0 || (known && check_cpu(check, err) < 0))
+    check->host = host;
+    if (vg_virt_host_connect(host, err) < 0 || check_clashes(check, err) < 0 ||
+        check_hosts(check, err) < 0 || check_machine(check, &known, err) < 0 ||
+        (known && check_cpu(check, err) < 0))
         return -1;
     check_memory(check);
     return 0;
@@ -382,7 +402,7 @@ check_target(struct precheck *check, GError **err)
 static int
 check_all(struct precheck *check, GError **err)
 {
-    check->xml = vg_virt_host_xml(check->source, check->domain, 0, err);
+    check->xml = vg_virt_host_xml(check->host, check->domain, 0, err);
     if (!check->xml)
         return -1;
     check->needs = vg_move_needs_read(check->xml, err);
@@ -391,34 +411,88 @@ check_all(struct precheck *check, GError **err)
     check_state(check);
     precheck_block_jobs(check);
     check_files(check);
-    if (!check->target)
+    if (!check->peer_uri)
         return 0;
-    if (strstr(check->check->peer_uri, ":///"))
+    if (strstr(check->peer_uri, ":///"))
         precheck_add(check,
                      "the source's libvirtd would reach itself by '%s': give the URI by which it "
                      "reaches the target, with the name of that host",
-                     check->check->peer_uri);
-    return check_target(check, err);
+                     check->peer_uri);
+    check->here = read_capabilities(check->host, err);
+    return check->here ? 0 : -1;
+}
+
+static int
+precheck_ask_source(struct vg_virt_job *job, vg_virt_host *host, GError **err)
+{
+    struct precheck *check = (struct precheck *)job;
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, check->uuid, err);
+
+    if (!domain)
+        return -1;
+    check->host = host;
+    check->domain = domain;
+    check->source_uri = g_strdup(host->uri);
+    check->name = g_strdup(virDomainGetName(domain));
+    check->runs = virDomainIsActive(domain) != 0;
+    if (check->runs)
+        return check_all(check, err);
+    precheck_add(check, "'%s' does not run on '%s': start it, or move its definition", check->name,
+                 host->uri);
+    return 0;
+}
+
+static void
+precheck_free(struct vg_virt_job *job)
+{
+    struct precheck *check = (struct precheck *)job;
+
+    g_free(check->uuid);
+    g_free(check->peer_uri);
+    g_ptr_array_unref(check->devices);
+    g_free(check->source_uri);
+    g_free(check->name);
+    g_free(check->xml);
+    vg_inventory_free(check->here);
+    vg_move_needs_free(check->needs);
+    g_ptr_array_unref(check->problems);
+    g_ptr_array_unref(check->doubts);
+    g_free(check);
+}
+
+static void
+precheck_hand_over(GPtrArray *from, GPtrArray *to)
+{
+    for (unsigned i = 0; to && i < from->len; i++)
+        g_ptr_array_add(to, g_strdup(from->pdata[i]));
 }
 
 int
-vg_virt_precheck(vg_virt_host *source, vg_virt_host *target, struct vg_precheck *check,
+vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                  GPtrArray *problems, GError **err)
 {
-    g_autoptr(virDomain) domain = vg_virt_host_domain(source, check->uuid, err);
-    struct precheck all = {
-        .source = source, .target = target, .check = check, .domain = domain, .problems = problems};
+    struct precheck *all = g_new0(struct precheck, 1);
 
-    if (!domain || (target && vg_virt_host_connect(target, err) < 0))
+    all->uuid = g_strdup(check->uuid);
+    all->peer_uri = target ? g_strdup(check->peer_uri) : NULL;
+    all->devices = vg_virt_copy_devices(check->devices);
+    all->problems = g_ptr_array_new_with_free_func(g_free);
+    all->doubts = g_ptr_array_new_with_free_func(g_free);
+    vg_virt_job_init(&all->base, "what speaks against moving the VM", precheck_ask_source,
+                     precheck_free, NULL);
+    all->base.call_ns = PRECHECK_CALL_NS;
+    if (vg_virt_call(source, &all->base, err) < 0)
         return -1;
-    all.name = virDomainGetName(domain);
-    if (virDomainIsActive(domain) == 0) {
-        precheck_add(&all, "'%s' does not run on '%s': start it, or move its definition", all.name,
-                     source->uri);
-        return 0;
+    if (target && all->runs) {
+        vg_virt_job_init(&all->base, "what speaks against taking the VM", precheck_ask_target,
+                         precheck_free, NULL);
+        all->base.call_ns = PRECHECK_CALL_NS;
+        if (vg_virt_call(target, &all->base, err) < 0)
+            return -1;
     }
-    int result = check_all(&all, err);
-    g_free(all.xml);
-    vg_move_needs_free(all.needs);
-    return result;
+    check->memory_bytes = all->memory_bytes;
+    precheck_hand_over(all->problems, problems);
+    precheck_hand_over(all->doubts, check->doubts);
+    precheck_free(&all->base);
+    return 0;
 }

@@ -105,6 +105,8 @@ struct vg_daemon_stats {
     uint64_t queue_high_water;
     uint64_t reloads;
     uint64_t reload_failures;
+    uint64_t calls_given_up;           /* calls of libvirt that hung, since the start */
+    unsigned calls_hanging;            /* those of them that have not come back */
     unsigned peers[VG_PEER_STATE_MAX]; /* number of peers by state */
     double cpu_s;                      /* CPU time of the process */
     int64_t rss_bytes;

@@ -422,6 +422,10 @@ add_daemon(GString *out, const struct vg_daemon_stats *stats)
            (double)stats->reloads);
     single(out, "vgpud_reload_failures_total", "counter", "Configurations that were refused.",
            (double)stats->reload_failures);
+    single(out, "vgpud_libvirt_calls_given_up_total", "counter",
+           "Calls of libvirt that hung and were given up.", (double)stats->calls_given_up);
+    single(out, "vgpud_libvirt_calls_hanging", "gauge",
+           "Calls of libvirt that were given up and have not come back.", stats->calls_hanging);
     family(out, "vgpud_peers", "gauge", "Other vgpuds that this one knows.");
     for (int i = 0; i < VG_PEER_STATE_MAX; i++) {
         g_autofree char *labels = g_strdup_printf("state=\"%s\"", vg_peer_state_names[i]);

@@ -22,6 +22,7 @@ struct vg_own_thread {
     void *arg;
     pthread_t id;
     bool joined;
+    atomic_uint refs; /* of the owner, and of the thread itself */
     atomic_bool stopping;
     atomic_bool ended;
     atomic_int_fast64_t beat_ns;
@@ -51,6 +52,16 @@ vg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t monoton
     return pthread_cond_timedwait(cond, mutex, &until) == 0;
 }
 
+static void
+thread_unref(vg_thread *thread)
+{
+    if (atomic_fetch_sub(&thread->refs, 1) > 1)
+        return;
+    pthread_cond_destroy(&thread->cond);
+    pthread_mutex_destroy(&thread->lock);
+    g_free(thread);
+}
+
 static void *
 thread_start(void *data)
 {
@@ -59,6 +70,7 @@ thread_start(void *data)
     pthread_setname_np(pthread_self(), thread->name);
     thread->run(thread, thread->arg);
     atomic_store(&thread->ended, true);
+    thread_unref(thread);
     return NULL;
 }
 
@@ -73,6 +85,7 @@ vg_thread_new(const char *name, vg_thread_run *run, void (*wake)(void *arg), voi
     thread->run = run;
     thread->wake = wake;
     thread->arg = arg;
+    atomic_store(&thread->refs, 2);
     atomic_store(&thread->beat_ns, vg_clock_monotonic_ns());
     pthread_mutex_init(&thread->lock, NULL);
     vg_cond_init(&thread->cond);
@@ -84,8 +97,8 @@ vg_thread_new(const char *name, vg_thread_run *run, void (*wake)(void *arg), voi
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (status == 0)
         return thread;
-    thread->joined = true;
-    vg_thread_free(thread);
+    atomic_store(&thread->refs, 1);
+    thread_unref(thread);
     vg_error_errno(err, status, "cannot start thread '%s'", name);
     return NULL;
 }
@@ -165,7 +178,12 @@ vg_thread_free(vg_thread *thread)
     if (!thread)
         return;
     vg_thread_join(thread);
-    pthread_cond_destroy(&thread->cond);
-    pthread_mutex_destroy(&thread->lock);
-    g_free(thread);
+    thread_unref(thread);
+}
+
+void
+vg_thread_leave(vg_thread *thread)
+{
+    pthread_detach(thread->id);
+    thread_unref(thread);
 }

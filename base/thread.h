@@ -42,6 +42,9 @@ vg_thread_silence_ns(const vg_thread *thread); /* since the last beat; 0 when it
 void vg_thread_stop(vg_thread *thread);
 void vg_thread_join(vg_thread *thread);
 void vg_thread_free(vg_thread *thread);
+/* Leaves the thread to itself, instead of freeing it: it ends when it ends, and its memory with
+ * it. */
+void vg_thread_leave(vg_thread *thread);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_thread, vg_thread_free)
 
 /* A condition whose timed waits are on CLOCK_MONOTONIC. */

@@ -143,3 +143,10 @@ peers_request(vg_peers *peers, const char *name, const char *method, const char 
         g_prefix_error(err, "peer '%s': ", name);
     return status;
 }
+
+void
+vg_peers_stop(vg_peers *peers)
+{
+    if (peers)
+        vg_thread_join(peers->thread);
+}

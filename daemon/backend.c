@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "actuators/virt-hang.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -150,6 +151,11 @@ get_status(void *data)
     vg_supervisor_status(backend->parts.supervisor, parts);
     if (vg_peers_count(backend->parts.peers) > 0)
         g_ptr_array_add(parts, peers_status(backend));
+    pthread_mutex_lock(&backend->lock);
+    const bool acts = backend->access && backend->access->actions;
+    pthread_mutex_unlock(&backend->lock);
+    if (acts)
+        g_ptr_array_add(parts, backend_libvirt_status(backend));
     struct vg_part_status *tracing = vg_trace_status();
     if (tracing)
         g_ptr_array_add(parts, tracing);
@@ -183,6 +189,8 @@ get_stats(void *data, struct vg_daemon_stats *ret)
         .queue_high_water = queue.high_water,
         .cpu_s = vg_process_cpu_s(),
         .rss_bytes = vg_process_rss_bytes(),
+        .calls_given_up = vg_virt_hangs_total(),
+        .calls_hanging = vg_virt_hangs_now(),
     };
     vg_store_read_health(backend->parts.store, &ret->store);
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);

@@ -13,6 +13,8 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
+#include "actuators/virt-hang.h"
+#include "actuators/virt-move.h"
 #include "api/api.h"
 #include "api/socket.h"
 #include "base/clock.h"
@@ -28,6 +30,7 @@
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
+#include "daemon/limits.h"
 #include "daemon/lttng-config.h"
 #include "daemon/mover.h"
 #include "daemon/node.h"
@@ -79,48 +82,6 @@ struct daemon {
 };
 
 /* ---- configuration ---- */
-
-static struct vg_store_options
-store_options(const struct daemon *daemon)
-{
-    const struct vg_daemon_config *config = daemon->config;
-
-    return (struct vg_store_options){
-        .directory = config->directory,
-        .raw_days = config->raw_days,
-        .minute_days = config->minute_days,
-        .hour_days = config->hour_days,
-        .lost_top = config->lost_top,
-        .memory_windows = config->memory_windows,
-        .log_commits = daemon->options->replay != NULL,
-    };
-}
-
-static struct vg_journal_options
-journal_options(const struct vg_daemon_config *config)
-{
-    return (struct vg_journal_options){
-        .directory = config->directory,
-        .audit_days = config->audit_days,
-        .audit_entries = config->audit_entries,
-        .event_days = config->event_days,
-        .event_entries = config->event_entries,
-    };
-}
-
-static struct vg_api_limits
-api_limits(const struct vg_daemon_config *config)
-{
-    return (struct vg_api_limits){
-        .connections = config->connections,
-        .client_connections = config->client_connections,
-        .client_requests = config->client_requests,
-        .streams = config->streams,
-        .body_bytes = config->body_bytes,
-        .idle_ns = config->idle_ns,
-        .writes_per_min = config->writes_per_min,
-    };
-}
 
 static void
 tell_reload(struct daemon *daemon, bool done, const char *text)
@@ -183,9 +144,10 @@ reload(struct daemon *daemon)
     vg_daemon_backend_set_access(daemon->backend, next);
     vg_daemon_config_free(daemon->config);
     daemon->config = next;
-    const struct vg_store_options store = store_options(daemon);
-    const struct vg_journal_options journal = journal_options(next);
-    const struct vg_api_limits limits = api_limits(next);
+    const struct vg_store_options store =
+        vg_daemon_store_options(daemon->config, daemon->options->replay != NULL);
+    const struct vg_journal_options journal = vg_daemon_journal_options(next);
+    const struct vg_api_limits limits = vg_daemon_api_limits(next);
     vg_log_set_level((enum vg_log_level)(VG_LOG_ERR + next->log_level));
     vg_node_set_policy(daemon->node, &next->policy);
     vg_daemon_backend_set_policy(daemon->backend, &next->policy);
@@ -532,7 +494,7 @@ start_api(struct daemon *daemon, GError **err)
         .key = config->tls_key,
         .client_ca = config->tls_client_ca[0] ? config->tls_client_ca : NULL,
         .client_required = config->client_certificate == VG_CLIENT_REQUIRED,
-        .limits = api_limits(config),
+        .limits = vg_daemon_api_limits(config),
         .backend = vg_daemon_backend_ops(daemon->backend),
         .events = daemon->events,
     };
@@ -574,8 +536,9 @@ start_mover(struct daemon *daemon, GError **err)
 static int
 daemon_start(struct daemon *daemon, GError **err)
 {
-    const struct vg_store_options store = store_options(daemon);
-    const struct vg_journal_options journal = journal_options(daemon->config);
+    const struct vg_store_options store =
+        vg_daemon_store_options(daemon->config, daemon->options->replay != NULL);
+    const struct vg_journal_options journal = vg_daemon_journal_options(daemon->config);
 
     if (daemon->config->trace_lttng)
         vg_trace_start(daemon->config->trace_provider);
@@ -645,6 +608,9 @@ end(struct daemon *daemon)
         vg_log_warn("not all windows could be stored");
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
+    /* Nobody waits any more for a host that does not answer. */
+    vg_virt_links_end();
+    vg_peers_stop(daemon->peers);
     vg_api_free(daemon->api);
     vg_mover_free(daemon->mover);
     vg_reservations_free(daemon->reservations);
@@ -652,7 +618,7 @@ end(struct daemon *daemon)
     vg_event_log_keep(daemon->events, NULL, NULL);
     vg_journal_free(daemon->journal);
     vg_store_free(daemon->store);
-    if (!all_ended) {
+    if (!all_ended || vg_virt_hangs_now() > 0) {
         /* A thread that hangs in a library still uses memory that would be freed below. */
         vg_log_notice("stopped");
         _exit(daemon->failed ? EXIT_FAILURE : EXIT_SUCCESS);

@@ -15,7 +15,7 @@
 #define HELLO_NS (15 * VG_NS_PER_S)
 
 /* Opens the host on which the last look found the VM. */
-static vg_virt_host *
+static vg_virt_link *
 libvirt_here(struct mover_move *move, GError **err)
 {
     return move->machine.facts.place == VG_PLACE_TARGET ? mover_target(move, err)
@@ -46,7 +46,7 @@ libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError 
 static int
 libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
-    vg_virt_host *source = mover_source(move, err), *target = NULL;
+    vg_virt_link *source = mover_source(move, err), *target = NULL;
     struct vg_precheck check = {.uuid = move->record->uuid, .devices = move->record->devices};
 
     if (!source)
@@ -176,7 +176,7 @@ static int
 libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *ret,
                   GError **err)
 {
-    vg_virt_host *host = libvirt_here(move, err);
+    vg_virt_link *host = libvirt_here(move, err);
     const struct vg_verb limits = mover_verb(move, move->settings->guest_deadline_ns);
     const struct vg_migration *record = move->record;
     struct vg_guest_answer answer = {0};
@@ -207,7 +207,7 @@ libvirt_ask_guest(struct mover_move *move, enum vg_move_verb verb, struct mover_
 static int
 libvirt_detach(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
-    vg_virt_host *host = libvirt_here(move, err);
+    vg_virt_link *host = libvirt_here(move, err);
     const struct vg_verb limits = mover_verb(move, move->settings->unplug_deadline_ns);
 
     if (!host || vg_virt_detach(host, move->record->uuid, move->record->devices, &limits, err) < 0)
@@ -220,7 +220,7 @@ static int
 libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
-    vg_virt_host *host = is_target ? mover_target(move, err) : mover_source(move, err);
+    vg_virt_link *host = is_target ? mover_target(move, err) : mover_source(move, err);
     const struct vg_verb limits = mover_verb(move, vg_move_deadline_ns(VG_MOVE_ATTACH));
 
     if (!host)
@@ -257,8 +257,8 @@ libvirt_own_uri(const struct mover_move *move)
 static int
 libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, GError **err)
 {
-    vg_virt_host *source = mover_source(move, err);
-    vg_virt_host *target = source ? mover_target(move, err) : NULL;
+    vg_virt_link *source = mover_source(move, err);
+    vg_virt_link *target = source ? mover_target(move, err) : NULL;
     const struct vg_verb limits = mover_verb(move, move->settings->migrate_deadline_ns);
     struct vg_migration_progress progress = {0};
 

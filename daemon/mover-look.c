@@ -57,7 +57,7 @@ static bool
 look_at_source(struct mover_move *move, struct vg_domain_look *ret, GError **err)
 {
     g_auto(GStrv) aliases = mover_aliases(move->record);
-    vg_virt_host *host = mover_source(move, err);
+    vg_virt_link *host = mover_source(move, err);
 
     return host &&
            vg_virt_look(host, move->record->uuid, (const char *const *)aliases, ret, err) == 0;
@@ -67,7 +67,7 @@ static bool
 look_at_target(struct mover_move *move, struct vg_domain_look *ret, GError **err)
 {
     g_auto(GStrv) aliases = mover_aliases(move->record);
-    vg_virt_host *host = mover_target(move, err);
+    vg_virt_link *host = mover_target(move, err);
 
     return host &&
            vg_virt_look(host, move->record->uuid, (const char *const *)aliases, ret, err) == 0;
@@ -168,7 +168,7 @@ static int
 look_define_gpus(struct mover_move *move, bool on_target, GError **err)
 {
     const struct vg_migration *record = move->record;
-    vg_virt_host *host = on_target ? mover_target(move, err) : mover_source(move, err);
+    vg_virt_link *host = on_target ? mover_target(move, err) : mover_source(move, err);
 
     if (!host)
         return -1;

@@ -109,7 +109,7 @@ static int
 nova_look_here(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     struct vg_domain_look look = {.place = VG_DOMAIN_ABSENT};
-    vg_virt_host *source = mover_source(move, err);
+    vg_virt_link *source = mover_source(move, err);
 
     if (!source || vg_virt_look(source, move->record->uuid, NULL, &look, err) < 0)
         return -1;

@@ -36,7 +36,7 @@ static int
 prepare_read_gpus(const struct vg_move_settings *settings, const struct vg_inv_vm *vm,
                   struct vg_migration *migration, GError **err)
 {
-    g_autoptr(vg_virt_host) source = vg_virt_host_open(settings->libvirt_uri, err);
+    g_autoptr(vg_virt_link) source = vg_virt_link_open(settings->libvirt_uri, err);
     g_autoptr(GPtrArray) gpus =
         source ? vg_virt_gpus(source, migration->uuid, settings->named, settings->n_named, err)
                : NULL;
@@ -192,8 +192,8 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     status = move.executor->find_problems(&move, problems, err);
     if (status == 0 && migration->devices->len > 0 && !migration->no_agent)
         prepare_check_programs(&move, problems);
-    vg_virt_host_close(move.source);
-    vg_virt_host_close(move.target);
+    vg_virt_link_close(move.source);
+    vg_virt_link_close(move.target);
     vg_nova_free(move.nova);
     g_free(move.peer_uri);
     vg_move_settings_unref(move.settings);

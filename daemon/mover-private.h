@@ -32,8 +32,8 @@ struct mover_move {
     struct vg_move machine;
     bool ended; /* protected by the lock */
     /* These belong to the thread. */
-    vg_virt_host *source;
-    vg_virt_host *target;
+    vg_virt_link *source;
+    vg_virt_link *target;
     vg_nova *nova;    /* NULL if it is not connected yet, or if libvirt moves the VM */
     char *peer_uri;   /* the URI by which this host reaches the target's libvirt */
     int64_t renew_ns; /* CLOCK_MONOTONIC, when the reservation must be renewed */
@@ -113,8 +113,8 @@ char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
 
 /* Return the move's connections, and make them if need be. Return NULL and set *err if they cannot
  * be made. */
-vg_virt_host *mover_source(struct mover_move *move, GError **err);
-vg_virt_host *mover_target(struct mover_move *move, GError **err);
+vg_virt_link *mover_source(struct mover_move *move, GError **err);
+vg_virt_link *mover_target(struct mover_move *move, GError **err);
 
 /* Renews the reservation if that is due. */
 void mover_renew_if_due(struct mover_move *move);

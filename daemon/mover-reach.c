@@ -38,21 +38,21 @@ mover_peer_uri(vg_mover *mover, const char *peer, GError **err)
     return NULL;
 }
 
-vg_virt_host *
+vg_virt_link *
 mover_source(struct mover_move *move, GError **err)
 {
     if (!move->source)
-        move->source = vg_virt_host_open(move->settings->libvirt_uri, err);
+        move->source = vg_virt_link_open(move->settings->libvirt_uri, err);
     return move->source;
 }
 
-vg_virt_host *
+vg_virt_link *
 mover_target(struct mover_move *move, GError **err)
 {
     if (!move->peer_uri)
         move->peer_uri = mover_peer_uri(move->mover, move->record->peer, err);
     if (!move->target && move->peer_uri)
-        move->target = vg_virt_host_open(move->peer_uri, err);
+        move->target = vg_virt_link_open(move->peer_uri, err);
     return move->target;
 }
 

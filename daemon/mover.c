@@ -252,8 +252,8 @@ mover_run(vg_thread *self, void *arg)
     }
     if (verb == VG_MOVE_VERB_MAX)
         mover_finish(move);
-    vg_virt_host_close(g_steal_pointer(&move->source));
-    vg_virt_host_close(g_steal_pointer(&move->target));
+    vg_virt_link_close(g_steal_pointer(&move->source));
+    vg_virt_link_close(g_steal_pointer(&move->target));
     vg_nova_free(g_steal_pointer(&move->nova));
     VG_LOCK_SCOPE(&mover->lock);
     move->ended = true;

@@ -100,7 +100,7 @@ reservation_aliases(const GPtrArray *devices)
 /* Returns whether a VM already has its GPUs here, which shows that they are taken, so that its
  * reservation must not count as well. */
 static bool
-reservation_is_used(vg_virt_host *host, const struct vg_reservation *reservation)
+reservation_is_used(vg_virt_link *host, const struct vg_reservation *reservation)
 {
     g_auto(GStrv) aliases = reservation_aliases(reservation->devices);
     struct vg_domain_look look;
@@ -126,7 +126,7 @@ reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
 /* Lists the devices that are taken. Returns 1 if the move already has a reservation, which is then
  * copied. Called under the lock. */
 static int
-reservations_find_taken(vg_reservations *reservations, vg_virt_host *host,
+reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
                         struct vg_reservation *reservation, GPtrArray *taken, GError **err)
 {
     g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
@@ -158,7 +158,7 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
         return vg_error(err, VG_E_REFUSED,
                         "acting is off on this host; [actions] enabled=yes in its vgpud.conf "
                         "allows it");
-    g_autoptr(vg_virt_host) host = vg_virt_host_open(settings->libvirt_uri, err);
+    g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, err);
     if (!host)
         return -1;
     VG_LOCK_SCOPE(&reservations->lock);

@@ -213,7 +213,7 @@ def test_move(uuid, devices):
     assert "ua-gpu0" in inactive("h1", GUEST)
 
     # Called off. Meanwhile both hosts tell what is.
-    slow = Verb("h1", "-b", "2", "-c", "8", HERE, "migrate", uuid, H2, H2, devices=devices)
+    slow = Verb("h1", "-b", "2", "-c", "30", HERE, "migrate", uuid, H2, H2, devices=devices)
     places = [look("h2", uuid)[0]]
     while places[-1] != "incoming":
         places.append(look("h2", uuid)[0])

@@ -33,7 +33,7 @@
 #define INPUT_MAX (4 << 20)
 
 struct tool {
-    vg_virt_host *host, *other;
+    vg_virt_link *host, *other;
     const char *root; /* NULL: "/" */
     struct vg_named_device named[NAMED_MAX];
     size_t n_named;
@@ -284,13 +284,13 @@ run(struct tool *tool, const struct action *action, const char *uri, GError **er
 {
     if (action->devices && read_devices(tool, err) < 0)
         return -1;
-    tool->host = vg_virt_host_open(uri, err);
+    tool->host = vg_virt_link_open(uri, err);
     if (!tool->host)
         return -1;
     if (tool->root)
-        vg_virt_host_set_root(tool->host, tool->root);
+        vg_virt_link_set_root(tool->host, tool->root);
     if (action->n_args == 3) {
-        tool->other = vg_virt_host_open(tool->args[2], err);
+        tool->other = vg_virt_link_open(tool->args[2], err);
         if (!tool->other)
             return -1;
     }
@@ -349,8 +349,8 @@ read_options(struct tool *tool, int argc, char **argv)
 static void
 clear(struct tool *tool)
 {
-    vg_virt_host_close(tool->host);
-    vg_virt_host_close(tool->other);
+    vg_virt_link_close(tool->host);
+    vg_virt_link_close(tool->other);
     vg_virt_event_stop();
     for (size_t i = 0; i < tool->n_named; i++) {
         g_free((char *)tool->named[i].name);

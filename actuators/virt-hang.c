@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "actuators/virt-hang.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+
+/* The time from one connection that hangs to the next try, doubled with each of them: one that
+ * hangs for good, because its host was switched off in the middle, must not keep others out. */
+#define AGAIN_NS     (10 * VG_NS_PER_S)
+#define AGAIN_MAX_NS (600 * VG_NS_PER_S)
+
+/* What is known of an address. */
+struct hang_host {
+    unsigned connecting;  /* connections that hang, since the last one that was opened */
+    unsigned all;         /* calls that hang */
+    int64_t since_ns;     /* CLOCK_REALTIME: the first of these connections */
+    int64_t tried_ns;     /* CLOCK_MONOTONIC: when the last of them was given up */
+    int64_t connected_ns; /* CLOCK_MONOTONIC: when the last one was opened; 0: never */
+};
+
+static pthread_mutex_t hang_lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *hosts;  /* char * -> struct hang_host; kept to the end of the process */
+static GPtrArray *hanging; /* struct vg_virt_hang, in the order in which they were given up */
+static uint64_t hangs_total;
+
+static void
+hang_free(void *data)
+{
+    struct vg_virt_hang *hang = data;
+
+    g_free(hang->uri);
+    g_free(hang->what);
+    g_free(hang);
+}
+
+/* Under the lock. */
+static struct hang_host *
+hang_host(const char *uri)
+{
+    if (!hosts) {
+        hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        hanging = g_ptr_array_new();
+    }
+    struct hang_host *host = g_hash_table_lookup(hosts, uri);
+    if (!host) {
+        host = g_new0(struct hang_host, 1);
+        g_hash_table_insert(hosts, g_strdup(uri), host);
+    }
+    return host;
+}
+
+/* Tells if this connection hangs while none was opened later. Under the lock. */
+static bool
+hang_counts(const struct vg_virt_hang *hang)
+{
+    return hang->connecting && hang->began_ns > hang_host(hang->uri)->connected_ns;
+}
+
+struct vg_virt_hang *
+vg_virt_hang_begin(const char *uri, const char *what, int64_t began_ns, bool connecting)
+{
+    struct vg_virt_hang *hang = g_new0(struct vg_virt_hang, 1);
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    hang->uri = g_strdup(uri);
+    hang->what = g_strdup(connecting ? "to connect" : what);
+    hang->began_ns = began_ns;
+    hang->since_ns = vg_clock_realtime_ns() - (now_ns - began_ns);
+    hang->connecting = connecting;
+    VG_LOCK_SCOPE(&hang_lock);
+    struct hang_host *host = hang_host(uri);
+    hangs_total++;
+    host->all++;
+    g_ptr_array_add(hanging, hang);
+    if (!hang_counts(hang))
+        return hang;
+    host->tried_ns = now_ns;
+    if (host->connecting++ == 0 || hang->since_ns < host->since_ns)
+        host->since_ns = hang->since_ns;
+    return hang;
+}
+
+void
+vg_virt_hang_ended(struct vg_virt_hang *take_hang)
+{
+    pthread_mutex_lock(&hang_lock);
+    struct hang_host *host = hang_host(take_hang->uri);
+    host->all--;
+    if (hang_counts(take_hang))
+        host->connecting--;
+    g_ptr_array_remove(hanging, take_hang);
+    pthread_mutex_unlock(&hang_lock);
+    hang_free(take_hang);
+}
+
+void
+vg_virt_hang_connected(const char *uri)
+{
+    VG_LOCK_SCOPE(&hang_lock);
+    struct hang_host *host = hang_host(uri);
+    host->connected_ns = vg_clock_monotonic_ns();
+    host->connecting = 0;
+}
+
+int
+vg_virt_hang_check(const char *uri, bool connecting, GError **err)
+{
+    VG_LOCK_SCOPE(&hang_lock);
+    const struct hang_host *host = hang_host(uri);
+    const unsigned doublings = MIN(MAX(host->connecting, 1) - 1, 10);
+    const int64_t again_ns = host->tried_ns + MIN(AGAIN_NS << doublings, AGAIN_MAX_NS);
+    const int64_t wait_ns = again_ns - vg_clock_monotonic_ns();
+
+    if (host->all >= VG_VIRT_HANGS_MAX)
+        return vg_error(err, VG_E_TIMEOUT,
+                        "libvirt at '%s' hangs: %u calls have not come back, the most that are let",
+                        uri, host->all);
+    if (!connecting || host->connecting == 0 || wait_ns <= 0)
+        return 0;
+    char since[VG_UTC_LEN];
+    return vg_error(err, VG_E_TIMEOUT,
+                    "libvirt at '%s' has not answered since %s, and is tried again in %lld s", uri,
+                    vg_utc_format(host->since_ns / VG_NS_PER_S * VG_NS_PER_S, since),
+                    (long long)(wait_ns / VG_NS_PER_S + 1));
+}
+
+GPtrArray *
+vg_virt_hangs(void)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(hang_free);
+
+    VG_LOCK_SCOPE(&hang_lock);
+    for (guint i = 0; hanging && i < hanging->len; i++) {
+        const struct vg_virt_hang *hang = hanging->pdata[i];
+        if (hang->connecting && !hang_counts(hang))
+            continue;
+        struct vg_virt_hang *copy = g_new0(struct vg_virt_hang, 1);
+        *copy = *hang;
+        copy->uri = g_strdup(hang->uri);
+        copy->what = g_strdup(hang->what);
+        g_ptr_array_add(list, copy);
+    }
+    return list;
+}
+
+unsigned
+vg_virt_hangs_now(void)
+{
+    VG_LOCK_SCOPE(&hang_lock);
+    return hanging ? hanging->len : 0;
+}
+
+uint64_t
+vg_virt_hangs_total(void)
+{
+    VG_LOCK_SCOPE(&hang_lock);
+    return hangs_total;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "actuators/virt-link.h"
+
+#include <libvirt/virterror.h>
+
+#include "actuators/virt-hang.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "host/virt-event.h"
+
+/* How often a caller looks at its limits. */
+#define LOOK_NS (20 * VG_NS_PER_MS)
+/* A job that was cancelled is given up when libvirt has not answered for this long. */
+#define CANCEL_NS (2 * VG_NS_PER_S)
+/* How long closing a link may take. */
+#define CLOSE_NS (2 * VG_NS_PER_S)
+
+struct virt_worker {
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t cond;
+    struct vg_virt_job *job;   /* NULL: nothing to do */
+    bool done;                 /* the job is */
+    bool leaving;              /* the link has gone: end */
+    bool closed;               /* the connection is, and nothing hangs any more */
+    struct vg_virt_hang *hang; /* noted when the worker was given up */
+    unsigned refs;             /* of the link, and of the thread */
+    vg_virt_host host;         /* used by the thread alone, but for its atomics */
+};
+
+struct vg_virt_link {
+    char *uri;
+    char *root;
+    struct virt_worker *worker; /* NULL: the next job starts one */
+    vg_thread *thread;          /* of worker */
+};
+
+static atomic_bool link_ending;
+
+/* ---- jobs ---- */
+
+static void
+link_free_job(struct vg_virt_job *job)
+{
+    g_clear_error(&job->error);
+    job->free(job);
+}
+
+/* Passes on what a job tells, unless nobody waits for it any more. */
+static void
+link_tell(void *data, const struct vg_migration_progress *progress, const char *text)
+{
+    struct vg_virt_job *job = data;
+
+    VG_LOCK_SCOPE(&job->worker->lock);
+    if (!atomic_load(&job->worker->host.given_up))
+        job->limits->tell(job->limits->data, progress, text);
+}
+
+void
+vg_virt_job_init(struct vg_virt_job *job, const char *what,
+                 int (*run)(struct vg_virt_job *job, vg_virt_host *host, GError **err),
+                 void (*free)(struct vg_virt_job *job), const struct vg_verb *limits)
+{
+    job->what = what;
+    job->run = run;
+    job->free = free;
+    job->call_ns = VG_VIRT_CALL_NS;
+    job->limits = limits;
+    job->verb = (struct vg_verb){
+        .deadline_ns = limits ? limits->deadline_ns : INT64_MAX,
+        .cancel = &job->cancel,
+        .tell = limits && limits->tell ? link_tell : NULL,
+        .data = job,
+    };
+}
+
+/* ---- the thread ---- */
+
+static void
+worker_unref(struct virt_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    const bool last = --worker->refs == 0;
+    pthread_mutex_unlock(&worker->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&worker->cond);
+    pthread_mutex_destroy(&worker->lock);
+    g_free(worker->host.root);
+    g_free(worker->host.uri);
+    g_free(worker);
+}
+
+/* Waits for a job; NULL: there will be none. */
+static struct vg_virt_job *
+worker_next(struct virt_worker *worker)
+{
+    VG_LOCK_SCOPE(&worker->lock);
+    while (!worker->leaving && (!worker->job || worker->done))
+        pthread_cond_wait(&worker->cond, &worker->lock);
+    return worker->leaving ? NULL : worker->job;
+}
+
+static void
+worker_do(struct virt_worker *worker, struct vg_virt_job *job)
+{
+    vg_virt_host_goes_on(&worker->host);
+    job->status = job->run(job, &worker->host, &job->error);
+    pthread_mutex_lock(&worker->lock);
+    worker->done = true;
+    const bool given_up = atomic_load(&worker->host.given_up);
+    pthread_cond_broadcast(&worker->cond);
+    pthread_mutex_unlock(&worker->lock);
+    if (given_up)
+        link_free_job(job);
+}
+
+static void
+worker_close(struct virt_worker *worker)
+{
+    vg_virt_host_goes_on(&worker->host);
+    if (worker->host.connection)
+        virConnectClose(worker->host.connection);
+    virResetLastError();
+    pthread_mutex_lock(&worker->lock);
+    worker->closed = true;
+    struct vg_virt_hang *hang = g_steal_pointer(&worker->hang);
+    pthread_cond_broadcast(&worker->cond);
+    pthread_mutex_unlock(&worker->lock);
+    if (hang)
+        vg_virt_hang_ended(hang);
+}
+
+static void
+worker_run(vg_thread *self, void *arg)
+{
+    struct virt_worker *worker = arg;
+    struct vg_virt_job *job;
+
+    (void)self;
+    while ((job = worker_next(worker)))
+        worker_do(worker, job);
+    worker_close(worker);
+    worker_unref(worker);
+}
+
+/* ---- giving up ---- */
+
+/* Leaves the worker and its thread to themselves. Called with the worker's lock, which is released.
+ */
+static void
+link_give_up(vg_virt_link *link, const char *what)
+{
+    struct virt_worker *worker = g_steal_pointer(&link->worker);
+    vg_virt_host *host = &worker->host;
+
+    atomic_store(&host->given_up, true);
+    worker->leaving = true;
+    worker->hang = vg_virt_hang_begin(link->uri, what, (int64_t)atomic_load(&host->beat_ns),
+                                      atomic_load(&host->connecting));
+    if (worker->job && !worker->done)
+        atomic_store(&worker->job->cancel, true);
+    pthread_cond_broadcast(&worker->cond);
+    pthread_mutex_unlock(&worker->lock);
+    worker_unref(worker);
+    vg_thread_leave(g_steal_pointer(&link->thread));
+}
+
+/* Tells if the job that runs has to be given up. Called with the worker's lock. */
+static bool
+link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
+{
+    const int64_t silent_ns = vg_clock_monotonic_ns() - (int64_t)atomic_load(&worker->host.beat_ns);
+    const bool is_cancelled = atomic_load(&job->cancel);
+
+    return atomic_load(&link_ending) || silent_ns > job->call_ns ||
+           (is_cancelled && silent_ns > CANCEL_NS);
+}
+
+/* Waits until the job is done. Called with the worker's lock; false: it was given up, and the lock
+ * is released. */
+static bool
+link_wait(vg_virt_link *link, struct vg_virt_job *job)
+{
+    struct virt_worker *worker = link->worker;
+
+    while (!worker->done) {
+        if (job->limits && job->limits->cancel && atomic_load(job->limits->cancel))
+            atomic_store(&job->cancel, true);
+        if (link_is_over(worker, job)) {
+            link_give_up(link, job->what);
+            return false;
+        }
+        vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + LOOK_NS);
+    }
+    return true;
+}
+
+/* ---- a call ---- */
+
+static int
+link_start_worker(vg_virt_link *link, GError **err)
+{
+    if (vg_virt_event_start(err) < 0)
+        return -1;
+    struct virt_worker *worker = g_new0(struct virt_worker, 1);
+    worker->refs = 2;
+    worker->host.uri = g_strdup(link->uri);
+    worker->host.root = g_strdup(link->root);
+    pthread_mutex_init(&worker->lock, NULL);
+    vg_cond_init(&worker->cond);
+    link->thread = vg_thread_new("virt-call", worker_run, NULL, worker, err);
+    if (link->thread) {
+        link->worker = worker;
+        return 0;
+    }
+    worker->refs = 1;
+    worker_unref(worker);
+    return -1;
+}
+
+/* Gives the job to the link's thread. -1: there can be none now. */
+static int
+link_begin(vg_virt_link *link, struct vg_virt_job *job, GError **err)
+{
+    if (atomic_load(&link_ending))
+        return vg_error(err, VG_E_BUSY, "vgpud is ending");
+    if (vg_virt_hang_check(link->uri, false, err) < 0 ||
+        (!link->worker && link_start_worker(link, err) < 0))
+        return -1;
+    job->worker = link->worker;
+    job->verb.beat_ns = &link->worker->host.beat_ns;
+    VG_LOCK_SCOPE(&link->worker->lock);
+    vg_virt_host_goes_on(&link->worker->host);
+    link->worker->job = job;
+    link->worker->done = false;
+    pthread_cond_broadcast(&link->worker->cond);
+    return 0;
+}
+
+int
+vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
+{
+    struct vg_virt_job *job = take_job;
+    const char *what = job->what;
+
+    if (link_begin(link, job, err) < 0) {
+        link_free_job(job);
+        return -1;
+    }
+    struct virt_worker *worker = link->worker;
+    const int64_t began_ns = vg_clock_monotonic_ns();
+    pthread_mutex_lock(&worker->lock);
+    if (!link_wait(link, job))
+        return vg_error(err, atomic_load(&link_ending) ? VG_E_BUSY : VG_E_TIMEOUT,
+                        "libvirt at '%s' was asked %s and has not answered for %.0f s", link->uri,
+                        what, (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
+    worker->job = NULL;
+    pthread_mutex_unlock(&worker->lock);
+    if (job->status == 0)
+        return 0;
+    g_propagate_error(err, g_steal_pointer(&job->error));
+    link_free_job(job);
+    return -1;
+}
+
+/* ---- the public side ---- */
+
+static int
+link_do_connect(struct vg_virt_job *job, vg_virt_host *host, GError **err)
+{
+    (void)job;
+    return vg_virt_host_connect(host, err);
+}
+
+static void
+link_free_plain(struct vg_virt_job *job)
+{
+    g_free(job);
+}
+
+vg_virt_link *
+vg_virt_link_open(const char *uri, GError **err)
+{
+    g_autoptr(vg_virt_link) link = g_new0(vg_virt_link, 1);
+    struct vg_virt_job *job = g_new0(struct vg_virt_job, 1);
+
+    link->uri = g_strdup(uri);
+    link->root = g_strdup("/");
+    vg_virt_job_init(job, "to connect", link_do_connect, link_free_plain, NULL);
+    if (vg_virt_call(link, job, err) < 0)
+        return NULL;
+    link_free_job(job);
+    return g_steal_pointer(&link);
+}
+
+/* Closing asks libvirt, too. */
+void
+vg_virt_link_close(vg_virt_link *link)
+{
+    struct virt_worker *worker = link ? link->worker : NULL;
+
+    if (worker) {
+        const int64_t until_ns = vg_clock_monotonic_ns() + CLOSE_NS;
+        pthread_mutex_lock(&worker->lock);
+        worker->leaving = true;
+        pthread_cond_broadcast(&worker->cond);
+        while (!worker->closed && !atomic_load(&link_ending) && vg_clock_monotonic_ns() < until_ns)
+            vg_cond_wait_until(&worker->cond, &worker->lock, vg_clock_monotonic_ns() + LOOK_NS);
+        if (worker->closed) {
+            pthread_mutex_unlock(&worker->lock);
+            vg_thread_free(link->thread);
+            worker_unref(worker);
+        } else {
+            link_give_up(link, "to close a connection");
+        }
+    }
+    if (link) {
+        g_free(link->root);
+        g_free(link->uri);
+        g_free(link);
+    }
+}
+
+void
+vg_virt_link_set_root(vg_virt_link *link, const char *root)
+{
+    g_free(link->root);
+    link->root = g_strdup(root);
+    if (!link->worker)
+        return;
+    VG_LOCK_SCOPE(&link->worker->lock);
+    g_free(link->worker->host.root);
+    link->worker->host.root = g_strdup(root);
+}
+
+void
+vg_virt_links_end(void)
+{
+    atomic_store(&link_ending, true);
+}

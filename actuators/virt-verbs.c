@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The verbs of actuators/virt-move.h as jobs for the threads of links.
+ */
+#include "config.h"
+
+#include "actuators/virt-link.h"
+#include "base/clock.h"
+
+/* What an answer may take beyond the deadline of its verb. */
+#define LATE_NS (5 * VG_NS_PER_S)
+
+/* ---- copies ---- */
+
+static void
+verbs_free_device(void *device)
+{
+    vg_record_free(&vg_move_device_record, device);
+}
+
+GPtrArray *
+vg_virt_copy_devices(const GPtrArray *devices)
+{
+    GPtrArray *copy = g_ptr_array_new_with_free_func(verbs_free_device);
+
+    for (unsigned i = 0; devices && i < devices->len; i++)
+        g_ptr_array_add(copy, vg_record_copy(&vg_move_device_record, devices->pdata[i]));
+    return copy;
+}
+
+static GPtrArray *
+verbs_copy_texts(const GPtrArray *texts)
+{
+    GPtrArray *copy = g_ptr_array_new_with_free_func(g_free);
+
+    for (unsigned i = 0; texts && i < texts->len; i++)
+        g_ptr_array_add(copy, g_strdup(texts->pdata[i]));
+    return copy;
+}
+
+/* Everything that a job may need and find. */
+struct verbs_job {
+    struct vg_virt_job base; /* first */
+    char *uuid;
+    GStrv aliases;
+    GPtrArray *devices;
+    GPtrArray *taken;
+    struct vg_named_device *named;
+    size_t n_named;
+    char *xml;
+    const char *order; /* static */
+    char *peer_uri;
+    struct vg_virt_migration migration;
+
+    struct vg_domain_look look;
+    GPtrArray *gpus;
+    struct vg_migration_progress progress;
+    struct vg_guest_answer answer;
+};
+
+static void
+verbs_free(struct vg_virt_job *base)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    for (size_t i = 0; i < job->n_named; i++) {
+        g_free((char *)job->named[i].name);
+        g_free((char *)job->named[i].xml);
+    }
+    g_free(job->named);
+    g_free(job->uuid);
+    g_strfreev(job->aliases);
+    if (job->devices)
+        g_ptr_array_unref(job->devices);
+    if (job->taken)
+        g_ptr_array_unref(job->taken);
+    if (job->gpus)
+        g_ptr_array_unref(job->gpus);
+    g_free(job->xml);
+    g_free(job->peer_uri);
+    vg_guest_answer_clear(&job->answer);
+    g_free(job);
+}
+
+static struct verbs_job *
+verbs_new(const char *what, int (*run)(struct vg_virt_job *job, vg_virt_host *host, GError **err),
+          const char *uuid, const struct vg_verb *limits)
+{
+    struct verbs_job *job = g_new0(struct verbs_job, 1);
+
+    vg_virt_job_init(&job->base, what, run, verbs_free, limits);
+    job->uuid = g_strdup(uuid);
+    return job;
+}
+
+static void
+verbs_copy_named(struct verbs_job *job, const struct vg_named_device *named, size_t n_named)
+{
+    job->named = g_new0(struct vg_named_device, n_named);
+    job->n_named = n_named;
+    for (size_t i = 0; i < n_named; i++)
+        job->named[i] = (struct vg_named_device){.name = g_strdup(named[i].name),
+                                                 .xml = g_strdup(named[i].xml),
+                                                 .slots = named[i].slots};
+}
+
+/* ---- looking ---- */
+
+static int
+verbs_do_look(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_look(host, job->uuid, (const char *const *)job->aliases, &job->look, err);
+}
+
+int
+vg_virt_look(vg_virt_link *link, const char *uuid, const char *const *aliases,
+             struct vg_domain_look *ret, GError **err)
+{
+    struct verbs_job *job = verbs_new("for the VM", verbs_do_look, uuid, NULL);
+
+    job->aliases = g_strdupv((char **)aliases);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    *ret = job->look;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
+verbs_do_gpus(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    job->gpus = vg_virt_host_gpus(host, job->uuid, job->named, job->n_named, err);
+    return job->gpus ? 0 : -1;
+}
+
+GPtrArray *
+vg_virt_gpus(vg_virt_link *link, const char *uuid, const struct vg_named_device *named,
+             size_t n_named, GError **err)
+{
+    struct verbs_job *job = verbs_new("for the GPUs of the VM", verbs_do_gpus, uuid, NULL);
+
+    verbs_copy_named(job, named, n_named);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return NULL;
+    GPtrArray *gpus = g_steal_pointer(&job->gpus);
+    verbs_free(&job->base);
+    return gpus;
+}
+
+/* ---- devices ---- */
+
+static int
+verbs_do_pick(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_pick(host, job->devices, job->taken, job->named, job->n_named, err);
+}
+
+int
+vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken,
+             const struct vg_named_device *named, size_t n_named, GError **err)
+{
+    struct verbs_job *job = verbs_new("for free GPUs", verbs_do_pick, NULL, NULL);
+
+    job->devices = vg_virt_copy_devices(devices);
+    job->taken = verbs_copy_texts(taken);
+    verbs_copy_named(job, named, n_named);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    for (unsigned i = 0; i < devices->len; i++) {
+        struct vg_move_device *device = devices->pdata[i], *picked = job->devices->pdata[i];
+        g_free(device->target_address);
+        g_free(device->target_xml);
+        device->target_address = g_steal_pointer(&picked->target_address);
+        device->target_xml = g_steal_pointer(&picked->target_xml);
+    }
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
+verbs_do_detach(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_detach(host, job->uuid, job->devices, &base->verb, err);
+}
+
+int
+vg_virt_detach(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+               const struct vg_verb *verb, GError **err)
+{
+    struct verbs_job *job = verbs_new("to unplug GPUs", verbs_do_detach, uuid, verb);
+
+    job->devices = vg_virt_copy_devices(devices);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
+verbs_do_attach(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_attach(host, job->uuid, job->devices->pdata[0], job->xml, &base->verb, err);
+}
+
+/* Plugging in a GPU may take long: QEMU pins all memory of the VM. */
+int
+vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
+               const char *xml, const struct vg_verb *verb, GError **err)
+{
+    struct verbs_job *job = verbs_new("to plug in a GPU", verbs_do_attach, uuid, verb);
+    const int64_t left_ns = verb->deadline_ns - vg_clock_monotonic_ns();
+
+    job->devices = vg_virt_copy_devices(NULL);
+    g_ptr_array_add(job->devices, vg_record_copy(&vg_move_device_record, device));
+    job->xml = g_strdup(xml);
+    job->base.call_ns = MAX(left_ns + LATE_NS, VG_VIRT_CALL_NS);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+/* ---- the definition ---- */
+
+static int
+verbs_do_define_device(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_define_device(host, job->uuid, job->devices->pdata[0], job->xml, err);
+}
+
+int
+vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
+                      const char *xml, GError **err)
+{
+    struct verbs_job *job = verbs_new("to define a GPU", verbs_do_define_device, uuid, NULL);
+
+    job->devices = vg_virt_copy_devices(NULL);
+    g_ptr_array_add(job->devices, vg_record_copy(&vg_move_device_record, device));
+    job->xml = g_strdup(xml);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
+verbs_do_undefine(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    return vg_virt_host_undefine(host, ((struct verbs_job *)base)->uuid, err);
+}
+
+int
+vg_virt_undefine(vg_virt_link *link, const char *uuid, GError **err)
+{
+    struct verbs_job *job = verbs_new("to undefine the VM", verbs_do_undefine, uuid, NULL);
+
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+/* ---- the migration ---- */
+
+static int
+verbs_do_migrate(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_migrate(host, &job->migration, &base->verb, &job->progress, err);
+}
+
+static int
+verbs_do_read_arrival(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    (void)err;
+    vg_virt_host_read_arrival(host, job->uuid, &job->progress);
+    return 0;
+}
+
+/* Asks the target how it went, which is only told to people. */
+static void
+verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_progress *progress)
+{
+    struct verbs_job *job = verbs_new("how the VM arrived", verbs_do_read_arrival, uuid, NULL);
+
+    job->progress = *progress;
+    if (vg_virt_call(target, &job->base, NULL) < 0)
+        return;
+    *progress = job->progress;
+    verbs_free(&job->base);
+}
+
+int
+vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
+                const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err)
+{
+    struct verbs_job *job = verbs_new("to migrate", verbs_do_migrate, migration->uuid, verb);
+
+    job->migration = *migration;
+    job->devices = vg_virt_copy_devices(migration->devices);
+    job->peer_uri = g_strdup(migration->peer_uri);
+    job->migration.uuid = job->uuid;
+    job->migration.peer_uri = job->peer_uri;
+    job->migration.devices = job->devices;
+    job->migration.target = NULL;
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    *ret = job->progress;
+    verbs_free(&job->base);
+    if (migration->target)
+        verbs_read_arrival(migration->target, migration->uuid, ret);
+    return 0;
+}
+
+static int
+verbs_do_abort(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    (void)err;
+    vg_virt_host_abort(host, ((struct verbs_job *)base)->uuid);
+    return 0;
+}
+
+void
+vg_virt_abort(vg_virt_link *link, const char *uuid)
+{
+    struct verbs_job *job = verbs_new("to end a migration", verbs_do_abort, uuid, NULL);
+
+    if (vg_virt_call(link, &job->base, NULL) == 0)
+        verbs_free(&job->base);
+}
+
+/* ---- the guest ---- */
+
+static int
+verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_ask_guest(host, job->uuid, job->order, job->devices, &base->verb,
+                                  &job->answer, err);
+}
+
+/* order: static, as vg_virt_host_ask_guest() has it. */
+static int
+verbs_ask_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    struct verbs_job *job =
+        verbs_new("for the channel of the guest", verbs_do_ask_guest, uuid, verb);
+
+    job->order = order;
+    job->devices = devices ? vg_virt_copy_devices(devices) : NULL;
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    *ret = job->answer;
+    job->answer = (struct vg_guest_answer){0};
+    verbs_free(&job->base);
+    return 0;
+}
+
+int
+vg_guest_hello(vg_virt_link *link, const char *uuid, const struct vg_verb *verb,
+               struct vg_guest_answer *ret, GError **err)
+{
+    return verbs_ask_guest(link, uuid, NULL, NULL, verb, ret, err);
+}
+
+int
+vg_guest_status(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return verbs_ask_guest(link, uuid, "status", devices, verb, ret, err);
+}
+
+int
+vg_guest_prepare(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return verbs_ask_guest(link, uuid, "prepare", devices, verb, ret, err);
+}
+
+int
+vg_guest_resume(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+                const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)
+{
+    return verbs_ask_guest(link, uuid, "resume", devices, verb, ret, err);
+}
