@@ -197,6 +197,9 @@ struct vg_backend_moves {
     /* Returns a move that this peer runs; NULL: this vgpud. */
     struct vg_migration *(*read_migration)(void *data, const char *id, const char *peer,
                                            GError **err);
+    /* Lists the VMs (struct vg_bare_vm) that a move has left without their GPUs; the caller frees
+     * the list. Never blocks; any thread. */
+    GPtrArray *(*list_bare)(void *data);
     /* Returns moves, newest first, made before before_ns (INT64_MAX: all). */
     GPtrArray *(*list_migrations)(void *data, bool active, int64_t before_ns, size_t limit,
                                   GError **err);

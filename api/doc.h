@@ -119,7 +119,8 @@ int64_t vg_doc_vms_ns(const struct vg_window *window);
 /* Writes the text for Prometheus; the caller frees it. */
 struct vg_http_stats;
 char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,
-                     const struct vg_daemon_stats *stats, const struct vg_http_stats *http);
+                     const struct vg_daemon_stats *stats, const GPtrArray *bare,
+                     const struct vg_http_stats *http);
 
 /* Adds a figure of the host; null if it is negative, which means unknown. */
 void vg_doc_add_told(json_object *object, const char *name, int64_t value);

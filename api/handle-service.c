@@ -111,8 +111,11 @@ vg_handle_metrics(struct vg_request *request)
     g_autoptr(GPtrArray) parts = backend->measurement->status(backend->data);
     struct vg_daemon_stats stats = {0};
 
+    g_autoptr(GPtrArray) bare =
+        backend->moves ? backend->moves->list_bare(backend->data) : g_ptr_array_new();
+
     backend->measurement->stats(backend->data, &stats);
-    char *text = vg_doc_metrics(view, parts, &stats, &request->api->stats);
+    char *text = vg_doc_metrics(view, parts, &stats, bare, &request->api->stats);
     vg_answer_fixed(request, "text/plain; version=0.0.4; charset=utf-8", NULL, 0);
     request->answer.body = text;
     request->answer.size = strlen(text);

@@ -472,9 +472,25 @@ add_http(GString *out, const struct vg_http_stats *http)
     }
 }
 
+static void
+metrics_add_bare(GString *out, const GPtrArray *bare)
+{
+    family(out, "vgpud_vm_without_gpu", "gauge",
+           "VMs that a move has taken their GPUs, and that have not got them back: 1.");
+    for (guint i = 0; i < bare->len; i++) {
+        const struct vg_bare_vm *vm = bare->pdata[i];
+        g_autofree char *name = label("vm", vm->vm);
+        g_autofree char *uuid = label("uuid", vm->uuid);
+        g_autofree char *host = label("host", vm->host);
+        g_autofree char *move = label("move", vm->move);
+        g_autofree char *labels = g_strjoin(",", name, uuid, host, move, NULL);
+        value(out, "vgpud_vm_without_gpu", labels, 1);
+    }
+}
+
 char *
 vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
-               const struct vg_http_stats *http)
+               const GPtrArray *bare, const struct vg_http_stats *http)
 {
     GString *out = g_string_new(NULL);
     int64_t begin = vg_clock_monotonic_ns();
@@ -491,6 +507,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_host_gpus(out, view);
     add_intensities(out, rows);
     add_daemon(out, stats);
+    metrics_add_bare(out, bare);
     add_http(out, http);
     single(out, "vgpud_scrape_duration_seconds", "gauge", "Time that writing these metrics took.",
            seconds(vg_clock_monotonic_ns() - begin));

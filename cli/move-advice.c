@@ -63,6 +63,12 @@ vg_move_advice(const vg_migration *move, const char *peer)
     g_autofree char *undo = vg_move_advice_command(move, peer, "undo");
     g_autofree char *vm = advice_quote(move->vm);
 
+    if (move->waits_for && !vg_migration_has_ended(move->state)) {
+        g_autofree char *abort = vg_move_advice_command(move, peer, "abort");
+        return g_strdup_printf("it goes on by itself; `%s` turns it back, and, if it cannot be "
+                               "turned back, ends the waiting",
+                               abort);
+    }
     if (move->state != VG_MIGRATION_FAILED && move->state != VG_MIGRATION_ROLLED_BACK)
         return NULL;
     switch (move->vm_on) {

@@ -13,7 +13,7 @@
 char *vg_move_advice_command(const vg_migration *move, const char *peer, const char *verb);
 
 /* Says what to do now, with the exact command, in words that go on a line with others; NULL: the
- * move goes on, is done, or was turned back as somebody wanted. */
+ * move goes on without waiting, is done, or was turned back as somebody wanted. */
 char *vg_move_advice(const vg_migration *move, const char *peer);
 
 #endif

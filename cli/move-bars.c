@@ -274,6 +274,26 @@ bars_draw_running(struct vg_move_bars *bars, const vg_migration *move,
     bars_draw_live(bars, copy);
 }
 
+/* Draws what the move waits for; where nothing is drawn, says it once. */
+static void
+bars_tell_waiting(struct vg_move_bars *bars, const vg_migration *move)
+{
+    g_autofree char *waits = vg_move_text_waits(move);
+    g_autoptr(GString) line = g_string_new(NULL);
+    const bool was_told = bars->waits;
+
+    bars->waits = waits != NULL;
+    if (!waits)
+        return;
+    g_autofree char *text = vg_printable_text(waits);
+    if (bars->drawn) {
+        bars_draw_live(bars, text);
+    } else if (!was_told) {
+        vg_move_text_append_wrapped(line, 0, vg_move_bars_width(bars->to), text);
+        fputs(line->str, bars->to);
+    }
+}
+
 static void
 bars_begin(struct vg_move_bars *bars, const vg_migration *move)
 {
@@ -307,6 +327,7 @@ vg_move_bars_show(struct vg_move_bars *bars, const vg_migration *move, const cha
         bars_draw_running(bars, move, running);
     else if (bars->drawn && !has_ended)
         bars_draw_live(bars, "waiting for the next step");
+    bars_tell_waiting(bars, move);
     if (bars->drawn && trouble)
         bars_draw_live(bars, trouble);
     fflush(bars->to);

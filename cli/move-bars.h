@@ -18,6 +18,7 @@ struct vg_move_bars {
     int live;         /* lines on the screen that will be drawn again */
     bool began;       /* the head is told */
     bool goes_back;   /* that is told */
+    bool waits;       /* that is told, too */
     guint told;       /* steps */
     int64_t began_ns; /* CLOCK_MONOTONIC, of the step that runs */
     guint running;    /* its number from 1; 0: none */

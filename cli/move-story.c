@@ -106,6 +106,7 @@ static void
 move_story_head(GString *to, const vg_migration *move, const char *advice, int width)
 {
     g_autofree char *where = vg_move_text_where(move);
+    g_autofree char *waits = vg_move_text_waits(move);
 
     vg_printable_append_line(to, "%s: %s", move->id, vg_move_text_state(move->state));
     move_story_line(to, width, "VM:", "%s (%s)", move->vm, move->uuid);
@@ -120,7 +121,9 @@ move_story_head(GString *to, const vg_migration *move, const char *advice, int w
         move_story_line(to, width, "abort:", "was asked for");
     if (move->cause)
         move_story_line(to, width, "cause:", "%s", move->cause);
-    move_story_line(to, width, "now:", "%s", where);
+    if (waits)
+        move_story_line(to, width, "now:", "%s", waits);
+    move_story_line(to, width, waits ? "" : "now:", "%s", where);
     if (advice)
         move_story_line(to, width, "what now:", "%s", advice);
     move_story_copied(to, move, width);

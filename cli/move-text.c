@@ -115,6 +115,18 @@ vg_move_text_where(const vg_migration *move)
     }
 }
 
+char *
+vg_move_text_waits(const vg_migration *move)
+{
+    char utc[VG_UTC_LEN];
+
+    if (!move->waits_for)
+        return NULL;
+    return g_strdup_printf("waits since %s for %s",
+                           vg_utc_format(move->waits_since_ns / VG_NS_PER_S * VG_NS_PER_S, utc),
+                           move->waits_for);
+}
+
 int64_t
 vg_move_text_took_ns(const vg_migration *move)
 {

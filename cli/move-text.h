@@ -29,6 +29,9 @@ const char *vg_move_text_state(enum vg_migration_state state);
 /* "alpha is on host-b and has its GPUs". */
 char *vg_move_text_where(const vg_migration *move);
 
+/* "waits for libvirtd of 'h1': ... since 2026-11-25 19:02:11"; NULL: it does not wait. */
+char *vg_move_text_waits(const vg_migration *move);
+
 /* How long it took so far or in all; 0: the times make no sense. */
 int64_t vg_move_text_took_ns(const vg_migration *move);
 

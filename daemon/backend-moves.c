@@ -464,6 +464,14 @@ moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **er
     return vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
 }
 
+static GPtrArray *
+moves_list_bare(void *data)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_mover_bare(backend->parts.mover);
+}
+
 static int
 moves_reserve(void *data, struct vg_reservation *reservation, GError **err)
 {
@@ -505,6 +513,7 @@ const struct vg_backend_moves backend_moves = {
     .list_migrations = moves_list,
     .abort_migration = moves_abort,
     .retry_migration = moves_retry,
+    .list_bare = moves_list_bare,
     .reserve = moves_reserve,
     .renew = moves_renew,
     .release = moves_release,

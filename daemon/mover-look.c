@@ -11,7 +11,11 @@
 #include "daemon/mover-private.h"
 #include "move/place.h"
 
-#define LOOK_PAUSE_NS (500 * VG_NS_PER_MS)
+/* A host that does not answer is asked at intervals that grow from the one to the other. */
+#define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
+#define LOOK_PAUSE_MAX_NS (10 * VG_NS_PER_S)
+/* The time after which a host's silence is told. */
+#define LOOK_WAITS_NS (5 * VG_NS_PER_S)
 
 /* When its connection ends, a target's libvirt ends a QEMU that waits for a migration; this is the
  * time for that. */
@@ -130,10 +134,48 @@ look_text(const struct mover_move *move, const struct look_views *views,
         *why ? "; " : "", why);
 }
 
+/* Says in the record for whom the look waits. */
+static void
+look_tell_waiting(struct mover_move *move, const struct look_views *views, const char *why)
+{
+    const char *from = move->record->from, *to = move->record->to;
+    const bool both = !views->source_known && !views->target_known;
+    g_autofree char *text =
+        g_strdup_printf("libvirtd of '%s'%s%s%s: %s", views->source_known ? to : from,
+                        both ? " and of '" : "", both ? to : "", both ? "'" : "", why);
+
+    mover_wait(move, text);
+}
+
+/* Pauses before the next look; false: there is none. A VM that was touched is looked for until a
+ * host tells where it is, for it may be without its GPUs; one that is as it was can be given up. */
+static bool
+look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
+             int64_t *pause_ns)
+{
+    const struct vg_move *machine = &move->machine;
+    const bool was_touched = machine->asked[VG_MOVE_QUIESCE] || machine->asked[VG_MOVE_DETACH] ||
+                             machine->asked[VG_MOVE_MIGRATE];
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    if (place != VG_PLACE_MOVING && place != VG_PLACE_UNKNOWN)
+        return false;
+    if (place == VG_PLACE_UNKNOWN && atomic_load(&move->given_up))
+        return false;
+    if (!was_touched && now_ns >= began_ns + vg_move_deadline_ns(VG_MOVE_LOOK))
+        return false;
+    if (!vg_thread_sleep_until(move->thread, now_ns + *pause_ns))
+        return false;
+    *pause_ns =
+        place == VG_PLACE_MOVING ? LOOK_PAUSE_NS : MIN(*pause_ns * 3 / 2, LOOK_PAUSE_MAX_NS);
+    return true;
+}
+
 void
 mover_look(struct mover_move *move, struct mover_outcome *ret)
 {
-    const int64_t until_ns = vg_clock_monotonic_ns() + vg_move_deadline_ns(VG_MOVE_LOOK);
+    const int64_t began_ns = vg_clock_monotonic_ns();
+    int64_t pause_ns = LOOK_PAUSE_NS;
     g_autoptr(GString) why = g_string_new(NULL);
     struct look_views views;
 
@@ -143,9 +185,13 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
         mover_renew_if_due(move);
         if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
-    } while ((ret->facts.place == VG_PLACE_MOVING || ret->facts.place == VG_PLACE_UNKNOWN) &&
-             vg_clock_monotonic_ns() < until_ns &&
-             vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + LOOK_PAUSE_NS));
+        if (ret->facts.place != VG_PLACE_UNKNOWN)
+            mover_go_on(move);
+        else if (vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS)
+            look_tell_waiting(move, &views, why->str);
+    } while (look_goes_on(move, ret->facts.place, began_ns, &pause_ns));
+    mover_go_on(move);
+    ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN && atomic_load(&move->given_up);
     ret->facts.gpu = ret->facts.place == VG_PLACE_SOURCE   ? look_gpu(move, &views.source)
                      : ret->facts.place == VG_PLACE_TARGET ? look_gpu(move, &views.target)
                                                            : VG_GPU_UNKNOWN;

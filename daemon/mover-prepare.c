@@ -200,6 +200,16 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     return status;
 }
 
+/* Checks that the records of the move could be written down. */
+static void
+prepare_check_room(vg_mover *mover, GPtrArray *problems)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (vg_journal_check_room(mover->parts.journal, &error) < 0)
+        g_ptr_array_add(problems, g_strdup(error->message));
+}
+
 /* A guest is not asked twice at once, nor during a move. A move that begins meanwhile takes the
  * channel. */
 int
@@ -208,6 +218,7 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
     prepare_begin_asking(mover, migration->uuid);
     int status = prepare_check(mover, migration, problems, err);
     prepare_end_asking(mover, migration->uuid);
+    prepare_check_room(mover, problems);
     return status;
 }
 

@@ -13,7 +13,9 @@ struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
     vg_move_settings *settings;
-    GPtrArray *moves; /* struct mover_move that have not been forgotten */
+    vg_thread *resuming; /* waits for the journal to be readable; NULL if there is no need */
+    GPtrArray *bare;     /* struct vg_bare_vm: VMs that stand without their GPUs */
+    GPtrArray *moves;    /* struct mover_move that have not been forgotten */
     /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
     GHashTable *asked;
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
@@ -27,6 +29,7 @@ struct mover_move {
     vg_move_settings *settings;
     vg_thread *thread;
     atomic_bool cancel;
+    atomic_bool given_up; /* true once nobody wants more looks for a VM whose hosts do not answer */
     struct vg_migration *record; /* protected by the lock */
     /* belongs to the thread, but vg_move_abort() and the state are under the lock */
     struct vg_move machine;
@@ -34,9 +37,10 @@ struct mover_move {
     /* These belong to the thread. */
     vg_virt_link *source;
     vg_virt_link *target;
-    vg_nova *nova;    /* NULL if it is not connected yet, or if libvirt moves the VM */
-    char *peer_uri;   /* the URI by which this host reaches the target's libvirt */
-    int64_t renew_ns; /* CLOCK_MONOTONIC, when the reservation must be renewed */
+    vg_nova *nova;          /* NULL if it is not connected yet, or if libvirt moves the VM */
+    char *peer_uri;         /* the URI by which this host reaches the target's libvirt */
+    int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
+    int64_t renew_ns;       /* CLOCK_MONOTONIC, when the reservation must be renewed */
 };
 
 /* The outcome of a verb. */
@@ -76,6 +80,21 @@ int mover_check_number(vg_mover *mover, GError **err);
 /* Makes a move from a copy of the record, which has done nothing yet, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
+
+/* mover-bare.c */
+
+/* Says in the record that the move waits, and for what; or that it goes on. The first sentence of a
+ * wait is told as an event. */
+void mover_wait(struct mover_move *move, const char *what);
+void mover_go_on(struct mover_move *move);
+
+/* Raises or clears the alert of a VM without its GPUs, as the move has ended. Called under the
+ * lock. */
+void mover_note_end(struct mover_move *move);
+
+/* Raises the alerts of moves that have ended before this vgpud began. moves: struct vg_migration,
+ * newest first. */
+void mover_note_past(vg_mover *mover, const GPtrArray *moves);
 
 /* mover-libvirt.c */
 

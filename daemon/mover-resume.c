@@ -12,6 +12,9 @@
 
 #define VG_LOG_TAG "mover"
 
+/* Pause between two tries to read the journal. */
+#define RESUME_PAUSE_NS (2 * VG_NS_PER_S)
+
 /* Makes a move from the journal's record, so that its machine knows each verb that was asked for,
  * and the outcome. */
 static struct mover_move *
@@ -56,20 +59,48 @@ resume_take_up(vg_mover *mover, const struct vg_migration *migration)
         vg_log_err("%s", error->message);
 }
 
+static int
+resume_all(vg_mover *mover)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) active = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
+                                                             VG_JOURNAL_MIGRATIONS_MAX, &error);
+    g_autoptr(GPtrArray) all =
+        active ? vg_journal_list_migrations(mover->parts.journal, false, INT64_MAX,
+                                            VG_JOURNAL_MIGRATIONS_MAX, &error)
+               : NULL;
+
+    if (!all) {
+        vg_log_warn_limited(
+            "moves that were under way cannot be taken up yet, trying again reason=\"%s\"",
+            error->message);
+        return -1;
+    }
+    for (guint i = 0; i < active->len; i++)
+        resume_take_up(mover, active->pdata[i]);
+    mover_note_past(mover, all);
+    return 0;
+}
+
+static void
+resume_run(vg_thread *self, void *arg)
+{
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + RESUME_PAUSE_NS)) {
+        if (resume_all(arg) == 0)
+            break;
+    }
+}
+
 void
 vg_mover_recover(vg_mover *mover)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) list = vg_journal_list_migrations(mover->parts.journal, true, INT64_MAX,
-                                                           VG_JOURNAL_MIGRATIONS_MAX, &error);
 
-    if (!list) {
-        vg_log_err("moves that were under way cannot be taken up again reason=\"%s\"",
-                   error->message);
+    if (resume_all(mover) == 0)
         return;
-    }
-    for (guint i = 0; i < list->len; i++)
-        resume_take_up(mover, list->pdata[i]);
+    mover->resuming = vg_thread_new("move-resume", resume_run, NULL, mover, &error);
+    if (!mover->resuming)
+        vg_log_err("%s", error->message);
 }
 
 /* ---- after a failure ---- */

@@ -17,9 +17,12 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move does nothing that the journal has not recorded. Writing is tried this many times, a second
- * apart. */
+/* A move takes nothing from a VM, and does not let it change hosts, unless the journal has recorded
+ * that. Writing is tried this many times, a second apart. */
 #define JOURNAL_TRIES 30
+/* The same for what gives the VM something back, or only looks: it is then done all the same. A
+ * vgpud that takes the move up finds out with a look. */
+#define JOURNAL_TRIES_BACK 5
 
 const struct mover_executor *
 mover_executor_of(enum vg_migration_executor executor)
@@ -85,19 +88,21 @@ mover_copy(struct mover_move *move)
 /* Writes the record to the journal. Returns -1 if the journal did not take it; the caller must then
  * not do what the record says. */
 static int
-mover_save(struct mover_move *move, GError **err)
+mover_save(struct mover_move *move, int tries, GError **err)
 {
     g_autoptr(vg_migration) copy = mover_copy(move);
     g_autoptr(GError) error = NULL;
 
-    for (int i = 0; i < JOURNAL_TRIES; i++) {
+    for (int i = 0; i < tries; i++) {
         g_clear_error(&error);
         if (vg_journal_save_migration(move->mover->parts.journal, copy, &error) == 0) {
             mover_count_write(move);
+            mover_go_on(move);
             return 0;
         }
-        vg_log_warn("move id=%s cannot be written down, trying again reason=\"%s\"", copy->id,
-                    error->message);
+        g_autofree char *what =
+            g_strconcat("what it does to be written down: ", error->message, NULL);
+        mover_wait(move, what);
         if (!vg_thread_sleep_until(move->thread, vg_clock_monotonic_ns() + VG_NS_PER_S))
             break;
     }
@@ -181,15 +186,25 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
     ret->text = g_strdup(error ? error->message : "it failed");
 }
 
+/* Returns whether a verb only looks, or gives the VM back what it had. */
+static bool
+mover_gives_back(enum vg_move_verb verb)
+{
+    return verb == VG_MOVE_LOOK || verb == VG_MOVE_ATTACH || verb == VG_MOVE_RESUME ||
+           verb == VG_MOVE_VERIFY || verb == VG_MOVE_REATTACH || verb == VG_MOVE_REVIVE;
+}
+
 /* Commits the intent before anything is done, and the outcome after it. */
 static void
 mover_step(struct mover_move *move, enum vg_move_verb verb)
 {
+    const bool gives_back = mover_gives_back(verb);
+    const int tries = gives_back ? JOURNAL_TRIES_BACK : JOURNAL_TRIES;
     struct mover_outcome outcome = {0};
     g_autoptr(GError) error = NULL;
 
     mover_begin_step(move, verb);
-    if (mover_save(move, &error) == 0)
+    if (mover_save(move, tries, &error) == 0 || (gives_back && !vg_thread_stopping(move->thread)))
         mover_do(move, verb, &outcome);
     else
         outcome.text = g_strdup(error->message);
@@ -203,7 +218,7 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
     }
     mover_end_step(move, verb, &outcome);
     g_clear_error(&error);
-    (void)!mover_save(move, &error);
+    (void)!mover_save(move, tries, &error);
     g_free(outcome.text);
 }
 
@@ -224,8 +239,9 @@ mover_finish(struct mover_move *move)
     if (state == VG_MIGRATION_DONE)
         g_clear_pointer(&record->cause, g_free); /* the VM has arrived all the same */
     mover_set_state(move, state);
+    mover_note_end(move);
     pthread_mutex_unlock(&move->mover->lock);
-    while (mover_save(move, &error) < 0 && !vg_thread_stopping(move->thread))
+    while (mover_save(move, JOURNAL_TRIES, &error) < 0 && !vg_thread_stopping(move->thread))
         g_clear_error(&error);
 }
 
@@ -391,13 +407,16 @@ mover_turn_back(struct mover_move *move, GError **err)
     if (move->ended || move->machine.ended)
         return vg_error(err, VG_E_CONFLICT, "the move has ended: it is %s",
                         vg_migration_state_names[move->record->state]);
-    if (!vg_move_abort(&move->machine))
-        return vg_error(err, VG_E_CONFLICT,
-                        move->machine.back
-                            ? "the move goes back already"
-                            : "it is too late: the VM is on '%s'; once the move is done, it can be "
-                              "undone",
-                        move->record->to);
+    if (!vg_move_abort(&move->machine)) {
+        if (!move->record->waits_for)
+            return vg_error(err, VG_E_CONFLICT,
+                            move->machine.back
+                                ? "the move goes back already"
+                                : "it is too late: the VM is on '%s'; once the move is done, it "
+                                  "can be undone",
+                            move->record->to);
+        atomic_store(&move->given_up, true);
+    }
     move->record->abort_asked = true;
     atomic_store(&move->cancel, true);
     return 0;
@@ -457,6 +476,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     mover->parts = *parts;
     mover->settings = take_settings;
     mover->moves = g_ptr_array_new();
+    mover->bare = g_ptr_array_new_with_free_func(vg_bare_vm_free);
     pthread_mutex_init(&mover->lock, NULL);
     mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_cond_init(&mover->answered);
@@ -489,12 +509,14 @@ vg_mover_free(vg_mover *mover)
 {
     if (!mover)
         return;
+    vg_thread_free(mover->resuming);
     atomic_store(&mover->stopping, true);
     for (guint i = 0; i < mover->moves->len; i++)
         vg_thread_stop(((struct mover_move *)mover->moves->pdata[i])->thread);
     for (guint i = 0; i < mover->moves->len; i++)
         mover_move_free(mover->moves->pdata[i]);
     g_ptr_array_unref(mover->moves);
+    g_ptr_array_unref(mover->bare);
     vg_move_settings_unref(mover->settings);
     g_hash_table_destroy(mover->asked);
     pthread_cond_destroy(&mover->answered);

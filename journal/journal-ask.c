@@ -51,7 +51,8 @@ journal_need_file(vg_journal *journal, GError **err)
     if (journal->db)
         return 0;
     journal->db = journal_db_open(journal->directory, journal->vfs, &error);
-    if (journal->db && journal_tokens_load(journal, &error) != 0)
+    if (journal->db &&
+        (journal_tokens_load(journal, &error) != 0 || journal_room_begin(journal->db, &error) != 0))
         g_clear_pointer(&journal->db, journal_db_close);
     if (error)
         journal->next_open_ns = vg_clock_monotonic_ns() + RETRY_NS;
@@ -77,11 +78,12 @@ journal_transact(vg_journal *journal, journal_task *task, const void *arg, void 
         status = journal_db_run(journal->db, NULL, &error, "COMMIT", "");
     if (status == 0)
         return 0;
-    /* If the task itself refused, the connection is good: roll back and keep it. After any other
-     * error, close it. */
+    /* If the task itself refused, or could not read what is in a row, the connection is good: roll
+     * back and keep it. After any other error, close it. */
     bool refused = g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND) ||
                    g_error_matches(error, VG_ERROR, VG_E_CONFLICT) ||
-                   g_error_matches(error, VG_ERROR, VG_E_REFUSED);
+                   g_error_matches(error, VG_ERROR, VG_E_REFUSED) ||
+                   g_error_matches(error, VG_ERROR, VG_E_INVALID);
     if (!begun || !refused || journal_db_run(journal->db, NULL, NULL, "ROLLBACK", "") != 0) {
         journal_set_state(journal, error);
         journal_close_file(journal);

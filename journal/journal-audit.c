@@ -19,6 +19,8 @@ journal_audit_add(struct journal_db *db, const void *arg, void **ret, GError **e
     const struct vg_audit_entry *entry = arg;
 
     (void)ret;
+    if (journal_db_spare_room(db, err) < 0)
+        return -1;
     return journal_db_run(
         db, NULL, err,
         "INSERT INTO audit (at_ns, identity, role, origin, method, route, "

@@ -12,8 +12,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "schema/database.h"
 #include "schema/schema.h"
+
+#define VG_LOG_TAG "journal"
 
 /* The lock file lies beside the store's `lock`; whoever writes the files holds it. */
 #define LOCK_NAME "state.lock"
@@ -27,7 +30,17 @@ struct journal_db {
     int lock_fd;
     dev_t device; /* device of the file that was opened; another file may have its name by now */
     ino_t inode;
+    int wal_pages;        /* in the write-ahead log, as of the last commit; 0: not known yet */
+    int64_t room_bytes;   /* kept for moves */
+    int64_t wal_has_room; /* how far the log can grow without space that others may take */
 };
+
+/* A page of the log, with its head; sqlite's default size. */
+#define WAL_PAGE_BYTES (4096 + 24)
+/* More than one transaction that is no move's writes. */
+#define SPARE_BYTES (INT64_C(1) << 20)
+/* From so many pages on the log is copied into the database, as sqlite does by itself. */
+#define WAL_PAGES_MAX 1000
 
 /* The script that each version adds to the one before. */
 static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_schema_state_002,
@@ -149,19 +162,86 @@ journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
     int status = take_statement ? 1 : -1;
 
     while (status > 0 && (status = journal_db_step(db, take_statement, err)) > 0) {
-        GError *error = NULL;
+        g_autoptr(GError) error = NULL;
         void *row = read_row(take_statement, &error);
         if (row)
             g_ptr_array_add(list, row);
-        if (error) {
-            g_propagate_error(err, error);
-            status = -1;
-        }
+        if (error)
+            vg_log_warn_limited("%s; the others are listed without it", error->message);
     }
     journal_db_end(take_statement);
     if (status == 0)
         *ret = g_steal_pointer(&list);
     return status;
+}
+
+/* ---- room ---- */
+
+/* Notes how long the log is. */
+static int
+journal_db_on_commit(void *arg, sqlite3 *sqlite, const char *name, int pages)
+{
+    struct journal_db *db = arg;
+
+    db->wal_pages = pages;
+    if (pages >= WAL_PAGES_MAX)
+        sqlite3_wal_checkpoint_v2(sqlite, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return SQLITE_OK;
+}
+
+/* Has the file system set space aside behind the end of the log. EOPNOTSUPP: it cannot. */
+static int
+journal_db_allocate(struct journal_db *db, int fd, int64_t bytes)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return errno;
+    const int64_t end =
+        db->wal_pages > 0 ? (int64_t)db->wal_pages * WAL_PAGE_BYTES : (int64_t)status.st_size;
+    if (end + bytes <= db->wal_has_room)
+        return 0;
+    if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, end + bytes) != 0)
+        return errno;
+    db->wal_has_room = end + bytes;
+    return 0;
+}
+
+/* Sees to it that the log can grow by so many bytes. */
+static int
+journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
+{
+    g_autofree char *path = g_strconcat(db->path, "-wal", NULL);
+    int persists = 1;
+
+    /* The log, and its room with it, outlives this connection. */
+    sqlite3_file_control(db->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int number = fd < 0 ? errno : journal_db_allocate(db, fd, bytes);
+    if (fd >= 0)
+        close(fd);
+    if (number == ENOSPC || number == EDQUOT)
+        return vg_error(err, VG_E_REFUSED,
+                        "the disk of '%s' is full: what room the journal has left there is kept "
+                        "for moves of VMs",
+                        db->path);
+    if (number != 0)
+        vg_log_warn_limited("no room can be kept for moves path=\"%s\" reason=\"%s\"", path,
+                            g_strerror(number));
+    return 0;
+}
+
+int
+journal_db_keep_room(struct journal_db *db, int64_t bytes, GError **err)
+{
+    db->room_bytes = bytes;
+    return bytes > 0 ? journal_db_need_room(db, bytes, err) : 0;
+}
+
+int
+journal_db_spare_room(struct journal_db *db, GError **err)
+{
+    return db->room_bytes > 0 ? journal_db_need_room(db, db->room_bytes + SPARE_BYTES, err) : 0;
 }
 
 /* ---- opening ---- */
@@ -258,6 +338,7 @@ journal_db_connect(struct journal_db *db, const char *directory, const char *vfs
     if (rc != SQLITE_OK)
         return journal_db_error(db, rc, err);
     sqlite3_busy_timeout(db->db, BUSY_TIMEOUT_MS);
+    sqlite3_wal_hook(db->db, journal_db_on_commit, db);
     if (journal_db_set_up(db, err) != 0)
         return -1;
     if (stat(db->path, &status) != 0)

@@ -41,8 +41,16 @@ const char *journal_db_text(sqlite3_stmt *statement, int column);
 int journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char *sql,
                    const char *types, ...) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Keeps so many bytes on the disk for what must be written however full that is: from now on others
+ * call journal_db_spare_room() before they write. VG_E_REFUSED: there are not so many. */
+int journal_db_keep_room(struct journal_db *db, int64_t bytes,
+                         GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Refuses (VG_E_REFUSED) if a write would take of the room that is kept. */
+int journal_db_spare_room(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Makes a list of what read_row makes of each row, and ends the statement; NULL: *err is set. A row
- * of which it makes NULL is left out, unless *err is set. */
+ * of which it makes NULL is left out; the error that it sets then is logged. */
 int journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
                     void *(*read_row)(sqlite3_stmt *statement, GError **err),
                     GDestroyNotify free_row, void **ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;

@@ -38,6 +38,8 @@ journal_events_add(struct journal_db *db, const void *arg, void **ret, GError **
     const GQueue *events = arg;
 
     (void)ret;
+    if (journal_db_spare_room(db, err) < 0)
+        return -1;
     for (const GList *link = events->head; link; link = link->next) {
         const struct vg_happening *event = link->data;
         if (journal_db_run(db, NULL, err,
@@ -71,9 +73,11 @@ journal_events_write(vg_journal *journal)
     if (events.length == 0)
         return;
     if (journal_transact(journal, journal_events_add, &events, NULL, &err) == 0) {
+        journal->events_stuck = false;
         g_queue_clear_full(&events, vg_happening_free);
         return;
     }
+    journal->events_stuck = true;
     vg_log_warn_limited("%s", err->message);
     /* Put them back, before those that came meanwhile. */
     VG_LOCK_SCOPE(&journal->lock);
@@ -92,6 +96,8 @@ journal_events_clean(struct journal_db *db, const void *arg, void **ret, GError 
     const struct journal_events_limits *limits = arg;
 
     (void)ret;
+    if (journal_db_spare_room(db, err) < 0)
+        return -1;
     if (journal_db_run(db, NULL, err, "DELETE FROM event WHERE at_ns < ?", "i",
                        limits->before_ns) != 0)
         return -1;

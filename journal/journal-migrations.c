@@ -53,6 +53,49 @@ journal_reservation_row(sqlite3_stmt *statement, GError **err)
 
 /* ---- moves ---- */
 
+/* What the records of a move may take from its beginning to the end of its way back. */
+#define MOVE_ROOM_BYTES (INT64_C(2) << 20)
+
+/* Keeps room for the moves that have not ended, and for more of them. */
+static int
+journal_keep_moves_room(struct journal_db *db, int64_t more, GError **err)
+{
+    sqlite3_stmt *statement =
+        journal_db_query(db, err, "SELECT count(*) FROM migration WHERE active = 1", "");
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+    const int64_t n = status > 0 ? sqlite3_column_int64(statement, 0) : 0;
+
+    journal_db_end(statement);
+    return status < 0 ? -1 : journal_db_keep_room(db, (n + more) * MOVE_ROOM_BYTES, err);
+}
+
+int
+journal_room_begin(struct journal_db *db, GError **err)
+{
+    g_autoptr(GError) full = NULL;
+
+    if (journal_keep_moves_room(db, 0, &full) < 0 &&
+        !g_error_matches(full, VG_ERROR, VG_E_REFUSED)) {
+        g_propagate_error(err, g_steal_pointer(&full));
+        return -1;
+    }
+    return 0;
+}
+
+static int
+journal_room_try(struct journal_db *db, const void *arg, void **ret, GError **err)
+{
+    (void)arg, (void)ret;
+    const int status = journal_keep_moves_room(db, 1, err);
+    return journal_room_begin(db, status < 0 ? NULL : err) < 0 ? -1 : status;
+}
+
+int
+vg_journal_check_room(vg_journal *journal, GError **err)
+{
+    return journal_ask_thread(journal, journal_room_try, NULL, NULL, NULL, NULL, err);
+}
+
 struct journal_migration {
     struct vg_migration *migration;
     char *key;     /* or NULL */
@@ -94,7 +137,7 @@ journal_migration_begin(struct journal_db *db, const void *data, void **ret, GEr
     g_autofree char *document = journal_document(&vg_migration_record, migration);
 
     (void)ret;
-    if (journal_migration_refuse(db, arg, err) < 0)
+    if (journal_migration_refuse(db, arg, err) < 0 || journal_keep_moves_room(db, 1, err) < 0)
         return -1;
     if (journal_db_run(db, NULL, err,
                        "INSERT INTO migration VALUES (?, ?, ?, 1, NULLIF(?, ''), NULLIF(?, ''), ?)",
@@ -132,6 +175,8 @@ journal_migration_save(struct journal_db *db, const void *data, void **ret, GErr
             db, &changes, err, "UPDATE migration SET active = ?, document = ? WHERE id = ?", "iss",
             (int64_t)!vg_migration_has_ended(migration->state), document, migration->id) != 0)
         return -1;
+    if (vg_migration_has_ended(migration->state) && journal_room_begin(db, err) < 0)
+        return -1;
     return changes == 1 ? 0
                         : vg_error(err, VG_E_NOT_FOUND, "there is no move '%s' in the journal",
                                    migration->id);
@@ -156,7 +201,8 @@ journal_migration_reopen(struct journal_db *db, const void *data, void **ret, GE
     if (journal_migration_refuse(db, arg, err) < 0 ||
         journal_db_run(db, &changes, err,
                        "UPDATE migration SET active = 1, document = ? WHERE id = ?", "ss", document,
-                       migration->id) != 0)
+                       migration->id) != 0 ||
+        journal_room_begin(db, err) < 0)
         return -1;
     return changes == 1 ? 0
                         : vg_error(err, VG_E_NOT_FOUND, "there is no move '%s' in the journal",

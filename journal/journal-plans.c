@@ -9,7 +9,8 @@ journal_plan_save(struct journal_db *db, const void *arg, void **ret, GError **e
 {
     const struct vg_saved_plan *plan = arg;
 
-    if (journal_db_run(db, NULL, err, "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?)", "siss",
+    if (journal_db_spare_room(db, err) < 0 ||
+        journal_db_run(db, NULL, err, "INSERT OR IGNORE INTO plan VALUES (?, ?, ?, ?)", "siss",
                        plan->id, plan->made_ns, plan->verdict, plan->text) != 0 ||
         journal_db_run(db, NULL, err,
                        "DELETE FROM plan WHERE id IN (SELECT id FROM plan "

@@ -44,6 +44,7 @@ struct vg_journal {
     /* Used by the thread only. */
     struct journal_db *db;
     int64_t next_open_ns; /* monotonic */
+    bool events_stuck;    /* the events that wait could not be written */
     int64_t next_tidy_ns; /* monotonic: next time to write last uses of tokens and refusals, and
                            * to remove old entries */
 
@@ -102,6 +103,11 @@ int journal_transact(vg_journal *journal, journal_task *task, const void *arg, v
 
 /* Does what was asked for, and wakes who waits for it. */
 void journal_do(vg_journal *journal, struct journal_ask *ask);
+
+/* journal-migrations.c */
+
+/* Keeps room for the records of the moves that have not ended, as far as there is any. */
+int journal_room_begin(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* journal-load.c */
 

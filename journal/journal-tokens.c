@@ -60,6 +60,8 @@ journal_token_add(struct journal_db *db, const void *arg, void **ret, GError **e
                         "there are %d tokens, and there cannot be more: revoke "
                         "those that are not used",
                         VG_JOURNAL_TOKENS_MAX);
+    if (journal_db_spare_room(db, err) < 0)
+        return -1;
     return journal_db_run(
         db, NULL, err, "INSERT INTO token VALUES (?, ?, ?, ?, nullif(?, 0), NULL)", "sbsii",
         token->token.name, (const void *)token->hash, (size_t)JOURNAL_HASH_SIZE,
@@ -206,6 +208,8 @@ journal_tokens_note_use(struct journal_db *db, const void *arg, void **ret, GErr
     const GPtrArray *tokens = arg;
 
     (void)ret;
+    if (journal_db_spare_room(db, err) < 0)
+        return -1;
     for (guint i = 0; i < tokens->len; i++) {
         const struct vg_token *token = tokens->pdata[i];
         if (journal_db_run(db, NULL, err, "UPDATE token SET used_ns = ? WHERE name = ?", "is",

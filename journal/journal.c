@@ -45,7 +45,7 @@ journal_run(vg_thread *self, void *arg)
         }
         journal_events_write(journal);
         pthread_mutex_lock(&journal->lock);
-        bool waits = journal->db && !g_queue_is_empty(&journal->events);
+        bool waits = journal->db && !journal->events_stuck && !g_queue_is_empty(&journal->events);
         if (g_queue_is_empty(&journal->asks) && !waits && !vg_thread_stopping(self))
             vg_cond_wait_until(&journal->work, &journal->lock, now + BEAT_NS);
         struct journal_ask *ask = g_queue_pop_head(&journal->asks);

@@ -83,8 +83,13 @@ GPtrArray *vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t 
 
 /* ---- moves: all of these block ---- */
 
-/* Keeps a new move. VG_E_CONFLICT: its VM is being moved already. key: the Idempotency-Key,
- * preceded by the identity; request: what was asked for with it; both may be NULL. */
+/* Refuses (VG_E_REFUSED) if the disk has no room for the records of one more move. */
+int vg_journal_check_room(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Keeps a new move, and room on the disk for what will be written of it: once it has begun, a disk
+ * that is full keeps it from nothing. VG_E_REFUSED: there is no such room. VG_E_CONFLICT: its VM is
+ * being moved already. key: the Idempotency-Key, preceded by the identity; request: what was asked
+ * for with it; both may be NULL. */
 int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *migration,
                                const char *key, const char *request,
                                GError **err) G_GNUC_WARN_UNUSED_RESULT;

@@ -152,6 +152,16 @@ static const struct vg_field migration_fields[] = {
 const struct vg_record_type vg_migration_record = VG_ROW_TYPE(migration_fields);
 #undef THIS
 
+#define THIS vg_bare_vm
+static const struct vg_field bare_vm_fields[] = {
+    NEEDED(vm),
+    NEEDED(uuid),
+    NEEDED(host),
+    NEEDED(move),
+};
+const struct vg_record_type vg_bare_vm_record = VG_ROW_TYPE(bare_vm_fields);
+#undef THIS
+
 const char *const vg_movable_names[] = {
     [VG_MOVABLE_UNKNOWN] = "unknown",
     [VG_MOVABLE_YES] = "yes",
@@ -218,6 +228,13 @@ vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs
     take_from->doing = to->doing;
     to->doing = before.doing;
     vg_guest_programs_free(take_from);
+}
+
+void
+vg_bare_vm_free(void *vm)
+{
+    if (vm)
+        vg_record_free(&vg_bare_vm_record, vm);
 }
 
 void

@@ -206,6 +206,17 @@ struct vg_migration {
     GPtrArray *steps;                  /* struct vg_migration_step, oldest first */
 };
 
+/* A VM that a move has taken its GPUs, and that has not got them back. */
+struct vg_bare_vm {
+    char *vm;
+    char *uuid;
+    char *host; /* on which it is, as far as is known */
+    char *move; /* id of the move that is to be finished */
+};
+
+/* The alert of such a VM. */
+#define VG_BARE_ALERT "vm-without-gpu"
+
 enum vg_movable_answer {
     VG_MOVABLE_UNKNOWN, /* reasons say why */
     VG_MOVABLE_YES,
@@ -250,6 +261,7 @@ extern const struct vg_record_type vg_guest_program_record;
 extern const struct vg_record_type vg_guest_programs_record;
 extern const struct vg_record_type vg_migration_record;
 extern const struct vg_record_type vg_movable_record;
+extern const struct vg_record_type vg_bare_vm_record;
 extern const char *const vg_movable_names[];         /* "unknown", "yes", "no" */
 extern const char *const vg_migration_state_names[]; /* "pending", ..., "rolled_back" */
 extern const char *const vg_migration_place_names[];
@@ -263,6 +275,8 @@ void vg_migration_request_free(void *request); /* NULL is fine */
  * nothing. */
 void vg_guest_programs_replace(struct vg_guest_programs *to, struct vg_guest_programs *take_from);
 void vg_guest_programs_free(void *programs); /* NULL is fine */
+
+void vg_bare_vm_free(void *vm); /* NULL is fine */
 
 struct vg_migration *vg_migration_new(void);
 void vg_migration_free(void *migration); /* NULL is fine */

@@ -782,6 +782,8 @@ def test_metrics(server):
         assert (f"\nvgpud_newest_window_vm_gpu_latency_seconds{{{labels},{engine},"
                 f'percentile="{percentile}"}} {value}\n') in text
     assert re.search(r'vgpud_http_requests_total\{route="/v1/vms",method="GET",code="200"\} \d', text)
+    assert (r'vgpud_vm_without_gpu{vm="gamma/\"x\"",uuid="5c9e2c3a-0d8f-4f0a-9d64-1f3c1c7c0002",'
+            'host="node-b",move="move-00000000000000ff"} 1') in text
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
     series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith("#")]

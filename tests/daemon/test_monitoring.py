@@ -92,4 +92,26 @@ def test_rules_of_prometheus():
         pytest.skip("promtool is not installed")
     done = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, timeout=HANG_S,
                           check=False)
-    assert done.returncode == 0 and "9 rules found" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "10 rules found" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_vm_without_its_gpu_is_an_alert(tmp_path):
+    """At once, for the VM and the move that the sample names, until the sample is gone."""
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    labels = {"vm": "alpha", "uuid": "u", "host": "host-b", "move": "move-1", "instance": "host-a", "job": "vgpud"}
+    series = "vgpud_vm_without_gpu{%s}" % ",".join(f'{name}="{value}"' for name, value in labels.items())
+    raised = {"exp_labels": {**labels, "severity": "critical"}, "exp_annotations": {
+        "summary": "VM alpha on host-b stands without its GPU since move-1",
+        "description": "`vgpuctl migration show move-1` on host-a says why, and "
+                       "`vgpuctl migration retry move-1` finishes the move."}}
+    test = {"rule_files": [RULES], "evaluation_interval": "1m", "tests": [{
+        "interval": "1m", "input_series": [{"series": series, "values": "_ 1 1 stale"}],
+        "alert_rule_test": [{"eval_time": at, "alertname": "VgpudVmWithoutGpu", "exp_alerts": alerts}
+                            for at, alerts in (("0m", []), ("1m", [raised]), ("3m", []))]}]}
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump(test))
+    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, timeout=HANG_S,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -11,6 +11,7 @@ from labhost import lab
 from movelab import has_gpu, hooks, remove_guest, running_on, start_guest, tell
 from settings import HANG_S
 from unixhttp import wait_for
+from vgpud import Events
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
@@ -156,3 +157,88 @@ def test_nothing_to_finish(movelab, guest):
     tell("h1", guest, "mend")
     assert "Done after" in run(node, *shlex.split(advised), "--wait").stdout
     check_whole(movelab, guest, "h2")
+
+
+def without_gpu(node):
+    """The VMs of which /metrics says so."""
+    text = node.daemon.request("GET", "/metrics")[2].decode()
+    return re.findall(r'^vgpud_vm_without_gpu\{vm="([^"]*)".*\} 1$', text, re.M)
+
+
+@pytest.mark.drawn("lab")
+def test_hosts_that_do_not_answer_for_long(movelab, guest):
+    """The move waits, says for whom, and keeps what is reserved; it ends only if somebody wants that, and
+    then the VM without its GPU is an alert until the move is finished."""
+    node, other = movelab.nodes["h1"], movelab.nodes["h2"]
+    node.reload("[actions]\nbandwidth=2\nlease=10s\n")
+    events = Events(node.daemon, "?types=alert,migration")
+    move = node.move(guest, "h2")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.02)
+    lab("daemon", "h1", "kill")
+    try:
+        waits = wait_for(lambda: node.migration(move)["waits_for"])
+        assert waits.startswith("libvirtd of 'h1'"), waits
+        shown = " ".join(run(node, "migration", "show", move["id"]).stdout.split())
+        assert "now: waits since " in shown and f"what now: it goes on by itself; `vgpuctl migration abort {move['id']}`" in shown
+        # Leases of 10 s are renewed while it waits.
+        kept = {n.host: n.reservations()[0]["expires_ns"] for n in (node, other)}
+        wait_for(lambda: all(n.reservations()[0]["expires_ns"] > kept[n.host] for n in (node, other)))
+        assert node.migration(move)["steps"][-1]["verb"] == "look"
+        run(node, "migration", "abort", move["id"])
+        assert not node.migration(move)["ended_ns"]
+        run(node, "migration", "abort", move["id"])
+        end = node.ended(move)
+        assert (end["state"], end["vm_on"], end["gpu"]) == ("failed", "unknown", "unknown"), end
+        assert without_gpu(node) == [guest]
+    finally:
+        lab("daemon", "h1", "start")
+    told = [events.next()[2]]
+    while told[-1].get("what") != "raised":
+        told.append(events.next()[2])
+    assert (told[-1]["alert"], told[-1]["vm"], told[-1]["move"]) == ("vm-without-gpu", guest, move["id"])
+    assert any(e.get("waits_for") == waits for e in told), told
+    events.close()
+    # The next vgpud knows it, too.
+    node.daemon.stop()
+    movelab.start("h1")
+    assert without_gpu(node) == [guest]
+    movelab.meet()
+    knows(node, guest)
+    assert "after" in run(node, "migration", "retry", move["id"], "--wait").stdout
+    assert without_gpu(node) == []
+    check_whole(movelab, guest, running_on(guest)[0])
+
+
+@pytest.mark.drawn("lab")
+def test_a_full_disk_keeps_no_vm_without_its_gpu(movelab, guest):
+    """From the moment on at which the VM has no GPU, nothing can be written to the disk of the state."""
+    node = movelab.nodes["h1"]
+    state = node.daemon.state
+    node.daemon.stop()
+    lab("exec", "h1", "sh", "-c", f"cp -a {state} {state}.old && mount -t tmpfs -o size=24m tmpfs {state} && "
+                                  f"cp -a {state}.old/. {state}")
+    try:
+        movelab.start("h1")
+        movelab.meet()
+        knows(node, guest)
+        node.reload("[actions]\nbandwidth=8\n")
+        # Without room for its records no move begins, and a dry run says so.
+        lab("exec", "h1", "sh", "-c", f"cat /dev/zero > {state}/filler; true")
+        [problem] = node.move(guest, "h2", 200, dry_run=True)["problems"]
+        assert "is full" in problem and node.move(guest, "h2", 422)["detail"] == problem
+        lab("exec", "h1", "rm", f"{state}/filler")
+        move = node.move(guest, "h2")
+        wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
+        lab("exec", "h1", "sh", "-c", f"cat /dev/zero > {state}/filler; true")
+        assert lab("exec", "h1", "sh", "-c", f"echo x > {state}/more", check=False).returncode != 0
+        end = node.ended(move)
+        assert end["state"] == "done" and not any(s["answer"].startswith("the journal") for s in end["steps"]), end
+        check_whole(movelab, guest, "h2")
+        # That is on the disk.
+        node.daemon.kill()
+        movelab.start("h1", wait=False)
+        wait_for(lambda: node.daemon.answers() and node.migration(move)["state"] == "done")
+    finally:
+        node.daemon.stop()
+        lab("exec", "h1", "umount", state)
+        movelab.start("h1")

@@ -222,6 +222,21 @@ retry_move(void *data, const char *id, const char *peer, const char *asked_by, G
 }
 
 static GPtrArray *
+list_bare(void *data)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(vg_bare_vm_free);
+    struct vg_bare_vm *vm = vg_record_new(&vg_bare_vm_record);
+
+    (void)data;
+    vm->vm = g_strdup("gamma/\"x\"");
+    vm->uuid = g_strdup_printf(FAKE_UUID, 2);
+    vm->host = g_strdup("node-b");
+    vm->move = g_strdup("move-00000000000000ff");
+    g_ptr_array_add(list, vm);
+    return list;
+}
+
+static GPtrArray *
 list_moves(void *data, bool active, int64_t before_ns, size_t limit, GError **err)
 {
     fake_backend *fake = data;
@@ -346,6 +361,7 @@ const struct vg_backend_moves fake_moves = {
     .list_migrations = list_moves,
     .abort_migration = abort_move,
     .retry_migration = retry_move,
+    .list_bare = list_bare,
     .reserve = reserve,
     .renew = renew,
     .release = release,
