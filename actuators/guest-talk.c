@@ -16,7 +16,7 @@
 #define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
-    int64_t id; /* the request that is waited for, or 0 */
+    int64_t id; /* the request whose answer is awaited, or 0 */
     bool greeted;
     GString *in;   /* bytes that have not been read yet */
     size_t open;   /* bytes since the last newline */

@@ -31,7 +31,7 @@ struct vg_nova_options {
 
 /* A cloud and the account in it. Strings are owned, and NULL if they are not given. */
 typedef struct vg_nova_cloud {
-    char *auth_url; /* that of Keystone's version 3, without a slash at its end */
+    char *auth_url; /* the URL of Keystone's version 3, without a slash at its end */
     char *username;
     char *user_id;
     char *password;

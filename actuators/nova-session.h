@@ -38,7 +38,7 @@ struct vg_nova_exchange {
     long status;                 /* 0 if there was no answer */
     bool unsent;                 /* the request did not leave */
     json_object *document;       /* owned; NULL if the answer has none */
-    char *token;                 /* X-Subject-Token, owned; or NULL */
+    char *token;                 /* the X-Subject-Token, owned, or NULL */
     char words[CURL_ERROR_SIZE]; /* libcurl's error text */
     GString *text;
     bool too_long;

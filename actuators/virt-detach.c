@@ -21,7 +21,8 @@
 /* A guest may have missed the request, or had no time for it while it booted. With native PCIe
  * hotplug, it answers after 6 s. */
 #define ASK_AGAIN_NS (10 * VG_NS_PER_S)
-/* A request cannot be revoked. After giving up, its result is awaited for this long. */
+/* A request cannot be revoked. Once the detach has given up, it still waits this long for the
+ * result. */
 #define SETTLE_NS (8 * VG_NS_PER_S)
 
 struct detach {
@@ -31,7 +32,7 @@ struct detach {
     const struct vg_verb *verb;
     int64_t asked_ns;      /* CLOCK_MONOTONIC, the time of the last request to the guest */
     int64_t pause_ns;      /* the pause before the next check */
-    struct vg_verb limits; /* those of verb, without its cancel */
+    struct vg_verb limits; /* the limits of verb, without its cancel */
     char *last_words;      /* libvirt's error when it was asked again, or NULL */
 };
 

@@ -16,7 +16,7 @@ struct vg_exchange {
     char words[CURL_ERROR_SIZE];
     GString *body;
     bool too_long;
-    char *etag;  /* that of the answer, or NULL */
+    char *etag;  /* the etag of the answer, or NULL */
     long status; /* set once the exchange has ended well */
     int64_t limit_ns;
     void *data; /* belongs to the caller */

@@ -39,7 +39,7 @@ struct peer {
     uint64_t attempts;    /* the number of attempts that have ended */
     int64_t due_ns;       /* CLOCK_MONOTONIC, of the next attempt */
     /* These belong to the thread. */
-    char *etag;          /* that of copy */
+    char *etag;          /* the etag of copy */
     int64_t deadline_ns; /* CLOCK_MONOTONIC, of the present attempt */
     /* CLOCK_MONOTONIC, when its version was last read; 0 to read it in the next attempt */
     int64_t version_ns;

@@ -284,7 +284,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* Adds the steps of the move, which is expected to succeed. */
+/* Adds the steps of a move that succeeds. */
 static void
 moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
                 const struct vg_migration *migration)

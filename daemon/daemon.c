@@ -58,7 +58,7 @@
 struct daemon {
     const struct vg_daemon_options *options;
     struct vg_daemon_config *config;
-    struct vg_daemon_config *initial; /* that of the start; config changes with a reload */
+    struct vg_daemon_config *initial; /* the first configuration; config changes with a reload */
     char *vm_map_text;
     size_t vm_map_size;
     char *host;

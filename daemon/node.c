@@ -37,16 +37,17 @@ struct vg_node {
     int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
     uint64_t memory_windows;
-    uint64_t most_pending; /* the maximum of windows that waited for the disk, as far as traced */
+    /* the maximum number of windows that waited for the disk, as far as traced */
+    uint64_t most_pending;
     vg_event_log *events;
     vg_reservations *reservations;
     vg_engine *engine;
     vg_alerts *alerts;
     vg_gather *gather;
-    vg_inventory *inventory; /* that of libvirt's last report; NULL if there was none */
+    vg_inventory *inventory; /* the inventory of libvirt's last report; NULL if there was none */
     vg_inventory *facts;     /* the facts about this host that need no libvirt */
     int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
-    int32_t cpus;            /* those of the recorded or other host that were seen at work */
+    int32_t cpus;            /* the CPUs of the recorded or other host that were seen at work */
     char *note;              /* a note for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms is NULL if there is none yet */

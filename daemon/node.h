@@ -41,7 +41,7 @@ void vg_node_free(vg_node *node);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node, vg_node_free)
 
 /* Registers a collector whose windows come lag_ns later than those of others; returns its number.
- * While it is alive, which it is at first, its windows are waited for. */
+ * While it is alive, which it is at first, the node waits for its windows. */
 unsigned int vg_node_add_source(vg_node *node, int64_t lag_ns);
 void vg_node_set_alive(vg_node *node, unsigned int source, bool alive);
 

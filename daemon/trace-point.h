@@ -18,7 +18,7 @@
 struct vg_traced_window {
     const char *source; /* "procfs" or "replay:NAME", the most trusted collector */
     int64_t begin_ns;
-    int64_t end_ns; /* that of `window committed` in the log */
+    int64_t end_ns; /* the same as in `window committed` in the log */
     uint32_t vms;
     uint64_t lost_events;
     int64_t cost_ns; /* CPU time that all collectors spent on it */

@@ -9,8 +9,8 @@
 
 /* The longest time between two messages about a request that is being worked on. */
 #define VG_GUEST_BEAT_MS 5000
-/* The time between the end of a deadline, with the time for undoing, and the moment when a process
- * that has not ended is given up. */
+/* The time from the end of the deadline, and of the time for undoing, until a process that has not
+ * ended is given up. */
 #define VG_GUEST_GRACE_MS 10000
 #define VG_GUEST_LOOK_MS  30000
 

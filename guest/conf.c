@@ -28,7 +28,7 @@ static const struct {
     {"cuda", "huge_pages", "no", "yes", offsetof(struct vg_guest_config, cuda_huge_pages)},
 };
 
-/* The default units, clients of a daemon before the daemon. */
+/* The default units. Clients of a daemon come before the daemon. */
 static const char *const default_units[] = {
     "nvidia-dcgm-exporter.service", "dcgm-exporter.service", "nvidia-dcgm.service", "dcgm.service",
     "nvidia-persistenced.service",

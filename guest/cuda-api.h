@@ -81,7 +81,7 @@ struct vg_nvml_pci {
     char bus_id[32];
 };
 
-/* memory is ~0 if the driver does not report it. */
+/* `memory` is ~0 if the driver does not report it. */
 struct vg_nvml_process {
     unsigned int pid;
     unsigned long long memory;

@@ -411,8 +411,8 @@ vg_cuda_release(struct vg_guest_work *work, json_object **ret_kept)
     if (vg_cuda_job_find(work, &vg_cuda_work) == 0 || vg_cuda_work.n == 0)
         return 0;
     vg_cuda_callers_start(vg_cuda_work.n);
-    /* Without CUDA in the guest, any process that has the GPU uses it in another way, and is waited
-     * for. */
+    /* If the guest has no CUDA, a process that has the GPU uses it in another way, and the agent
+     * waits for it to let go. */
     probe = (struct vg_cuda_call){.op = VG_CUDA_OP_STATE, .pid = vg_cuda_work.processes[0].pid};
     vg_cuda_callers_run(&probe, 1, work->until_ms, NULL, NULL);
     int result = 1;

@@ -75,7 +75,7 @@ struct vg_cuda_watch_file {
 };
 
 /* Has the agent look, and copies its records. If there is no agent, or it does not answer, ret->why
- * says so, and ties that are known stay. */
+ * says so, and known ties are kept. */
 void vg_cuda_watch_read(const char *root, struct vg_cuda_watch_file *ret);
 
 /* Returns whether all calls of this process that make ties have been seen; it began at `start`.

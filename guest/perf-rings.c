@@ -27,8 +27,8 @@
 #define GROUP "vgpu_guestd_"
 
 enum {
-    /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes and mostly
-     * 120, and a program that starts makes some six of them; a call has 24. */
+    /* The sizes of rings in bytes, powers of two. A mapping has up to RECORD_MAX bytes, usually
+     * 120, and a starting program makes about six; a call has 24. */
     MAPPED_RING = 256 << 10,
     CALLED_RING = 32 << 10,
     RECORD_MAX = 4096 + 128,
