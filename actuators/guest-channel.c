@@ -285,7 +285,6 @@ channel_order(struct channel *channel, const char *type, const GPtrArray *device
     return line ? channel_send(channel, line, err) : -1;
 }
 
-/* Waits for the final answer to an order. */
 static int
 channel_answer(struct channel *channel, const char *type, const GPtrArray *devices,
                struct vg_guest_message *ret, GError **err)

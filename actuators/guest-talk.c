@@ -205,7 +205,6 @@ talk_is_true(json_object *object, const char *name)
     return json_object_get_boolean(json_object_object_get(object, name));
 }
 
-/* Returns item i of a list of objects, or NULL. */
 static json_object *
 talk_item_of(json_object *object, const char *list, size_t i)
 {

@@ -94,7 +94,6 @@ cloud_read_file(const char *key, const char *path, size_t max, GError **err)
     return g_steal_pointer(&text);
 }
 
-/* Reads a file of one line. */
 static char *
 cloud_read_secret(const char *key, const char *path, GError **err)
 {

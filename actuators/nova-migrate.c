@@ -253,7 +253,6 @@ migrate_call_off(struct migrate *migrate, GError *take_why)
     migrate->again_ns = migrate->off_ns;
 }
 
-/* Waits until the next look. */
 static int
 migrate_pause(struct migrate *migrate, GError **err)
 {

@@ -39,7 +39,6 @@ pick_free_devices(void *devices)
     g_ptr_array_unref(devices);
 }
 
-/* Reads the devices of the running domains. */
 static GPtrArray *
 pick_read_running(vg_virt_host *host, GError **err)
 {
@@ -72,7 +71,6 @@ pick_count_users(const GPtrArray *running, const char *alias)
     return users;
 }
 
-/* Fills in the device that was found. */
 static int
 pick_take(const struct pick *pick, const char *xml, const char *address, GError **err)
 {

@@ -218,7 +218,6 @@ arrivals_targets(vg_daemon_backend *backend, const char *uuid)
     return targets;
 }
 
-/* The state of one request. */
 struct arrivals_asked {
     vg_daemon_backend *backend;
     const struct arrivals_fleet *fleet;

@@ -51,7 +51,6 @@ moves_has_vm(const vg_snapshot *snapshot, const char *id)
     return false;
 }
 
-/* Finds the peer that has a VM. */
 static struct vg_peer_info *
 moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
 {

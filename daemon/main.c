@@ -160,7 +160,6 @@ vgpud_fail(const char *message)
     return EXIT_FAILURE;
 }
 
-/* Prints a line for each mistake. */
 static int
 fail_config(const GError *error)
 {

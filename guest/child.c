@@ -128,7 +128,6 @@ child_read(int fd, struct vg_guest_child_end *end)
     return true;
 }
 
-/* Returns whether the child has ended. */
 static bool
 child_reap(pid_t pid, struct vg_guest_child_end *end)
 {

@@ -28,7 +28,6 @@ struct caller {
     struct vg_cuda_call *call;
 };
 
-/* The answer that a process sends back. */
 struct answer {
     enum vg_cuda_outcome outcome;
     int result, state;
@@ -309,7 +308,6 @@ caller_took(struct caller *caller, const struct answer *answer)
     caller->call = NULL;
 }
 
-/* Takes the answer that has come from a process. */
 static void
 caller_read(struct caller *caller)
 {

@@ -201,7 +201,6 @@ vg_cuda_steps_settle(int64_t until_ms)
     n_calls = 0;
 }
 
-/* Returns the reason why a call failed. */
 static const char *
 steps_why(const struct vg_cuda_call *call)
 {

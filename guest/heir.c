@@ -250,7 +250,6 @@ heir_settle(const char *root, struct vg_guest_heir *heir)
         heir->why[0] = '\0';
 }
 
-/* Checks that a process could be stopped now. */
 static void
 heir_check_stopping(const char *root, struct vg_guest_heir *heir)
 {

@@ -68,7 +68,7 @@ vg_guest_huge_pages_begin(const struct vg_guest_config *config)
     bool made = error == 0;
     if (error == EEXIST) {
         error = vg_guest_read_file(kept, was, sizeof was);
-        /* Another program has changed the setting meanwhile. */
+        /* Another program has changed the setting since that run began. */
         if (error == 0 && strcmp(was, is) != 0)
             return;
     }

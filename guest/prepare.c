@@ -48,7 +48,6 @@ prepare_held(struct vg_guest_work *work, const struct vg_guest_holder *holders, 
     return -1;
 }
 
-/* Waits until no process has a node. */
 static int
 prepare_wait_for_holders(struct vg_guest_work *work, const struct vg_guest_nodes *nodes)
 {

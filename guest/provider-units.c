@@ -38,7 +38,6 @@ struct unit_shown {
 
 /* ---- systemctl ---- */
 
-/* Describes how a run of systemctl failed. */
 static void
 unit_say_why(const struct vg_guest_child_end *end, int error, char *ret, size_t size)
 {
@@ -284,7 +283,7 @@ units_prepare(struct vg_guest_work *work, json_object **ret_kept)
 {
     int result = 0;
 
-    /* Units that an earlier attempt stopped, and that still stand, are still to be started. */
+    /* Units that an earlier attempt stopped, and did not start again, are still to be started. */
     *ret_kept = units_read(work);
     if (!*ret_kept)
         *ret_kept = json_object_new_array();

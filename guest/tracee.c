@@ -220,7 +220,6 @@ tracee_seize_new(vg_guest_tracee *tracee)
     return result < 0 ? -1 : n;
 }
 
-/* Handles a change of a thread that is to stop. */
 static void
 tracee_take(vg_guest_tracee *tracee, pid_t tid, int status)
 {
