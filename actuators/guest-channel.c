@@ -377,8 +377,8 @@ channel_ask(struct channel *channel, const char *type, const GPtrArray *devices,
     return result;
 }
 
-/* Asks the agent, and asks again if another program takes the channel away, when the order may be
- * repeated: one to take GPUs up. */
+/* Asks the agent. If another program takes the channel away, asks again, but only for an order that
+ * may be repeated: one to take GPUs up. */
 static int
 channel_ask_again(struct channel *channel, const char *type, const GPtrArray *devices,
                   struct vg_guest_message *ret, GError **err)

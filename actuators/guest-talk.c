@@ -11,7 +11,7 @@
 #include "model/migration.h"
 
 #define DEPTH_MAX     8
-#define HOOKS_MAX     16 /* the maximum number that one text names */
+#define HOOKS_MAX     16 /* the maximum number of hooks that one text names */
 #define WORD_MAX      128
 #define PROVIDERS_MAX 16
 

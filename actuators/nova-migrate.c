@@ -39,7 +39,7 @@ migrate_leaves(const vg_nova *nova)
 
 /* ---- progress ---- */
 
-/* Finds the live migration that nova works on in its list. Returns NULL if there is none;
+/* Finds, in nova's list, the live migration that nova works on. Returns NULL if there is none;
  * borrowed. */
 static json_object *
 migrate_find(json_object *document)

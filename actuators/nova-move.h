@@ -24,10 +24,10 @@ vg_nova *vg_nova_new(vg_nova_cloud *take_cloud, int64_t limit_ns, int64_t poll_n
 void vg_nova_free(vg_nova *nova); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_nova, vg_nova_free)
 
-/* Returns whether an error may pass. VG_E_UNREACHABLE, VG_E_TIMEOUT, VG_E_EXTERNAL and VG_E_BUSY
- * may, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID and VG_E_REFUSED do not,
- * since the account, the configuration or the version of nova (before microversion 2.30) is the
- * cause. */
+/* Returns whether an error may be temporary. VG_E_UNREACHABLE, VG_E_TIMEOUT, VG_E_EXTERNAL and
+ * VG_E_BUSY may, since Keystone or nova may answer later. VG_E_DENIED, VG_E_INVALID and
+ * VG_E_REFUSED are not, since the account, the configuration or the version of nova (before
+ * microversion 2.30) is the cause. */
 bool vg_nova_may_pass(const GError *error);
 
 /* ---- looking ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks all peers side by side, for whoever waits for their answers.
+ * Asks all peers side by side, for callers that wait for the answers.
  */
 #include "config.h"
 

@@ -172,7 +172,7 @@ arrivals_expect(const struct arrivals_fleet *fleet, struct vg_arrival_query *que
                                  .vm_class = query->vm_class,
                                  .gpu_type = query->gpu_type,
                                  .gpus = query->gpus};
-    /* This is the VM where it runs now, if it does. */
+    /* This is NULL unless the VM runs on a known host. */
     const struct vg_snap_vm *vm = query->uuid ? g_hash_table_lookup(fleet->vms, query->uuid) : NULL;
 
     arrivals_read_traits(fleet, query, forbidden, &arrival);

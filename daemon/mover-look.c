@@ -17,8 +17,8 @@
 /* The time after which a host's silence is told. */
 #define LOOK_WAITS_NS (5 * VG_NS_PER_S)
 
-/* When its connection ends, a target's libvirt ends a QEMU that waits for a migration; this is the
- * time for that. */
+/* The time for a target's libvirt to end a QEMU that waits for a migration, after its connection
+ * has ended. */
 #define LEAVE_NS (10 * VG_NS_PER_S)
 
 struct look_views {
@@ -200,7 +200,7 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 
 /* ---- the definitions ---- */
 
-/* Writes the command that an operator of this host gives to the libvirt of one of both hosts. */
+/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
 static char *
 look_command(const struct mover_move *move, bool is_target, const char *verb)
 {

@@ -31,7 +31,7 @@ struct mover_move {
     atomic_bool cancel;
     atomic_bool given_up; /* true once nobody wants more looks for a VM whose hosts do not answer */
     struct vg_migration *record; /* protected by the lock */
-    /* belongs to the thread, but vg_move_abort() and the state are under the lock */
+    /* belongs to the thread, except that vg_move_abort() and the state need the lock */
     struct vg_move machine;
     bool ended; /* protected by the lock */
     /* These belong to the thread. */
@@ -77,7 +77,7 @@ const struct mover_executor *mover_executor_of(enum vg_migration_executor execut
 /* Refuses another move if there are as many as the configuration allows. */
 int mover_check_number(vg_mover *mover, GError **err);
 
-/* Makes a move from a copy of the record, which has done nothing yet, and starts its thread. */
+/* Makes a move that has done nothing yet from a copy of the record, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 

@@ -371,8 +371,9 @@ trace_store(vg_node *node)
 }
 
 /* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
- * window that therefore began before the end of the last one would replace that in the store, so it
- * begins later. Only if the clock was set back, so that it also ends earlier, is it to do so. */
+ * window that thus began before the end of the last one would replace that in the store, so it
+ * begins later. One that also ends earlier, since the clock was set back, is meant to replace it.
+ */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {

@@ -39,7 +39,7 @@ struct config_reader {
     FILE *file;
     /* The number of the line that is being read. */
     int line;
-    /* The file has named units, so that the default ones are gone. */
+    /* The file has named units, so the default ones do not count. */
     bool units_named;
     /* The first mistake and its line, or 0 if there is none. */
     int fault_line;

@@ -221,7 +221,7 @@ restore_bring_back(struct vg_guest_work *work)
     for (size_t i = 0; i < vg_cuda_work.n; i++) {
         struct vg_cuda_process *process = &vg_cuda_work.processes[i];
         process->gone = !vg_cuda_process_lives(work->config->root, process);
-        /* An earlier attempt to bring it back has found this out. */
+        /* An earlier attempt to bring it back has shown that it is lost. */
         if (!process->gone && process->state == VG_CUDA_FAILED && !*process->why)
             restore_call_lost(process);
     }

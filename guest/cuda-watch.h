@@ -40,7 +40,7 @@ void vg_cuda_watch_end(vg_cuda_watch *watch);
 /* A copy of libcuda, with the kernel's own numbers for it, as /proc/PID/maps shows them. */
 struct vg_cuda_copy {
     uint64_t device, inode;
-    /* The time since boot, in ns, since when all calls have been seen; 0 if no probe is placed. */
+    /* The time, in ns since boot, after which no call was missed; 0 if no probe is placed. */
     uint64_t since_ns;
     /* The reason if no probe could be placed. */
     char why[96];

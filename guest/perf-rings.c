@@ -57,7 +57,7 @@ struct vg_perf_rings {
     size_t n_cpus;
     int cpus[CPUS_MAX];
     struct ring mapped[CPUS_MAX], called[CPUS_MAX];
-    /* Ascending by id, as the kernel gives them. */
+    /* Sorted by id, since the kernel assigns ascending ids. */
     size_t n_probes;
     struct probe *probes;
 };

@@ -13,17 +13,17 @@
 
 #include "guest/work.h"
 
-/* The limit of bytes waiting to be written beyond which reading stops. */
+/* Reading stops while more than this many bytes wait to be written. */
 #define VG_GUEST_PENDING_READ 65536
-/* The limit beyond which answers are dropped. */
+/* Answers that do not fit into this many bytes are dropped. */
 #define VG_GUEST_PENDING_MAX (4 << 20)
 /* The maximum number of bytes that one call reads. */
 #define VG_GUEST_READ_MAX 16384
 /* The pause between two attempts, while there is no port or no host on its other side. */
 #define VG_GUEST_PAUSE_MS_MIN 20
 #define VG_GUEST_PAUSE_MS_MAX 500
-/* The kernel learns by another queue than that of the data that a host has gone and another one has
- * come. For this long after data, it may report the new host as missing. */
+/* The kernel learns that a host has gone, and that another one has come, through another queue than
+ * the data. For this long after data, it may report the new host as missing. */
 #define VG_GUEST_UNSURE_MS 500
 
 struct vg_guest_port {

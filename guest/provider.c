@@ -7,8 +7,8 @@
 
 const struct vg_guest_provider *const vg_guest_providers[] = {
     /* The owner's hooks come first: what they stop need not be copied into the guest's memory, and
-     * their own checkpoint of a program may still need the GPU. The order is reversed on the way
-     * back, so that a hook that starts something finds programs running. */
+     * a program's own checkpoint may still need the GPU. The order is reversed on the way back, so
+     * that a hook that starts something finds programs running. */
     &vg_guest_provider_hooks,
     /* These units have the GPU without CUDA, which would keep all others from being released. */
     &vg_guest_provider_units,

@@ -48,7 +48,7 @@ session_refuse(struct vg_guest_session *session, int64_t id, enum vg_guest_code 
     session_send(session, line);
 }
 
-/* Returns whether two requests want the same of the same devices. */
+/* Returns whether two requests ask for the same thing for the same devices. */
 static bool
 session_same_devices(const struct vg_guest_request *a, const struct vg_guest_request *b)
 {

@@ -109,7 +109,7 @@ tracee_on_tick(int number)
     (void)number;
 }
 
-/* Has waitpid() return now and then; 0 ends that. */
+/* Has waitpid() return after each ms milliseconds, or no longer if ms is 0. */
 static void
 tracee_set_tick(int ms)
 {
