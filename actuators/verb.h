@@ -20,7 +20,7 @@ struct vg_verb {
     /* Takes progress, on any thread; may be NULL. text is the current action in words, or NULL. */
     void (*tell)(void *data, const struct vg_migration_progress *progress, const char *text);
     void *data;
-    atomic_int_fast64_t *beat_ns; /* set to the time at each pause; NULL: nobody wants to know */
+    atomic_int_fast64_t *beat_ns; /* set to the time at each pause; NULL if it is not needed */
 };
 
 /* Sleeps at most ns, and not beyond the deadline. Returns -1 and sets *err when the deadline has

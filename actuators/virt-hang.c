@@ -9,18 +9,20 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-/* The time from one connection that hangs to the next try, doubled with each of them: one that
- * hangs for good, because its host was switched off in the middle, must not keep others out. */
+/* The time from one connection that hangs to the next attempt, which doubles with each. A
+ * connection that hangs for good, since its host was switched off meanwhile, must not keep others
+ * out. */
 #define AGAIN_NS     (10 * VG_NS_PER_S)
 #define AGAIN_MAX_NS (600 * VG_NS_PER_S)
 
-/* What is known of an address. */
+/* The state of an address. */
 struct hang_host {
-    unsigned connecting;  /* connections that hang, since the last one that was opened */
-    unsigned all;         /* calls that hang */
-    int64_t since_ns;     /* CLOCK_REALTIME: the first of these connections */
-    int64_t tried_ns;     /* CLOCK_MONOTONIC: when the last of them was given up */
-    int64_t connected_ns; /* CLOCK_MONOTONIC: when the last one was opened; 0: never */
+    /* the number of connections that hang, since the last one that was opened */
+    unsigned connecting;
+    unsigned all;         /* the number of calls that hang */
+    int64_t since_ns;     /* CLOCK_REALTIME, the start of the first of these connections */
+    int64_t tried_ns;     /* CLOCK_MONOTONIC, when the last of them was given up */
+    int64_t connected_ns; /* CLOCK_MONOTONIC, when the last one was opened; 0 for never */
 };
 
 static pthread_mutex_t hang_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,7 +40,7 @@ hang_free(void *data)
     g_free(hang);
 }
 
-/* Under the lock. */
+/* Finds or adds the state of an address. Called under the lock. */
 static struct hang_host *
 hang_host(const char *uri)
 {
@@ -54,7 +56,7 @@ hang_host(const char *uri)
     return host;
 }
 
-/* Tells if this connection hangs while none was opened later. Under the lock. */
+/* Returns whether this connection hangs and none was opened later. Called under the lock. */
 static bool
 hang_counts(const struct vg_virt_hang *hang)
 {

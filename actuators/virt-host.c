@@ -42,7 +42,7 @@ host_open(vg_virt_host *host, GError **err)
         return -1;
     atomic_store(&host->connecting, true);
     host->connection = virConnectOpen(host->uri);
-    /* Drivers without a server need no keepalive, and do not have it. */
+    /* Drivers without a server do not have keepalive, and do not need it. */
     if (host->connection &&
         virConnectSetKeepAlive(host->connection, KEEPALIVE_S, KEEPALIVE_COUNT) < 0 &&
         virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
@@ -57,7 +57,7 @@ host_open(vg_virt_host *host, GError **err)
     return host->connection ? 0 : -1;
 }
 
-/* Ends a verb that nobody waits for. */
+/* Fails if the caller of the verb no longer waits for it. */
 static int
 host_check_waited_for(vg_virt_host *host, GError **err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A connection to a host's libvirt, as the thread of a link has it (actuators/virt-link.h), and
- * helpers that the verbs share. Whatever is called here may hang as long as libvirt does.
+ * A connection to a host's libvirt, which belongs to the thread of a link (actuators/virt-link.h),
+ * and helpers that the verbs share. Whatever is called here may hang as long as libvirt does.
  */
 #ifndef VG_ACTUATORS_VIRT_HOST_H
 #define VG_ACTUATORS_VIRT_HOST_H
@@ -19,18 +19,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 typedef struct vg_virt_host vg_virt_host;
 struct vg_virt_host {
     char *uri;
-    char *root;                  /* parent of sys and proc: "/", except in tests */
-    virConnectPtr connection;    /* NULL: lost, or not made yet */
-    atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC: when libvirt was last seen to answer */
+    char *root;                  /* the parent directory of sys and proc: "/", except in tests */
+    virConnectPtr connection;    /* NULL if it was lost, or has not been made yet */
+    atomic_int_fast64_t beat_ns; /* CLOCK_MONOTONIC, when libvirt was last seen to answer */
     atomic_bool connecting;      /* the thread is in virConnectOpen() */
-    atomic_bool given_up;        /* nobody waits any more: change nothing, and return */
+    atomic_bool given_up;        /* the caller no longer waits: change nothing, and return */
 };
 
-/* Notes that libvirt has answered. False: nobody waits for that any more. */
+/* Records that libvirt has answered. Returns false if the caller no longer waits for that. */
 bool vg_virt_host_goes_on(vg_virt_host *host);
 
-/* Sets *err to the text, followed by libvirt's last error on this thread; VG_E_UNREACHABLE if the
- * connection is gone. Returns -1. */
+/* Sets *err to the text, followed by libvirt's last error on this thread. The code is
+ * VG_E_UNREACHABLE if the connection is gone. Returns -1. */
 int vg_virt_host_failed(const vg_virt_host *host, GError **err, const char *fmt, ...)
     G_GNUC_PRINTF(3, 4);
 
@@ -59,7 +59,7 @@ GPtrArray *vg_virt_host_node_devices(vg_virt_host *host, GError **err);
 vg_inventory *vg_virt_host_inventory(vg_virt_host *host, const GPtrArray *node_devices,
                                      GError **err);
 
-/* ---- the verbs of actuators/virt-move.h, as they are done on the thread of a link ---- */
+/* ---- the verbs of actuators/virt-move.h, as they run on the thread of a link ---- */
 
 int vg_virt_host_look(vg_virt_host *host, const char *uuid, const char *const *aliases,
                       struct vg_domain_look *ret, GError **err);
@@ -79,11 +79,11 @@ int vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *mig
                          GError **err);
 void vg_virt_host_abort(vg_virt_host *host, const char *uuid);
 
-/* Reads what libvirt measured of a migration that has arrived at this host. */
+/* Reads libvirt's measurements of a migration that has arrived at this host. */
 void vg_virt_host_read_arrival(vg_virt_host *host, const char *uuid,
                                struct vg_migration_progress *progress);
 
-/* Asks the agent of a domain. type: of an order, or "status"; NULL: says hello only. */
+/* Asks the agent of a domain. type is that of an order, or "status"; NULL only says hello. */
 int vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
                            const GPtrArray *devices, const struct vg_verb *verb,
                            struct vg_guest_answer *ret, GError **err);

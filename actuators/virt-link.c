@@ -11,30 +11,30 @@
 #include "base/thread.h"
 #include "host/virt-event.h"
 
-/* How often a caller looks at its limits. */
+/* The interval at which a caller checks its limits. */
 #define LOOK_NS (20 * VG_NS_PER_MS)
-/* A job that was cancelled is given up when libvirt has not answered for this long. */
+/* The time that libvirt has to answer after a job was cancelled; then the job is given up. */
 #define CANCEL_NS (2 * VG_NS_PER_S)
-/* How long closing a link may take. */
+/* The time that closing a link may take. */
 #define CLOSE_NS (2 * VG_NS_PER_S)
 
 struct virt_worker {
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members that follow */
     pthread_cond_t cond;
-    struct vg_virt_job *job;   /* NULL: nothing to do */
-    bool done;                 /* the job is */
-    bool leaving;              /* the link has gone: end */
-    bool closed;               /* the connection is, and nothing hangs any more */
-    struct vg_virt_hang *hang; /* noted when the worker was given up */
-    unsigned refs;             /* of the link, and of the thread */
-    vg_virt_host host;         /* used by the thread alone, but for its atomics */
+    struct vg_virt_job *job;   /* NULL if there is nothing to do */
+    bool done;                 /* the job is done */
+    bool leaving;              /* the link has gone, and the thread is to end */
+    bool closed;               /* the connection is closed, and nothing hangs any longer */
+    struct vg_virt_hang *hang; /* the record of the hang, once the worker was given up */
+    unsigned refs;             /* the references of the link and of the thread */
+    vg_virt_host host;         /* used by the thread alone, except for its atomics */
 };
 
 struct vg_virt_link {
     char *uri;
     char *root;
-    struct virt_worker *worker; /* NULL: the next job starts one */
-    vg_thread *thread;          /* of worker */
+    struct virt_worker *worker; /* NULL if the next job is to start one */
+    vg_thread *thread;          /* the thread of worker */
 };
 
 static atomic_bool link_ending;
@@ -48,7 +48,7 @@ link_free_job(struct vg_virt_job *job)
     job->free(job);
 }
 
-/* Passes on what a job tells, unless nobody waits for it any more. */
+/* Passes on a job's progress, unless the caller no longer waits for it. */
 static void
 link_tell(void *data, const struct vg_migration_progress *progress, const char *text)
 {
@@ -94,7 +94,7 @@ worker_unref(struct virt_worker *worker)
     g_free(worker);
 }
 
-/* Waits for a job; NULL: there will be none. */
+/* Waits for a job. Returns NULL if there will be none. */
 static struct vg_virt_job *
 worker_next(struct virt_worker *worker)
 {
@@ -149,8 +149,7 @@ worker_run(vg_thread *self, void *arg)
 
 /* ---- giving up ---- */
 
-/* Leaves the worker and its thread to themselves. Called with the worker's lock, which is released.
- */
+/* Abandons the worker and its thread. Called with the worker's lock, which is released. */
 static void
 link_give_up(vg_virt_link *link, const char *what)
 {
@@ -169,7 +168,7 @@ link_give_up(vg_virt_link *link, const char *what)
     vg_thread_leave(g_steal_pointer(&link->thread));
 }
 
-/* Tells if the job that runs has to be given up. Called with the worker's lock. */
+/* Returns whether the job that runs has to be given up. Called with the worker's lock. */
 static bool
 link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
 {
@@ -180,8 +179,8 @@ link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
            (is_cancelled && silent_ns > CANCEL_NS);
 }
 
-/* Waits until the job is done. Called with the worker's lock; false: it was given up, and the lock
- * is released. */
+/* Waits until the job is done. Called with the worker's lock. Returns false if the job was given
+ * up; the lock is then released. */
 static bool
 link_wait(vg_virt_link *link, struct vg_virt_job *job)
 {
@@ -222,7 +221,7 @@ link_start_worker(vg_virt_link *link, GError **err)
     return -1;
 }
 
-/* Gives the job to the link's thread. -1: there can be none now. */
+/* Gives the job to the link's thread. Returns -1 if it cannot have one now. */
 static int
 link_begin(vg_virt_link *link, struct vg_virt_job *job, GError **err)
 {
@@ -297,7 +296,7 @@ vg_virt_link_open(const char *uri, GError **err)
     return g_steal_pointer(&link);
 }
 
-/* Closing asks libvirt, too. */
+/* Closes the connection on the thread of the link, since closing also asks libvirt. */
 void
 vg_virt_link_close(vg_virt_link *link)
 {

@@ -17,7 +17,7 @@
 #define LOOK_NS (250 * VG_NS_PER_MS)
 /* The time after which libvirt is asked again to give up. */
 #define ABORT_AGAIN_NS VG_NS_PER_S
-/* How long libvirt may take to end a migration that is called off. */
+/* The time that libvirt may take to end a migration that is called off. */
 #define CALL_OFF_NS (20 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
@@ -210,8 +210,8 @@ migrate_look(struct migrate *migrate)
 }
 
 /* Calls the migration off, and waits until libvirt has ended it. It may have finished instead, and
- * a caller that looked earlier would see it half done. If libvirt does not come to an end, there
- * are no more beats, and the caller gives up. */
+ * a caller that looked earlier would see it half done. If libvirt does not end it, there are no
+ * more beats, and the caller gives up. */
 static void
 migrate_call_off(struct migrate *migrate, vg_thread *thread)
 {
@@ -231,8 +231,8 @@ migrate_call_off(struct migrate *migrate, vg_thread *thread)
     }
 }
 
-/* Watches the migration. Returns -1 and the reason if it was called off. One that nobody waits for
- * any more is left to libvirt. */
+/* Watches the migration. Returns -1 and sets *err to the reason if it was called off. If the caller
+ * no longer waits, the migration is left to libvirt. */
 static int
 migrate_watch(struct migrate *migrate, vg_thread *thread, GError **err)
 {
@@ -289,7 +289,7 @@ migrate_all(struct migrate *migrate, GError **err)
     migrate_watch(migrate, thread, &called_off);
     vg_thread_free(thread);
     if (migrate->result == 0) {
-        /* Until the end, the downtime is only what QEMU expects. */
+        /* Until the end, the downtime is only QEMU's expectation. */
         migrate->progress.downtime_ns = 0;
         migrate->progress.eta_ns = 0;
         migrate->progress.elapsed_ns = vg_clock_monotonic_ns() - migrate->began_ns;

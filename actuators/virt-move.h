@@ -9,23 +9,23 @@
 
 #include "actuators/verb.h"
 
-/* A link to libvirt of a host: a connection for reading and writing, and the thread that uses it.
- * No call here waits longer for libvirt than it says: if libvirt hangs, the call ends with
- * VG_E_TIMEOUT, and what it has asked of libvirt is left to itself and may still happen. The next
- * call makes a lost connection again. Of what is told by a verb nothing comes after its end. One
- * thread at a time. actuators/virt-hang.h tells what hangs. */
+/* A link to a host's libvirt: a connection for reading and writing, and the thread that uses it. No
+ * call waits longer for libvirt than its limits say: if libvirt hangs, the call ends with
+ * VG_E_TIMEOUT, while its request may still have an effect. The next call re-establishes a lost
+ * connection. After its end, a verb reports no more progress. One thread at a time.
+ * actuators/virt-hang.h tells which calls hang. */
 typedef struct vg_virt_link vg_virt_link;
 
-/* Connects; VG_E_UNREACHABLE if nobody is there, VG_E_TIMEOUT if libvirt hangs. Starts libvirt's
- * event loop (host/virt-event.h), which the process stops at its end. */
+/* Connects. Fails with VG_E_UNREACHABLE if nobody is there, or with VG_E_TIMEOUT if libvirt hangs.
+ * Starts libvirt's event loop (host/virt-event.h), which the process stops at its end. */
 vg_virt_link *vg_virt_link_open(const char *uri, GError **err);
 void vg_virt_link_close(vg_virt_link *link); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_virt_link, vg_virt_link_close)
 
-/* Ends all calls of the process: those that wait, and those to come, fail at once. */
+/* Ends all calls of the process: those that wait, and all later ones, fail at once. */
 void vg_virt_links_end(void);
 
-/* Sets another directory than "/" that contains sys and proc, for tests. */
+/* Sets a directory other than "/" that contains sys and proc, for tests. */
 void vg_virt_link_set_root(vg_virt_link *link, const char *root);
 
 /* A device that the operator has named: [gpu NAME]. */
@@ -126,10 +126,10 @@ struct vg_virt_migration {
 
 /* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
  * on the other side, and is removed here. Helps the migration to converge by auto-converge, then by
- * the downtime limit. Progress is reported every 250 ms; ret is the last progress.
- * After the deadline, or when cancelled, the migration is called off, and this returns when libvirt
- * has ended it; if it had already finished by then, the result is 0. VG_E_TIMEOUT if libvirt hangs,
- * which may go on with it. */
+ * the downtime limit. Progress is reported every 250 ms; ret is the last progress. After the
+ * deadline, or when cancelled, the migration is called off, and this returns when libvirt has ended
+ * it; if it had already finished by then, the result is 0. Fails with VG_E_TIMEOUT if libvirt
+ * hangs, though it may go on with the migration. */
 int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
 

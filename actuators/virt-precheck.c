@@ -27,24 +27,24 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 #define KIB       INT64_C(1024)
 #define STATS_MAX 32
 
-/* libvirt may have to start QEMU to see what it can do. */
+/* libvirt may have to start QEMU to find out what it can do. */
 #define PRECHECK_CALL_NS (20 * VG_NS_PER_S)
 
-/* Two jobs, one after the other: the source's libvirt is asked of the domain, and the target's for
- * what it needs. */
+/* Two jobs, one after the other: the source's libvirt is asked about the domain, and then the
+ * target's about everything that the domain needs. */
 struct precheck {
-    struct vg_virt_job base; /* first */
-    /* Told. */
+    struct vg_virt_job base; /* the first member */
+    /* These are given. */
     char *uuid;
-    char *peer_uri; /* NULL: there is no target */
+    char *peer_uri; /* NULL if there is no target */
     GPtrArray *devices;
-    /* While a job runs. */
-    vg_virt_host *host; /* the one that is asked */
+    /* These are set while a job runs. */
+    vg_virt_host *host; /* the host that is asked */
     virDomainPtr domain;
-    /* Found. */
+    /* These are found out. */
     char *source_uri;
     char *name;
-    char *xml;          /* live XML */
+    char *xml;          /* the live XML */
     vg_inventory *here; /* the source's capabilities */
     vg_move_needs *needs;
     int64_t memory_bytes;

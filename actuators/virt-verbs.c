@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of actuators/virt-move.h as jobs for the threads of links.
+ * Makes the verbs of actuators/virt-move.h jobs for the threads of links.
  */
 #include "config.h"
 
 #include "actuators/virt-link.h"
 #include "base/clock.h"
 
-/* What an answer may take beyond the deadline of its verb. */
+/* The time that an answer may take beyond the deadline of its verb. */
 #define LATE_NS (5 * VG_NS_PER_S)
 
 /* ---- copies ---- */
@@ -38,9 +38,9 @@ verbs_copy_texts(const GPtrArray *texts)
     return copy;
 }
 
-/* Everything that a job may need and find. */
+/* The data of a job, and its results. */
 struct verbs_job {
-    struct vg_virt_job base; /* first */
+    struct vg_virt_job base; /* the first member */
     char *uuid;
     GStrv aliases;
     GPtrArray *devices;
@@ -48,7 +48,7 @@ struct verbs_job {
     struct vg_named_device *named;
     size_t n_named;
     char *xml;
-    const char *order; /* static */
+    const char *order; /* a constant */
     char *peer_uri;
     struct vg_virt_migration migration;
 
@@ -212,7 +212,7 @@ verbs_do_attach(struct vg_virt_job *base, vg_virt_host *host, GError **err)
     return vg_virt_host_attach(host, job->uuid, job->devices->pdata[0], job->xml, &base->verb, err);
 }
 
-/* Plugging in a GPU may take long: QEMU pins all memory of the VM. */
+/* Attaches a device. Plugging in a GPU may take long, since QEMU pins all memory of the VM. */
 int
 vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                const char *xml, const struct vg_verb *verb, GError **err)
@@ -292,7 +292,7 @@ verbs_do_read_arrival(struct vg_virt_job *base, vg_virt_host *host, GError **err
     return 0;
 }
 
-/* Asks the target how it went, which is only told to people. */
+/* Asks the target for the measurements, which are only shown to people. */
 static void
 verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_progress *progress)
 {
@@ -355,7 +355,7 @@ verbs_do_ask_guest(struct vg_virt_job *base, vg_virt_host *host, GError **err)
                                   &job->answer, err);
 }
 
-/* order: static, as vg_virt_host_ask_guest() has it. */
+/* Asks the agent of a domain. order is a constant, as for vg_virt_host_ask_guest(). */
 static int
 verbs_ask_guest(vg_virt_link *link, const char *uuid, const char *order, const GPtrArray *devices,
                 const struct vg_verb *verb, struct vg_guest_answer *ret, GError **err)

@@ -93,7 +93,7 @@ struct vg_peer_info *vg_peers_find(vg_peers *peers, const char *host);
  * host or a VM's UUID that an earlier snapshot has; `own` is never left out. */
 vg_snapshot *vg_peers_merge(const vg_snapshot *own, const GPtrArray *views, GPtrArray *ret_notes);
 
-/* Ends the thread. Callers that wait for an answer, and those to come, get none. NULL is fine. */
+/* Ends the thread. Callers that wait for an answer, and later ones, get none. NULL is fine. */
 void vg_peers_stop(vg_peers *peers);
 void vg_peers_free(vg_peers *peers); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_peers, vg_peers_free)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Says which host's libvirt hangs, and since when.
+ * Reports which hosts have a libvirt that hangs, and since when.
  */
 #include "config.h"
 
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "daemon/backend-private.h"
 
-/* The number of hosts that a status names. */
+/* The maximum number of hosts that a status names. */
 #define HOSTS_NAMED_MAX 5
 
 /* Returns the name of the host whose libvirt has this address; the caller frees it. */

@@ -33,7 +33,7 @@ GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);
 void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 
-/* daemon/backend-libvirt.c: how libvirt of this host and of the peers answers */
+/* daemon/backend-libvirt.c: reports how libvirt of this host and of the peers answers */
 struct vg_part_status *backend_libvirt_status(vg_daemon_backend *backend);
 
 /* daemon/backend-moves.c */

@@ -608,7 +608,7 @@ end(struct daemon *daemon)
         vg_log_warn("not all windows could be stored");
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
-    /* Nobody waits any more for a host that does not answer. */
+    /* From here on, no call waits for a host that does not answer. */
     vg_virt_links_end();
     vg_peers_stop(daemon->peers);
     vg_api_free(daemon->api);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hands the rooms their limits, as the configuration has them; strings are borrowed from it.
+ * Makes the limits of the rooms from the configuration, from which strings are borrowed.
  */
 #ifndef VG_DAEMON_LIMITS_H
 #define VG_DAEMON_LIMITS_H
@@ -10,7 +10,7 @@
 #include "journal/journal.h"
 #include "store/store.h"
 
-/* replays: commits are logged. */
+/* Return the limits as configured. replays: commits of the store are logged. */
 struct vg_store_options vg_daemon_store_options(const struct vg_daemon_config *config,
                                                 bool replays);
 struct vg_journal_options vg_daemon_journal_options(const struct vg_daemon_config *config);

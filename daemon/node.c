@@ -37,8 +37,7 @@ struct vg_node {
     int64_t closed_at_ns; /* CLOCK_MONOTONIC, when the last window was closed */
     vg_store *store;
     uint64_t memory_windows;
-    /* the maximum number of windows that waited for the disk, as far as traced */
-    uint64_t most_pending;
+    uint64_t most_pending; /* the most windows that waited for the disk, as traced */
     vg_event_log *events;
     vg_reservations *reservations;
     vg_engine *engine;
@@ -372,8 +371,7 @@ trace_store(vg_node *node)
 
 /* Stores a window. The offset to the epoch jitters by nanoseconds, and the clock is slewed. A
  * window that thus began before the end of the last one would replace that in the store, so it
- * begins later. One that also ends earlier, since the clock was set back, is meant to replace it.
- */
+ * begins later. One that also ends earlier, as the clock was set back, is meant to replace it. */
 static void
 store_window(vg_node *node, const struct vg_gathered *gathered)
 {
