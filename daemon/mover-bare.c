@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tells of VMs that have been taken their GPUs and do not get them back: which move waits and for
- * what, and which has ended so.
+ * Reports VMs whose GPUs were taken away and do not come back: the move that waits and its reason,
+ * or the move that has ended like this.
  */
 #include "config.h"
 
@@ -14,12 +14,12 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move that waits for less is no reason for an alert. */
+/* A move that waits for a shorter time is no reason for an alert. */
 #define BARE_WAITS_NS (60 * VG_NS_PER_S)
 
 /* ---- the alert ---- */
 
-/* Finds a VM by its UUID. Called under the lock, as all of these. */
+/* Finds a VM by its UUID. This and the functions below are called under the lock. */
 static int
 bare_find(const vg_mover *mover, const char *uuid)
 {
@@ -130,7 +130,7 @@ vg_mover_bare(vg_mover *mover)
 
 /* ---- waiting ---- */
 
-/* Publishes that the move waits, or goes on. Called under the lock. */
+/* Publishes that the move waits, or no longer waits. Called under the lock. */
 static void
 bare_tell_wait(const struct mover_move *move)
 {

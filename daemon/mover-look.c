@@ -11,10 +11,11 @@
 #include "daemon/mover-private.h"
 #include "move/place.h"
 
-/* A host that does not answer is asked at intervals that grow from the one to the other. */
+/* The intervals at which a host that does not answer is asked, growing from the first to the
+ * second. */
 #define LOOK_PAUSE_NS     (500 * VG_NS_PER_MS)
 #define LOOK_PAUSE_MAX_NS (10 * VG_NS_PER_S)
-/* The time after which a host's silence is told. */
+/* The time after which a host's silence is reported. */
 #define LOOK_WAITS_NS (5 * VG_NS_PER_S)
 
 /* The time for a target's libvirt to end a QEMU that waits for a migration, after its connection
@@ -134,7 +135,7 @@ look_text(const struct mover_move *move, const struct look_views *views,
         *why ? "; " : "", why);
 }
 
-/* Says in the record for whom the look waits. */
+/* Records which host the look waits for. */
 static void
 look_tell_waiting(struct mover_move *move, const struct look_views *views, const char *why)
 {
@@ -147,8 +148,9 @@ look_tell_waiting(struct mover_move *move, const struct look_views *views, const
     mover_wait(move, text);
 }
 
-/* Pauses before the next look; false: there is none. A VM that was touched is looked for until a
- * host tells where it is, for it may be without its GPUs; one that is as it was can be given up. */
+/* Pauses before the next look. Returns false if there is none. A VM that was touched is looked for
+ * until a host tells where it is, since it may be without its GPUs; the search for one that was not
+ * touched can be given up. */
 static bool
 look_goes_on(struct mover_move *move, enum vg_migration_place place, int64_t began_ns,
              int64_t *pause_ns)

@@ -200,7 +200,7 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     return status;
 }
 
-/* Checks that the records of the move could be written down. */
+/* Checks that there is room for the records of the move. */
 static void
 prepare_check_room(vg_mover *mover, GPtrArray *problems)
 {

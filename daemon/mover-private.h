@@ -14,7 +14,7 @@ struct vg_mover {
     pthread_mutex_t lock;
     vg_move_settings *settings;
     vg_thread *resuming; /* waits for the journal to be readable; NULL if there is no need */
-    GPtrArray *bare;     /* struct vg_bare_vm: VMs that stand without their GPUs */
+    GPtrArray *bare;     /* struct vg_bare_vm, the VMs that are without their GPUs */
     GPtrArray *moves;    /* struct mover_move that have not been forgotten */
     /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
     GHashTable *asked;
@@ -29,7 +29,8 @@ struct mover_move {
     vg_move_settings *settings;
     vg_thread *thread;
     atomic_bool cancel;
-    atomic_bool given_up; /* true once nobody wants more looks for a VM whose hosts do not answer */
+    /* true once no more looks are wanted for a VM whose hosts do not answer */
+    atomic_bool given_up;
     struct vg_migration *record; /* protected by the lock */
     /* belongs to the thread, except that vg_move_abort() and the state need the lock */
     struct vg_move machine;
@@ -83,8 +84,8 @@ int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 
 /* mover-bare.c */
 
-/* Says in the record that the move waits, and for what; or that it goes on. The first sentence of a
- * wait is told as an event. */
+/* Records that the move waits, and for what, or that it goes on. The first sentence of a wait is
+ * reported as an event. */
 void mover_wait(struct mover_move *move, const char *what);
 void mover_go_on(struct mover_move *move);
 

@@ -12,7 +12,7 @@
 
 #define VG_LOG_TAG "mover"
 
-/* Pause between two tries to read the journal. */
+/* The pause between two attempts to read the journal. */
 #define RESUME_PAUSE_NS (2 * VG_NS_PER_S)
 
 /* Makes a move from the journal's record, so that its machine knows each verb that was asked for,

@@ -17,11 +17,11 @@
 
 #define VG_LOG_TAG "mover"
 
-/* A move takes nothing from a VM, and does not let it change hosts, unless the journal has recorded
- * that. Writing is tried this many times, a second apart. */
+/* Unless the journal has recorded it, a move takes nothing from a VM, and does not let it change
+ * hosts. Writing is tried this many times, a second apart. */
 #define JOURNAL_TRIES 30
-/* The same for what gives the VM something back, or only looks: it is then done all the same. A
- * vgpud that takes the move up finds out with a look. */
+/* The same for verbs that give something back to the VM, or only look; these are run even if
+ * writing fails. A vgpud that resumes the move finds out with a look. */
 #define JOURNAL_TRIES_BACK 5
 
 const struct mover_executor *

@@ -34,7 +34,7 @@ vg_move_settings *vg_mover_settings(vg_mover *mover); /* the caller unrefs it */
 
 const char *vg_mover_host(const vg_mover *mover); /* the name of this host */
 
-/* Goes on with the moves that the journal has, once it can be read. */
+/* Resumes the moves that the journal has, once it can be read. */
 void vg_mover_recover(vg_mover *mover);
 
 /* Interrupts the moves where they are; the next vgpud resumes them. NULL is fine. */
@@ -71,7 +71,7 @@ struct vg_migration *vg_mover_retry(vg_mover *mover, const char *id, const char 
 /* Appends a struct vg_approval for each move that has not ended. */
 void vg_mover_add_approvals(vg_mover *mover, GPtrArray *list);
 
-/* Lists the VMs (struct vg_bare_vm) that have been taken their GPUs and do not get them back: their
+/* Lists the VMs (struct vg_bare_vm) whose GPUs were taken away and do not come back, since their
  * move has failed, or waits. The caller frees the list. Does not block. */
 GPtrArray *vg_mover_bare(vg_mover *mover);
 
