@@ -19,7 +19,7 @@
 
 struct vg_alarm {
     timer_t timer;
-    sigset_t mask; /* as it was */
+    sigset_t mask; /* the thread's mask before */
     void (*on_ring)(void *data);
     void *data;
 };
@@ -38,7 +38,7 @@ alarm_on_signal(int signum)
     errno = saved;
 }
 
-/* Without SA_RESTART, so that system calls return. */
+/* Installs the handler, without SA_RESTART, so that system calls return. */
 static void
 install(void)
 {

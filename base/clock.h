@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clocks of this machine, in nanoseconds. What reads a recording never calls these. Any thread.
+ * The clocks of this machine, in nanoseconds. Code that reads a recording never calls these. Any
+ * thread.
  */
 #ifndef VG_BASE_CLOCK_H
 #define VG_BASE_CLOCK_H
@@ -16,14 +17,14 @@ struct pollfd;
 
 int64_t vg_clock_monotonic_ns(void);
 int64_t vg_clock_realtime_ns(void);   /* since the epoch, UTC */
-int64_t vg_clock_thread_cpu_ns(void); /* CPU time of the calling thread */
+int64_t vg_clock_thread_cpu_ns(void); /* the CPU time of the calling thread */
 
-/* poll(2), but until a time of CLOCK_MONOTONIC. */
+/* Does as poll(2), but until a time of CLOCK_MONOTONIC. */
 int vg_clock_poll(struct pollfd *fds, unsigned n, int64_t until_ns);
 
-#define VG_UTC_LEN 31 /* "2026-11-20T10:00:00.000000000Z" and a NUL */
+#define VG_UTC_LEN 31 /* The size of "2026-11-20T10:00:00.000000000Z" and a NUL. */
 
-/* RFC 3339 in UTC with as many decimals as are needed to tell whole ms, us or ns; returns buf.
+/* Formats a time as RFC 3339 in UTC, with as many decimals as whole ms, us or ns need; returns buf.
  * Years outside of 1678..2262 do not fit into the nanoseconds. */
 const char *vg_utc_format(int64_t epoch_ns, char buf[VG_UTC_LEN]);
 

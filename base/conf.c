@@ -38,7 +38,7 @@ bad_value(const struct vg_conf_key *key, const char *text, const char *want, GEr
                     want);
 }
 
-/* Short decimal text that reads back as the same double, whatever the locale. */
+/* Formats a double as a short decimal text that reads back the same, whatever the locale. */
 static char *
 number_text(double number)
 {
@@ -53,7 +53,7 @@ number_text(double number)
     return g_strdup(g_ascii_dtostr(buf, sizeof(buf), number));
 }
 
-/* Whole numbers in full: 134217728 rather than 1.34217728e+08. */
+/* Formats a limit, with whole numbers in full: 134217728 rather than 1.34217728e+08. */
 static char *
 limit_text(double limit)
 {
@@ -243,7 +243,7 @@ vg_conf_defaults(const struct vg_conf_key *keys, size_t n_keys, void *conf)
     }
 }
 
-/* Index into keys, or n_keys. */
+/* Returns the index of a key in keys, or n_keys. */
 static size_t
 find_key(const struct vg_conf_key *keys, size_t n_keys, const char *group, const char *name)
 {
@@ -270,12 +270,12 @@ struct reading {
     const char *file; /* or NULL */
     struct value *values;
     struct vg_conf_place *places;    /* or NULL */
-    char *group;                     /* NULL: none yet, or one that is not known */
-    const struct vg_conf_list *list; /* that the group is an element of, or NULL */
+    char *group;                     /* NULL if there was none yet, or an unknown one */
+    const struct vg_conf_list *list; /* the list that the group is an element of, or NULL */
     void *element;
     bool in_group;
     unsigned line;
-    GString *errors; /* a line each */
+    GString *errors; /* one on each line */
     unsigned n_errors;
 };
 
@@ -299,11 +299,11 @@ conf_complain(struct reading *reading, const char *format, ...)
     va_start(args, format);
     g_string_append_vprintf(reading->errors, format, args);
     va_end(args);
-    /* What is quoted must not begin another line. */
+    /* Quoted text must not be able to start a new line. */
     g_strdelimit(reading->errors->str + start, "\n", '?');
 }
 
-/* What a value in the file means: \s, \n, \t, \r and \\; NULL: it has another escape. */
+/* Replaces the escapes \s, \n, \t, \r and \\ of a value. Returns NULL if it has another one. */
 static char *
 conf_unescape(const char *text)
 {
@@ -325,7 +325,7 @@ conf_unescape(const char *text)
     return g_string_free(value, FALSE);
 }
 
-/* In an element, nothing waits for the end of the text. */
+/* Sets a key of an element, which takes effect at once, not at the end of the text. */
 static void
 conf_set_element(const struct reading *reading, size_t at, struct value *value)
 {
@@ -333,7 +333,7 @@ conf_set_element(const struct reading *reading, size_t at, struct value *value)
     store_value(&reading->list->keys[at], value, reading->element);
 }
 
-/* Below a group that is known. */
+/* Reads a value below a known group. */
 static void
 conf_read_value(struct reading *reading, char *name, const char *text)
 {
@@ -393,7 +393,7 @@ conf_item_name_is_good(const char *name)
            strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-") == length;
 }
 
-/* NULL: there are too many. */
+/* Finds or adds an element. Returns NULL if there are too many. */
 static void *
 conf_list_element(const struct vg_conf_list *list, const struct reading *reading, const char *name)
 {
@@ -412,7 +412,7 @@ conf_list_element(const struct vg_conf_list *list, const struct reading *reading
     return item;
 }
 
-/* "peer a": is it an element of a list? Complains if it cannot be. */
+/* Reads a group such as "peer a" as an element of a list, and reports it if it cannot be one. */
 static bool
 conf_read_item(struct reading *reading, const char *group)
 {
@@ -527,7 +527,7 @@ conf_read_line(struct reading *reading, char *line)
         conf_read_value(reading, g_strchomp(line), g_strchug(equals + 1));
 }
 
-/* Something is wrong with the text as a whole. */
+/* Checks the text as a whole. */
 static int
 conf_check_text(const char *file, const char *text, size_t size, GError **err)
 {
@@ -614,7 +614,7 @@ duration_text(int64_t ns)
     return g_strdup_printf("%" G_GINT64_FORMAT "%s", ns / units[i].ns, units[i].name);
 }
 
-/* The value as the file would have it; strings are escaped by the caller's key file. */
+/* Formats a value for the file; the caller's key file escapes strings. */
 static void
 dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
 {
@@ -658,7 +658,7 @@ dump_value(const struct vg_conf_key *key, const void *conf, GKeyFile *file)
     g_key_file_set_string(file, key->group, key->name, text);
 }
 
-/* " Help. Range 0 to 1, default 0.3." GKeyFile puts the '#' before every line. */
+/* Formats " Help. Range 0 to 1, default 0.3." GKeyFile puts a '#' before every line. */
 static char *
 help_text(const struct vg_conf_key *key)
 {

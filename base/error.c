@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-/* As by G_DEFINE_QUARK(), whose variable two threads may write at once. */
+/* Returns the quark. G_DEFINE_QUARK() has a variable that two threads may write at once. */
 GQuark
 vg_error_quark(void)
 {

@@ -12,16 +12,16 @@
 
 enum vg_error_code {
     VG_E_INVALID,   /* the input is malformed or out of range */
-    VG_E_NOT_FOUND, /* what was named does not exist */
-    VG_E_BUSY,      /* in use, try again */
+    VG_E_NOT_FOUND, /* the named object does not exist */
+    VG_E_BUSY,      /* in use; try again */
     VG_E_DENIED,    /* no permission */
-    VG_E_REFUSED,   /* allowed by permission, refused by policy */
+    VG_E_REFUSED,   /* permitted, but refused by policy */
     VG_E_TIMEOUT,
-    VG_E_IO,       /* reading or writing failed: disk, pipe, memory map */
-    VG_E_EXTERNAL, /* a library or program we use failed */
-    VG_E_CONFLICT, /* what was asked for does not fit the present state (stale plan, duplicate) */
-    VG_E_UNREACHABLE, /* nobody answers where the daemon should be */
-    VG_E_BUG,         /* an invariant of our own does not hold */
+    VG_E_IO,          /* reading or writing failed: disk, pipe, memory map */
+    VG_E_EXTERNAL,    /* a library or program that this one uses failed */
+    VG_E_CONFLICT,    /* the request does not fit the present state (stale plan, duplicate) */
+    VG_E_UNREACHABLE, /* the daemon does not answer */
+    VG_E_BUG,         /* an invariant of this program does not hold */
     VG_E_MAX
 };
 
@@ -32,15 +32,16 @@ GQuark vg_error_quark(void);
 /* Sets *err and returns -1, so that a detecting function can `return vg_error(...)`. */
 int vg_error(GError **err, enum vg_error_code code, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* The same with the code derived from errnum and ": <strerror>" appended. */
+/* Does the same, with the code derived from errnum, and appends ": <strerror>". */
 int vg_error_errno(GError **err, int errnum, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* For what cannot be unless this program is wrong (or, in json-c, memory has run out): tells stderr
- * and aborts. */
+/* Reports to stderr a state that only a mistake in this program, or json-c out of memory, can bring
+ * about, and aborts. */
 _Noreturn void vg_bug(const char *fmt, ...) G_GNUC_PRINTF(1, 2);
 
-/* The process exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused by policy,
- * 5 conflict or stale, 6 timeout, 7 daemon unreachable. NULL is 0; a foreign domain is 1. */
+/* Returns the process's exit code for an error: 0 ok, 1 error, 2 usage, 3 not found, 4 refused
+ * by policy, 5 conflict or stale, 6 timeout, 7 daemon unreachable. NULL is 0; a foreign domain
+ * is 1. */
 int vg_error_exit_code(const GError *err);
 
 #endif

@@ -16,8 +16,8 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
     enum json_tokener_error error = json_tokener_get_error(tokener);
     size_t end = json_tokener_get_parse_end(tokener);
 
-    /* A value that could still grow (a bare word or number), which a blank ends, or a document that
-     * is cut. */
+    /* The document is cut, or ends in a value that could still grow (a bare word or number), which
+     * a blank would end. */
     if (error == json_tokener_continue) {
         value = json_tokener_parse_ex(tokener, " ", 1);
         if (json_tokener_get_error(tokener) == json_tokener_success)
@@ -38,14 +38,14 @@ parse_whole(json_tokener *tokener, const char *text, size_t size, GError **err)
         vg_error(err, VG_E_INVALID, "not JSON: more text after the value, at byte %zu", end);
         return NULL;
     }
-    /* json-c has no object for it, and NULL is the error here. */
+    /* This is null, for which json-c has no object, and NULL is the error here. */
     if (!value)
         vg_error(err, VG_E_INVALID, "the document must be an object, is null");
     return g_steal_pointer(&value);
 }
 
-/* What json-c 0.16 lets through in its strict mode: single quotes, NaN and Infinity; and a NUL
- * written as \u0000, at which it cuts names. */
+/* Returns whether a text has none of what json-c 0.16 lets through in its strict mode: single
+ * quotes, NaN and Infinity, and a NUL written as \u0000, at which it cuts names. */
 static bool
 is_plain(const char *text, size_t size, size_t *ret_bad)
 {
@@ -152,7 +152,7 @@ vg_json_int64(const struct vg_json_node *node, int64_t min, int64_t max, int64_t
 {
     if (!json_object_is_type(node->value, json_type_int))
         return wrong_type(node, "a whole number", err);
-    /* Beyond int64_t json-c saturates, which is outside of every range used here. */
+    /* Beyond int64_t, json-c saturates, which is outside of every range used here. */
     int64_t value = json_object_get_int64(node->value);
     if (value < min || value > max || value > VG_JSON_INT_MAX || value < -VG_JSON_INT_MAX) {
         g_autofree char *path = vg_json_path(node);
@@ -252,7 +252,7 @@ vg_json_member(const struct vg_json_node *object, const char *name, enum vg_json
 void
 vg_json_add(json_object *object, const char *name, json_object *take_value)
 {
-    /* Fails for want of memory only, where GLib ends the program, too. */
+    /* This fails only if memory has run out, in which case GLib ends the program, too. */
     if (json_object_object_add(object, name, take_value) != 0)
         vg_bug("out of memory for a JSON member");
 }

@@ -27,7 +27,8 @@ static vg_log_sink *current_sink;
 static void *current_data;
 static atomic_int current_level = VG_LOG_INFO;
 
-/* Locked. A pipe that nobody reads must not stop who logs: what has no room is counted. */
+/* Writes a line. Called under the lock. If a pipe has no room, since nobody reads it, the line is
+ * counted rather than waited for. */
 static void
 write_stderr(enum vg_log_level level, const char *tag, const char *message)
 {
@@ -103,7 +104,7 @@ vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...)
     log_emit(level, tag, message);
 }
 
-/* Counts the message; false: it is left out. */
+/* Counts the message. Returns false if it is to be left out. */
 static bool
 may_log(struct vg_log_site *site, uint64_t *ret_suppressed)
 {

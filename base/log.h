@@ -25,23 +25,24 @@ enum vg_log_level {
     VG_LOG_DEBUG = 7
 };
 
-/* Index 0 is VG_LOG_ERR; ends with NULL. For configuration tables. */
+/* The names of the levels, from VG_LOG_ERR on, ending with NULL. For configuration tables. */
 extern const char *const vg_log_level_names[];
 
-/* tag says which part of the program speaks ("store"); message is one line of valid UTF-8. */
+/* Takes a message. tag names the part of the program ("store"); message is one line of valid
+ * UTF-8. */
 typedef void vg_log_sink(void *data, enum vg_log_level level, const char *tag, const char *message);
 
-/* NULL: standard error. data is borrowed. */
+/* Sets the sink; NULL for standard error. data is borrowed. */
 void vg_log_set_sink(vg_log_sink *sink, void *data);
 
-/* What is less urgent is not logged; VG_LOG_INFO at first. */
+/* Sets the least urgent level that is logged; VG_LOG_INFO at first. */
 void vg_log_set_level(enum vg_log_level level);
 
-/* Control characters become '?'. */
+/* Logs a message, in which control characters become '?'. */
 void vg_log(enum vg_log_level level, const char *tag, const char *fmt, ...) G_GNUC_PRINTF(3, 4);
 
-/* For what may come every second for days: one message in a minute and call site; how many were
- * left out is appended to the next one. */
+/* State for messages that may come every second for days: one in a minute is logged for each call
+ * site, and the number of those left out is appended to the next one. */
 struct vg_log_site {
     int64_t last_ns;
     uint64_t suppressed;

@@ -26,7 +26,7 @@ struct vg_queue {
     bool closed;
     void (*on_high_water)(void *data, size_t length);
     void *on_high_water_data;
-    int fd; /* its counter is 1 while there are items, else 0 */
+    int fd; /* its counter is 1 while there are items, otherwise 0 */
 };
 
 vg_queue *
@@ -64,7 +64,8 @@ vg_queue_free(vg_queue *queue)
     g_free(queue);
 }
 
-/* Locked. *ret_high: the length, if it never was so long; else unchanged. */
+/* Appends an item. Called under the lock. *ret_high: the length, if it is a new maximum; otherwise
+ * unchanged. */
 static bool
 queue_append(vg_queue *queue, void *item, size_t *ret_high)
 {

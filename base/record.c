@@ -415,7 +415,8 @@ vg_record_write(const struct vg_record_type *type, const void *record)
     return json;
 }
 
-/* Length in front, so that no two contents can run together to the same bytes. */
+/* Hashes a text with its length in front, so that no two contents can run together to the same
+ * bytes. */
 static void
 hash_text(GChecksum *checksum, const char *text)
 {

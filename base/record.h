@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records described by data: one table per struct says which members exist, and new, free, copy,
- * JSON in, JSON out and the content hash follow from it. What a table does not name, these
- * functions do not touch, so a struct may have private members (zero at birth; copied as zero).
+ * Records described by data: one table per struct names its members; new, free, copy, JSON in, JSON
+ * out and the content hash follow from it. These functions do not touch members that the table does
+ * not name, so a struct may have private ones (zero at first; copied as zero).
  *
- * Every container member is allocated for the life of its record, so readers need no NULL checks:
- * strings may be NULL, arrays never are. A record belongs to one thread until nobody changes it any
- * more; then any number may read it.
+ * Every container member is allocated for the life of its record, so that readers need no NULL
+ * checks: strings may be NULL, arrays never are. A record belongs to one thread until it no longer
+ * changes; then any number may read it.
  */
 #ifndef VG_BASE_RECORD_H
 #define VG_BASE_RECORD_H
@@ -20,34 +20,35 @@
 #include "base/json.h"
 
 enum vg_field_type {
-    VG_FIELD_STRING,  /* char *, owned, may be NULL; min and max are bytes */
-    VG_FIELD_INT64,   /* int64_t */
-    VG_FIELD_DOUBLE,  /* double */
-    VG_FIELD_BOOL,    /* bool */
-    VG_FIELD_ENUM,    /* int, index into names */
-    VG_FIELD_STRINGS, /* GPtrArray of char *; min is the most bytes of one, max the most items */
-    VG_FIELD_INTS,    /* GArray of int32_t; each 0..min, max is the most items */
-    VG_FIELD_DOUBLES, /* GArray of double; each 0..min, max is the most items */
+    VG_FIELD_STRING, /* char *, owned, may be NULL; min and max are bytes */
+    VG_FIELD_INT64,  /* int64_t */
+    VG_FIELD_DOUBLE, /* double */
+    VG_FIELD_BOOL,   /* bool */
+    VG_FIELD_ENUM,   /* int, index into names */
+    /* GPtrArray of char *; min is the maximum of bytes in one, max that of items */
+    VG_FIELD_STRINGS,
+    VG_FIELD_INTS,    /* GArray of int32_t; each 0..min, max is the maximum of items */
+    VG_FIELD_DOUBLES, /* GArray of double; each 0..min, max is the maximum of items */
     VG_FIELD_RECORD,  /* the struct itself, in place */
-    VG_FIELD_RECORDS, /* GPtrArray of records; max is the most items */
+    VG_FIELD_RECORDS, /* GPtrArray of records; max is the maximum of items */
     VG_FIELD_TYPE_MAX
 };
 
 enum {
     VG_FIELD_REQUIRED = 1 << 0, /* absent or null is an error; others keep their zero value */
     VG_FIELD_OMIT = 1 << 1,     /* not written when NULL, 0, false or empty */
-    VG_FIELD_FACT = 1 << 2,     /* part of the hash of facts, see vg_record_hash() */
+    VG_FIELD_FACT = 1 << 2,     /* a part of the hash of facts, see vg_record_hash() */
 };
 
 struct vg_record_type;
 
 struct vg_field {
-    const char *name; /* in JSON */
+    const char *name; /* the name in JSON */
     enum vg_field_type type;
     size_t offset;
     unsigned flags;
     double min;
-    double max; /* INT64: at most 2^62, which a double holds exactly */
+    double max; /* at most 2^62 for an INT64, which a double holds exactly */
     const char *const *names;
     const struct vg_record_type *record; /* RECORD, RECORDS */
 };
@@ -58,8 +59,8 @@ struct vg_record_type {
     size_t n_fields;
 };
 
-/* For the tables: entries for members of struct THIS, which is defined around each table; the
- * member's name is its name in JSON, but for VG_ROW_NAMED. The min and max are those of
+/* Entries of tables, for members of struct THIS, which is defined around each table; a member's
+ * name is its name in JSON, except with VG_ROW_NAMED. min and max are as described at
  * vg_field_type. */
 #define VG_ROW_NAMED(name, type, member, flags, min, max, names, record)                           \
  {                                                                                                 \
@@ -89,24 +90,24 @@ struct vg_record_type {
   sizeof(struct THIS), fields, G_N_ELEMENTS(fields)                                                \
  }
 
-/* Zeroed, with empty containers. */
+/* Makes a zeroed record with empty containers. */
 void *vg_record_new(const struct vg_record_type *type);
 void vg_record_free(const struct vg_record_type *type, void *record);
 void vg_record_clear(const struct vg_record_type *type, void *record);
 void *vg_record_copy(const struct vg_record_type *type, const void *record);
 
-/* A new record from an object; members that the table does not name are ignored. NULL and
- * VG_E_INVALID naming the path of the first member that is missing, of the wrong type or out of
- * range. */
+/* Reads a new record from an object; members that the table does not name are ignored. Returns NULL
+ * with VG_E_INVALID, which names the path of the first member that is missing, of the wrong type or
+ * out of range. */
 void *vg_record_read(const struct vg_record_type *type, const struct vg_json_node *node,
                      GError **err);
 
-/* Members in the order of the table. Doubles are rounded as vg_json_add_double() does. */
+/* Writes the members in the order of the table. Doubles are rounded as by vg_json_add_double(). */
 json_object *vg_record_write(const struct vg_record_type *type, const void *record);
 
-/* Feeds the content in a canonical form: the order of the table and of the lists, doubles as
- * written, so that a record that was written and read back has the same hash. facts_only: only
- * members with VG_FIELD_FACT (and what is below them). */
+/* Feeds the content to a checksum in a canonical form: in the order of the table and of the lists,
+ * with doubles as they are written, so that a record that was written and read back has the same
+ * hash. facts_only: only members with VG_FIELD_FACT, and everything below them. */
 void vg_record_hash(const struct vg_record_type *type, const void *record, bool facts_only,
                     GChecksum *checksum);
 

@@ -5,28 +5,29 @@
 
 #include <string.h>
 
-/* Windows are summed up in parts, so that an hour of them needs no more memory than a minute. */
+/* The number of parts in which windows are summed up, so that an hour of them needs no more memory
+ * than a minute. */
 #define PARTS 30
 
-/* What was lost in a piece of time. */
+/* The loss in a piece of time. */
 struct alert_part {
     int64_t length_ns;
     int64_t lost_ns;
 };
 
-/* A rule and whom it is watched for. */
+/* A rule, and the VM or host for which it is watched. */
 struct alert_watch {
-    char *vm; /* NULL: the host */
+    char *vm; /* NULL for the host */
     char *uuid;
     GArray *parts; /* struct alert_part, the oldest first */
     struct alert_part sum;
     bool raised;
-    bool seen; /* in the window of this step */
+    bool seen; /* it was in the window of this step */
 };
 
 struct alert_state {
     struct vg_alert_rule rule; /* owns its strings */
-    GHashTable *watches;       /* uuid, or name, or "" for the host -> struct alert_watch */
+    GHashTable *watches;       /* struct alert_watch by uuid, or name, or "" for the host */
 };
 
 struct vg_alerts {
@@ -119,7 +120,7 @@ alert_tell(const struct alert_state *state, const struct alert_watch *watch, con
     told(data, &change);
 }
 
-/* Adds a window, and forgets what is older than the rule looks back. */
+/* Adds a window, and forgets those that are older than the rule looks back. */
 static void
 alert_add(const struct alert_state *state, struct alert_watch *watch, int64_t length_ns,
           int64_t lost_ns)
@@ -190,7 +191,7 @@ alert_lost(const struct vg_vm_sample *vm)
     return vm->cpu.preempt_ns + vm->cpu.wake_wait_ns;
 }
 
-/* VMs that are gone are not watched any more. */
+/* Stops watching VMs that are gone. */
 static void
 alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
 {

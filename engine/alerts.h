@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watches how much CPU time the host or VMs lose, and says when that has been too much for some
+ * Watches how much CPU time the host or VMs lose, and reports when that has been too much for some
  * time. Pure; one thread at a time.
  */
 #ifndef VG_ENGINE_ALERTS_H
@@ -18,36 +18,37 @@
 
 struct vg_alert_rule {
     const char *name;
-    double lost_cores; /* > 0: the limit */
-    int64_t for_ns;    /* > 0: over which the mean is made */
-    const char *vm; /* pattern with * and ? for names or UUIDs; NULL or empty: all VMs together */
+    double lost_cores; /* the limit, > 0 */
+    int64_t for_ns;    /* the time over which the mean is made, > 0 */
+    /* a pattern with * and ? for names or UUIDs; NULL or empty for all VMs together */
+    const char *vm;
 };
 
 struct vg_alert_change {
     const struct vg_alert_rule *rule;
-    bool raised;        /* else it has ended */
-    const char *vm;     /* name; NULL: the host */
-    const char *uuid;   /* NULL or empty: the VM has none */
+    bool raised;        /* false if it has ended */
+    const char *vm;     /* the name; NULL for the host */
+    const char *uuid;   /* NULL or empty if the VM has none */
     double lost_cores;  /* the mean of the last for_ns */
-    const char *reason; /* why it ended, if not by itself; NULL */
+    const char *reason; /* the reason why it ended, or NULL if it did so by itself */
 };
 
-/* Everything in change is borrowed and lasts until this returns. */
+/* Receives a change. Everything in it is borrowed and lasts until this returns. */
 typedef void vg_alert_told(void *data, const struct vg_alert_change *change);
 
 typedef struct vg_alerts vg_alerts;
 
-/* Rules are copied. */
+/* Makes the alerts; rules are copied. */
 vg_alerts *vg_alerts_new(const struct vg_alert_rule *rules, size_t n_rules);
 void vg_alerts_free(vg_alerts *alerts); /* NULL is fine */
 
 bool vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_t n_rules);
 
-/* A closed window, in the order of time. */
+/* Takes a closed window. Windows come in the order of time. */
 void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_told *told,
                     void *data);
 
-/* Ends all that are raised. */
+/* Ends all alerts that are raised. */
 void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data);
 
 #endif

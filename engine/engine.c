@@ -12,18 +12,19 @@ struct host_track {
     uint64_t steps;
     int64_t begin_ns;
     int64_t end_ns;
-    uint64_t lost_events;      /* all */
-    uint64_t last_lost_events; /* of the newest window */
-    int64_t own_ns;            /* what is no vCPU ran, in windows that tell it */
-    int64_t own_covered_ns;    /* lengths of these */
-    double own_ewma;           /* cores */
-    GPtrArray *vms;            /* struct vg_vm_track, owned */
+    uint64_t lost_events;      /* the sum of all windows */
+    uint64_t last_lost_events; /* that of the newest window */
+    /* the time for which others than vCPUs ran, in windows that tell it */
+    int64_t own_ns;
+    int64_t own_covered_ns; /* the sum of the lengths of these windows */
+    double own_ewma;        /* in cores */
+    GPtrArray *vms;         /* struct vg_vm_track, owned */
 };
 
 struct vg_engine {
     struct vg_policy_config config;
     enum vg_engine_mode mode;
-    uint64_t n_tracks; /* made so far */
+    uint64_t n_tracks; /* the number made so far */
     GHashTable *hosts; /* name -> struct host_track */
 };
 
@@ -125,7 +126,7 @@ engine_forget_gone(struct host_track *host)
     }
 }
 
-/* What the host itself takes of its CPUs. */
+/* Feeds the share that the host itself takes of its CPUs. */
 static void
 engine_feed_own(const vg_engine *engine, struct host_track *host, const struct vg_window *window)
 {
@@ -153,7 +154,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
     host->lost_events += window->lost_events;
     host->last_lost_events = window->lost_events;
     engine_feed_own(engine, host, window);
-    /* All first: a VM may have lost time to one that comes after it. */
+    /* All tracks are needed first: a VM may have lost time to one that comes after it. */
     g_autoptr(GPtrArray) tracks = g_ptr_array_new();
     for (guint i = 0; i < window->vms->len; i++)
         g_ptr_array_add(tracks,
@@ -168,7 +169,7 @@ vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *ho
         engine_forget_gone(host);
 }
 
-/* The description's VM with this UUID, else with this name, or NULL. */
+/* Returns the description's VM with this UUID, otherwise the one with this name, or NULL. */
 static const struct vg_snap_vm *
 find_facts(const struct vg_snap_host *description, const struct vg_vm_track *track)
 {
@@ -201,7 +202,7 @@ has_device(const struct vg_snap_vm *vm, guint n_uses, const char *device)
     return false;
 }
 
-/* A vGPU that did nothing must move with its VM all the same. */
+/* Adds vGPUs that did nothing, since they must move with their VM all the same. */
 static void
 add_idle_devices(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
 {
@@ -244,7 +245,7 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
     add_idle_devices(facts, vm);
 }
 
-/* True if another VM that the snapshot shows has the same name. */
+/* Returns whether another VM that the snapshot shows has the same name. */
 static bool
 shares_name(const GPtrArray *tracks, const struct vg_vm_track *track)
 {
@@ -256,7 +257,7 @@ shares_name(const GPtrArray *tracks, const struct vg_vm_track *track)
     return false;
 }
 
-/* A name that no VM of the host has yet. */
+/* Makes a name that no VM of the host has yet. */
 static char *
 free_name(const struct vg_snap_host *host, const GPtrArray *tracks, const struct vg_vm_track *track)
 {
@@ -286,7 +287,7 @@ has_name(const struct vg_snap_host *host, const char *name)
     return false;
 }
 
-/* VMs of the description that were not used. */
+/* Adds VMs of the description that were not used. */
 static void
 add_unmeasured(const struct vg_snap_host *description, GHashTable *used, const char *problem,
                struct vg_snap_host *host)
@@ -343,7 +344,7 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
         add_unmeasured(description, used, part->unmeasured, host);
 }
 
-/* Without a description: as many CPUs as the highest one seen needs. */
+/* Sets the number of CPUs of a host without a description, from the highest one that was seen. */
 static int64_t
 guess_cpus(const struct vg_snap_host *host)
 {

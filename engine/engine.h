@@ -19,13 +19,14 @@
 #include "model/window.h"
 #include "policy/policy-conf.h"
 
-/* As long as a profile, after which nothing of the VM would be left in one anyway. */
+/* This is as long as a profile, which then has nothing left of the VM anyway. */
 #define VG_ENGINE_FORGET_WINDOWS VG_SNAPSHOT_PROFILE_MAX
 
-/* GPU engines remembered per VM; further ones are left out. */
+/* The maximum number of GPU engines that are remembered for a VM; further ones are left out. */
 #define VG_ENGINE_USES_MAX VG_SNAPSHOT_GPU_USES_MAX
 
-/* Aggressors remembered per VM; what further ones take counts as "host:unknown". */
+/* The maximum number of aggressors that are remembered for a VM; the time that further ones take
+ * counts as "host:unknown". */
 #define VG_ENGINE_LOSSES_MAX VG_SNAPSHOT_LOSSES_MAX
 
 /* A window that is shorter than those of a VM's profile is left out, because the last one of a
@@ -34,40 +35,40 @@
 #define VG_ENGINE_ODD_WINDOWS 3
 
 enum vg_engine_mode {
-    VG_ENGINE_MEAN, /* over all windows in which the VM was seen: for a recording */
-    VG_ENGINE_LIVE  /* EWMA; only VMs of the newest window of their host */
+    VG_ENGINE_MEAN, /* means over all windows in which the VM was seen, for a recording */
+    VG_ENGINE_LIVE  /* EWMAs, and only of VMs in the newest window of their host */
 };
 
-/* What the engine cannot know about a snapshot. */
+/* The parts of a snapshot that the engine cannot know. */
 struct vg_engine_part {
     enum vg_snapshot_source source;
     const char *note; /* or NULL */
     int64_t clock_offset_ns;
-    const char *unmeasured; /* NULL: VMs that are only described are left out; else they are there
-                             * with this as their problem */
+    /* the problem of VMs that are only described, or NULL to leave these out */
+    const char *unmeasured;
 };
 
 typedef struct vg_engine vg_engine;
 
-/* config is copied; mode says how snapshots are made. */
+/* Makes an engine. config is copied; mode determines how snapshots are made. */
 vg_engine *vg_engine_new(const struct vg_policy_config *config, enum vg_engine_mode mode);
 void vg_engine_free(vg_engine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_engine, vg_engine_free)
 
-/* From now on, for VMs that are known, too: they keep their history. */
+/* Changes the configuration from now on, also for known VMs, which keep their history. */
 void vg_engine_set_config(vg_engine *engine, const struct vg_policy_config *config);
 
 /* Takes one window of a host; window is borrowed for the call. A window without length is
  * ignored. Windows of one host come in time order. */
 void vg_engine_step(vg_engine *engine, const struct vg_window *window, const char *host);
 
-/* A sealed snapshot of the described hosts. Each description is a host whose name says which
- * windows belong to it, filled with what is known beyond the windows (CPUs, memory, GPUs, ...); its
- * vms, found by UUID or name, may bring facts of VMs (memory, pinning, groups, vGPUs: one without a
- * measured use gets a use of share 0) and are otherwise not used, unless part->unmeasured is set.
- * `cpus` of a description may be 0: then it is the highest CPU seen in use plus one. Descriptions
- * are borrowed. Two VMs of a host that share a name get "#pid" appended, in lost_to, too. NULL and
- * VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
+/* Makes a sealed snapshot of the described hosts. Each description is a host whose name tells which
+ * windows belong to it, filled with the facts beyond the windows (CPUs, memory, GPUs, ...). Its
+ * vms, found by UUID or name, may add facts of VMs (memory, pinning, groups, vGPUs: one without a
+ * measured use gets a use of share 0), and are otherwise not used, unless part->unmeasured is set.
+ * If `cpus` of a description is 0, it becomes the highest CPU seen in use plus one. Descriptions
+ * are borrowed. Two VMs of a host that share a name get "#pid" appended, in lost_to, too. Returns
+ * NULL with VG_E_INVALID or VG_E_CONFLICT if the descriptions contradict each other. */
 vg_snapshot *vg_engine_snapshot(const vg_engine *engine, const struct vg_engine_part *part,
                                 const struct vg_snap_host *const *hosts, size_t n_hosts,
                                 GError **err);

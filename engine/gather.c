@@ -8,13 +8,14 @@
 #include "base/error.h"
 #include "model/window-sum.h"
 
-/* Parts of closed windows that are remembered, to tell late from twice. */
+/* The number of parts of closed windows that are remembered, to tell late parts from double
+ * ones. */
 #define CLOSED_MAX 64
 
-/* Identities of VMs are remembered for so many windows without them. */
+/* The number of windows for which the identity of a VM is remembered without being in them. */
 #define FORGET_WINDOWS 64
 
-/* What one source measured of one window. */
+/* One source's measurement of one window. */
 struct part {
     unsigned int source;
     struct vg_window window;
@@ -24,12 +25,12 @@ struct part {
 
 struct source {
     bool alive;
-    bool besides; /* its newest part tells nothing of CPUs */
+    bool besides; /* its newest part has no CPU figures */
     int64_t lag_ns;
-    int64_t passed_ns; /* end of its newest part; INT64_MIN: none yet */
+    int64_t passed_ns; /* the end of its newest part; INT64_MIN if there is none yet */
 };
 
-/* A VM of one source, and what it is called in gathered windows. */
+/* A VM of one source, and its name in gathered windows. */
 struct identity {
     unsigned int source;
     uint32_t source_id;
@@ -43,10 +44,10 @@ struct vg_gather {
     int64_t window_ns;
     struct source sources[VG_GATHER_SOURCES_MAX];
     unsigned int n_sources;
-    GPtrArray *parts;     /* struct part, by end, then source */
-    GPtrArray *pieces;    /* struct part: made no window, and may be pieces of the next one */
-    int64_t closed_ns;    /* end of the newest window that was closed */
-    GArray *closed_parts; /* struct closed: the newest, to tell late from twice */
+    GPtrArray *parts;     /* struct part, sorted by end, then by source */
+    GPtrArray *pieces;    /* struct part that made no window, and may be pieces of the next one */
+    int64_t closed_ns;    /* the end of the newest window that was closed */
+    GArray *closed_parts; /* struct closed, the newest ones, to tell late parts from double ones */
     GArray *identities;   /* struct identity */
     uint32_t n_ids;
     struct vg_gather_stats stats;
@@ -113,7 +114,7 @@ vg_gather_set_lag(vg_gather *gather, unsigned int source, int64_t lag_ns)
     gather->sources[source].lag_ns = lag_ns;
 }
 
-/* Was this part there already, in a window that is closed or waits? */
+/* Returns whether this part was there already, in a window that is closed or waits. */
 static bool
 gather_is_known(const vg_gather *gather, unsigned int source, int64_t end_ns)
 {
@@ -180,7 +181,7 @@ all_passed(const vg_gather *gather, int64_t end_ns)
     return true;
 }
 
-/* How long after its end a window may still be incomplete. */
+/* Returns how long after its end a window may still be incomplete. */
 static int64_t
 grace_of(const vg_gather *gather)
 {
@@ -203,7 +204,7 @@ is_same_vm(const struct identity *known, const struct vg_vm_sample *vm)
     return known->pid > 0 && known->pid == vm->pid;
 }
 
-/* The id of a VM in gathered windows. */
+/* Returns the id of a VM in gathered windows. */
 static uint32_t
 identify(vg_gather *gather, unsigned int source, const struct vg_vm_sample *vm)
 {
@@ -287,7 +288,8 @@ gather_find_gpu(const GArray *gpus, const struct vg_gpu_sample *like)
     return NULL;
 }
 
-/* Of an engine that both know, the lead's figures count; what it lacks the other one may know. */
+/* Joins the GPU figures of a part. For an engine that both know, the lead's figures count; missing
+ * ones come from the other part. */
 static void
 join_gpus(GArray *lead, const GArray *other)
 {
@@ -307,7 +309,8 @@ join_gpus(GArray *lead, const GArray *other)
     }
 }
 
-/* After join_gpus() or a sum: every GPU of the other part is one of the lead's. */
+/* Joins the GPU requests, after join_gpus() or a sum, when every GPU of the other part is one of
+ * the lead's. */
 static void
 join_requests(struct vg_window *lead, const struct vg_window *other)
 {
@@ -322,8 +325,8 @@ join_requests(struct vg_window *lead, const struct vg_window *other)
     }
 }
 
-/* What a less trusted part says beyond the lead: GPU use, and VMs that the lead does not see. One
- * of which only GPU use is known waits for the lead to see it: its CPU figures would be zeros. */
+/* Joins a less trusted part: GPU use, and VMs that the lead does not see. A VM of which only GPU
+ * use is known waits for the lead to see it, since its CPU figures would be zeros. */
 static void
 gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
 {
@@ -358,8 +361,8 @@ gather_join(struct vg_window *lead, struct vg_window *other, bool only_gpu)
     g_array_append_vals(lead->gpu_processes, other->gpu_processes->data, other->gpu_processes->len);
 }
 
-/* A source that was late makes one long window, while others went on: their pieces are put together
- * again. The last of them is this part. */
+/* Joins pieces. A source that was late makes one long window, while others went on; their pieces,
+ * the last of which is this part, are put together again. */
 static void
 add_pieces(vg_gather *gather, struct part *last, int64_t begin_ns)
 {
@@ -395,7 +398,8 @@ remember_closed(vg_gather *gather, const struct part *part)
     g_array_append_val(gather->closed_parts, closed);
 }
 
-/* Of the first n parts, which are of one window; one that measures CPUs, if there is one. */
+/* Returns the most trusted of the first n parts, which are of one window; it is one that measures
+ * CPUs, if there is one. */
 static guint
 most_trusted(const vg_gather *gather, guint n)
 {
@@ -411,7 +415,7 @@ most_trusted(const vg_gather *gather, guint n)
     return best;
 }
 
-/* What one source missed another one may have seen. */
+/* Counts windows that one source missed, unless another one has seen them. */
 static uint64_t
 count_missed(const vg_gather *gather, const struct part *lead)
 {
@@ -421,7 +425,7 @@ count_missed(const vg_gather *gather, const struct part *lead)
     return MIN(lead->provenance.missed, (uint64_t)(gap_ns / gather->window_ns));
 }
 
-/* Who told of GPUs, in words. */
+/* Names in words the source of the GPU figures. */
 static void
 name_gpu_source(const struct part *part, char ret[VG_GPU_SOURCE_SIZE])
 {
@@ -479,7 +483,7 @@ gather_close_window(vg_gather *gather, guint n, struct vg_gathered *ret)
     forget_identities(gather);
 }
 
-/* Do the first n parts, which are of one window, make none? */
+/* Returns whether the first n parts, which are of one window, make none. */
 static bool
 is_void(const vg_gather *gather, guint n)
 {
@@ -496,7 +500,7 @@ is_void(const vg_gather *gather, guint n)
     return empty || cpus_live;
 }
 
-/* A part with CPU figures of that window, or of a longer one, may still come. */
+/* Puts parts aside: one with CPU figures of that window, or of a longer one, may still come. */
 static void
 put_aside(vg_gather *gather, guint n)
 {
@@ -509,8 +513,8 @@ put_aside(vg_gather *gather, guint n)
     }
 }
 
-/* As vg_gather_next(), but for windows that are void: 0 is none, 1 is one, -1 is one that is void.
- */
+/* Does as vg_gather_next(), but also for windows that are void. Returns 1 for a window, -1 for a
+ * void one, 0 for none. */
 static int
 next_window(vg_gather *gather, int64_t now_ns, struct vg_gathered *ret)
 {

@@ -8,7 +8,7 @@
 
 #define NS_PER_S 1e9
 
-/* EWMA shares below this, in cores or per second, are history that has faded. */
+/* EWMA shares below this, in cores or per second, are history that has faded away. */
 #define FADED 1e-6
 
 struct vg_vm_track *
@@ -44,7 +44,8 @@ vg_vm_track_free(struct vg_vm_track *track)
     g_free(track);
 }
 
-/* first: the VM's first window, which starts the EWMA; what shows up later starts from nothing. */
+/* Adds to a rate. first: this is the VM's first window, which starts the EWMA; a rate that shows up
+ * later starts from nothing. */
 static void
 rate_add(struct vg_rate *rate, double amount, int64_t window_ns, double weight, bool first)
 {
@@ -61,8 +62,8 @@ rate_read(const struct vg_vm_track *track, const struct vg_rate *rate)
     return track->covered_ns > 0 ? rate->sum / ((double)track->covered_ns / NS_PER_S) : 0;
 }
 
-/* Row of the aggressor; when the table is full, that of "host:unknown", for which there is always
- * room. */
+/* Returns the row of the aggressor; when the table is full, that of "host:unknown", for which there
+ * is always room. */
 static struct vg_loss_track *
 need_loss(struct vg_vm_track *track, enum vg_aggressor_kind kind, const struct vg_vm_track *vm)
 {
@@ -81,7 +82,7 @@ need_loss(struct vg_vm_track *track, enum vg_aggressor_kind kind, const struct v
     return &g_array_index(track->losses, struct vg_loss_track, track->losses->len - 1);
 }
 
-/* All fade. Live, what has faded makes room. */
+/* Fades all losses. Live, those that have faded away make room. */
 static void
 fade_losses(struct vg_vm_track *track, double weight)
 {
@@ -95,7 +96,7 @@ fade_losses(struct vg_vm_track *track, double weight)
     }
 }
 
-/* weight is that of the window in the EWMA; 1 in the VM's first. */
+/* Feeds the losses. weight is that of the window in the EWMA; 1 in the VM's first window. */
 static void
 feed_losses(struct vg_vm_track *track, const struct vg_vm_sample *sample,
             const struct vg_window *window, const GPtrArray *tracks, double weight)
@@ -170,10 +171,10 @@ push_bounded(GArray *profile, double value)
     g_array_append_val(profile, value);
 }
 
-/* The first and the last window of a recording are cut, and an operator may change the length: a
- * longer window of a recording starts the profile anew; other odd ones are left out unless more of
- * them come, as live a long one only says that who measures came late. Up to 1 % counts as the same
- * length. */
+/* Feeds the profile. The first and the last window of a recording are cut, and an operator may
+ * change the length: a longer window of a recording starts the profile anew. Other odd ones are
+ * left out unless more of them come, since live, a long one only means that the collector was late.
+ * Lengths that differ by up to 1 % count as the same. */
 static void
 feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64_t window_ns,
              double demand_ns)
@@ -197,7 +198,8 @@ feed_profile(struct vg_vm_track *track, const struct vg_vm_sample *sample, int64
                  sample->gpu_known ? vg_gpu_intensity(sample->gpu_active_ns, window_ns) : -1);
 }
 
-/* Has the VM been seen for only a small part of a window, as one that has just been started? */
+/* Returns whether the VM was seen for only a small part of a window, as one that has just been
+ * started. */
 static bool
 is_glimpse(const struct vg_vm_sample *sample, int64_t window_ns)
 {
@@ -245,8 +247,8 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     track->covered_ns += window_ns;
 }
 
-/* What the aggressor is called in the snapshot. One that is gone keeps its name, unless another VM
- * has that now. */
+/* Returns the aggressor's name in the snapshot. One that is gone keeps its name, unless another VM
+ * has it now. */
 static const char *
 aggressor_name(const struct vg_loss_track *loss, GHashTable *names)
 {
@@ -321,7 +323,8 @@ read_profile(const struct vg_vm_track *track, struct vg_snap_vm *vm)
         g_array_append_vals(vm->profile.gpu, track->profile_gpu->data, track->profile_gpu->len);
 }
 
-/* The mean is that of the times, not of the windows' values: what `analyze` shows for the whole. */
+/* Reads the score. The mean is that of the times, not of the windows' values, which is what
+ * `analyze` shows for the whole. */
 static void
 read_score(const struct vg_vm_track *track, struct vg_score_reading *ret)
 {

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the engine remembers of one VM; inside the engine only. One thread at a time.
+ * The engine's memory of one VM; inside the engine only. One thread at a time.
  */
 #ifndef VG_ENGINE_VM_TRACK_H
 #define VG_ENGINE_VM_TRACK_H
 
 #include "engine/engine.h"
 
-/* A rate: sum since the VM was first seen, and EWMA per second. */
+/* A rate: the sum since the VM was first seen, and an EWMA per second. */
 struct vg_rate {
     double sum;
     double ewma;
 };
 
-/* Rates of one aggressor of the VM. */
+/* The rates of one aggressor of the VM. */
 struct vg_loss_track {
     enum vg_aggressor_kind kind;
-    uint64_t vm;               /* kind VM: id of its track */
-    char name[VG_VM_NAME_MAX]; /* kind VM: when it last took something */
+    uint64_t vm;               /* for the kind VM, the id of its track */
+    char name[VG_VM_NAME_MAX]; /* for the kind VM, its name when it last took something */
     struct vg_rate ns;
     struct vg_rate count;
 };
 
-/* Rates of one engine that the VM uses. */
+/* The rates of one engine that the VM uses. */
 struct vg_use_track {
     char device[64];
     char engine[VG_GPU_ENGINE_SIZE];
@@ -31,29 +31,29 @@ struct vg_use_track {
 };
 
 struct vg_vm_track {
-    uint64_t id; /* of this track, never used again by the engine */
+    uint64_t id; /* that of this track, never used again by the engine */
     enum vg_engine_mode mode;
     char name[VG_VM_NAME_MAX];
     char uuid[VG_UUID_LEN];
     int32_t pid;
     int64_t vcpus;
     bool guest_known;
-    uint64_t last_step; /* of its host, in which it was in the window */
-    int64_t covered_ns; /* windows since it was first seen */
+    uint64_t last_step; /* the step of its host in which it was last in the window */
+    int64_t covered_ns; /* the length of all windows since it was first seen */
     vg_score *score;
     struct vg_cpu_figures total;
-    int64_t gpu_active_ns;  /* of windows with a known GPU side */
-    int64_t gpu_covered_ns; /* lengths of these */
+    int64_t gpu_active_ns;  /* that of windows with a known GPU side */
+    int64_t gpu_covered_ns; /* the length of these windows */
     struct vg_rate run_ns;
     struct vg_rate preempt_ns;
     struct vg_rate wake_wait_ns;
     struct vg_rate preemptions;
     GArray *losses;            /* struct vg_loss_track */
     GArray *uses;              /* struct vg_use_track */
-    GArray *cpus;              /* int32_t: CPUs that it may use, or was seen on */
-    int64_t profile_window_ns; /* length of the windows in the profile */
-    uint32_t odd_windows;      /* left out of it in a row */
-    GArray *profile_cpu;       /* double, newest last */
+    GArray *cpus;              /* int32_t, CPUs that it may use, or was seen on */
+    int64_t profile_window_ns; /* the length of the windows in the profile */
+    uint32_t odd_windows;      /* the number left out of it in a row */
+    GArray *profile_cpu;       /* double, the newest last */
     GArray *profile_gpu;       /* double, -1 where the GPU side is unknown */
 };
 
@@ -61,17 +61,17 @@ struct vg_vm_track *vg_vm_track_new(const struct vg_vm_sample *sample, uint64_t 
                                     enum vg_engine_mode mode, const struct vg_score_config *config);
 void vg_vm_track_free(struct vg_vm_track *track);
 
-/* One window in which the VM was seen. tracks are those of the window's VMs, in their order: the
- * aggressors. */
+/* Feeds one window in which the VM was seen. tracks are those of the window's VMs, in their order:
+ * the aggressors. */
 void vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
                       const struct vg_window *window, const GPtrArray *tracks,
                       int64_t half_life_ns);
 
-/* Fills the measured members of a VM that has a name only. names says what the VMs of the snapshot
- * are called: id of the track (uint64_t) -> name. */
+/* Fills in the measured members of a VM that only has a name. names has the names of the snapshot's
+ * VMs, by the id of the track (uint64_t). */
 void vg_vm_track_read(const struct vg_vm_track *track, GHashTable *names, struct vg_snap_vm *vm);
 
-/* Has nobody told anything of its CPU use, but of its GPU use? */
+/* Returns whether only its GPU use is known, and not its CPU use. */
 bool vg_vm_track_only_gpu(const struct vg_vm_track *track);
 
 #endif
