@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the XML of a running domain says about moving it: what it needs of the other host, and what
- * stands in the way whatever that is. Pure; any thread.
+ * Reads from the XML of a running domain what it needs of another host, and what stands in the way
+ * of a move, whatever the host. Pure; any thread.
  */
 #ifndef VG_HOST_MOVE_XML_H
 #define VG_HOST_MOVE_XML_H
@@ -16,21 +16,21 @@ struct vg_move_needs {
     char *arch;
     char *machine; /* "pc-q35-7.2" */
     char *emulator;
-    char *cpu_xml;    /* the <cpu> element; NULL: the domain asks for none */
+    char *cpu_xml;    /* the <cpu> element; NULL if the domain asks for none */
     bool host_cpu;    /* its CPU is the host's own, whatever that is */
-    bool huge_pages;  /* its memory is not of what is free */
-    GPtrArray *files; /* char *: of its disks that are files and can be written to */
-    GPtrArray *disks; /* char *: what the domain calls its disks, "vda" */
+    bool huge_pages;  /* its memory is not a part of the free memory */
+    GPtrArray *files; /* char *, those of its disks that are files and can be written to */
+    GPtrArray *disks; /* char *, the domain's names of its disks, "vda" */
 };
 
-/* NULL and *err if it is no domain. */
+/* Returns NULL and sets *err if the XML is no domain. */
 vg_move_needs *vg_move_needs_read(const char *xml, GError **err);
 void vg_move_needs_free(vg_move_needs *needs); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_move_needs, vg_move_needs_free)
 
-/* Appends a sentence (char *) to problems for each thing that keeps one of the devices of these
- * aliases (NULL-terminated) from being unplugged, or from being known by its alias when it is on
- * again. -1 and *err if it is no domain. */
+/* Appends a sentence (char *) to problems for each reason why one of the devices of these aliases,
+ * which end with NULL, cannot be unplugged, or not be known by its alias when it is on again.
+ * Returns -1 and sets *err if the XML is no domain. */
 int vg_move_xml_problems(const char *xml, const char *const *off, GPtrArray *problems,
                          GError **err);
 

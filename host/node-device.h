@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices of the host as libvirt's node device XML has them, and the GPUs that they make up. Pure;
+ * The host's devices, as libvirt's node device XML has them, and the GPUs that they make up. Pure;
  * any thread.
  */
 #ifndef VG_HOST_NODE_DEVICE_H
@@ -23,34 +23,36 @@ enum vg_node_device_kind {
 typedef struct vg_node_device vg_node_device;
 struct vg_node_device {
     enum vg_node_device_kind kind;
-    char *name; /* libvirt's: "pci_0000_41_00_0" */
-    /* GPU, and, of these, FUNCTION: address, pci_id, driver, iommu_group */
+    char *name; /* libvirt's name: "pci_0000_41_00_0" */
+    /* For a GPU; for a FUNCTION only address, pci_id, driver and iommu_group. */
     char *address;  /* "0000:41:00.0" */
-    char *physical; /* a virtual function: address of the one it is of; else NULL */
+    char *physical; /* for a virtual function, the address of the physical one; otherwise NULL */
     char *vendor;
     char *product;
-    char *pci_id; /* of vendor and product: "10de:2330" */
+    char *pci_id; /* vendor and product: "10de:2330" */
     char *driver;
-    int64_t numa_node; /* -1: unknown */
+    int64_t numa_node; /* -1 if unknown */
     int64_t vf_max;
-    int64_t iommu_group; /* -1: unknown */
-    const char *what;    /* FUNCTION: "audio", "USB" */
+    int64_t iommu_group; /* -1 if unknown */
+    const char *what;    /* for a FUNCTION: "audio", "USB" */
     GPtrArray *types;    /* struct vg_inv_mdev_type */
-    /* MDEV */
+    /* For an MDEV. */
     char *uuid;
     char *type;
-    char *parent;  /* address */
-    bool inactive; /* defined, and not started. The XML does not say: whoever lists them does */
+    char *parent; /* the address of its parent */
+    /* defined, but not started. The XML does not say so; the caller that lists devices sets it */
+    bool inactive;
 };
 
-/* NULL and *err if it is no node device. */
+/* Returns NULL and sets *err if the XML is no node device. */
 vg_node_device *vg_node_device_read(const char *xml, GError **err);
 void vg_node_device_free(vg_node_device *device); /* NULL is fine */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node_device, vg_node_device_free)
 
-/* Puts GPUs (by address) and mdevs (by UUID) into an inventory that has none, and into the devices
- * of its VMs what is known of them there (vg_gpu_parts_tell_vms()). Virtual functions of a GPU are
- * parts of it: their mdev types add up, their mdevs are its. So are other functions in its slot. */
+/* Puts GPUs (by address) and mdevs (by UUID) into an inventory that has none, and what is then
+ * known of the devices of its VMs into these (vg_gpu_parts_tell_vms()). Virtual functions of a GPU
+ * are parts of it: their mdev types are added up, and their mdevs are the GPU's. So are other
+ * functions in its slot. */
 void vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory);
 
 #endif

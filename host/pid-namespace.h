@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether threads have the numbers here that the kernel's events have for them. Any thread.
+ * Finds out whether threads have the same numbers here as in the kernel's events. Any thread.
  */
 #ifndef VG_HOST_PID_NAMESPACE_H
 #define VG_HOST_PID_NAMESPACE_H
 
 #include <glib.h>
 
-/* -1: they have not, as this process is in a pid namespace of its own. proc: "/proc". Where that
- * cannot be told it is taken for granted. */
+/* Returns -1 if they have not, since this process is in a pid namespace of its own. proc is
+ * "/proc". If it cannot be found out, the numbers are taken to be the same. */
 int vg_pid_namespace_check(const char *proc, GError **err);
 
 #endif

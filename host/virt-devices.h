@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The devices of a libvirt host that matter for GPUs.
+ * Lists the devices of a libvirt host that matter for GPUs.
  */
 #ifndef VG_HOST_VIRT_DEVICES_H
 #define VG_HOST_VIRT_DEVICES_H
@@ -11,10 +11,10 @@
 #include "host/node-device.h"
 
 /* Lists GPUs, mdevs (also those that are not started) and functions that may belong to a GPU's
- * card: vg_node_device, by name, freed with the array. NULL if libvirt does not tell:
- * virGetLastError() says why. boring: names that were found to be none of these (char *, owned),
- * which are not read again; it grows. NULL: all are read. Calls libvirt, and blocks as long as it
- * does. */
+ * card: vg_node_device, by name, freed with the array. Returns NULL if libvirt does not answer;
+ * virGetLastError() has the reason. boring has names that were found to be none of these (char *,
+ * owned); they are not read again, and new ones are added. If it is NULL, all are read. Calls
+ * libvirt, and blocks as long as it does. */
 GPtrArray *vg_virt_devices_list(virConnectPtr connection, GHashTable *boring);
 
 #endif

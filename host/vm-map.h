@@ -14,13 +14,15 @@
 #define VG_VM_MAP_TEXT_MAX  (4 * 1024 * 1024)
 #define VG_VM_MAP_LINES_MAX 100000
 
-/* Names the VMs in topology. VG_E_INVALID or VG_E_CONFLICT names the line; nothing of the map is
- * then to be relied on. label is what messages call the text, usually its file. */
+/* Names the VMs in topology. Fails with VG_E_INVALID or VG_E_CONFLICT, and names the line; the
+ * topology can then not be relied on. label is the name of the text in messages, usually its
+ * file. */
 int vg_vm_map_apply(const char *label, const char *text, size_t size, vg_topology *topology,
                     GError **err);
 
-/* Appends the line of a VM, with a uuid that is not NULL or empty. VG_E_INVALID for what no map can
- * say: a name with blanks, or one that vg_topology_name_vm() refuses; map is then as it was. */
+/* Appends the line of a VM, whose uuid may be NULL or empty. Fails with VG_E_INVALID for a name
+ * that a map cannot have: one with blanks, or one that vg_topology_name_vm() refuses; map is then
+ * unchanged. */
 int vg_vm_map_append(GString *map, int32_t pid, const char *name, const char *uuid, GError **err);
 
 #endif

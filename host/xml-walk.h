@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walking through XML that came from outside. Texts are copies in valid UTF-8, without blanks
- * around them, cut to a number of bytes where a character ends; empty ones are NULL. Any thread,
- * each with documents of its own.
+ * Walks through XML that came from outside. Texts are copies in valid UTF-8, without blanks around
+ * them, cut to a number of bytes where a character ends; empty ones are NULL. Any thread, each with
+ * documents of its own.
  */
 #ifndef VG_HOST_XML_WALK_H
 #define VG_HOST_XML_WALK_H
@@ -18,8 +18,8 @@
 
 typedef xmlDoc vg_xml;
 
-/* The document, whose root must have this name; any, if it is NULL. NULL and VG_E_INVALID
- * otherwise, and for anything with a DOCTYPE: libvirt writes none, and entities are how small
+/* Parses a document, whose root must have this name unless that is NULL. Fails with VG_E_INVALID
+ * otherwise, and for anything with a DOCTYPE: libvirt writes none, and with entities small
  * documents become large. */
 vg_xml *vg_xml_parse(const char *text, const char *root, GError **err);
 void vg_xml_free(vg_xml *xml);
@@ -27,29 +27,30 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_xml, vg_xml_free)
 
 const xmlNode *vg_xml_root(const vg_xml *xml);
 
-/* The first child element of this name, and the next one with the same name; NULL if there is none
- * or if node is NULL. Without regard to name spaces. */
+/* Return the first child element of this name, and the next one with the same name, or NULL if
+ * there is none or if node is NULL. Name spaces are ignored. */
 const xmlNode *vg_xml_child(const xmlNode *node, const char *name);
 const xmlNode *vg_xml_next(const xmlNode *node);
 
-/* child of child ..., names joined by "/". */
+/* Returns the child of a child and so on, by names joined by "/". */
 const xmlNode *vg_xml_at(const xmlNode *node, const char *path);
 
-/* NULL for a node that is NULL. */
+/* These return NULL for a node that is NULL. */
 char *vg_xml_text(const xmlNode *node, size_t max);
 char *vg_xml_attribute(const xmlNode *node, const char *name, size_t max);
 bool vg_xml_attribute_is(const xmlNode *node, const char *name, const char *value);
 
-/* Decimal, or hexadecimal after 0x; fallback for what is absent, no number, or above max. */
+/* Reads a decimal number, or a hexadecimal one after 0x. Returns fallback if it is absent, no
+ * number, or above max. */
 int64_t vg_xml_number(const xmlNode *node, int64_t max, int64_t fallback);
 int64_t vg_xml_attribute_number(const xmlNode *node, const char *name, int64_t max,
                                 int64_t fallback);
 
-/* "0000:41:00.0" of an element with the attributes domain, bus, slot and function, or with
+/* Returns "0000:41:00.0" for an element with the attributes domain, bus, slot and function, or with
  * elements of these names; NULL if one is missing. */
 char *vg_xml_pci_address(const xmlNode *node);
 
-/* The element as a text of its own. */
+/* Returns the element as a text of its own. */
 char *vg_xml_write(const xmlNode *node);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One query being answered: rows of all kinds of files and windows in memory added up in buckets,
- * which are multiples of the step, or single windows. What a bucket holds comes from hours where
- * whole hours fit into it, else from minutes, else from windows; where a sum is noted as stale it
- * is passed over for what is finer, so that an answer does not depend on what has been summed
- * already. Or all VMs are added up in one sum over a time that need not be a multiple of anything:
- * from hours that lie in it wholly, and so on.
+ * Answers one query: adds up rows of all kinds of files, and windows in memory, in buckets that are
+ * multiples of the step, or returns single windows. A bucket is made of hours where whole hours fit
+ * into it, otherwise of minutes, otherwise of windows. A sum that is noted as stale is passed over
+ * in favour of finer ones, so that an answer does not depend on what has been summed already.
+ * Alternatively, all VMs are added up in one sum over a time that need not be a multiple of
+ * anything: from hours that lie in it wholly, and so on.
  */
 #ifndef VG_STORE_STORE_COLLECT_H
 #define VG_STORE_STORE_COLLECT_H
@@ -23,7 +23,7 @@ struct vg_store_range {
 
 struct vg_store_bucket {
     struct vg_history_row row;
-    bool present; /* the VM is in it; else only the source is, and lost_to is NULL */
+    bool present; /* the VM is in it; otherwise only the source is, and lost_to is NULL */
 };
 
 struct vg_store_reading {
@@ -32,32 +32,38 @@ struct vg_store_reading {
     const struct vg_history_query *query;
     const char *source;
     struct vg_store_range whole; /* multiples of step */
-    GArray *windows; /* struct vg_store_window *: the source's in memory, by end, no overlaps */
-    GHashTable *stale[VG_STORE_KIND_MAX]; /* ends of minutes and hours not to be used; a set */
-    GHashTable *by_time;          /* the period's end, or the window's -> index in buckets + 1 */
-    GArray *buckets;              /* struct vg_store_bucket */
-    bool known;                   /* the VM is in one of the files */
-    struct vg_store_total *total; /* all VMs are asked for, in one sum; borrowed. NULL: buckets */
-    GError *failed;               /* the first */
-    GPtrArray *left_out; /* char *, borrowed: files that could not be read, and why; each once */
-    GArray *spoilt;      /* struct vg_store_spoilt, borrowed: not read any more */
+    /* struct vg_store_window *, the source's in memory, sorted by end, without overlaps */
+    GArray *windows;
+    /* a set of the ends of minutes and hours that must not be used */
+    GHashTable *stale[VG_STORE_KIND_MAX];
+    /* the end of the period, or of the window -> 1 + the index in buckets */
+    GHashTable *by_time;
+    GArray *buckets; /* struct vg_store_bucket */
+    bool known;      /* the VM is in one of the files */
+    /* the one sum of all VMs that is asked for, borrowed; NULL for buckets */
+    struct vg_store_total *total;
+    GError *failed; /* the first failure */
+    /* char *, borrowed: files that could not be read, with the reason; each once */
+    GPtrArray *left_out;
+    GArray *spoilt; /* struct vg_store_spoilt, borrowed: files that are no longer read */
 };
 
-/* A file that failed while it was read: part of it is in the buckets, which are no answer. */
+/* A file that failed while it was read, so that a part of it is in the buckets, which are no
+ * answer. */
 struct vg_store_spoilt {
     enum vg_store_kind kind;
     int64_t stamp;
 };
 
-/* All is borrowed; source is set by the caller, once it is known. */
+/* Prepares a reading. Everything is borrowed; the caller sets source, once it is known. */
 void vg_store_reading_init(struct vg_store_reading *reading, const char *directory,
                            vg_store_pool *pool, const struct vg_history_query *query,
                            GPtrArray *left_out, GArray *spoilt);
 
-/* Not `failed`, which the caller takes. */
+/* Clears it except for `failed`, which the caller takes. */
 void vg_store_reading_clear(struct vg_store_reading *reading);
 
-/* What is done with each file of a kind that touches a time; 0, or -1 and *err. What goes wrong is
+/* Handles one file of a kind that touches a time. Returns 0, or -1 and sets *err. Failures are
  * noted in reading->failed, left_out and spoilt, and the other files are still read. */
 typedef int vg_store_on_file(struct vg_store_reading *reading, struct vg_store_file *file,
                              void *data, GError **err);
@@ -66,10 +72,11 @@ void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kin
                         vg_store_on_file *call, void *data);
 
 /* Fills the buckets from the files and from these windows (struct vg_store_window), which replace
- * what they overlap. false: they are more than VG_HISTORY_ROWS_MAX; not all is read then. */
+ * what they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX; the rest is then not
+ * read. */
 bool vg_store_collect(struct vg_store_reading *reading, const GPtrArray *windows);
 
-/* The slot of a VM in a window in memory, or -1. */
+/* Returns the slot of a VM in a window in memory, or -1. */
 int vg_store_slot_of(const struct vg_store_window *window, const char *vm);
 
 #endif

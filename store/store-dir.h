@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directory of a store: whose it is, and which files are in it.
+ * The directory of a store: its lock, and the files in it.
  */
 #ifndef VG_STORE_STORE_DIR_H
 #define VG_STORE_STORE_DIR_H
@@ -9,33 +9,35 @@
 
 #include "store/store-time.h"
 
-/* Makes the directory if its parent is there, and takes its lock, which the kernel gives back when
- * the process ends. A file descriptor to close, or -1: VG_E_BUSY if another process has it. */
+/* Makes the directory if its parent is there, and takes its lock, which the kernel releases when
+ * the process ends. Returns a file descriptor to close, or -1; fails with VG_E_BUSY if another
+ * process has the lock. */
 int vg_store_dir_lock(const char *directory, GError **err);
 
-/* Is the lock still that of the directory of this name? */
+/* Returns whether the lock is still that of the directory of this name. */
 bool vg_store_dir_is_ours(const char *directory, int lock_fd);
 
-/* Stamps of the files of a kind whose time touches begin <= t <= end, ascending; int64_t. An empty
- * array and *err if the directory cannot be read. */
+/* Lists the stamps (int64_t) of the files of a kind whose time touches begin <= t <= end,
+ * ascending. Returns an empty array and sets *err if the directory cannot be read. */
 GArray *vg_store_dir_list(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
                           int64_t end_ns, GError **err);
 
-/* Names of the damaged files of a kind that were moved aside, of the same time; char *, ascending.
- */
+/* Lists the names (char *) of the damaged files of a kind that were moved aside, of the same time,
+ * ascending. */
 GPtrArray *vg_store_dir_list_aside(const char *directory, enum vg_store_kind kind, int64_t begin_ns,
                                    int64_t end_ns);
 
-/* What is put behind the name of a damaged file that is moved aside; a number follows. */
+/* The suffix of a damaged file that was moved aside; a number follows. */
 #define VG_STORE_ASIDE ".corrupt-"
 
-/* When the file or its log was last written to, epoch; INT64_MIN if it is not there. */
+/* Returns when the file or its log was last written to, since the epoch; INT64_MIN if it is not
+ * there. */
 int64_t vg_store_dir_written_ns(const char *directory, enum vg_store_kind kind, int64_t stamp);
 
-/* Bytes of all files in it, as far as they can be asked for. */
+/* Returns the size of all files in it in bytes, as far as it is known. */
 int64_t vg_store_dir_bytes(const char *directory);
 
-/* Bytes that its file system has left for who is not root; -1: not known. */
+/* Returns the bytes that its file system has left for users other than root, or -1 if unknown. */
 int64_t vg_store_dir_free_bytes(const char *directory);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One connection to one database of the store: opening, making and upgrading it, its statements,
- * and what sqlite says as errors. One thread at a time.
+ * One connection to one database of the store: opens, makes and upgrades it, runs its statements,
+ * and translates sqlite's errors. One thread at a time.
  *
  * Errors name the path. VG_E_NOT_FOUND: there is no such file; VG_E_CONFLICT: a newer version made
- * it; VG_E_INVALID: it is damaged, or no database of ours; else what the disk says.
+ * it; VG_E_INVALID: it is damaged, or another program's database; otherwise the disk's error.
  */
 #ifndef VG_STORE_STORE_FILE_H
 #define VG_STORE_STORE_FILE_H
@@ -20,12 +20,12 @@
 #include "store/store-time.h"
 
 enum vg_store_mode {
-    VG_STORE_READ,  /* changes nothing, makes no database */
-    VG_STORE_WRITE, /* what is there */
-    VG_STORE_CREATE /* likewise, and makes it if it is not there */
+    VG_STORE_READ,  /* for reading; changes nothing, makes no database */
+    VG_STORE_WRITE, /* for writing to an existing database */
+    VG_STORE_CREATE /* the same, but makes it if it is not there */
 };
 
-/* Tables of names and their numbers. */
+/* The tables of names and their numbers. */
 enum vg_store_names { VG_NAMES_SOURCE, VG_NAMES_VM, VG_NAMES_AGGRESSOR, VG_NAMES_MAX };
 
 struct vg_store_file {
@@ -35,54 +35,57 @@ struct vg_store_file {
     char *path;
     sqlite3 *db;
     int version;
-    dev_t device; /* of the file that was opened: another one may have its name by now */
+    dev_t device; /* that of the file that was opened: another one may have its name by now */
     ino_t inode;
     sqlite3_stmt *statements[VG_SQL_MAX];
     GHashTable *ids[VG_NAMES_MAX]; /* names (of VMs: keys) -> ids that were looked up */
-    int64_t deadline_ns; /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0: none */
-    unsigned steps;      /* made under a deadline */
-    bool lent;           /* the pool's: somebody has it */
-    bool doomed;         /* the pool's: close it when it comes back */
+    /* CLOCK_MONOTONIC, after which steps fail with VG_E_TIMEOUT; 0 for no deadline */
+    int64_t deadline_ns;
+    unsigned steps; /* the number of steps made under a deadline */
+    bool lent;      /* belongs to the pool: it is lent */
+    bool doomed;    /* belongs to the pool: it is to be closed when it comes back */
 };
 
-/* vfs: NULL for sqlite's default. */
+/* Opens it. vfs: NULL for sqlite's default. */
 struct vg_store_file *vg_store_file_open(const char *directory, const char *vfs,
                                          enum vg_store_kind kind, int64_t stamp,
                                          enum vg_store_mode mode, GError **err);
 
-/* Rolls back what is not committed. NULL is fine. */
+/* Closes it, and rolls back what is not committed. NULL is fine. */
 void vg_store_file_close(struct vg_store_file *file);
 
-/* Is the file that was opened still there under its name? */
+/* Returns whether the file that was opened is still there under its name. */
 bool vg_store_file_is_current(const struct vg_store_file *file);
 
-/* A statement with its parameters bound, ready to be stepped; owned by the file. types: 'i' for
- * int64_t, 's' for const char * (borrowed until the statement is done). NULL: *err. */
+/* Returns a statement with its parameters bound, ready to be stepped; owned by the file. types: 'i'
+ * for int64_t, 's' for const char * (borrowed until the statement is done). Returns NULL and sets
+ * *err on failure. */
 sqlite3_stmt *vg_store_file_query(struct vg_store_file *file, enum vg_sql sql, GError **err,
                                   const char *types, ...);
 
-/* 1: a row; 0: done (and reset); -1: *err (and reset). */
+/* Returns 1 for a row, 0 when done (and reset), or -1 and *err (and reset). */
 int vg_store_file_step(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
-/* A text of the row that the statement stands on, in a column that is never NULL: where it is, NULL
- * and *err, because the file is damaged; the statement is not reset, so the file goes back to its
- * pool as failed. Good until the next step. */
+/* Returns a text of the row on which the statement stands, in a column that is never NULL. If it is
+ * NULL, the file is damaged: returns NULL and sets *err; the statement is not reset, so the file
+ * goes back to its pool as failed. Valid until the next step. */
 const char *vg_store_file_text(struct vg_store_file *file, sqlite3_stmt *statement, int column,
                                GError **err);
 
-/* Query and step until done: 0 or -1. */
+/* Makes a statement and steps until it is done. Returns 0 or -1. */
 int vg_store_file_run(struct vg_store_file *file, enum vg_sql sql, GError **err, const char *types,
                       ...);
 
-/* Steps a bound statement until done: 0 or -1. */
+/* Steps a bound statement until it is done. Returns 0 or -1. */
 int vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GError **err);
 
-/* First column of the first row: 1, 0 if there is no row (or it is NULL), -1. */
+/* Reads the first column of the first row. Returns 1, or 0 if there is no row (or it is NULL), or
+ * -1. */
 int vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
                       const char *types, ...);
 
-/* The id of a name, 0: not there. For writing: made if it is not there; a VM that is called
- * otherwise now (name, else NULL) is renamed. -1: *err. */
+/* Returns the id of a name, or 0 if there is none. When writing, it is made if need be, and a VM
+ * with another name now (name, otherwise NULL) is renamed. Returns -1 and sets *err on failure. */
 int64_t vg_store_file_find(struct vg_store_file *file, enum vg_store_names table, const char *key,
                            GError **err);
 int64_t vg_store_file_need(struct vg_store_file *file, enum vg_store_names table, const char *key,

@@ -9,20 +9,20 @@
 #include "store/store-pool.h"
 #include "store/store-window.h"
 
-/* The windows (struct vg_store_window, in the order in which they were put) replace what they
- * overlap on disk. What cannot be read is left out and *ret_failed (may be NULL on success of the
- * rest) set to the first cause. Errors of the query itself are as in store.h. */
+/* Reads rows. The windows (struct vg_store_window, in the order in which they were put) replace
+ * what they overlap on disk. What cannot be read is left out, and *ret_failed (which may be NULL)
+ * is set to the first cause. Errors of the query itself are as in store.h. */
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
-/* Sums of all VMs; step and vm of the query are not looked at. Never NULL; what cannot be read is
- * left out, as above. */
+/* Reads the sums of all VMs; step and vm of the query are ignored. Never returns NULL; what cannot
+ * be read is left out, as above. */
 vg_history_host *vg_store_read_total(const char *directory, vg_store_pool *pool,
                                      const GPtrArray *windows, const struct vg_history_query *query,
                                      GError **ret_failed);
 
-/* The key of the newest VM that had this name, in the windows or else in the files; the caller
- * frees it. NULL: there was none, or *ret_failed as above. */
+/* Returns the key of the newest VM that had this name, in the windows or otherwise in the files;
+ * the caller frees it. Returns NULL if there was none; *ret_failed is as above. */
 char *vg_store_read_key(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                         const char *name, GError **ret_failed);
 

@@ -8,32 +8,33 @@
 #include "store/store-window.h"
 
 struct vg_store_ring {
-    GQueue windows; /* struct vg_store_window, as they were put */
+    GQueue windows; /* struct vg_store_window, in the order in which they were put */
     guint capacity;
-    uint64_t numbers; /* given so far; the first window has 1 */
-    guint pending;    /* not committed */
+    uint64_t numbers; /* the number of windows so far; the first window has 1 */
+    guint pending;    /* the number that is not committed */
     uint64_t dropped;
     uint64_t committed;
-    int64_t newest_ns; /* end of the newest one committed */
+    int64_t newest_ns; /* the end of the newest one that is committed */
 };
 
 void vg_store_ring_init(struct vg_store_ring *ring, guint capacity);
 void vg_store_ring_clear(struct vg_store_ring *ring);
 
-/* When it is full, the oldest that is on disk is forgotten; if none is, the oldest that is not
- * being written is dropped and counted. */
+/* Puts a window. When the ring is full, the oldest one that is on disk is forgotten; if none is,
+ * the oldest one that is not being written is dropped and counted. */
 void vg_store_ring_put(struct vg_store_ring *ring, struct vg_store_window *take_window);
 
-/* The oldest that waits to be written and whose day (int64_t) is not among those; a reference, and
- * it is busy until vg_store_ring_done(). NULL: none. */
+/* Returns the oldest window that waits to be written and whose day (int64_t) is not among those, or
+ * NULL. It is a reference, and busy until vg_store_ring_done(). */
 struct vg_store_window *vg_store_ring_next(struct vg_store_ring *ring, const GArray *skip_days);
 void vg_store_ring_done(struct vg_store_ring *ring, struct vg_store_window *take_window,
                         bool committed);
 
-/* Do windows up to this number wait? */
+/* Returns whether windows up to this number wait. */
 bool vg_store_ring_waits(const struct vg_store_ring *ring, uint64_t number);
 
-/* References to what is not committed, or to all, in the order in which they were put. */
+/* Returns references to the windows that are not committed, or to all, in the order in which they
+ * were put. */
 GPtrArray *vg_store_ring_copy(const struct vg_store_ring *ring, bool all);
 
 #endif

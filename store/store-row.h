@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of the tables `sample`, `lost` and `win` to and from structs: one place that knows the order
- * of columns.
+ * Converts rows of the tables `sample`, `lost` and `win` to structs and back: the one place that
+ * knows the order of columns.
  */
 #ifndef VG_STORE_STORE_ROW_H
 #define VG_STORE_STORE_ROW_H
@@ -18,23 +18,23 @@ struct vg_store_win {
     int64_t lost_events;
 };
 
-/* Of a statement that selects VG_SQL_WIN_RANGE's columns, from this one on. */
+/* Reads the columns of VG_SQL_WIN_RANGE of a statement, from this one on. */
 void vg_store_row_read_win(sqlite3_stmt *statement, int first, struct vg_store_win *ret);
 
-/* Of one that selects the columns of samples first. */
+/* Reads the columns of samples, which the statement selects first. */
 void vg_store_row_read_sample(sqlite3_stmt *statement, struct vg_store_sample *ret);
 
-/* One row of `sample` is inserted, or of `lost` added to. 0 or -1. */
+/* Insert one row of `sample`, or add to one of `lost`. Return 0 or -1. */
 int vg_store_row_add_sample(struct vg_store_file *file, int64_t win, int64_t vm,
                             const struct vg_store_sample *sample, GError **err);
 int vg_store_row_add_loss(struct vg_store_file *file, int64_t win, int64_t vm, int64_t aggressor,
                           const struct vg_store_loss *loss, GError **err);
 
-/* The row is inserted; its id, or -1. */
+/* Inserts the row. Returns its id, or -1. */
 int64_t vg_store_row_add_win(struct vg_store_file *file, int64_t source,
                              const struct vg_store_win *win, GError **err);
 
-/* The window goes with all that belongs to it. */
+/* Deletes the window with all that belongs to it. */
 int vg_store_row_delete_win(struct vg_store_file *file, int64_t win, GError **err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All SQL of the store but for the schema. One table of statements for each version of a file,
- * because a file of windows keeps the schema it was born with.
+ * All SQL of the store but the schema. There is one table of statements for each version of a file,
+ * because a file of windows keeps the schema with which it was made.
  */
 #ifndef VG_STORE_STORE_SQL_H
 #define VG_STORE_STORE_SQL_H
@@ -16,7 +16,7 @@ enum vg_sql {
     VG_SQL_SOURCE_ADD,
     VG_SQL_SOURCES,    /* -> id, name */
     VG_SQL_VM_FIND,    /* key -> id, name */
-    VG_SQL_VM_OF_NAME, /* name -> key of the newest */
+    VG_SQL_VM_OF_NAME, /* name -> key of the newest one */
     VG_SQL_VM_ADD,     /* key, name */
     VG_SQL_VM_RENAME,
     VG_SQL_VM_NAME, /* id -> key, name */
@@ -33,29 +33,31 @@ enum vg_sql {
     VG_SQL_SAMPLE_DELETE,    /* win */
     VG_SQL_LOST_DELETE,      /* win */
     VG_SQL_SAMPLE_ADD,       /* win, vm, then the columns of VG_SQL_SAMPLE_COLUMNS */
-    VG_SQL_SAMPLES_OF_VM, /* source, after, to, vm -> the columns (NULL: the VM is not in it), then
-                           * those of VG_SQL_WIN_RANGE, by end */
-    VG_SQL_SAMPLES,       /* win -> the columns, vm */
-    VG_SQL_LOST_ADD,      /* win, vm, aggressor, ns, count; adds to what is there */
-    VG_SQL_LOST_OF_VM, /* source, after, to, vm -> end, aggressor (NULL: none), ns, count, by end */
-    VG_SQL_LOSSES,     /* win -> vm, aggressor, ns, count */
-    VG_SQL_STALE_ADD,  /* source, end */
-    VG_SQL_STALE_ADD_ALL,   /* unit: all periods that windows end in */
+    /* source, after, to, vm -> the columns (NULL if the VM is not in it), then those of
+     * VG_SQL_WIN_RANGE, by end */
+    VG_SQL_SAMPLES_OF_VM,
+    VG_SQL_SAMPLES,  /* win -> the columns, vm */
+    VG_SQL_LOST_ADD, /* win, vm, aggressor, ns, count; adds to an existing row */
+    /* source, after, to, vm -> end, aggressor (NULL if there is none), ns, count, by end */
+    VG_SQL_LOST_OF_VM,
+    VG_SQL_LOSSES,          /* win -> vm, aggressor, ns, count */
+    VG_SQL_STALE_ADD,       /* source, end */
+    VG_SQL_STALE_ADD_ALL,   /* unit; for all periods in which windows end */
     VG_SQL_STALE_DELETE,    /* source, end */
     VG_SQL_STALE_LIST,      /* -> name of source, end */
     VG_SQL_STALE_OF_SOURCE, /* source -> end */
     VG_SQL_MAX
 };
 
-/* Number of columns of `sample` behind win and vm. */
+/* The number of columns of `sample` after win and vm. */
 #define VG_SQL_SAMPLE_COLUMNS 26
 
-/* The newest version of a file, and the script that makes version `version` (from 1) out of
- * the one before. */
+/* The newest version of a file, and the script that makes version `version` (from 1) out of the
+ * previous one. */
 int vg_sql_newest_version(void);
 const char *vg_sql_script(int version);
 
-/* The statement for a file of this version, 1..newest. */
+/* Returns the statement for a file of this version, 1..newest. */
 const char *vg_sql_text(int version, enum vg_sql sql);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums over many windows of all VMs at once: what minutes and hours are made of, and what the whole
- * host is asked for. One thread at a time.
+ * Sums over many windows of all VMs at once, of which minutes and hours are made, and answers about
+ * the whole host. One thread at a time.
  */
 #ifndef VG_STORE_STORE_TOTAL_H
 #define VG_STORE_STORE_TOTAL_H
@@ -11,25 +11,26 @@
 
 struct vg_store_total_vm {
     char *key;
-    char *name;       /* the newest */
-    int64_t named_ns; /* when it had this name */
+    char *name;       /* the newest name */
+    int64_t named_ns; /* the time when it had this name */
     struct vg_store_sample sample;
     GArray *losses; /* struct vg_store_loss, whose aggressors are numbers of the total */
 };
 
 struct vg_store_total {
-    struct vg_store_win win; /* begin, end, windows, lost_events of the whole */
-    int64_t length_ns;       /* of the rows that were added, summed */
-    GPtrArray *vms;          /* struct vg_store_total_vm, by first appearance */
+    struct vg_store_win win; /* begin, end, windows, lost_events of the whole time */
+    int64_t length_ns;       /* the sum of the lengths of the rows */
+    GPtrArray *vms;          /* struct vg_store_total_vm, in the order of appearance */
     GHashTable *by_key;      /* key -> struct vg_store_total_vm */
-    GPtrArray *names;        /* of aggressors by their number here; 0 is "rest" */
+    GPtrArray *names;        /* names of aggressors by their number here; 0 is "rest" */
     GHashTable *numbers;     /* name -> number */
 };
 
 void vg_store_total_init(struct vg_store_total *total);
 void vg_store_total_clear(struct vg_store_total *total);
 
-/* One file that is added: its numbers mean something only in it. total and file are borrowed. */
+/* One file that is added, and outside of which its numbers mean nothing. total and file are
+ * borrowed. */
 struct vg_store_total_reader {
     struct vg_store_total *total;
     struct vg_store_file *file;
@@ -41,7 +42,7 @@ void vg_store_total_reader_init(struct vg_store_total_reader *reader, struct vg_
                                 struct vg_store_file *file);
 void vg_store_total_reader_clear(struct vg_store_total_reader *reader);
 
-/* Adds a row of `win` of the file, with all that belongs to it. 0 or -1. */
+/* Adds a row of `win` of the file, with all that belongs to it. Returns 0 or -1. */
 int vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_store_win *win,
                            GError **err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A window as the store keeps it in memory until it is on disk, and a while longer: what is stored
- * of it, packed, about 80 bytes for a VM. Immutable, counted references.
+ * A window as the store keeps it in memory until it is on disk, and a while longer: its stored
+ * figures, packed, about 80 bytes for a VM. Immutable, counted references.
  */
 #ifndef VG_STORE_STORE_WINDOW_H
 #define VG_STORE_STORE_WINDOW_H
@@ -15,7 +15,7 @@
 #include "model/cpu-figures.h"
 #include "model/window.h"
 
-/* Flags of a sample. */
+/* The flags of a sample. */
 #define VG_SAMPLE_GUEST_KNOWN 1
 #define VG_SAMPLE_GPU_KNOWN   2
 
@@ -27,7 +27,7 @@ struct vg_store_sample {
     struct vg_cpu_figures cpu; /* blocked_ns follows from the others */
 };
 
-/* A row of `lost`. The aggressor is a number of whoever made the array; 0 is "rest". */
+/* A row of `lost`. The aggressor is a number that the maker of the array has given; 0 is "rest". */
 struct vg_store_loss {
     uint32_t aggressor;
     int64_t ns;
@@ -36,28 +36,29 @@ struct vg_store_loss {
 
 #define VG_STORE_REST "rest"
 
-/* sum += more, flags: in any of them. */
+/* Adds more to sum; flags of any of them are set. */
 void vg_store_sample_add(struct vg_store_sample *sum, const struct vg_store_sample *more);
 
 /* Adds to the entry of the aggressor (struct vg_store_loss), which is made if need be. */
 void vg_store_losses_add(GArray *losses, uint32_t aggressor, int64_t ns, uint64_t count);
 
-/* Leaves the `top` aggressors with most ns, in this order; the others become "rest", the last. */
+/* Keeps the `top` aggressors with most ns, in this order; the others become "rest", the last
+ * one. */
 void vg_store_losses_cut(GArray *losses, int64_t top);
 
 struct vg_store_vm {
-    char *key; /* UUID, or name where it has none */
+    char *key; /* the UUID, or the name if there is none */
     char *name;
 };
 
-/* The VMs of windows: as long as they stay the same, windows share it. */
+/* The VMs of windows, which share it as long as the VMs stay the same. */
 struct vg_store_cast {
     atomic_int refs;
     guint n_slots;
-    struct vg_store_vm *slots; /* by first appearance; keys differ */
+    struct vg_store_vm *slots; /* in the order of appearance; keys differ */
     guint n_samples;
-    guint *slot_of; /* of the samples of the window; two processes with one key share a slot */
-    uint32_t *ids;  /* of these samples, in the topology */
+    guint *slot_of; /* by sample of the window; two processes with one key share a slot */
+    uint32_t *ids;  /* by sample, the ids in the topology */
 };
 
 struct vg_store_window {
@@ -67,16 +68,16 @@ struct vg_store_window {
     int64_t end_ns;
     uint64_t lost_events;
     struct vg_store_cast *cast; /* each of its slots has a sample */
-    /* The ring's, under its lock. */
+    /* These belong to the ring, under its lock. */
     uint64_t number;
     bool committed;
-    bool busy; /* being written */
+    bool busy; /* it is being written */
     size_t size;
     uint8_t packed[];
 };
 
-/* begin_ns and end_ns: epoch. cast: of the window before, or NULL; shared if it fits. lost_top:
- * aggressors to keep. */
+/* Packs a window. begin_ns and end_ns: epoch. cast: that of the window before, or NULL; shared if
+ * it fits. lost_top: the number of aggressors to keep. */
 struct vg_store_window *vg_store_window_new(const char *source, const struct vg_window *window,
                                             int64_t begin_ns, int64_t end_ns,
                                             struct vg_store_cast *cast, int64_t lost_top);
@@ -85,16 +86,16 @@ void vg_store_window_unref(void *window); /* struct vg_store_window */
 struct vg_store_cast *vg_store_cast_ref(struct vg_store_cast *cast);
 void vg_store_cast_unref(struct vg_store_cast *cast); /* NULL is fine */
 
-/* The samples in the order of the cast's slots. */
+/* Walks the samples in the order of the cast's slots. */
 struct vg_store_cursor {
     const uint8_t *at;
 };
 
-/* losses: struct vg_store_loss, is overwritten. */
+/* Moves to the next sample. losses: struct vg_store_loss, which are overwritten. */
 void vg_store_window_next(struct vg_store_cursor *cursor, struct vg_store_sample *ret,
                           GArray *losses);
 
-/* Name of an aggressor in these losses; lives as long as the window. */
+/* Returns the name of an aggressor in these losses, which lives as long as the window. */
 const char *vg_store_window_aggressor(const struct vg_store_window *window, uint32_t aggressor);
 
 #endif

@@ -40,70 +40,71 @@
 
 struct vg_store_options {
     const char *directory; /* made if its parent is there; mode 0750 */
-    int64_t raw_days;      /* days of windows, of minutes and of hours that are kept; >= 1 */
+    int64_t raw_days;      /* the days for which windows, minutes and hours are kept; >= 1 */
     int64_t minute_days;
     int64_t hour_days;
-    int64_t lost_top;       /* aggressors stored per VM and row; what others took is "rest" */
-    int64_t memory_windows; /* newest windows kept in memory */
-    bool log_commits;       /* `window committed` is logged at info, else at debug */
-    const char *vfs;        /* sqlite VFS to use, for tests; NULL: the default */
-    int64_t retry_ns;       /* pause before writing is tried again; 0: a second */
+    /* the number of aggressors that are stored per VM and row; the losses to others are "rest" */
+    int64_t lost_top;
+    int64_t memory_windows; /* the number of the newest windows that are kept in memory */
+    bool log_commits;       /* `window committed` is logged at info, otherwise at debug */
+    const char *vfs;        /* the sqlite VFS to use, for tests; NULL for the default */
+    int64_t retry_ns;       /* the pause before writing is tried again; 0 for a second */
 };
 
 typedef struct vg_store vg_store;
 
-/* Starts the thread and returns at once: what is wrong with the disk is told by
- * vg_store_read_health(). options is copied. NULL and *err only if there is no thread to be had. */
+/* Starts the thread and returns at once; vg_store_read_health() reports trouble with the disk.
+ * options is copied. Returns NULL and sets *err only if no thread can be started. */
 vg_store *vg_store_new(const struct vg_store_options *options, GError **err);
 
-/* Changes retention, lost_top and log_commits; the rest of options is not looked at. */
+/* Changes retention, lost_top and log_commits; the other options are ignored. */
 void vg_store_set_limits(vg_store *store, const struct vg_store_options *options);
 
-/* Writes what is waiting, if the disk lets it, for at most a few seconds; then ends. */
+/* Writes the windows that wait, if the disk permits, for at most a few seconds, and ends. */
 void vg_store_free(vg_store *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_store, vg_store_free)
 
-/* One window of a source ("procfs", "replay:NAME"; at most 255 bytes). window is borrowed and has
- * raw times: + clock_offset_ns is the epoch. One without length, or more than 146 years from the
- * epoch, is passed over. VMs with the same UUID (or name, where they have none) are one, their sum.
- * Does not block. */
+/* Puts one window of a source ("procfs", "replay:NAME"; at most 255 bytes). window is borrowed and
+ * has raw times; plus clock_offset_ns they are since the epoch. One without length, or more than
+ * 146 years from the epoch, is passed over. VMs with the same UUID (or name, if they have none)
+ * become one, their sum. Does not block. */
 void vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
                          int64_t clock_offset_ns);
 
-/* Windows that wait to be written; 0 while writing does not work, so that who feeds as fast as he
- * can waits for the disk but not for its repair. */
+/* Returns the number of windows that wait to be written; 0 while writing does not work, so that a
+ * fast caller waits for the disk but not for its repair. */
 size_t vg_store_backlog(vg_store *store);
 
-/* Waits until everything put so far is committed, writing fails, or the time is over; false: not
- * all is committed. */
+/* Waits until every window so far is committed, writing fails, or the time is over. Returns false
+ * if not all are committed. */
 bool vg_store_flush(vg_store *store, int64_t timeout_ns);
 
 void vg_store_read_health(vg_store *store, struct vg_store_health *ret);
 
-/* The thread, for its heartbeat. */
+/* Returns the thread, whose heartbeat is watched. */
 const vg_thread *vg_store_thread(const vg_store *store);
 
 /* ---- reading: blocks for as long as the disk takes ---- */
 
-/* Rows (struct vg_history_row, with a clear function) in time order. Gaps stay gaps: begin and end
- * of a row are those of the first and last window of the source in its step. VG_E_NOT_FOUND where
- * the VM was never stored; VG_E_INVALID for more than VG_HISTORY_ROWS_MAX rows, once so many
- * are read: counted are the source's, also those that the VM is not in. What cannot be read is left
- * out and named in query->left_out; VG_E_IO if nothing else is there; VG_E_TIMEOUT if that takes
- * longer than the query allows. */
+/* Reads rows (struct vg_history_row, with a clear function) in the order of time. Gaps stay gaps: a
+ * row begins and ends with the first and last window of the source in its step. Fails with
+ * VG_E_NOT_FOUND if the VM was never stored, and with VG_E_INVALID for more than
+ * VG_HISTORY_ROWS_MAX rows, once so many are read; rows of the source count even if the VM is not
+ * in them. What cannot be read is left out and named in query->left_out. Fails with VG_E_IO if
+ * nothing else is there, and with VG_E_TIMEOUT if reading takes longer than the query allows. */
 GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err);
 
-/* Sums of all VMs over the windows that end in since < t <= until, whatever since and until are;
- * the query's vm and step are not looked at. From hours that lie in the period wholly, minutes at
- * its edges, and windows at theirs, as long as these are kept: of an hour whose minutes are gone
- * already nothing counts unless all of it is in the period. No VM where nothing is stored. Errors
- * as above. */
+/* Reads the sums of all VMs over the windows that end in since < t <= until, whatever since and
+ * until are; the query's vm and step are ignored. They are made of hours that lie in the period
+ * wholly, of minutes at its edges, and of windows at theirs, as long as these are kept: an hour
+ * whose minutes are gone counts only if all of it is in the period. There is no VM if nothing is
+ * stored. Errors are as above. */
 vg_history_host *vg_store_read_host(vg_store *store, const struct vg_history_query *query,
                                     GError **err);
 
-/* The key, for the queries, of the newest VM that was stored under this name; the caller frees it.
- * VG_E_NOT_FOUND: there was none. VG_E_IO: part of what is stored cannot be read, and it is not in
- * the rest. */
+/* Returns the key, for the queries, of the newest VM that was stored under this name; the caller
+ * frees it. Fails with VG_E_NOT_FOUND if there was none, or with VG_E_IO if a part of the store
+ * cannot be read, and the VM is not in the rest. */
 char *vg_store_find_vm(vg_store *store, const char *name, GError **err);
 
 #endif
