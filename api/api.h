@@ -45,6 +45,7 @@ struct vg_api_options {
     const char *certificate, *key, *client_ca;
     bool client_required;
     struct vg_api_limits limits;
+    int64_t job_wait_ns;              /* the longest wait of a job that may block; 0: 15 s */
     const struct vg_backend *backend; /* borrowed */
     vg_event_log *events;             /* borrowed */
 };

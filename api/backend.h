@@ -180,8 +180,13 @@ struct vg_backend_plans {
     GPtrArray *(*list_plans)(void *data, int64_t before_ns, size_t limit, GError **err);
 };
 
-/* Moves of VMs, and GPUs reserved for them. All functions may block. */
+#define VG_BACKEND_HOSTS 2 /* those that a move needs: of the VM, and the target */
+
+/* Moves of VMs, and GPUs reserved for them. All functions but the first may block. */
 struct vg_backend_moves {
+    /* Names the hosts that a move of this VM would ask, as far as they are known; "" is this one.
+     * The caller frees the names. Never blocks; any thread. */
+    void (*find_hosts)(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOSTS]);
     /* Starts a move, or finds the one that was started with the same key (*ret_known). *ret_peer:
      * the name of the peer that runs it, if that is not this vgpud; the caller frees it. Errors say
      * why not: VG_E_REFUSED (acting is off, nova has the VM), VG_E_CONFLICT (it is being moved, is

@@ -169,6 +169,8 @@ connect_tick(vg_thread *self, void *arg)
     while (!vg_thread_stopping(self)) {
         int64_t now = vg_clock_monotonic_ns();
         int64_t next = vg_waits_tick(api, now);
+        for (int i = 0; i < VG_LANE_MAX; i++)
+            next = MIN(next, vg_worker_tick(api->workers[i], now));
         int64_t scan_ns = MAX(VG_API_LIMIT(api, idle_ns) / SCANS_PER_IDLE, VG_NS_PER_MS);
         if (!g_queue_is_empty(&api->conns)) {
             if (now >= scanned_ns + scan_ns) {

@@ -17,6 +17,10 @@
 
 #define KEY_MAX 255
 
+/* A move that has not begun by then is not begun: its client waits for a minute, and a vgpud that
+ * passes a request on for less. */
+#define BEGIN_NS (45 * VG_NS_PER_S)
+
 /* ---- documents ---- */
 
 static void
@@ -136,6 +140,11 @@ vg_handle_start_migration(struct vg_request *request)
     vg_log_notice("write accepted by=\"%s\" from=\"%s\" route=\"POST %s\" request=%s",
                   request->identity.name, request->origin, request->route->path,
                   request->request_id);
+    wanted->asker = (struct vg_asker){.waits = request->waits,
+                                      .data = request,
+                                      .begin_by_ns = vg_clock_monotonic_ns() + BEGIN_NS};
+    request->backend->moves->find_hosts(request->backend->data, wanted->vm, wanted->to,
+                                        request->hosts);
     request->job_data = wanted;
     request->job_data_free = vg_migration_request_free;
     request->lane = wanted->forward || wanted->plan_id ? VG_LANE_ASK : VG_LANE_MOVE;
@@ -207,7 +216,7 @@ migration_run_retry(struct vg_request *request)
 }
 
 static void
-migration_handle_one(struct vg_request *request, vg_job *job)
+migration_handle_one(struct vg_request *request, vg_job *job, enum vg_lane here)
 {
     const char *peer = NULL;
 
@@ -215,26 +224,28 @@ migration_handle_one(struct vg_request *request, vg_job *job)
         return;
     request->job_data = g_strdup(peer);
     request->job_data_free = g_free;
-    request->lane = peer ? VG_LANE_ASK : VG_LANE_KEEP;
+    request->hosts[0] = g_strdup(peer);
+    request->lane = peer ? VG_LANE_ASK : here;
     request->job = job;
 }
 
 void
 vg_handle_migration(struct vg_request *request)
 {
-    migration_handle_one(request, migration_run_read);
+    /* What a move was good for is asked of its target. */
+    migration_handle_one(request, migration_run_read, VG_LANE_MOVE);
 }
 
 void
 vg_handle_abort_migration(struct vg_request *request)
 {
-    migration_handle_one(request, migration_run_abort);
+    migration_handle_one(request, migration_run_abort, VG_LANE_KEEP);
 }
 
 void
 vg_handle_retry_migration(struct vg_request *request)
 {
-    migration_handle_one(request, migration_run_retry);
+    migration_handle_one(request, migration_run_retry, VG_LANE_MOVE);
 }
 
 /* ---- can it be moved? ---- */
@@ -258,6 +269,7 @@ migration_run_movable(struct vg_request *request)
 void
 vg_handle_movable(struct vg_request *request)
 {
+    request->hosts[0] = g_strdup("");
     request->lane = VG_LANE_MOVE;
     request->job = migration_run_movable;
 }
@@ -350,6 +362,10 @@ reservation_run_make(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
+    if (!request->waits(request)) {
+        vg_log_info("a reservation is given up, as its client has gone id=%s", wanted->id);
+        (void)!backend->moves->release(backend->data, wanted->id, NULL);
+    }
     vg_answer_json(request, 201, vg_record_write(&vg_reservation_record, wanted));
     request->answer.location = g_strconcat("/v1/reservations/", wanted->id, NULL);
     g_free(request->object);
@@ -376,7 +392,8 @@ vg_handle_reserve(struct vg_request *request)
     wanted->asked_by = g_strdup(request->identity.name);
     request->job_data = wanted;
     request->job_data_free = vg_reservation_free;
-    request->lane = VG_LANE_KEEP;
+    request->hosts[0] = g_strdup("");
+    request->lane = VG_LANE_HERE;
     request->job = reservation_run_make;
 }
 

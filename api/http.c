@@ -4,6 +4,7 @@
 #include "api/http.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 
 #include "api/admit.h"
@@ -136,7 +137,31 @@ http_run_job(struct vg_request *request)
 }
 
 const struct vg_worker_hooks http_job_hooks = {
-    .suspend = http_suspend_job, .run = http_run_job, .resume = http_resume_job};
+    .suspend = http_suspend_job,
+    .run = http_run_job,
+    .resume = http_resume_job,
+};
+
+/* Has the job of a request run; if too many wait, that is the answer. */
+static enum MHD_Result
+http_put_job(struct http_exchange *exchange)
+{
+    struct vg_request *request = &exchange->request;
+    vg_api *api = request->api;
+    GError *err = NULL;
+
+    /* What is only recorded waits for no host. */
+    if (request->answer.status != 0)
+        request->lane = VG_LANE_WORK;
+    if (vg_worker_put(api->workers[request->lane], request, &err) < 0) {
+        __atomic_add_fetch(&api->stats.jobs_refused, 1, __ATOMIC_RELAXED);
+        vg_answer_error(request, err);
+        return http_send(exchange);
+    }
+    VG_LOCK_SCOPE(&api->lock);
+    pthread_cond_signal(&api->wake); /* the job may have to be refused in time */
+    return MHD_YES;
+}
 
 static enum MHD_Result
 http_go_on(struct http_exchange *exchange)
@@ -147,14 +172,8 @@ http_go_on(struct http_exchange *exchange)
         request->job = http_audit_only;
     if (request->answer.status != 0 && !request->job)
         return http_send(exchange);
-    if (request->job) {
-        if (vg_worker_put(request->api->workers[request->lane], request))
-            return MHD_YES;
-        __atomic_add_fetch(&request->api->stats.jobs_refused, 1, __ATOMIC_RELAXED);
-        vg_answer_problem(request, VG_E_BUSY, "%d requests wait already for what may take long",
-                          VG_WORKER_QUEUE_MAX);
-        return http_send(exchange);
-    }
+    if (request->job)
+        return http_put_job(exchange);
     if (request->wait) {
         exchange->phase = HTTP_WAIT;
         request->wait->connection = exchange->connection;
@@ -202,6 +221,15 @@ http_on_request(void *cls, struct MHD_Connection *connection, const char *url, c
     }
 }
 
+static bool
+http_client_waits(const void *request)
+{
+    const struct vg_conn *conn = vg_conn_of(((const struct http_exchange *)request)->connection);
+    struct pollfd poll_fd = {.fd = conn ? conn->fd : -1, .events = POLLRDHUP};
+
+    return !conn || poll(&poll_fd, 1, 0) == 0;
+}
+
 void *
 http_on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
 {
@@ -210,6 +238,7 @@ http_on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
 
     (void)connection;
     exchange->uri_end = uri + strlen(uri);
+    exchange->request.waits = http_client_waits;
     exchange->request.api = api;
     exchange->request.backend = api->backend;
     __atomic_add_fetch(&api->stats.active, 1, __ATOMIC_RELAXED);
@@ -246,6 +275,8 @@ http_on_completed(void *cls, struct MHD_Connection *connection, void **state,
     g_free(request->object);
     g_free(request->token);
     g_free(request->subject);
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++)
+        g_free(request->hosts[i]);
     g_free(request->uri);
     g_free(exchange);
     *state = NULL;

@@ -59,12 +59,13 @@ struct vg_peer {
 /* A job: runs on a worker and fills request->answer. */
 typedef void vg_job(struct vg_request *request);
 
-/* The workers, one thread each. A job may ask another vgpud only for jobs of an earlier lane there,
- * or two that ask each other would deadlock; and neither libvirt nor a guest delays requests that
- * only read. */
+/* The workers. A job may ask another vgpud only for jobs of an earlier lane there, or two that ask
+ * each other would deadlock; neither libvirt nor a guest delays requests that only read; and what
+ * keeps or ends the moves of others waits for nobody. */
 enum vg_lane {
     VG_LANE_WORK, /* "api-work": the store, the journal */
-    VG_LANE_KEEP, /* "api-keep": libvirt of this host alone; moves that this vgpud runs */
+    VG_LANE_KEEP, /* "api-keep": what is reserved already, aborts */
+    VG_LANE_HERE, /* "api-here": libvirt of this host alone */
     VG_LANE_MOVE, /* "api-move": the start of moves here: libvirt of two hosts, the guest */
     VG_LANE_ASK,  /* "api-ask": questions to other vgpuds */
     VG_LANE_MAX
@@ -79,7 +80,10 @@ struct vg_request {
     const struct vg_route *route;
     enum vg_role role; /* role that the route wants */
     char request_id[VG_REQUEST_ID_LEN];
-    bool openstack_id;   /* came as X-Openstack-Request-Id */
+    bool openstack_id; /* came as X-Openstack-Request-Id */
+    /* Tells if the client of this request still waits for its answer; one that has closed its side
+     * of the connection does not. Any thread, until the answer is sent. */
+    bool (*waits)(const void *request);
     struct vg_peer peer; /* peer of the unix socket */
     struct vg_identity identity;
     char *token, *subject; /* proof of identity over TCP, owned: one of them, or none */
@@ -94,7 +98,9 @@ struct vg_request {
     struct vg_answer answer;
     /* For handlers that go on after a pause. */
     vg_job *job;
-    enum vg_lane lane; /* worker for the job */
+    enum vg_lane lane;             /* worker for the job */
+    char *hosts[VG_BACKEND_HOSTS]; /* hosts that the job names, owned, or NULL; "": this one */
+    int64_t begin_by_ns;           /* CLOCK_MONOTONIC, of a job that waits */
     void *job_data;
     GDestroyNotify job_data_free;
     struct vg_wait *wait; /* owned: a poll of events */

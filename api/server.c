@@ -21,13 +21,21 @@
 #define END_STEPS   100
 #define END_STEP_US 5000
 
+/* The threads of a lane whose jobs name hosts: so many can hang at once that others still find
+ * one. */
+#define LANE_THREADS (8 * VG_WORKER_HOST_MAX)
+
 vg_api *
 vg_api_new(const struct vg_api_options *options, GError **err)
 {
-    static const char *const lanes[] = {[VG_LANE_WORK] = "api-work",
-                                        [VG_LANE_KEEP] = "api-keep",
-                                        [VG_LANE_MOVE] = "api-move",
-                                        [VG_LANE_ASK] = "api-ask"};
+    static const struct {
+        const char *name;
+        unsigned threads_max;
+    } lanes[] = {[VG_LANE_WORK] = {"api-work", 1},
+                 [VG_LANE_KEEP] = {"api-keep", 1},
+                 [VG_LANE_HERE] = {"api-here", VG_WORKER_HOST_MAX},
+                 [VG_LANE_MOVE] = {"api-move", LANE_THREADS},
+                 [VG_LANE_ASK] = {"api-ask", LANE_THREADS}};
     vg_api *api = g_new0(vg_api, 1);
 
     api->limits = options->limits;
@@ -50,9 +58,11 @@ vg_api_new(const struct vg_api_options *options, GError **err)
         return NULL;
     }
     api->socket = vg_socket_new(options->socket, options->socket_mode, options->socket_group, err);
+    const int64_t wait_ns = options->job_wait_ns > 0 ? options->job_wait_ns : VG_WORKER_WAIT_NS;
     bool have_workers = api->socket != NULL;
     for (int i = 0; have_workers && i < VG_LANE_MAX; i++) {
-        api->workers[i] = vg_worker_new(lanes[i], &http_job_hooks, err);
+        api->workers[i] =
+            vg_worker_new(lanes[i].name, lanes[i].threads_max, wait_ns, &http_job_hooks, err);
         have_workers = api->workers[i] != NULL;
     }
     /* Listen before the first stream can wait for an event. */

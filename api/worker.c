@@ -3,92 +3,328 @@
 
 #include "api/worker.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#define VG_LOG_TAG "api"
 
 #define BEAT_NS (2 * VG_NS_PER_S)
+/* The time after which a thread with nothing to do ends. */
+#define IDLE_NS (30 * VG_NS_PER_S)
+/* The time between two looks for clients that have gone. */
+#define LOOK_NS VG_NS_PER_S
 
-struct vg_worker {
-    struct vg_worker_hooks hooks;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    GQueue jobs; /* struct vg_request, borrowed */
-    bool stopping;
-    vg_thread *thread;
+/* A job that runs. */
+struct worker_run {
+    char *hosts[VG_BACKEND_HOSTS]; /* owned copies of those of the request */
+    int64_t began_ns;
 };
 
-static struct vg_request *
-next_job(vg_worker *worker, bool *ret_stopping)
+struct vg_worker {
+    char *name;
+    unsigned threads_max;
+    int64_t wait_ns;
+    struct vg_worker_hooks hooks;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;
+    GQueue jobs;        /* struct vg_request, borrowed */
+    GPtrArray *running; /* struct worker_run, owned; the oldest first */
+    GPtrArray *threads; /* vg_thread, owned; the first one stays */
+    unsigned idle;      /* the number of threads that wait for a job */
+    bool stopping;
+};
+
+static void
+worker_run_free(void *data)
 {
-    VG_LOCK_SCOPE(&worker->lock);
-    if (g_queue_is_empty(&worker->jobs) && !worker->stopping)
+    struct worker_run *run = data;
+
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++)
+        g_free(run->hosts[i]);
+    g_free(run);
+}
+
+/* ---- hosts ---- */
+
+static bool
+worker_names(char *const *hosts, const char *host)
+{
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {
+        if (hosts[i] && strcmp(hosts[i], host) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Counts the jobs that run for a host. *ret_oldest_ns: when the oldest of them began. */
+static unsigned
+worker_count_running(const vg_worker *worker, const char *host, int64_t *ret_oldest_ns)
+{
+    unsigned n = 0;
+
+    for (guint i = 0; i < worker->running->len; i++) {
+        const struct worker_run *run = worker->running->pdata[i];
+        if (!worker_names(run->hosts, host))
+            continue;
+        if (n++ == 0)
+            *ret_oldest_ns = run->began_ns;
+    }
+    return n;
+}
+
+/* Returns the host of a job for which as many run as may; NULL: there is none. */
+static const char *
+worker_find_full(const vg_worker *worker, const struct vg_request *request, int64_t *ret_oldest_ns)
+{
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {
+        const char *host = request->hosts[i];
+        if (host && worker_count_running(worker, host, ret_oldest_ns) >= VG_WORKER_HOST_MAX)
+            return host;
+    }
+    return NULL;
+}
+
+/* Names a host in a sentence; the caller frees it. */
+static char *
+worker_host_words(const char *host)
+{
+    return *host ? g_strdup_printf("host '%s'", host) : g_strdup("libvirt of this host");
+}
+
+/* Says what a job waits for; the caller frees it. */
+static char *
+worker_why(const vg_worker *worker, const struct vg_request *request)
+{
+    int64_t oldest_ns = vg_clock_monotonic_ns();
+    const char *host = worker_find_full(worker, request, &oldest_ns);
+    g_autofree char *words = host ? worker_host_words(host) : NULL;
+    const double age_s = (double)(vg_clock_monotonic_ns() - oldest_ns) / (double)VG_NS_PER_S;
+
+    if (words)
+        return g_strdup_printf("%s has not answered another request for %.0f s", words, age_s);
+    return g_strdup("vgpud is busy with other requests");
+}
+
+/* ---- jobs ---- */
+
+/* Returns the next job that may run now; NULL: there is none. */
+static GList *
+worker_find_job(vg_worker *worker)
+{
+    int64_t oldest_ns;
+
+    for (GList *link = worker->jobs.head; link; link = link->next) {
+        if (worker->stopping || !worker_find_full(worker, link->data, &oldest_ns))
+            return link;
+    }
+    return NULL;
+}
+
+/* Refuses a job whose client has gone, or that has waited for too long. Returns false if neither is
+ * so. */
+static bool
+worker_refuse(vg_worker *worker, struct vg_request *request, int64_t now_ns)
+{
+    /* One that has its answer is only to be recorded. */
+    if (request->answer.status != 0)
+        return false;
+    const bool waits = request->waits(request);
+    if (waits && now_ns < request->begin_by_ns)
+        return false;
+    g_autofree char *why = waits ? worker_why(worker, request) : g_strdup("its client has gone");
+    vg_log_info("not begun request=%s: %s", request->request_id, why);
+    vg_answer_problem(request, VG_E_TIMEOUT, "nothing was begun: %s", why);
+    return true;
+}
+
+static void worker_run(vg_thread *self, void *arg);
+
+/* Has a thread take the next job, if there is one: one that waits, or a new one. */
+static void
+worker_call_thread(vg_worker *worker)
+{
+    g_autoptr(GError) err = NULL;
+
+    if (!worker_find_job(worker) || worker->stopping)
+        return;
+    if (worker->idle > 0) {
+        pthread_cond_signal(&worker->wake);
+        return;
+    }
+    for (guint i = worker->threads->len; i > 1; i--) {
+        if (vg_thread_ended(worker->threads->pdata[i - 1]))
+            g_ptr_array_remove_index_fast(worker->threads, i - 1);
+    }
+    if (worker->threads->len >= worker->threads_max)
+        return;
+    vg_thread *thread = vg_thread_new(worker->name, worker_run, NULL, worker, &err);
+    if (thread)
+        g_ptr_array_add(worker->threads, thread);
+    else
+        vg_log_warn_limited("a request waits for a thread: %s", err->message);
+}
+
+/* Takes the next job, and waits for one if need be. */
+static struct vg_request *
+worker_take(vg_worker *worker, struct worker_run **ret_run)
+{
+    GList *link = worker_find_job(worker);
+
+    if (!link && !worker->stopping) {
+        worker->idle++;
         vg_cond_wait_until(&worker->wake, &worker->lock, vg_clock_monotonic_ns() + BEAT_NS);
-    *ret_stopping = worker->stopping;
-    return g_queue_pop_head(&worker->jobs);
+        worker->idle--;
+        link = worker_find_job(worker);
+    }
+    if (!link)
+        return NULL;
+    struct vg_request *request = link->data;
+    struct worker_run *run = g_new0(struct worker_run, 1);
+    g_queue_delete_link(&worker->jobs, link);
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++)
+        run->hosts[i] = g_strdup(request->hosts[i]);
+    run->began_ns = vg_clock_monotonic_ns();
+    g_ptr_array_add(worker->running, run);
+    worker_call_thread(worker);
+    *ret_run = run;
+    return request;
+}
+
+/* Runs the next job outside the lock. Returns false if there was none. */
+static bool
+worker_do_next(vg_worker *worker)
+{
+    struct worker_run *run = NULL;
+    struct vg_request *request = worker_take(worker, &run);
+
+    if (!request)
+        return false;
+    const bool refused = worker->stopping || worker_refuse(worker, request, run->began_ns);
+    if (worker->stopping)
+        vg_answer_problem(request, VG_E_BUSY, "the daemon is ending");
+    pthread_mutex_unlock(&worker->lock);
+    if (!refused)
+        worker->hooks.run(request);
+    worker->hooks.resume(request);
+    pthread_mutex_lock(&worker->lock);
+    g_ptr_array_remove(worker->running, run);
+    worker_call_thread(worker);
+    return true;
 }
 
 static void
 worker_run(vg_thread *self, void *arg)
 {
     vg_worker *worker = arg;
-    bool stopping = false;
-    struct vg_request *request;
-
-    do {
-        vg_thread_beat(self);
-        request = next_job(worker, &stopping);
-        if (!request)
-            continue;
-        if (stopping)
-            vg_answer_problem(request, VG_E_BUSY, "the daemon is ending");
-        else
-            worker->hooks.run(request);
-        worker->hooks.resume(request);
-    } while (!stopping || request);
-}
-
-static void
-worker_wake(void *arg)
-{
-    vg_worker *worker = arg;
+    int64_t idle_since_ns = vg_clock_monotonic_ns();
 
     VG_LOCK_SCOPE(&worker->lock);
-    worker->stopping = true;
-    pthread_cond_broadcast(&worker->wake);
+    for (;;) {
+        vg_thread_beat(self);
+        if (worker_do_next(worker)) {
+            idle_since_ns = vg_clock_monotonic_ns();
+            continue;
+        }
+        const bool is_first = worker->threads->len == 0 || worker->threads->pdata[0] == self;
+        if (worker->stopping || (!is_first && vg_clock_monotonic_ns() - idle_since_ns > IDLE_NS))
+            return;
+    }
+}
+
+/* ---- from outside ---- */
+
+static void
+worker_free_thread(void *thread)
+{
+    vg_thread_free(thread);
 }
 
 vg_worker *
-vg_worker_new(const char *name, const struct vg_worker_hooks *hooks, GError **err)
+vg_worker_new(const char *name, unsigned threads_max, int64_t wait_ns,
+              const struct vg_worker_hooks *hooks, GError **err)
 {
     vg_worker *worker = g_new0(vg_worker, 1);
 
+    worker->name = g_strdup(name);
+    worker->threads_max = threads_max;
+    worker->wait_ns = wait_ns;
     worker->hooks = *hooks;
     pthread_mutex_init(&worker->lock, NULL);
     vg_cond_init(&worker->wake);
     g_queue_init(&worker->jobs);
-    worker->thread = vg_thread_new(name, worker_run, worker_wake, worker, err);
-    if (!worker->thread) {
-        vg_worker_free(worker);
-        return NULL;
-    }
+    worker->running = g_ptr_array_new_with_free_func(worker_run_free);
+    worker->threads = g_ptr_array_new_with_free_func(worker_free_thread);
+    pthread_mutex_lock(&worker->lock); /* until the thread is in the list */
+    vg_thread *thread = vg_thread_new(name, worker_run, NULL, worker, err);
+    if (thread)
+        g_ptr_array_add(worker->threads, thread);
+    pthread_mutex_unlock(&worker->lock);
+    if (!thread)
+        g_clear_pointer(&worker, vg_worker_free);
     return worker;
 }
 
-bool
-vg_worker_put(vg_worker *worker, struct vg_request *request)
+int
+vg_worker_put(vg_worker *worker, struct vg_request *request, GError **err)
 {
     VG_LOCK_SCOPE(&worker->lock);
-    if (worker->stopping || g_queue_get_length(&worker->jobs) >= VG_WORKER_QUEUE_MAX)
-        return false;
+    if (worker->stopping)
+        return vg_error(err, VG_E_BUSY, "the daemon is ending");
+    if (g_queue_get_length(&worker->jobs) >= VG_WORKER_QUEUE_MAX)
+        return vg_error(err, VG_E_BUSY, "%d requests wait already for what may take long",
+                        VG_WORKER_QUEUE_MAX);
+    for (size_t i = 0; i < VG_BACKEND_HOSTS; i++) {
+        unsigned n = 0;
+        for (GList *link = worker->jobs.head; link && request->hosts[i]; link = link->next)
+            n += worker_names(((struct vg_request *)link->data)->hosts, request->hosts[i]);
+        if (n < VG_WORKER_HOST_QUEUE_MAX)
+            continue;
+        g_autofree char *words = worker_host_words(request->hosts[i]);
+        return vg_error(err, VG_E_BUSY, "%u requests wait already for %s", n, words);
+    }
+    request->begin_by_ns = vg_clock_monotonic_ns() + worker->wait_ns;
     worker->hooks.suspend(request);
     g_queue_push_tail(&worker->jobs, request);
-    pthread_cond_signal(&worker->wake);
-    return true;
+    worker_call_thread(worker);
+    return 0;
+}
+
+int64_t
+vg_worker_tick(vg_worker *worker, int64_t now_ns)
+{
+    GQueue refused = G_QUEUE_INIT;
+    int64_t next_ns = INT64_MAX;
+    struct vg_request *request;
+
+    pthread_mutex_lock(&worker->lock);
+    for (GList *link = worker->jobs.head, *after; link; link = after) {
+        after = link->next;
+        request = link->data;
+        if (worker->stopping || !worker_refuse(worker, request, now_ns)) {
+            next_ns = now_ns + LOOK_NS;
+            continue;
+        }
+        g_queue_delete_link(&worker->jobs, link);
+        g_queue_push_tail(&refused, request);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    while ((request = g_queue_pop_head(&refused)))
+        worker->hooks.resume(request);
+    return next_ns;
 }
 
 void
 vg_worker_stop(vg_worker *worker)
 {
-    vg_thread_join(worker->thread);
+    pthread_mutex_lock(&worker->lock);
+    worker->stopping = true; /* no thread is made any more */
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->lock);
+    for (guint i = 0; i < worker->threads->len; i++)
+        vg_thread_join(worker->threads->pdata[i]);
 }
 
 void
@@ -96,15 +332,19 @@ vg_worker_free(vg_worker *worker)
 {
     if (!worker)
         return;
-    vg_thread_free(worker->thread);
+    if (worker->threads->len > 0)
+        vg_worker_stop(worker);
+    g_ptr_array_unref(worker->threads);
+    g_ptr_array_unref(worker->running);
     g_queue_clear(&worker->jobs);
     pthread_cond_destroy(&worker->wake);
     pthread_mutex_destroy(&worker->lock);
+    g_free(worker->name);
     g_free(worker);
 }
 
 const vg_thread *
 vg_worker_thread(const vg_worker *worker)
 {
-    return worker->thread;
+    return worker->threads->pdata[0];
 }

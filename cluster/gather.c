@@ -22,6 +22,7 @@ struct wanted {
     struct peer *peer; /* a reference */
     uint64_t attempts; /* the number of attempts to wait for */
     bool awaited;
+    bool looked; /* its answer was looked at, and is not enough */
 };
 
 static struct vg_peer_view *
@@ -44,6 +45,23 @@ gather_view_of(const vg_peers *peers, const struct wanted *wanted)
     return view;
 }
 
+/* Tells if one of the peers that have answered is enough. */
+static bool
+gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *data)
+{
+    for (guint i = 0; enough && i < wanted->len; i++) {
+        struct wanted *one = &g_array_index(wanted, struct wanted, i);
+        const struct peer *peer = one->peer;
+        if (one->looked || peer->attempts < one->attempts)
+            continue;
+        one->looked = true;
+        if (peer->info->state == VG_PEER_REACHABLE && peer->copy &&
+            enough(peer->copy->snapshot, data))
+            return true;
+    }
+    return false;
+}
+
 static bool
 gather_goes_on(const vg_peers *peers, const GArray *wanted)
 {
@@ -56,7 +74,7 @@ gather_goes_on(const vg_peers *peers, const GArray *wanted)
 }
 
 GPtrArray *
-vg_peers_gather(vg_peers *peers)
+vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data)
 {
     g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(struct wanted));
     GPtrArray *views = g_ptr_array_new_with_free_func(gather_free_view);
@@ -66,14 +84,15 @@ vg_peers_gather(vg_peers *peers)
     for (guint i = 0; i < peers->list->len; i++) {
         struct peer *peer = peers->list->pdata[i];
         /* The answer to an attempt that is under way may be older than this call. */
-        const struct wanted wanted = {peer, peer->attempts + (peer->busy ? 2 : 1), !peer->silent};
+        const struct wanted wanted = {peer, peer->attempts + (peer->busy ? 2 : 1), !peer->silent,
+                                      false};
         peer->refs++;
         peer->again = peer->busy;
         peer->due_ns = MIN(peer->due_ns, now_ns);
         g_array_append_val(all, wanted);
     }
     curl_multi_wakeup(peers->multi);
-    while (gather_goes_on(peers, all) &&
+    while (!gather_has_enough(all, enough, data) && gather_goes_on(peers, all) &&
            vg_cond_wait_until(&peers->answered, &peers->lock, now_ns + peers->deadline_ns)) {
     }
     for (guint i = 0; i < all->len; i++) {

@@ -15,6 +15,9 @@
 
 #define GRACE_NS (2 * VG_NS_PER_S)
 
+/* The time between two looks whether somebody still waits for an answer. */
+#define LOOK_NS (250 * VG_NS_PER_MS)
+
 static void
 call_free(struct call *call)
 {
@@ -22,12 +25,32 @@ call_free(struct call *call)
     g_free(call);
 }
 
+/* Ends the calls that nobody waits for, and so their connections: the peer need not go on. Called
+ * under the lock. */
+static void
+peers_end_abandoned(vg_peers *peers)
+{
+    for (guint i = peers->calling->len; i > 0; i--) {
+        struct call *call = peers->calling->pdata[i - 1];
+        if (!call->abandoned)
+            continue;
+        g_ptr_array_remove_index_fast(peers->calling, i - 1);
+        curl_multi_remove_handle(peers->multi, call->exchange->curl);
+        call_free(call);
+    }
+}
+
 void
 peers_begin_calls(vg_peers *peers)
 {
     VG_LOCK_SCOPE(&peers->lock);
+    peers_end_abandoned(peers);
     while (!g_queue_is_empty(&peers->calls)) {
         struct call *call = g_queue_pop_head(&peers->calls);
+        if (call->abandoned) {
+            call_free(call);
+            continue;
+        }
         g_ptr_array_add(peers->calling, call);
         curl_multi_add_handle(peers->multi, call->exchange->curl);
     }
@@ -85,8 +108,8 @@ vg_peers_find(vg_peers *peers, const char *host)
 }
 
 static struct call *
-peers_new_call(vg_peers *peers, const char *name, const char *method, const char *path,
-               const char *body, int64_t limit_ns, GError **err)
+peers_new_call(vg_peers *peers, const char *name, const struct peers_question *question,
+               GError **err)
 {
     VG_LOCK_SCOPE(&peers->lock);
     const struct peer *peer = peers_by_name(peers, name);
@@ -95,11 +118,12 @@ peers_new_call(vg_peers *peers, const char *name, const char *method, const char
     if (!peer)
         vg_error(err, VG_E_NOT_FOUND, "there is no peer '%s'", name);
     else
-        exchange = vg_exchange_new(&peer->options.is, path, NULL, limit_ns, err);
+        exchange =
+            vg_exchange_new(&peer->options.is, question->path, NULL, question->limit_ns, err);
     if (!exchange)
         return NULL;
     struct call *call = g_new0(struct call, 1);
-    vg_exchange_set_method(exchange, method, body);
+    vg_exchange_set_method(exchange, question->method, question->body);
     exchange->call = call;
     call->exchange = exchange;
     g_queue_push_tail(&peers->calls, call);
@@ -108,29 +132,37 @@ peers_new_call(vg_peers *peers, const char *name, const char *method, const char
 
 /* Waits for the answer. libcurl observes the limit, but the thread might not. */
 static int
-peers_wait_for(vg_peers *peers, struct call *call, int64_t limit_ns, GError **err)
+peers_wait_for(vg_peers *peers, struct call *call, const struct peers_question *question,
+               GError **err)
 {
-    const int64_t until_ns = vg_clock_monotonic_ns() + limit_ns + GRACE_NS;
+    const int64_t until_ns = vg_clock_monotonic_ns() + question->limit_ns + GRACE_NS;
+    int64_t now_ns;
+    bool waits = true;
 
     VG_LOCK_SCOPE(&peers->lock);
-    while (!call->done && !peers->stopping &&
-           vg_cond_wait_until(&peers->answered, &peers->lock, until_ns)) {
+    while (!call->done && !peers->stopping && waits &&
+           (now_ns = vg_clock_monotonic_ns()) < until_ns) {
+        vg_cond_wait_until(&peers->answered, &peers->lock, MIN(until_ns, now_ns + LOOK_NS));
+        waits = vg_asker_waits(question->asker);
     }
     call->abandoned = !call->done;
-    return call->done ? 0 : vg_error(err, VG_E_TIMEOUT, "it did not answer in time");
+    if (call->done)
+        return 0;
+    return vg_error(err, VG_E_TIMEOUT,
+                    waits ? "it did not answer in time" : "its answer is not waited for any more");
 }
 
 int
-peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-              const char *body, int64_t limit_ns, json_object **ret, GError **err)
+peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
+              json_object **ret, GError **err)
 {
-    struct call *call = peers_new_call(peers, name, method, path, body, limit_ns, err);
+    struct call *call = peers_new_call(peers, name, question, err);
     int status = -1;
 
     if (!call)
         return -1;
     curl_multi_wakeup(peers->multi);
-    if (peers_wait_for(peers, call, limit_ns, err) == 0) {
+    if (peers_wait_for(peers, call, question, err) == 0) {
         const GString *text = call->exchange->body;
         status = vg_exchange_check_call(call->exchange, call->code, err);
         if (status == 0 && text->len > 0)
@@ -138,6 +170,8 @@ peers_request(vg_peers *peers, const char *name, const char *method, const char 
         if (status == 0 && text->len > 0 && !*ret)
             status = -1;
         call_free(call);
+    } else {
+        curl_multi_wakeup(peers->multi);
     }
     if (status < 0)
         g_prefix_error(err, "peer '%s': ", name);

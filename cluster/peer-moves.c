@@ -64,7 +64,9 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
     g_autofree char *body = peer_moves_reservation_body(move, lease_s);
     g_autoptr(json_object) answer = NULL;
 
-    if (peers_request(peers, peer, "POST", "/v1/reservations", body, limit_ns, &answer, err) < 0)
+    if (peers_request(peers, peer,
+                      &(struct peers_question){"POST", "/v1/reservations", body, limit_ns, NULL},
+                      &answer, err) < 0)
         return NULL;
     const struct vg_json_node root = vg_json_root(answer);
     g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
@@ -89,7 +91,8 @@ vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_
 
     vg_json_add_int64(body, "lease_s", lease_s);
     g_autofree char *text = vg_json_to_text(body, false);
-    return peers_request(peers, peer, "POST", path, text, limit_ns, &answer, err);
+    return peers_request(peers, peer, &(struct peers_question){"POST", path, text, limit_ns, NULL},
+                         &answer, err);
 }
 
 int
@@ -100,7 +103,8 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
     g_autoptr(json_object) answer = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (peers_request(peers, peer, "DELETE", path, NULL, limit_ns, &answer, &error) == 0 ||
+    if (peers_request(peers, peer, &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL},
+                      &answer, &error) == 0 ||
         g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
@@ -131,12 +135,12 @@ peer_moves_request_body(const struct vg_peer_order *order)
 }
 
 static struct vg_migration *
-peer_moves_ask(vg_peers *peers, const char *peer, const char *method, const char *path,
-               const char *body, int64_t limit_ns, GError **err)
+peer_moves_ask(vg_peers *peers, const char *peer, const struct peers_question *question,
+               GError **err)
 {
     g_autoptr(json_object) answer = NULL;
 
-    if (peers_request(peers, peer, method, path, body, limit_ns, &answer, err) < 0)
+    if (peers_request(peers, peer, question, &answer, err) < 0)
         return NULL;
     const struct vg_json_node root = vg_json_root(answer);
     return vg_record_read(&vg_migration_record, &root, err);
@@ -147,8 +151,10 @@ vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
+    const struct peers_question question = {"POST", "/v1/migrations", body, limit_ns,
+                                            &order->request->asker};
 
-    return peer_moves_ask(peers, peer, "POST", "/v1/migrations", body, limit_ns, err);
+    return peer_moves_ask(peers, peer, &question, err);
 }
 
 json_object *
@@ -156,9 +162,11 @@ vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
+    const struct peers_question question = {"POST", "/v1/migrations", body, limit_ns,
+                                            &order->request->asker};
     json_object *answer = NULL;
 
-    if (peers_request(peers, peer, "POST", "/v1/migrations", body, limit_ns, &answer, err) < 0)
+    if (peers_request(peers, peer, &question, &answer, err) < 0)
         return NULL;
     return answer;
 }
@@ -168,8 +176,9 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL};
 
-    return peer_moves_ask(peers, peer, "GET", path, NULL, limit_ns, err);
+    return peer_moves_ask(peers, peer, &question, err);
 }
 
 struct vg_migration *
@@ -178,8 +187,9 @@ vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const cha
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
+    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL};
 
-    return peer_moves_ask(peers, peer, "POST", path, "{}", limit_ns, err);
+    return peer_moves_ask(peers, peer, &question, err);
 }
 
 /* ---- samples ---- */
@@ -211,7 +221,8 @@ vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t sin
     GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct vg_peer_sample));
     json_object *items = NULL;
 
-    if (peers_request(peers, peer, "GET", path, NULL, limit_ns, &document, err) < 0) {
+    if (peers_request(peers, peer, &(struct peers_question){"GET", path, NULL, limit_ns, NULL},
+                      &document, err) < 0) {
         g_array_unref(samples);
         return NULL;
     }

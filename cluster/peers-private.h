@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/asker.h"
 #include "cluster/exchange.h"
 #include "cluster/peers.h"
 
@@ -83,11 +84,20 @@ void peers_unref(void *data);               /* struct peer; called under the loc
 void peers_begin_calls(vg_peers *peers);
 void peers_end_call(vg_peers *peers, struct call *call, CURLcode code);
 
-/* Sends one request to the peer of this name, with a JSON body or NULL. Blocks up to limit_ns.
- * *ret: the answer's document, or NULL if it has none; the caller puts it. The errors are those of
- * cluster/peer-moves.h. Any thread but "peers". */
-int peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-                  const char *body, int64_t limit_ns, json_object **ret, GError **err);
+/* A request to a peer. */
+struct peers_question {
+    const char *method;
+    const char *path;
+    const char *body; /* JSON, or NULL */
+    int64_t limit_ns;
+    const struct vg_asker *asker; /* NULL: somebody who does not go away */
+};
+
+/* Sends one request to the peer of this name and blocks up to its limit, or until its asker has
+ * gone. *ret: the document of the answer, or NULL if it has none; the caller puts it. The errors
+ * are those of cluster/peer-moves.h. Called on any thread but "peers". */
+int peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
+                  json_object **ret, GError **err);
 
 /* cluster/approvals.c: reads the moves that a peer wants. Returns NULL if the answer cannot be
  * read. */

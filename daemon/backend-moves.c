@@ -51,10 +51,17 @@ moves_has_vm(const vg_snapshot *snapshot, const char *id)
     return false;
 }
 
+static bool
+moves_is_owner(const vg_snapshot *snapshot, const void *id)
+{
+    return moves_has_vm(snapshot, id);
+}
+
+/* Finds the peer that has a VM, and waits for no other one. */
 static struct vg_peer_info *
 moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
 {
-    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers);
+    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers, moves_is_owner, id);
 
     for (guint i = 0; i < views->len; i++) {
         const struct vg_peer_view *view = views->pdata[i];
@@ -63,6 +70,37 @@ moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
     }
     vg_error(err, VG_E_NOT_FOUND, "neither this host nor one of its peers has a VM '%s'", id);
     return NULL;
+}
+
+/* Returns the name of the peer whose newest copy has a VM; NULL: none has. The caller frees it. */
+static char *
+moves_likely_owner(vg_daemon_backend *backend, const char *id)
+{
+    g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
+
+    for (guint i = 0; i < copies->len; i++) {
+        const vg_snapshot *snapshot = ((const struct vg_peer_copy *)copies->pdata[i])->snapshot;
+        if (!moves_has_vm(snapshot, id))
+            continue;
+        const char *host = ((const struct vg_snap_host *)snapshot->hosts->pdata[0])->name;
+        struct vg_peer_info *info = vg_peers_find(backend->parts.peers, host);
+        char *name = info ? g_strdup(info->name) : NULL;
+        vg_peer_info_free(info);
+        return name;
+    }
+    return NULL;
+}
+
+static void
+moves_find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOSTS])
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
+    struct vg_peer_info *target = vg_peers_find(backend->parts.peers, to);
+
+    ret[0] = moves_find_here(view, vm) ? g_strdup("") : moves_likely_owner(backend, vm);
+    ret[1] = g_strdup(target ? target->name : to);
+    vg_peer_info_free(target);
 }
 
 /* ---- passing a request on to another vgpud ---- */
@@ -236,7 +274,8 @@ moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct v
     migration->predicted = asked->request->plan_id != NULL;
     migration->predicted_gain_ns_per_s = gain;
     moves_measure_before(backend->parts.store, migration);
-    if (vg_mover_start(backend->parts.mover, migration, asked->key, asked->text, err) < 0)
+    if (vg_asker_check(&asked->request->asker, err) < 0 ||
+        vg_mover_start(backend->parts.mover, migration, asked->key, asked->text, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }
@@ -274,7 +313,9 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     g_autofree char *asker = moves_asker(backend, request);
     const struct vg_peer_order order = {request, host, asker};
     struct vg_migration *migration =
-        vg_peer_start_move(backend->parts.peers, owner->name, &order, ASK_LIMIT_NS, err);
+        vg_asker_check(&request->asker, err) < 0
+            ? NULL
+            : vg_peer_start_move(backend->parts.peers, owner->name, &order, ASK_LIMIT_NS, err);
     if (migration)
         *ret_peer = g_strdup(owner->name);
     vg_peer_info_free(owner);
@@ -505,6 +546,7 @@ moves_list_reservations(void *data, GError **err)
 }
 
 const struct vg_backend_moves backend_moves = {
+    .find_hosts = moves_find_hosts,
     .migrate = moves_migrate,
     .check_migration = moves_check,
     .movable = moves_movable,

@@ -106,7 +106,7 @@ vg_snapshot *
 backend_gather(void *data, const vg_view *view, GPtrArray *ret_notes)
 {
     const vg_daemon_backend *backend = data;
-    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers);
+    g_autoptr(GPtrArray) views = vg_peers_gather(backend->parts.peers, NULL, NULL);
 
     return vg_peers_merge(view->snapshot, views, ret_notes);
 }

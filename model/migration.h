@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/asker.h"
 #include "base/record.h"
 
 #define VG_MIGRATION_DEVICES_MAX 16
@@ -247,9 +248,10 @@ struct vg_migration_request {
     char *plan_id;   /* the move is part of this plan, and is refused if things have changed */
     char *plan_hash; /* input_hash of that plan */
     char *undo_of;
-    char *on_behalf_of; /* the person for whom another vgpud asks */
-    char *asked_by;     /* identity; not part of the document */
-    char *key;          /* Idempotency-Key; not part of the document */
+    char *on_behalf_of;    /* the person for whom another vgpud asks */
+    char *asked_by;        /* identity; not part of the document */
+    char *key;             /* Idempotency-Key; not part of the document */
+    struct vg_asker asker; /* not part of the document */
 };
 
 extern const struct vg_record_type vg_migration_request_record;

@@ -3,11 +3,12 @@
  * The API with a made-up daemon behind it, for tests and benchmarks: three VMs (or N), samples that
  * follow from their time, plans in memory. Serves until SIGTERM.
  *     api-server --socket PATH [--mode OCTAL] [--vms N] [--gpu-vms N] [--event-ms N] [--view-ms N]
- *                [--job-ms N] [--connections N] [--streams N] [--body N] [--idle-ms N] [--writes N]
- *                [--not-ready] [--churn] [--events N] [--fault NAME] [--without plans|moves]
- * [--list-routes] The first VM, or --gpu-vms of them, use a GPU. --churn: of the N VMs some are
- * there, and others in the next window. Faults: those of api-faults.h; expired and revoked, whose
- * tokens let in.
+ *                [--job-ms N] [--job-wait-ms N] [--hung PATH] [--connections N] [--streams N]
+ *                [--body N] [--idle-ms N] [--writes N] [--not-ready] [--churn] [--events N]
+ *                [--fault NAME] [--without plans|moves] [--list-routes]
+ * While there is a file PATH, hosts whose names begin with "hung" do not answer. The first VM, or
+ * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next window.
+ * Faults: those of api-faults.h; expired and revoked, whose tokens let in.
  */
 #include "config.h"
 
@@ -28,7 +29,7 @@ struct options {
     const char *socket;
     const char *group;
     unsigned mode;
-    int64_t event_ms, view_ms, events;
+    int64_t event_ms, view_ms, events, job_wait_ms;
     struct fake_options fake;
     struct vg_api_limits limits;
     bool list_routes;
@@ -67,6 +68,7 @@ parse_options(int argc, char **argv, struct options *o)
         {"--event-ms", &o->event_ms},
         {"--view-ms", &o->view_ms},
         {"--job-ms", &o->fake.job_ms},
+        {"--job-wait-ms", &o->job_wait_ms},
         {"--events", &o->events},
         {"--connections", &o->limits.connections},
         {"--client-connections", &o->limits.client_connections},
@@ -89,6 +91,7 @@ parse_options(int argc, char **argv, struct options *o)
         {"--operator", &o->fake.operator_subject},
         {"--fault", &o->fault},
         {"--without", &o->fake.without},
+        {"--hung", &o->fake.hung},
     };
     size_t n_listen = 0;
 
@@ -210,6 +213,7 @@ main(int argc, char **argv)
                                            .client_ca = o.client_ca,
                                            .client_required = o.client_required,
                                            .limits = o.limits,
+                                           .job_wait_ns = o.job_wait_ms * VG_NS_PER_MS,
                                            .backend = fake_backend_table(fake),
                                            .events = log};
     vg_api *api = vg_api_new(&options, &err);

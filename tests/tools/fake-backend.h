@@ -14,8 +14,9 @@
 
 struct fake_options {
     int64_t vms;
-    int64_t gpu_vms; /* so many of the first ones use a GPU */
-    int64_t job_ms;  /* that reading samples and making plans take */
+    int64_t gpu_vms;  /* so many of the first ones use a GPU */
+    int64_t job_ms;   /* that reading samples and making plans take */
+    const char *hung; /* while there is such a file, hosts called "hung..." hang; or NULL */
     bool not_ready;
     bool churn;                            /* VMs come and go */
     const char *without;                   /* "plans" or "moves", which are not offered; or NULL */

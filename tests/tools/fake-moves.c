@@ -5,8 +5,18 @@
 #include "config.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/tools/fake-private.h"
+
+/* Does not return while the host hangs. */
+static void
+ask_host(const fake_backend *fake, const char *host)
+{
+    while (fake->options.hung && g_str_has_prefix(host, "hung") &&
+           access(fake->options.hung, F_OK) == 0)
+        g_usleep(10000);
+}
 
 static int
 check_request(const struct vg_migration_request *request, GError **err)
@@ -105,7 +115,8 @@ start_move(void *data, const struct vg_migration_request *request, bool *ret_kno
     fake_backend *fake = data;
 
     (void)ret_known, (void)ret_peer;
-    if (check_request(request, err) < 0)
+    ask_host(fake, request->to);
+    if (check_request(request, err) < 0 || vg_asker_check(&request->asker, err) < 0)
         return NULL;
     VG_LOCK_SCOPE(&fake->lock);
     struct vg_migration *move = new_move(request, fake->moves->len + 1);
@@ -120,7 +131,7 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
                                         "migrate",  "attach",  "resume",  "verify"};
     json_object *object, *problems, *steps, *devices;
 
-    (void)data;
+    ask_host(data, request->to);
     if (strcmp(request->to, "full") != 0 && check_request(request, err) < 0)
         return NULL;
     object = json_object_new_object();
@@ -353,7 +364,15 @@ list_reservations(void *data, GError **err)
     return list;
 }
 
+static void
+find_hosts(void *data, const char *vm, const char *to, char *ret[VG_BACKEND_HOSTS])
+{
+    (void)data, (void)vm;
+    ret[1] = g_strdup(to);
+}
+
 const struct vg_backend_moves fake_moves = {
+    .find_hosts = find_hosts,
     .migrate = start_move,
     .check_migration = check_move,
     .movable = movable,

@@ -26,21 +26,23 @@ static struct {
     char *method;
     char *path;
     char *body;
+    const struct vg_asker *asker;
 } sent;
 
 int
-peers_request(vg_peers *peers, const char *name, const char *method, const char *path,
-              const char *body, int64_t limit_ns, json_object **ret, GError **err)
+peers_request(vg_peers *peers, const char *name, const struct peers_question *question,
+              json_object **ret, GError **err)
 {
     assert_null(peers);
     assert_string_equal(name, "left");
-    assert_int_equal(limit_ns, LIMIT_NS);
+    assert_int_equal(question->limit_ns, LIMIT_NS);
     g_free(sent.method);
     g_free(sent.path);
     g_free(sent.body);
-    sent.method = g_strdup(method);
-    sent.path = g_strdup(path);
-    sent.body = g_strdup(body);
+    sent.method = g_strdup(question->method);
+    sent.path = g_strdup(question->path);
+    sent.body = g_strdup(question->body);
+    sent.asker = question->asker;
     if (!sent.answer)
         return vg_error(err, VG_E_UNREACHABLE, "peer 'left': nobody is there");
     if (strcmp(sent.answer, "404") == 0)
@@ -196,6 +198,7 @@ test_moves(void **state)
     assert_string_equal(member_of(body, "vm"), "guest0");
     assert_string_equal(member_of(body, "to"), "h2");
     assert_string_equal(member_of(body, "forward"), "false");
+    assert_ptr_equal(sent.asker, &request.asker);
     assert_string_equal(member_of(body, "on_behalf_of"), "uid:7 at h1");
     assert_null(json_object_object_get(body, "plan_id"));
     sent.answer = "";
