@@ -123,8 +123,15 @@ vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError
 
     if (host_check_waited_for(host, err) < 0)
         return NULL;
-    if (!xml)
+    const int code = virGetLastErrorCode();
+    if (!xml && (code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_OK)) {
+        /* Of a domain that leaves meanwhile, libvirt may give no reason. */
+        virResetLastError();
+        vg_error(err, VG_E_CONFLICT, "'%s' was leaving '%s' when it was looked at",
+                 virDomainGetName(domain), host->uri);
+    } else if (!xml) {
         vg_virt_host_failed(host, err, "cannot read the XML of '%s'", virDomainGetName(domain));
+    }
     return g_steal_pointer(&xml);
 }
 
