@@ -7,8 +7,8 @@
  *                [--body N] [--idle-ms N] [--writes N] [--not-ready] [--churn] [--events N]
  *                [--fault NAME] [--without plans|moves] [--list-routes]
  * While there is a file PATH, hosts whose names begin with "hung" do not answer. The first VM, or
- * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next window.
- * Faults: those of api-faults.h; expired and revoked, whose tokens let in.
+ * --gpu-vms of them, use a GPU. --churn: of the N VMs some are there, and others in the next
+ * window. Faults: those of api-faults.h; expired and revoked, whose tokens let in.
  */
 #include "config.h"
 
