@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "actuators/guest-devices.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/migration.h"
@@ -16,7 +17,8 @@
 #define PROVIDERS_MAX 16
 
 struct vg_guest_talk {
-    int64_t id; /* the request whose answer is awaited, or 0 */
+    int64_t id;         /* the request whose answer is awaited, or 0 */
+    json_object *asked; /* the devices that it is to release, or NULL */
     bool greeted;
     GString *in;   /* bytes that have not been read yet */
     size_t open;   /* bytes since the last newline */
@@ -40,6 +42,7 @@ vg_guest_talk_free(vg_guest_talk *talk)
     if (!talk)
         return;
     g_string_free(talk->in, TRUE);
+    json_object_put(talk->asked);
     g_free(talk);
 }
 
@@ -88,47 +91,6 @@ vg_guest_talk_hello(vg_guest_talk *talk, int64_t id)
     return g_strconcat("\n", line, NULL);
 }
 
-/* Describes a device as the guest finds it, or returns NULL. */
-static json_object *
-talk_device_json(const struct vg_move_device *device)
-{
-    json_object *object = json_object_new_object();
-    unsigned vendor, product;
-    char text[16];
-
-    if (device->guest_path) {
-        vg_json_add_string(object, "path", device->guest_path);
-        return object;
-    }
-    if (device->kind == VG_MOVE_DEVICE_PCI &&
-        sscanf(device->type, "%4x:%4x", &vendor, &product) == 2) {
-        snprintf(text, sizeof text, "0x%04x", vendor);
-        vg_json_add_string(object, "vendor", text);
-        snprintf(text, sizeof text, "0x%04x", product);
-        vg_json_add_string(object, "device", text);
-        return object;
-    }
-    json_object_put(object);
-    return NULL;
-}
-
-static int
-talk_add_devices(json_object *object, const GPtrArray *devices, GError **err)
-{
-    json_object *list = json_object_new_array();
-
-    vg_json_add(object, "devices", list);
-    for (unsigned i = 0; i < devices->len; i++) {
-        const struct vg_move_device *device = devices->pdata[i];
-        json_object *match = talk_device_json(device);
-        if (!match)
-            return vg_error(err, VG_E_INVALID, "where the guest finds '%s' is not known",
-                            device->alias);
-        vg_json_append(list, match);
-    }
-    return 0;
-}
-
 char *
 vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t deadline_ms,
                     const GPtrArray *devices, GError **err)
@@ -136,9 +98,13 @@ vg_guest_talk_order(vg_guest_talk *talk, int64_t id, const char *type, int64_t d
     g_autoptr(json_object) object = talk_request(id, type);
 
     vg_json_add_int64(object, "deadline_ms", deadline_ms);
-    if (talk_add_devices(object, devices, err) < 0)
+    if (vg_guest_devices_add(object, devices, err) < 0)
         return NULL;
     talk->id = id;
+    json_object_put(talk->asked);
+    talk->asked = strcmp(type, "prepare") == 0
+                      ? json_object_get(json_object_object_get(object, "devices"))
+                      : NULL;
     return talk_line_of(g_steal_pointer(&object));
 }
 
@@ -147,7 +113,7 @@ vg_guest_talk_status(vg_guest_talk *talk, int64_t id, const GPtrArray *devices, 
 {
     g_autoptr(json_object) object = talk_request(id, "status");
 
-    if (talk_add_devices(object, devices, err) < 0)
+    if (vg_guest_devices_add(object, devices, err) < 0)
         return NULL;
     talk->id = id;
     return talk_line_of(g_steal_pointer(&object));
@@ -298,6 +264,26 @@ talk_put_error(GString *text, json_object *object)
                            code ? code : "no code");
     if (undo_error)
         g_string_append_printf(text, "; what was begun is not undone: %s", undo_error);
+}
+
+/* ---- devices that were released ---- */
+
+/* Makes an error of an answer that does not name every device that was to be released. */
+static void
+talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
+{
+    json_object *missing =
+        vg_guest_devices_missing(talk->asked, json_object_object_get(object, "released"));
+
+    if (!missing)
+        return;
+    ret->kind = VG_GUEST_ERROR;
+    ret->undone = false;
+    g_free(ret->text);
+    ret->text =
+        g_strdup_printf("the agent says that it is done, but not that the device %s is released",
+                        json_object_to_json_string_ext(
+                            missing, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 /* ---- programs that use the GPUs ---- */
@@ -533,6 +519,8 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     /* An order that was not begun needs no undoing. */
     message.undone =
         !json_object_object_get_ex(object, "undone", NULL) || talk_is_true(object, "undone");
+    if (message.kind == VG_GUEST_PREPARED)
+        talk_check_released(talk, object, &message);
     talk->greeted = true;
     *ret = message;
     return 1;

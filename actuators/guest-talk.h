@@ -66,7 +66,8 @@ char *vg_guest_talk_cancel(int64_t id);
 int vg_guest_talk_feed(vg_guest_talk *talk, const char *data, size_t size, GError **err);
 
 /* Returns 1 and the next message for the id, or 0 if more bytes have to come. Returns -1 with
- * VG_E_EXTERNAL if the guest breaks the protocol. Until the hello is answered, everything else is
+ * VG_E_EXTERNAL if the guest breaks the protocol. An answer that does not name every device that
+ * was to be released is an ERROR, and not undone. Until the hello is answered, everything else is
  * dropped, as it may be meant for an earlier host. */
 int vg_guest_talk_next(vg_guest_talk *talk, struct vg_guest_message *ret, GError **err);
 

@@ -16,6 +16,9 @@
 #include "base/error.h"
 #include "model/migration.h"
 
+/* That the device of some_devices() is released. */
+#define RELEASED "\"released\":[{\"path\":\"0000:00/02.1/00.0\",\"driver\":null}]"
+
 #define HELLO_ANSWER                                                                               \
  "{\"id\":1,\"type\":\"hello\",\"version\":1,\"agent\":\"0.1\",\"state\":\"idle\"}\n"
 
@@ -187,8 +190,9 @@ test_answers(void **state)
     assert_next(talk, VG_GUEST_PROGRESS, "process 153 (python3) has /dev/nvidia0");
     feed(talk, "{\"id\":2,\"type\":\"error\",\"code\":\"busy\",\"running\":1}\n");
     assert_next(talk, VG_GUEST_BUSY, "busy");
-    feed(talk, "{\"id\":2,\"type\":\"prepared\",\"already\":false,\"ram_bytes\":1733538048,"
-               "\"hooks\":[{\"name\":\"10-jobs\",\"ms\":835},{\"name\":\"20-x\",\"ms\":1}]}\n");
+    feed(talk,
+         "{\"id\":2,\"type\":\"prepared\",\"already\":false," RELEASED ",\"ram_bytes\":1733538048,"
+         "\"hooks\":[{\"name\":\"10-jobs\",\"ms\":835},{\"name\":\"20-x\",\"ms\":1}]}\n");
     struct vg_guest_message message = next(talk);
     assert_int_equal(message.kind, VG_GUEST_PREPARED);
     assert_int_equal(message.ram_bytes, 1733538048);
@@ -214,12 +218,13 @@ test_strange_members(void **state)
         "{\"id\":2,\"type\":\"error\",\"code\":\"%s\",\"message\":\"%s\"}\n", letters, letters);
 
     (void)state;
-    feed(talk,
-         "{\"id\":2,\"type\":\"prepared\",\"ram_bytes\":-5,\"hooks\":{\"name\":1},\"already\":3}\n"
-         "{\"id\":2,\"type\":\"prepared\",\"ram_bytes\":1e300,\"hooks\":[1,null,{\"ms\":[]}]}\n"
-         "{\"id\":2,\"type\":\"error\",\"code\":[],\"message\":\"a\\u001b[2J\\nb\"}\n"
-         "{\"id\":2,\"type\":\"progress\",\"step\":{},\"holders\":[[]]}\n"
-         "{\"id\":\"2\",\"type\":\"prepared\"}\n{\"id\":2}\n{\"id\":2,\"type\":7}\n");
+    feed(talk, "{\"id\":2,\"type\":\"prepared\"," RELEASED
+               ",\"ram_bytes\":-5,\"hooks\":{\"name\":1},\"already\":3}\n"
+               "{\"id\":2,\"type\":\"prepared\"," RELEASED
+               ",\"ram_bytes\":1e300,\"hooks\":[1,null,{\"ms\":[]}]}\n"
+               "{\"id\":2,\"type\":\"error\",\"code\":[],\"message\":\"a\\u001b[2J\\nb\"}\n"
+               "{\"id\":2,\"type\":\"progress\",\"step\":{},\"holders\":[[]]}\n"
+               "{\"id\":\"2\",\"type\":\"prepared\"}\n{\"id\":2}\n{\"id\":2,\"type\":7}\n");
     for (int i = 0; i < 2; i++) {
         struct vg_guest_message message = next(talk);
         assert_int_equal(message.kind, VG_GUEST_PREPARED);
@@ -348,6 +353,66 @@ test_status(void **state)
     }
 }
 
+/* An agent that says that it is done has to name what it was asked to release. */
+static void
+test_released(void **state)
+{
+    static const struct {
+        const char *members;
+        bool released;
+    } cases[] = {
+        {RELEASED, true},
+        {"\"released\":[{\"path\":\"0000:00/02.1/00.0\",\"gone\":true}]", true},
+        {"\"already\":true," RELEASED, true},
+        {"\"released\":[]", false},
+        {"\"already\":true,\"released\":[]", false},
+        {"\"hooks\":[]", false},
+        {"\"released\":null", false},
+        {"\"released\":[{\"path\":\"0000:00/02.2/00.0\"}]", false},
+        {"\"released\":[{\"path\":null}]", false},
+        {"\"released\":[{\"address\":\"0000:00/02.1/00.0\"}]", false},
+        {"\"released\":[7]", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_guest_talk) talk = greeted();
+        g_autofree char *line =
+            g_strdup_printf("{\"id\":2,\"type\":\"prepared\",%s}\n", cases[i].members);
+        feed(talk, line);
+        struct vg_guest_message message = next(talk);
+        assert_int_equal(message.kind, cases[i].released ? VG_GUEST_PREPARED : VG_GUEST_ERROR);
+        /* It may have released it all the same, and is asked to take it up again. */
+        assert_int_equal(message.undone, cases[i].released);
+        assert_non_null(strstr(message.text,
+                               cases[i].released ? "the guest has released" : "0000:00/02.1/00.0"));
+        vg_guest_message_clear(&message);
+    }
+}
+
+/* The second of two, which is asked for by its type. */
+static void
+test_released_by_type(void **state)
+{
+    g_autoptr(vg_guest_talk) talk = greeted();
+    g_autoptr(GPtrArray) devices = some_devices();
+    struct vg_move_device *second = vg_record_copy(&vg_move_device_record, devices->pdata[0]);
+
+    (void)state;
+    g_clear_pointer(&second->guest_path, g_free);
+    g_ptr_array_add(devices, second);
+    g_free(vg_guest_talk_order(talk, 2, "prepare", 1000, devices, NULL));
+    feed(talk, "{\"id\":2,\"type\":\"prepared\"," RELEASED "}\n");
+    assert_next(talk, VG_GUEST_ERROR, "0x2330");
+    feed(talk, "{\"id\":2,\"type\":\"prepared\",\"released\":[{\"path\":\"0000:00/02.1/00.0\"},"
+               "{\"path\":\"0000:00/03.1/00.0\",\"vendor\":\"0x10DE\",\"device\":\"0x2330\"}]}\n");
+    assert_next(talk, VG_GUEST_PREPARED, "released");
+    /* What is taken up needs no such list. */
+    g_free(vg_guest_talk_order(talk, 3, "resume", 1000, devices, NULL));
+    feed(talk, "{\"id\":3,\"type\":\"resumed\"}\n");
+    assert_next(talk, VG_GUEST_RESUMED, "again");
+}
+
 /* ---- limits ---- */
 
 static void
@@ -356,7 +421,7 @@ test_longest_line(void **state)
     g_autoptr(vg_guest_talk) talk = greeted();
     g_autoptr(GError) err = NULL;
     g_autofree char *blanks = g_strnfill(VG_GUEST_LINE_MAX, ' ');
-    static const char end[] = "{\"id\":2,\"type\":\"prepared\"}";
+    static const char end[] = "{\"id\":2,\"type\":\"prepared\"," RELEASED "}";
 
     (void)state;
     memcpy(blanks + VG_GUEST_LINE_MAX - strlen(end), end, strlen(end));
@@ -404,6 +469,7 @@ main(void)
         cmocka_unit_test(test_lines),           cmocka_unit_test(test_earlier_hosts),
         cmocka_unit_test(test_other_version),   cmocka_unit_test(test_answers),
         cmocka_unit_test(test_strange_members), cmocka_unit_test(test_no_protocol),
+        cmocka_unit_test(test_released),        cmocka_unit_test(test_released_by_type),
         cmocka_unit_test(test_longest_line),    cmocka_unit_test(test_most_messages),
         cmocka_unit_test(test_most_bytes),      cmocka_unit_test(test_programs),
         cmocka_unit_test(test_status),
