@@ -89,40 +89,13 @@ libvirt_precheck(struct mover_move *move, struct mover_outcome *ret, GError **er
 
 /* ---- reserving ---- */
 
-/* Takes over the addresses and names that the devices have on the target. */
-static void
-libvirt_take_reservation(struct mover_move *move, const struct vg_reservation *given)
-{
-    struct vg_migration *record = move->record;
-
-    VG_LOCK_SCOPE(&move->mover->lock);
-    for (guint i = 0; i < record->devices->len; i++) {
-        struct vg_move_device *device = record->devices->pdata[i];
-        const struct vg_move_device *there = given->devices->pdata[i];
-        g_free(device->target_address);
-        g_free(device->target_xml);
-        device->target_address = g_strdup(there->target_address);
-        device->target_xml = g_strdup(there->target_xml);
-    }
-    g_free(record->reservation);
-    record->reservation = g_strdup(given->id);
-}
-
 static int
 libvirt_reserve(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
     const struct vg_migration *record = move->record;
 
-    if (vg_reservations_hold(move->mover->parts.reservations, record, move->settings->lease_s,
-                             err) < 0)
+    if (mover_begin_lease(move, err) < 0)
         return -1;
-    g_autoptr(vg_reservation) given =
-        vg_peer_reserve(move->mover->parts.peers, record->peer, record, move->settings->lease_s,
-                        MOVER_PEER_NS, err);
-    if (!given)
-        return -1;
-    libvirt_take_reservation(move, given);
-    move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
     ret->text = g_strdup_printf("'%s' keeps %u GPU%s as %s", record->to, record->devices->len,
                                 record->devices->len == 1 ? "" : "s", record->reservation);
     return 0;
@@ -135,7 +108,7 @@ libvirt_release(struct mover_move *move, struct mover_outcome *ret, GError **err
     g_autofree char *hold = vg_reservations_hold_id(record->id);
     g_autoptr(GError) error = NULL;
 
-    move->renew_ns = 0;
+    mover_end_lease(move);
     if (vg_reservations_release(move->mover->parts.reservations, hold, &error) < 0 &&
         !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
         g_propagate_error(err, g_steal_pointer(&error));
@@ -223,7 +196,7 @@ libvirt_attach(struct mover_move *move, bool is_target, struct mover_outcome *re
     vg_virt_link *host = is_target ? mover_target(move, err) : mover_source(move, err);
     const struct vg_verb limits = mover_verb(move, vg_move_deadline_ns(VG_MOVE_ATTACH));
 
-    if (!host)
+    if (!host || (is_target ? mover_check_lease(move, err) : mover_check_hold(move, err)) < 0)
         return -1;
     for (guint i = 0; i < record->devices->len; i++) {
         const struct vg_move_device *device = record->devices->pdata[i];

@@ -41,7 +41,11 @@ struct mover_move {
     vg_nova *nova;          /* NULL if it is not connected yet, or if libvirt moves the VM */
     char *peer_uri;         /* the URI by which this host reaches the target's libvirt */
     int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
-    int64_t renew_ns;       /* CLOCK_MONOTONIC, when the reservation must be renewed */
+    /* These are about the reservation, which is renewed on any thread. */
+    pthread_mutex_t leasing;      /* held while it is renewed; taken before the mover's lock */
+    _Atomic int64_t renew_ns;     /* CLOCK_MONOTONIC, when it must be renewed; 0 for never */
+    int64_t kept_until_ns;        /* the end of the lease, for certain; under leasing */
+    struct vg_reservation *given; /* the latest one, if the devices are not yet as it says */
 };
 
 /* The outcome of a verb. */
@@ -101,6 +105,26 @@ void mover_note_past(vg_mover *mover, const GPtrArray *moves);
 
 extern const struct mover_executor mover_libvirt;
 
+/* mover-lease.c */
+
+/* Reserves the GPUs: those of the source for the way back, and some of the target. */
+int mover_begin_lease(struct mover_move *move, GError **err);
+
+/* Renews what is reserved if it is time to. What the target does not keep any more it is asked to
+ * keep again; if it cannot, the move is turned back unless the VM has switched hosts. Any thread,
+ * also while a verb runs. */
+void mover_renew_if_due(struct mover_move *move);
+
+/* Checks, before the VM gets GPUs of the target, that they are kept for it, and not for another VM.
+ * Sets which ones they are. */
+int mover_check_lease(struct mover_move *move, GError **err);
+
+/* Checks the same before the VM gets the source's GPUs again. */
+int mover_check_hold(struct mover_move *move, GError **err);
+
+/* Ends the renewals. */
+void mover_end_lease(struct mover_move *move);
+
 /* mover-look.c */
 
 /* Lists the aliases of the GPUs, for vg_virt_look(). */
@@ -135,9 +159,6 @@ char *mover_peer_uri(vg_mover *mover, const char *peer, GError **err);
  * be made. */
 vg_virt_link *mover_source(struct mover_move *move, GError **err);
 vg_virt_link *mover_target(struct mover_move *move, GError **err);
-
-/* Renews the reservation if that is due. */
-void mover_renew_if_due(struct mover_move *move);
 
 /* Returns the limits of a verb that begins now. Its progress is written to the record. */
 struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);

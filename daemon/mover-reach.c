@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Serves all executors of moves: connections to libvirt of both hosts, the limits of a verb, and
- * the renewal of the reservation while a verb runs.
+ * Serves all executors of moves: connections to libvirt of both hosts, and the limits of a verb.
  */
 #include "config.h"
 
@@ -54,36 +53,6 @@ mover_target(struct mover_move *move, GError **err)
     if (!move->target && move->peer_uri)
         move->target = vg_virt_link_open(move->peer_uri, err);
     return move->target;
-}
-
-/* ---- keeping the reservation ---- */
-
-static int
-reach_renew(struct mover_move *move, GError **err)
-{
-    const struct vg_migration *record = move->record;
-    const int64_t lease_s = move->settings->lease_s;
-    g_autofree char *hold = vg_reservations_hold_id(record->id);
-
-    move->renew_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S / 4;
-    vg_reservation_free(
-        vg_reservations_renew(move->mover->parts.reservations, hold, lease_s, NULL));
-    if (!record->reservation)
-        return 0;
-    return vg_peer_renew(move->mover->parts.peers, record->peer, record->reservation, lease_s,
-                         MOVER_PEER_NS, err);
-}
-
-void
-mover_renew_if_due(struct mover_move *move)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
-        return;
-    if (reach_renew(move, &error) < 0)
-        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
-                    move->record->id, error->message);
 }
 
 /* ---- while a verb runs ---- */

@@ -292,6 +292,8 @@ mover_move_free(void *data)
     vg_migration_free(move->record);
     vg_move_settings_unref(move->settings);
     g_free(move->peer_uri);
+    vg_reservation_free(move->given);
+    pthread_mutex_destroy(&move->leasing);
     g_free(move);
 }
 
@@ -334,6 +336,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     move->executor = mover_executor_of(migration->executor);
     move->settings = vg_mover_settings(mover);
     move->record = vg_migration_copy(migration);
+    pthread_mutex_init(&move->leasing, NULL);
     vg_move_init(&move->machine, migration->devices->len > 0,
                  !migration->no_agent && migration->devices->len > 0);
     /* Nova keeps the definitions of its instances. */

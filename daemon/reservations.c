@@ -13,35 +13,159 @@
 #define HOLD_PREFIX "res-hold-"
 #define HOLD_MOVE   "hold-" /* before the id of the move */
 
-struct vg_reservations {
-    vg_journal *journal;
-    pthread_mutex_t lock; /* held while free GPUs are looked for and taken */
-    pthread_mutex_t known_lock;
-    /* vg_reservation, a copy of the journal's for callers that must not wait for it */
-    GPtrArray *known;
+/* A reservation, with the end of its lease by a clock that nobody sets. */
+struct reservations_kept {
+    struct vg_reservation *what;
+    int64_t until_ns; /* CLOCK_MONOTONIC */
 };
 
-/* Copies the reservations in the journal after a change. */
-static void
-reservations_learn(vg_reservations *reservations)
-{
-    GPtrArray *list = vg_reservations_list(reservations, NULL);
+struct vg_reservations {
+    vg_journal *journal;
+    pthread_mutex_t picking; /* held while somebody asks libvirt for free GPUs and takes them */
+    pthread_mutex_t writing; /* held while the journal is written; taken after picking */
+    pthread_mutex_t lock;    /* protects the members below; nothing is waited for under it */
+    GPtrArray *kept;         /* struct reservations_kept, as the journal has them */
+    bool is_loaded;          /* the journal has been read */
+};
 
-    if (!list)
-        return;
-    VG_LOCK_SCOPE(&reservations->known_lock);
-    g_ptr_array_unref(reservations->known);
-    reservations->known = list;
+static void
+reservations_kept_free(void *data)
+{
+    struct reservations_kept *kept = data;
+
+    vg_reservation_free(kept->what);
+    g_free(kept);
 }
 
-static int
-reservations_save(vg_reservations *reservations, const struct vg_reservation *reservation,
-                  GError **err)
+/* Adds a reservation that begins now. Called under the lock. */
+static void
+reservations_add(vg_reservations *reservations, struct vg_reservation *take_what)
 {
-    int result = vg_journal_save_reservation(reservations->journal, reservation, err);
+    struct reservations_kept *kept = g_new0(struct reservations_kept, 1);
 
-    reservations_learn(reservations);
-    return result;
+    kept->what = take_what;
+    kept->until_ns = vg_clock_monotonic_ns() + take_what->lease_s * VG_NS_PER_S;
+    g_ptr_array_add(reservations->kept, kept);
+}
+
+/* Reads the journal once. Each reservation gets a whole lease, as nobody could renew one while
+ * vgpud did not run, and this machine's clock may have been set meanwhile. */
+static int
+reservations_load(vg_reservations *reservations, GError **err)
+{
+    pthread_mutex_lock(&reservations->lock);
+    const bool is_loaded = reservations->is_loaded;
+    pthread_mutex_unlock(&reservations->lock);
+    if (is_loaded)
+        return 0;
+    g_autoptr(GPtrArray) list = vg_journal_list_reservations(reservations->journal, err);
+    if (!list)
+        return -1;
+    VG_LOCK_SCOPE(&reservations->lock);
+    for (guint i = 0; i < list->len && !reservations->is_loaded; i++)
+        reservations_add(reservations, vg_reservation_copy(list->pdata[i]));
+    reservations->is_loaded = true;
+    return 0;
+}
+
+/* Returns the reservation with this id whose lease is not over, or NULL. Called under the lock. */
+static struct reservations_kept *
+reservations_find(vg_reservations *reservations, const char *id)
+{
+    for (guint i = 0; i < reservations->kept->len; i++) {
+        struct reservations_kept *kept = reservations->kept->pdata[i];
+        if (strcmp(kept->what->id, id) == 0 && kept->until_ns > vg_clock_monotonic_ns())
+            return kept;
+    }
+    return NULL;
+}
+
+/* Removes what has lapsed, from the journal as well, where that works: otherwise the next start of
+ * vgpud keeps it for one more lease. */
+static void
+reservations_prune(vg_reservations *reservations)
+{
+    g_autoptr(GPtrArray) lapsed = g_ptr_array_new_with_free_func(reservations_kept_free);
+    const int64_t now_ns = vg_clock_monotonic_ns();
+
+    pthread_mutex_lock(&reservations->lock);
+    for (guint i = reservations->kept->len; i > 0; i--) {
+        const struct reservations_kept *kept = reservations->kept->pdata[i - 1];
+        if (kept->until_ns <= now_ns)
+            g_ptr_array_add(lapsed, g_ptr_array_steal_index(reservations->kept, i - 1));
+    }
+    pthread_mutex_unlock(&reservations->lock);
+    VG_LOCK_SCOPE(&reservations->writing);
+    for (guint i = 0; i < lapsed->len; i++) {
+        const char *id = ((const struct reservations_kept *)lapsed->pdata[i])->what->id;
+        pthread_mutex_lock(&reservations->lock);
+        const bool is_anew = reservations_find(reservations, id);
+        pthread_mutex_unlock(&reservations->lock);
+        if (!is_anew)
+            (void)!vg_journal_delete_reservation(reservations->journal, id, NULL);
+    }
+}
+
+/* Copies a reservation, with the end of its lease as this machine's clock will show it. */
+static struct vg_reservation *
+reservations_copy(const struct reservations_kept *kept)
+{
+    struct vg_reservation *copy = vg_reservation_copy(kept->what);
+
+    copy->expires_ns = vg_clock_realtime_ns() + kept->until_ns - vg_clock_monotonic_ns();
+    return copy;
+}
+
+static bool
+reservation_has_device(const struct vg_reservation *reservation, const char *address)
+{
+    for (guint i = 0; i < reservation->devices->len; i++) {
+        const struct vg_move_device *device = reservation->devices->pdata[i];
+        if (g_strcmp0(device->target_address, address) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Checks that no device of a reservation is kept for another VM. Called under the lock. */
+static int
+reservations_check_rivals(vg_reservations *reservations, const struct vg_reservation *what,
+                          GError **err)
+{
+    for (guint i = 0; i < reservations->kept->len; i++) {
+        const struct reservations_kept *kept = reservations->kept->pdata[i];
+        if (strcmp(kept->what->uuid, what->uuid) == 0 || kept->until_ns <= vg_clock_monotonic_ns())
+            continue;
+        for (guint k = 0; k < what->devices->len; k++) {
+            const struct vg_move_device *device = what->devices->pdata[k];
+            if (device->target_address &&
+                reservation_has_device(kept->what, device->target_address))
+                return vg_error(err, VG_E_CONFLICT, "%s is kept for the VM '%s' (%s)",
+                                device->target_address, kept->what->vm, kept->what->id);
+        }
+    }
+    return 0;
+}
+
+/* Writes a reservation down, in the place of one with this id, and keeps it from now on.
+ * Fails with VG_E_CONFLICT if a device of it is kept for another VM. */
+static int
+reservations_save(vg_reservations *reservations, struct vg_reservation *what, GError **err)
+{
+    what->expires_ns = vg_clock_realtime_ns() + what->lease_s * VG_NS_PER_S;
+    VG_LOCK_SCOPE(&reservations->writing);
+    pthread_mutex_lock(&reservations->lock);
+    int status = reservations_check_rivals(reservations, what, err);
+    pthread_mutex_unlock(&reservations->lock);
+    if (status < 0 || vg_journal_save_reservation(reservations->journal, what, err) < 0)
+        return -1;
+    pthread_mutex_lock(&reservations->lock);
+    struct reservations_kept *old = reservations_find(reservations, what->id);
+    if (old)
+        g_ptr_array_remove(reservations->kept, old);
+    reservations_add(reservations, vg_reservation_copy(what));
+    pthread_mutex_unlock(&reservations->lock);
+    return 0;
 }
 
 vg_reservations *
@@ -50,10 +174,11 @@ vg_reservations_new(vg_journal *journal)
     vg_reservations *reservations = g_new0(vg_reservations, 1);
 
     reservations->journal = journal;
+    pthread_mutex_init(&reservations->picking, NULL);
+    pthread_mutex_init(&reservations->writing, NULL);
     pthread_mutex_init(&reservations->lock, NULL);
-    pthread_mutex_init(&reservations->known_lock, NULL);
-    reservations->known = g_ptr_array_new_with_free_func(vg_reservation_free);
-    reservations_learn(reservations);
+    reservations->kept = g_ptr_array_new_with_free_func(reservations_kept_free);
+    (void)!reservations_load(reservations, NULL);
     return reservations;
 }
 
@@ -62,23 +187,25 @@ vg_reservations_free(vg_reservations *reservations)
 {
     if (!reservations)
         return;
-    g_ptr_array_unref(reservations->known);
-    pthread_mutex_destroy(&reservations->known_lock);
+    g_ptr_array_unref(reservations->kept);
     pthread_mutex_destroy(&reservations->lock);
+    pthread_mutex_destroy(&reservations->writing);
+    pthread_mutex_destroy(&reservations->picking);
     g_free(reservations);
 }
 
 GPtrArray *
 vg_reservations_list(vg_reservations *reservations, GError **err)
 {
-    return vg_journal_list_reservations(reservations->journal, vg_clock_realtime_ns(), err);
-}
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_reservation_free);
 
-static void
-reservation_set_lease(struct vg_reservation *reservation, int64_t lease_s)
-{
-    reservation->lease_s = lease_s;
-    reservation->expires_ns = vg_clock_realtime_ns() + lease_s * VG_NS_PER_S;
+    if (reservations_load(reservations, err) < 0)
+        return NULL;
+    reservations_prune(reservations);
+    VG_LOCK_SCOPE(&reservations->lock);
+    for (guint i = 0; i < reservations->kept->len; i++)
+        g_ptr_array_add(list, reservations_copy(reservations->kept->pdata[i]));
+    return g_steal_pointer(&list);
 }
 
 /* ---- GPUs that are taken ---- */
@@ -124,7 +251,7 @@ reservations_add_taken(GPtrArray *taken, const GPtrArray *devices)
 /* ---- making a reservation ---- */
 
 /* Lists the devices that are taken. Returns 1 if the move already has a reservation, which is then
- * copied. Called under the lock. */
+ * renewed and copied. */
 static int
 reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
                         struct vg_reservation *reservation, GPtrArray *taken, GError **err)
@@ -136,10 +263,13 @@ reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
     for (guint i = 0; i < list->len; i++) {
         const struct vg_reservation *other = list->pdata[i];
         if (strcmp(other->move_id, reservation->move_id) == 0) {
-            struct vg_reservation *copy = vg_reservation_copy(other);
+            struct vg_reservation *mine =
+                vg_reservations_renew(reservations, other->id, reservation->lease_s, err);
+            if (!mine)
+                return -1;
             vg_record_clear(&vg_reservation_record, reservation);
-            *reservation = *copy;
-            g_free(copy);
+            *reservation = *mine;
+            g_free(mine);
             return 1;
         }
         if (!reservation_is_used(host, other))
@@ -161,7 +291,7 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, err);
     if (!host)
         return -1;
-    VG_LOCK_SCOPE(&reservations->lock);
+    VG_LOCK_SCOPE(&reservations->picking);
     int found = reservations_find_taken(reservations, host, reservation, taken, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
@@ -171,7 +301,6 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     g_free(reservation->id);
     reservation->id = vg_move_new_id("res");
     reservation->made_ns = vg_clock_realtime_ns();
-    reservation_set_lease(reservation, reservation->lease_s);
     return reservations_save(reservations, reservation, err);
 }
 
@@ -195,7 +324,7 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
     hold->uuid = g_strdup(migration->uuid);
     hold->from = g_strdup(migration->from);
     hold->made_ns = vg_clock_realtime_ns();
-    reservation_set_lease(hold, lease_s);
+    hold->lease_s = lease_s;
     for (guint i = 0; i < migration->devices->len; i++) {
         struct vg_move_device *device =
             vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]);
@@ -203,50 +332,55 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
         device->target_address = g_strdup(device->source_address);
         g_ptr_array_add(hold->devices, device);
     }
-    VG_LOCK_SCOPE(&reservations->lock);
+    if (reservations_load(reservations, err) < 0)
+        return -1;
     return reservations_save(reservations, hold, err);
 }
 
 struct vg_reservation *
 vg_reservations_renew(vg_reservations *reservations, const char *id, int64_t lease_s, GError **err)
 {
+    if (reservations_load(reservations, err) < 0)
+        return NULL;
     VG_LOCK_SCOPE(&reservations->lock);
-    g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
-
-    for (guint i = 0; list && i < list->len; i++) {
-        struct vg_reservation *one = list->pdata[i];
-        if (strcmp(one->id, id) != 0)
-            continue;
-        reservation_set_lease(one, lease_s);
-        if (reservations_save(reservations, one, err) < 0)
-            return NULL;
-        return vg_reservation_copy(one);
-    }
-    if (list)
+    struct reservations_kept *kept = reservations_find(reservations, id);
+    if (!kept) {
         vg_error(err, VG_E_NOT_FOUND, "there is no reservation '%s'; its lease may be over", id);
-    return NULL;
+        return NULL;
+    }
+    kept->what->lease_s = lease_s;
+    kept->until_ns = vg_clock_monotonic_ns() + lease_s * VG_NS_PER_S;
+    return reservations_copy(kept);
 }
 
 int
 vg_reservations_release(vg_reservations *reservations, const char *id, GError **err)
 {
-    VG_LOCK_SCOPE(&reservations->lock);
-    int result = vg_journal_delete_reservation(reservations->journal, id, err);
-    reservations_learn(reservations);
-    return result;
+    if (reservations_load(reservations, err) < 0)
+        return -1;
+    reservations_prune(reservations);
+    VG_LOCK_SCOPE(&reservations->writing);
+    if (vg_journal_delete_reservation(reservations->journal, id, err) < 0)
+        return -1;
+    pthread_mutex_lock(&reservations->lock);
+    struct reservations_kept *kept = reservations_find(reservations, id);
+    if (kept)
+        g_ptr_array_remove(reservations->kept, kept);
+    pthread_mutex_unlock(&reservations->lock);
+    return 0;
 }
 
 GPtrArray *
 vg_reservations_taken(vg_reservations *reservations)
 {
     GPtrArray *taken = g_ptr_array_new_with_free_func(g_free);
-    const int64_t now_ns = vg_clock_realtime_ns();
+    const int64_t now_ns = vg_clock_monotonic_ns();
 
-    VG_LOCK_SCOPE(&reservations->known_lock);
-    for (guint i = 0; i < reservations->known->len; i++) {
-        const struct vg_reservation *one = reservations->known->pdata[i];
-        if (one->expires_ns > now_ns)
-            reservations_add_taken(taken, one->devices);
+    VG_LOCK_SCOPE(&reservations->lock);
+    for (guint i = 0; i < reservations->kept->len; i++) {
+        const struct reservations_kept *kept = reservations->kept->pdata[i];
+        if (kept->until_ns > now_ns)
+            reservations_add_taken(taken, kept->what->devices);
     }
     return taken;
 }
@@ -254,14 +388,15 @@ vg_reservations_taken(vg_reservations *reservations)
 char *
 vg_reservations_move_of(vg_reservations *reservations, const char *uuid)
 {
-    const int64_t now_ns = vg_clock_realtime_ns();
+    const int64_t now_ns = vg_clock_monotonic_ns();
 
-    VG_LOCK_SCOPE(&reservations->known_lock);
-    for (guint i = 0; i < reservations->known->len; i++) {
-        const struct vg_reservation *one = reservations->known->pdata[i];
-        const bool is_hold = g_str_has_prefix(one->move_id, HOLD_MOVE);
-        if (one->expires_ns > now_ns && strcmp(one->uuid, uuid) == 0)
-            return g_strdup(one->move_id + (is_hold ? strlen(HOLD_MOVE) : 0));
+    VG_LOCK_SCOPE(&reservations->lock);
+    for (guint i = 0; i < reservations->kept->len; i++) {
+        const struct reservations_kept *kept = reservations->kept->pdata[i];
+        const char *move_id = kept->what->move_id;
+        const bool is_hold = g_str_has_prefix(move_id, HOLD_MOVE);
+        if (kept->until_ns > now_ns && strcmp(kept->what->uuid, uuid) == 0)
+            return g_strdup(move_id + (is_hold ? strlen(HOLD_MOVE) : 0));
     }
     return NULL;
 }

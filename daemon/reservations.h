@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeps GPUs of this host for VMs that come, and for VMs that have left and may come back.
- * Everything is in the journal; a reservation whose lease is over no longer counts. Any thread; all
- * calls but vg_reservations_taken() block.
+ * Everything is in the journal; a reservation whose lease is over no longer counts. Leases count by
+ * a monotonic clock, and anew after a start of vgpud. Any thread. All calls but
+ * vg_reservations_taken() and vg_reservations_move_of() block, those that renew, list and release
+ * only for the journal, never for libvirt.
  */
 #ifndef VG_DAEMON_RESERVATIONS_H
 #define VG_DAEMON_RESERVATIONS_H
@@ -17,17 +19,18 @@ vg_reservations *vg_reservations_new(vg_journal *journal);
 void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 
 /* Reserves free GPUs for a VM that comes, and fills in the id, the times, and the devices of this
- * host. The same move gets the same reservation again. Fails with VG_E_CONFLICT and the reason if
- * none is free, or with VG_E_REFUSED if acting is off. */
+ * host. The same move gets the same reservation again, extended. Fails with VG_E_CONFLICT and the
+ * reason if none is free, or with VG_E_REFUSED if acting is off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, GError **err);
 
-/* Reserves the GPUs that a VM of this host has, while the VM is away. */
+/* Reserves the GPUs that a VM of this host has, while the VM is away. Fails with VG_E_CONFLICT if
+ * one of them is kept for another VM, which can be if the lease of an earlier hold has lapsed. */
 int vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *migration,
                          int64_t lease_s, GError **err);
 
-/* Extends a lease. Fails with VG_E_NOT_FOUND if there is no such reservation, or its lease is
- * over. */
+/* Extends a lease, which writes nothing. Fails with VG_E_NOT_FOUND if there is no such reservation,
+ * or its lease is over. */
 struct vg_reservation *vg_reservations_renew(vg_reservations *reservations, const char *id,
                                              int64_t lease_s, GError **err);
 

@@ -353,11 +353,7 @@ vg_journal_delete_reservation(vg_journal *journal, const char *id, GError **err)
 static int
 journal_reservations_list(struct journal_db *db, const void *arg, void **ret, GError **err)
 {
-    const int64_t now_ns = *(const int64_t *)arg;
-
-    if (journal_db_run(db, NULL, err, "DELETE FROM reservation WHERE expires_ns <= ?", "i",
-                       now_ns) != 0)
-        return -1;
+    (void)arg;
     return journal_db_list(
         db,
         journal_db_query(db, err, "SELECT id, document FROM reservation ORDER BY made_ns, id", ""),
@@ -365,8 +361,7 @@ journal_reservations_list(struct journal_db *db, const void *arg, void **ret, GE
 }
 
 GPtrArray *
-vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err)
+vg_journal_list_reservations(vg_journal *journal, GError **err)
 {
-    return journal_ask_list(journal, journal_reservations_list, g_memdup2(&now_ns, sizeof(now_ns)),
-                            g_free, err);
+    return journal_ask_list(journal, journal_reservations_list, NULL, NULL, err);
 }

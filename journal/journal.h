@@ -125,8 +125,8 @@ int vg_journal_save_reservation(vg_journal *journal, const struct vg_reservation
 int vg_journal_delete_reservation(vg_journal *journal, const char *id,
                                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Lists reservations (struct vg_reservation), oldest first; removes those whose lease is over. */
-GPtrArray *vg_journal_list_reservations(vg_journal *journal, int64_t now_ns, GError **err);
+/* Lists reservations (struct vg_reservation), oldest first, whether their lease is over or not. */
+GPtrArray *vg_journal_list_reservations(vg_journal *journal, GError **err);
 
 /* ---- tokens ---- */
 

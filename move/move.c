@@ -323,13 +323,25 @@ vg_move_guest_as_before(struct vg_move *move)
 /* ---- turning back, and after a restart ---- */
 
 bool
-vg_move_abort(struct vg_move *move)
+vg_move_turn_back(struct vg_move *move)
 {
     if (move->ended || move->back || move->done[VG_MOVE_MIGRATE] ||
         (move->looked && move->facts.place == VG_PLACE_TARGET))
         return false;
-    move->aborted = true;
+    move->failed = true;
     move->back = true;
+    return true;
+}
+
+bool
+vg_move_abort(struct vg_move *move)
+{
+    const bool had_failed = move->failed;
+
+    if (!vg_move_turn_back(move))
+        return false;
+    move->failed = had_failed;
+    move->aborted = true;
     return true;
 }
 

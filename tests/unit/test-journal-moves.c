@@ -176,7 +176,7 @@ test_a_row_that_cannot_be_read_hides_no_other(void **state)
     damage(place, "UPDATE migration SET document = '{\"id\": 7' WHERE id = 'move-2'");
     damage(place, "UPDATE reservation SET document = '{}' WHERE id = 'a'");
     assert_int_equal(count(place, true), 2);
-    g_autoptr(GPtrArray) list = vg_journal_list_reservations(place->journal, 1, NULL);
+    g_autoptr(GPtrArray) list = vg_journal_list_reservations(place->journal, NULL);
     assert_int_equal(list->len, 1);
     assert_null(vg_journal_read_migration(place->journal, "move-2", &error));
     assert_non_null(strstr(error->message, "'move-2' cannot be read"));

@@ -678,6 +678,39 @@ test_abort_is_too_late(void **state)
     assert_int_equal(vg_move_state(&move), VG_MIGRATION_DONE);
 }
 
+/* The target has given its GPU away while a verb runs. The verb ends as it may. */
+static void
+test_turn_back(void **state)
+{
+    (void)state;
+    for (int verb_then = VG_MOVE_QUIESCE; verb_then <= VG_MOVE_ATTACH; verb_then++) {
+        for (int ok = 0; ok < 2; ok++) {
+            struct world world = start;
+            struct vg_move move;
+            enum vg_move_verb verb;
+            bool turned = false, attached = false;
+            vg_move_init(&move, true, true);
+            while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+                const bool now = (int)verb == verb_then && !turned;
+                if (now)
+                    assert_int_equal(vg_move_turn_back(&move), verb <= VG_MOVE_MIGRATE);
+                turned = turned || now;
+                /* libvirt may be faster, and then there is no GPU to attach. */
+                const bool does = !(now && !ok) && !(verb == VG_MOVE_ATTACH && turned);
+                if (does)
+                    world_change(&world, verb);
+                attached = attached || (does && verb == VG_MOVE_ATTACH);
+                const struct vg_move_facts facts = {.place = world.place, .gpu = world.gpu};
+                vg_move_told(&move, does, verb == VG_MOVE_LOOK ? &facts : NULL);
+            }
+            assert_false(attached);
+            assert_int_equal(vg_move_state(&move), VG_MIGRATION_ROLLED_BACK);
+            assert_int_equal(world.place, VG_PLACE_SOURCE);
+            assert_int_equal(world.gpu, VG_GPU_ATTACHED);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -686,6 +719,7 @@ main(void)
         cmocka_unit_test(test_no_way_back),  cmocka_unit_test(test_less_to_do),
         cmocka_unit_test(test_tidy),         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_any_world),    cmocka_unit_test(test_abort_is_too_late),
+        cmocka_unit_test(test_turn_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps the GPUs of a move reserved on both hosts, and finds out when they no longer are.
+ */
+#include "config.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "cluster/peer-moves.h"
+#include "daemon/mover-private.h"
+
+#define VG_LOG_TAG "mover"
+
+/* Takes over the addresses and names that the devices have on the target. */
+static void
+lease_take(struct mover_move *move, const struct vg_reservation *given)
+{
+    struct vg_migration *record = move->record;
+
+    VG_LOCK_SCOPE(&move->mover->lock);
+    for (guint i = 0; i < record->devices->len; i++) {
+        struct vg_move_device *device = record->devices->pdata[i];
+        const struct vg_move_device *there = given->devices->pdata[i];
+        g_free(device->target_address);
+        g_free(device->target_xml);
+        device->target_address = g_strdup(there->target_address);
+        device->target_xml = g_strdup(there->target_xml);
+    }
+}
+
+/* Has the target keep GPUs, or keep them on, if it has a reservation of this move. */
+static struct vg_reservation *
+lease_reserve(struct mover_move *move, GError **err)
+{
+    const int64_t lease_s = move->settings->lease_s, asked_ns = vg_clock_monotonic_ns();
+    struct vg_reservation *given = vg_peer_reserve(move->mover->parts.peers, move->record->peer,
+                                                   move->record, lease_s, MOVER_PEER_NS, err);
+
+    if (!given)
+        return NULL;
+    move->kept_until_ns = asked_ns + lease_s * VG_NS_PER_S;
+    VG_LOCK_SCOPE(&move->mover->lock);
+    g_free(move->record->reservation);
+    move->record->reservation = g_strdup(given->id);
+    return given;
+}
+
+/* Returns 1 if the target keeps the GPUs on, 0 if it does not keep them any more. -1 and *err: that
+ * is not known. */
+static int
+lease_prolong(struct mover_move *move, GError **err)
+{
+    const int64_t lease_s = move->settings->lease_s, asked_ns = vg_clock_monotonic_ns();
+    g_autoptr(GError) error = NULL;
+
+    pthread_mutex_lock(&move->mover->lock);
+    g_autofree char *id = g_strdup(move->record->reservation);
+    pthread_mutex_unlock(&move->mover->lock);
+    if (!id)
+        return 0;
+    if (vg_peer_renew(move->mover->parts.peers, move->record->peer, id, lease_s, MOVER_PEER_NS,
+                      &error) == 0) {
+        move->kept_until_ns = asked_ns + lease_s * VG_NS_PER_S;
+        return 1;
+    }
+    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        return 0;
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* Keeps the source's GPUs for the way back. */
+static int
+lease_hold(struct mover_move *move, GError **err)
+{
+    vg_reservations *reservations = move->mover->parts.reservations;
+    const int64_t lease_s = move->settings->lease_s;
+    g_autofree char *id = vg_reservations_hold_id(move->record->id);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(vg_reservation) hold = vg_reservations_renew(reservations, id, lease_s, &error);
+
+    if (hold)
+        return 0;
+    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
+        return vg_reservations_hold(reservations, move->record, lease_s, err);
+    g_propagate_error(err, g_steal_pointer(&error));
+    return -1;
+}
+
+/* ---- renewing ---- */
+
+/* Tells whether the VM is still to get GPUs of the target. */
+static bool
+lease_is_needed(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    return !move->machine.back && (move->machine.facts.place != VG_PLACE_TARGET ||
+                                   move->machine.facts.gpu != VG_GPU_ATTACHED);
+}
+
+/* The target has no GPU for the VM any more: it had better stay where it has one. */
+static void
+lease_turn_back(struct mover_move *move, const char *why)
+{
+    struct vg_migration *record = move->record;
+
+    VG_LOCK_SCOPE(&move->mover->lock);
+    if (!vg_move_turn_back(&move->machine))
+        return; /* too late; attaching finds out */
+    if (!record->cause)
+        record->cause = g_strdup_printf(
+            "reserve: '%s' no longer keeps a GPU for the VM, and none again: %s", record->to, why);
+    atomic_store(&move->cancel, true);
+}
+
+/* Has the target keep GPUs again, after it has given up what it kept. Which ones these are is taken
+ * over by mover_check_lease(). */
+static void
+lease_reserve_again(struct mover_move *move)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!lease_is_needed(move))
+        return;
+    struct vg_reservation *given = lease_reserve(move, &error);
+    if (given) {
+        vg_log_warn("'%s' did not keep the GPUs of a move, and keeps some again id=%s",
+                    move->record->to, move->record->id);
+        vg_reservation_free(move->given);
+        move->given = given;
+        return;
+    }
+    vg_log_warn("'%s' does not keep the GPUs of a move any more id=%s reason=\"%s\"",
+                move->record->to, move->record->id, error->message);
+    if (!g_error_matches(error, VG_ERROR, VG_E_UNREACHABLE) &&
+        !g_error_matches(error, VG_ERROR, VG_E_TIMEOUT))
+        lease_turn_back(move, error->message);
+}
+
+void
+mover_renew_if_due(struct mover_move *move)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
+        return;
+    VG_LOCK_SCOPE(&move->leasing);
+    if (move->renew_ns == 0 || vg_clock_monotonic_ns() < move->renew_ns)
+        return;
+    move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
+    if (lease_hold(move, &error) < 0)
+        vg_log_warn("the GPUs of a move cannot be kept for its way back id=%s reason=\"%s\"",
+                    move->record->id, error->message);
+    g_clear_error(&error);
+    int kept = lease_prolong(move, &error);
+    if (kept == 0)
+        lease_reserve_again(move);
+    else if (kept < 0)
+        vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
+                    move->record->id, error->message);
+}
+
+/* ---- what the verbs ask for ---- */
+
+int
+mover_begin_lease(struct mover_move *move, GError **err)
+{
+    VG_LOCK_SCOPE(&move->leasing);
+    if (lease_hold(move, err) < 0)
+        return -1;
+    g_autoptr(vg_reservation) given = lease_reserve(move, err);
+    if (!given)
+        return -1;
+    lease_take(move, given);
+    move->renew_ns = vg_clock_monotonic_ns() + move->settings->lease_s * VG_NS_PER_S / 4;
+    return 0;
+}
+
+void
+mover_end_lease(struct mover_move *move)
+{
+    VG_LOCK_SCOPE(&move->leasing);
+    move->renew_ns = 0;
+}
+
+int
+mover_check_hold(struct mover_move *move, GError **err)
+{
+    VG_LOCK_SCOPE(&move->leasing);
+    return lease_hold(move, err);
+}
+
+int
+mover_check_lease(struct mover_move *move, GError **err)
+{
+    g_autoptr(GError) error = NULL;
+
+    VG_LOCK_SCOPE(&move->leasing);
+    const int kept = lease_prolong(move, &error);
+    if (kept < 0 && vg_clock_monotonic_ns() >= move->kept_until_ns) {
+        g_propagate_prefixed_error(
+            err, g_steal_pointer(&error),
+            "whether '%s' still keeps a GPU for the VM is not known: ", move->record->to);
+        return -1;
+    }
+    if (kept == 0) {
+        vg_reservation_free(move->given);
+        move->given = lease_reserve(move, err);
+        if (!move->given) {
+            g_prefix_error(
+                err, "'%s' no longer keeps a GPU for the VM, and none again: ", move->record->to);
+            return -1;
+        }
+    }
+    if (move->given)
+        lease_take(move, move->given);
+    g_clear_pointer(&move->given, vg_reservation_free);
+    return 0;
+}

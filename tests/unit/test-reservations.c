@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is kept for a VM is kept as long as its lease says, whatever becomes of this machine's
+ * clock.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <glib/gstdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "daemon/reservations.h"
+
+#define GPU_XML                                                                                    \
+ "<shmem name='gpu0' role='peer'><model type='ivshmem-plain'/><size unit='M'>1</size>"             \
+ "<alias name='ua-gpu0'/></shmem>"
+
+/* Seconds that are added to the two clocks. */
+static int64_t jumped_s, passed_s;
+
+int
+clock_gettime(clockid_t id, struct timespec *ret)
+{
+    const int status = (int)syscall(SYS_clock_gettime, id, ret);
+
+    if (id == CLOCK_REALTIME)
+        ret->tv_sec += jumped_s;
+    else if (id == CLOCK_MONOTONIC)
+        ret->tv_sec += passed_s;
+    return status;
+}
+
+/* Time passes, on both clocks. */
+static void
+pass(int64_t s)
+{
+    passed_s += s;
+    jumped_s += s;
+}
+
+struct place {
+    char *dir;
+    vg_journal *journal;
+    vg_reservations *reservations;
+};
+
+static void
+start(struct place *place)
+{
+    const struct vg_journal_options options = {.directory = place->dir,
+                                               .audit_days = 36500,
+                                               .audit_entries = 5,
+                                               .event_days = 36500,
+                                               .event_entries = 100};
+
+    place->journal = vg_journal_new(&options, NULL);
+    assert_non_null(place->journal);
+    place->reservations = vg_reservations_new(place->journal);
+}
+
+static void
+stop(struct place *place)
+{
+    vg_reservations_free(place->reservations);
+    vg_journal_free(place->journal);
+}
+
+static int
+set_up(void **state)
+{
+    struct place *place = g_new0(struct place, 1);
+
+    place->dir = g_dir_make_tmp("vgpud-reservations-XXXXXX", NULL);
+    start(place);
+    *state = place;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct place *place = *state;
+    GDir *dir = g_dir_open(place->dir, 0, NULL);
+    const char *name;
+
+    stop(place);
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(place->dir, name, NULL);
+        g_unlink(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(place->dir);
+    g_free(place->dir);
+    g_free(place);
+    jumped_s = passed_s = 0;
+    return 0;
+}
+
+static struct vg_move_device *
+device(enum vg_move_device_kind kind, const char *address)
+{
+    struct vg_move_device *one = vg_record_new(&vg_move_device_record);
+
+    one->kind = kind;
+    one->type = g_strdup("gpu0");
+    one->alias = g_strdup("ua-gpu0");
+    one->source_address = g_strdup(address);
+    return one;
+}
+
+/* A move of a VM with a GPU. */
+static struct vg_migration *
+a_move(const char *id, const char *address)
+{
+    struct vg_migration *move = vg_migration_new();
+
+    move->id = g_strdup(id);
+    move->vm = g_strconcat("vm-of-", id, NULL);
+    move->uuid = g_strconcat("uuid-of-", id, NULL);
+    move->from = g_strdup("here");
+    g_ptr_array_add(move->devices, device(VG_MOVE_DEVICE_PCI, address));
+    return move;
+}
+
+static void
+hold(struct place *place, const char *id, int64_t lease_s)
+{
+    g_autoptr(vg_migration) move = a_move(id, "0000:41:00.0");
+    g_autoptr(GError) err = NULL;
+
+    if (vg_reservations_hold(place->reservations, move, lease_s, &err) < 0)
+        fail_msg("%s", err->message);
+}
+
+static guint
+count(struct place *place)
+{
+    g_autoptr(GPtrArray) list = vg_reservations_list(place->reservations, NULL);
+
+    assert_non_null(list);
+    return list->len;
+}
+
+static guint
+count_taken(struct place *place)
+{
+    g_autoptr(GPtrArray) taken = vg_reservations_taken(place->reservations);
+
+    return taken->len;
+}
+
+static int
+renew(struct place *place, const char *id, int64_t lease_s)
+{
+    g_autoptr(GError) err = NULL;
+    g_autoptr(vg_reservation) one = vg_reservations_renew(place->reservations, id, lease_s, &err);
+
+    if (one)
+        assert_int_equal((one->expires_ns - vg_clock_realtime_ns() + VG_NS_PER_S / 2) / VG_NS_PER_S,
+                         lease_s);
+    else
+        assert_int_equal(err->code, VG_E_NOT_FOUND);
+    return one ? 0 : -1;
+}
+
+static void
+test_lease(void **state)
+{
+    struct place *place = *state;
+
+    hold(place, "move-1", 60);
+    pass(59);
+    assert_int_equal(count(place), 1);
+    assert_int_equal(count_taken(place), 1);
+    assert_int_equal(renew(place, "res-hold-move-1", 100), 0);
+    pass(99);
+    assert_int_equal(count_taken(place), 1);
+    pass(2);
+    assert_int_equal(count_taken(place), 0);
+    assert_null(vg_reservations_move_of(place->reservations, "uuid-of-move-1"));
+    assert_int_equal(renew(place, "res-hold-move-1", 60), -1);
+    assert_int_equal(count(place), 0);
+}
+
+/* Somebody sets the clock of the machine: forward by a year, and back by ten. */
+static void
+test_clock_jumps(void **state)
+{
+    struct place *place = *state;
+    static const int64_t jumps_s[] = {31536000, -315360000};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(jumps_s); i++) {
+        hold(place, "move-1", 60);
+        jumped_s += jumps_s[i];
+        assert_int_equal(count(place), 1);
+        assert_int_equal(count_taken(place), 1);
+        assert_int_equal(renew(place, "res-hold-move-1", 60), 0);
+        g_autofree char *move = vg_reservations_move_of(place->reservations, "uuid-of-move-1");
+        assert_string_equal(move, "move-1");
+        pass(61);
+        assert_int_equal(count_taken(place), 0);
+        assert_int_equal(count(place), 0);
+    }
+}
+
+/* A vgpud that did not run could renew nothing; who has kept something has a whole lease to do so,
+ * also after a restart of the machine, whose clock was wrong. */
+static void
+test_restart(void **state)
+{
+    struct place *place = *state;
+
+    hold(place, "move-1", 60);
+    stop(place);
+    pass(600);
+    jumped_s += 31536000;
+    start(place);
+    assert_int_equal(count_taken(place), 1);
+    pass(59);
+    assert_int_equal(renew(place, "res-hold-move-1", 60), 0);
+    pass(61);
+    assert_int_equal(count(place), 0);
+    stop(place);
+    start(place);
+    assert_int_equal(count(place), 0); /* what has lapsed does not come back */
+    hold(place, "move-2", 60);
+    assert_int_equal(vg_reservations_release(place->reservations, "res-hold-move-2", NULL), 0);
+    stop(place);
+    start(place);
+    assert_int_equal(count(place), 0);
+}
+
+/* A hold that has lapsed, and whose GPU is kept for another VM, is not had again. */
+static void
+test_hold_of_a_stranger(void **state)
+{
+    struct place *place = *state;
+    g_autoptr(vg_migration) first = a_move("move-1", "0000:41:00.0");
+    g_autoptr(vg_migration) other = a_move("move-3", "0000:42:00.0");
+    g_autoptr(GError) err = NULL;
+
+    hold(place, "move-1", 60);
+    hold(place, "move-1", 60); /* its own is no stranger's */
+    pass(61);
+    hold(place, "move-2", 60);
+    assert_int_equal(vg_reservations_hold(place->reservations, first, 60, &err), -1);
+    assert_int_equal(err->code, VG_E_CONFLICT);
+    assert_non_null(strstr(err->message, "vm-of-move-2"));
+    assert_int_equal(vg_reservations_hold(place->reservations, other, 60, NULL), 0);
+    pass(61);
+    hold(place, "move-1", 60);
+}
+
+/* Asks for one of a device of which there is one. */
+static int
+make(struct place *place, const char *move_id, char **ret_id)
+{
+    char uri[] = "test:///default";
+    struct vg_named_device named = {.name = "gpu0", .xml = GPU_XML, .slots = 1};
+    const struct vg_move_settings settings = {
+        .enabled = true, .libvirt_uri = uri, .named = &named, .n_named = 1};
+    g_autoptr(vg_reservation) wanted = vg_reservation_new();
+    g_autoptr(GError) err = NULL;
+
+    wanted->move_id = g_strdup(move_id);
+    wanted->vm = g_strdup("guest");
+    wanted->uuid = g_strconcat("uuid-of-", move_id, NULL);
+    wanted->from = g_strdup("there");
+    wanted->lease_s = 60;
+    g_ptr_array_add(wanted->devices, device(VG_MOVE_DEVICE_NAMED, NULL));
+    if (vg_reservations_make(place->reservations, &settings, wanted, &err) < 0) {
+        assert_int_equal(err->code, VG_E_CONFLICT);
+        return -1;
+    }
+    *ret_id = g_strdup(wanted->id);
+    return 0;
+}
+
+static void
+test_make(void **state)
+{
+    struct place *place = *state;
+    g_autofree char *id = NULL, *again = NULL, *other = NULL;
+
+    assert_int_equal(make(place, "move-1", &id), 0);
+    assert_int_equal(make(place, "move-2", &other), -1);
+    pass(50);
+    /* The same move gets the same, and has it for another lease. */
+    assert_int_equal(make(place, "move-1", &again), 0);
+    assert_string_equal(id, again);
+    pass(50);
+    assert_int_equal(make(place, "move-2", &other), -1);
+    jumped_s += 31536000;
+    assert_int_equal(make(place, "move-2", &other), -1);
+    pass(11);
+    assert_int_equal(make(place, "move-2", &other), 0);
+    assert_int_equal(renew(place, id, 60), -1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_lease, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_clock_jumps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hold_of_a_stranger, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
