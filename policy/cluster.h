@@ -35,30 +35,30 @@
 
 #define VG_POOL_FLOATING (-1)
 
-/* Load of one pool, of what floats, or of one engine: one number per profile window. */
+/* The load of one pool, of all floating VMs, or of one engine: one number per profile window. */
 struct vg_load {
-    double capacity;    /* CPUs, or 1 engine; of floating: CPUs of the whole host */
-    double own;         /* of the demand, in each window: the host's own; 0 of engines */
+    double capacity;    /* CPUs, or 1 engine; for floating VMs the CPUs of the whole host */
+    double own;         /* the host's own part of the demand in each window; 0 for engines */
     double *demand;     /* n_windows, owned */
     char *name;         /* "CPUs 0-3", "CPUs", "engine 'rcs0' of GPU '0000:00:02.0'" */
-    const char *device; /* engine only */
+    const char *device; /* for an engine only */
     const char *engine;
 };
 
-/* Where a VM's work on one engine goes. */
+/* The place where a VM's work on one engine goes. */
 struct vg_engine_use {
-    const char *device; /* of the VM's present host */
+    const char *device; /* the device on the VM's present host */
     const char *engine;
-    double level; /* mean demand, 0..1 */
+    double level; /* the mean demand, 0..1 */
 };
 
 struct vg_vm_state {
     const struct vg_snap_vm *vm;
-    size_t home;     /* host of the snapshot */
-    size_t host;     /* after the moves so far */
-    int pool;        /* on `host`, or VG_POOL_FLOATING */
-    char *problem;   /* its data is bad: owned, else NULL */
-    double gpu_mean; /* of the GPU profile, 0 without */
+    size_t home;     /* the host in the snapshot */
+    size_t host;     /* the host after the moves so far */
+    int pool;        /* the pool on `host`, or VG_POOL_FLOATING */
+    char *problem;   /* the problem if its data is bad, owned; otherwise NULL */
+    double gpu_mean; /* the mean of the GPU profile, 0 without one */
     GArray *uses;    /* struct vg_engine_use */
 };
 
@@ -67,70 +67,71 @@ struct vg_host_state {
     GArray *pools; /* struct vg_load */
     struct vg_load floating;
     GArray *engines;          /* struct vg_load */
-    GArray *vms;              /* size_t, index into vms of the cluster, ascending */
-    int64_t memory_free;      /* what the plan has not promised yet; unknown: see host */
+    GArray *vms;              /* size_t, indices into vms of the cluster, ascending */
+    int64_t memory_free;      /* memory that the plan has not promised yet; if unknown, see host */
     int64_t *gpu_memory_free; /* per GPU */
-    int64_t *gpu_taken;       /* vGPUs promised by the plan, per GPU */
-    int64_t moves;            /* of the plan, in and out */
+    int64_t *gpu_taken;       /* vGPUs that the plan has promised, per GPU */
+    int64_t moves;            /* the moves of the plan, in and out */
 };
 
 typedef struct vg_cluster {
     const vg_snapshot *snapshot;
     const struct vg_policy_config *config;
-    int64_t window_ns; /* of most profiles; 0: nobody has one */
+    int64_t window_ns; /* the length in most profiles; 0 if there is none */
     size_t n_windows;  /* >= 1 */
     size_t n_hosts;
     struct vg_host_state *hosts;
     size_t n_vms;
     struct vg_vm_state *vms;
-    GHashTable *affinity; /* group name -> GArray of size_t, index into vms */
+    GHashTable *affinity; /* group name -> GArray of size_t, indices into vms */
     GHashTable *anti_affinity;
 } vg_cluster;
 
-/* Which GPU of the target each of the VM's devices becomes. */
+/* The GPU of the target that each of the VM's devices becomes. */
 struct vg_fit {
     size_t n_devices;
     struct {
-        const char *device; /* of the VM now */
-        size_t gpu;         /* of the target */
+        const char *device; /* the VM's device now */
+        size_t gpu;         /* the GPU of the target */
         int64_t memory_bytes;
     } devices[VG_SNAPSHOT_GPU_USES_MAX];
 };
 
-/* snapshot must be sealed. */
+/* Makes the state from a snapshot, which must be sealed. */
 vg_cluster *vg_cluster_new(const vg_snapshot *snapshot, const struct vg_policy_config *config);
 void vg_cluster_free(vg_cluster *cluster);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_cluster, vg_cluster_free)
 
-/* Demand of a VM in window w (newest is n_windows - 1): cores, and part of an engine, 0..1. */
+/* Return the demand of a VM in window w (the newest is n_windows - 1): cores, and the part of an
+ * engine, 0..1. */
 double vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t w);
 double vg_vm_gpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm,
                         const struct vg_engine_use *use, size_t w);
 
-/* The engine of a host, or NULL: nothing uses it. */
+/* Returns the engine of a host, or NULL if nothing uses it. */
 struct vg_load *vg_host_find_engine(const struct vg_host_state *host, const char *device,
                                     const char *engine);
 
-/* Device of the target that `device` of the VM becomes. */
+/* Returns the device of the target that `device` of the VM becomes. */
 const char *vg_fit_device(const struct vg_fit *fit, const struct vg_snap_host *target,
                           const char *device);
 
-/* Carries out a move: loads, promised memory and vGPUs. What the VM leaves behind on its host is
- * load only: memory and vGPUs there are not free before the move has succeeded. */
+/* Carries out a move: loads, promised memory and vGPUs. Only the load of the VM leaves its old
+ * host: memory and vGPUs there are not free before the move has succeeded. */
 void vg_cluster_move(vg_cluster *cluster, size_t vm, size_t to, const struct vg_fit *fit);
 
-/* Of a host or GPU in the snapshot. Free memory may be known where the total is not; only where
- * both are 0 is nothing known. */
+/* Returns whether anything is known of the memory of a host or GPU in the snapshot. Free memory may
+ * be known where the total is not; only if both are 0, nothing is known. */
 static inline bool
 vg_memory_is_known(int64_t memory_bytes, int64_t memory_free_bytes)
 {
     return memory_bytes > 0 || memory_free_bytes > 0;
 }
 
-/* Cores that a host itself takes, of its pools and of what floats. */
+/* Returns the cores that a host itself takes, from its pools and from floating VMs. */
 double vg_host_own(const struct vg_host_state *host);
 
-/* Mean over the windows. */
+/* Returns the mean over the windows. */
 double vg_load_mean(const vg_cluster *cluster, const struct vg_load *load);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hard constraints, inside the policy only: what forbids a move whatever it would win. They are
- * judged on the cluster as it is after the moves planned so far. Where the snapshot does not know
- * what a constraint needs, the answer is "no" if guessing wrong would break the VM (vGPU type, CPU
- * model) and "yes" with a note in the plan if it would only be refused later (memory).
+ * Hard constraints, which forbid a move whatever it would win; inside the policy only. They are
+ * judged on the cluster as it is after the moves planned so far. If the snapshot lacks what a
+ * constraint needs, the answer is "no" if guessing wrong would break the VM (vGPU type, CPU model),
+ * and "yes" with a note in the plan if the move would only be refused later (memory).
  */
 #ifndef VG_POLICY_CONSTRAINTS_H
 #define VG_POLICY_CONSTRAINTS_H
@@ -28,18 +28,19 @@ enum vg_constraint {
     VG_CONSTRAINT_MAX
 };
 
-/* "gpu-type", ...: stable ids for machines. */
+/* Returns a stable id for machines: "gpu-type", ... */
 const char *vg_constraint_name(enum vg_constraint constraint);
 
-/* May the VM be moved at all? *ret_reason gets a sentence if not; the caller frees it. */
+/* Checks whether the VM may be moved at all. If not, *ret_reason gets a sentence; the caller frees
+ * it. */
 enum vg_constraint vg_constraints_vm(const vg_cluster *cluster, size_t vm, char **ret_reason);
 
-/* May it be moved to that host? NONE fills *ret_fit, anything else *ret_reason. Does not ask
- * vg_constraints_vm() again. */
+/* Checks whether it may be moved to that host. NONE fills *ret_fit, anything else *ret_reason. Does
+ * not call vg_constraints_vm() again. */
 enum vg_constraint vg_constraints_host(const vg_cluster *cluster, size_t vm, size_t host,
                                        struct vg_fit *ret_fit, char **ret_reason);
 
-/* Has the host its share of the plan's moves? ret_reason may be NULL. */
+/* Checks whether the host already has its share of the plan's moves. ret_reason may be NULL. */
 enum vg_constraint vg_constraints_moves(const vg_cluster *cluster, size_t host, char **ret_reason);
 
 #endif

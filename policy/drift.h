@@ -12,23 +12,23 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
-/* Finds the action of a plan that moves this VM, a name or a UUID, to this host. hash: the
- * input_hash that whoever asks has seen, or NULL. Returns NULL and VG_E_CONFLICT if the plan has
- * another hash, or no such action. */
+/* Finds the action of a plan that moves this VM, a name or a UUID, to this host. hash is the
+ * input_hash that the caller has seen, or NULL. Fails with VG_E_CONFLICT if the plan has another
+ * hash, or no such action. */
 const struct vg_plan_action *vg_drift_find_action(const vg_plan *plan, const char *vm,
                                                   const char *to, const char *hash, GError **err);
 
-/* Compares both hosts and the VM of an action with how they were when the plan was made. Returns 0,
- * or -1 and VG_E_CONFLICT, which names what has changed. */
+/* Compares both hosts and the VM of an action with their state when the plan was made. Returns 0,
+ * or -1 with VG_E_CONFLICT, which names what has changed. */
 int vg_drift_check(const vg_snapshot *snapshot, const vg_plan *plan,
                    const struct vg_plan_action *action, GError **err);
 
-/* VMs that must not be on one host are moved one after the other. Returns 0, or -1 and
- * VG_E_CONFLICT if `other`, which is being moved, is in an anti-affinity group of `vm`. */
+/* Checks that VMs which must not be on one host are moved one after the other. Returns 0, or -1
+ * with VG_E_CONFLICT if `other`, which is being moved, is in an anti-affinity group of `vm`. */
 int vg_drift_check_groups(const struct vg_snap_vm *vm, const struct vg_snap_vm *other,
                           GError **err);
 
-/* Returns whether an id that somebody gave, a name or a UUID in any case, means this VM. */
+/* Returns whether an id from a caller, a name or a UUID in any case, means this VM. */
 bool vg_drift_is_vm(const char *id, const char *name, const char *uuid);
 
 #endif

@@ -22,27 +22,28 @@
 
 #include "policy/predict.h"
 
-/* Less than this is not worth a word beside figures of two places. */
+/* Figures below this are not worth mentioning beside figures with two places. */
 #define VG_GATE_SHOWN 0.005
 
-/* Two figures that a sentence compares, with `digits` after the point, or with as many more as it
- * takes to tell them apart: 0.0499 is not "below 0.05" when it is shown as 0.05. The caller frees
- * both. */
+/* Formats two figures that a sentence compares, with `digits` after the point, or with as many more
+ * as it takes to tell them apart: 0.0499 is not "below 0.05" when it is shown as 0.05. The caller
+ * frees both. */
 void vg_gate_figures(double a, double b, int digits, char **ret_a, char **ret_b);
 
 struct vg_contention {
     bool contended;
     bool held;
-    struct vg_loss lost; /* of the worst place, by the model: cores or engines */
-    char *what;          /* a sentence without a full stop, also where nothing is contended */
+    struct vg_loss lost; /* the loss of the worst place, by the model: cores or engines */
+    char *what;          /* a sentence without a full stop, even if nothing is contended */
 };
 
-/* *ret is cleared with vg_contention_clear(). */
+/* Looks for contention on a host. The caller clears *ret with vg_contention_clear(). */
 void vg_gate_contention(const vg_cluster *cluster, size_t host, struct vg_contention *ret);
 void vg_contention_clear(struct vg_contention *contention);
 
-/* Of one move: weighed gain, cost in cores, and the most that moving this VM could win anywhere
- * (vg_move_most()). *ret_reason, if not NULL, gets a clause ("it wins ...") if false. */
+/* Checks the gain of one move: its weighed gain, its cost in cores, and the most that moving this
+ * VM could win anywhere (vg_move_most()). If it returns false, *ret_reason, if not NULL, gets a
+ * clause ("it wins ..."). */
 bool vg_gate_gain(const struct vg_policy_config *config, double gain, double cost_cores,
                   double most, char **ret_reason);
 

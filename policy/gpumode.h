@@ -30,7 +30,7 @@ enum vg_gpumode_platform {
     VG_GPUMODE_PLATFORM_MAX
 };
 
-/* What it takes to change the mode. */
+/* The price of a change of mode. */
 enum vg_gpumode_price {
     VG_GPUMODE_LIVE,
     VG_GPUMODE_NEEDS_EMPTY_GPU,
@@ -39,22 +39,22 @@ enum vg_gpumode_price {
     VG_GPUMODE_PRICE_MAX
 };
 
-extern const char *const vg_gpumode_platform_names[]; /* NULL at the end, as below */
+extern const char *const vg_gpumode_platform_names[]; /* ends with NULL; the same holds below */
 extern const char *const vg_gpumode_price_names[];
 
-/* VG_E_INVALID, naming the platforms that there are. */
+/* Fails with VG_E_INVALID, which names the platforms that there are. */
 int vg_gpumode_platform_from_name(const char *name, enum vg_gpumode_platform *ret,
                                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* The one whose modes this is one of. */
+/* Returns the platform whose modes this is one of. */
 enum vg_gpumode_platform vg_gpumode_platform_of(enum vg_gpusched_mode mode);
 
-/* Sets mode, timeslice, quanta and preemption to what the platform does when nobody has changed
+/* Sets mode, timeslice, quanta and preemption to the platform's state when nobody has changed
  * anything. */
 void vg_gpumode_set_default(struct vg_gpusched_scenario *scenario,
                             enum vg_gpumode_platform platform);
 
-/* Of a VM; what the mode does not use is left alone. */
+/* The parameters of a VM; those that the mode does not use are ignored. */
 struct vg_gpumode_vm {
     uint32_t weight;
     int64_t quantum_ns;               /* as in struct vg_gpusched_vm */
@@ -67,28 +67,29 @@ struct vg_gpumode_candidate {
     enum vg_gpumode_price price;
     GArray *vms; /* struct vg_gpumode_vm, as in the scenario */
     int64_t gain_wait_ns_per_s;
-    /* The VM whose p95 latency rises most, or falls least, as a part of what it is. */
+    /* The VM whose p95 latency rises most, or falls least, relative to its present value. */
     uint32_t worst_vm;
     int64_t worst_p95_change_ns;
     bool proposed;
-    char *reason; /* why it is, or is not */
+    char *reason; /* the reason why it is proposed, or is not */
 };
 
 struct vg_gpumode_advice {
     enum vg_gpumode_platform platform;
-    const struct vg_gpusched_scenario *scenario; /* borrowed: the present mode, the VMs */
+    const struct vg_gpusched_scenario *scenario; /* borrowed; the present mode and the VMs */
     GArray *measured;                            /* struct vg_gpustream_figures, for each VM */
-    GArray *simulated;                           /* the same, of the present mode */
-    /* The largest part by which a VM's requests per second or mean latency are simulated wrong; NaN
-     * if no VM has enough requests. */
+    GArray *simulated;                           /* the same for the present mode */
+    /* The largest relative error of the simulation in a VM's requests per second or mean latency;
+     * NaN if no VM has enough requests. */
     double error;
-    GPtrArray *candidates; /* struct vg_gpumode_candidate, in order of modes and parameters */
-    char *why;             /* in a sentence: what is proposed, or why nothing is */
+    GPtrArray *candidates; /* struct vg_gpumode_candidate, sorted by modes and parameters */
+    char *why;             /* one sentence about the proposal, or why there is none */
 };
 
-/* The scenario is in the present mode, and outlives the advice. measured has a struct
- * vg_gpustream_figures for each VM; NULL: the scenario is all there is, and what is simulated is
- * what is. VG_E_INVALID: the scenario cannot be simulated in its present mode. */
+/* Makes the advice. The scenario is in the present mode, and outlives the advice. measured has a
+ * struct vg_gpustream_figures for each VM; if it is NULL, only the scenario is known, and its
+ * simulation counts as the present state. Fails with VG_E_INVALID if the scenario cannot be
+ * simulated in its present mode. */
 struct vg_gpumode_advice *vg_gpumode_advise(const struct vg_gpusched_scenario *scenario,
                                             enum vg_gpumode_platform platform,
                                             const GArray *measured,

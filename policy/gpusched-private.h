@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the simulator share. gpusched.c has the time, the requests and the engines; a
- * scheduler (struct vg_gpusched_ops) says which vGPU an engine may serve, and has timers of its
- * own.
+ * Declarations that the files of the simulator share. gpusched.c has the time, the requests and the
+ * engines; a scheduler (struct vg_gpusched_ops) decides which vGPU an engine may serve, and has
+ * timers of its own.
  */
 #ifndef VG_POLICY_GPUSCHED_PRIVATE_H
 #define VG_POLICY_GPUSCHED_PRIVATE_H
@@ -10,24 +10,25 @@
 #include "policy/gpusched.h"
 
 #define VG_SIM_NOBODY (-1)
-#define VG_SIM_IDLE   (-2) /* GVT-g's idle vGPU */
+#define VG_SIM_IDLE   (-2) /* the idle vGPU of GVT-g */
 
 /* xoshiro256** (Blackman, Vigna 2018). */
 struct vg_sim_random {
     uint64_t s[4];
 };
 
-/* Not empty, not too long, and nothing in it that would garble a line of text. */
+/* Returns whether a name is neither empty nor too long, and has nothing that would garble a line of
+ * text. */
 bool vg_gpusched_is_name(const char *name);
 
 void vg_sim_random_seed(struct vg_sim_random *random, uint64_t seed);
 
-/* A value of the distribution in whole ns, min to VG_GPUSCHED_TIME_MAX. */
+/* Draws a value of the distribution in whole ns, from min to VG_GPUSCHED_TIME_MAX. */
 int64_t vg_sim_draw(struct vg_sim_random *random, const struct vg_gpusched_dist *dist, int64_t min);
 
 struct vg_sim_request {
     int64_t arrival_ns;
-    int64_t left_ns; /* to run */
+    int64_t left_ns; /* the time that it still has to run */
     int64_t ran_ns;
     uint64_t id;
     uint32_t seqno;
@@ -35,7 +36,7 @@ struct vg_sim_request {
     bool submitted, started;
 };
 
-/* Counted as it happens, of a VM on an engine and of an engine. */
+/* Counters of a VM on an engine, and of an engine. */
 struct vg_sim_tally {
     uint64_t arrived, done, dropped;
     uint64_t waiting, waiting_max;
@@ -50,7 +51,7 @@ struct vg_sim_lane {
     uint32_t head, length, capacity; /* capacity is a power of two, or 0 */
     uint32_t seqno;
     bool used;         /* there is a source for it */
-    int64_t fair_time; /* weighted: time / weight */
+    int64_t fair_time; /* for weighted: time / weight */
     struct vg_sim_tally tally;
     GArray *latencies; /* int64_t */
 };
@@ -59,9 +60,9 @@ enum vg_sim_phase { VG_SIM_FREE, VG_SIM_SWITCHING, VG_SIM_RUNNING };
 
 struct vg_sim_engine {
     enum vg_sim_phase phase;
-    int vm; /* whose request is in flight */
+    int vm; /* the VM whose request is in flight */
     int owner;
-    int64_t until_ns; /* of the phase */
+    int64_t until_ns; /* the end of the phase */
     int64_t started_ns;
     struct vg_sim_request request;
     struct vg_sim_tally tally;
@@ -72,20 +73,20 @@ enum vg_sim_vm_state { VG_SIM_ABSENT, VG_SIM_STARTED, VG_SIM_STOPPING, VG_SIM_ST
 struct vg_sim_vm {
     const struct vg_gpusched_vm *is;
     enum vg_sim_vm_state state;
-    uint32_t pending; /* waiting and in flight, on all engines */
+    uint32_t pending; /* requests that wait or are in flight, on all engines */
     uint32_t in_flight;
     uint32_t first_source, n_sources;
 };
 
-/* Where requests come from: a job, a stream (open), or the stream of one engine (closed). */
+/* A source of requests: a job, a stream (open), or the stream of one engine (closed). */
 struct vg_sim_source {
     uint32_t vm;
-    const struct vg_gpusched_job *job; /* NULL: the stream */
-    bool chain;                        /* closed replay, of `engine` */
+    const struct vg_gpusched_job *job; /* NULL for the stream */
+    bool chain;                        /* it is a closed replay, of `engine` */
     uint8_t engine;
-    uint32_t next;               /* of the stream */
-    bool due;                    /* chain: the next one has its time */
-    uint64_t n_arrived, n_ended; /* chain */
+    uint32_t next;               /* the next request of the stream */
+    bool due;                    /* for a chain: the next one has its time */
+    uint64_t n_arrived, n_ended; /* for a chain */
     struct vg_sim_random sizes, gaps;
 };
 
@@ -95,7 +96,7 @@ struct vg_sim_arrival {
     uint32_t source;
 };
 
-/* A VM starts or stops. */
+/* The start or the end of a VM. */
 struct vg_sim_change {
     int64_t ts_ns;
     uint32_t vm;
@@ -107,14 +108,15 @@ struct vg_gpusched_ops {
     void (*clear)(vg_gpusched *sim);
     void (*started)(vg_gpusched *sim, int vm);
     void (*stopped)(vg_gpusched *sim, int vm);
-    /* Before the request is in the queue; after it has left the engine. */
+    /* Called before the request is in the queue, and after it has left the engine. */
     void (*queued)(vg_gpusched *sim, int vm, uint32_t engine);
     void (*done)(vg_gpusched *sim, int vm, uint32_t engine, int64_t ran_ns);
-    int64_t (*next_ns)(const vg_gpusched *sim); /* its next timer; INT64_MAX: none */
-    void (*decide)(vg_gpusched *sim);           /* after all that happened at this instant */
-    /* The VM that a free engine may serve; it has work there or not. */
+    int64_t (*next_ns)(const vg_gpusched *sim); /* its next timer, or INT64_MAX */
+    void (*decide)(vg_gpusched *sim);           /* called after all that happened at this instant */
+    /* Chooses the VM that a free engine may serve; it may have no work there. */
     int (*choose)(vg_gpusched *sim, uint32_t engine);
-    void (*taken)(vg_gpusched *sim, int vm, uint32_t engine); /* by a free engine */
+    /* called when a free engine has taken a request */
+    void (*taken)(vg_gpusched *sim, int vm, uint32_t engine);
 };
 
 extern const struct vg_gpusched_ops vg_gpusched_gvtg_ops;
@@ -124,7 +126,7 @@ extern const struct vg_gpusched_ops vg_gpusched_weighted_ops;
 struct vg_gpusched {
     const struct vg_gpusched_scenario *scenario;
     const struct vg_gpusched_ops *ops;
-    void *policy; /* of the ops */
+    void *policy; /* belongs to the ops */
     vg_gpusched_emit emit;
     void *emit_data;
 
@@ -133,10 +135,10 @@ struct vg_gpusched {
     uint32_t n_vms, n_engines;
     struct vg_sim_vm *vms;
     struct vg_sim_engine *engines;
-    struct vg_sim_lane *lanes; /* of vm and engine: vm * n_engines + engine */
+    struct vg_sim_lane *lanes; /* by VM and engine: vm * n_engines + engine */
     GArray *sources;           /* struct vg_sim_source */
     GArray *arrivals;          /* struct vg_sim_arrival, a heap */
-    GArray *changes;           /* struct vg_sim_change, in order */
+    GArray *changes;           /* struct vg_sim_change, sorted by time */
     uint32_t next_change;
     uint64_t n_arrivals;
     uint64_t n_requests;
@@ -149,20 +151,21 @@ vg_sim_lane_of(const vg_gpusched *sim, int vm, uint32_t engine)
     return &sim->lanes[(size_t)vm * sim->n_engines + engine];
 }
 
-/* Work of a VM on an engine, waiting or in flight. */
+/* Returns whether a VM has work on an engine, waiting or in flight. */
 bool vg_sim_has_work(const vg_gpusched *sim, int vm, uint32_t engine);
 
-/* Another vGPU (VM, VG_SIM_IDLE, VG_SIM_NOBODY) has the engine, or all. */
+/* Emits that another vGPU (a VM, VG_SIM_IDLE, VG_SIM_NOBODY) has the engine, or all. */
 void vg_sim_emit_switch(vg_gpusched *sim, uint8_t engine, int prev, int next);
 
-/* Cuts the request in flight: it is the first of its queue again. */
+/* Cuts the request in flight, which is then the first of its queue again. */
 void vg_sim_preempt(vg_gpusched *sim, uint32_t engine);
 
-/* The heap of arrivals, earliest first. */
+/* Takes the earliest of the heap of arrivals. */
 struct vg_sim_arrival vg_sim_pop_arrival(vg_gpusched *sim);
 
-/* Sources: those of all VMs; the first arrivals when the VM starts; the arrival that `source` has
- * now: its engine and size (0: none); the one that an end at this instant brings. */
+/* Add the sources of all VMs; make the first arrivals when a VM starts; take the arrival that
+ * `source` has now, with its engine and size (0 for none); make the one that an end at this instant
+ * brings. */
 void vg_sim_add_sources(vg_gpusched *sim);
 void vg_sim_start_sources(vg_gpusched *sim, int vm);
 int64_t vg_sim_take_arrival(vg_gpusched *sim, uint32_t source, uint8_t *ret_engine);

@@ -91,7 +91,7 @@ enum vg_gpusched_mode {
 
 enum vg_gpusched_generation { VG_GPUSCHED_NEW, VG_GPUSCHED_OLD, VG_GPUSCHED_GENERATION_MAX };
 
-extern const char *const vg_gpusched_mode_names[]; /* NULL at the end, as below */
+extern const char *const vg_gpusched_mode_names[]; /* ends with NULL; the same holds below */
 extern const char *const vg_gpusched_generation_names[];
 extern const char *const vg_gpusched_engine_names[];
 
@@ -127,13 +127,15 @@ struct vg_gpusched_job {
     struct vg_gpusched_dist gap; /* closed: thinking after an end; open: between arrivals */
 };
 
-/* A request that is given, not generated: of a recorded stream. */
+/* A request that is given, not generated: one of a recorded stream. */
 struct vg_gpusched_request {
-    int64_t arrival_ns; /* not before that of the one before; before the VM's start: at its start */
+    /* not before that of the previous one; if before the VM's start, then at its start */
+    int64_t arrival_ns;
     int64_t size_ns;
-    int64_t think_ns; /* closed replay: from what it waits for to its arrival */
-    uint32_t ahead;   /* closed replay: so many of its engine may be there still when it comes */
-    uint8_t engine;   /* index into the engines of the scenario */
+    int64_t think_ns; /* for closed replay, the time from what it waits for to its arrival */
+    /* for closed replay, the number of its engine's requests that may be there when it comes */
+    uint32_t ahead;
+    uint8_t engine; /* index into the engines of the scenario */
 };
 
 struct vg_gpusched_vm {
@@ -142,8 +144,8 @@ struct vg_gpusched_vm {
     int64_t start_ns;
     int64_t stop_ns; /* later than start_ns: waiting requests are dropped, running ones end first */
     bool start_priority;
-    double share;       /* fixed-share; 0: not given */
-    int64_t quantum_ns; /* quantum; -1: the timeslice, 0: without end */
+    double share;       /* for fixed-share; 0 if it is not given */
+    int64_t quantum_ns; /* for quantum; -1 for the timeslice, 0 for no end */
     GArray *jobs;       /* struct vg_gpusched_job */
     GArray *stream;     /* struct vg_gpusched_request */
     /* Closed: the stream of each engine is a chain, in which the first request comes at arrival_ns,
@@ -153,7 +155,7 @@ struct vg_gpusched_vm {
     bool repeat; /* closed: a chain that is through begins anew, think_ns after what it waits for */
 };
 
-/* Plain data; the caller may change it until a simulator is made of it. */
+/* Plain data, which the caller may change until a simulator is made of it. */
 struct vg_gpusched_scenario {
     uint64_t seed;
     int64_t duration_ns;
@@ -161,14 +163,16 @@ struct vg_gpusched_scenario {
     enum vg_gpusched_generation generation;
     uint32_t n_engines;
     uint8_t engines[VG_GPUSCHED_ENGINES_MAX]; /* indices into vg_gpusched_engine_names */
-    int64_t timeslice_ns;                     /* not of the modes of GVT-g: there 1 ms */
-    /* An engine is occupied for so long before a request of another owner than the last begins. */
+    int64_t timeslice_ns;                     /* not for the modes of GVT-g, which have 1 ms */
+    /* The time for which an engine is occupied before a request of another owner than the last
+     * begins. */
     int64_t switch_cost_ns;
-    bool preemptible; /* not of weighted and the modes of GVT-g */
+    bool preemptible; /* not for weighted and the modes of GVT-g */
     GPtrArray *vms;   /* struct vg_gpusched_vm */
 };
 
-/* No VM, one engine (rcs0), 10 s, and the defaults of the JSON form (vgpuctl(1)). */
+/* Makes a scenario with no VM, one engine (rcs0), 10 s, and the defaults of the JSON form
+ * (vgpuctl(1)). */
 struct vg_gpusched_scenario *vg_gpusched_scenario_new(void);
 void vg_gpusched_scenario_free(struct vg_gpusched_scenario *scenario);
 
@@ -176,12 +180,13 @@ void vg_gpusched_scenario_free(struct vg_gpusched_scenario *scenario);
 struct vg_gpusched_vm *vg_gpusched_scenario_add_vm(struct vg_gpusched_scenario *scenario,
                                                    const char *name);
 
-/* Reads the JSON form, strictly: VG_E_INVALID names the path of what is missing, unknown, of the
- * wrong type or out of range. */
+/* Reads the JSON form, strictly. Fails with VG_E_INVALID, which names the path of a member that is
+ * missing, unknown, of the wrong type or out of range. */
 struct vg_gpusched_scenario *vg_gpusched_scenario_from_json(const char *text, size_t size,
                                                             GError **err);
 
-/* What every simulator needs of a scenario, wherever it is from. VG_E_INVALID names the VM. */
+/* Checks what every simulator needs of a scenario, wherever it is from. Fails with VG_E_INVALID,
+ * which names the VM. */
 int vg_gpusched_scenario_check(const struct vg_gpusched_scenario *scenario,
                                GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -205,57 +210,62 @@ enum vg_gpusched_kind {
 struct vg_gpusched_record {
     int64_t ts_ns;
     enum vg_gpusched_kind kind;
-    uint32_t vm;    /* index into the scenario; of a SWITCH: undefined */
+    uint32_t vm;    /* index into the scenario; undefined for a SWITCH */
     uint8_t engine; /* index into the engines of the scenario, or VG_GPUSCHED_ALL_ENGINES */
-    /* Of a request. Ids count up from 1 over all. There is one context for each VM and engine, and
+    /* For a request. Ids count up from 1 over all. There is one context for each VM and engine, and
      * seqno counts up from 1 within it: different contexts have equal seqnos. */
     uint64_t workload;
     uint64_t context;
     uint32_t seqno;
-    /* Of a SWITCH: index of the VM + 1; 0 is the idle vGPU, or nobody. */
+    /* For a SWITCH, the index of the VM + 1; 0 is the idle vGPU, or none. */
     uint32_t prev_vgpu, next_vgpu;
 };
 
-/* Called with records in the order of time; must not call the simulator. */
+/* Receives records in the order of time; must not call the simulator. */
 typedef void (*vg_gpusched_emit)(void *data, const struct vg_gpusched_record *record);
 
 typedef struct vg_gpusched vg_gpusched;
 
-/* emit may be NULL. The scenario is borrowed and must neither change nor go before the simulator.
- * NULL and VG_E_INVALID: the scenario does not pass vg_gpusched_scenario_check(). */
+/* Makes a simulator. emit may be NULL. The scenario is borrowed and must neither change nor go
+ * before the simulator. Fails with VG_E_INVALID if the scenario does not pass
+ * vg_gpusched_scenario_check(). */
 vg_gpusched *vg_gpusched_new(const struct vg_gpusched_scenario *scenario, vg_gpusched_emit emit,
                              void *emit_data, GError **err);
 void vg_gpusched_free(vg_gpusched *sim);
 
-/* Goes on to the next instant at which something happens: 1, or 0 at the end of the simulation.
- * -1 and VG_E_INVALID: more requests than VG_GPUSCHED_REQUESTS_MAX or VG_GPUSCHED_WAITING_MAX; it
- * cannot go on. */
+/* Goes on to the next instant at which something happens. Returns 1, or 0 at the end of the
+ * simulation. Returns -1 with VG_E_INVALID for more requests than VG_GPUSCHED_REQUESTS_MAX or
+ * VG_GPUSCHED_WAITING_MAX; it cannot go on then. */
 int vg_gpusched_step(vg_gpusched *sim, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Steps to the end. */
 int vg_gpusched_run(vg_gpusched *sim, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Figures of a VM on an engine, or of an engine. Latency is from arrival to end, of requests that
- * are done; percentiles are exact: the value at ceil(p * n) of the sorted ones. 0 without any. */
+/* Figures of a VM on an engine, or of an engine. Latency is the time from arrival to end, of
+ * requests that are done; percentiles are exact: the value at ceil(p * n) of the sorted ones. 0
+ * without any. */
 struct vg_gpusched_figures {
     uint8_t engine;    /* index into the engines of the scenario */
-    uint64_t requests; /* done */
-    uint64_t partial;  /* waiting or running at the end */
-    uint64_t dropped;  /* when their VM stopped; requests + partial + dropped have arrived */
-    int64_t busy_ns;   /* union of running intervals, up to the end */
-    int64_t exec_ns;   /* their sum */
-    int64_t wait_ns; /* in which requests were there and did not run, up to their end or the end */
-    double share;    /* busy_ns / duration */
+    uint64_t requests; /* those that are done */
+    uint64_t partial;  /* those that wait or run at the end */
+    /* those that waited when their VM stopped; requests + partial + dropped have arrived */
+    uint64_t dropped;
+    int64_t busy_ns; /* the union of running intervals, up to the end */
+    int64_t exec_ns; /* the sum of these intervals */
+    /* the time in which requests were there and did not run, up to their end or the end */
+    int64_t wait_ns;
+    double share; /* busy_ns / duration */
     int64_t latency_mean_ns;
     int64_t latency_p50_ns, latency_p95_ns, latency_p99_ns, latency_max_ns;
     double queue_len_avg; /* wait_ns / duration */
-    /* Of requests that are there and do not run; one that runs at once counts for that instant. */
+    /* The maximum of requests that are there and do not run; one that runs at once counts for that
+     * instant. */
     uint64_t queue_len_max;
 };
 
 struct vg_gpusched_vm_result {
     char *name;
-    GArray *gpu; /* struct vg_gpusched_figures: engines that it has jobs or requests for */
+    GArray *gpu; /* struct vg_gpusched_figures of engines for which it has jobs or requests */
 };
 
 struct vg_gpusched_result {
@@ -268,7 +278,7 @@ struct vg_gpusched_result {
     GArray *gpus;                             /* struct vg_gpusched_figures of every engine */
 };
 
-/* Of a simulation that is at its end; the caller frees it. */
+/* Returns the result of a simulation that is at its end; the caller frees it. */
 struct vg_gpusched_result *vg_gpusched_get_result(vg_gpusched *sim);
 void vg_gpusched_result_free(struct vg_gpusched_result *result);
 

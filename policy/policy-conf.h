@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything the policy can be told. The keys, defaults, ranges and help texts are in
- * vg_policy_keys; vgpud-policy(7) is written from them. Plain data without strings: copy by
- * assignment, nothing to free.
+ * All settings of the policy. The keys, defaults, ranges and help texts are in vg_policy_keys;
+ * vgpud-policy(7) is written from them. Plain data without strings: copy by assignment, nothing to
+ * free.
  */
 #ifndef VG_POLICY_POLICY_CONF_H
 #define VG_POLICY_POLICY_CONF_H
@@ -14,12 +14,13 @@
 
 enum vg_rule_id { VG_RULE_COMPLEMENT, VG_RULE_PAPER_THRESHOLD, VG_RULE_MAX };
 
-/* When another mode of a GPU's scheduler is proposed. */
+/* The thresholds for proposing another mode of a GPU's scheduler. */
 struct vg_gpumode_config {
-    double min_gain;             /* seconds of waiting per second, of what can be set live */
-    double min_gain_disruptive;  /* of what needs vGPUs to go */
-    double max_worsening;        /* of any VM: part by which p95 latency rises or requests/s fall */
-    int64_t ignore_worsening_ns; /* a p95 latency that rises by less has not worsened */
+    double min_gain;            /* seconds of waiting per second, for modes that can be set live */
+    double min_gain_disruptive; /* the same for modes for which vGPUs have to go */
+    /* for any VM, the part by which p95 latency rises or requests/s fall */
+    double max_worsening;
+    int64_t ignore_worsening_ns; /* a p95 latency that rises by less than this has not worsened */
     double max_model_error;
     int64_t min_requests;
 };
@@ -30,10 +31,10 @@ struct vg_policy_config {
     enum vg_rule_id rule;
     double contention_threshold; /* cores, or engines */
     int64_t hold_ns;
-    double hold_fraction; /* of the windows in hold_ns that must show the contention */
-    double min_gain;      /* cores, cost taken off */
+    double hold_fraction; /* the part of the windows in hold_ns that must show the contention */
+    double min_gain;      /* cores, after the cost */
     double min_gain_fraction;
-    double gpu_weight; /* cores that one lost GPU engine is worth */
+    double gpu_weight; /* the number of cores that one lost GPU engine is worth */
     int64_t max_moves;
     int64_t max_moves_per_host; /* in and out together */
     int64_t horizon_ns;
