@@ -10,13 +10,13 @@
 #include "host/xml-walk.h"
 
 #define TEXT_BYTES_MAX 1024
-/* Bridges that a device may be behind. */
+/* The maximum number of bridges that a device may be behind. */
 #define BRIDGES_MAX 16
 #define BUS_MAX     255
 
 /* ---- where the guest finds a device ---- */
 
-/* The controller that makes this bus; NULL: there is none. */
+/* Finds the controller that makes this bus. Returns NULL if there is none. */
 static const xmlNode *
 controller_of(const xmlNode *devices, int64_t bus)
 {
@@ -28,7 +28,8 @@ controller_of(const xmlNode *devices, int64_t bus)
     return controller;
 }
 
-/* The bus that a PCI address is on, and the rest of it; -1: it is no PCI address. */
+/* Reads the bus that a PCI address is on, and the rest of the address. Returns -1 if it is no PCI
+ * address. */
 static int64_t
 bus_of(const xmlNode *address, unsigned *ret_slot, unsigned *ret_function)
 {
@@ -41,7 +42,8 @@ bus_of(const xmlNode *address, unsigned *ret_slot, unsigned *ret_function)
     return bus;
 }
 
-/* The part of a path for a bus that is below no other; NULL: it is below one, or is not known. */
+/* Makes the part of a path for a bus that is below no other. Returns NULL if it is below one, or is
+ * not known. */
 static char *
 root_of(const xmlNode *controller, int64_t bus)
 {
@@ -53,8 +55,8 @@ root_of(const xmlNode *controller, int64_t bus)
     return number < 0 ? NULL : g_strdup_printf("0000:%02x", (unsigned)number);
 }
 
-/* libvirt's bus of an address is the index of a controller, which the guest does not know; what it
- * sees as well are the slots of the bridges on the way. */
+/* Makes the guest's path of a device. libvirt's bus of an address is the index of a controller,
+ * which the guest does not know; it also sees the slots of the bridges on the way. */
 static char *
 device_xml_path_of(const xmlNode *devices, const xmlNode *address)
 {

@@ -23,7 +23,7 @@ lower(char *take_text)
     return text ? g_ascii_strdown(text, -1) : NULL;
 }
 
-/* Sets a string of a record, whatever it was. */
+/* Replaces a string of a record. */
 static void
 set(char **member, char *take_value)
 {
@@ -48,7 +48,7 @@ memory_of(const xmlNode *node)
     return value > MEMORY_MAX >> shift ? 0 : value << shift;
 }
 
-/* NULL: the guest was not promised any. */
+/* Finds the CPU model. Returns NULL if the guest was promised none. */
 static char *
 cpu_model_of(const xmlNode *domain, const char *host_cpu)
 {

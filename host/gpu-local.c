@@ -18,7 +18,7 @@
 #define HOLDERS_TOLD    3
 #define NVIDIA_NODE     "/dev/nvidia"
 
-/* Programs that have nodes of one device open. */
+/* The programs that have nodes of one device open. */
 struct local_device {
     struct vg_inv_use *use;
     GString *holders;
@@ -29,7 +29,7 @@ struct local_scan {
     const char *sys, *proc;
     GPtrArray *devices; /* struct local_device */
     GHashTable *nodes;  /* "/dev/dri/card0" -> struct local_device; the last one of a shared node */
-    GPtrArray *all_nvidia; /* struct local_device of which it is not known which node is theirs */
+    GPtrArray *all_nvidia; /* struct local_device whose nodes are not known */
     bool denied;           /* the files of some process could not be listed */
 };
 
@@ -59,7 +59,7 @@ local_read(const char *dir, const char *name)
 
 /* ---- device nodes ---- */
 
-/* The entries of a directory of sysfs are names of nodes in a directory of /dev. */
+/* Adds nodes in a directory of /dev that have the names of the entries of a directory of sysfs. */
 static void
 local_add_nodes(struct local_scan *scan, struct local_device *device, const char *dir,
                 const char *below, const char *dev)
@@ -84,7 +84,8 @@ local_add_vfio_group(struct local_scan *scan, struct local_device *device, const
         g_hash_table_insert(scan->nodes, g_build_filename("/dev/vfio", group, NULL), device);
 }
 
-/* NVIDIA's nodes, which are of whole GPUs, are not in sysfs: its driver says which is whose. */
+/* Adds NVIDIA's nodes. They are of whole GPUs and not in sysfs: its driver tells which node is
+ * whose. */
 static void
 local_add_nvidia(struct local_scan *scan, struct local_device *device, const char *address)
 {
@@ -99,7 +100,8 @@ local_add_nvidia(struct local_scan *scan, struct local_device *device, const cha
         g_ptr_array_add(scan->all_nvidia, device);
 }
 
-/* libvirt's idea of it is as old as the last event that it heard of the device. */
+/* Reads the driver from sysfs, since libvirt's is as old as the last event that it heard of the
+ * device. */
 static void
 local_read_driver(const char *dir, char **driver)
 {
@@ -149,7 +151,7 @@ local_is_nvidia_gpu(const char *path)
     return *number && strspn(number, "0123456789") == strlen(number);
 }
 
-/* "Xorg [812]" */
+/* Names a process, as in "Xorg [812]". */
 static char *
 local_name_process(const char *dir, const char *pid)
 {
@@ -208,7 +210,7 @@ local_compare_pids(const void *a, const void *b)
     return (int)(strtol(*(char *const *)a, NULL, 10) - strtol(*(char *const *)b, NULL, 10));
 }
 
-/* false: there is no such directory. */
+/* Looks at all processes. Returns false if there is no such directory. */
 static bool
 local_scan_processes(struct local_scan *scan)
 {
@@ -262,7 +264,7 @@ local_find_users(struct local_scan *scan)
 
 /* ---- vGPUs of virtual functions ---- */
 
-/* Lines "1428 : NVIDIA H200X-141C", of NVIDIA's driver. */
+/* Reads lines such as "1428 : NVIDIA H200X-141C" of NVIDIA's driver. */
 static void
 local_read_creatable(const char *text, struct vg_inv_vf *vf)
 {

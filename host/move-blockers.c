@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sources: qemuMigrationSrcIsAllowed(), qemuMigrationSrcIsAllowedHostdev() and
- * qemuMigrationSrcIsSafe() of libvirt 9.0.0 and 11.3.0; what calls migrate_add_blocker() or is
- * unmigratable in QEMU 7.2 and 10.0. libvirt of both asks QEMU about devices of the host, and has
- * no word of its own on them.
+ * qemuMigrationSrcIsSafe() of libvirt 9.0.0 and 11.3.0; devices that call migrate_add_blocker() or
+ * are unmigratable in QEMU 7.2 and 10.0. Both versions of libvirt ask QEMU about devices of the
+ * host, and say nothing about them themselves.
  */
 #include "config.h"
 
@@ -19,21 +19,21 @@ enum { DEBIAN_12, DEBIAN_13, DEBIANS, UNKNOWN = DEBIANS };
 
 enum blocker_who { LIBVIRT, QEMU, NOBODY };
 
-/* NO: with it no VM is migrated; MAY: it depends on what `if_text` says; NEVER: nobody refuses it,
- * and the VM would go on with something else. */
+/* NO: no VM with this is migrated. MAY: that depends on `if_text`. NEVER: nothing refuses the
+ * migration, but the VM would go on with something else. */
 enum blocker_verdict { YES, NO, MAY, NEVER };
 
 struct blocker_row {
-    const char *element; /* below <devices> */
-    /* Of the element, or of the element at the path below it: has this attribute this value
-     * (is_not: another one, or none)? attribute NULL: is there such an element? path NULL and
-     * attribute NULL: always. */
+    const char *element; /* an element below <devices> */
+    /* The condition: the element, or the element at the path below it, has the attribute with this
+     * value (is_not: another value, or none). If attribute is NULL, there only has to be such an
+     * element; if path is NULL, too, the condition always holds. */
     const char *path, *attribute, *value;
     bool is_not;
     enum blocker_who who;
     enum blocker_verdict verdicts[DEBIANS];
     const char *what;
-    const char *if_text; /* for MAY, and for NEVER: why */
+    const char *if_text; /* the condition for MAY, and the reason for NEVER */
 };
 
 #define IS(path, attribute, value) path, attribute, value, false
@@ -42,7 +42,7 @@ static const char blocker_by_driver[] = "if the driver that has it can, which vf
 static const char blocker_by_backend[] =
     "if the program that serves it can log which memory it writes";
 
-/* The first row that fits an element is the one that counts. */
+/* The first row that fits an element counts. */
 static const struct blocker_row blocker_rows[] = {
     {"hostdev",
      IS(NULL, "mode", "capabilities"),
@@ -216,7 +216,7 @@ static const struct {
     {11003, 10000, {"libvirt 11.3", "QEMU 10.0"}},
 };
 
-/* The row of blocker_debians; UNKNOWN: neither. */
+/* Returns the row of blocker_debians, or UNKNOWN. */
 static int
 blocker_find_version(const struct vg_virt_versions *versions, enum blocker_who who)
 {
@@ -229,7 +229,7 @@ blocker_find_version(const struct vg_virt_versions *versions, enum blocker_who w
     return UNKNOWN;
 }
 
-/* "QEMU 8.2.2" */
+/* Names a version, as in "QEMU 8.2.2". */
 static char *
 blocker_name_version(const struct vg_virt_versions *versions, enum blocker_who who)
 {
@@ -257,7 +257,7 @@ blocker_row_fits(const struct blocker_row *row, const xmlNode *node)
 
 static const char blocker_advice[] = ": take it off, or name it in a [gpu NAME] if it is to move";
 
-/* Of versions that are neither of the known. */
+/* Describes a blocker for a version that is none of the known ones. */
 static char *
 blocker_tell_unknown(const struct blocker_row *row, const char *device, const char *version,
                      bool *ret_sure)
@@ -282,7 +282,7 @@ blocker_tell_unknown(const struct blocker_row *row, const char *device, const ch
         device, row->what, older[row->who], newer[row->who], row->if_text, version);
 }
 
-/* NULL: nothing. */
+/* Describes a blocker. Returns NULL if it is none. */
 static char *
 blocker_tell(const struct blocker_row *row, const char *device,
              const struct vg_virt_versions *versions, bool *ret_sure)
@@ -345,7 +345,7 @@ blocker_judge(const xmlNode *node, const char *const *off, const struct vg_virt_
 
 /* ---- the domain itself ---- */
 
-/* Whether its CPU has a TSC that runs evenly, and no frequency is set for it. */
+/* Returns whether the CPU has a TSC that runs evenly, and no frequency is set for it. */
 static bool
 blocker_has_invtsc(const xmlNode *domain)
 {

@@ -16,7 +16,7 @@
 
 /* ---- what it needs ---- */
 
-/* libvirt wants what can only be read on no shared storage. */
+/* Lists the disks. libvirt does not require that read-only ones are on shared storage. */
 static void
 move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
 {
@@ -98,7 +98,8 @@ is_off(const char *alias, const char *const *off)
     return alias && g_strv_contains(off, alias);
 }
 
-/* libvirt's index of the root bus of q35, where nothing can be unplugged while the guest runs. */
+/* Returns whether the domain has the root bus of q35, on which nothing can be unplugged while the
+ * guest runs. */
 static bool
 has_rigid_root(const xmlNode *devices)
 {
@@ -122,7 +123,7 @@ has_neighbour(const xmlNode *devices, const xmlNode *self, const char *address)
     return false;
 }
 
-/* A device that is to be off, at this address of the guest. */
+/* Reports a device that is to be off, but cannot be unplugged at its address in the guest. */
 static void
 find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrArray *problems)
 {
@@ -146,7 +147,7 @@ find_rigid(const xmlNode *devices, const xmlNode *node, const char *alias, GPtrA
 
 /* ---- aliases that libvirt makes ---- */
 
-/* The number of one; -1: it is another alias. */
+/* Returns the number in an alias, or -1 if it is an alias of another kind. */
 static int
 move_xml_number_of(const char *alias)
 {
@@ -162,8 +163,9 @@ compare_numbers(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* libvirt gives a device without an alias of its own the number after the highest that is there.
- * Whoever attaches them in their order gets the same aliases again, unless a number is left out. */
+/* Finds devices whose aliases would change. libvirt gives a device without an alias of its own the
+ * number after the highest one. If devices are attached in their order, they get the same aliases
+ * again, unless a number is left out. */
 static void
 find_unstable(const xmlNode *devices, const char *const *off, GPtrArray *problems)
 {

@@ -20,7 +20,7 @@
 
 /* ---- reading ---- */
 
-/* The capability of this type within a device or a capability. */
+/* Finds the capability of this type within a device or a capability. */
 static const xmlNode *
 capability(const xmlNode *node, const char *type)
 {
@@ -59,12 +59,12 @@ pci_id_of(const xmlNode *pci)
                : g_strdup_printf("%04x:%04x", (unsigned)vendor, (unsigned)product);
 }
 
-/* What cards with GPUs have besides; NULL: something else. */
+/* Names another function that cards with GPUs have. Returns NULL if it is something else. */
 static const char *
 node_device_name_function(int64_t class)
 {
     static const struct {
-        int64_t class; /* and subclass */
+        int64_t class; /* the class and subclass */
         const char *name;
     } known[] = {
         {0x0401, "audio"}, {0x0403, "audio"}, {0x0c03, "USB"}, {0x0c80, "USB-C"}, {0x0c0a, "USB-C"},
@@ -101,7 +101,8 @@ read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
     read_types(capability(pci, "mdev_types"), device);
 }
 
-/* "0000:41:00.0" of libvirt's name for that device, "pci_0000_41_00_0", or of itself. */
+/* Makes "0000:41:00.0" from libvirt's name for that device, "pci_0000_41_00_0", or from the address
+ * itself. */
 static char *
 address_of(const char *name)
 {
@@ -200,7 +201,7 @@ node_device_find_gpu(const vg_inventory *inventory, const char *address)
     return NULL;
 }
 
-/* In the order of their names: sysfs has them in any. */
+/* Sorts types by name, since sysfs has them in any order. */
 static int
 compare_types(const void *a, const void *b)
 {
@@ -257,7 +258,7 @@ node_device_put_vf(const vg_node_device *device, struct vg_inv_gpu *gpu)
     g_ptr_array_add(gpu->vfs, vf);
 }
 
-/* The GPU in the same slot; NULL: there is none. */
+/* Finds the GPU in the same slot. Returns NULL if there is none. */
 static struct vg_inv_gpu *
 node_device_find_neighbour(const vg_inventory *inventory, const char *address)
 {
@@ -287,7 +288,7 @@ node_device_put_function(const vg_node_device *device, vg_inventory *inventory)
     g_ptr_array_add(gpu->functions, function);
 }
 
-/* Address of a virtual function -> of the GPU that it is a part of. */
+/* Maps the address of each virtual function to that of the GPU of which it is a part. */
 static GHashTable *
 node_device_map_parts(const GPtrArray *devices)
 {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 
-/* Thread ids in the kernel are those of this pid namespace (PROC_PID_INIT_INO of the kernel's
- * linux/proc_ns.h). */
+/* The inode of the pid namespace whose thread ids the kernel uses (PROC_PID_INIT_INO of the
+ * kernel's linux/proc_ns.h). */
 #define INIT_PID_NAMESPACE 0xEFFFFFFCu
 
 int

@@ -13,18 +13,18 @@
 #include "base/error.h"
 #include "host/proc-text.h"
 
-/* A process that is no VM is looked at again after 1, 2, 4, 8, 16 and 32 s, then no more but for
- * the pid coming back. */
+/* The number of looks at a process that is no VM, after 1, 2, 4, 8, 16 and 32 s; then it is only
+ * looked at if its pid comes back. */
 #define LOOKS_MAX 6
-/* A pid that came back gives itself away by the inode number of its directory, at once. Where a
- * file system reuses those, it is noticed after this. */
+/* A pid that has come back is recognised at once by the inode number of its directory. On a file
+ * system that reuses these, it is noticed after this time. */
 #define VERIFY_NS (60 * VG_NS_PER_S)
-/* The number of a VM's threads is looked at this often: vCPUs are plugged rarely, and a thread that
- * ends is noticed by who reads it. */
+/* The interval at which the number of a VM's threads is checked: vCPUs are rarely plugged, and a
+ * thread that ends is noticed by its reader. */
 #define CHECK_NS (2 * VG_NS_PER_S)
-/* Threads of a VM are listed after a change of their number, and this often without one. */
+/* Threads of a VM are listed after a change of their number, and without one at this interval. */
 #define RELIST_NS (10 * VG_NS_PER_S)
-/* A thread's name is read this often: it is born with the name of the one that made it. */
+/* The number of times that a thread's name is read: at first it has the name of its creator. */
 #define THREAD_LOOKS_MAX 3
 
 struct seen_thread {
@@ -34,18 +34,18 @@ struct seen_thread {
     uint8_t looks;
     bool is_vcpu;
     bool is_kvm;
-    bool present; /* in the listing that is being made */
+    bool present; /* it is in the listing that is being made */
 };
 
 struct process {
-    struct vg_proc_vm vm; /* first; vcpus is NULL while it is no VM */
+    struct vg_proc_vm vm; /* the first member; vcpus is NULL while it is no VM */
     uint64_t inode;
-    uint64_t generation; /* of the update that saw it last */
+    uint64_t generation; /* the update that saw it last */
     int64_t next_look_ns;
-    int64_t hinted_ns; /* when it was looked at because of a hint */
+    int64_t hinted_ns; /* the time of the last look because of a hint */
     unsigned looks;
-    bool is_qemu; /* by its name */
-    /* VMs */
+    bool is_qemu; /* its name is that of QEMU */
+    /* for VMs */
     GArray *threads; /* struct seen_thread, in the order of their appearance */
     struct stat task;
     int64_t next_check_ns;
@@ -95,7 +95,7 @@ vg_proc_scan_free(vg_proc_scan *scan)
     g_free(scan);
 }
 
-/* The number that a directory's name is, or 0. */
+/* Returns the number that a directory's name is, or 0. */
 static int32_t
 proc_scan_number_of(const char *name)
 {
@@ -130,7 +130,7 @@ look_at_thread(const vg_proc_scan *scan, const struct process *process, struct s
 static struct seen_thread *
 find_thread(GArray *threads, int32_t tid, unsigned from)
 {
-    /* They are listed in the same order each time, so the next one is nearly always it. */
+    /* Threads are listed in the same order each time, so the next one is nearly always it. */
     for (unsigned i = 0; i < threads->len; i++) {
         unsigned at = (from + i) % threads->len;
         struct seen_thread *thread = &g_array_index(threads, struct seen_thread, at);
@@ -150,7 +150,7 @@ compare_vcpus(const void *a, const void *b)
     return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-/* Puts down which threads are vCPUs; forgets those that have gone. */
+/* Determines which threads are vCPUs, and forgets those that have gone. */
 static void
 settle_threads(struct process *process)
 {
@@ -174,7 +174,7 @@ settle_threads(struct process *process)
     g_array_sort(process->vm.vcpus, compare_vcpus);
 }
 
-/* false: there is no such process any more. */
+/* Lists the threads. Returns false if there is no such process any longer. */
 static bool
 list_threads(const vg_proc_scan *scan, struct process *process)
 {
@@ -248,7 +248,7 @@ is_vm(const struct process *process)
     return process->vm.id != VG_PROCESS_NO_ID;
 }
 
-/* Is this process, known as no VM, one by now? */
+/* Checks whether this process, which was no VM, is one by now. */
 static void
 look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
@@ -270,7 +270,7 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
     if (process->looks > LOOKS_MAX && !process->is_qemu)
         return;
     process->looks++;
-    /* Most processes have one thread, whose name stands here already. */
+    /* Most processes have one thread, whose name is here already. */
     if (stat.threads == 1 && !vg_comm_is_vcpu(stat.comm, &index))
         return;
     if (process->threads) {
@@ -281,7 +281,8 @@ look_at_process(vg_proc_scan *scan, struct process *process, int64_t now_ns)
         become_vm(scan, process, now_ns);
 }
 
-/* Have the threads of this VM changed? false: it is another process by now. */
+/* Checks whether the threads of this VM have changed. Returns false if it is another process by
+ * now. */
 static bool
 look_at_vm(const vg_proc_scan *scan, struct process *process, int64_t now_ns)
 {
@@ -333,8 +334,8 @@ see_process(vg_proc_scan *scan, int32_t pid, uint64_t inode, int64_t now_ns)
     struct process *process = g_hash_table_lookup(scan->processes, key);
 
     if (process && process->inode != inode) {
-        /* Another process, or a directory that the kernel forgot and made again: start_ticks
-         * tells. */
+        /* This is another process, or a directory that the kernel forgot and made again;
+         * start_ticks shows which. */
         process->inode = inode;
         process->next_look_ns = now_ns;
         process->next_check_ns = now_ns;
@@ -382,7 +383,7 @@ vg_proc_scan_update(vg_proc_scan *scan, int64_t now_ns, GError **err)
 
 /* ---- hints ---- */
 
-/* A thread of a process that is still the one that is known, from the last look at its threads. */
+/* Finds a thread of a process that is still the known one, from the last look at its threads. */
 static struct seen_thread *
 find_known_thread(const vg_proc_scan *scan, const struct process *process, uint64_t inode,
                   int32_t tid)
@@ -399,7 +400,7 @@ find_known_thread(const vg_proc_scan *scan, const struct process *process, uint6
     return thread && lstat(path, &dir) == 0 && dir.st_ino == thread->inode ? thread : NULL;
 }
 
-/* Looks at a process whatever the times of its last looks. */
+/* Looks at a process whatever the times of its earlier looks. */
 static struct process *
 look_anew(vg_proc_scan *scan, struct process *process, int32_t pid, uint64_t inode, int64_t now_ns)
 {

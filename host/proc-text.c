@@ -24,10 +24,10 @@ enum {
     FIELD_GUEST = 43,
 };
 
-/* Of the kernel's include/linux/sched.h; proc(5) shows the flags as they are. */
+/* This is from the kernel's include/linux/sched.h; proc(5) shows the flags as they are. */
 #define PF_KTHREAD 0x00200000
 
-/* The number at *at, which is moved behind it. */
+/* Reads the number at *at, which is moved past it. */
 static bool
 take_number(const char **at, uint64_t *ret)
 {
@@ -51,7 +51,7 @@ static bool
 take_comm(const char **at, char ret[VG_COMM_LEN])
 {
     const char *open = strchr(*at, '(');
-    /* A name may hold anything, parentheses too. */
+    /* A name may contain anything, even parentheses. */
     const char *close = strrchr(*at, ')');
 
     if (!open || !close || close < open || close[1] != ' ' || close[2] == '\0')
@@ -105,7 +105,7 @@ vg_proc_parse_stat(const char *text, struct vg_proc_stat *ret)
         uint64_t value = 0;
         at++;
         field++;
-        /* Some fields are negative (tpgid, nice); none of those read here. */
+        /* Some fields are negative (tpgid, nice), but none of those read here. */
         bool negative = *at == '-';
         at += negative;
         if (!take_number(&at, &value))
@@ -133,7 +133,7 @@ vg_proc_parse_schedstat(const char *text, struct vg_proc_schedstat *ret)
     return true;
 }
 
-/* The number after a key at the beginning of a line. */
+/* Reads the number after a key at the beginning of a line. */
 static bool
 find_line(const char *text, const char *key, uint64_t *ret)
 {
@@ -152,7 +152,7 @@ vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret)
 {
     struct vg_proc_switches switches;
 
-    /* With the end of the line before: the one key ends like the other. */
+    /* This includes the end of the line before, since one key ends like the other. */
     if (!find_line(text, "\nvoluntary_ctxt_switches:", &switches.voluntary) ||
         !find_line(text, "\nnonvoluntary_ctxt_switches:", &switches.nonvoluntary))
         return false;
@@ -174,7 +174,7 @@ copy_value(const char *value, char ret[VG_VM_NAME_MAX])
         g_string_append_c(name, *c);
     }
     g_autofree char *valid = g_utf8_make_valid(name->str, (gssize)name->len);
-    /* What replaces a bad byte is longer than it: cut where a character ends. */
+    /* A replacement is longer than the bad byte, so the name is cut where a character ends. */
     size_t length = strlen(valid);
     if (length >= VG_VM_NAME_MAX)
         length = (size_t)(g_utf8_find_prev_char(valid, valid + VG_VM_NAME_MAX) - valid);
@@ -182,7 +182,7 @@ copy_value(const char *value, char ret[VG_VM_NAME_MAX])
     ret[length] = '\0';
 }
 
-/* The value of -name: its option `guest`, or the first one if that has no name. */
+/* Takes the value of -name: its option `guest`, or the first option if that has no name. */
 static void
 proc_text_take_name(const char *value, char ret[VG_VM_NAME_MAX])
 {
@@ -196,7 +196,7 @@ proc_text_take_name(const char *value, char ret[VG_VM_NAME_MAX])
         }
         if (option == value && option[length] != '=')
             copy_value(option, ret);
-        /* To behind the comma that ends this option. */
+        /* This skips the rest of the option with the comma that ends it. */
         while (*option && (*option != ',' || option[1] == ','))
             option += *option == ',' ? 2 : 1;
         option += *option == ',';
@@ -212,13 +212,14 @@ take_uuid(const char *value, char ret[VG_UUID_LEN])
     }
 }
 
-/* The path behind a prefix at the begin of a line, of ret_length bytes, or NULL. */
+/* Finds the path, of ret_length bytes, after a prefix at the beginning of a line, or returns
+ * NULL. */
 static const char *
 find_cgroup(const char *text, const char *prefix, size_t *ret_length)
 {
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        /* The number of the hierarchy, and what is in it. */
+        /* The line has the number of the hierarchy, and then its controllers. */
         const char *path = strchr(line, ':');
         if (path && strncmp(path, prefix, strlen(prefix)) == 0) {
             path += strlen(prefix);
@@ -288,7 +289,7 @@ vg_proc_reread(int fd, char *buf, size_t size)
     return n;
 }
 
-/* A pipe or a long file gives less than was asked for: reads on until the end. */
+/* Reads to the end, since one read() of a pipe or a long file may give less than was asked for. */
 static ssize_t
 read_all(int fd, char *buf, size_t size)
 {

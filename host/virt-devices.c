@@ -15,7 +15,8 @@ devices_free_one(void *device)
     vg_node_device_free(device);
 }
 
-/* libvirt has them in any order; who picks one twice is to get the same. */
+/* Sorts devices by name, since libvirt has them in any order, and two picks have to give the same
+ * one. */
 static int
 devices_compare(const void *a, const void *b)
 {
@@ -24,8 +25,8 @@ devices_compare(const void *a, const void *b)
     return g_strcmp0(x->name, y->name);
 }
 
-/* The test driver takes no flags. Those that would leave out what is not started are not known to
- * libvirt before 7.3. */
+/* Lists the handles. The test driver takes no flags, and flags that leave out devices which are not
+ * started are unknown to libvirt before 7.3. */
 static int
 devices_list_handles(virConnectPtr connection, virNodeDevicePtr **ret)
 {
@@ -36,14 +37,14 @@ devices_list_handles(virConnectPtr connection, virNodeDevicePtr **ret)
     return n >= 0 ? n : virConnectListAllNodeDevices(connection, ret, 0);
 }
 
-/* NULL: it is none of these, or has gone meanwhile. */
+/* Reads a device. Returns NULL if it is none of these, or has gone meanwhile. */
 static vg_node_device *
 devices_read(virNodeDevicePtr handle, GHashTable *boring)
 {
     const char *name = virNodeDeviceGetName(handle);
 
-    /* A host has hundreds of PCI devices, and each text takes libvirt a fraction of a millisecond.
-     */
+    /* A host has hundreds of PCI devices, and each text takes libvirt a fraction of a
+     * millisecond. */
     if (!name || (boring && g_hash_table_contains(boring, name)))
         return NULL;
     char *text = virNodeDeviceGetXMLDesc(handle, 0);
@@ -53,7 +54,7 @@ devices_read(virNodeDevicePtr handle, GHashTable *boring)
         return NULL;
     g_autoptr(vg_node_device) device = vg_node_device_read(xml, NULL);
     if (device && device->kind != VG_NODE_DEVICE_OTHER) {
-        /* A driver that cannot tell, and those before 7.8, know of active ones only. */
+        /* Drivers that cannot tell, and versions before 7.8, only know of active devices. */
         device->inactive =
             device->kind == VG_NODE_DEVICE_MDEV && virNodeDeviceIsActive(handle) == 0;
         return g_steal_pointer(&device);

@@ -10,12 +10,12 @@
 
 #include "base/error.h"
 
-/* The loop returns at least this often, to beat and to see that it is to stop. */
+/* The maximum time in the loop, which then beats and checks whether it is to stop. */
 #define TICK_MS 500
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static vg_thread *loop;
-static bool registered; /* which is once for the process */
+static bool registered; /* this is done once for the process */
 static int timer = -1;
 
 static void
@@ -40,7 +40,7 @@ virt_event_run(vg_thread *self, void *arg)
         vg_thread_beat(self);
         virEventRunDefaultImpl();
     }
-    /* What has been removed is freed by the loop itself, in the round after. */
+    /* The loop itself frees removed handles, in its next round. */
     virEventRemoveTimeout(timer);
     virEventRunDefaultImpl();
 }
@@ -52,7 +52,7 @@ virt_event_wake(void *arg)
     virEventUpdateTimeout(timer, 0);
 }
 
-/* The part of vg_virt_event_start() under the lock; none of these calls waits for anybody. */
+/* Does the part of vg_virt_event_start() under the lock; none of these calls waits. */
 static int
 start_loop(GError **err)
 {

@@ -15,10 +15,10 @@
 
 struct vg_virt_ear {
     vg_queue *news;
-    /* The owner, and each registration for events: libvirt lets go of those on its own thread,
-     * later. */
+    /* the references of the owner and of each registration for events, which libvirt releases on
+     * its own thread, later */
     atomic_uint references;
-    atomic_bool closed; /* the connection is */
+    atomic_bool closed; /* the connection is closed */
     int domain_ids[REGISTRATIONS_MAX];
     unsigned n_domain_ids;
     int device_ids[REGISTRATIONS_MAX];
@@ -94,7 +94,7 @@ vg_virt_ear_get(vg_virt_ear *ear, int64_t timeout_ns)
 
 struct name {
     int event;
-    int detail; /* -1: any other */
+    int detail; /* -1 for any other */
     const char *text;
 };
 
@@ -223,7 +223,7 @@ on_close(virConnectPtr connection, int reason, void *data)
     (void)connection;
     (void)reason;
     atomic_store(&ear->closed, true);
-    /* Gets the reader out of its wait. */
+    /* This gets the reader out of its wait. */
     tell_devices(ear);
 }
 
@@ -269,8 +269,8 @@ vg_virt_ear_attach(vg_virt_ear *ear, virConnectPtr connection)
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device));
     listen_to_devices(ear, connection, VIR_NODE_DEVICE_EVENT_ID_UPDATE,
                       VIR_NODE_DEVICE_EVENT_CALLBACK(on_host_device_update));
-    /* Without a reference: drivers that never close say yes and forget the callback. Those that do
-     * close call it under the lock that unregistering takes. */
+    /* This takes no reference: drivers that never close say yes and forget the callback, and those
+     * that do close call it under the lock that unregistering takes. */
     ear->on_close = virConnectRegisterCloseCallback(connection, on_close, ear, NULL) == 0;
     virResetLastError();
 }

@@ -18,7 +18,7 @@
 #include "host/virt-event.h"
 
 #define KIB INT64_C(1024)
-/* Free memory is news when it moved by this part of all memory. */
+/* Free memory is reported again when it has changed by this part of all memory. */
 #define MEMORY_NEWS 32
 
 struct vg_virt_reader {
@@ -26,14 +26,15 @@ struct vg_virt_reader {
     char *host_name;
     char *sys, *proc;
     vg_proc_scan *scan;
-    vg_inventory *host; /* what does not change while connected; no GPUs, no VMs; or NULL */
+    /* facts that do not change while connected, without GPUs and VMs; or NULL */
+    vg_inventory *host;
     GHashTable *boring; /* names of devices that are neither GPU nor mdev */
     int64_t memory_free_bytes;
 };
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
-/* A text that libvirt allocated, as g_free() can free it. */
+/* Copies a text that libvirt allocated, so that g_free() can free it. */
 static char *
 own(char *take_text)
 {
@@ -112,7 +113,7 @@ read_host(vg_virt_reader *reader, virConnectPtr connection, GError **err)
     host->libvirt_uri = g_strdup(reader->uri);
     host->hypervisor = hypervisor_of(connection);
     g_autofree char *xml = own(virConnectGetCapabilities(connection));
-    /* Without its UUID and CPU model the rest is worth having. */
+    /* Even without UUID and CPU model, the rest is useful. */
     if (xml)
         vg_capabilities_xml_read(xml, host, NULL);
     virResetLastError();
@@ -125,7 +126,7 @@ read_free_memory(vg_virt_reader *reader, virConnectPtr connection, vg_inventory 
 {
     int64_t free_bytes = (int64_t)MIN(virNodeGetFreeMemory(connection), (uint64_t)INT64_MAX);
 
-    /* 0 is how it says that it failed. */
+    /* A value of 0 means that the call has failed. */
     if (free_bytes == 0)
         virResetLastError();
     if (llabs(free_bytes - reader->memory_free_bytes) > inventory->memory_bytes / MEMORY_NEWS)
@@ -170,14 +171,14 @@ find_threads(const vg_virt_reader *reader, struct vg_inv_vm *vm)
     for (unsigned i = 0; i < process->vcpus->len && i < VG_INVENTORY_VCPUS_MAX; i++) {
         const struct vg_proc_vcpu *vcpu = &g_array_index(process->vcpus, struct vg_proc_vcpu, i);
         struct vg_inv_vcpu *thread = vg_record_new(&vg_inv_vcpu_record);
-        /* One thread for all vCPUs is as good as the first one's. */
+        /* One thread for all vCPUs counts as that of the first one. */
         thread->index = CLAMP(vcpu->index, 0, VG_INVENTORY_VCPUS_MAX);
         thread->tid = vcpu->tid;
         g_ptr_array_add(vm->threads, thread);
     }
 }
 
-/* A domain that goes while it is being read is left out: there will be an event of that. */
+/* Reads a domain. One that goes meanwhile is left out, since an event of that will follow. */
 static void
 read_domain(const vg_virt_reader *reader, virDomainPtr domain, vg_inventory *inventory)
 {
@@ -200,7 +201,7 @@ read_domain(const vg_virt_reader *reader, virDomainPtr domain, vg_inventory *inv
     vm->state = state_of(state);
     unsigned id = virDomainGetID(domain);
     vm->id = id <= INT32_MAX ? (int64_t)id : -1;
-    /* What libvirt writes can be read; if not, the basics stay. */
+    /* libvirt's own XML can be read; if not, the basics stay. */
     vg_domain_xml_read(xml, inventory->cpu_model, vm, NULL);
     if (vm->id >= 0)
         find_threads(reader, vm);

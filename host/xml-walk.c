@@ -78,7 +78,7 @@ vg_xml_at(const xmlNode *node, const char *path)
     return node;
 }
 
-/* A copy; the libxml2 string is freed. */
+/* Copies a text, cut to its limit, and frees the libxml2 string. */
 static char *
 bounded(xmlChar *take_text, size_t max)
 {
@@ -125,7 +125,7 @@ xml_walk_number_of(const char *text, int64_t max, int64_t fallback)
     return (int64_t)value;
 }
 
-/* Of digits: no number is longer. */
+/* The maximum number of digits; no number is longer. */
 #define DIGITS_MAX 32
 
 int64_t
