@@ -50,7 +50,7 @@ vg_guest_devices_add(json_object *object, const GPtrArray *devices, GError **err
     return 0;
 }
 
-/* Checks that the guest names this device as it was asked for. */
+/* Returns whether the guest names this device as the host has named it. */
 static bool
 guest_devices_is_same(json_object *asked, json_object *named)
 {

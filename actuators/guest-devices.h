@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names devices as the guest finds them, and compares them with those that it names. Pure.
+ * Names devices as the guest finds them, and compares them with the guest's own names. Pure.
  */
 #ifndef VG_ACTUATORS_GUEST_DEVICES_H
 #define VG_ACTUATORS_GUEST_DEVICES_H
@@ -8,8 +8,8 @@
 #include <glib.h>
 #include <json-c/json.h>
 
-/* Adds a list "devices" to a request. Fails with VG_E_INVALID if it is not known where the guest
- * finds one of them (struct vg_move_device). */
+/* Adds a list "devices" to a request. Fails with VG_E_INVALID if one of them (struct
+ * vg_move_device) has no known place in the guest. */
 int vg_guest_devices_add(json_object *object, const GPtrArray *devices, GError **err);
 
 /* Returns the first device of such a list that the guest does not name in its own list, which has

@@ -125,7 +125,7 @@ vg_virt_host_xml(vg_virt_host *host, virDomainPtr domain, unsigned flags, GError
         return NULL;
     const int code = virGetLastErrorCode();
     if (!xml && (code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_OK)) {
-        /* Of a domain that leaves meanwhile, libvirt may give no reason. */
+        /* libvirt may give no reason for a domain that leaves meanwhile. */
         virResetLastError();
         vg_error(err, VG_E_CONFLICT, "'%s' was leaving '%s' when it was looked at",
                  virDomainGetName(domain), host->uri);

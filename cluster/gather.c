@@ -45,7 +45,7 @@ gather_view_of(const vg_peers *peers, const struct wanted *wanted)
     return view;
 }
 
-/* Tells if one of the peers that have answered is enough. */
+/* Returns whether one of the peers that have answered is enough. */
 static bool
 gather_has_enough(const GArray *wanted, vg_peers_enough *enough, const void *data)
 {

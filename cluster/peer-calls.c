@@ -15,7 +15,7 @@
 
 #define GRACE_NS (2 * VG_NS_PER_S)
 
-/* The time between two looks whether somebody still waits for an answer. */
+/* The interval at which a caller is checked to be still there. */
 #define LOOK_NS (250 * VG_NS_PER_MS)
 
 static void
@@ -25,8 +25,8 @@ call_free(struct call *call)
     g_free(call);
 }
 
-/* Ends the calls that nobody waits for, and so their connections: the peer need not go on. Called
- * under the lock. */
+/* Ends the calls whose callers have gone, and so their connections, since the peer need not go on.
+ * Called under the lock. */
 static void
 peers_end_abandoned(vg_peers *peers)
 {

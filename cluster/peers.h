@@ -79,13 +79,14 @@ GPtrArray *vg_peers_copies(vg_peers *peers);
  * caller frees it. Any thread; does not block. */
 GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
 
-/* Tells if the snapshot of a peer is all that the caller needs. Called under a lock; quick. */
+/* Returns whether the snapshot of a peer is all that the caller needs. Called under a lock;
+ * quick. */
 typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
 
-/* Asks all peers side by side, and waits until they have answered or the deadline has passed, or
- * until one answer is enough; NULL: none is. It does not wait for a peer that let its last deadline
- * pass. Returns struct vg_peer_view in the order of the configuration; the caller frees it. Any
- * thread but "peers". */
+/* Asks all peers side by side, and waits until they have answered, the deadline has passed, or one
+ * answer is enough; if enough is NULL, none is. It does not wait for a peer that let its last
+ * deadline pass. Returns struct vg_peer_view in the order of the configuration; the caller frees
+ * it. Any thread but "peers". */
 GPtrArray *vg_peers_gather(vg_peers *peers, vg_peers_enough *enough, const void *data);
 
 /* Finds the peer that has this name, or whose host has it. Returns its information as in

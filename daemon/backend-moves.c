@@ -57,7 +57,7 @@ moves_is_owner(const vg_snapshot *snapshot, const void *id)
     return moves_has_vm(snapshot, id);
 }
 
-/* Finds the peer that has a VM, and waits for no other one. */
+/* Finds the peer that has a VM, without waiting for the others. */
 static struct vg_peer_info *
 moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
 {
@@ -72,7 +72,8 @@ moves_find_owner(vg_daemon_backend *backend, const char *id, GError **err)
     return NULL;
 }
 
-/* Returns the name of the peer whose newest copy has a VM; NULL: none has. The caller frees it. */
+/* Returns the name of the peer whose newest copy has a VM, or NULL if there is none. The caller
+ * frees it. */
 static char *
 moves_likely_owner(vg_daemon_backend *backend, const char *id)
 {

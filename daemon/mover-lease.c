@@ -29,7 +29,7 @@ lease_take(struct mover_move *move, const struct vg_reservation *given)
     }
 }
 
-/* Has the target keep GPUs, or keep them on, if it has a reservation of this move. */
+/* Has the target reserve GPUs, or extend the reservation if it has one for this move. */
 static struct vg_reservation *
 lease_reserve(struct mover_move *move, GError **err)
 {
@@ -46,8 +46,8 @@ lease_reserve(struct mover_move *move, GError **err)
     return given;
 }
 
-/* Returns 1 if the target keeps the GPUs on, 0 if it does not keep them any more. -1 and *err: that
- * is not known. */
+/* Returns 1 if the target has extended the reservation, 0 if it no longer has it, or -1 and *err if
+ * that is not known. */
 static int
 lease_prolong(struct mover_move *move, GError **err)
 {
@@ -70,7 +70,7 @@ lease_prolong(struct mover_move *move, GError **err)
     return -1;
 }
 
-/* Keeps the source's GPUs for the way back. */
+/* Reserves the source's GPUs for the way back. */
 static int
 lease_hold(struct mover_move *move, GError **err)
 {
@@ -90,7 +90,7 @@ lease_hold(struct mover_move *move, GError **err)
 
 /* ---- renewing ---- */
 
-/* Tells whether the VM is still to get GPUs of the target. */
+/* Returns whether the VM is still to get GPUs of the target. */
 static bool
 lease_is_needed(struct mover_move *move)
 {
@@ -99,7 +99,8 @@ lease_is_needed(struct mover_move *move)
                                    move->machine.facts.gpu != VG_GPU_ATTACHED);
 }
 
-/* The target has no GPU for the VM any more: it had better stay where it has one. */
+/* Turns back, since the target no longer has a GPU for the VM, which had better stay where it has
+ * one. */
 static void
 lease_turn_back(struct mover_move *move, const char *why)
 {
@@ -107,15 +108,15 @@ lease_turn_back(struct mover_move *move, const char *why)
 
     VG_LOCK_SCOPE(&move->mover->lock);
     if (!vg_move_turn_back(&move->machine))
-        return; /* too late; attaching finds out */
+        return; /* it is too late; attaching will find out */
     if (!record->cause)
         record->cause = g_strdup_printf(
             "reserve: '%s' no longer keeps a GPU for the VM, and none again: %s", record->to, why);
     atomic_store(&move->cancel, true);
 }
 
-/* Has the target keep GPUs again, after it has given up what it kept. Which ones these are is taken
- * over by mover_check_lease(). */
+/* Has the target reserve GPUs again, after it has given up the reservation. mover_check_lease()
+ * takes over the new devices. */
 static void
 lease_reserve_again(struct mover_move *move)
 {

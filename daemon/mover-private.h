@@ -45,7 +45,7 @@ struct mover_move {
     pthread_mutex_t leasing;      /* held while it is renewed; taken before the mover's lock */
     _Atomic int64_t renew_ns;     /* CLOCK_MONOTONIC, when it must be renewed; 0 for never */
     int64_t kept_until_ns;        /* the end of the lease, for certain; under leasing */
-    struct vg_reservation *given; /* the latest one, if the devices are not yet as it says */
+    struct vg_reservation *given; /* the newest one, if its devices have not been taken over yet */
 };
 
 /* The outcome of a verb. */
@@ -110,13 +110,13 @@ extern const struct mover_executor mover_libvirt;
 /* Reserves the GPUs: those of the source for the way back, and some of the target. */
 int mover_begin_lease(struct mover_move *move, GError **err);
 
-/* Renews what is reserved if it is time to. What the target does not keep any more it is asked to
- * keep again; if it cannot, the move is turned back unless the VM has switched hosts. Any thread,
+/* Renews the reservation if it is time. If the target no longer has it, it is asked for another
+ * one; if it cannot give one, the move is turned back unless the VM has switched hosts. Any thread,
  * also while a verb runs. */
 void mover_renew_if_due(struct mover_move *move);
 
-/* Checks, before the VM gets GPUs of the target, that they are kept for it, and not for another VM.
- * Sets which ones they are. */
+/* Checks, before the VM gets GPUs of the target, that they are reserved for it, and not for another
+ * VM. Sets the devices. */
 int mover_check_lease(struct mover_move *move, GError **err);
 
 /* Checks the same before the VM gets the source's GPUs again. */

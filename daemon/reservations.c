@@ -11,9 +11,9 @@
 #include "base/thread.h"
 
 #define HOLD_PREFIX "res-hold-"
-#define HOLD_MOVE   "hold-" /* before the id of the move */
+#define HOLD_MOVE   "hold-" /* the prefix of the id, before that of the move */
 
-/* A reservation, with the end of its lease by a clock that nobody sets. */
+/* A reservation, with the end of its lease on a clock that is never set. */
 struct reservations_kept {
     struct vg_reservation *what;
     int64_t until_ns; /* CLOCK_MONOTONIC */
@@ -48,7 +48,7 @@ reservations_add(vg_reservations *reservations, struct vg_reservation *take_what
     g_ptr_array_add(reservations->kept, kept);
 }
 
-/* Reads the journal once. Each reservation gets a whole lease, as nobody could renew one while
+/* Reads the journal once. Each reservation gets a whole lease, since it could not be renewed while
  * vgpud did not run, and this machine's clock may have been set meanwhile. */
 static int
 reservations_load(vg_reservations *reservations, GError **err)
@@ -80,8 +80,8 @@ reservations_find(vg_reservations *reservations, const char *id)
     return NULL;
 }
 
-/* Removes what has lapsed, from the journal as well, where that works: otherwise the next start of
- * vgpud keeps it for one more lease. */
+/* Removes lapsed reservations, and also from the journal if that works; otherwise, the next start
+ * of vgpud keeps them for one more lease. */
 static void
 reservations_prune(vg_reservations *reservations)
 {
@@ -106,7 +106,7 @@ reservations_prune(vg_reservations *reservations)
     }
 }
 
-/* Copies a reservation, with the end of its lease as this machine's clock will show it. */
+/* Copies a reservation, with the end of its lease on this machine's clock. */
 static struct vg_reservation *
 reservations_copy(const struct reservations_kept *kept)
 {
@@ -147,8 +147,8 @@ reservations_check_rivals(vg_reservations *reservations, const struct vg_reserva
     return 0;
 }
 
-/* Writes a reservation down, in the place of one with this id, and keeps it from now on.
- * Fails with VG_E_CONFLICT if a device of it is kept for another VM. */
+/* Writes a reservation down, replacing one with this id, and keeps it from now on. Fails with
+ * VG_E_CONFLICT if a device of it is reserved for another VM. */
 static int
 reservations_save(vg_reservations *reservations, struct vg_reservation *what, GError **err)
 {

@@ -97,9 +97,9 @@ void vg_move_told(struct vg_move *move, bool ok, const struct vg_move_facts *fac
  * before. */
 void vg_move_guest_as_before(struct vg_move *move);
 
-/* Turn the move back: because it cannot get where it should, or because somebody wants that. Return
- * false if it is too late, or the move goes back or has ended already. The verb that runs should be
- * cancelled; its outcome is reported as usual. */
+/* Turn the move back, because it cannot reach its goal, or because somebody wants that. Return
+ * false if it is too late, or if the move goes back or has ended already. The verb that runs should
+ * be cancelled; its outcome is reported as usual. */
 bool vg_move_turn_back(struct vg_move *move);
 bool vg_move_abort(struct vg_move *move);
 
