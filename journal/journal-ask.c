@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the thread, and does on the thread what was asked for: in a transaction, with a file that is
- * opened anew after trouble.
+ * Asks the thread, and runs tasks on the thread: in a transaction, with a file that is opened anew
+ * after trouble.
  */
 #include "config.h"
 
@@ -122,7 +122,7 @@ journal_do(vg_journal *journal, struct journal_ask *ask)
 
 /* ---- asking ---- */
 
-/* Gives an ask up, with the lock. Returns true if the thread has not begun it. */
+/* Gives an ask up. Called under the lock. Returns true if the thread has not begun it. */
 static bool
 journal_abandon(vg_journal *journal, struct journal_ask *ask)
 {
@@ -168,7 +168,7 @@ journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg, GDes
     return status;
 }
 
-/* Frees a list that nobody waits for any more. */
+/* Frees a list whose caller no longer waits for it. */
 static void
 journal_free_list(void *list)
 {

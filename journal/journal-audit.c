@@ -10,7 +10,7 @@
 #define MINUTE_NS (60 * VG_NS_PER_S)
 #define DAY_NS    (86400 * VG_NS_PER_S)
 
-/* The name for all origins of a minute that do not fit. */
+/* The name for all origins of a minute beyond the maximum. */
 #define OTHER_ORIGINS "others"
 
 static int
@@ -74,8 +74,8 @@ vg_journal_note_refusal(vg_journal *journal, const char *origin, unsigned status
 
 struct journal_tidying {
     GPtrArray *refusals; /* struct vg_audit_entry */
-    int64_t before_ns;   /* older entries are removed */
-    int64_t entries;     /* the newest that are kept */
+    int64_t before_ns;   /* entries older than this are removed */
+    int64_t entries;     /* the number of entries that are kept, the newest */
 };
 
 static int

@@ -21,25 +21,29 @@
 /* The lock file lies beside the store's `lock`; whoever writes the files holds it. */
 #define LOCK_NAME "state.lock"
 
-/* Somebody may read the file with sqlite3 now and then; nobody else writes. */
+/* Another program may read the file with sqlite3 now and then, but none writes it. */
 #define BUSY_TIMEOUT_MS 1000
 
 struct journal_db {
     sqlite3 *db;
     char *path;
     int lock_fd;
-    dev_t device; /* device of the file that was opened; another file may have its name by now */
+    /* the device of the file that was opened; another file may have its name by now */
+    dev_t device;
     ino_t inode;
-    int wal_pages;        /* in the write-ahead log, as of the last commit; 0: not known yet */
-    int64_t room_bytes;   /* kept for moves */
-    int64_t wal_has_room; /* how far the log can grow without space that others may take */
+    /* the length of the write-ahead log at the last commit; 0 if not known yet */
+    int wal_pages;
+    int64_t room_bytes; /* the room that is kept for moves */
+    /* the size to which the log can grow without space that others may take */
+    int64_t wal_has_room;
 };
 
-/* A page of the log, with its head; sqlite's default size. */
+/* The size of a page in the log, with its head, for sqlite's default page size. */
 #define WAL_PAGE_BYTES (4096 + 24)
-/* More than one transaction that is no move's writes. */
+/* The room for one transaction that is not a move's, and more. */
 #define SPARE_BYTES (INT64_C(1) << 20)
-/* From so many pages on the log is copied into the database, as sqlite does by itself. */
+/* The number of pages from which on the log is copied into the database, as sqlite does by
+ * itself. */
 #define WAL_PAGES_MAX 1000
 
 /* The script that each version adds to the one before. */
@@ -177,7 +181,7 @@ journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
 
 /* ---- room ---- */
 
-/* Notes how long the log is. */
+/* Records the length of the log. */
 static int
 journal_db_on_commit(void *arg, sqlite3 *sqlite, const char *name, int pages)
 {
@@ -189,7 +193,8 @@ journal_db_on_commit(void *arg, sqlite3 *sqlite, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Has the file system set space aside behind the end of the log. EOPNOTSUPP: it cannot. */
+/* Has the file system set space aside behind the end of the log. Fails with EOPNOTSUPP if it
+ * cannot. */
 static int
 journal_db_allocate(struct journal_db *db, int fd, int64_t bytes)
 {
@@ -207,14 +212,14 @@ journal_db_allocate(struct journal_db *db, int fd, int64_t bytes)
     return 0;
 }
 
-/* Sees to it that the log can grow by so many bytes. */
+/* Makes sure that the log can grow by this many bytes. */
 static int
 journal_db_need_room(struct journal_db *db, int64_t bytes, GError **err)
 {
     g_autofree char *path = g_strconcat(db->path, "-wal", NULL);
     int persists = 1;
 
-    /* The log, and its room with it, outlives this connection. */
+    /* The log, and its room with it, has to outlive this connection. */
     sqlite3_file_control(db->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
     const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     const int number = fd < 0 ? errno : journal_db_allocate(db, fd, bytes);

@@ -21,36 +21,38 @@ struct journal_db;
 struct journal_db *journal_db_open(const char *directory, const char *vfs, GError **err);
 void journal_db_close(struct journal_db *db); /* NULL is fine */
 
-/* Tells if the file that was opened is still there under its name. */
+/* Returns whether the file that was opened is still there under its name. */
 bool journal_db_is_current(const struct journal_db *db);
 
 /* Makes a statement with its parameters bound; types: 'i' for int64_t, 's' for const char *, 'b'
  * for const void * and size_t, 'n' for NULL. Texts and blobs are borrowed until journal_db_end()
- * finalizes the statement. NULL: *err. */
+ * finalizes the statement. Returns NULL and sets *err on failure. */
 sqlite3_stmt *journal_db_query(struct journal_db *db, GError **err, const char *sql,
                                const char *types, ...);
 
-/* Steps. Returns 1 for a row, 0 at the end, -1 and *err. */
+/* Steps. Returns 1 for a row, 0 at the end, or -1 and *err. */
 int journal_db_step(struct journal_db *db, sqlite3_stmt *statement, GError **err);
 void journal_db_end(sqlite3_stmt *statement);
 
 /* Returns a text of the row, which is never NULL in a sound file; "" if it is. */
 const char *journal_db_text(sqlite3_stmt *statement, int column);
 
-/* Runs a statement to its end. *ret_changes, if not NULL: number of rows changed. */
+/* Runs a statement to its end. *ret_changes, if not NULL, is the number of rows that were
+ * changed. */
 int journal_db_run(struct journal_db *db, int *ret_changes, GError **err, const char *sql,
                    const char *types, ...) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps so many bytes on the disk for what must be written however full that is: from now on others
- * call journal_db_spare_room() before they write. VG_E_REFUSED: there are not so many. */
+/* Keeps this many bytes on the disk for records that must be written however full it is: from now
+ * on, other writers call journal_db_spare_room() first. Fails with VG_E_REFUSED if there is not so
+ * much room. */
 int journal_db_keep_room(struct journal_db *db, int64_t bytes,
                          GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Refuses (VG_E_REFUSED) if a write would take of the room that is kept. */
+/* Fails with VG_E_REFUSED if a write would use the room that is kept. */
 int journal_db_spare_room(struct journal_db *db, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Makes a list of what read_row makes of each row, and ends the statement; NULL: *err is set. A row
- * of which it makes NULL is left out; the error that it sets then is logged. */
+/* Makes a list from the rows by read_row, and ends the statement. Returns NULL and sets *err on
+ * failure. If read_row returns NULL, the row is left out, and its error is logged. */
 int journal_db_list(struct journal_db *db, sqlite3_stmt *take_statement,
                     void *(*read_row)(sqlite3_stmt *statement, GError **err),
                     GDestroyNotify free_row, void **ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the events of the host. Their senders do not wait: the thread writes together what has
- * come.
+ * Keeps the events of the host. Their senders do not wait: the thread writes all that have come at
+ * once.
  */
 #include "config.h"
 
@@ -79,7 +79,7 @@ journal_events_write(vg_journal *journal)
     }
     journal->events_stuck = true;
     vg_log_warn_limited("%s", err->message);
-    /* Put them back, before those that came meanwhile. */
+    /* They are put back, before those that came meanwhile. */
     VG_LOCK_SCOPE(&journal->lock);
     while (events.length > 0)
         g_queue_push_head(&journal->events, g_queue_pop_tail(&events));
@@ -137,7 +137,7 @@ journal_events_page_free(void *data)
     g_free(page);
 }
 
-/* Finds the id after which to begin; VG_E_NOT_FOUND: nothing is known of that run. */
+/* Finds the id after which to begin. Fails with VG_E_NOT_FOUND if nothing is known of that run. */
 static int
 journal_events_find(struct journal_db *db, const struct vg_happening_query *query, int64_t *ret,
                     GError **err)
@@ -157,7 +157,7 @@ journal_events_find(struct journal_db *db, const struct vg_happening_query *quer
     return status < 0 ? -1 : 0;
 }
 
-/* Reads an event; NULL: a newer version wrote it. */
+/* Reads an event. Returns NULL if a newer version wrote it. */
 static void *
 journal_event_row(sqlite3_stmt *statement, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loads what stays in memory once the file is open: the tokens.
+ * Loads the tokens, which stay in memory once the file is open.
  */
 #include "config.h"
 

@@ -21,7 +21,7 @@ journal_document(const struct vg_record_type *type, const void *record)
     return vg_json_to_text(object, false);
 }
 
-/* Reads the document of a row; NULL and *err, naming the row. */
+/* Reads the document of a row. Returns NULL and sets *err, which names the row, on failure. */
 static void *
 journal_read_document(const struct vg_record_type *type, const char *text, const char *id,
                       GError **err)
@@ -53,10 +53,10 @@ journal_reservation_row(sqlite3_stmt *statement, GError **err)
 
 /* ---- moves ---- */
 
-/* What the records of a move may take from its beginning to the end of its way back. */
+/* The space that the records of a move may need from its beginning to the end of its way back. */
 #define MOVE_ROOM_BYTES (INT64_C(2) << 20)
 
-/* Keeps room for the moves that have not ended, and for more of them. */
+/* Keeps room for the moves that have not ended, and for `more` further ones. */
 static int
 journal_keep_moves_room(struct journal_db *db, int64_t more, GError **err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state that the files of the journal share, and how they ask its thread.
+ * The state that the files of the journal share, and the functions by which they ask its thread.
  */
 #ifndef VG_JOURNAL_JOURNAL_PRIVATE_H
 #define VG_JOURNAL_JOURNAL_PRIVATE_H
@@ -21,7 +21,7 @@ struct journal_ask {
     void *arg;
     GDestroyNotify free_arg;
     void *result;
-    GDestroyNotify free_result; /* frees a result that nobody waits for any more */
+    GDestroyNotify free_result; /* frees a result that no caller waits for */
     int status;
     GError *error;
     bool done;
@@ -41,24 +41,25 @@ struct vg_journal {
     char *vfs;
     vg_thread *thread;
 
-    /* Used by the thread only. */
+    /* These are used by the thread only. */
     struct journal_db *db;
     int64_t next_open_ns; /* monotonic */
-    bool events_stuck;    /* the events that wait could not be written */
-    int64_t next_tidy_ns; /* monotonic: next time to write last uses of tokens and refusals, and
-                           * to remove old entries */
+    bool events_stuck;    /* the waiting events could not be written */
+    /* monotonic, the next time to write last uses of tokens and refusals, and to remove old
+     * entries */
+    int64_t next_tidy_ns;
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* protects everything below */
     pthread_cond_t work;  /* wakes the thread */
     pthread_cond_t done;  /* wakes callers that wait for the thread */
     int64_t audit_days, audit_entries;
     int64_t event_days, event_entries;
-    GQueue events; /* struct vg_happening: events to be written */
+    GQueue events; /* struct vg_happening, events to be written */
     uint64_t events_dropped;
     GQueue asks; /* struct journal_ask */
     bool tried;  /* the thread has tried to open the file */
     bool is_open;
-    char *reason;         /* reason if it is not open */
+    char *reason;         /* the reason if it is not open */
     bool tokens_known;    /* the tokens were read */
     GPtrArray *tokens;    /* struct journal_token */
     GHashTable *refusals; /* origin and status -> struct vg_audit_entry */
@@ -66,8 +67,8 @@ struct vg_journal {
 
 /* journal-ask.c */
 
-/* Has the thread do it and waits. Takes arg, also on failure. *ret_result, if not NULL, gets the
- * result. */
+/* Has the thread run a task, and waits. Takes arg, also on failure. *ret_result, if not NULL, gets
+ * the result. */
 int journal_ask_thread(vg_journal *journal, journal_task *task, void *take_arg,
                        GDestroyNotify free_arg, void **ret_result, GDestroyNotify free_result,
                        GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -79,7 +80,7 @@ journal_no_free(void *arg)
     (void)arg;
 }
 
-/* Asks for a list; NULL: *err. */
+/* Asks for a list. Returns NULL and sets *err on failure. */
 GPtrArray *journal_ask_list(vg_journal *journal, journal_task *task, void *take_arg,
                             GDestroyNotify free_arg, GError **err);
 
@@ -87,21 +88,21 @@ GPtrArray *journal_ask_list(vg_journal *journal, journal_task *task, void *take_
 struct journal_page {
     int64_t before; /* a time, or a number */
     int64_t limit;
-    bool active; /* moves: only active ones */
+    bool active; /* for moves: only active ones */
 };
 
-/* Makes one, freed by g_free(). */
+/* Makes a page, freed by g_free(). */
 struct journal_page *journal_page_new(int64_t before, size_t limit, size_t limit_max);
 
-/* The rest is for the thread only. Opens the file if it is not open; one that was deleted or
- * replaced is opened anew. */
+/* The functions below are for the thread only. This one opens the file if it is not open, and again
+ * if it was deleted or replaced. */
 int journal_need_file(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
 /* Does a task in a transaction of its own, outside of an ask. */
 int journal_transact(vg_journal *journal, journal_task *task, const void *arg, void **ret,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Does what was asked for, and wakes who waits for it. */
+/* Runs the tasks that were asked for, and wakes their callers. */
 void journal_do(vg_journal *journal, struct journal_ask *ask);
 
 /* journal-migrations.c */

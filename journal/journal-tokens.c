@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "journal/journal-private.h"
 
-#define TOKEN_SIZE 32 /* random bytes */
+#define TOKEN_SIZE 32 /* in random bytes */
 /* The prefix makes a token recognisable wherever it turns up. */
 #define TOKEN_PREFIX "vgpud_"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread: opens the file, writes events, does what others ask it for, and tidies up.
+ * The thread of the journal: opens the file, writes events, runs the tasks of callers, and tidies
+ * up.
  */
 #include "config.h"
 
@@ -50,7 +51,7 @@ journal_run(vg_thread *self, void *arg)
             vg_cond_wait_until(&journal->work, &journal->lock, now + BEAT_NS);
         struct journal_ask *ask = g_queue_pop_head(&journal->asks);
         pthread_mutex_unlock(&journal->lock);
-        /* Write queued events first, so that a query sees everything that came before it. */
+        /* Queued events are written first, so that a query sees everything that came before it. */
         if (ask)
             journal_events_write(journal);
         if (ask)

@@ -30,18 +30,18 @@
 #include "model/migration.h"
 #include "model/reservation.h"
 
-/* Number of plans that are kept, the newest. */
+/* The number of plans that are kept, the newest ones. */
 #define VG_JOURNAL_PLANS_MAX 1000
-/* Number of moves that are kept, the newest; those that have not ended are always kept. */
+/* The number of moves that are kept, the newest ones; those that have not ended are always kept. */
 #define VG_JOURNAL_MIGRATIONS_MAX 1000
-/* Number of tokens, expired ones included. */
+/* The maximum number of tokens, including expired ones. */
 #define VG_JOURNAL_TOKENS_MAX 1000
 
 struct vg_journal_options {
     const char *directory; /* made if its parent is there; mode 0750 */
-    const char *vfs;       /* sqlite VFS to use, for tests; NULL: the default */
+    const char *vfs;       /* the sqlite VFS to use, for tests; NULL for the default */
     int64_t audit_days;    /* how long audit entries are kept; >= 1 */
-    int64_t audit_entries; /* number of them that are kept, the newest; >= 1 */
+    int64_t audit_entries; /* the number of audit entries that are kept, the newest ones; >= 1 */
     int64_t event_days;    /* the same for events; >= 1 */
     int64_t event_entries;
 };
@@ -49,8 +49,8 @@ struct vg_journal_options {
 typedef struct vg_journal vg_journal;
 
 /* Starts the thread and waits until it has opened the file, up to a second. options is copied.
- * vg_journal_read_health() tells what is wrong with the file. NULL and *err only if no thread can
- * be started. */
+ * vg_journal_read_health() reports trouble with the file. Returns NULL and sets *err only if no
+ * thread can be started. */
 vg_journal *vg_journal_new(const struct vg_journal_options *options, GError **err);
 
 /* Sets the limits of the audit and of events; the rest of options is ignored. */
@@ -60,8 +60,8 @@ void vg_journal_set_limits(vg_journal *journal, const struct vg_journal_options 
 void vg_journal_free(vg_journal *journal);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_journal, vg_journal_free)
 
-/* Tells if the file is open; if not, *ret_reason says why, and the caller frees it. Does not
- * block. */
+/* Returns whether the file is open; if not, *ret_reason has the reason, and the caller frees it.
+ * Does not block. */
 bool vg_journal_read_health(vg_journal *journal, char **ret_reason);
 
 /* Returns the thread, whose heartbeat is watched. */
@@ -73,23 +73,23 @@ const vg_thread *vg_journal_thread(const vg_journal *journal);
 int vg_journal_save_plan(vg_journal *journal, const struct vg_saved_plan *plan,
                          int64_t *ret_made_ns, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* NULL and VG_E_NOT_FOUND. */
+/* Reads a plan. Fails with VG_E_NOT_FOUND. */
 struct vg_saved_plan *vg_journal_read_plan(vg_journal *journal, const char *id, GError **err);
 
-/* Lists plans without their text (struct vg_saved_plan), newest first, at most limit, made before
- * before_ns (INT64_MAX: all). */
+/* Lists plans without their text (struct vg_saved_plan), newest first, at most limit, that were
+ * made before before_ns (INT64_MAX for all). */
 GPtrArray *vg_journal_list_plans(vg_journal *journal, int64_t before_ns, size_t limit,
                                  GError **err);
 
 /* ---- moves: all of these block ---- */
 
-/* Refuses (VG_E_REFUSED) if the disk has no room for the records of one more move. */
+/* Fails with VG_E_REFUSED if the disk has no room for the records of one more move. */
 int vg_journal_check_room(vg_journal *journal, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps a new move, and room on the disk for what will be written of it: once it has begun, a disk
- * that is full keeps it from nothing. VG_E_REFUSED: there is no such room. VG_E_CONFLICT: its VM is
- * being moved already. key: the Idempotency-Key, preceded by the identity; request: what was asked
- * for with it; both may be NULL. */
+/* Keeps a new move, and room on the disk for its records, so that a full disk cannot stop it once
+ * it has begun. Fails with VG_E_REFUSED if there is no such room, or with VG_E_CONFLICT if its VM
+ * is being moved already. key is the Idempotency-Key, preceded by the identity; request is the
+ * request that was made with it; both may be NULL. */
 int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *migration,
                                const char *key, const char *request,
                                GError **err) G_GNUC_WARN_UNUSED_RESULT;
@@ -98,20 +98,21 @@ int vg_journal_begin_migration(vg_journal *journal, const struct vg_migration *m
 int vg_journal_save_migration(vg_journal *journal, const struct vg_migration *migration,
                               GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Keeps a move that had ended as one that has not. VG_E_CONFLICT: its VM is being moved already. */
+/* Keeps a move that had ended as one that has not. Fails with VG_E_CONFLICT if its VM is being
+ * moved already. */
 int vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *migration,
                                 GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* NULL and VG_E_NOT_FOUND. */
+/* Reads a move. Fails with VG_E_NOT_FOUND. */
 struct vg_migration *vg_journal_read_migration(vg_journal *journal, const char *id, GError **err);
 
-/* Finds a move by its key; *ret NULL: the key is new. VG_E_CONFLICT: it was used for another
- * request. */
+/* Finds a move by its key; *ret is NULL if the key is new. Fails with VG_E_CONFLICT if it was used
+ * for another request. */
 int vg_journal_find_migration(vg_journal *journal, const char *key, const char *request,
                               struct vg_migration **ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Lists moves (struct vg_migration), newest first, at most limit, made before before_ns; active:
- * only those that have not ended. */
+/* Lists moves (struct vg_migration), newest first, at most limit, that were made before before_ns;
+ * active: only those that have not ended. */
 GPtrArray *vg_journal_list_migrations(vg_journal *journal, bool active, int64_t before_ns,
                                       size_t limit, GError **err);
 
@@ -121,7 +122,7 @@ GPtrArray *vg_journal_list_migrations(vg_journal *journal, bool active, int64_t 
 int vg_journal_save_reservation(vg_journal *journal, const struct vg_reservation *reservation,
                                 GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Removes a reservation; VG_E_NOT_FOUND. */
+/* Removes a reservation. Fails with VG_E_NOT_FOUND. */
 int vg_journal_delete_reservation(vg_journal *journal, const char *id,
                                   GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -131,21 +132,21 @@ GPtrArray *vg_journal_list_reservations(vg_journal *journal, GError **err);
 /* ---- tokens ---- */
 
 /* Makes a token of 256 random bits and returns its text, which is not kept; the caller frees it.
- * name: 1 to 64 characters of [A-Za-z0-9._-], VG_E_CONFLICT if there is one of that name. at_ns:
- * now; expires_ns: 0 for never. Blocks. */
+ * name has 1 to 64 characters of [A-Za-z0-9._-]; fails with VG_E_CONFLICT if there is one of that
+ * name. at_ns is now; expires_ns is 0 for never. Blocks. */
 char *vg_journal_create_token(vg_journal *journal, const char *name, enum vg_role role,
                               int64_t at_ns, int64_t expires_ns, GError **err);
 
-/* Revokes a token, which lets nobody in from now on. VG_E_NOT_FOUND. Blocks. */
+/* Revokes a token, which is no longer valid from now on. Fails with VG_E_NOT_FOUND. Blocks. */
 int vg_journal_revoke_token(vg_journal *journal, const char *name,
                             GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Lists all tokens by name, struct vg_token, from memory: does not block. */
+/* Lists all tokens by name (struct vg_token), from memory; does not block. */
 GPtrArray *vg_journal_list_tokens(vg_journal *journal);
 
 /* Finds the owner of a token, in a time that does not depend on how much of the text is right, and
- * notes its use. VG_E_DENIED: nobody's, or expired; VG_E_BUSY: the file could not be read yet. From
- * memory: does not block. */
+ * records its use. Fails with VG_E_DENIED if the token is nobody's or has expired, or with
+ * VG_E_BUSY if the file could not be read yet. From memory; does not block. */
 int vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
                            struct vg_identity *ret, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
@@ -155,25 +156,26 @@ int vg_journal_check_token(vg_journal *journal, const char *text, int64_t at_ns,
 int vg_journal_audit(vg_journal *journal, const struct vg_audit_entry *entry,
                      GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
-/* Notes that a request without a known identity was refused. Each origin gets one entry a
- * minute; beyond VG_JOURNAL_ORIGINS_MAX origins in a minute the rest is counted together. Does
+/* Records that a request without a known identity was refused. Each origin gets one entry a
+ * minute; beyond VG_JOURNAL_ORIGINS_MAX origins in a minute, the rest is counted together. Does
  * not block. */
 #define VG_JOURNAL_ORIGINS_MAX 1024
 void vg_journal_note_refusal(vg_journal *journal, const char *origin, unsigned status,
                              int64_t at_ns);
 
 /* Lists entries of the audit (struct vg_audit_entry), newest first, at most limit, with a seq below
- * before (INT64_MAX: all). Blocks. */
+ * before (INT64_MAX for all). Blocks. */
 GPtrArray *vg_journal_list_audit(vg_journal *journal, int64_t before, size_t limit, GError **err);
 
 /* ---- events ---- */
 
-/* Keeps an event soon, without blocking. While the file does not work, so many wait, the newest. */
+/* Keeps an event soon, without blocking. While the file does not work, this many wait, the newest
+ * ones. */
 #define VG_JOURNAL_EVENTS_WAITING_MAX 4096
 void vg_journal_note_event(vg_journal *journal, const struct vg_happening *event);
 
-/* Lists all events noted so far (struct vg_happening), oldest first. VG_E_NOT_FOUND: no event of
- * the run after_boot is kept. Blocks. */
+/* Lists all events so far (struct vg_happening), oldest first. Fails with VG_E_NOT_FOUND if no
+ * event of the run after_boot is kept. Blocks. */
 GPtrArray *vg_journal_list_events(vg_journal *journal, const struct vg_happening_query *query,
                                   GError **err);
 
