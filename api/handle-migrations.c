@@ -362,6 +362,10 @@ reservation_run_make(struct vg_request *request)
         vg_answer_error(request, err);
         return;
     }
+    if (wanted->dry_run) {
+        vg_answer_json(request, 200, vg_record_write(&vg_reservation_record, wanted));
+        return;
+    }
     if (!request->waits(request)) {
         vg_log_info("a reservation is given up, as its client has gone id=%s", wanted->id);
         (void)!backend->moves->release(backend->data, wanted->id, NULL);

@@ -108,7 +108,7 @@ const struct vg_route vg_routes[] = {
      VG_POST,
      vg_handle_reserve,
      no_params,
-     {201, 404, 409, 415, 422, 502, 503, 504}},
+     {200, 201, 404, 409, 415, 422, 502, 503, 504}},
     {"/v1/reservations/{id}",
      VG_MOVES,
      VG_POST,

@@ -13,7 +13,7 @@
 /* ---- reservations ---- */
 
 static char *
-peer_moves_reservation_body(const struct vg_migration *move, int64_t lease_s)
+peer_moves_reservation_body(const struct vg_migration *move, int64_t lease_s, bool dry_run)
 {
     g_autoptr(vg_reservation) wanted = vg_reservation_new();
 
@@ -22,6 +22,7 @@ peer_moves_reservation_body(const struct vg_migration *move, int64_t lease_s)
     wanted->uuid = g_strdup(move->uuid);
     wanted->from = g_strdup(move->from);
     wanted->lease_s = lease_s;
+    wanted->dry_run = dry_run;
     for (guint i = 0; i < move->devices->len; i++)
         g_ptr_array_add(wanted->devices,
                         vg_record_copy(&vg_move_device_record, move->devices->pdata[i]));
@@ -42,8 +43,6 @@ static int
 peer_moves_check_devices(const struct vg_migration *move, const struct vg_reservation *given,
                          GError **err)
 {
-    if (!given->id)
-        return vg_error(err, VG_E_EXTERNAL, "the answer has no id");
     if (given->devices->len != move->devices->len)
         return vg_error(err, VG_E_EXTERNAL, "the answer has %u devices instead of %u",
                         given->devices->len, move->devices->len);
@@ -57,28 +56,47 @@ peer_moves_check_devices(const struct vg_migration *move, const struct vg_reserv
     return 0;
 }
 
+/* Asks for a reservation, or whether there could be one. */
+static struct vg_reservation *
+peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
+                   GError **err)
+{
+    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL};
+    g_autoptr(json_object) answer = NULL;
+
+    if (peers_request(peers, peer, &question, &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    return vg_record_read(&vg_reservation_record, &root, err);
+}
+
 struct vg_reservation *
 vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *move, int64_t lease_s,
                 int64_t limit_ns, GError **err)
 {
-    g_autofree char *body = peer_moves_reservation_body(move, lease_s);
-    g_autoptr(json_object) answer = NULL;
+    g_autofree char *body = peer_moves_reservation_body(move, lease_s, false);
+    g_autoptr(vg_reservation) given = peer_moves_reserve(peers, peer, body, limit_ns, err);
 
-    if (peers_request(peers, peer,
-                      &(struct peers_question){"POST", "/v1/reservations", body, limit_ns, NULL},
-                      &answer, err) < 0)
+    if (given && !given->id) {
+        vg_error(err, VG_E_EXTERNAL, "the answer has no id");
         return NULL;
-    const struct vg_json_node root = vg_json_root(answer);
-    g_autoptr(vg_reservation) given = vg_record_read(&vg_reservation_record, &root, err);
-    if (!given)
-        return NULL;
-    if (peer_moves_check_devices(move, given, err) < 0) {
-        /* A reservation that will not be used should not last until its lease ends. */
-        if (given->id)
-            (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
+    }
+    if (given && peer_moves_check_devices(move, given, err) < 0) {
+        /* Nobody would use the reservation, so it does not have to wait for its lease to end. */
+        (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
         return NULL;
     }
     return g_steal_pointer(&given);
+}
+
+int
+vg_peer_check_gpus(vg_peers *peers, const char *peer, const struct vg_migration *move,
+                   int64_t limit_ns, GError **err)
+{
+    g_autofree char *body = peer_moves_reservation_body(move, VG_LEASE_MIN_S, true);
+    g_autoptr(vg_reservation) given = peer_moves_reserve(peers, peer, body, limit_ns, err);
+
+    return given ? peer_moves_check_devices(move, given, err) : -1;
 }
 
 int

@@ -19,6 +19,9 @@
 struct vg_reservation *vg_peer_reserve(vg_peers *peers, const char *peer,
                                        const struct vg_migration *move, int64_t lease_s,
                                        int64_t limit_ns, GError **err);
+/* Checks that the peer could reserve GPUs for a move now. */
+int vg_peer_check_gpus(vg_peers *peers, const char *peer, const struct vg_migration *move,
+                       int64_t limit_ns, GError **err);
 int vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_t lease_s,
                   int64_t limit_ns, GError **err);
 /* Ends a reservation. It is no error if the peer has none of this id. */

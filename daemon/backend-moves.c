@@ -393,23 +393,16 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     return object;
 }
 
-/* Checks that the other host has free GPUs for the VM, by reserving them and releasing them at
- * once. */
+/* Checks that the other host has free GPUs for the VM. */
 static void
-moves_try_reservation(vg_daemon_backend *backend, const struct vg_migration *migration,
-                      GPtrArray *problems)
+moves_check_gpus(vg_daemon_backend *backend, const struct vg_migration *migration,
+                 GPtrArray *problems)
 {
     g_autoptr(GError) error = NULL;
 
-    if (migration->devices->len == 0)
-        return;
-    g_autoptr(vg_reservation) kept = vg_peer_reserve(
-        backend->parts.peers, migration->peer, migration, VG_LEASE_MIN_S, ASK_LIMIT_NS, &error);
-    if (!kept) {
+    if (migration->devices->len > 0 && vg_peer_check_gpus(backend->parts.peers, migration->peer,
+                                                          migration, ASK_LIMIT_NS, &error) < 0)
         g_ptr_array_add(problems, g_strdup(error->message));
-        return;
-    }
-    (void)!vg_peer_release(backend->parts.peers, migration->peer, kept->id, ASK_LIMIT_NS, NULL);
 }
 
 static json_object *
@@ -438,7 +431,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, request, err);
     if (!migration || vg_mover_check(backend->parts.mover, migration, problems, err) < 0)
         return NULL;
-    moves_try_reservation(backend, migration, problems);
+    moves_check_gpus(backend, migration, problems);
     json_object *document = moves_check_to_json(migration, problems);
     moves_add_steps(backend, document, vm, migration);
     return document;

@@ -298,6 +298,8 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     if (vg_virt_pick(host, reservation->devices, taken, settings->named, settings->n_named, err) <
         0)
         return -1;
+    if (reservation->dry_run)
+        return 0;
     g_free(reservation->id);
     reservation->id = vg_move_new_id("res");
     reservation->made_ns = vg_clock_realtime_ns();

@@ -19,8 +19,9 @@ vg_reservations *vg_reservations_new(vg_journal *journal);
 void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 
 /* Reserves free GPUs for a VM that comes, and fills in the id, the times, and the devices of this
- * host. The same move gets the same reservation again, extended. Fails with VG_E_CONFLICT and the
- * reason if none is free, or with VG_E_REFUSED if acting is off. */
+ * host. The same move gets the same reservation again, extended. A dry run keeps nothing, and gets
+ * no id. Fails with VG_E_CONFLICT and the reason if none is free, or with VG_E_REFUSED if acting is
+ * off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
                          struct vg_reservation *reservation, GError **err);
 

@@ -14,6 +14,7 @@ static const struct vg_field reservation_fields[] = {
     NEEDED(uuid),
     NEEDED(from),
     TEXT(asked_by),
+    VG_ROW_BOOL(dry_run, 0),
     VG_ROW_INT(lease_s, VG_FIELD_REQUIRED, VG_LEASE_MIN_S, VG_LEASE_MAX_S),
     VG_ROW_INT(made_ns, 0, 0, (double)VG_JSON_INT_MAX),
     VG_ROW_INT(expires_ns, 0, 0, (double)VG_JSON_INT_MAX),

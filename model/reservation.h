@@ -18,6 +18,7 @@ struct vg_reservation {
     char *uuid;
     char *from;      /* host */
     char *asked_by;  /* identity; NULL: this vgpud itself */
+    bool dry_run;    /* in a request: nothing is kept */
     int64_t lease_s; /* how long it is kept if nobody renews it */
     int64_t made_ns; /* epoch */
     int64_t expires_ns;

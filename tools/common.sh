@@ -112,20 +112,28 @@ ensure_build()
 
 # ---- a demo ----
 
-# build_for_demo LOG PROGRAM...: makes them in build/; any build of this tree will do.
+# is_built PROGRAM...: a build of this tree has them, and nothing has changed since.
+is_built()
+{
+    grep -qsxF "abs_top_srcdir = $PWD" build/Makefile && make -q -C build "$@" > /dev/null 2>&1
+}
+
+# build_for_demo LOG PROGRAM...: makes them in build/; any build of this tree will do. 130: interrupted.
 build_for_demo()
 {
-    local log=$1 program
+    local log=$1 interrupted='' status=0
     shift
-    for program; do
-        if [ ! -x "build/$program" ]; then
-            echo "Building $* in build/ (about a minute)..."
-            break
-        fi
-    done
-    if ! { { grep -qsxF "abs_top_srcdir = $PWD" build/Makefile ||
+    ! is_built "$@" || return 0
+    echo "Building $* in build/ (about a minute on an idle machine)..."
+    trap 'interrupted=yes' INT
+    { { grep -qsxF "abs_top_srcdir = $PWD" build/Makefile ||
         ensure_build build "${gcc_build[@]}"; } &&
-        make -j "$jobs" -C build "$@"; } > "$log" 2>&1; then
+        make -j "$jobs" -C build "$@"; } > "$log" 2>&1 || status=1
+    trap - INT
+    if [ -n "$interrupted" ]; then
+        echo "The build was interrupted; the next one goes on where it was."
+        return 130
+    elif [ "$status" != 0 ]; then
         echo "The build failed:"
         show_log "$log"
         return 1

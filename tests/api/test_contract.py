@@ -139,8 +139,13 @@ def test_reservations(server, contract):
     renewed = server.post(url, {"lease_s": 100})
     assert renewed.status == 200 and renewed.json()["lease_s"] == 100
     contract.check("POST", url, renewed)
+    kept = len(server.get("/v1/reservations").json()["items"])
+    could = server.post("/v1/reservations", {**want, "dry_run": True})
+    assert could.status == 200 and could.json()["id"] is None and "Location" not in could.headers
+    contract.check("POST", "/v1/reservations", could)
     listed = server.get("/v1/reservations")
     contract.check("GET", "/v1/reservations", listed)
+    assert len(listed.json()["items"]) == kept
     assert made.json()["id"] in [r["id"] for r in listed.json()["items"]]
     for bad in ({}, {"lease_s": 1}, {"lease_s": 60, "x": 1}):
         assert server.post(url, bad).status == 400

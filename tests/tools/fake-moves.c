@@ -307,6 +307,8 @@ reserve(void *data, struct vg_reservation *reservation, GError **err)
     VG_LOCK_SCOPE(&fake->lock);
     if (fake->kept->len >= 100)
         return vg_error(err, VG_E_CONFLICT, "no GPU is free");
+    if (reservation->dry_run)
+        return 0;
     g_free(reservation->id);
     reservation->id = g_strdup_printf("res-%016x", fake->kept->len + 1);
     reservation->made_ns = FAKE_BEGIN_NS;

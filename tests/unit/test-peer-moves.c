@@ -157,6 +157,26 @@ test_reserve_answers(void **state)
 }
 
 static void
+test_check_gpus(void **state)
+{
+    g_autoptr(vg_migration) migration = make_migration();
+    g_autoptr(GError) error = NULL;
+    (void)state;
+
+    sent.answer = GIVEN("", DEVICE("ua-gpu0", THERE)); /* without an id: nothing is kept */
+    assert_int_equal(vg_peer_check_gpus(NULL, "left", migration, LIMIT_NS, &error), 0);
+    assert_sent("POST", "/v1/reservations");
+    g_autoptr(json_object) body = vg_json_parse(sent.body, strlen(sent.body), 65536, 16, &error);
+    assert_string_equal(member_of(body, "dry_run"), "true");
+    sent.answer = GIVEN("", "");
+    assert_int_equal(vg_peer_check_gpus(NULL, "left", migration, LIMIT_NS, &error), -1);
+    assert_error(&error, VG_E_EXTERNAL, "the answer has 0 devices instead of 1");
+    sent.answer = NULL;
+    assert_int_equal(vg_peer_check_gpus(NULL, "left", migration, LIMIT_NS, &error), -1);
+    assert_error(&error, VG_E_UNREACHABLE, "peer 'left': nobody is there");
+}
+
+static void
 test_renew_and_release(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -253,6 +273,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_reserve, forget_sent),
         cmocka_unit_test_teardown(test_reserve_answers, forget_sent),
+        cmocka_unit_test_teardown(test_check_gpus, forget_sent),
         cmocka_unit_test_teardown(test_renew_and_release, forget_sent),
         cmocka_unit_test_teardown(test_moves, forget_sent),
         cmocka_unit_test_teardown(test_samples, forget_sent),
