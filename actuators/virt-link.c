@@ -168,6 +168,14 @@ link_give_up(vg_virt_link *link, const char *what)
     vg_thread_leave(g_steal_pointer(&link->thread));
 }
 
+/* Returns whether the job is to be left at once, whatever libvirt is at. */
+static bool
+link_is_left(const struct vg_virt_job *job)
+{
+    return atomic_load(&link_ending) ||
+           (job->limits && job->limits->leave && atomic_load(job->limits->leave));
+}
+
 /* Returns whether the job that runs has to be given up. Called with the worker's lock. */
 static bool
 link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
@@ -175,8 +183,7 @@ link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
     const int64_t silent_ns = vg_clock_monotonic_ns() - (int64_t)atomic_load(&worker->host.beat_ns);
     const bool is_cancelled = atomic_load(&job->cancel);
 
-    return atomic_load(&link_ending) || silent_ns > job->call_ns ||
-           (is_cancelled && silent_ns > CANCEL_NS);
+    return link_is_left(job) || silent_ns > job->call_ns || (is_cancelled && silent_ns > CANCEL_NS);
 }
 
 /* Waits until the job is done. Called with the worker's lock. Returns false if the job was given
@@ -187,7 +194,10 @@ link_wait(vg_virt_link *link, struct vg_virt_job *job)
     struct virt_worker *worker = link->worker;
 
     while (!worker->done) {
-        if (job->limits && job->limits->cancel && atomic_load(job->limits->cancel))
+        /* Whoever sets both has set `leave` first: then nothing is called off. */
+        const bool is_cancelled =
+            job->limits && job->limits->cancel && atomic_load(job->limits->cancel);
+        if (is_cancelled && !link_is_left(job))
             atomic_store(&job->cancel, true);
         if (link_is_over(worker, job)) {
             link_give_up(link, job->what);
@@ -253,8 +263,12 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
     struct virt_worker *worker = link->worker;
     const int64_t began_ns = vg_clock_monotonic_ns();
     pthread_mutex_lock(&worker->lock);
+    /* Afterwards the job is the thread's. */
+    const atomic_bool *leave = job->limits ? job->limits->leave : NULL;
     if (!link_wait(link, job))
-        return vg_error(err, atomic_load(&link_ending) ? VG_E_BUSY : VG_E_TIMEOUT,
+        return vg_error(err,
+                        atomic_load(&link_ending) || (leave && atomic_load(leave)) ? VG_E_BUSY
+                                                                                   : VG_E_TIMEOUT,
                         "libvirt at '%s' was asked %s and has not answered for %.0f s", link->uri,
                         what, (double)(vg_clock_monotonic_ns() - began_ns) / (double)VG_NS_PER_S);
     worker->job = NULL;

@@ -19,6 +19,8 @@
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* The time that libvirt may take to end a migration that is called off. */
 #define CALL_OFF_NS (20 * VG_NS_PER_S)
+/* Where libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
+#define BEGIN_NS (10 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
 /* From this pass over the memory on, the limit is doubled once in this many passes. The earlier
@@ -166,7 +168,7 @@ migrate_set_downtime(struct migrate *migrate, int64_t ns)
         g_autofree char *text = g_strdup_printf("the downtime may be up to %lld ms now",
                                                 (long long)(ns / VG_NS_PER_MS));
         if (migrate->verb->tell)
-            migrate->verb->tell(migrate->verb->data, NULL, text);
+            migrate->verb->tell(migrate->verb->data, &migrate->progress, text);
     }
     migrate->downtime_ns = ns;
     virResetLastError();
@@ -188,6 +190,19 @@ migrate_help(struct migrate *migrate)
     migrate->raise_at = pass + PASSES_A_STEP;
 }
 
+/* Says that libvirt has not begun. It has no limit of its own for the connection to the other
+ * host. */
+static void
+migrate_tell_waiting(const struct migrate *migrate)
+{
+    g_autofree char *text =
+        g_strdup_printf("libvirt at '%s', which waits for that at '%s', and has copied nothing",
+                        migrate->host->uri, migrate->migration->peer_uri);
+
+    if (migrate->verb->tell && vg_clock_monotonic_ns() - migrate->began_ns >= BEGIN_NS)
+        migrate->verb->tell(migrate->verb->data, NULL, text);
+}
+
 static void
 migrate_look(struct migrate *migrate)
 {
@@ -201,6 +216,8 @@ migrate_look(struct migrate *migrate)
     virTypedParamsFree(params, n);
     virResetLastError();
     /* At first all figures are 0. */
+    if (migrate->progress.total_bytes == 0 && progress.total_bytes == 0)
+        migrate_tell_waiting(migrate);
     if (type == VIR_DOMAIN_JOB_NONE || progress.total_bytes == 0)
         return;
     migrate->progress = progress;

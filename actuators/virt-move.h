@@ -126,9 +126,10 @@ struct vg_virt_migration {
 
 /* Migrates a domain live, peer to peer, pre-copy only. A persistent definition becomes persistent
  * on the other side, and is removed here. Helps the migration to converge by auto-converge, then by
- * the downtime limit. Progress is reported every 250 ms; ret is the last progress. After the
- * deadline, or when cancelled, the migration is called off, and this returns when libvirt has ended
- * it; if it had already finished by then, the result is 0. Fails with VG_E_TIMEOUT if libvirt
+ * the downtime limit. Progress is reported every 250 ms; a text
+ * without progress says for whom libvirt waits before it begins; ret is the last progress. After
+ * the deadline, or when cancelled, the migration is called off, and this returns when libvirt has
+ * ended it; if it had already finished by then, the result is 0. Fails with VG_E_TIMEOUT if libvirt
  * hangs, though it may go on with the migration. */
 int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);

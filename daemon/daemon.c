@@ -52,7 +52,8 @@
 /* The time that a replay waits for libvirt to name its VMs. */
 #define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* The time that the daemon waits for the disk when it ends. */
+/* The times that the daemon waits for moves that turn back, and for the disk, when it ends. */
+#define MOVES_LIMIT_NS (3500 * VG_NS_PER_MS)
 #define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
 
 struct daemon {
@@ -598,8 +599,11 @@ daemon_start(struct daemon *daemon, GError **err)
 static void
 end(struct daemon *daemon)
 {
+    const int64_t moves_until_ns = vg_clock_monotonic_ns() + MOVES_LIMIT_NS;
     bool all_ended = true;
 
+    if (daemon->mover)
+        vg_mover_end_moves(daemon->mover);
     if (daemon->supervisor)
         vg_supervisor_stop(daemon->supervisor, &all_ended);
     if (daemon->node)
@@ -608,6 +612,8 @@ end(struct daemon *daemon)
         vg_log_warn("not all windows could be stored");
         daemon->failed = daemon->failed || daemon->options->until_end;
     }
+    if (daemon->mover)
+        vg_mover_wait(daemon->mover, moves_until_ns);
     /* From here on, no call waits for a host that does not answer. */
     vg_virt_links_end();
     vg_peers_stop(daemon->peers);

@@ -227,6 +227,16 @@ libvirt_own_uri(const struct mover_move *move)
     return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
 }
 
+/* Checks that the host to which the VM goes answers. libvirt of the other one would wait for it
+ * without end, and could not be called off. */
+static int
+libvirt_check_answers(struct mover_move *move, vg_virt_link *link, GError **err)
+{
+    struct vg_domain_look look;
+
+    return vg_virt_look(link, move->record->uuid, NULL, &look, err);
+}
+
 static int
 libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret, GError **err)
 {
@@ -235,7 +245,7 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
     const struct vg_verb limits = mover_verb(move, move->settings->migrate_deadline_ns);
     struct vg_migration_progress progress = {0};
 
-    if (!target)
+    if (!target || libvirt_check_answers(move, is_back ? source : target, err) < 0)
         return -1;
     g_autofree char *uri = is_back ? libvirt_own_uri(move) : g_strdup(move->peer_uri);
     const struct vg_virt_migration migration = {

@@ -148,6 +148,18 @@ look_tell_waiting(struct mover_move *move, const struct look_views *views, const
     mover_wait(move, text);
 }
 
+/* Says that libvirt does not end a migration that was called off. */
+static void
+look_tell_call_off(struct mover_move *move)
+{
+    g_autofree char *text =
+        g_strdup_printf("libvirtd of '%s' to end the migration, for which that of '%s' may have "
+                        "to answer it",
+                        move->record->from, move->record->to);
+
+    mover_wait(move, text);
+}
+
 /* Pauses before the next look. Returns false if there is none. A VM that was touched is looked for
  * until a host tells where it is, since it may be without its GPUs; the search for one that was not
  * touched can be given up. */
@@ -187,10 +199,13 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
         mover_renew_if_due(move);
         if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
-        if (ret->facts.place != VG_PLACE_UNKNOWN)
-            mover_go_on(move);
-        else if (vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS)
+        const bool is_late = vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS;
+        if (is_late && ret->facts.place == VG_PLACE_UNKNOWN)
             look_tell_waiting(move, &views, why->str);
+        else if (is_late && ret->facts.place == VG_PLACE_MOVING && look_goes_back(move))
+            look_tell_call_off(move);
+        else
+            mover_go_on(move);
     } while (look_goes_on(move, ret->facts.place, began_ns, &pause_ns));
     mover_go_on(move);
     ret->facts.final = ret->facts.place == VG_PLACE_UNKNOWN && atomic_load(&move->given_up);

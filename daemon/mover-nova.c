@@ -26,7 +26,7 @@ nova_open(struct mover_move *move, GError **err)
         vg_error(err, VG_E_REFUSED,
                  "nova is not configured any more: cloud or auth_url in [nova] says where it is");
     else if (!move->nova)
-        move->nova = vg_nova_settings_open(move->settings->nova, &move->mover->stopping, err);
+        move->nova = vg_nova_settings_open(move->settings->nova, &move->leave, err);
     return move->nova;
 }
 

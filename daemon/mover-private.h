@@ -20,7 +20,7 @@ struct vg_mover {
     GHashTable *asked;
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
     atomic_uint writes;
-    atomic_bool stopping;
+    bool ending; /* protected by the lock: no move begins, and none migrates */
 };
 
 struct mover_move {
@@ -29,6 +29,7 @@ struct mover_move {
     vg_move_settings *settings;
     vg_thread *thread;
     atomic_bool cancel;
+    atomic_bool leave; /* true once vgpud ends and the next one takes the move up */
     /* true once no more looks are wanted for a VM whose hosts do not answer */
     atomic_bool given_up;
     struct vg_migration *record; /* protected by the lock */
@@ -85,6 +86,14 @@ int mover_check_number(vg_mover *mover, GError **err);
 /* Makes a move that has done nothing yet from a copy of the record, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);
 int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
+
+/* mover-end.c */
+
+/* Returns whether a verb is what libvirt or nova does alone, whether vgpud is there or not. */
+bool mover_is_left_alone(enum vg_move_verb verb);
+
+/* Has the move's thread end where it is, and note nothing any more. */
+void mover_leave(struct mover_move *move);
 
 /* mover-bare.c */
 

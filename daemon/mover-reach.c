@@ -63,21 +63,26 @@ reach_asks_guest(enum vg_move_verb verb)
     return verb == VG_MOVE_QUIESCE || verb == VG_MOVE_RESUME || verb == VG_MOVE_REVIVE;
 }
 
-/* Records the progress of a verb. Called on any thread. The text is recorded only for orders to the
- * guest. */
+/* Records the progress of a verb. Called on any thread. A text is recorded only for orders to the
+ * guest; without progress, that of a migration says for whom libvirt waits. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {
     struct mover_move *move = data;
 
     pthread_mutex_lock(&move->mover->lock);
+    const enum vg_move_verb verb = move->machine.running;
     if (progress)
         move->record->progress = *progress;
-    if (text && reach_asks_guest(move->machine.running)) {
+    if (text && reach_asks_guest(verb)) {
         g_free(move->record->guest.doing);
         move->record->guest.doing = g_strdup(text);
     }
     pthread_mutex_unlock(&move->mover->lock);
+    if (mover_is_left_alone(verb) && text && !progress)
+        mover_wait(move, text);
+    else if (mover_is_left_alone(verb))
+        mover_go_on(move);
     mover_renew_if_due(move);
 }
 
@@ -87,6 +92,7 @@ mover_verb(struct mover_move *move, int64_t limit_ns)
     return (struct vg_verb){
         .deadline_ns = vg_clock_monotonic_ns() + limit_ns,
         .cancel = &move->cancel,
+        .leave = &move->leave,
         .tell = reach_progress,
         .data = move,
     };

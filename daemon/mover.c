@@ -212,7 +212,7 @@ mover_step(struct mover_move *move, enum vg_move_verb verb)
                 outcome.ok, outcome.text ? outcome.text : "");
     /* vgpud is ending and did not wait for the outcome. The next start finds the intent without
      * one, as after a kill. */
-    if (atomic_load(&move->mover->stopping)) {
+    if (atomic_load(&move->leave)) {
         g_free(outcome.text);
         return;
     }
@@ -257,12 +257,14 @@ mover_run(vg_thread *self, void *arg)
     while (!vg_thread_stopping(self)) {
         pthread_mutex_lock(&mover->lock);
         verb = vg_move_next(&move->machine);
-        if (verb != VG_MOVE_VERB_MAX)
+        if (mover->ending && mover_is_left_alone(verb))
+            mover_leave(move);
+        else if (verb != VG_MOVE_VERB_MAX)
             mover_set_state(move, vg_move_state(&move->machine));
         /* An abort was meant for the verb that has just ended, not for the one that begins now. */
-        atomic_store(&move->cancel, atomic_load(&mover->stopping));
+        atomic_store(&move->cancel, atomic_load(&move->leave));
         pthread_mutex_unlock(&mover->lock);
-        if (verb == VG_MOVE_VERB_MAX)
+        if (verb == VG_MOVE_VERB_MAX || atomic_load(&move->leave))
             break;
         mover_step(move, verb);
     }
@@ -354,7 +356,10 @@ mover_check_number(vg_mover *mover, GError **err)
     pthread_mutex_lock(&mover->lock);
     for (guint i = 0; i < mover->moves->len; i++)
         running += !((const struct mover_move *)mover->moves->pdata[i])->ended;
+    const bool ending = mover->ending;
     pthread_mutex_unlock(&mover->lock);
+    if (ending)
+        return vg_error(err, VG_E_BUSY, "vgpud is ending");
     if (running >= settings->moves)
         return vg_error(err, VG_E_CONFLICT,
                         "%u moves are under way already, the most that [actions] moves allows",
@@ -513,9 +518,8 @@ vg_mover_free(vg_mover *mover)
     if (!mover)
         return;
     vg_thread_free(mover->resuming);
-    atomic_store(&mover->stopping, true);
     for (guint i = 0; i < mover->moves->len; i++)
-        vg_thread_stop(((struct mover_move *)mover->moves->pdata[i])->thread);
+        mover_leave(mover->moves->pdata[i]);
     for (guint i = 0; i < mover->moves->len; i++)
         mover_move_free(mover->moves->pdata[i]);
     g_ptr_array_unref(mover->moves);

@@ -75,6 +75,13 @@ void vg_mover_add_approvals(vg_mover *mover, GPtrArray *list);
  * move has failed, or waits. The caller frees the list. Does not block. */
 GPtrArray *vg_mover_bare(vg_mover *mover);
 
+/* Begins the end of vgpud: a migration is left to libvirt or nova, other moves turn back, and none
+ * begins. */
+void vg_mover_end_moves(vg_mover *mover);
+
+/* Waits for the moves that turn back, until a time (CLOCK_MONOTONIC). */
+void vg_mover_wait(vg_mover *mover, int64_t until_ns);
+
 /* Returns the UUIDs (char *) of the VMs that are being moved now. */
 GPtrArray *vg_mover_moving(vg_mover *mover);
 

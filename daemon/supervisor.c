@@ -21,7 +21,7 @@
 #define BACKLOG_PAUSE VG_NS_PER_MS
 
 /* The time that a thread has to end, and the pause between two checks of it. */
-#define STOP_LIMIT_NS (5 * VG_NS_PER_S)
+#define STOP_LIMIT_NS (3 * VG_NS_PER_S)
 #define STOP_PAUSE_US 2000
 
 struct member {

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A libvirtd hangs (SIGSTOP) while a VM moves: the move ends, or waits and says for whom; nobody else
+waits, and the VM is on one host with its GPU in the end. vgpud is stopped in the middle of a move."""
+import contextlib
+import json
+import time
+
+import pytest
+from labhost import lab
+from movelab import (has_gpu, hooks, remove_guest, running_on, start_guest)
+from settings import HANG_S
+from unixhttp import wait_for
+
+# One after the other: they share the directory of the lab.
+pytestmark = pytest.mark.xdist_group("lab")
+GUEST = "patient"
+SLOW = "[actions]\nbandwidth=8\n"
+# While a host hangs, a request that does not name it must not wait for it. libvirt is given up after 10 s.
+PROMPT_S = 5
+# The daemon ends within 5 s; a busy machine gets its share on top.
+STOP_S = 5 + 5
+
+PHASES = ["quiescing", "detaching", "migrating", "attaching", "resuming", "verifying"]
+
+
+@pytest.fixture(scope="module")
+def guest(movelab):
+    """It stays; each test finds it on one of the hosts."""
+    start_guest("h1", GUEST)
+    yield GUEST
+    remove_guest(GUEST)
+
+
+@pytest.fixture
+def way(movelab, guest):
+    [source] = running_on(guest)
+    assert has_gpu(source, guest)
+    knows(movelab, source, guest)
+    yield source, "h2" if source == "h1" else "h1"
+    for node in movelab.nodes.values():
+        node.reload("")
+
+
+def knows(movelab, host, guest):
+    node = movelab.nodes[host]
+    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    wait_for(lambda: part(node)["state"] == "ok")
+    movelab.meet()
+
+
+def libvirtd(host, signal):
+    lab("exec", host, "sh", "-c", f"kill -{signal} $(cat /run/libvirtd.pid)")
+
+
+@contextlib.contextmanager
+def hanging(host):
+    libvirtd(host, "STOP")
+    try:
+        yield
+    finally:
+        libvirtd(host, "CONT")
+        # libvirtd 9.0 may die of going on; a host's libvirtd is started again by systemd.
+        time.sleep(0.5)
+        if lab("virsh", host, "-q", "version", check=False).returncode != 0:
+            lab("daemon", host, "start")
+
+
+def part(node):
+    """What readyz tells of calls to libvirt."""
+    _, _, body = node.daemon.request("GET", "/readyz")
+    [found] = [p for p in json.loads(body)["parts"] if p["name"] == "libvirt-calls"]
+    return found
+
+
+def metric(node, name):
+    text = node.daemon.request("GET", "/metrics")[2].decode()
+    [line] = [line for line in text.splitlines() if line.startswith(name + " ")]
+    return float(line.split()[1])
+
+
+def prompt(node, path):
+    began = time.monotonic()
+    status = node.daemon.request("GET", path)[0]
+    assert time.monotonic() - began < PROMPT_S, path
+    return status
+
+
+def others_do_not_wait(movelab, guest):
+    """Of either host: what names no host that hangs."""
+    for node in movelab.nodes.values():
+        for path in ("/v1/migrations", "/v1/reservations", "/v1/host", "/readyz", "/metrics", "/v1/peers"):
+            assert prompt(node, path) in (200, 503), path
+
+
+def reached(node, move, phase):
+    def there():
+        now = node.migration(move)
+        return now["ended_ns"] or now["state"] == phase
+    wait_for(there, pause=0.001)
+    return node.migration(move)["state"] == phase
+
+
+def check_end(movelab, guest, end):
+    """On one host, with its GPU, and nothing is kept."""
+    where = end["to"] if end["vm_on"] == "target" else end["from"]
+    assert end["state"] in ("done", "rolled_back", "failed"), end
+    assert running_on(guest) == [where]
+    assert has_gpu(where, guest)
+    for node in movelab.nodes.values():
+        assert wait_for(lambda node=node: node.reservations() == [])
+        wait_for(lambda node=node: metric(node, "vgpud_libvirt_calls_hanging") == 0)
+        assert part(node)["state"] == "ok"
+    if any(s["verb"] == "quiesce" for s in end["steps"]):
+        assert hooks(where, guest)[-1] == "resume"
+
+
+# ---- in each phase ----
+
+def hangs(movelab, way, guest, phase, whose):
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+    if not reached(node, move, phase):
+        node.ended(move)
+        return  # it was too fast
+    host = source if whose == "source" else target
+    with hanging(host):
+        others_do_not_wait(movelab, guest)
+        # It ends, or waits for the host that hangs, and says so.
+        def told():
+            now = node.migration(move)
+            return now["ended_ns"] or (now["waits_for"] and host in now["waits_for"])
+        wait_for(told, pause=0.1)
+        others_do_not_wait(movelab, guest)
+    check_end(movelab, guest, node.ended(move))
+
+
+CASES = [(phase, whose) for phase in PHASES for whose in ("source", "target")]
+
+
+@pytest.mark.drawn("lab-hangs")
+@pytest.mark.parametrize("phase, whose", CASES, ids=["-".join(case) for case in CASES])
+def test_hangs_in(movelab, way, guest, phase, whose):
+    hangs(movelab, way, guest, phase, whose)
+
+
+# ---- before a move ----
+
+@pytest.mark.drawn("lab-hangs")
+def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
+    """It is answered in time, names that host, and is not followed by a move."""
+    source, target = way
+    node = movelab.nodes[source]
+    with hanging(target):
+        status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
+        assert status == 504, answer
+        assert f"qemu+tcp://{target}/system" in answer["detail"], answer
+        wait_for(lambda: part(node)["state"] == "degraded")
+        assert f"libvirt of '{target}' has not answered since 20" in part(node)["reason"]
+        assert metric(node, "vgpud_libvirt_calls_hanging") == 1
+        # The next one does not wait again.
+        began = time.monotonic()
+        status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
+        assert status == 504 and "has not answered since" in answer["detail"], answer
+        assert time.monotonic() - began < PROMPT_S
+        others_do_not_wait(movelab, guest)
+    wait_for(lambda: part(node)["state"] == "ok")
+    status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
+    assert status == 200 and answer["problems"] == [], answer
+
+
+# ---- vgpud is stopped ----
+
+@pytest.mark.drawn("lab-hangs")
+@pytest.mark.parametrize("whose", ["source", "target"])
+def test_stop_while_a_libvirtd_hangs(movelab, way, guest, whose):
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+    assert reached(node, move, "migrating")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    with hanging(source if whose == "source" else target):
+        began = time.monotonic()
+        node.daemon.stop()
+        assert time.monotonic() - began < STOP_S
+    movelab.start(source)
+    check_end(movelab, guest, node.ended(move))
+
+
+@pytest.mark.drawn("lab-hangs")
+def test_restart_while_it_migrates(movelab, way, guest):
+    """libvirt goes on with it, and the next vgpud takes it up: it arrives."""
+    source, target = way
+    node = movelab.nodes[source]
+    node.reload(SLOW)
+    move = node.move(guest, target)
+    assert reached(node, move, "migrating")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    node.daemon.stop()
+    movelab.start(source)
+    end = node.ended(move)
+    assert end["state"] == "done", end
+    check_end(movelab, guest, end)
+
+
+@pytest.mark.drawn("lab-hangs")
+def test_stop_puts_back(movelab, way, guest):
+    """A move that has not come to its migration is turned back by the vgpud that is stopped."""
+    source, target = way
+    node = movelab.nodes[source]
+    move = node.move(guest, target)
+    assert reached(node, move, "quiescing")
+    node.daemon.stop()
+    [line] = [line for line in node.daemon.log().splitlines() if "move state=rolled_back" in line][-1:]
+    assert move["id"] in line
+    assert has_gpu(source, guest)
+    movelab.start(source)
+    end = node.migration(move)
+    assert end["state"] == "rolled_back" and "vgpud was stopped during the move" in end["cause"], end
+    check_end(movelab, guest, end)
