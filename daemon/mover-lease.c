@@ -12,6 +12,9 @@
 
 #define VG_LOG_TAG "mover"
 
+/* The time between two looks at whether a renewal is due. */
+#define LOOK_NS (250 * VG_NS_PER_MS)
+
 /* Takes over the addresses and names that the devices have on the target. */
 static void
 lease_take(struct mover_move *move, const struct vg_reservation *given)
@@ -139,8 +142,8 @@ lease_reserve_again(struct mover_move *move)
         lease_turn_back(move, error->message);
 }
 
-void
-mover_renew_if_due(struct mover_move *move)
+static void
+lease_renew_if_due(struct mover_move *move)
 {
     g_autoptr(GError) error = NULL;
 
@@ -160,6 +163,14 @@ mover_renew_if_due(struct mover_move *move)
     else if (kept < 0)
         vg_log_warn("what the target keeps cannot be renewed now id=%s reason=\"%s\"",
                     move->record->id, error->message);
+}
+
+void
+mover_renew_run(vg_thread *self, void *arg)
+{
+    do
+        lease_renew_if_due(arg);
+    while (vg_thread_sleep_until(self, vg_clock_monotonic_ns() + LOOK_NS));
 }
 
 /* ---- what the verbs ask for ---- */

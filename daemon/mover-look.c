@@ -196,7 +196,6 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
     do {
         look_once(move, &views, why);
         ret->facts.place = look_place(&views);
-        mover_renew_if_due(move);
         if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
         const bool is_late = vg_clock_monotonic_ns() >= began_ns + LOOK_WAITS_NS;

@@ -28,6 +28,7 @@ struct mover_move {
     const struct mover_executor *executor;
     vg_move_settings *settings;
     vg_thread *thread;
+    vg_thread *renewing; /* renews what is reserved, and waits for nothing else */
     atomic_bool cancel;
     atomic_bool leave; /* true once vgpud ends and the next one takes the move up */
     /* true once no more looks are wanted for a VM whose hosts do not answer */
@@ -119,10 +120,9 @@ extern const struct mover_executor mover_libvirt;
 /* Reserves the GPUs: those of the source for the way back, and some of the target. */
 int mover_begin_lease(struct mover_move *move, GError **err);
 
-/* Renews the reservation if it is time. If the target no longer has it, it is asked for another
- * one; if it cannot give one, the move is turned back unless the VM has switched hosts. Any thread,
- * also while a verb runs. */
-void mover_renew_if_due(struct mover_move *move);
+/* Runs the thread that renews the reservation. If the target no longer has it, it is asked for
+ * another one; if it cannot give one, the move is turned back unless the VM has switched hosts. */
+void mover_renew_run(vg_thread *self, void *arg);
 
 /* Checks, before the VM gets GPUs of the target, that they are reserved for it, and not for another
  * VM. Sets the devices. */

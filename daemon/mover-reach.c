@@ -83,7 +83,6 @@ reach_progress(void *data, const struct vg_migration_progress *progress, const c
         mover_wait(move, text);
     else if (mover_is_left_alone(verb))
         mover_go_on(move);
-    mover_renew_if_due(move);
 }
 
 struct vg_verb

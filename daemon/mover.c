@@ -178,7 +178,6 @@ mover_do(struct mover_move *move, enum vg_move_verb verb, struct mover_outcome *
 {
     g_autoptr(GError) error = NULL;
 
-    mover_renew_if_due(move);
     ret->ok = move->executor->do_verb(move, verb, ret, &error) == 0;
     if (ret->ok)
         return;
@@ -268,6 +267,7 @@ mover_run(vg_thread *self, void *arg)
             break;
         mover_step(move, verb);
     }
+    vg_thread_stop(move->renewing);
     if (verb == VG_MOVE_VERB_MAX)
         mover_finish(move);
     vg_virt_link_close(g_steal_pointer(&move->source));
@@ -291,6 +291,7 @@ mover_move_free(void *data)
     struct mover_move *move = data;
 
     vg_thread_free(move->thread);
+    vg_thread_free(move->renewing);
     vg_migration_free(move->record);
     vg_move_settings_unref(move->settings);
     g_free(move->peer_uri);
@@ -308,7 +309,7 @@ mover_forget_ended(vg_mover *mover)
     VG_LOCK_SCOPE(&mover->lock);
     for (guint i = mover->moves->len; i > 0; i--) {
         struct mover_move *move = mover->moves->pdata[i - 1];
-        if (move->ended && vg_thread_ended(move->thread))
+        if (move->ended && vg_thread_ended(move->thread) && vg_thread_ended(move->renewing))
             g_ptr_array_add(ended, g_ptr_array_steal_index(mover->moves, i - 1));
     }
 }
@@ -319,7 +320,9 @@ mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err)
     struct mover_move *move = take_move;
 
     pthread_mutex_lock(&mover->lock);
-    move->thread = vg_thread_new("move", mover_run, mover_wake, move, err);
+    move->renewing = vg_thread_new("move-renew", mover_renew_run, NULL, move, err);
+    if (move->renewing)
+        move->thread = vg_thread_new("move", mover_run, mover_wake, move, err);
     if (move->thread)
         g_ptr_array_add(mover->moves, move);
     pthread_mutex_unlock(&mover->lock);
