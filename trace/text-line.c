@@ -5,6 +5,7 @@
  * and tools/perf/builtin-script.c (perf_sample__fprintf_start()):
  *
  *     tracefs, trace-cmd   comm-tid (tgid) [cpu] flags seconds.fraction: event: body
+ *     trace-cmd, of several files or instances (print_handle_file())   "name: " in front of that
  *     perf script          comm pid/tid [cpu] seconds.fraction: period system:event: body
  *
  * A comm may hold anything, so the line is split at the first "[cpu] flags time:" that has a
@@ -17,6 +18,9 @@
 #include <string.h>
 
 #include "model/event.h"
+
+/* tracefs and trace-cmd give a comm 16 columns, of which it has 15 at most. */
+#define COMM_COLUMNS 15
 
 /* "d..2." is five; real-time kernels and deep preempt counts make it longer. */
 #define FLAGS_MIN 2
@@ -184,6 +188,22 @@ is_unknown_comm(const char *p, const char *end, int64_t tid)
     return end - p == 5 && memcmp(p, "<...>", 5) == 0;
 }
 
+/* "name: " in front of the columns of the comm, which end there; returns where they begin. */
+static const char *
+read_label(const char *begin, const char *comm_end, struct vg_text_line *ret)
+{
+    const char *first = skip_blanks(begin, comm_end);
+
+    if (comm_end - first <= COMM_COLUMNS)
+        return first;
+    const char *columns = comm_end - COMM_COLUMNS;
+    const char *end = trim_blanks(first, columns);
+    if (end == columns || end - first < 2 || end[-1] != ':')
+        return first;
+    ret->label = (struct vg_text_span){first, (size_t)(end - first) - 1};
+    return skip_blanks(columns, comm_end);
+}
+
 /* What stands left of "[cpu]": comm and ids. False if there is no thread id. */
 static bool
 read_thread(const char *begin, const char *end, struct vg_text_line *ret)
@@ -215,6 +235,7 @@ read_thread(const char *begin, const char *end, struct vg_text_line *ret)
         comm_end = trim_blanks(begin, p - 1);
     } else if (p > begin && p[-1] == '-' && pid == VG_NONE) {
         comm_end = p - 1;
+        begin = read_label(begin, comm_end, ret);
     } else if (p > begin && vg_text_is_blank(p[-1])) {
         comm_end = trim_blanks(begin, p);
     } else if (p > begin) {
@@ -347,6 +368,21 @@ is_header(const char *p, const char *end)
            starts_with(p, end, "version =");
 }
 
+/* What is no event, behind trace-cmd's name of the file. */
+static enum vg_text_kind
+parse_named_remark(const char *p, const char *end, struct vg_text_line *ret)
+{
+    const char *colon = memmem(p, (size_t)(end - p), ": ", 2);
+
+    if (!colon || colon == p)
+        return VG_TEXT_UNKNOWN;
+    const char *rest = skip_blanks(colon + 1, end);
+    enum vg_text_kind kind = is_header(rest, end) ? VG_TEXT_HEADER : parse_remark(rest, end, ret);
+    if (kind == VG_TEXT_LOST)
+        ret->label = (struct vg_text_span){p, (size_t)(colon - p)};
+    return kind;
+}
+
 enum vg_text_kind
 vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
 {
@@ -362,6 +398,8 @@ vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
     enum vg_text_kind kind = parse_columns(text.s, end, ret);
     if (kind == VG_TEXT_UNKNOWN)
         kind = parse_remark(p, end, ret);
+    if (kind == VG_TEXT_UNKNOWN)
+        kind = parse_named_remark(p, end, ret);
     if (kind == VG_TEXT_UNKNOWN && is_call_chain(text.s, p, end))
         kind = VG_TEXT_SKIP;
     return kind;

@@ -24,6 +24,7 @@ struct vg_text_line {
     int32_t tid;               /* VG_NONE: the recorder did not know */
     int32_t tgid;              /* VG_NONE: not in the line */
     const char *impossible;    /* EVENT, LOST: why the line cannot be true, or NULL; static */
+    struct vg_text_span label; /* EVENT, LOST: trace-cmd's name of the file; empty: there is none */
     struct vg_text_span comm;  /* empty: not known */
     struct vg_text_span event; /* empty: a line of another tracer, which has no event name */
     struct vg_text_span body;

@@ -10,6 +10,7 @@
 #include "trace/late-cpus.h"
 #include "trace/text-body.h"
 #include "trace/text-class.h"
+#include "trace/text-files.h"
 #include "trace/text-line.h"
 #include "trace/text-scan.h"
 #include "trace/text-source.h"
@@ -26,6 +27,8 @@
 struct text_recording {
     struct vg_recording base;
     vg_text_source *source;
+    struct vg_text_files *files;
+    struct vg_text_files_at at;
     GHashTable *classes;         /* its name -> struct vg_text_class, owned */
     struct vg_text_class *other; /* for names beyond the limits; never NULL */
     struct vg_adapt_env env;
@@ -61,8 +64,9 @@ text_read_class_of(struct text_recording *recording, const struct vg_text_line *
 /* ---- is there a sched_wakeup at all? ---- */
 
 static bool
-source_has_wakeup(vg_text_source *source)
+source_has_wakeup(vg_text_source *source, struct vg_text_files *files)
 {
+    struct vg_text_files_at at = {files, false};
     struct vg_text_raw_line raw;
     struct vg_text_line line;
 
@@ -70,6 +74,7 @@ source_has_wakeup(vg_text_source *source)
         if (!raw.too_long &&
             memmem(raw.text.s, raw.text.len, VG_TEXT_WAKEUP, strlen(VG_TEXT_WAKEUP)) &&
             vg_text_line_parse(raw.text, &line) == VG_TEXT_EVENT &&
+            vg_text_files_take(&at, VG_TEXT_EVENT, &line) &&
             vg_text_class_is(line.event, VG_TEXT_WAKEUP))
             return true;
     }
@@ -87,7 +92,7 @@ note_wakeups(struct text_recording *recording, const struct vg_text_class *class
     if (recording->base.has_wakeup)
         return;
     g_autoptr(vg_text_source) again = vg_text_source_again(recording->source);
-    recording->base.has_wakeup = again && source_has_wakeup(again);
+    recording->base.has_wakeup = again && source_has_wakeup(again, recording->files);
 }
 
 /* ---- lines to events ---- */
@@ -293,6 +298,8 @@ text_read_line(struct text_recording *recording, const struct vg_text_raw_line *
         return VG_TEXT_UNKNOWN;
     }
     enum vg_text_kind kind = vg_text_line_parse(raw->text, &line);
+    if (!vg_text_files_take(&recording->at, kind, &line))
+        return VG_TEXT_SKIP;
     switch (kind) {
     case VG_TEXT_EVENT:
         take_event(recording, &line, raw->offset);
@@ -384,6 +391,7 @@ text_free(vg_recording *base)
     struct text_recording *recording = (struct text_recording *)base;
 
     vg_text_source_free(recording->source);
+    vg_text_files_free(recording->files);
     g_hash_table_unref(recording->classes);
     vg_text_class_free(recording->other);
     g_array_unref(recording->losses);
@@ -465,7 +473,7 @@ text_find_losses(struct text_recording *recording)
     int64_t begin_ns = 0;
 
     recording->scanned = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
-    if (!vg_text_scan(recording->source, base, recording->scanned, &begin_ns))
+    if (!vg_text_scan(recording->source, recording->files, base, recording->scanned, &begin_ns))
         g_clear_pointer(&recording->scanned, g_array_unref);
     vg_late_cpus_tell(base, begin_ns);
     for (guint i = base->late->len; i > 0; i--) {
@@ -489,6 +497,8 @@ text_read_open_source(vg_text_source *source_take, const char *name, vg_aliases 
     vg_adapt_env_init(&recording->env, NULL, recording->base.names);
     recording->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
     recording->queue = g_array_new(FALSE, FALSE, sizeof(struct vg_event));
+    recording->files = vg_text_files_find(source_take, &recording->base);
+    recording->at.files = recording->files;
     if (probe(recording, err) != 0) {
         text_free(&recording->base);
         return NULL;

@@ -26,6 +26,7 @@ struct scan_cpu {
 struct scan {
     struct scan_cpu *cpus; /* VG_CPU_LIMIT */
     vg_recording *recording;
+    struct vg_text_files_at at;
     GArray *losses;
     GHashTable *names; /* of events, owned */
     bool overwritten;  /* the head says that records were */
@@ -105,6 +106,8 @@ scan_take_line(struct scan *scan, struct vg_text_span text)
 
     if (kind == VG_TEXT_SKIP)
         scan->overwritten |= scan_is_overwritten(text);
+    if (!vg_text_files_take(&scan->at, kind, &line))
+        return;
     if ((kind != VG_TEXT_EVENT && kind != VG_TEXT_LOST) || line.impossible || line.cpu < 0)
         return;
     struct scan_cpu *cpu = &scan->cpus[line.cpu];
@@ -167,8 +170,8 @@ scan_end(struct scan *scan)
 }
 
 bool
-vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses,
-             int64_t *ret_begin_ns)
+vg_text_scan(vg_text_source *source, struct vg_text_files *files, vg_recording *recording,
+             GArray *ret_losses, int64_t *ret_begin_ns)
 {
     g_autoptr(vg_text_source) first = vg_text_source_again(source);
     g_autoptr(vg_text_source) again = vg_text_source_again(source);
@@ -179,6 +182,7 @@ vg_text_scan(vg_text_source *source, vg_recording *recording, GArray *ret_losses
     struct scan scan = {
         .cpus = g_new0(struct scan_cpu, VG_CPU_LIMIT),
         .recording = recording,
+        .at = {files, false},
         .losses = ret_losses,
         .names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };

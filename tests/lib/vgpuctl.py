@@ -25,10 +25,10 @@ class Result:
         return json.loads(self.out)
 
 
-def analyze(*args):
-    """`vgpuctl analyze ARGS -o json`."""
+def analyze(*args, stdin=None):
+    """`vgpuctl analyze ARGS -o json`; stdin: its standard input."""
     done = subprocess.run([program(), "analyze", *map(str, args), "-o", "json"],
-                          capture_output=True, timeout=HANG_S)
+                          input=stdin and stdin.encode(), capture_output=True, timeout=HANG_S)
     return Result(done.returncode, done.stdout.decode("utf-8"),
                   done.stderr.decode("utf-8", "backslashreplace"))
 
