@@ -23,6 +23,8 @@ static const uint8_t magic_be[CTF_MAGIC_SIZE] = {0xc1, 0xfc, 0x1f, 0xc1};
 #define METADATA_SIZE_AT    28
 #define METADATA_HEAD_SIZE  37
 
+#define RECORD_SEPARATOR 0x1e
+
 /* No tracer makes packets longer than this; larger "sizes" are something else. */
 #define PACKET_SIZE_MAX (INT64_C(1) << 30)
 
@@ -252,6 +254,7 @@ learn_from_metadata(struct ctf_layout *layout, const char *dir)
     if (stat(path, &st) != 0 || st.st_size > METADATA_MAX ||
         !g_file_get_contents(path, &text, &length, NULL))
         return false;
+    layout->lacks_mark = ctf_metadata_lacks_mark(text, length);
     layout->has_sizes = contains(text, length, "packet_size");
     learn_uuids(layout, text, length);
     if (layout->has_sizes && contains(text, length, SINK_MARK)) {
@@ -369,6 +372,29 @@ metadata_u32(const uint8_t *bytes, bool swapped)
     return swapped ? GUINT32_SWAP_LE_BE(value) : value;
 }
 
+bool
+ctf_metadata_lacks_mark(const char *text, size_t length)
+{
+    static const char mark[] = "/* CTF ";
+
+    for (size_t i = 0; i < sizeof(mark); i++) {
+        if (i == length || !(g_ascii_isprint(text[i]) || g_ascii_isspace(text[i])))
+            return false;
+    }
+    return memcmp(text, mark, sizeof(mark) - 1) != 0;
+}
+
+/* CTF 2 describes itself in JSON, of which each piece begins with a record separator. */
+static int
+ctf_packet_check_version(const uint8_t *text, GError **err)
+{
+    if (text[0] != RECORD_SEPARATOR)
+        return 0;
+    return vg_error(err, VG_E_INVALID,
+                    "this trace is CTF 2, and only CTF 1.8 is read; babeltrace2 2.1 makes that of "
+                    "it: `babeltrace2 TRACE -c sink.ctf.fs -p 'path=\"NEW\",ctf-version=\"1\"'`");
+}
+
 int
 ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
 {
@@ -382,7 +408,11 @@ ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
         return 0;
     bool swapped = metadata_u32(head, true) == METADATA_MAGIC;
     if (!swapped && metadata_u32(head, false) != METADATA_MAGIC)
-        return 0; /* plain text */
+        return ctf_packet_check_version(head, err);
+    uint8_t first;
+    if (pread(file.fd, &first, 1, METADATA_HEAD_SIZE) == 1 &&
+        ctf_packet_check_version(&first, err) < 0)
+        return -1;
     for (int64_t offset = 0; offset < file.size;) {
         *ret_offset = offset;
         if (pread(file.fd, head, sizeof(head), offset) != sizeof(head))

@@ -29,10 +29,11 @@ struct ctf_layout {
     unsigned int n_uuids;
     bool has_sizes; /* the metadata knows of packet sizes; else a file is one packet */
     /* Where in a packet they stand, each 8 bytes, or CTF_UNKNOWN_AT. */
-    int size_at;    /* of the packet, in bits */
-    int content_at; /* size of the content, in bits */
-    int times_at;   /* begin, then end */
-    int seq_at;     /* number of the packet in its stream */
+    int size_at;     /* of the packet, in bits */
+    int content_at;  /* size of the content, in bits */
+    int times_at;    /* begin, then end */
+    int seq_at;      /* number of the packet in its stream */
+    bool lacks_mark; /* the metadata is text without the first line that says so */
 };
 
 /* A stream file, open. */
@@ -80,8 +81,13 @@ int64_t ctf_find_start(const struct ctf_layout *layout, const struct ctf_file *f
  * 2^63. */
 bool ctf_file_is_sound(const struct ctf_layout *layout, const char *path);
 
+/* Text of CTF 1.8 begins with this; LTTng 2.14 leaves it out, and babeltrace2 insists on it. */
+#define CTF_METADATA_MARK "/* CTF 1.8 */\n"
+bool ctf_metadata_lacks_mark(const char *text, size_t length);
+
 /* Whether babeltrace2 can be given this metadata: it never returns from packetised metadata that is
- * cut in a packet. VG_E_INVALID with the offset in the message and in *ret_offset. */
+ * cut in a packet, and CTF 2 is not read. VG_E_INVALID with the offset in the
+ * message and in *ret_offset. */
 int ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err);
 
 #endif

@@ -266,16 +266,6 @@ prime(const struct ctf_recording *recording, unsigned int first)
         ctf_stream_peek(g_ptr_array_index(recording->streams, i));
 }
 
-/* What babeltrace2 says of the private directory holds for the trace that stands behind it. */
-static void
-replace_path(GError *error, const char *private_dir, const char *dir)
-{
-    GString *message = g_string_new(error->message);
-    g_string_replace(message, private_dir, dir, 0);
-    g_free(error->message);
-    error->message = g_string_free(message, FALSE);
-}
-
 /* Opens whole files through links in a private directory; NULL if babeltrace2 refuses them. */
 static struct ctf_graph *
 open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_private_dir,
@@ -290,7 +280,7 @@ open_linked(const struct ctf_trace *trace, const GPtrArray *paths, char **ret_pr
     if (linked)
         graph = ctf_graph_open(private_dir, err);
     if (linked && !graph && err)
-        replace_path(*err, private_dir, trace->dir);
+        ctf_private_dir_name_original(*err, private_dir, trace->dir);
     if (graph)
         *ret_private_dir = g_steal_pointer(&private_dir);
     else if (private_dir)
@@ -383,13 +373,14 @@ has_private_place(const struct ctf_trace *trace, GError **err)
 }
 
 /* babeltrace2 believes LTTng's index files, whatever they say, and aborts on some of it. Through
- * links it does not see them. */
+ * links it does not see them, and it sees metadata that has its first line. */
 static struct ctf_graph *
 open_whole(const struct ctf_trace *trace, char **ret_private_dir, GError **err)
 {
     g_autofree char *index = g_build_filename(trace->dir, "index", NULL);
 
-    if (g_file_test(index, G_FILE_TEST_IS_DIR) && has_private_place(trace, NULL))
+    if ((g_file_test(index, G_FILE_TEST_IS_DIR) || trace->layout.lacks_mark) &&
+        has_private_place(trace, NULL))
         return open_linked(trace, trace->paths, ret_private_dir, err);
     return ctf_graph_open(trace->dir, err);
 }

@@ -103,7 +103,7 @@ disguise_tracer(char *text, size_t length)
 }
 
 static int
-copy_metadata(const char *private_dir, const char *metadata, GError **err)
+copy_metadata(const char *private_dir, const char *metadata, bool mend, GError **err)
 {
     g_autofree char *copy = g_build_filename(private_dir, "metadata", NULL);
     g_autofree char *text = NULL;
@@ -112,7 +112,16 @@ copy_metadata(const char *private_dir, const char *metadata, GError **err)
 
     if (!g_file_get_contents(metadata, &text, &length, &error))
         return vg_error(err, VG_E_IO, "%s", error->message);
-    disguise_tracer(text, length);
+    if (!mend)
+        disguise_tracer(text, length);
+    if (ctf_metadata_lacks_mark(text, length)) {
+        char *marked = g_malloc(length + sizeof(CTF_METADATA_MARK));
+        memcpy(marked, CTF_METADATA_MARK, sizeof(CTF_METADATA_MARK) - 1);
+        memcpy(marked + sizeof(CTF_METADATA_MARK) - 1, text, length);
+        g_free(text);
+        text = marked;
+        length += sizeof(CTF_METADATA_MARK) - 1;
+    }
     if (!g_file_set_contents(copy, text, (gssize)length, &error))
         return vg_error(err, VG_E_IO, "%s", error->message);
     return 0;
@@ -155,8 +164,7 @@ ctf_private_dir_new(const char *dir, bool mend, GError **err)
         release_signals();
         return NULL;
     }
-    if ((mend ? ctf_private_dir_link(name, metadata, err) : copy_metadata(name, metadata, err)) <
-        0) {
+    if (copy_metadata(name, metadata, mend, err) < 0) {
         ctf_private_dir_remove(name);
         return NULL;
     }
@@ -245,4 +253,14 @@ ctf_private_dir_remove(const char *private_dir)
         g_dir_close(dir);
     g_rmdir(private_dir);
     release_signals();
+}
+
+void
+ctf_private_dir_name_original(GError *error, const char *private_dir, const char *dir)
+{
+    GString *message = g_string_new(error->message);
+
+    g_string_replace(message, private_dir, dir, 0);
+    g_free(error->message);
+    error->message = g_string_free(message, FALSE);
 }

@@ -40,4 +40,8 @@ int ctf_private_dir_copy(const char *private_dir, const char *path,
                          const struct ctf_segment *segment, GError **err);
 void ctf_private_dir_remove(const char *private_dir);
 
+/* What babeltrace2 says of the private directory holds for the trace that stands behind it: names
+ * that one in the error's message. */
+void ctf_private_dir_name_original(GError *error, const char *private_dir, const char *dir);
+
 #endif
