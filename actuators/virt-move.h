@@ -80,6 +80,11 @@ struct vg_precheck {
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
+/* Measures for a second how a running VM uses its memory: what it has touched, and how fast it
+ * rewrites that. 0: not known. */
+int vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_bytes,
+                    int64_t *ret_dirty_bytes_per_s, GError **err);
+
 /* ---- reserving ---- */
 
 /* Finds for each of the devices (struct vg_move_device) a free one of its kind and type on the host

@@ -62,6 +62,11 @@ migration_summary(const struct vg_migration *migration)
     vg_json_add_string(object, "cause", migration->cause);
     vg_json_add_int64(object, "made_ns", migration->made_ns);
     migration_add_time(object, "ended_ns", migration->ended_ns);
+    vg_json_add_string(object, "step", migration->step);
+    vg_json_add_string(object, "waits_for", migration->waits_for);
+    vg_json_add_int64(object, "standstill_ns", migration->standstill_ns);
+    vg_json_add(object, "progress",
+                vg_record_write(&vg_migration_progress_record, &migration->progress));
     return object;
 }
 

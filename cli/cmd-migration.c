@@ -34,18 +34,41 @@ static const struct vg_column list_columns[] = {
     {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_TEXT, false},
     {"FROM", "from", VG_CELL_TEXT, false},   {"TO", "to", VG_CELL_TEXT, false},
     {"STATE", "words", VG_CELL_TEXT, false}, {"ASKED (UTC)", "asked", VG_CELL_TEXT, false},
-    {"TOOK", "took", VG_CELL_TEXT, true},    {"UUID", "uuid", VG_CELL_TEXT, true},
-    {"CAUSE", "cause", VG_CELL_TEXT, true},
+    {"TOOK", "took", VG_CELL_TEXT, true},    {"STOOD STILL", "stood", VG_CELL_TEXT, true},
+    {"UUID", "uuid", VG_CELL_TEXT, true},    {"CAUSE", "cause", VG_CELL_TEXT, true},
 };
+
+/* "migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s" */
+static void
+migration_add_state(json_object *row, const char *state)
+{
+    const char *step = json_object_get_string(vg_output_member(row, "step"));
+    const char *waits = json_object_get_string(vg_output_member(row, "waits_for"));
+    const struct vg_json_node node = vg_json_root(vg_output_member(row, "progress"));
+    struct vg_migration_progress *progress =
+        vg_record_read(&vg_migration_progress_record, &node, NULL);
+    const bool copies = step && (strcmp(step, "migrate") == 0 || strcmp(step, "return") == 0) &&
+                        progress && progress->total_bytes > 0;
+    g_autofree char *copy = copies ? vg_move_text_copy(progress) : NULL;
+    g_autofree char *wait = waits ? g_strconcat("waits for ", waits, NULL) : NULL;
+    const char *now = wait ? wait : copy;
+    g_autofree char *words = g_strdelimit(g_strdup(state ? state : "?"), "_", ' ');
+    g_autofree char *text = g_strconcat(words, now ? ": " : NULL, now, NULL);
+
+    vg_json_add_string(row, "words", text);
+    if (progress)
+        vg_record_free(&vg_migration_progress_record, progress);
+}
 
 static void
 migration_add_words(json_object *row)
 {
-    const char *state = json_object_get_string(vg_output_member(row, "state"));
+    const int64_t stood_ns = json_object_get_int64(vg_output_member(row, "standstill_ns"));
+    g_autofree char *stood = stood_ns > 0 ? vg_move_text_time(stood_ns) : NULL;
     json_object *ended = vg_output_member(row, "ended_ns");
-    g_autofree char *words = g_strdelimit(g_strdup(state ? state : "?"), "_", ' ');
 
-    vg_json_add_string(row, "words", words);
+    migration_add_state(row, json_object_get_string(vg_output_member(row, "state")));
+    vg_json_add_string(row, "stood", stood);
     vg_online_add_time(row, "asked", "made_ns");
     if (!json_object_is_type(ended, json_type_int))
         return;

@@ -356,14 +356,16 @@ vg_follow_result(const vg_follow *follow, enum vg_migration_state wanted, FILE *
     const char *state = vg_move_text_state(move->state);
     g_autofree char *where = vg_move_text_where(move);
     g_autofree char *took = vg_move_text_time(vg_move_text_took_ns(move));
-    g_autofree char *down = vg_move_text_time(move->progress.downtime_ns);
-    const bool has_downtime = move->progress.downtime_ns > 0;
+    g_autofree char *stood =
+        move->standstill_ns > 0 ? vg_move_text_time(move->standstill_ns) : NULL;
+    g_autofree char *down = vg_move_text_downtime(move);
     g_autofree char *story = vg_follow_command(follow, "show");
     g_autofree char *advice = vg_follow_advice(follow);
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *result =
-        g_strdup_printf("%c%s after %s: %s%s%s.", g_ascii_toupper(state[0]), state + 1, took, where,
-                        has_downtime ? "; downtime " : "", has_downtime ? down : "");
+        g_strdup_printf("%c%s after %s: %s%s%s%s%s.", g_ascii_toupper(state[0]), state + 1, took,
+                        where, stood ? "; GPU programs stood still for " : "", stood ? stood : "",
+                        down ? "; " : "", down ? down : "");
 
     vg_move_text_append_wrapped(text, 0, vg_move_bars_width(to), result);
     fputs(text->str, to);

@@ -116,6 +116,20 @@ move_check_add_doubts(GString *text, json_object *doubts)
                                  json_object_get_string(json_object_array_get_idx(doubts, i)));
 }
 
+static void
+move_check_add_standstill(GString *text, json_object *check)
+{
+    const double s = json_object_get_double(vg_output_member(check, "standstill_s"));
+
+    if (s > 0) {
+        g_autofree char *time = vg_move_text_seconds((int64_t)(s * 1e9));
+        vg_printable_append_line(text,
+                                 "Programs with a GPU are expected to stand still for %s: release, "
+                                 "unplug, migrate, plug, take back.",
+                                 time);
+    }
+}
+
 char *
 vg_move_check_text(json_object *check)
 {
@@ -134,6 +148,7 @@ vg_move_check_text(json_object *check)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
     move_check_add_doubts(text, vg_output_member(check, "doubts"));
+    move_check_add_standstill(text, check);
     move_check_add_programs(text, vg_output_member(check, "guest"));
     return g_string_free(text, FALSE);
 }

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cli/move-text.h"
@@ -60,16 +61,29 @@ move_story_copied(GString *to, const vg_migration *move, int width)
 {
     const struct vg_migration_progress *progress = &move->progress;
 
-    if (progress->downtime_ns > 0) {
-        g_autofree char *time = vg_move_text_time(progress->downtime_ns);
-        move_story_line(to, width, "downtime:", "%s, as libvirt measured", time);
+    if (move->standstill_ns > 0) {
+        g_autofree char *time = vg_move_text_time(move->standstill_ns);
+        move_story_line(to, width, "standstill:", "%s, of programs with a GPU", time);
+    } else if (move->standstill_began_ns > 0) {
+        char utc[VG_UTC_LEN];
+        move_story_line(to, width, "standstill:", "since %s, of programs with a GPU",
+                        move_story_utc(move->standstill_began_ns, utc));
     }
+    g_autofree char *downtime = vg_move_text_downtime(move);
+    if (downtime)
+        move_story_line(to, width, "downtime:", "%s; libvirt measured it",
+                        downtime + strlen("downtime "));
     if (move->guest_pause_ns > 0) {
         g_autofree char *time = vg_move_text_time(move->guest_pause_ns);
         move_story_line(to, width, "longest pause:", "%s, as the guest saw it", time);
     }
     if (progress->total_bytes == 0)
         return;
+    if (move->step && (strcmp(move->step, "migrate") == 0 || strcmp(move->step, "return") == 0)) {
+        g_autofree char *copying = vg_move_text_copy(progress);
+        move_story_line(to, width, "copying:", "%s", copying);
+        return;
+    }
     g_autofree char *copied = vg_move_text_bytes(progress->processed_bytes);
     g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
     g_autofree char *time = vg_move_text_time(progress->elapsed_ns);

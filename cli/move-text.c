@@ -116,6 +116,35 @@ vg_move_text_where(const vg_migration *move)
 }
 
 char *
+vg_move_text_downtime(const vg_migration *move)
+{
+    const int64_t ns = move->progress.downtime_ns, most_ns = move->downtime_limit_ns;
+
+    if (ns <= 0)
+        return NULL;
+    g_autofree char *time = vg_move_text_time(ns);
+    if (most_ns <= 0 || ns <= most_ns)
+        return g_strconcat("downtime ", time, NULL);
+    g_autofree char *most = vg_move_text_time(most_ns);
+    return g_strdup_printf("downtime %s, more than the %s that were wanted", time, most);
+}
+
+char *
+vg_move_text_copy(const struct vg_migration_progress *progress)
+{
+    const int64_t done_bytes = progress->total_bytes - progress->remaining_bytes;
+    g_autofree char *done = vg_move_text_bytes(done_bytes);
+    g_autofree char *total = vg_move_text_bytes(progress->total_bytes);
+    g_autofree char *rate = vg_move_text_bytes(progress->bytes_per_s);
+    g_autofree char *left =
+        progress->eta_ns > 0 ? vg_move_text_time(progress->eta_ns) : g_strdup("unknown");
+
+    return g_strdup_printf("%s of %s (%.0f %%), %s/s, ETA %s", done, total,
+                           100 * (double)done_bytes / (double)MAX(progress->total_bytes, 1), rate,
+                           left);
+}
+
+char *
 vg_move_text_waits(const vg_migration *move)
 {
     char utc[VG_UTC_LEN];

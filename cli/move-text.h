@@ -29,6 +29,12 @@ const char *vg_move_text_state(enum vg_migration_state state);
 /* "alpha is on host-b and has its GPUs". */
 char *vg_move_text_where(const vg_migration *move);
 
+/* "downtime 80 ms", or "downtime 1.2 s, more than the 500 ms that were wanted"; NULL: unknown. */
+char *vg_move_text_downtime(const vg_migration *move);
+
+/* "512 MiB of 1.00 GiB (50 %), 128 MiB/s, ETA 4.0 s": of a copy that runs. */
+char *vg_move_text_copy(const struct vg_migration_progress *progress);
+
 /* "waits for libvirtd of 'h1': ... since 2026-11-25 19:02:11"; NULL: it does not wait. */
 char *vg_move_text_waits(const vg_migration *move);
 

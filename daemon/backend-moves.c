@@ -14,7 +14,6 @@
 #include "daemon/backend-private.h"
 #include "model/plan.h"
 #include "move/effect.h"
-#include "move/forecast.h"
 #include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
@@ -325,37 +324,6 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
 
 /* ---- a dry run ---- */
 
-/* Adds the steps of a move that succeeds. */
-static void
-moves_add_steps(vg_daemon_backend *backend, json_object *document, const struct vg_inv_vm *vm,
-                const struct vg_migration *migration)
-{
-    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
-    const struct vg_forecast_limits limits = {.guest_ns = settings->guest_deadline_ns,
-                                              .unplug_ns = settings->unplug_deadline_ns,
-                                              .migrate_ns = settings->migrate_deadline_ns};
-    struct vg_forecast_facts facts = {.memory_bytes = vm->memory_bytes,
-                                      .gpu_bytes = migration->guest.gpu_bytes,
-                                      .bandwidth_bytes_per_s = settings->bandwidth_bytes_per_s};
-    json_object *steps = json_object_new_array();
-    struct vg_forecast forecast;
-
-    pthread_mutex_lock(&backend->lock);
-    facts.link_bytes_per_s = backend->policy.bandwidth;
-    facts.stun_ns = backend->policy.stun_ns;
-    pthread_mutex_unlock(&backend->lock);
-    vg_forecast_make(migration->devices->len > 0, !migration->no_agent, &facts, &limits, &forecast);
-    for (size_t i = 0; i < forecast.n; i++) {
-        json_object *step = json_object_new_object();
-        vg_json_add_string(step, "verb", vg_move_verb_names[forecast.steps[i].verb]);
-        vg_json_add_double(step, "expected_s", forecast.steps[i].expected_s);
-        vg_json_add_double(step, "deadline_s", forecast.steps[i].deadline_s);
-        vg_json_append(steps, step);
-    }
-    vg_json_add(document, "steps", steps);
-    vg_json_add_double(document, "expected_s", forecast.expected_s);
-}
-
 static json_object *
 moves_doubts_to_json(const struct vg_migration *migration)
 {
@@ -433,7 +401,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         return NULL;
     moves_check_gpus(backend, migration, problems);
     json_object *document = moves_check_to_json(migration, problems);
-    moves_add_steps(backend, document, vm, migration);
+    backend_add_forecast(backend, document, vm, migration);
     return document;
 }
 
@@ -495,7 +463,11 @@ moves_list(void *data, bool active, int64_t before_ns, size_t limit, GError **er
 {
     vg_daemon_backend *backend = data;
 
-    return vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
+    GPtrArray *list =
+        vg_journal_list_migrations(backend->parts.journal, active, before_ns, limit, err);
+    if (list)
+        vg_mover_refresh(backend->parts.mover, list);
+    return list;
 }
 
 static GPtrArray *

@@ -28,6 +28,11 @@ struct vg_daemon_backend {
     struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler, or NULL */
 };
 
+/* daemon/backend-forecast.c: adds the way forward of a move to the document of a dry run. Blocks.
+ */
+void backend_add_forecast(vg_daemon_backend *backend, json_object *document,
+                          const struct vg_inv_vm *vm, const struct vg_migration *migration);
+
 /* daemon/backend-arrivals.c: list_approvals and rate_arrival of struct vg_backend_plans */
 GPtrArray *backend_list_approvals(void *data);
 void backend_rate_arrival(void *data, struct vg_arrival_query *query);

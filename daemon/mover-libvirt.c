@@ -260,10 +260,15 @@ libvirt_migrate(struct mover_move *move, bool is_back, struct mover_outcome *ret
     if (status < 0)
         return -1;
     limits.tell(limits.data, &progress, NULL);
-    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms",
+    const int64_t wanted_ns = move->record->downtime_limit_ns;
+    g_autofree char *over = wanted_ns > 0 && progress.downtime_ns > wanted_ns
+                                ? g_strdup_printf(", more than the %.0f ms of [actions] downtime",
+                                                  (double)wanted_ns / 1e6)
+                                : g_strdup("");
+    ret->text = g_strdup_printf("in %.2f s, %.0f MiB copied, the VM stood still for %.0f ms%s",
                                 (double)progress.elapsed_ns / (double)VG_NS_PER_S,
                                 (double)progress.processed_bytes / 1048576,
-                                (double)progress.downtime_ns / 1e6);
+                                (double)progress.downtime_ns / 1e6, over);
     return 0;
 }
 

@@ -105,6 +105,7 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
     migration->undo_of = g_strdup(request->undo_of);
     migration->asked_by = g_strdup(request->asked_by);
     migration->no_agent = request->no_agent;
+    migration->downtime_limit_ns = settings->downtime_max_ns;
     migration->vm_on = VG_PLACE_SOURCE;
     migration->gpu = VG_GPU_ATTACHED;
     vg_peer_info_free(target);
@@ -220,6 +221,17 @@ vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *probl
     prepare_end_asking(mover, migration->uuid);
     prepare_check_room(mover, problems);
     return status;
+}
+
+void
+vg_mover_measure(vg_mover *mover, const char *uuid, int64_t *ret_touched_bytes,
+                 int64_t *ret_dirty_bytes_per_s)
+{
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
+    g_autoptr(vg_virt_link) source = vg_virt_link_open(settings->libvirt_uri, NULL);
+
+    if (source)
+        (void)!vg_virt_measure(source, uuid, ret_touched_bytes, ret_dirty_bytes_per_s, NULL);
 }
 
 static int

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/mover-private.h"
 #include "model/arrival.h"
+#include "move/standstill.h"
 
 #define VG_LOG_TAG "mover"
 
@@ -121,6 +122,7 @@ mover_begin_step(struct mover_move *move, enum vg_move_verb verb)
     step->began_ns = vg_clock_realtime_ns();
     step->asked = move->executor->describe(move, verb);
     VG_LOCK_SCOPE(&move->mover->lock);
+    vg_standstill_begin(move->record, &move->machine, verb, step->began_ns);
     step->undoes = move->machine.back;
     step->attempt = move->record->retries;
     g_ptr_array_add(move->record->steps, step);
@@ -163,6 +165,7 @@ mover_end_step(struct mover_move *move, enum vg_move_verb verb, struct mover_out
     g_clear_pointer(&record->step, g_free);
     vg_move_told(&move->machine, outcome->ok,
                  outcome->ok && verb == VG_MOVE_LOOK ? &outcome->facts : NULL);
+    vg_standstill_end(record, &move->machine, verb, outcome->ok, step->ended_ns);
     if (!record->cause && move->machine.aborted)
         record->cause = g_strdup("it was aborted");
     else if (!record->cause && move->machine.failed && !had_failed)
@@ -410,6 +413,21 @@ vg_mover_read(vg_mover *mover, const char *id, GError **err)
     struct vg_migration *copy = move ? vg_migration_copy(move->record) : NULL;
     pthread_mutex_unlock(&mover->lock);
     return copy ? copy : vg_journal_read_migration(mover->parts.journal, id, err);
+}
+
+void
+vg_mover_refresh(vg_mover *mover, GPtrArray *moves)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < moves->len; i++) {
+        const struct vg_migration *known = moves->pdata[i];
+        const struct mover_move *move = mover_find(mover, known->id);
+        if (!move || move->ended)
+            continue;
+        struct vg_migration *now = vg_migration_copy(move->record);
+        vg_migration_free(moves->pdata[i]);
+        moves->pdata[i] = now;
+    }
 }
 
 static int

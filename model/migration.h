@@ -196,6 +196,10 @@ struct vg_migration {
     int64_t made_ns;        /* epoch */
     int64_t ended_ns;       /* epoch; 0: not yet */
     int64_t guest_pause_ns; /* the longest that the guest saw; 0: unknown */
+    /* Programs with a GPU stood still from this time (epoch) on; 0: they have not. */
+    int64_t standstill_began_ns;
+    int64_t standstill_ns;     /* for so long; 0: they still do, or never did */
+    int64_t downtime_limit_ns; /* the longest pause that was wanted; 0: there was no limit */
     struct vg_migration_progress progress;
     struct vg_guest_programs guest;
     bool predicted;                    /* by a plan: the next one is known */

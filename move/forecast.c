@@ -3,45 +3,171 @@
 
 #include "move/forecast.h"
 
-#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
+/* The time that a migration takes besides the copying: a QEMU starts on the target. */
+#define MIGRATE_S 1.0
 /* The time that one question to another program takes. */
 #define ASK_S 0.1
 /* The rates at which NVIDIA's driver moves GPU memory on an H100, also side by side:
  * docs/benchmarks.md. */
 #define RELEASE_BYTES_PER_S (1.6 * 1073741824)
 #define RESTORE_BYTES_PER_S (5.0 * 1073741824)
+/* The most times that memory is taken to be copied: a guest that changes it faster is slowed down.
+ */
+#define PASSES_MAX 5.0
+/* The number of earlier moves that are looked at. */
+#define LEARN_MAX 5
+
+/* ---- earlier moves ---- */
+
+/* Durations of each verb, to have the median of. */
+struct forecast_sample {
+    unsigned n[VG_MOVE_VERB_MAX];
+    double s[VG_MOVE_VERB_MAX][LEARN_MAX];
+    unsigned n_copied;
+    double copied[LEARN_MAX]; /* bytes */
+    double rate[LEARN_MAX];   /* bytes a second */
+    unsigned moves;
+};
+
+static int
+forecast_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double
+forecast_median(double *values, unsigned n)
+{
+    if (n == 0)
+        return 0;
+    qsort(values, n, sizeof(*values), forecast_compare);
+    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static void
+forecast_add_step(struct forecast_sample *sample, const struct vg_migration *move,
+                  const struct vg_migration_step *step)
+{
+    const int verb = vg_move_verb_from_name(step->verb);
+    double s = (double)(step->ended_ns - step->began_ns) / (double)VG_NS_PER_S;
+
+    if (verb < 0 || !step->ok || step->undoes || step->attempt > 0 || step->ended_ns == 0 ||
+        sample->n[verb] >= LEARN_MAX)
+        return;
+    if (verb == VG_MOVE_QUIESCE)
+        s -= (double)move->guest.gpu_bytes / RELEASE_BYTES_PER_S;
+    else if (verb == VG_MOVE_RESUME)
+        s -= (double)move->guest.gpu_bytes / RESTORE_BYTES_PER_S;
+    else if (verb == VG_MOVE_MIGRATE)
+        s -= (double)move->progress.elapsed_ns / (double)VG_NS_PER_S;
+    sample->s[verb][sample->n[verb]++] = MAX(s, 0.001);
+}
+
+static void
+forecast_add_move(struct forecast_sample *sample, const struct vg_migration *move)
+{
+    const struct vg_migration_progress *progress = &move->progress;
+    const double copied = (double)progress->processed_bytes;
+
+    if (sample->moves == LEARN_MAX)
+        return;
+    sample->moves++;
+    for (guint i = 0; i < move->steps->len; i++)
+        forecast_add_step(sample, move, move->steps->pdata[i]);
+    if (copied <= 0 || progress->elapsed_ns <= 0)
+        return;
+    sample->rate[sample->n_copied] = copied * (double)VG_NS_PER_S / (double)progress->elapsed_ns;
+    sample->copied[sample->n_copied++] = copied;
+}
+
+void
+vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_past *ret)
+{
+    struct forecast_sample own = {0}, all = {0};
+
+    *ret = (struct vg_forecast_past){0};
+    for (guint i = 0; i < moves->len; i++) {
+        const struct vg_migration *move = moves->pdata[i];
+        if (move->state != VG_MIGRATION_DONE || move->executor != VG_EXECUTOR_LIBVIRT)
+            continue;
+        forecast_add_move(&all, move);
+        if (strcmp(move->uuid, uuid) == 0)
+            forecast_add_move(&own, move);
+    }
+    for (int verb = 0; verb < VG_MOVE_VERB_MAX; verb++) {
+        struct forecast_sample *from = own.n[verb] > 0 ? &own : &all;
+        ret->took_s[verb] = forecast_median(from->s[verb], from->n[verb]);
+    }
+    ret->copied_bytes = (int64_t)forecast_median(own.copied, own.n_copied);
+    struct forecast_sample *from = own.n_copied > 0 ? &own : &all;
+    ret->bytes_per_s = (int64_t)forecast_median(from->rate, from->n_copied);
+}
+
+/* ---- steps ---- */
+
+/* Returns how fast memory is copied: as fast as it may be, or as it once was. */
+static double
+forecast_rate(const struct vg_forecast_facts *facts)
+{
+    const double most = (double)facts->bandwidth_bytes_per_s;
+    const double link = (double)facts->link_bytes_per_s;
+
+    const double usual =
+        facts->past && facts->past->bytes_per_s > 0 ? (double)facts->past->bytes_per_s : link;
+
+    return most > 0 ? MIN(most, usual) : usual;
+}
 
 /* Returns the time of the copying. While the VM moves, the guest's memory also holds what programs
- * have in GPU memory, in pages that were free before and so would not have been copied. */
+ * have in GPU memory, in pages that were free before and so would not have been copied. What the
+ * guest rewrites is copied again. */
 static double
 forecast_copy_s(const struct vg_forecast_facts *facts)
 {
-    const double most = (double)facts->bandwidth_bytes_per_s;
-    const double rate = (double)facts->link_bytes_per_s;
-    const double bytes = (double)facts->memory_bytes + (double)facts->gpu_bytes;
+    const double rate = forecast_rate(facts);
+    const double touched = facts->touched_bytes > 0
+                               ? (double)MIN(facts->touched_bytes, facts->memory_bytes)
+                               : (double)facts->memory_bytes;
+    const double again = (double)facts->dirty_bytes_per_s / rate;
+    const double passes = again < 1 - 1 / PASSES_MAX ? 1 / (1 - again) : PASSES_MAX;
+    double bytes = (touched + (double)facts->gpu_bytes) * passes;
 
-    return bytes / (most > 0 ? MIN(most, rate) : rate) +
-           (double)facts->stun_ns / (double)VG_NS_PER_S;
+    if (facts->past && facts->past->copied_bytes > 0)
+        bytes = (double)facts->past->copied_bytes;
+    return bytes / rate + (double)facts->stun_ns / (double)VG_NS_PER_S;
+}
+
+/* Returns what a verb took in earlier moves, or what it is taken to take. */
+static double
+forecast_took_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts, double otherwise)
+{
+    return facts->past && facts->past->took_s[verb] > 0 ? facts->past->took_s[verb] : otherwise;
 }
 
 static double
 forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts)
 {
+    const double gpu_bytes = (double)facts->gpu_bytes;
+
     switch (verb) {
     case VG_MOVE_QUIESCE:
-        return GUEST_S + (double)facts->gpu_bytes / RELEASE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, GUEST_S) + gpu_bytes / RELEASE_BYTES_PER_S;
     case VG_MOVE_RESUME:
-        return GUEST_S + (double)facts->gpu_bytes / RESTORE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, GUEST_S) + gpu_bytes / RESTORE_BYTES_PER_S;
     case VG_MOVE_DETACH:
     case VG_MOVE_ATTACH:
-        return UNPLUG_S;
+        return forecast_took_s(verb, facts, UNPLUG_S);
     case VG_MOVE_MIGRATE:
-        return forecast_copy_s(facts);
+        return forecast_took_s(verb, facts, MIGRATE_S) + forecast_copy_s(facts);
     case VG_MOVE_LOOK:
     case VG_MOVE_PRECHECK:
     case VG_MOVE_RESERVE:
@@ -53,7 +179,7 @@ forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *fact
     case VG_MOVE_RELEASE:
     case VG_MOVE_VERB_MAX:
     default:
-        return ASK_S;
+        return forecast_took_s(verb, facts, ASK_S);
     }
 }
 
@@ -88,5 +214,7 @@ vg_forecast_make(bool has_gpus, bool has_agent, const struct vg_forecast_facts *
         step->expected_s = forecast_expected_s(verb, facts);
         step->deadline_s = forecast_deadline_s(verb, limits);
         ret->expected_s += step->expected_s;
+        if (has_gpus && verb >= VG_MOVE_QUIESCE && verb <= VG_MOVE_RESUME)
+            ret->standstill_s += step->expected_s;
     }
 }

@@ -156,9 +156,10 @@ def test_wait_tells_a_line_for_each_step(server):
     done = run(server, "migrate", "alpha", "--to", "host-b", "--wait")
     lines = done.stdout.splitlines()
     assert lines[0] == f"{FIRST}: alpha from test-host to host-b"
-    assert [line.split()[0] for line in lines[1:-1]] == VERBS
+    assert [line.split()[0] for line in lines[1:-2]] == VERBS
     assert lines[5] == "migrate          1.0 s  768 MiB copied"
-    assert lines[-1] == "Done after 9.0 s: alpha is on host-b and has its GPUs; downtime 80 ms."
+    assert lines[-2:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs stood still",
+                          "for 5.0 s; downtime 80 ms."]
     assert done.stderr == "" and "\033" not in done.stdout and "\r" not in done.stdout
 
 
@@ -189,7 +190,8 @@ def test_wait_on_a_terminal_draws_bars(server):
         "768 MiB of 1.00 GiB, 128 MiB/s, dirty 1 MiB/s, iter. 2, ETA 2.0 s"
     assert lines[1:9] == [f"{verb:11}[{'#' * 40}]       1.0 s" +
                           ("  768 MiB" if verb == "migrate" else "") for verb in VERBS]
-    assert lines[9:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; downtime 80 ms."]
+    assert lines[9:] == ["Done after 9.0 s: alpha is on host-b and has its GPUs; GPU programs stood still",
+                         "for 5.0 s; downtime 80 ms."]
 
 
 def test_a_narrow_terminal_and_one_that_cannot_draw(server):
@@ -237,6 +239,7 @@ def test_wrong_usage(server):
 def test_dry_run(server):
     done = run(server, "migrate", "alpha", "--to", "host-b", "--dry-run")
     assert "Nothing speaks against it.\n" in done.stdout and done.stderr == ""
+    assert "Programs with a GPU are expected to stand still for 2.5 s: release, unplug, " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()]
     assert "quiesce 0.5 30.0 has the guest let go of its GPUs".split() in rows
     assert ["all", "of", "it", "4.0", "-", "-"] in rows
@@ -293,7 +296,7 @@ def test_watching_outlives_a_vgpud_that_does_not_answer(server, tmp_path):
 
     with Relay(str(tmp_path / "relay"), server, change) as relay:
         done = run(relay, "migrate", "alpha", "--to", "host-b", "--wait")
-    assert done.stdout.splitlines()[-1].startswith("Done after")
+    assert "\nDone after" in done.stdout
     assert done.stderr.count("asked again for a minute") == 2
 
 
@@ -522,7 +525,8 @@ def test_list_and_show(server):
                  "from, to:      test-host, host-b",
                  "ended:         2026-11-20T18:40:09Z, after 9.0 s",
                  "now:           alpha is on host-b and has its GPUs",
-                 "downtime:      80 ms, as libvirt measured",
+                 "standstill:    5.0 s, of programs with a GPU",
+                 "downtime:      80 ms; libvirt measured it",
                  "copied:        768 MiB for 1.00 GiB of memory, 2 iterations, 1.0 s",
                  "ua-gpu0        named standin",
                  "      5.0 s      1.0 s   migrate  alpha: migrate"):
@@ -550,8 +554,8 @@ def test_abort(server):
     done = run(server, "migration", "abort", FIRST)
     assert f"{FIRST}: turns back; what was done is undone\n" in done.stdout
     done = run(server, "migration", "abort", FIRST, "--wait")
-    assert done.stdout.splitlines()[-1] == \
-        "Aborted after 2.0 s: alpha is on test-host and has its GPUs."
+    assert " ".join(done.stdout.splitlines()[-2:]) == \
+        "Aborted after 2.0 s: alpha is on test-host and has its GPUs; GPU programs stood still for 1.0 s."
     done = run(server, "migration", "abort", FIRST, code=5)
     assert "too late" in done.stderr
     run(server, "migration", "abort", "move-none", code=3)
@@ -604,6 +608,61 @@ def test_undo_of_a_failed_move_whose_vm_has_arrived(server, tmp_path):
         run(relay, "migration", "undo", FIRST)
         (_, body, _), = relay.posts()
     assert body == {"vm": "alpha", "to": "test-host", "forward": True, "undo_of": FIRST}
+
+
+RUNNING = {"total_bytes": 1 << 30, "remaining_bytes": 3 << 28, "bytes_per_s": 64 << 20, "eta_ns": 12 * 10**9,
+           "downtime_ns": 0}
+
+
+@pytest.mark.smoke
+def test_how_far_a_move_is(server, tmp_path):
+    """In the list, and in what is shown of one: bytes, per cent, the rest; and for how long programs with a
+    GPU have stood still."""
+    run(server, "migrate", "alpha", "--to", "host-b")
+
+    def change(method, path, answer):
+        status, headers, document = answer
+        now = {"state": "migrating", "step": "migrate", "progress": RUNNING, "standstill_began_ns": 1795200000 * 10**9}
+        if path == "/v1/migrations":
+            return status, headers, {**document, "items": [{**item, **now} for item in document["items"]]}
+        return status, headers, {**document, **now, "steps": []}
+    with Relay(str(tmp_path / "relay"), server, change) as relay:
+        listed = run(relay, "migration", "list").stdout.splitlines()
+        assert " migrating: 256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s " in listed[1]
+        shown = run(relay, "migration", "show", FIRST).stdout
+    assert "copying:       256 MiB of 1.00 GiB (25 %), 64 MiB/s, ETA 12.0 s\n" in shown
+    assert "standstill:    since 2026-11-20T18:40:00Z, of programs with a GPU\n" in shown, shown
+    run(server, "migration", "watch", FIRST)
+    shown = run(server, "migration", "show", FIRST).stdout
+    assert shown.index("standstill:    5.0 s, of programs with a GPU\n") < shown.index("downtime:      80 ms;")
+    assert " 5.0 s " in run(server, "migration", "list", "-o", "wide").stdout
+
+
+def test_a_downtime_that_is_longer_than_was_wanted(server, tmp_path):
+    make_done(server)
+    change = move_at("done", downtime_limit_ns=50000000)
+    with Relay(str(tmp_path / "relay"), server, change) as relay:
+        for told in (run(relay, "migration", "watch", FIRST), run(relay, "migration", "show", FIRST)):
+            assert "80 ms, more than the 50 ms that were wanted" in " ".join(told.stdout.split())
+
+
+def test_a_move_that_waits(server, tmp_path):
+    run(server, "migrate", "alpha", "--to", "host-b")
+    waits = {"waits_for": "libvirtd of 'host-b': no route", "waits_since_ns": 1795200000 * 10**9}
+    looks = []
+
+    def change(method, path, answer):
+        status, headers, document = answer
+        looks.append(path)
+        if method == "GET" and len(looks) < 4:
+            document = {**document, **waits}
+            if "items" in document:
+                document["items"] = [{**item, **waits} for item in document["items"]]
+        return status, headers, document
+    with Relay(str(tmp_path / "relay"), server, change) as relay:
+        assert "waits for libvirtd of 'host-b': no route" in run(relay, "migration", "list").stdout
+        told = run(relay, "migration", "watch", FIRST).stdout
+    assert "waits since 2026-11-20T18:40:00Z for libvirtd of 'host-b': no route\n" in told and "Done after" in told
 
 
 def test_undo(server, tmp_path):

@@ -83,6 +83,7 @@ step_move(struct vg_migration *move)
         move->state =
             move->state == VG_MIGRATION_VERIFYING ? VG_MIGRATION_DONE : VG_MIGRATION_ABORTED;
         move->ended_ns = now_ns;
+        move->standstill_ns = (move->abort_asked ? 1 : 5) * VG_NS_PER_S;
         move->vm_on = move->abort_asked ? VG_PLACE_SOURCE : VG_PLACE_TARGET;
         g_clear_pointer(&move->step, g_free);
         return;
@@ -159,6 +160,7 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
     }
     vg_json_add(object, "steps", steps);
     vg_json_add_double(object, "expected_s", 4);
+    vg_json_add_double(object, "standstill_s", 2.5);
     return object;
 }
 

@@ -17,6 +17,7 @@
 #include "move/effect.h"
 #include "move/forecast.h"
 #include "move/place.h"
+#include "move/standstill.h"
 
 #define GIB (INT64_C(1) << 30)
 
@@ -64,16 +65,19 @@ test_forecast(void **state)
 
     (void)state;
     vg_forecast_make(true, true, &facts, &limits, &forecast);
-    /* 2 s and 16 GiB at 1.6 GiB/s; at 5 GiB/s; 24 GiB at 1 GiB/s and half a second. */
+    /* 2 s and 16 GiB at 1.6 GiB/s; at 5 GiB/s; a second, 24 GiB at 1 GiB/s and half
+     * a second. */
     assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 12);
     assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 5.2);
-    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 24.5);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 25.5);
     assert_about(step_of(&forecast, VG_MOVE_QUIESCE).deadline_s, 60);
     assert_about(step_of(&forecast, VG_MOVE_DETACH).deadline_s, 30);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).deadline_s, 900);
     for (size_t i = 0; i < forecast.n; i++)
         sum += forecast.steps[i].expected_s;
     assert_about(forecast.expected_s, sum);
+    /* Release, unplug, migrate, plug, take back. */
+    assert_about(forecast.standstill_s, 12 + 1 + 25.5 + 1 + 5.2);
     assert_int_equal(forecast.steps[0].verb, VG_MOVE_LOOK);
 }
 
@@ -91,14 +95,145 @@ test_forecast_of_less(void **state)
     vg_forecast_make(false, true, &facts, &limits, &forecast);
     assert_false(has_step(&forecast, VG_MOVE_DETACH));
     assert_false(has_step(&forecast, VG_MOVE_QUIESCE));
-    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 8);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 9);
+    assert_about(forecast.standstill_s, 0);
     /* The slower of the link and what may be taken of it. */
     facts.bandwidth_bytes_per_s = GIB / 2;
     vg_forecast_make(false, true, &facts, &limits, &forecast);
-    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 16);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 17);
     facts.bandwidth_bytes_per_s = 4 * GIB;
     vg_forecast_make(false, true, &facts, &limits, &forecast);
-    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 8);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 9);
+    /* Of 8 GiB the guest has touched 2, and rewrites half of what is copied meanwhile. */
+    facts = (struct vg_forecast_facts){.memory_bytes = 8 * GIB,
+                                       .link_bytes_per_s = GIB,
+                                       .touched_bytes = 2 * GIB,
+                                       .dirty_bytes_per_s = GIB / 2};
+    vg_forecast_make(false, true, &facts, &limits, &forecast);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 2 * 2);
+    /* One that rewrites it faster is slowed down. */
+    facts.dirty_bytes_per_s = 3 * GIB;
+    vg_forecast_make(false, true, &facts, &limits, &forecast);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 2 * 5);
+}
+
+/* ---- learning ---- */
+
+static void
+add_step(vg_migration *move, enum vg_move_verb verb, int64_t took_s, bool ok)
+{
+    struct vg_migration_step *step = vg_record_new(&vg_migration_step_record);
+
+    step->verb = g_strdup(vg_move_verb_names[verb]);
+    step->began_ns = VG_NS_PER_S;
+    step->ended_ns = (took_s + 1) * VG_NS_PER_S;
+    step->ok = ok;
+    g_ptr_array_add(move->steps, step);
+}
+
+/* A move in which the guest let go of 16 GiB of GPU memory, and copying took copy_s. */
+static void
+add_move(GPtrArray *moves, const char *uuid, int64_t quiesce_s, int64_t migrate_s, int64_t copy_s)
+{
+    vg_migration *move = vg_migration_new();
+
+    move->uuid = g_strdup(uuid);
+    move->state = VG_MIGRATION_DONE;
+    move->guest.gpu_bytes = 16 * GIB;
+    move->progress.processed_bytes = 4 * GIB;
+    move->progress.elapsed_ns = copy_s * VG_NS_PER_S;
+    add_step(move, VG_MOVE_QUIESCE, quiesce_s, true);
+    add_step(move, VG_MOVE_MIGRATE, migrate_s, true);
+    add_step(move, VG_MOVE_RESUME, 99, false);
+    g_ptr_array_add(moves, move);
+}
+
+static void
+test_forecast_learns(void **state)
+{
+    g_autoptr(GPtrArray) moves = g_ptr_array_new_with_free_func(vg_migration_free);
+    struct vg_forecast_past past;
+    struct vg_forecast_facts facts = {
+        .memory_bytes = 8 * GIB, .link_bytes_per_s = 100 * GIB, .past = &past};
+    struct vg_forecast forecast;
+
+    (void)state;
+    vg_forecast_learn(moves, "a", &past);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 0);
+    /* 16 GiB take 10 s; the median of 1, 3 and 7 s besides. Another VM's count for as long as this
+     * one has none. */
+    add_move(moves, "b", 13, 6, 4);
+    add_move(moves, "b", 17, 7, 2);
+    add_move(moves, "b", 11, 6, 4);
+    vg_forecast_learn(moves, "a", &past);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 3);
+    assert_about(past.took_s[VG_MOVE_MIGRATE], 2);
+    assert_about(past.took_s[VG_MOVE_RESUME], 0);
+    assert_int_equal(past.copied_bytes, 0);
+    assert_int_equal(past.bytes_per_s, GIB); /* the median of 1, 1 and 2 GiB/s */
+    vg_forecast_make(true, true, &facts, &limits, &forecast);
+    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 3);
+    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 2);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 2 + 8);
+    add_move(moves, "a", 15, 5, 4);
+    vg_forecast_learn(moves, "a", &past);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 5);
+    vg_forecast_make(true, true, &facts, &limits, &forecast);
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 4);
+    /* One that failed teaches nothing. */
+    ((vg_migration *)moves->pdata[3])->state = VG_MIGRATION_FAILED;
+    vg_forecast_learn(moves, "a", &past);
+    assert_about(past.took_s[VG_MOVE_QUIESCE], 3);
+}
+
+/* ---- standstill ---- */
+
+/* Runs a move; each verb takes a second, but for fails, which fails once. Returns how long programs
+ * stood still, in seconds. */
+static int64_t
+standstill_when(bool has_gpus, bool has_agent, enum vg_move_verb fails, bool as_before)
+{
+    g_autoptr(vg_migration) record = vg_migration_new();
+    struct vg_move_facts facts = {.place = VG_PLACE_SOURCE, .gpu = VG_GPU_ATTACHED};
+    struct vg_move move;
+    enum vg_move_verb verb;
+    int64_t now_s = 1000;
+
+    vg_move_init(&move, has_gpus, has_agent);
+    while ((verb = vg_move_next(&move)) != VG_MOVE_VERB_MAX) {
+        const bool ok = verb != fails;
+        fails = ok ? fails : VG_MOVE_VERB_MAX;
+        vg_standstill_begin(record, &move, verb, now_s++ * VG_NS_PER_S);
+        if (!ok && as_before)
+            vg_move_guest_as_before(&move);
+        if (ok && verb == VG_MOVE_DETACH)
+            facts.gpu = VG_GPU_DETACHED;
+        if (ok && (verb == VG_MOVE_ATTACH || verb == VG_MOVE_REATTACH))
+            facts.gpu = VG_GPU_ATTACHED;
+        if (ok && verb == VG_MOVE_MIGRATE)
+            facts.place = VG_PLACE_TARGET;
+        vg_move_told(&move, ok, ok && verb == VG_MOVE_LOOK ? &facts : NULL);
+        vg_standstill_end(record, &move, verb, ok, now_s * VG_NS_PER_S);
+    }
+    return record->standstill_ns / VG_NS_PER_S;
+}
+
+static void
+test_standstill(void **state)
+{
+    (void)state;
+    /* quiesce detach migrate attach resume; without the guest's part; without GPUs. */
+    assert_int_equal(standstill_when(true, true, VG_MOVE_VERB_MAX, false), 5);
+    assert_int_equal(standstill_when(true, false, VG_MOVE_VERB_MAX, false), 3);
+    assert_int_equal(standstill_when(false, false, VG_MOVE_VERB_MAX, false), 0);
+    /* quiesce detach migrate, a look, reattach revive. */
+    assert_int_equal(standstill_when(true, true, VG_MOVE_MIGRATE, false), 6);
+    assert_int_equal(standstill_when(true, false, VG_MOVE_MIGRATE, false), 4);
+    /* The guest has undone it, or is asked to. */
+    assert_int_equal(standstill_when(true, true, VG_MOVE_QUIESCE, true), 1);
+    assert_int_equal(standstill_when(true, true, VG_MOVE_QUIESCE, false), 3);
+    /* A second resume, after a look. */
+    assert_int_equal(standstill_when(true, true, VG_MOVE_RESUME, false), 7);
 }
 
 /* Short names, for the table. NO_ANSWER is no place. */
@@ -187,8 +322,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forecast),       cmocka_unit_test(test_forecast_of_less),
-        cmocka_unit_test(test_place_of_hosts), cmocka_unit_test(test_place_of_nova),
+        cmocka_unit_test(test_forecast),        cmocka_unit_test(test_forecast_of_less),
+        cmocka_unit_test(test_forecast_learns), cmocka_unit_test(test_standstill),
+        cmocka_unit_test(test_place_of_hosts),  cmocka_unit_test(test_place_of_nova),
         cmocka_unit_test(test_effect),
     };
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Measures what of a VM's memory a migration would have to copy, and how fast the guest rewrites
+ * it.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include <libvirt/virterror.h>
+
+#include "actuators/virt-link.h"
+#include "base/clock.h"
+
+/* How long QEMU looks at the memory. */
+#define MEMORY_DIRTY_S 1
+#define MEMORY_WAIT_NS (3 * VG_NS_PER_S)
+#define MEMORY_LOOK_NS (100 * VG_NS_PER_MS)
+
+#define MIB (INT64_C(1) << 20)
+
+struct memory_job {
+    struct vg_virt_job base; /* first */
+    char *uuid;
+    int64_t touched_bytes;
+    int64_t dirty_bytes_per_s;
+};
+
+static void
+memory_free(struct vg_virt_job *base)
+{
+    struct memory_job *job = (struct memory_job *)base;
+
+    g_free(job->uuid);
+    g_free(job);
+}
+
+/* What QEMU has of this host's memory is hardly more than what the guest has touched. Huge pages
+ * are not counted there. */
+static int64_t
+memory_touched(virDomainPtr domain, vg_virt_host *host)
+{
+    g_autofree char *xml = vg_virt_host_xml(host, domain, 0, NULL);
+
+    if (!xml || strstr(xml, "<hugepages"))
+        return 0;
+    virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
+    const int n = virDomainMemoryStats(domain, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
+
+    for (int i = 0; i < n; i++) {
+        if (stats[i].tag == VIR_DOMAIN_MEMORY_STAT_RSS)
+            return (int64_t)MIN(stats[i].val, (unsigned long long)(INT64_MAX / 1024)) * 1024;
+    }
+    return 0;
+}
+
+/* Reads the rate; -1: QEMU has not measured it yet. */
+static int64_t
+memory_read_dirty(virDomainPtr domain)
+{
+    virDomainPtr domains[] = {domain, NULL};
+    virDomainStatsRecordPtr *records = NULL;
+    long long mib = 0;
+    int status = -1;
+
+    const int n = virDomainListGetStats(domains, VIR_DOMAIN_STATS_DIRTYRATE, &records, 0);
+    if (n > 0) {
+        virTypedParamsGetInt(records[0]->params, records[0]->nparams, "dirtyrate.calc_status",
+                             &status);
+        virTypedParamsGetLLong(records[0]->params, records[0]->nparams,
+                               "dirtyrate.megabytes_per_second", &mib);
+    }
+    if (n >= 0)
+        virDomainStatsRecordListFree(records);
+    return status == VIR_DOMAIN_DIRTYRATE_MEASURED ? MAX(mib, 0) * MIB : -1;
+}
+
+static int64_t
+memory_dirty(virDomainPtr domain, vg_virt_host *host)
+{
+    const int64_t until_ns = vg_clock_monotonic_ns() + MEMORY_WAIT_NS;
+    int64_t rate = -1;
+
+    if (virDomainStartDirtyRateCalc(domain, MEMORY_DIRTY_S, 0) < 0)
+        return 0;
+    while (rate < 0 && vg_clock_monotonic_ns() < until_ns && !atomic_load(&host->given_up)) {
+        vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MEMORY_LOOK_NS);
+        vg_virt_host_goes_on(host);
+        rate = memory_read_dirty(domain);
+    }
+    return MAX(rate, 0);
+}
+
+static int
+memory_run(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct memory_job *job = (struct memory_job *)base;
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, job->uuid, err);
+
+    if (!domain)
+        return -1;
+    job->touched_bytes = memory_touched(domain, host);
+    job->dirty_bytes_per_s = memory_dirty(domain, host);
+    virResetLastError();
+    return 0;
+}
+
+int
+vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_bytes,
+                int64_t *ret_dirty_bytes_per_s, GError **err)
+{
+    struct memory_job *job = g_new0(struct memory_job, 1);
+
+    vg_virt_job_init(&job->base, "how the guest uses its memory", memory_run, memory_free, NULL);
+    job->uuid = g_strdup(uuid);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    *ret_touched_bytes = job->touched_bytes;
+    *ret_dirty_bytes_per_s = job->dirty_bytes_per_s;
+    memory_free(&job->base);
+    return 0;
+}
