@@ -13,6 +13,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"self",
      "Another thread of the same VM: one of its vCPUs took the CPU of another, or QEMU did."},
     {"host:idle", "Nobody: the CPU was idle while the vCPU waited for it, as after a wakeup."},
+    {"limit", "Nobody: a CPU quota of the VM's own was used up. Another host "
+              "does not help; a larger quota does."},
     {"host:unknown", "Nobody can tell who ran: events of that CPU are missing."},
     {"infeasible",
      "Of a host in a plan: a constraint forbids that the VM goes there; the reason says which."},
@@ -47,7 +49,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"lost most to", "Who ran most of the time that the VM waited for a CPU."},
     {"lost cpu to",
      "Who ran on the CPU that the VM waited for: other VMs by name, self, host:user, "
-     "host:kernel, host:idle, host:unknown."},
+     "host:kernel, host:idle, limit, host:unknown."},
     {"lost events", "Records that the recorder dropped; figures of that time are too small."},
     {"mean",
      "A moving mean, in which a window counts half after the half_life of vgpud-policy(7)."},

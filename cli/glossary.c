@@ -22,7 +22,8 @@ const struct vg_glossary_entry vg_glossary[] = {
     {"blocks", "Switch-outs that were no preemptions."},
     {"lost_to", "Who ran on the CPU that a VM's vCPUs waited for: other VMs by name, `self` "
                 "(another thread of the same VM), host:kernel, host:user, host:idle, "
-                "host:unknown. count: preemptions whose next thread was the aggressor's."},
+                "`limit` (nobody: its own CPU quota was used up), host:unknown. count: preemptions "
+                "whose next thread was the aggressor's."},
     {"host:user", "Programs of the host that are no VM. By BPF the processes behind it are known: "
                   "`vgpuctl vm show VM` names them, all that found no room are `others`."},
     {"host:kernel", "Threads of the host's kernel."},

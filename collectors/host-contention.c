@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <glib.h>
 
@@ -152,6 +153,16 @@ read_pressures(struct vg_host_contention *state, struct vg_host_sample *ret)
         ret->pressure[i].full_ns = host_contention_moved(state, last->full_ns, now.full_ns);
         *last = now;
     }
+}
+
+void
+vg_host_contention_init(struct vg_host_contention *state, const char *proc, const char *cgroup,
+                        const char *sys)
+{
+    int64_t tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1);
+
+    *state = (struct vg_host_contention){.proc = proc, .cgroup = cgroup, .tick_ns = tick_ns};
+    state->cpus = (struct vg_host_cpus){.sys = sys, .tick_ns = tick_ns};
 }
 
 void

@@ -13,7 +13,7 @@
 #include "collectors/host-cpus.h"
 #include "model/window.h"
 
-/* Zeroed at first; roots are borrowed. */
+/* Roots are borrowed. */
 struct vg_host_contention {
     const char *proc;   /* "/proc" but in tests */
     const char *cgroup; /* "/sys/fs/cgroup" but in tests */
@@ -24,9 +24,12 @@ struct vg_host_contention {
     int64_t pressure_ns;
     int64_t idle_ns;
     struct vg_pressure pressure[VG_RESOURCE_MAX];
-    struct vg_host_cpus cpus; /* sys and tick_ns are set by the caller */
+    struct vg_host_cpus cpus;
 };
 
+/* Begins with the roots, which are "/proc", "/sys/fs/cgroup" and "/sys" except in tests. */
+void vg_host_contention_init(struct vg_host_contention *state, const char *proc, const char *cgroup,
+                             const char *sys);
 void vg_host_contention_clear(struct vg_host_contention *state);
 
 /* Reads what happened since the last reading; after the first one, and where the host does not

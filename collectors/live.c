@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "collectors/cpu-limit.h"
 #include "collectors/host-contention.h"
 #include "collectors/vcpu-affinity.h"
 #include "host/proc-scan.h"
@@ -20,7 +21,6 @@
 #define RETRY_MAX 32
 /* The place of control groups. */
 #define CGROUP "/sys/fs/cgroup"
-#define SYS    "/sys"
 /* The time between two heartbeats. */
 #define BEAT_NS VG_NS_PER_S
 /* Hints are acted upon this often at most: QEMU names its threads one by one. */
@@ -76,6 +76,7 @@ struct live {
     int64_t cheap_wait_ns;
     int64_t raised_ns; /* when more was measured last */
     struct vg_host_contention contention;
+    vg_cpu_limits *limits;
     int64_t host_read_ns;
     struct vg_told_state told;
 };
@@ -384,6 +385,7 @@ fill_window(struct live *live, vg_thread *self, struct vg_report *report)
     if (source->ops->read(source, vg_proc_scan_vms(live->scan), self, &report->window,
                           &report->provenance, &err) == 0) {
         vg_vcpu_affinity_read(&report->window);
+        vg_cpu_limits_settle(live->limits, &report->window);
         return true;
     }
     fall(live, live->at, err);
@@ -584,6 +586,7 @@ free_live(vg_collector *collector)
     }
     vg_proc_scan_free(live->scan);
     vg_host_contention_clear(&live->contention);
+    vg_cpu_limits_free(live->limits);
     g_free(live->proc);
     g_array_unref(live->hints);
     g_free(live->told.text);
@@ -616,11 +619,8 @@ vg_live_new(const struct vg_live_options *options, vg_cpu_source *const *take_so
     live->cheap_wait_ns = live->patience_ns;
     live->proc = g_strdup(options->proc);
     live->scan = vg_proc_scan_new(options->proc);
-    live->contention =
-        (struct vg_host_contention){.proc = live->proc,
-                                    .cgroup = CGROUP,
-                                    .tick_ns = VG_NS_PER_S / MAX(sysconf(_SC_CLK_TCK), 1)};
-    live->contention.cpus = (struct vg_host_cpus){.sys = SYS, .tick_ns = live->contention.tick_ns};
+    live->limits = vg_cpu_limits_new(live->proc, CGROUP);
+    vg_host_contention_init(&live->contention, live->proc, CGROUP, "/sys");
     for (unsigned i = 0; i < n_sources; i++) {
         if (take_sources[i]->ops->levels == 0 || take_sources[i]->ops->levels > LEVELS_MAX)
             vg_bug("%s has %u levels", take_sources[i]->ops->name, take_sources[i]->ops->levels);

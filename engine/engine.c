@@ -225,6 +225,7 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
         vm->uuid = g_strdup(facts->uuid);
     vm->vcpus = MAX(vm->vcpus, facts->vcpus);
     vm->memory_bytes = facts->memory_bytes;
+    vm->cpu_limit = facts->cpu_limit;
     vm->pinned = facts->pinned;
     vm->never_move = facts->never_move;
     vm->cpu_model = g_strdup(facts->cpu_model);

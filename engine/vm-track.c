@@ -62,6 +62,18 @@ rate_read(const struct vg_vm_track *track, const struct vg_rate *rate)
     return track->covered_ns > 0 ? rate->sum / ((double)track->covered_ns / NS_PER_S) : 0;
 }
 
+/* Returns for how long a CPU quota of its own kept the VM from its CPUs. */
+static double
+vm_track_limited_ns(const struct vg_vm_sample *sample)
+{
+    for (guint i = 0; sample->lost_to && i < sample->lost_to->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
+        if (lost->kind == VG_AGGRESSOR_LIMIT)
+            return (double)lost->ns;
+    }
+    return 0;
+}
+
 /* Returns the row of the aggressor; when the table is full, that of "host:unknown", for which there
  * is always room. */
 static struct vg_loss_track *
@@ -241,7 +253,8 @@ vg_vm_track_feed(struct vg_vm_track *track, const struct vg_vm_sample *sample,
     feed_losses(track, sample, window, tracks, first ? 1 : weight);
     feed_uses(track, sample, window_ns, weight, first);
     feed_profile(track, sample, window_ns,
-                 (double)cpu->run_ns + (double)cpu->preempt_ns + (double)cpu->wake_wait_ns);
+                 (double)cpu->run_ns + (double)cpu->preempt_ns + (double)cpu->wake_wait_ns -
+                     vm_track_limited_ns(sample));
     vg_score_feed(track->score, window_ns, vg_cpu_figures_intensity(cpu),
                   vg_gpu_intensity(sample->gpu_active_ns, window_ns), sample->gpu_known);
     track->covered_ns += window_ns;

@@ -13,6 +13,12 @@
 #define NAME_MAX_BYTES VG_SNAPSHOT_NAME_MAX
 #define TEXT_MAX_BYTES VG_SNAPSHOT_TEXT_FIELD_MAX
 
+/* Microseconds: libvirt's default period, its longest one, and the least quota that it takes for
+ * none. */
+#define QUOTA_PERIOD_US     100000
+#define QUOTA_PERIOD_MAX_US 1000000
+#define QUOTA_MAX_US        INT64_C(17592186044415)
+
 #define MEMORY_MAX (INT64_C(1) << 50)
 
 static char *
@@ -79,6 +85,27 @@ is_pinned(const xmlNode *domain)
            vg_xml_child(numa, "memnode") || has_attribute(memory, "nodeset") ||
            vg_xml_attribute_is(memory, "placement", "auto") ||
            has_attribute(vg_xml_child(domain, "vcpu"), "cpuset");
+}
+
+/* Cores that a quota of <cputune> grants in each of its periods; 0: it is none. */
+static double
+domain_xml_quota(const xmlNode *cputune, const char *period_name, const char *quota_name)
+{
+    int64_t period = vg_xml_number(vg_xml_child(cputune, period_name), QUOTA_PERIOD_MAX_US, 0);
+    int64_t quota = vg_xml_number(vg_xml_child(cputune, quota_name), QUOTA_MAX_US, 0);
+
+    return quota > 0 ? (double)quota / (double)(period > 0 ? period : QUOTA_PERIOD_US) : 0;
+}
+
+static double
+cpu_limit_of(const xmlNode *domain, int64_t vcpus)
+{
+    const xmlNode *cputune = vg_xml_child(domain, "cputune");
+    const double all = domain_xml_quota(cputune, "global_period", "global_quota");
+    const double each = (double)vcpus * domain_xml_quota(cputune, "period", "quota");
+    double limit = each > 0 && (all <= 0 || each < all) ? each : all;
+
+    return limit < (double)vcpus ? limit : 0;
 }
 
 /* ---- devices ---- */
@@ -155,6 +182,7 @@ vg_domain_xml_read(const char *xml, const char *host_cpu, struct vg_inv_vm *vm, 
                                         vg_xml_number(vcpu, VG_INVENTORY_VCPUS_MAX, 0));
     vm->memory_bytes = memory_of(vg_xml_child(domain, "memory"));
     set(&vm->cpu_model, cpu_model_of(domain, host_cpu));
+    vm->cpu_limit = cpu_limit_of(domain, vm->vcpus);
     vm->pinned = is_pinned(domain);
     read_nova(domain, vm);
     for (const xmlNode *hostdev = vg_xml_at(domain, "devices/hostdev"); hostdev;

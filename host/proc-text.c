@@ -248,6 +248,40 @@ vg_proc_parse_cgroup(const char *text, char *ret, size_t size)
     return true;
 }
 
+bool
+vg_proc_parse_cpu_cgroup(const char *text, char *ret, size_t size)
+{
+    static const char *const places[][2] = {
+        {":cpu:", "/cpu"}, {":cpu,cpuacct:", "/cpu,cpuacct"}, {"::", ""}};
+    size_t length = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        const char *path = find_cgroup(text, places[i][0], &length);
+        if (path)
+            return (size_t)snprintf(ret, size, "%s%.*s", places[i][1], (int)length, path) < size;
+    }
+    return false;
+}
+
+bool
+vg_proc_parse_throttled(const char *text, int64_t *ret_ns)
+{
+    static const struct {
+        const char *key;
+        int64_t unit_ns;
+    } lines[] = {{"\nthrottled_usec", 1000}, {"\nthrottled_time", 1}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+        uint64_t value;
+        if (find_line(text, lines[i].key, &value) &&
+            value <= (uint64_t)(INT64_MAX / lines[i].unit_ns)) {
+            *ret_ns = (int64_t)value * lines[i].unit_ns;
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 vg_proc_parse_qemu(const char *cmdline, size_t size, char ret_name[VG_VM_NAME_MAX],
                    char ret_uuid[VG_UUID_LEN])

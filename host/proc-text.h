@@ -52,6 +52,14 @@ bool vg_proc_parse_switches(const char *text, struct vg_proc_switches *ret);
  * kept, after "...". Returns false if there is none. */
 bool vg_proc_parse_cgroup(const char *text, char *ret, size_t size);
 
+/* Finds, in the same text, the control group whose CPU quota counts, as a path below
+ * /sys/fs/cgroup. Returns false if there is none or if the path is too long. */
+bool vg_proc_parse_cpu_cgroup(const char *text, char *ret, size_t size);
+
+/* Finds in the text of cpu.stat how long the quota of a control group has kept its threads from
+ * their CPUs. Returns false if the text does not tell. */
+bool vg_proc_parse_throttled(const char *text, int64_t *ret_ns);
+
 /* Finds name and UUID on the command line of a QEMU, whose arguments each end with a NUL: `-name
  * guest=NAME,debug-threads=on`, `-name NAME`, `-uuid UUID`; `,,` in a name is one comma. If one is
  * missing, it is left empty. The name is made valid UTF-8, the UUID lower case. */

@@ -23,11 +23,22 @@ enum thread_state {
     STATE_EXITED
 };
 
+/* Waits of a thread that began when it left its CPU idle though it could run. A CPU quota causes
+ * them: they end when the quota's period does, whole periods apart. */
+struct cpu_limit {
+    bool any;         /* there was one */
+    int64_t last_end; /* 0: none has ended */
+    int64_t period;   /* the least time between two ends; 0: not known */
+    uint32_t fits;    /* ends that came whole periods after the one before */
+    uint32_t misfits;
+};
+
 struct cpu_thread {
     struct vg_thread *who;
     uint8_t state;   /* enum thread_state */
     bool in_guest;   /* between kvm_entry and kvm_exit */
     bool attributed; /* the present wait is in its CPU's list of waiters */
+    bool left_idle;  /* the present wait began when it left its CPU idle */
     int32_t cpu;     /* runs there, waits for it, or was last there; or VG_NONE */
     int64_t since;   /* time is accounted up to here; may lie ahead, after reported loss */
     int64_t guest_since;
@@ -36,6 +47,7 @@ struct cpu_thread {
     struct vg_cpu_figures total;  /* since the period began */
     struct vg_cpu_figures closed; /* of these, reported in closed windows */
     struct vg_lost_map lost;
+    struct cpu_limit limit;
     uint8_t begin_clips;             /* intervals that were open when the period began */
     uint8_t window_clips;            /* ... when the window began */
     bool beyond_cpu_set;             /* was on a CPU that cpu_set has no bit for */
@@ -104,6 +116,12 @@ cpu_ledger_tell(const struct vg_cpu_ledger *ledger, const struct cpu_thread *thr
     if (G_UNLIKELY(ledger->watch))
         cpu_ledger_tell_watch(ledger, thread, cpu, now);
 }
+
+/* Notes that a wait of this kind has ended. */
+void cpu_limit_add_end(struct cpu_limit *limit, int64_t now);
+
+/* Tells whether these waits come as regularly as a quota causes them. */
+bool cpu_limit_is_regular(const struct cpu_limit *limit);
 
 /* Brings every thread up to now. */
 void cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now);

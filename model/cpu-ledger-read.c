@@ -10,6 +10,18 @@
 
 #include "model/cpu-ledger-private.h"
 
+void
+vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only)
+{
+    ledger->windows_only = windows_only;
+}
+
+void
+vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
+{
+    ledger->keep_tasks = keep;
+}
+
 /* One reading in progress. */
 struct reading {
     struct vg_cpu_ledger *ledger;
@@ -71,6 +83,8 @@ kind_of_host_holder(uint32_t holder)
     switch (holder) {
     case VG_HOLDER_IDLE:
         return VG_AGGRESSOR_HOST_IDLE;
+    case VG_HOLDER_LIMIT:
+        return VG_AGGRESSOR_LIMIT;
     case VG_HOLDER_HOST_KERNEL:
         return VG_AGGRESSOR_HOST_KERNEL;
     case VG_HOLDER_HOST_USER:
@@ -113,6 +127,42 @@ lost_row(struct reading *reading, struct vm_build *victim, uint32_t holder)
 }
 
 static void
+cpu_ledger_read_add_amount(struct reading *reading, struct vm_build *victim, uint32_t holder,
+                           const struct vg_lost_amount *amount)
+{
+    int64_t ns = amount->vcpu_ns + amount->other_ns;
+
+    if (ns == 0 && amount->count == 0)
+        return;
+    struct vg_lost_to *row = lost_row(reading, victim, holder);
+    row->ns += ns;
+    row->count += amount->count;
+    if (row->kind == VG_AGGRESSOR_VM || row->kind == VG_AGGRESSOR_SELF) {
+        row->vcpu_ns += amount->vcpu_ns;
+        row->emulator_ns += amount->other_ns;
+    }
+}
+
+static struct vg_lost_amount
+cpu_ledger_read_unclosed(const struct vg_lost_entry *entry)
+{
+    return (struct vg_lost_amount){
+        .vcpu_ns = entry->total.vcpu_ns - entry->closed.vcpu_ns,
+        .other_ns = entry->total.other_ns - entry->closed.other_ns,
+        .count = entry->total.count - entry->closed.count,
+    };
+}
+
+/* Whom an entry is told as, as long as its window is open. */
+static uint32_t
+cpu_ledger_read_holder(const struct cpu_thread *thread, const struct vg_lost_entry *entry)
+{
+    return entry->holder == VG_HOLDER_LIMIT && !cpu_limit_is_regular(&thread->limit)
+               ? VG_HOLDER_IDLE
+               : entry->holder;
+}
+
+static void
 cpu_ledger_read_add_lost(struct reading *reading, struct vm_build *victim,
                          const struct cpu_thread *thread, const struct vg_cpu_figures *figures)
 {
@@ -122,22 +172,12 @@ cpu_ledger_read_add_lost(struct reading *reading, struct vm_build *victim,
         const struct vg_lost_entry *entry = &thread->lost.entries[i];
         if (!entry->used)
             continue;
-        struct vg_lost_amount amount = entry->total;
-        if (!reading->whole_period) {
-            amount.vcpu_ns -= entry->closed.vcpu_ns;
-            amount.other_ns -= entry->closed.other_ns;
-            amount.count -= entry->closed.count;
-        }
-        int64_t ns = amount.vcpu_ns + amount.other_ns;
-        explained += ns;
-        if (ns == 0 && amount.count == 0)
-            continue;
-        struct vg_lost_to *row = lost_row(reading, victim, entry->holder);
-        row->ns += ns;
-        row->count += amount.count;
-        if (row->kind == VG_AGGRESSOR_VM || row->kind == VG_AGGRESSOR_SELF) {
-            row->vcpu_ns += amount.vcpu_ns;
-            row->emulator_ns += amount.other_ns;
+        struct vg_lost_amount amount = cpu_ledger_read_unclosed(entry);
+        explained += amount.vcpu_ns + amount.other_ns;
+        cpu_ledger_read_add_amount(reading, victim, cpu_ledger_read_holder(thread, entry), &amount);
+        if (reading->whole_period) {
+            explained += entry->closed.vcpu_ns + entry->closed.other_ns;
+            cpu_ledger_read_add_amount(reading, victim, entry->holder, &entry->closed);
         }
     }
     /* Waits from before the thread was known to be worth attributing. */
@@ -335,9 +375,25 @@ vg_cpu_ledger_peek(const vg_cpu_ledger *ledger, int64_t t_ns, struct vg_window *
     vg_window_sort_vms(ret);
 }
 
+/* What a closed window told stays so: a quota that is recognised later does not change it. */
+static void
+cpu_ledger_read_settle_limit(struct cpu_thread *thread)
+{
+    struct vg_lost_entry *limit = vg_lost_map_entry(&thread->lost, VG_HOLDER_LIMIT);
+    const struct vg_lost_amount moved = cpu_ledger_read_unclosed(limit);
+
+    limit->total = limit->closed;
+    struct vg_lost_amount *idle = &vg_lost_map_entry(&thread->lost, VG_HOLDER_IDLE)->total;
+    idle->vcpu_ns += moved.vcpu_ns;
+    idle->other_ns += moved.other_ns;
+    idle->count += moved.count;
+}
+
 static void
 close_thread(struct cpu_thread *thread, bool windows_only)
 {
+    if (thread->limit.any && !cpu_limit_is_regular(&thread->limit))
+        cpu_ledger_read_settle_limit(thread);
     thread->closed = thread->total;
     thread->window_clips = cpu_thread_open_intervals(thread);
     for (uint32_t i = 0; i < thread->lost.capacity; i++)

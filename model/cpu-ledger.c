@@ -51,18 +51,6 @@ vg_cpu_ledger_use_waking(vg_cpu_ledger *ledger, bool use)
     ledger->use_waking = use;
 }
 
-void
-vg_cpu_ledger_windows_only(vg_cpu_ledger *ledger, bool windows_only)
-{
-    ledger->windows_only = windows_only;
-}
-
-void
-vg_cpu_ledger_keep_tasks(vg_cpu_ledger *ledger, bool keep)
-{
-    ledger->keep_tasks = keep;
-}
-
 /* ---- time and blame ---- */
 
 void
@@ -119,6 +107,8 @@ charge(struct cpu_thread *thread, uint32_t holder, bool is_vcpu, int64_t now)
 
     if (span <= 0)
         return;
+    if (holder == VG_HOLDER_IDLE && thread->left_idle)
+        holder = VG_HOLDER_LIMIT;
     struct vg_lost_entry *entry = vg_lost_map_entry(&thread->lost, holder);
     if (is_vcpu)
         entry->total.vcpu_ns += span;
@@ -204,6 +194,7 @@ cpu_thread_set_state(struct vg_cpu_ledger *ledger, struct cpu_thread *thread,
         unlink_waiter(thread);
         thread->attributed = false;
     }
+    thread->left_idle = false;
     thread->state = (uint8_t)state;
 }
 
@@ -317,6 +308,8 @@ take_from_elsewhere(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int
 void
 cpu_thread_run(struct vg_cpu_ledger *ledger, struct cpu_thread *thread, int32_t cpu, int64_t now)
 {
+    if (thread->left_idle)
+        cpu_limit_add_end(&thread->limit, now);
     cpu_thread_set_state(ledger, thread, STATE_RUNNING, now);
     note_cpu(thread, cpu);
 }
@@ -378,6 +371,8 @@ switch_out(struct vg_cpu_ledger *ledger, struct cpu_thread *prev, const struct v
     case VG_PREV_RUNNABLE:
         prev->total.preemptions++;
         cpu_thread_wait(ledger, prev, STATE_WAIT_PREEMPT, event->cpu, now);
+        prev->left_idle = prev->attributed && event->sched_switch.next_tid == 0;
+        prev->limit.any |= prev->left_idle;
         break;
     case VG_PREV_BLOCKED:
         prev->total.blocks++;
@@ -436,8 +431,11 @@ on_switch(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t no
         cpu_ledger_tell(ledger, prev, cpu, now);
     if (cpu->thread)
         cpu_ledger_tell(ledger, cpu->thread, NULL, now);
-    if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev))
-        vg_lost_map_entry(&prev->lost, cpu_ledger_holder_of(ledger, cpu, &is_vcpu))->total.count++;
+    if (prev && event->sched_switch.prev_state == VG_PREV_RUNNABLE && is_worth_attributing(prev)) {
+        uint32_t holder =
+            prev->left_idle ? VG_HOLDER_LIMIT : cpu_ledger_holder_of(ledger, cpu, &is_vcpu);
+        vg_lost_map_entry(&prev->lost, holder)->total.count++;
+    }
 }
 
 static void

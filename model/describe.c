@@ -96,6 +96,7 @@ vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
         ret->vcpus = vm->vcpus;
         ret->memory_bytes = vm->memory_bytes;
         ret->cpu_model = g_strdup(vm->cpu_model);
+        ret->cpu_limit = vm->cpu_limit;
         ret->pinned = vm->pinned;
         describe_devices(vm, ret);
     }

@@ -55,6 +55,7 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_INT(vcpus, 0, 0, VG_INVENTORY_VCPUS_MAX),
     VG_ROW_INT(memory_bytes, OMIT, 0, BYTES_MAX),
     NAME(cpu_model, OMIT),
+    VG_ROW_DOUBLE(cpu_limit, OMIT, 0, VG_INVENTORY_VCPUS_MAX),
     VG_ROW_BOOL(pinned, 0),
     VG_ROW_BOOL(nova_managed, 0),
     VG_ROW_PART(nova, OMIT, &vg_inv_nova_record),

@@ -73,7 +73,8 @@ struct vg_inv_vm {
     int64_t vcpus;
     int64_t memory_bytes; /* 0: unknown */
     char *cpu_model;      /* that the guest was started with and needs; NULL: any will do */
-    bool pinned;          /* to CPUs or NUMA nodes */
+    double cpu_limit; /* cores that quotas in its <cputune> let its vCPUs use; 0: there is none */
+    bool pinned;      /* to CPUs or NUMA nodes */
     bool nova_managed;
     struct vg_inv_nova nova;
     GPtrArray *threads; /* struct vg_inv_vcpu */

@@ -14,6 +14,7 @@
 #define VG_HOLDER_IDLE        (UINT32_MAX - 2)
 #define VG_HOLDER_HOST_KERNEL (UINT32_MAX - 3)
 #define VG_HOLDER_HOST_USER   (UINT32_MAX - 4)
+#define VG_HOLDER_LIMIT       (UINT32_MAX - 5) /* idle, and left to it by a thread that could run */
 #define VG_HOLDER_VM_LIMIT    (UINT32_MAX - 16)
 
 struct vg_lost_amount {

@@ -97,6 +97,7 @@ static const struct vg_field vm_fields[] = {
     VG_ROW_STRINGS(affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),
     VG_ROW_STRINGS(anti_affinity, FACT, VG_SNAPSHOT_NAME_MAX, VG_SNAPSHOT_GROUPS_MAX),
     NAME(cpu_model, FACT),
+    AMOUNT(cpu_limit, OMIT | FACT, COUNT_MAX),
     VG_ROW_ENUM("class", vm_class, REQ, vg_vm_class_names),
     AMOUNT(cpu_intensity, REQ, 1),
     AMOUNT(gpu_intensity, REQ, 1),

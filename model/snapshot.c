@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/window.h"
 
 vg_snapshot *
 vg_snapshot_new(enum vg_snapshot_source source)
@@ -447,6 +448,47 @@ static void
 hash_name(GChecksum *checksum, const char *name)
 {
     g_checksum_update(checksum, (const guchar *)name, (gssize)strlen(name) + 1);
+}
+
+/* What the VM's own CPU quota took: the entry "limit" of lost_to, or NULL. */
+static const struct vg_snap_loss *
+snap_vm_limit(const struct vg_snap_vm *vm)
+{
+    for (guint i = 0; i < vm->lost_to->len; i++) {
+        const struct vg_snap_loss *loss = vm->lost_to->pdata[i];
+        if (strcmp(loss->aggressor, vg_aggressor_name(VG_AGGRESSOR_LIMIT)) == 0)
+            return loss;
+    }
+    return NULL;
+}
+
+double
+vg_snap_vm_cap_demand(const struct vg_snap_vm *vm, double cores)
+{
+    return vm->cpu_limit > 0 ? MIN(cores, MAX(vm->cpu_limit, vm->run_share)) : cores;
+}
+
+double
+vg_snap_vm_demand(const struct vg_snap_vm *vm)
+{
+    const struct vg_snap_loss *limit = snap_vm_limit(vm);
+    const double waits = vm->preempt_share + vm->wake_wait_share - (limit ? limit->share : 0);
+
+    return vg_snap_vm_cap_demand(vm, vm->run_share + MAX(waits, 0));
+}
+
+double
+vg_snap_vm_lost(const struct vg_snap_vm *vm)
+{
+    return vg_snap_vm_demand(vm) - vm->run_share;
+}
+
+double
+vg_snap_vm_preemptions(const struct vg_snap_vm *vm)
+{
+    const struct vg_snap_loss *limit = snap_vm_limit(vm);
+
+    return MAX(vm->preemptions_per_s - (limit ? limit->count_per_s : 0), 0);
 }
 
 char *

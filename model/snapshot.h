@@ -85,7 +85,7 @@ struct vg_snap_gpu_use {
 
 /* CPU time that a VM's vCPUs lost to somebody. */
 struct vg_snap_loss {
-    char *aggressor; /* name of a VM of the same host, "self", "host:kernel", ... */
+    char *aggressor; /* name of a VM of the same host, "self", "limit", "host:kernel", ... */
     double share;    /* cores lost */
     double count_per_s;
 };
@@ -93,7 +93,7 @@ struct vg_snap_loss {
 /* Demand per window, newest last. */
 struct vg_snap_profile {
     int64_t window_ns;
-    GArray *cpu; /* double, cores wanted: run + preempt + wake_wait */
+    GArray *cpu; /* double, cores wanted: run + preempt + wake_wait - lost to "limit" */
     GArray *gpu; /* double, 0..1: part of the window with GPU work waiting or running; as long as
                   * cpu, or empty where the GPU side is unknown */
 };
@@ -111,6 +111,7 @@ struct vg_snap_vm {
     GPtrArray *affinity;      /* char *: groups whose members belong on one host */
     GPtrArray *anti_affinity; /* char *: groups whose members must be on different hosts */
     char *cpu_model;          /* that the guest was started with and needs; NULL: any will do */
+    double cpu_limit; /* cores that its CPU quota lets its vCPUs use; 0: no quota is known */
     enum vg_vm_class vm_class;
     double cpu_intensity;
     double gpu_intensity;
@@ -207,19 +208,18 @@ char *vg_snapshot_hash(const vg_snapshot *snapshot);
 char *vg_snap_vm_facts_hash(const struct vg_snap_host *host, const struct vg_snap_vm *vm);
 char *vg_snap_host_facts_hash(const struct vg_snap_host *host);
 
-/* run + preempt + wake_wait: cores wanted. Under contention an upper bound, because a vCPU that
- * waits might, had it run, have gone to sleep earlier. */
-static inline double
-vg_snap_vm_demand(const struct vg_snap_vm *vm)
-{
-    return vm->run_share + vm->preempt_share + vm->wake_wait_share;
-}
+/* Cores wanted: run + preempt + wake_wait, without what a CPU quota of the VM's own keeps it from,
+ * on whatever host it is. Under contention an upper bound, because a vCPU that waits might, had it
+ * run, have gone to sleep earlier. */
+double vg_snap_vm_demand(const struct vg_snap_vm *vm);
 
-/* preempt + wake_wait: cores lost to waiting. */
-static inline double
-vg_snap_vm_lost(const struct vg_snap_vm *vm)
-{
-    return vm->preempt_share + vm->wake_wait_share;
-}
+/* The same of a measured demand, such as a window of the profile. */
+double vg_snap_vm_cap_demand(const struct vg_snap_vm *vm, double cores);
+
+/* Cores lost to waiting that another host could give it: demand - run. */
+double vg_snap_vm_lost(const struct vg_snap_vm *vm);
+
+/* Preemptions per second, without those by its CPU quota. */
+double vg_snap_vm_preemptions(const struct vg_snap_vm *vm);
 
 #endif

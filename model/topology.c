@@ -166,7 +166,7 @@ apply_name(vg_topology *topology, struct vg_process *process)
 bool
 vg_is_vm_name(const char *name)
 {
-    return strcmp(name, "self") != 0 && strcmp(name, "rest") != 0 &&
+    return strcmp(name, "self") != 0 && strcmp(name, "rest") != 0 && strcmp(name, "limit") != 0 &&
            !g_str_has_prefix(name, "host:");
 }
 

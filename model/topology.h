@@ -53,8 +53,8 @@ vg_topology *vg_topology_new(void);
 void vg_topology_free(vg_topology *topology);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_topology, vg_topology_free)
 
-/* May a VM have this name? Not those that say who else took its CPU time ("self", "host:kernel"),
- * or that it was many ("rest"). */
+/* May a VM have this name? Not those that say who else took its CPU time ("self", "limit",
+ * "host:kernel"), or that it was many ("rest"). */
 bool vg_is_vm_name(const char *name);
 
 /* One line of a VM map: process `pid` (or thread `pid`, where a trace has no process ids) belongs

@@ -229,6 +229,8 @@ vg_aggressor_name(enum vg_aggressor_kind kind)
         return "host:user";
     case VG_AGGRESSOR_HOST_IDLE:
         return "host:idle";
+    case VG_AGGRESSOR_LIMIT:
+        return "limit";
     case VG_AGGRESSOR_HOST_UNKNOWN:
         break;
     }

@@ -20,6 +20,7 @@ enum vg_aggressor_kind {
     VG_AGGRESSOR_HOST_KERNEL,
     VG_AGGRESSOR_HOST_USER,
     VG_AGGRESSOR_HOST_IDLE,   /* the CPU was idle while the victim waited for it */
+    VG_AGGRESSOR_LIMIT,       /* nobody: a CPU quota of the victim's own was used up */
     VG_AGGRESSOR_HOST_UNKNOWN /* nobody recorded who held the CPU */
 };
 

@@ -22,8 +22,9 @@ find_problem(const struct vg_snap_vm *vm)
     if (vm->problem)
         return g_strdup(vm->problem);
     bool ok = is_amount(vm->run_share) && is_amount(vm->preempt_share) &&
-              is_amount(vm->wake_wait_share) && is_amount(vm->preemptions_per_s) &&
-              is_amount(vm->gpu_intensity) && vm->memory_bytes >= 0;
+              is_amount(vm->wake_wait_share) && is_amount(vm->cpu_limit) &&
+              is_amount(vm->preemptions_per_s) && is_amount(vm->gpu_intensity) &&
+              vm->memory_bytes >= 0;
     for (guint i = 0; ok && i < vm->profile.cpu->len; i++)
         ok = is_amount(g_array_index(vm->profile.cpu, double, i));
     for (guint i = 0; ok && i < vm->profile.gpu->len; i++)
@@ -81,8 +82,8 @@ vg_vm_cpu_demand(const vg_cluster *cluster, const struct vg_vm_state *vm, size_t
     if (vm->problem)
         return 0;
     if (profile_at(cluster, vm->vm, vm->vm->profile.cpu, w, &demand))
-        return demand;
-    return vg_snap_vm_demand(vm->vm);
+        return vg_snap_vm_cap_demand(vm->vm, demand);
+    return vm->cpu_demand;
 }
 
 double
@@ -134,6 +135,7 @@ init_vms(vg_cluster *cluster)
             state->host = h;
             state->pool = VG_POOL_FLOATING;
             state->problem = find_problem(state->vm);
+            state->cpu_demand = vg_snap_vm_demand(state->vm);
             init_gpu_uses(state);
             g_array_append_val(cluster->hosts[h].vms, next);
         }

@@ -54,12 +54,13 @@ struct vg_engine_use {
 
 struct vg_vm_state {
     const struct vg_snap_vm *vm;
-    size_t home;     /* the host in the snapshot */
-    size_t host;     /* the host after the moves so far */
-    int pool;        /* the pool on `host`, or VG_POOL_FLOATING */
-    char *problem;   /* the problem if its data is bad, owned; otherwise NULL */
-    double gpu_mean; /* the mean of the GPU profile, 0 without one */
-    GArray *uses;    /* struct vg_engine_use */
+    size_t home;       /* the host in the snapshot */
+    size_t host;       /* the host after the moves so far */
+    int pool;          /* the pool on `host`, or VG_POOL_FLOATING */
+    char *problem;     /* the problem if its data is bad, owned; otherwise NULL */
+    double cpu_demand; /* vg_snap_vm_demand() */
+    double gpu_mean;   /* the mean of the GPU profile, 0 without one */
+    GArray *uses;      /* struct vg_engine_use */
 };
 
 struct vg_host_state {

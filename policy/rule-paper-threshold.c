@@ -41,7 +41,7 @@ static bool
 is_over_threshold(const vg_cluster *cluster, const struct vg_vm_state *vm)
 {
     return !vm->problem && vm->vm->vm_class == VG_CLASS_CPU &&
-           vm->vm->preemptions_per_s > cluster->config->preempt_threshold;
+           vg_snap_vm_preemptions(vm->vm) > cluster->config->preempt_threshold;
 }
 
 static char *
@@ -49,7 +49,7 @@ describe_preemptions(const vg_cluster *cluster, const struct vg_snap_vm *vm, boo
 {
     g_autofree char *often = NULL;
     g_autofree char *threshold = NULL;
-    vg_gate_figures(vm->preemptions_per_s, cluster->config->preempt_threshold, 1, &often,
+    vg_gate_figures(vg_snap_vm_preemptions(vm), cluster->config->preempt_threshold, 1, &often,
                     &threshold);
     return g_strdup_printf("VM '%s' is CPU-intensive (%.2f) and is preempted %s times per second, "
                            "%smore than %s",
@@ -155,8 +155,8 @@ by_preemptions(const void *a, const void *b, void *data)
     const vg_cluster *cluster = data;
     size_t x = *(const size_t *)a;
     size_t y = *(const size_t *)b;
-    double left = cluster->vms[x].vm->preemptions_per_s;
-    double right = cluster->vms[y].vm->preemptions_per_s;
+    double left = vg_snap_vm_preemptions(cluster->vms[x].vm);
+    double right = vg_snap_vm_preemptions(cluster->vms[y].vm);
     if (left > right || left < right)
         return left > right ? -1 : 1;
     return (x > y) - (x < y);

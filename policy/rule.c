@@ -96,7 +96,7 @@ add_inputs(const vg_cluster *cluster, const struct vg_move *move, struct vg_plan
         {"vm_demand_cores", vg_snap_vm_demand(vm)},
         {"vm_lost_cores", vg_snap_vm_lost(vm)},
         {"vm_caused_lost_cores", caused(cluster, move->vm)},
-        {"vm_preemptions_per_s", vm->preemptions_per_s},
+        {"vm_preemptions_per_s", vg_snap_vm_preemptions(vm)},
         {"from_own_cores", vg_host_own(&cluster->hosts[move->from])},
         {"to_own_cores", vg_host_own(&cluster->hosts[move->to])},
         {"from_lost_cores_before", move->from_before.cpu},
@@ -122,6 +122,10 @@ add_notes(const vg_cluster *cluster, const struct vg_move *move, vg_plan *plan)
         vg_plan_add_note(plan, "the memory of VM '%s' is not known; %.1f GiB are assumed",
                          cluster->vms[move->vm].vm->name,
                          (double)cluster->config->assumed_memory_bytes / (1024.0 * 1024 * 1024));
+    const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
+    if (vm->cpu_limit > 0)
+        vg_plan_add_note(plan, "the CPU quota of VM '%s' lets it use %.2f cores on every host",
+                         vm->name, vm->cpu_limit);
     if (!vg_memory_is_known(target->memory_bytes, target->memory_free_bytes))
         vg_plan_add_note(plan, "the memory of host '%s' is not known and was not checked",
                          target->name);

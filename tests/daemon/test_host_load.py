@@ -66,6 +66,60 @@ def check_loss(loss):
     assert sum(part["count"] for part in parts) == loss["count"]
 
 
+@pytest.fixture(name="quota")
+def quota_fixture():
+    """A control group that gets 5 ms of every 100, and how to read how long it was kept from CPUs."""
+    if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        path, unit, limit = "/sys/fs/cgroup", 1000, {"cpu.max": "5000 100000"}
+    else:
+        path, unit, limit = "/sys/fs/cgroup/cpu", 1, {"cpu.cfs_period_us": "100000",
+                                                      "cpu.cfs_quota_us": "5000"}
+    group = os.path.join(path, f"vgpud-test-{os.getpid()}")
+    try:
+        os.mkdir(group)
+        for name, value in limit.items():
+            with open(os.path.join(group, name), "w", encoding="ascii") as file:
+                file.write(value)
+    except OSError as error:
+        if os.path.exists(group):
+            os.rmdir(group)
+        pytest.skip(f"no control group with a CPU quota can be made here: {error}")
+
+    def throttled_ns():
+        with open(os.path.join(group, "cpu.stat"), encoding="ascii") as file:
+            words = dict(line.split() for line in file)
+        return int(words["throttled_usec" if unit > 1 else "throttled_time"]) * unit
+
+    yield group, throttled_ns
+    wait_for(lambda: not os.path.exists(group) or not removed(group))
+
+
+def removed(group):
+    """None, as soon as nobody is in it any more."""
+    try:
+        os.rmdir(group)
+    except OSError as error:
+        return error
+    return None
+
+
+def test_quota(daemon, quota):
+    """A kernel's quota stops a vCPU: what it loses so is lost to nobody else."""
+    need_bpf(daemon)
+    group, throttled_ns = quota
+    with BusyVm(sleeps=False) as vm:
+        with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(vm.process.pid))
+        path = f"/v1/vms/{vm.uuid}"
+        wait_for(lambda: any(known["id"] == vm.uuid for known in daemon.get("/v1/vms")["items"]))
+
+        def limit():
+            return next((loss for loss in daemon.get(path)["lost_to"] if loss["aggressor"] == "limit"), None)
+
+        found = wait_for(lambda: (limit() or {"ns": 0})["ns"] > 500_000_000 and limit())
+        assert found["count"] > 0 and found["ns"] <= throttled_ns()
+
+
 def test_who_is_host_user(daemon):
     need_bpf(daemon)
     with BusyVm(sleeps=False) as vm:

@@ -19,6 +19,7 @@
 #include "cli/keys.h"
 #include "cli/output.h"
 #include "cli/top-draw.h"
+#include "collectors/cpu-limit.h"
 #include "collectors/host-contention.h"
 #include "collectors/process-names.h"
 #include "host/proc-text.h"
@@ -202,6 +203,94 @@ test_cgroups(void **state)
     /* Of a long one the end is what tells. */
     assert_string_equal(cgroup_of("0::/kube/pods/abcdef\n", 12, cgroup), "...s/abcdef");
     assert_string_equal(cgroup_of("0::/1234567890\n", 12, cgroup), "/1234567890");
+}
+
+static void
+write_throttled(const char *proc, const char *group, int64_t us)
+{
+    g_autofree char *name = g_build_filename(group, "cpu.stat", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "usage_usec 9\nnr_periods 3\nnr_throttled 2\nthrottled_usec %" PRId64 "\n", us);
+
+    write_text(proc, name, text);
+}
+
+/* Settles a window in which the VM lost so much to an idle CPU, to a program of the host and to
+ * another VM, and was preempted for all of it; *ret_limit_ns: what is left of each, and "limit". */
+static void
+settle_limits(vg_cpu_limits *limits, const int64_t lost_ms[3], const int64_t expected_ms[4])
+{
+    static const enum vg_aggressor_kind kinds[] = {VG_AGGRESSOR_HOST_IDLE, VG_AGGRESSOR_HOST_USER,
+                                                   VG_AGGRESSOR_VM, VG_AGGRESSOR_LIMIT};
+    struct vg_window window;
+    struct vg_vm_sample vm;
+    int64_t got_ms[4] = {0}, process_ns = 0;
+    uint64_t count = 0;
+
+    vg_window_init(&window, false);
+    vg_vm_sample_init(&vm);
+    vm.pid = 50;
+    vm.cpu.observed_ns = 2 * VG_NS_PER_S;
+    for (int32_t tid = 51; tid <= 52; tid++) {
+        struct vg_vcpu_sample vcpu = {.tid = tid};
+        g_array_append_val(vm.vcpus, vcpu);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct vg_lost_to lost = {
+            .kind = kinds[i], .ns = lost_ms[i] * VG_NS_PER_MS, .count = 10, .vm_id = 7};
+        lost.vcpu_ns = kinds[i] == VG_AGGRESSOR_VM ? lost.ns : 0;
+        vm.cpu.preempt_ns += lost.ns;
+        g_array_append_val(vm.lost_to, lost);
+    }
+    struct vg_lost_process process = {.pid = 9, .ns = lost_ms[1] * VG_NS_PER_MS, .count = 10};
+    g_array_append_val(vm.lost_processes, process);
+    g_array_append_val(window.vms, vm);
+    vg_cpu_limits_settle(limits, &window);
+    for (guint i = 0; i < vm.lost_to->len; i++) {
+        const struct vg_lost_to *lost = &g_array_index(vm.lost_to, struct vg_lost_to, i);
+        for (size_t k = 0; k < G_N_ELEMENTS(kinds); k++)
+            got_ms[k] += lost->kind == kinds[k] ? lost->ns / VG_NS_PER_MS : 0;
+        count += lost->count;
+        if (lost->kind == VG_AGGRESSOR_HOST_USER)
+            process_ns = lost->ns;
+        assert_int_equal(lost->vcpu_ns + lost->emulator_ns,
+                         lost->kind == VG_AGGRESSOR_VM ? lost->ns : 0);
+    }
+    assert_memory_equal(got_ms, expected_ms, sizeof(got_ms));
+    assert_int_equal(count, 30);
+    assert_true(g_array_index(vm.lost_processes, struct vg_lost_process, 0).ns <= process_ns);
+    vg_window_clear(&window);
+}
+
+/* Two vCPUs in groups of their own, in that of the VM, which counts once. */
+static void
+test_limits(void **state)
+{
+    const char *proc = *state;
+    vg_cpu_limits *limits = vg_cpu_limits_new(proc, proc);
+
+    write_text(proc, "50/task/51/cgroup", "0::/vm/vcpu0\n");
+    write_text(proc, "50/task/52/cgroup", "0::/vm/vcpu1\n");
+    write_throttled(proc, "vm", 1000);
+    write_throttled(proc, "vm/vcpu0", 5000000);
+    write_throttled(proc, "vm/vcpu1", 0);
+    settle_limits(limits, (int64_t[]){500, 0, 0}, (int64_t[]){500, 0, 0, 0});
+    write_throttled(proc, "vm", 101000);
+    write_throttled(proc, "vm/vcpu0", 5200000);
+    write_throttled(proc, "vm/vcpu1", 50000);
+    settle_limits(limits, (int64_t[]){500, 40, 0}, (int64_t[]){150, 40, 0, 350});
+    /* What idle CPUs do not explain, others would not have taken from it without the quota. */
+    write_throttled(proc, "vm/vcpu0", 5500000);
+    settle_limits(limits, (int64_t[]){200, 300, 100}, (int64_t[]){0, 225, 75, 300});
+    /* A stop is told when it is over, which may be in the next window. */
+    write_throttled(proc, "vm/vcpu0", 5800000);
+    settle_limits(limits, (int64_t[]){100, 100, 0}, (int64_t[]){0, 0, 0, 200});
+    settle_limits(limits, (int64_t[]){300, 100, 0}, (int64_t[]){200, 100, 0, 100});
+    /* After windows without a wait worth a look the count begins anew. */
+    settle_limits(limits, (int64_t[]){1, 0, 0}, (int64_t[]){1, 0, 0, 0});
+    write_throttled(proc, "vm/vcpu0", 9000000);
+    settle_limits(limits, (int64_t[]){200, 0, 0}, (int64_t[]){200, 0, 0, 0});
+    vg_cpu_limits_free(limits);
 }
 
 /* Names: what the kernel's programs saw, also of one that has gone; else what /proc says. */
@@ -421,10 +510,15 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        FAKE_PROC_TEST(test_host_contention), FAKE_PROC_TEST(test_host_pressure),
-        FAKE_PROC_TEST(test_host_cpus),       cmocka_unit_test(test_cgroups),
-        FAKE_PROC_TEST(test_process_names),   cmocka_unit_test(test_sums_of_processes),
-        cmocka_unit_test(test_cpu_rows),      cmocka_unit_test(test_process_rows),
+        FAKE_PROC_TEST(test_host_contention),
+        FAKE_PROC_TEST(test_host_pressure),
+        FAKE_PROC_TEST(test_host_cpus),
+        cmocka_unit_test(test_cgroups),
+        FAKE_PROC_TEST(test_limits),
+        FAKE_PROC_TEST(test_process_names),
+        cmocka_unit_test(test_sums_of_processes),
+        cmocka_unit_test(test_cpu_rows),
+        cmocka_unit_test(test_process_rows),
         cmocka_unit_test(test_top),
     };
 

@@ -130,6 +130,41 @@ test_domain_parts(void **state)
     }
 }
 
+/* The quota per vCPU, that of the whole domain, or the smaller one; libvirt's period is 100 ms. */
+static void
+test_cpu_quotas(void **state)
+{
+    static const struct {
+        const char *cputune;
+        double cores;
+    } cases[] = {
+        {"<quota>50000</quota>", 2},
+        {"<period>20000</period><quota>5000</quota>", 1},
+        {"<global_quota>150000</global_quota>", 1.5},
+        {"<global_period>1000000</global_period><global_quota>500000</global_quota>", 0.5},
+        {"<quota>50000</quota><global_quota>100000</global_quota>", 1},
+        {"<quota>10000</quota><global_quota>100000</global_quota>", 0.4},
+        /* No limits: as much as it has vCPUs, no quota, and how libvirt spells that. */
+        {"<quota>100000</quota>", 0},
+        {"<global_quota>900000</global_quota>", 0},
+        {"<quota>-1</quota>", 0},
+        {"<quota>0</quota><emulator_quota>1000</emulator_quota>", 0},
+        {"<quota>17592186044415</quota>", 0},
+        {"<quota>x</quota>", 0},
+        {"<period>0</period><quota>25000</quota>", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(vg_inventory) inventory = vg_inventory_new("h");
+        g_autofree char *xml = g_strdup_printf(
+            "<domain><vcpu>4</vcpu><cputune>%s</cputune></domain>", cases[i].cputune);
+        double cores = read_domain(inventory, xml)->cpu_limit;
+        if (cores < cases[i].cores - 1e-9 || cores > cases[i].cores + 1e-9)
+            fail_msg("%s: %f", cases[i].cputune, cores);
+    }
+}
+
 static void
 test_limits(void **state)
 {
@@ -294,10 +329,11 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nova_domain),  cmocka_unit_test(test_domain_parts),
-        cmocka_unit_test(test_limits),       cmocka_unit_test(test_bad_xml),
-        cmocka_unit_test(test_capabilities), cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_mdev_parent),  cmocka_unit_test(test_other_devices),
+        cmocka_unit_test(test_nova_domain),   cmocka_unit_test(test_domain_parts),
+        cmocka_unit_test(test_cpu_quotas),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_bad_xml),       cmocka_unit_test(test_capabilities),
+        cmocka_unit_test(test_gpus),          cmocka_unit_test(test_mdev_parent),
+        cmocka_unit_test(test_other_devices),
     };
     return cmocka_run_group_tests_name("libvirt-xml", tests, NULL, NULL);
 }

@@ -127,6 +127,41 @@ test_what_the_host_takes_of_a_pool(void **state)
     }
 }
 
+/* "capped" is stopped by its quota for half of the time, and "free" takes what it leaves: of the
+ * 2 cores that both would like, 1.5 are wanted, 1 is there. Where only its waits on an idle CPU
+ * tell of the quota, there is nothing to gain. */
+static void
+test_a_quota_is_no_demand(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL;
+    struct vg_snap_host *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    struct vg_snap_vm *capped = from->vms->pdata[0];
+    capped->run_share = capped->preempt_share = 0.5;
+    capped->cpu_limit = 0.5;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+    assert_int_equal(plan->actions->len, 1);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_int_equal(action->gain.lost_cpu_ns_per_s, S / 2);
+    assert_non_null(strstr(action->reason.text, "(1.50 wanted, 1 there)"));
+
+    g_autoptr(vg_snapshot) alone = vg_snapshot_new(VG_SOURCE_TRACE);
+    alone->end_ns = 10 * S;
+    capped = policy_add_vm(policy_add_host(alone, "from", 2), "capped", 1.0, 0);
+    capped->run_share = capped->preempt_share = 0.5;
+    capped->preemptions_per_s = 20;
+    add_loss(capped, "limit", 0.5);
+    ((struct vg_snap_loss *)capped->lost_to->pdata[0])->count_per_s = 20;
+    policy_add_host(alone, "to", 2);
+    policy_assert_near(vg_snap_vm_demand(capped), 0.5);
+    policy_assert_near(vg_snap_vm_lost(capped), 0);
+    for (enum vg_rule_id rule = VG_RULE_COMPLEMENT; rule < VG_RULE_MAX; rule++) {
+        g_autoptr(vg_plan) none = policy_plan_of(alone, rule);
+        assert_int_equal(none->actions->len, 0);
+    }
+}
+
 /* What holds for many hosts is one note that names some of them. */
 static void
 test_notes_of_hosts(void **state)
@@ -515,6 +550,7 @@ main(void)
         cmocka_unit_test_setup(test_complement_by_hand, policy_set_up),
         cmocka_unit_test_setup(test_what_the_host_itself_takes, policy_set_up),
         cmocka_unit_test_setup(test_what_the_host_takes_of_a_pool, policy_set_up),
+        cmocka_unit_test_setup(test_a_quota_is_no_demand, policy_set_up),
         cmocka_unit_test_setup(test_notes_of_hosts, policy_set_up),
         cmocka_unit_test_setup(test_pools, policy_set_up),
         cmocka_unit_test_setup(test_profiles_complement, policy_set_up),

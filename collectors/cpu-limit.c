@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collectors/cpu-limit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/proc-text.h"
+
+#define CPU_LIMIT_PATH_MAX 1024
+/* A VM that was kept from its CPUs for less than this part of its time is not looked at. */
+#define CPU_LIMIT_PART 100
+/* Windows after which a VM that no quota has stopped so far is looked at again. */
+#define CPU_LIMIT_ROUNDS 16
+
+struct cpu_limit_vm {
+    int64_t throttled_ns;
+    int64_t untold_ns; /* of it: told as a loss by no window yet */
+    uint64_t read;     /* the round of the last look; 0: none */
+    uint64_t seen;
+};
+
+struct vg_cpu_limits {
+    const char *proc;
+    const char *cgroup;
+    GHashTable *vms; /* pid -> struct cpu_limit_vm */
+    uint64_t round;
+};
+
+vg_cpu_limits *
+vg_cpu_limits_new(const char *proc, const char *cgroup)
+{
+    vg_cpu_limits *limits = g_new0(vg_cpu_limits, 1);
+
+    limits->proc = proc;
+    limits->cgroup = cgroup;
+    limits->round = 1; /* a look in round 0 is none */
+    limits->vms = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return limits;
+}
+
+void
+vg_cpu_limits_free(vg_cpu_limits *limits)
+{
+    if (!limits)
+        return;
+    g_hash_table_unref(limits->vms);
+    g_free(limits);
+}
+
+/* Adds what a control group and those that it is in tell, unless they were seen before. */
+static int64_t
+cpu_limit_read_groups(const vg_cpu_limits *limits, char *path, GHashTable *seen)
+{
+    char file[2 * CPU_LIMIT_PATH_MAX], text[VG_PROC_TEXT_MAX];
+    int64_t sum = 0;
+
+    for (char *end; (end = strrchr(path, '/')) && g_hash_table_add(seen, g_strdup(path));
+         *end = '\0') {
+        int64_t ns;
+        snprintf(file, sizeof(file), "%s%s/cpu.stat", limits->cgroup, path);
+        if (vg_proc_read(file, text, sizeof(text)) > 0 && vg_proc_parse_throttled(text, &ns))
+            sum += ns;
+    }
+    return sum;
+}
+
+/* Returns how long quotas have kept the threads of a VM's vCPUs from their CPUs. */
+static int64_t
+cpu_limit_read(const vg_cpu_limits *limits, const struct vg_vm_sample *sample)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    char file[CPU_LIMIT_PATH_MAX], text[VG_PROC_TEXT_MAX], path[CPU_LIMIT_PATH_MAX];
+    int64_t sum = 0;
+
+    for (guint i = 0; i < sample->vcpus->len; i++) {
+        int32_t tid = g_array_index(sample->vcpus, struct vg_vcpu_sample, i).tid;
+        snprintf(file, sizeof(file), "%s/%d/task/%d/cgroup", limits->proc, sample->pid, tid);
+        if (vg_proc_read(file, text, sizeof(text)) > 0 &&
+            vg_proc_parse_cpu_cgroup(text, path, sizeof(path)))
+            sum += cpu_limit_read_groups(limits, path, seen);
+    }
+    return sum;
+}
+
+/* Takes a part of a loss away. */
+static int64_t
+cpu_limit_take(struct vg_lost_to *lost, int64_t ns)
+{
+    if (ns <= 0 || lost->ns <= 0)
+        return 0;
+    const double left = (double)(lost->ns - ns) / (double)lost->ns;
+    lost->vcpu_ns = (int64_t)((double)lost->vcpu_ns * left);
+    lost->emulator_ns = lost->kind == VG_AGGRESSOR_VM || lost->kind == VG_AGGRESSOR_SELF
+                            ? lost->ns - ns - lost->vcpu_ns
+                            : 0;
+    lost->ns -= ns;
+    return ns;
+}
+
+static void
+cpu_limit_take_processes(GArray *processes, double left)
+{
+    for (guint i = 0; i < processes->len; i++) {
+        struct vg_lost_process *process = &g_array_index(processes, struct vg_lost_process, i);
+        process->ns = (int64_t)((double)process->ns * left);
+    }
+}
+
+/* Takes what idle CPUs did not explain from all others, in proportion: nobody tells which of them
+ * ran while the quota would have kept the VM away anyhow. */
+static int64_t
+cpu_limit_take_from_all(struct vg_vm_sample *sample, int64_t ns)
+{
+    int64_t all = 0, taken = 0;
+
+    for (guint i = 0; i < sample->lost_to->len; i++)
+        all += g_array_index(sample->lost_to, struct vg_lost_to, i).ns;
+    if (all <= 0)
+        return 0;
+    const double part = (double)MIN(ns, all) / (double)all;
+    for (guint i = 0; i < sample->lost_to->len; i++) {
+        struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
+        taken += cpu_limit_take(lost, (int64_t)((double)lost->ns * part));
+        if (lost->kind == VG_AGGRESSOR_HOST_USER)
+            cpu_limit_take_processes(sample->lost_processes, 1 - part);
+    }
+    return taken;
+}
+
+static void
+cpu_limit_move(struct vg_vm_sample *sample, int64_t ns)
+{
+    struct vg_lost_to limit = {.kind = VG_AGGRESSOR_LIMIT};
+
+    for (guint i = 0; i < sample->lost_to->len; i++) {
+        struct vg_lost_to *lost = &g_array_index(sample->lost_to, struct vg_lost_to, i);
+        if (lost->kind != VG_AGGRESSOR_HOST_IDLE)
+            continue;
+        limit.ns = cpu_limit_take(lost, MIN(ns, lost->ns));
+        limit.count = lost->count;
+        lost->count = 0;
+        if (lost->ns == 0)
+            g_array_remove_index(sample->lost_to, i);
+        break;
+    }
+    limit.ns += cpu_limit_take_from_all(sample, ns - limit.ns);
+    g_array_append_val(sample->lost_to, limit);
+    vg_window_sort_lost_to(sample->lost_to);
+}
+
+static void
+cpu_limit_settle_vm(const vg_cpu_limits *limits, struct cpu_limit_vm *vm,
+                    struct vg_vm_sample *sample)
+{
+    int64_t throttled_ns = cpu_limit_read(limits, sample);
+
+    if (vm->read == limits->round - 1) {
+        /* The kernel tells the time of a stop when it is over. */
+        int64_t due = vm->untold_ns + MAX(throttled_ns - vm->throttled_ns, 0);
+        int64_t ns = MIN(due, sample->cpu.preempt_ns);
+        vm->untold_ns = MIN(due - ns, sample->cpu.preempt_ns);
+        if (ns > 0)
+            cpu_limit_move(sample, ns);
+    }
+    vm->throttled_ns = throttled_ns;
+    vm->read = limits->round;
+}
+
+static gboolean
+cpu_limit_is_over(void *pid, void *vm, void *limits)
+{
+    (void)pid;
+    return ((struct cpu_limit_vm *)vm)->seen != ((vg_cpu_limits *)limits)->round;
+}
+
+void
+vg_cpu_limits_settle(vg_cpu_limits *limits, struct vg_window *window)
+{
+    limits->round++;
+    for (guint i = 0; i < window->vms->len; i++) {
+        struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, i);
+        struct cpu_limit_vm *vm = g_hash_table_lookup(limits->vms, GINT_TO_POINTER(sample->pid));
+        if (!vm) {
+            vm = g_new0(struct cpu_limit_vm, 1);
+            g_hash_table_insert(limits->vms, GINT_TO_POINTER(sample->pid), vm);
+        }
+        vm->seen = limits->round;
+        bool waits = sample->cpu.preempt_ns > sample->cpu.observed_ns / CPU_LIMIT_PART;
+        /* One that was never stopped has hardly a quota. */
+        if (waits &&
+            (vm->throttled_ns > 0 || limits->round - vm->read >= CPU_LIMIT_ROUNDS || vm->read == 0))
+            cpu_limit_settle_vm(limits, vm, sample);
+    }
+    g_hash_table_foreach_remove(limits->vms, cpu_limit_is_over, limits);
+}
