@@ -286,6 +286,17 @@ when_epoch(const struct vg_when *when, int64_t now_ns)
     return when->relative ? now_ns - when->ns : when->ns;
 }
 
+/* Tells whether a time of the clock alone is still to come today, as the end of a shift of work
+ * is: up to then means up to now. */
+static bool
+when_is_later_today(const char *text, int64_t now_ns)
+{
+    int64_t ns;
+
+    return strlen(text) > 2 && text[2] == ':' && when_take_date(text, now_ns, &ns, NULL) > 0 &&
+           ns > now_ns;
+}
+
 static int
 when_parse_both(const struct vg_when_args *args, struct vg_when *ret_since,
                 struct vg_when *ret_until, GError **err)
@@ -298,7 +309,8 @@ when_parse_both(const struct vg_when_args *args, struct vg_when *ret_since,
         g_prefix_error(err, "--since: ");
         return -1;
     }
-    if (args->until && vg_when_parse(args->until, now_ns, ret_until, err) < 0) {
+    if (args->until && !when_is_later_today(args->until, now_ns) &&
+        vg_when_parse(args->until, now_ns, ret_until, err) < 0) {
         g_prefix_error(err, "--until: ");
         return -1;
     }

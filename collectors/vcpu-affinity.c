@@ -29,6 +29,20 @@ affinity_of_vm(const struct vg_vm_sample *sample, const struct cpu_sets *sets, s
     return known;
 }
 
+/* Lists the CPUs of a set. There is room for many more than any host has, so whole words are
+ * skipped. */
+static void
+vcpu_affinity_list(const cpu_set_t *set, size_t size, GArray *cpus)
+{
+    g_array_set_size(cpus, 0);
+    for (size_t word = 0; word < size / sizeof(set->__bits[0]); word++) {
+        for (unsigned long bits = set->__bits[word]; bits; bits &= bits - 1) {
+            int32_t cpu = (int32_t)(word * __NCPUBITS) + __builtin_ctzl(bits);
+            g_array_append_val(cpus, cpu);
+        }
+    }
+}
+
 void
 vg_vcpu_affinity_read(struct vg_window *window)
 {
@@ -39,11 +53,7 @@ vg_vcpu_affinity_read(struct vg_window *window)
         struct vg_vm_sample *sample = &g_array_index(window->vms, struct vg_vm_sample, v);
         if (!affinity_of_vm(sample, &sets, size))
             continue;
-        g_array_set_size(sample->cpus, 0);
-        for (int32_t cpu = 0; cpu < VG_CPU_LIMIT; cpu++) {
-            if (CPU_ISSET_S((size_t)cpu, size, sets.all))
-                g_array_append_val(sample->cpus, cpu);
-        }
+        vcpu_affinity_list(sets.all, size, sample->cpus);
         sample->cpus_allowed = true;
     }
     CPU_FREE(sets.all);

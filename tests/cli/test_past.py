@@ -165,6 +165,13 @@ def test_all_commands_read_times_alike():
         assert "in the future" in run(None, *command, "--until", "2199-01-01", code=2).stderr
 
 
+def test_a_shift_that_has_not_ended(daemon):
+    """The clock alone, of later today, is up to now."""
+    ends = "23:59:59.9"
+    assert run(daemon, "vm", "list", "--since", "-1h", "--until", ends).returncode == 0
+    assert "in the future" in run(None, "vm", "list", "--since", ends, code=2).stderr
+
+
 def test_an_hour_that_clocks_skip(daemon):
     err = run(None, "vm", "list", "--since", "2026-03-29 02:30", code=2, zone="Europe/Berlin").stderr
     assert "set forward" in err
