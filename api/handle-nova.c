@@ -209,6 +209,7 @@ vg_handle_nova_approvals(struct vg_request *request)
         json_object *item = json_object_new_object();
         vg_json_add_string(item, "uuid", one->uuid);
         vg_json_add_string(item, "to", one->to);
+        vg_json_add_bool(item, "moving", one->moving);
         vg_json_append(items, item);
     }
     vg_json_add(document, "items", items);

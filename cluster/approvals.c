@@ -18,18 +18,26 @@
 /* The time for which a peer's answer counts after the peer was last heard. */
 #define HEARD_NS (3600 * VG_NS_PER_S)
 
+/* The same for moves that a peer makes, which another move would wait for. */
+#define MOVING_NS (60 * VG_NS_PER_S)
+
 static int
 approvals_read_one(const struct vg_json_node *item, GPtrArray *list)
 {
-    struct vg_json_node uuid_node, to_node;
+    struct vg_json_node uuid_node, to_node, moving_node;
     const char *uuid = NULL, *to = NULL;
+    bool moving = false;
 
     if (vg_json_member(item, "uuid", VG_JSON_REQUIRED, &uuid_node, NULL) < 0 ||
         vg_json_member(item, "to", VG_JSON_REQUIRED, &to_node, NULL) < 0 ||
         vg_json_string(&uuid_node, VG_ARRIVAL_NAME_MAX, &uuid, NULL) < 0 ||
         vg_json_string(&to_node, VG_ARRIVAL_NAME_MAX, &to, NULL) < 0)
         return -1;
-    g_ptr_array_add(list, vg_approval_new(uuid, to));
+    /* Older peers do not say this. */
+    const int told = vg_json_member(item, "moving", VG_JSON_OPTIONAL, &moving_node, NULL);
+    if (told < 0 || (told > 0 && vg_json_bool(&moving_node, &moving, NULL) < 0))
+        return -1;
+    g_ptr_array_add(list, vg_approval_new(uuid, to, moving));
     return 0;
 }
 
@@ -72,4 +80,23 @@ vg_peers_approved_targets(vg_peers *peers, const char *uuid)
         }
     }
     return targets;
+}
+
+GPtrArray *
+vg_peers_moving_to(vg_peers *peers, const char *host)
+{
+    GPtrArray *moving = g_ptr_array_new_with_free_func(g_free);
+    const int64_t now_ns = vg_clock_realtime_ns();
+
+    VG_LOCK_SCOPE(&peers->lock);
+    for (guint i = 0; i < peers->list->len; i++) {
+        const struct peer *peer = peers->list->pdata[i];
+        const bool is_fresh = now_ns - peer->info->answered_ns < MOVING_NS && peer->approvals;
+        for (guint k = 0; is_fresh && k < peer->approvals->len; k++) {
+            const struct vg_approval *one = peer->approvals->pdata[k];
+            if (one->moving && strcmp(one->to, host) == 0)
+                g_ptr_array_add(moving, g_strdup(one->uuid));
+        }
+    }
+    return moving;
 }

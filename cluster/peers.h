@@ -83,6 +83,10 @@ GPtrArray *vg_peers_approved_targets(vg_peers *peers, const char *uuid);
  * quick. */
 typedef bool vg_peers_enough(const vg_snapshot *snapshot, const void *data);
 
+/* Returns the UUIDs (char *) of VMs that peers are moving to a host, as of their last answers; the
+ * caller frees it. Any thread; does not block. */
+GPtrArray *vg_peers_moving_to(vg_peers *peers, const char *host);
+
 /* Asks all peers side by side, and waits until they have answered, the deadline has passed, or one
  * answer is enough; if enough is NULL, none is. It does not wait for a peer that let its last
  * deadline pass. Returns struct vg_peer_view in the order of the configuration; the caller frees

@@ -198,7 +198,7 @@ backend_list_approvals(void *data)
     for (guint i = 0; i < backend->proposed->len; i++) {
         const struct backend_proposal *one = backend->proposed->pdata[i];
         if (one->until_ns > now_ns)
-            g_ptr_array_add(list, vg_approval_new(one->uuid, one->to));
+            g_ptr_array_add(list, vg_approval_new(one->uuid, one->to, false));
     }
     return list;
 }

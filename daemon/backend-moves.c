@@ -173,21 +173,6 @@ moves_check_plan(vg_daemon_backend *backend, const vg_view *view,
     return vg_drift_check(snapshot, plan, action, err);
 }
 
-static int
-moves_check_groups(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
-                   GError **err)
-{
-    g_autoptr(GPtrArray) moving = vg_mover_moving(backend->parts.mover);
-    const struct vg_snap_vm *mine = vg_view_find_vm(view, vm->uuid);
-
-    for (guint i = 0; mine && i < moving->len; i++) {
-        const struct vg_snap_vm *other = vg_view_find_vm(view, moving->pdata[i]);
-        if (other && vg_drift_check_groups(mine, other, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* ---- the effect of a move ---- */
 
 /* Sets the CPU time that the VM lost in the last minutes before its move, from the store. */
@@ -240,12 +225,14 @@ moves_measure_after(vg_peers *peers, struct vg_migration *migration)
 /* ---- what the API calls ---- */
 
 static struct vg_migration *
-moves_prepare_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
+moves_prepare_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                    const struct vg_migration_request *request, GError **err)
 {
-    if (moves_check_groups(backend, view, vm, err) < 0)
+    g_autoptr(vg_migration) migration = vg_mover_prepare(backend->parts.mover, vm, request, err);
+
+    if (!migration || backend_check_groups(backend, migration, err) < 0)
         return NULL;
-    return vg_mover_prepare(backend->parts.mover, vm, request, err);
+    return g_steal_pointer(&migration);
 }
 
 static char *
@@ -264,10 +251,11 @@ struct moves_asked {
 };
 
 static struct vg_migration *
-moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct vg_inv_vm *vm,
+moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
                  const struct moves_asked *asked, int64_t gain, GError **err)
 {
-    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, asked->request, err);
+    const struct vg_mover_order order = {asked->key, asked->text, backend_check_groups, backend};
+    g_autoptr(vg_migration) migration = moves_prepare_here(backend, vm, asked->request, err);
 
     if (!migration)
         return NULL;
@@ -275,7 +263,7 @@ moves_start_here(vg_daemon_backend *backend, const vg_view *view, const struct v
     migration->predicted_gain_ns_per_s = gain;
     moves_measure_before(backend->parts.store, migration);
     if (vg_asker_check(&asked->request->asker, err) < 0 ||
-        vg_mover_start(backend->parts.mover, migration, asked->key, asked->text, err) < 0)
+        vg_mover_start(backend->parts.mover, migration, &order, err) < 0)
         return NULL;
     return g_steal_pointer(&migration);
 }
@@ -305,7 +293,7 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
         return NULL;
     if (vm)
-        return moves_start_here(backend, view, vm, &asked, gain, err);
+        return moves_start_here(backend, vm, &asked, gain, err);
     struct vg_peer_info *owner = moves_forward_to(backend, request, err);
     if (!owner)
         return NULL;
@@ -396,7 +384,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         vg_peer_info_free(owner);
         return answer;
     }
-    g_autoptr(vg_migration) migration = moves_prepare_here(backend, view, vm, request, err);
+    g_autoptr(vg_migration) migration = moves_prepare_here(backend, vm, request, err);
     if (!migration || vg_mover_check(backend->parts.mover, migration, problems, err) < 0)
         return NULL;
     moves_check_gpus(backend, migration, problems);

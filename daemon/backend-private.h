@@ -41,6 +41,12 @@ void backend_arrivals_unref(struct arrivals_fleet *fleet); /* NULL is fine */
 /* daemon/backend-libvirt.c: reports how libvirt of this host and of the peers answers */
 struct vg_part_status *backend_libvirt_status(vg_daemon_backend *backend);
 
+/* daemon/backend-groups.c */
+
+/* Checks that no VM of an anti-affinity group of this one is being moved, from here or by peers to
+ * the same host. data is the backend. */
+int backend_check_groups(void *data, const struct vg_migration *migration, GError **err);
+
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 

@@ -12,6 +12,8 @@
 struct vg_mover {
     struct vg_mover_parts parts;
     pthread_mutex_t lock;
+    /* held from the checks of a move that begins until it is one of the moves; taken before lock */
+    pthread_mutex_t beginning;
     vg_move_settings *settings;
     vg_thread *resuming; /* waits for the journal to be readable; NULL if there is no need */
     GPtrArray *bare;     /* struct vg_bare_vm, the VMs that are without their GPUs */
@@ -81,8 +83,9 @@ struct mover_executor {
 /* Returns the table of operations of an executor. */
 const struct mover_executor *mover_executor_of(enum vg_migration_executor executor);
 
-/* Refuses another move if there are as many as the configuration allows. */
-int mover_check_number(vg_mover *mover, GError **err);
+/* Refuses another move to a host if there are as many as the configuration allows: of this host, or
+ * to that one, with those that peers make. Called while `beginning` is held. */
+int mover_check_number(vg_mover *mover, const char *to, GError **err);
 
 /* Makes a move that has done nothing yet from a copy of the record, and starts its thread. */
 struct mover_move *mover_new_move(vg_mover *mover, const struct vg_migration *migration);

@@ -157,7 +157,8 @@ vg_mover_retry(vg_mover *mover, const char *id, const char *by, GError **err)
         return NULL;
     }
     resume_reset(migration, by);
-    if (mover_check_number(mover, err) < 0 ||
+    VG_LOCK_SCOPE(&mover->beginning);
+    if (mover_check_number(mover, migration->to, err) < 0 ||
         vg_journal_reopen_migration(mover->parts.journal, migration, err) < 0)
         return NULL;
     struct mover_move *move = resume_replay(mover, migration);

@@ -352,35 +352,59 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     return move;
 }
 
+/* Counts the moves that have not ended, and those of them that go to a host. */
+static unsigned
+mover_count(vg_mover *mover, const char *to, unsigned *ret_there)
+{
+    unsigned running = 0;
+
+    *ret_there = 0;
+    VG_LOCK_SCOPE(&mover->lock);
+    for (guint i = 0; i < mover->moves->len; i++) {
+        const struct mover_move *move = mover->moves->pdata[i];
+        running += !move->ended;
+        *ret_there += !move->ended && strcmp(move->record->to, to) == 0;
+    }
+    return running;
+}
+
 int
-mover_check_number(vg_mover *mover, GError **err)
+mover_check_number(vg_mover *mover, const char *to, GError **err)
 {
     g_autoptr(vg_move_settings) settings = vg_mover_settings(mover);
-    unsigned running = 0;
+    g_autoptr(GPtrArray) others = vg_peers_moving_to(mover->parts.peers, to);
+    unsigned there;
 
     mover_forget_ended(mover);
     pthread_mutex_lock(&mover->lock);
-    for (guint i = 0; i < mover->moves->len; i++)
-        running += !((const struct mover_move *)mover->moves->pdata[i])->ended;
     const bool ending = mover->ending;
     pthread_mutex_unlock(&mover->lock);
     if (ending)
         return vg_error(err, VG_E_BUSY, "vgpud is ending");
+    const unsigned running = mover_count(mover, to, &there);
     if (running >= settings->moves)
         return vg_error(err, VG_E_CONFLICT,
                         "%u moves are under way already, the most that [actions] moves allows",
                         running);
+    if (others->len > 0 && there + others->len >= settings->moves)
+        return vg_error(err, VG_E_CONFLICT,
+                        "%u moves to '%s' are under way already, of which other hosts make %u; "
+                        "[actions] moves allows %" PRId64,
+                        there + others->len, to, others->len, settings->moves);
     return 0;
 }
 
 int
-vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
-               const char *request, GError **err)
+vg_mover_start(vg_mover *mover, struct vg_migration *migration, const struct vg_mover_order *order,
+               GError **err)
 {
-    if (mover_check_number(mover, err) < 0)
+    VG_LOCK_SCOPE(&mover->beginning);
+    if (mover_check_number(mover, migration->to, err) < 0 ||
+        (order->check && order->check(order->data, migration, err) < 0))
         return -1;
     migration->made_ns = vg_clock_realtime_ns();
-    if (vg_journal_begin_migration(mover->parts.journal, migration, key, request, err) < 0)
+    if (vg_journal_begin_migration(mover->parts.journal, migration, order->key, order->request,
+                                   err) < 0)
         return -1;
     struct mover_move *move = mover_new_move(mover, migration);
     mover_count_write(move);
@@ -477,7 +501,7 @@ vg_mover_add_approvals(vg_mover *mover, GPtrArray *list)
     for (guint i = 0; i < mover->moves->len; i++) {
         const struct mover_move *move = mover->moves->pdata[i];
         if (!move->ended)
-            g_ptr_array_add(list, vg_approval_new(move->record->uuid, move->record->to));
+            g_ptr_array_add(list, vg_approval_new(move->record->uuid, move->record->to, true));
     }
 }
 
@@ -507,6 +531,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     mover->moves = g_ptr_array_new();
     mover->bare = g_ptr_array_new_with_free_func(vg_bare_vm_free);
     pthread_mutex_init(&mover->lock, NULL);
+    pthread_mutex_init(&mover->beginning, NULL);
     mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_cond_init(&mover->answered);
     return mover;
@@ -548,6 +573,7 @@ vg_mover_free(vg_mover *mover)
     vg_move_settings_unref(mover->settings);
     g_hash_table_destroy(mover->asked);
     pthread_cond_destroy(&mover->answered);
+    pthread_mutex_destroy(&mover->beginning);
     pthread_mutex_destroy(&mover->lock);
     g_free(mover);
 }

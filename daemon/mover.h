@@ -59,9 +59,20 @@ struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm)
 void vg_mover_measure(vg_mover *mover, const char *uuid, int64_t *ret_touched_bytes,
                       int64_t *ret_dirty_bytes_per_s);
 
-/* Begins the move. key and request go into the journal. Blocks for the journal. */
-int vg_mover_start(vg_mover *mover, struct vg_migration *migration, const char *key,
-                   const char *request, GError **err);
+/* An order to move a VM. */
+struct vg_mover_order {
+    const char *key; /* of the request, for the journal; or NULL */
+    const char *request;
+    /* Refuses the move, for the sake of others that are under way: none begins meanwhile. May be
+     * NULL. */
+    int (*check)(void *data, const struct vg_migration *migration, GError **err);
+    void *data;
+};
+
+/* Begins the move. Fails with VG_E_CONFLICT if too many are under way, from here or to the same
+ * host, or if the VM is being moved. Blocks for the journal. */
+int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
+                   const struct vg_mover_order *order, GError **err);
 
 /* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);

@@ -7,12 +7,13 @@ const char *const vg_arrival_verdict_names[] = {"unknown", "pass", "veto"};
 const char *const vg_arrival_basis_names[] = {"size", "flavor", "history"};
 
 struct vg_approval *
-vg_approval_new(const char *uuid, const char *to)
+vg_approval_new(const char *uuid, const char *to, bool moving)
 {
     struct vg_approval *approval = g_new0(struct vg_approval, 1);
 
     approval->uuid = g_strdup(uuid);
     approval->to = g_strdup(to);
+    approval->moving = moving;
     return approval;
 }
 

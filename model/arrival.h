@@ -54,11 +54,12 @@ struct vg_arrival_query {
 
 /* A move that vgpud itself wants: the VM may go there, whatever speaks against it. */
 struct vg_approval {
-    char *uuid; /* in lower case */
-    char *to;   /* name of a host */
+    char *uuid;  /* in lower case */
+    char *to;    /* name of a host */
+    bool moving; /* it is under way, and not only proposed */
 };
 
-struct vg_approval *vg_approval_new(const char *uuid, const char *to);
+struct vg_approval *vg_approval_new(const char *uuid, const char *to, bool moving);
 void vg_approval_free(void *approval); /* NULL is fine */
 
 struct vg_arrival_query *vg_arrival_query_new(void);

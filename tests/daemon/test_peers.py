@@ -218,7 +218,7 @@ def test_what_vgpud_wants_itself_is_not_refused_to_a_scheduler(site):
     assert hosts["host-b"]["score"] == 1 and "vgpud itself" in hosts["host-b"]["reason"]
     _, hosts = rated(site.a.daemon, ["host-b"], gpu_type="nvidia-63")
     assert hosts["host-b"]["verdict"] == "veto"
-    assert {"uuid": BUSY, "to": "host-b"} in site.a.daemon.get("/v1/nova/approvals")["items"]
+    assert {"uuid": BUSY, "to": "host-b", "moving": False} in site.a.daemon.get("/v1/nova/approvals")["items"]
     # Another vgpud that knows this one lets it pass, too, and asks whenever it asks for the snapshot.
     b = site.nodes["b"]
     b.reload(QUIET + site.known["a"])
@@ -293,6 +293,8 @@ class Played(http.server.BaseHTTPRequestHandler):
         if path == "":
             self.answer({"name": "vgpud", "version": self.server.versions.get(number, self.server.version),
                          "versions": []})
+        elif path == "v1/nova/approvals" and number in self.server.approvals:
+            self.answer({"items": self.server.approvals[number]})
         elif path != "v1/snapshot" or number in self.server.broken:
             self.send_error(500)
         elif self.headers.get("If-None-Match") == etag:
@@ -328,6 +330,7 @@ class Players(http.server.ThreadingHTTPServer):
         super().__init__((address, 0), Played)
         self.template, self.version = template, version
         self.versions, self.broken, self.not_modified, self.same_host = {}, set(), 0, {}
+        self.approvals = {}
         self.asked, self.answers = threading.Semaphore(0), threading.Event()
         self.answers.set()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -433,6 +436,29 @@ def test_an_answer_that_is_older_than_the_question(tmp_path, players):
         players.answers.set()
         hosts = json.loads(snapshot.result(HANG_S)[2])["hosts"]
         assert [host["name"] for host in hosts] == ["host-a", "renamed"]
+        daemon.stop()
+
+
+def test_moves_of_peers_to_the_same_host(tmp_path, players):
+    """What another host moves there counts; what it only proposes does not, nor what it moves elsewhere."""
+    other = "11111111-2222-4333-8444-555555555555"
+    proposed = [{"uuid": other, "to": "played-0", "moving": False}, {"uuid": other, "to": "played-0"},
+                {"uuid": other, "to": "played-2", "moving": True}]
+    moving = [{"uuid": other, "to": "played-0", "moving": True}]
+    known = players.known(range(3)).replace("url=", "libvirt_uri=test:///default\nurl=")
+    config = ("[libvirt]\nuse=yes\nuri=test:///default\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
+              "[peers]\nrefresh=1s\ndeadline=2s\n[actions]\nenabled=yes\nmoves=1\n" + known)
+    players.approvals = {"1": moving, "2": proposed}
+    with Daemon(tmp_path, "--host", "host-a", config=config) as daemon:
+        wait_for(lambda: {p["state"] for p in daemon.get("/v1/peers")["items"]} == {"reachable"})
+        wait_for(lambda: daemon.request("GET", "/v1/vms/test")[0] == 200)
+
+        def ask():
+            return daemon.post("/v1/migrations", {"vm": "test", "to": "played-0"})
+        status, _, problem = ask()
+        assert status == 409 and "of which other hosts make 1" in problem["detail"], problem
+        players.approvals = {"1": proposed, "2": []}
+        assert wait_for(lambda: ask()[0] == 201, pause=0.2)
         daemon.stop()
 
 

@@ -15,7 +15,7 @@ list_approvals(void *data)
     GPtrArray *list = g_ptr_array_new_with_free_func(vg_approval_free);
 
     (void)data;
-    g_ptr_array_add(list, vg_approval_new("11111111-2222-4333-8444-555555555555", "good"));
+    g_ptr_array_add(list, vg_approval_new("11111111-2222-4333-8444-555555555555", "good", true));
     return list;
 }
 
