@@ -22,6 +22,7 @@ struct virt_worker {
     pthread_mutex_t lock; /* protects the members that follow */
     pthread_cond_t cond;
     struct vg_virt_job *job;   /* NULL if there is nothing to do */
+    bool begun;                /* the thread has taken the job */
     bool done;                 /* the job is done */
     bool leaving;              /* the link has gone, and the thread is to end */
     bool closed;               /* the connection is closed, and nothing hangs any longer */
@@ -101,13 +102,16 @@ worker_next(struct virt_worker *worker)
     VG_LOCK_SCOPE(&worker->lock);
     while (!worker->leaving && (!worker->job || worker->done))
         pthread_cond_wait(&worker->cond, &worker->lock);
-    return worker->leaving ? NULL : worker->job;
+    if (worker->leaving)
+        return NULL;
+    worker->begun = true;
+    vg_virt_host_goes_on(&worker->host);
+    return worker->job;
 }
 
 static void
 worker_do(struct virt_worker *worker, struct vg_virt_job *job)
 {
-    vg_virt_host_goes_on(&worker->host);
     job->status = job->run(job, &worker->host, &job->error);
     pthread_mutex_lock(&worker->lock);
     worker->done = true;
@@ -160,7 +164,9 @@ link_give_up(vg_virt_link *link, const char *what)
     worker->leaving = true;
     worker->hang = vg_virt_hang_begin(link->uri, what, (int64_t)atomic_load(&host->beat_ns),
                                       atomic_load(&host->connecting));
-    if (worker->job && !worker->done)
+    if (worker->job && !worker->begun)
+        link_free_job(g_steal_pointer(&worker->job));
+    else if (worker->job && !worker->done)
         atomic_store(&worker->job->cancel, true);
     pthread_cond_broadcast(&worker->cond);
     pthread_mutex_unlock(&worker->lock);
@@ -183,7 +189,9 @@ link_is_over(const struct virt_worker *worker, const struct vg_virt_job *job)
     const int64_t silent_ns = vg_clock_monotonic_ns() - (int64_t)atomic_load(&worker->host.beat_ns);
     const bool is_cancelled = atomic_load(&job->cancel);
 
-    return link_is_left(job) || silent_ns > job->call_ns || (is_cancelled && silent_ns > CANCEL_NS);
+    /* A thread that has not come to run yet says nothing of libvirt. */
+    return link_is_left(job) ||
+           (worker->begun && (silent_ns > job->call_ns || (is_cancelled && silent_ns > CANCEL_NS)));
 }
 
 /* Waits until the job is done. Called with the worker's lock. Returns false if the job was given
@@ -243,8 +251,8 @@ link_begin(vg_virt_link *link, struct vg_virt_job *job, GError **err)
     job->worker = link->worker;
     job->verb.beat_ns = &link->worker->host.beat_ns;
     VG_LOCK_SCOPE(&link->worker->lock);
-    vg_virt_host_goes_on(&link->worker->host);
     link->worker->job = job;
+    link->worker->begun = false;
     link->worker->done = false;
     pthread_cond_broadcast(&link->worker->cond);
     return 0;

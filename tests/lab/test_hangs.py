@@ -3,6 +3,7 @@
 waits, and the VM is on one host with its GPU in the end. vgpud is stopped in the middle of a move."""
 import contextlib
 import json
+import threading
 import time
 
 import pytest
@@ -103,7 +104,7 @@ def reached(node, move, phase):
 def check_end(movelab, guest, end):
     """On one host, with its GPU, and nothing is kept."""
     where = end["to"] if end["vm_on"] == "target" else end["from"]
-    assert end["state"] in ("done", "rolled_back", "failed"), end
+    assert end["state"] in ("done", "rolled_back", "aborted", "failed"), end
     assert running_on(guest) == [where]
     assert has_gpu(where, guest)
     for node in movelab.nodes.values():
@@ -145,7 +146,53 @@ def test_hangs_in(movelab, way, guest, phase, whose):
     hangs(movelab, way, guest, phase, whose)
 
 
+@pytest.mark.drawn("lab-hangs")
+def test_abort_and_renewals_while_the_source_hangs(movelab, way, guest):
+    """Both work as if nothing hung; the move turns back when libvirtd goes on."""
+    source, target = way
+    node, other = movelab.nodes[source], movelab.nodes[target]
+    node.reload(SLOW + "lease=20s\n")
+    move = node.move(guest, target)
+    assert reached(node, move, "migrating")
+    wait_for(lambda: node.migration(move)["progress"]["processed_bytes"] > 0, pause=0.05)
+    with hanging(source):
+        [before] = other.reservations()
+        wait_for(lambda: other.reservations()[0]["expires_ns"] > before["expires_ns"], pause=0.1)
+        began = time.monotonic()
+        status, _, answer = node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+        assert status == 202 and time.monotonic() - began < PROMPT_S, answer
+        wait_for(lambda: source in (node.migration(move)["waits_for"] or ""), pause=0.1)
+        [before] = other.reservations()
+        wait_for(lambda: other.reservations()[0]["expires_ns"] > before["expires_ns"], pause=0.1)
+    end = node.ended(move)
+    # libvirt may have been faster than the abort.
+    assert end["state"] in ("aborted", "done"), end
+    check_end(movelab, guest, end)
+
+
 # ---- before a move ----
+
+@pytest.mark.drawn("lab-hangs")
+def test_a_reservation_while_the_own_libvirtd_hangs(movelab, way):
+    """It is refused in time, and keeps neither readers nor renewals waiting."""
+    node = movelab.nodes[way[1]]
+    device = {"kind": "named", "type": "standin", "alias": "ua-gpu0"}
+    wanted = {"move_id": "move-of-a-test", "vm": "ghost", "uuid": "00000000-0000-4000-9000-0000000000aa",
+              "from": way[0], "lease_s": 20, "devices": [device]}
+    answers = []
+    with hanging(way[1]):
+        asking = threading.Thread(target=lambda: answers.append(node.daemon.post("/v1/reservations", wanted)))
+        asking.start()
+        while asking.is_alive():
+            assert prompt(node, "/v1/reservations") == 200
+            time.sleep(0.2)
+        asking.join()
+    [(status, _, answer)] = answers
+    assert status == 504 and "qemu:///system" in answer["detail"], answer
+    wait_for(lambda: part(node)["state"] == "ok")
+    assert node.reservations() == []
+
+
 
 @pytest.mark.drawn("lab-hangs")
 def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):

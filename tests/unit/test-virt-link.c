@@ -23,7 +23,7 @@
 #define MS     VG_NS_PER_MS
 #define HANG_S 60
 
-static atomic_uint freed;
+static atomic_uint freed, begun;
 
 /* A call that hangs until it is let go. */
 struct stuck {
@@ -40,6 +40,7 @@ stuck_run(struct vg_virt_job *job, vg_virt_host *host, GError **err)
     struct stuck *stuck = (struct stuck *)job;
 
     atomic_store(&host->connecting, stuck->connecting);
+    atomic_fetch_add(&begun, 1);
     while (stuck->let_go && !atomic_load(stuck->let_go))
         vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MS);
     atomic_store(&host->connecting, false);
@@ -62,7 +63,7 @@ stuck_new(atomic_bool *let_go, const struct vg_verb *limits)
 
     vg_virt_job_init(&stuck->base, "to be stuck", stuck_run, stuck_free, limits);
     /* One that is let go at once has all the time that a busy machine may need. */
-    stuck->base.call_ns = let_go ? 50 * MS : HANG_S * VG_NS_PER_S;
+    stuck->base.call_ns = let_go ? 100 * MS : HANG_S * VG_NS_PER_S;
     stuck->let_go = let_go;
     return stuck;
 }
@@ -249,6 +250,8 @@ end_links(vg_thread *self, void *arg)
 {
     (void)self;
     (void)arg;
+    while (atomic_load(&begun) == 0)
+        vg_clock_poll(NULL, 0, vg_clock_monotonic_ns() + MS);
     vg_virt_links_end();
 }
 
@@ -263,6 +266,7 @@ test_the_end_waits_for_nothing(void **state)
 
     (void)state;
     stuck->base.call_ns = INT64_MAX;
+    atomic_store(&begun, 0);
     vg_thread *other = vg_thread_new("end", end_links, NULL, NULL, NULL);
     assert_int_equal(vg_virt_call(link, &stuck->base, &err), -1);
     assert_true(g_error_matches(err, VG_ERROR, VG_E_BUSY));
