@@ -112,10 +112,17 @@ ensure_build()
 
 # ---- a demo ----
 
-# is_built PROGRAM...: a build of this tree has them, and nothing has changed since.
+# Is build/ one of this tree, and of this place?
+is_configured()
+{
+    grep -qsxF -e "abs_top_srcdir = $PWD" -e "abs_top_srcdir = $PWD/build/.." build/Makefile
+}
+
+# is_built PROGRAM...: a build of this tree has them, and nothing has changed since. config.h is older
+# than its stamp wherever configure found it unchanged.
 is_built()
 {
-    grep -qsxF "abs_top_srcdir = $PWD" build/Makefile && make -q -C build "$@" > /dev/null 2>&1
+    is_configured && make -q -o config.h -C build "$@" > /dev/null 2>&1
 }
 
 # build_for_demo LOG PROGRAM...: makes them in build/; any build of this tree will do. 130: interrupted.
@@ -126,8 +133,7 @@ build_for_demo()
     ! is_built "$@" || return 0
     echo "Building $* in build/ (about a minute on an idle machine)..."
     trap 'interrupted=yes' INT
-    { { grep -qsxF "abs_top_srcdir = $PWD" build/Makefile ||
-        ensure_build build "${gcc_build[@]}"; } &&
+    { { is_configured || ensure_build build "${gcc_build[@]}"; } &&
         make -j "$jobs" -C build "$@"; } > "$log" 2>&1 || status=1
     trap - INT
     if [ -n "$interrupted" ]; then

@@ -18,8 +18,8 @@ def tree_fixture(tmp_path):
     return tmp_path
 
 
-def begin(tree, recipe, where=None):
-    (tree / "build" / "Makefile").write_text(f"abs_top_srcdir = {where or tree}\nthing: source\n\t{recipe}\n")
+def begin(tree, recipe):
+    (tree / "build" / "Makefile").write_text(f"abs_top_srcdir = {tree}/build/..\nthing: source\n\t{recipe}\n")
     return subprocess.Popen(["bash", "-c", SCRIPT], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
 
