@@ -15,13 +15,14 @@
 #include "cli/move-options.h"
 #include "cli/online-args.h"
 
-enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_PLAN };
+enum { KEY_TO = 0xb00, KEY_DRY_RUN, KEY_NO_AGENT, KEY_PLAN, KEY_KEY };
 
 struct migrate_args {
     struct vg_online_args online;
     struct vg_move_options options;
     const char *to;
     const char *plan;
+    const char *key; /* NULL: a new one */
     bool dry_run;
     bool no_agent;
 };
@@ -46,7 +47,7 @@ migrate_add_plan(vg_client *client, const char *plan, json_object *body, GError 
 static int
 migrate_ask(const struct migrate_args *args, vg_client *client, json_object *body, GError **err)
 {
-    g_autofree char *key = g_uuid_string_random();
+    g_autofree char *key = args->key ? g_strdup(args->key) : g_uuid_string_random();
     g_auto(vg_follow) follow = {0};
 
     if (args->dry_run) {
@@ -116,6 +117,9 @@ migrate_parse(int key, char *arg, struct argp_state *state)
     case KEY_PLAN:
         args->plan = arg;
         break;
+    case KEY_KEY:
+        args->key = arg;
+        break;
     case ARGP_KEY_END:
         migrate_check(args, state);
         break;
@@ -141,6 +145,8 @@ vg_cmd_migrate(int argc, char **argv)
          "do not ask the guest to let go of its GPUs; they are unplugged", 1},
         {"plan", KEY_PLAN, "PLAN", 0,
          "the move is part of this plan; it is refused if things have changed since", 1},
+        {"idempotency-key", KEY_KEY, "KEY", 0,
+         "ask what came of a request whose answer was lost; a message told its key", 1},
         {0},
     };
     static const struct argp_child children[] = {

@@ -208,8 +208,12 @@ follow_post(vg_client *client, json_object *body, struct vg_client_once *once, j
         const bool in_doubt = once->sent && follow_is_broken(error);
         if (!in_doubt || follow_caught || vg_clock_monotonic_ns() > until_ns) {
             if (in_doubt)
-                g_prefix_error(&error, "whether the move has begun is not known, `vgpuctl "
-                                       "migration list --active` tells: ");
+                g_prefix_error(&error,
+                               "whether the move has begun is not known, `vgpuctl migration list "
+                               "--active` tells, and so does the same request with the "
+                               "Idempotency-Key %s (`vgpuctl migrate --idempotency-key`), which "
+                               "begins no second move: ",
+                               once->key);
             g_propagate_error(err, g_steal_pointer(&error));
             return -1;
         }

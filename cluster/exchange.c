@@ -139,6 +139,15 @@ vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const c
 }
 
 void
+vg_exchange_set_key(struct vg_exchange *exchange, const char *key)
+{
+    g_autofree char *header = g_strconcat("Idempotency-Key: ", key, NULL);
+
+    exchange->headers = curl_slist_append(exchange->headers, header);
+    curl_easy_setopt(exchange->curl, CURLOPT_HTTPHEADER, exchange->headers);
+}
+
+void
 vg_exchange_free(struct vg_exchange *exchange)
 {
     curl_easy_cleanup(exchange->curl);

@@ -32,6 +32,9 @@ struct vg_exchange *vg_exchange_new(const struct vg_peer_options *peer, const ch
 /* Sets the method of the request, and its JSON body; NULL for none. */
 void vg_exchange_set_method(struct vg_exchange *exchange, const char *method, const char *body);
 
+/* Sets the Idempotency-Key of the request. */
+void vg_exchange_set_key(struct vg_exchange *exchange, const char *key);
+
 void vg_exchange_free(struct vg_exchange *exchange);
 
 /* Checks an exchange that has ended with this code. Returns 0 if the status is 2xx or 304,

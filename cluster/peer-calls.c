@@ -124,6 +124,8 @@ peers_new_call(vg_peers *peers, const char *name, const struct peers_question *q
         return NULL;
     struct call *call = g_new0(struct call, 1);
     vg_exchange_set_method(exchange, question->method, question->body);
+    if (question->key)
+        vg_exchange_set_key(exchange, question->key);
     exchange->call = call;
     call->exchange = exchange;
     g_queue_push_tail(&peers->calls, call);

@@ -61,7 +61,7 @@ static struct vg_reservation *
 peer_moves_reserve(vg_peers *peers, const char *peer, const char *body, int64_t limit_ns,
                    GError **err)
 {
-    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL};
+    const struct peers_question question = {"POST", "/v1/reservations", body, limit_ns, NULL, NULL};
     g_autoptr(json_object) answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -109,7 +109,8 @@ vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, int64_
 
     vg_json_add_int64(body, "lease_s", lease_s);
     g_autofree char *text = vg_json_to_text(body, false);
-    return peers_request(peers, peer, &(struct peers_question){"POST", path, text, limit_ns, NULL},
+    return peers_request(peers, peer,
+                         &(struct peers_question){"POST", path, text, limit_ns, NULL, NULL},
                          &answer, err);
 }
 
@@ -121,8 +122,9 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
     g_autoptr(json_object) answer = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (peers_request(peers, peer, &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL},
-                      &answer, &error) == 0 ||
+    if (peers_request(peers, peer,
+                      &(struct peers_question){"DELETE", path, NULL, limit_ns, NULL, NULL}, &answer,
+                      &error) == 0 ||
         g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
@@ -169,8 +171,8 @@ vg_peer_start_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
-    const struct peers_question question = {"POST", "/v1/migrations", body, limit_ns,
-                                            &order->request->asker};
+    const struct peers_question question = {"POST",   "/v1/migrations",       body,
+                                            limit_ns, &order->request->asker, order->request->key};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -180,8 +182,8 @@ vg_peer_check_move(vg_peers *peers, const char *peer, const struct vg_peer_order
                    int64_t limit_ns, GError **err)
 {
     g_autofree char *body = peer_moves_request_body(order);
-    const struct peers_question question = {"POST", "/v1/migrations", body, limit_ns,
-                                            &order->request->asker};
+    const struct peers_question question = {"POST",   "/v1/migrations",       body,
+                                            limit_ns, &order->request->asker, order->request->key};
     json_object *answer = NULL;
 
     if (peers_request(peers, peer, &question, &answer, err) < 0)
@@ -194,7 +196,7 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, NULL);
-    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL};
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -205,7 +207,7 @@ vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const cha
 {
     g_autofree char *escaped = g_uri_escape_string(id, NULL, FALSE);
     g_autofree char *path = g_strconcat("/v1/migrations/", escaped, "/", verb, NULL);
-    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL};
+    const struct peers_question question = {"POST", path, "{}", limit_ns, NULL, NULL};
 
     return peer_moves_ask(peers, peer, &question, err);
 }
@@ -239,8 +241,9 @@ vg_peer_samples(vg_peers *peers, const char *peer, const char *uuid, int64_t sin
     GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct vg_peer_sample));
     json_object *items = NULL;
 
-    if (peers_request(peers, peer, &(struct peers_question){"GET", path, NULL, limit_ns, NULL},
-                      &document, err) < 0) {
+    if (peers_request(peers, peer,
+                      &(struct peers_question){"GET", path, NULL, limit_ns, NULL, NULL}, &document,
+                      err) < 0) {
         g_array_unref(samples);
         return NULL;
     }

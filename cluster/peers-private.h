@@ -91,6 +91,7 @@ struct peers_question {
     const char *body; /* JSON, or NULL */
     int64_t limit_ns;
     const struct vg_asker *asker; /* NULL if the caller does not go away */
+    const char *key;              /* Idempotency-Key, or NULL */
 };
 
 /* Sends one request to the peer of this name and blocks up to its limit, or until its asker has

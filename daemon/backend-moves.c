@@ -268,6 +268,44 @@ moves_start_here(vg_daemon_backend *backend, const struct vg_inv_vm *vm,
     return g_steal_pointer(&migration);
 }
 
+/* Finds what the key of a request was used for: a move of this host, or the peer to which the
+ * request was passed on. Both stay NULL if the key is new. */
+static int
+moves_find_known(vg_daemon_backend *backend, const struct moves_asked *asked,
+                 struct vg_migration **ret, char **ret_peer, GError **err)
+{
+    vg_journal *journal = backend->parts.journal;
+    struct vg_migration *known = NULL;
+
+    if (!asked->key)
+        return 0;
+    if (vg_journal_find_migration(journal, asked->key, asked->text, &known, err) < 0)
+        return -1;
+    if (!known)
+        return vg_journal_find_passed_on(journal, asked->key, asked->text, ret_peer, err);
+    *ret = vg_mover_read(backend->parts.mover, known->id, err);
+    vg_migration_free(known);
+    return *ret ? 0 : -1;
+}
+
+/* Has a peer run the move. With a key, this is recorded first: the same request goes to the same
+ * peer, which knows what came of it, wherever the VM is by then. */
+static struct vg_migration *
+moves_pass_on(vg_daemon_backend *backend, const struct moves_asked *asked, const char *peer,
+              GError **err)
+{
+    g_autofree char *host = moves_target_host(backend, asked->request);
+    g_autofree char *person = moves_asker(backend, asked->request);
+    const struct vg_peer_order order = {asked->request, host, person};
+
+    if (vg_asker_check(&asked->request->asker, err) < 0)
+        return NULL;
+    if (asked->key &&
+        vg_journal_save_passed_on(backend->parts.journal, asked->key, asked->text, peer, err) < 0)
+        return NULL;
+    return vg_peer_start_move(backend->parts.peers, peer, &order, ASK_LIMIT_NS, err);
+}
+
 static struct vg_migration *
 moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_known,
               char **ret_peer, GError **err)
@@ -279,34 +317,35 @@ moves_migrate(void *data, const struct vg_migration_request *request, bool *ret_
     g_autofree char *key =
         request->key ? g_strdup_printf("%s\n%s", request->asked_by, request->key) : NULL;
     const struct moves_asked asked = {request, key, text};
-    struct vg_migration *known = NULL;
+    struct vg_migration *migration = NULL;
+    g_autofree char *peer = NULL;
+    g_autoptr(GError) error = NULL;
     int64_t gain = 0;
 
-    if (key && vg_journal_find_migration(backend->parts.journal, key, text, &known, err) < 0)
+    if (moves_find_known(backend, &asked, &migration, &peer, err) < 0)
         return NULL;
-    if (known) {
-        *ret_known = true;
-        struct vg_migration *now = vg_mover_read(backend->parts.mover, known->id, err);
-        vg_migration_free(known);
-        return now;
-    }
-    if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
-        return NULL;
-    if (vm)
-        return moves_start_here(backend, vm, &asked, gain, err);
-    struct vg_peer_info *owner = moves_forward_to(backend, request, err);
-    if (!owner)
-        return NULL;
-    g_autofree char *host = moves_target_host(backend, request);
-    g_autofree char *asker = moves_asker(backend, request);
-    const struct vg_peer_order order = {request, host, asker};
-    struct vg_migration *migration =
-        vg_asker_check(&request->asker, err) < 0
-            ? NULL
-            : vg_peer_start_move(backend->parts.peers, owner->name, &order, ASK_LIMIT_NS, err);
+    *ret_known = migration != NULL;
     if (migration)
-        *ret_peer = g_strdup(owner->name);
-    vg_peer_info_free(owner);
+        return migration;
+    if (!peer && request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
+        return NULL;
+    if (!peer && vm) {
+        migration = moves_start_here(backend, vm, &asked, gain, &error);
+        /* The same request may have begun it meanwhile. */
+        if (!migration && moves_find_known(backend, &asked, &migration, &peer, NULL) == 0)
+            *ret_known = migration != NULL;
+        if (!migration)
+            g_propagate_error(err, g_steal_pointer(&error));
+        return migration;
+    }
+    if (!peer) {
+        struct vg_peer_info *owner = moves_forward_to(backend, request, err);
+        peer = owner ? g_strdup(owner->name) : NULL;
+        vg_peer_info_free(owner);
+    }
+    migration = peer ? moves_pass_on(backend, &asked, peer, err) : NULL;
+    if (migration)
+        *ret_peer = g_steal_pointer(&peer);
     return migration;
 }
 

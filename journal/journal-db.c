@@ -47,8 +47,12 @@ struct journal_db {
 #define WAL_PAGES_MAX 1000
 
 /* The script that each version adds to the one before. */
-static const char *const journal_db_scripts[] = {NULL, vg_schema_state_001, vg_schema_state_002,
-                                                 vg_schema_state_003, vg_schema_state_004};
+static const char *const journal_db_scripts[] = {NULL,
+                                                 vg_schema_state_001,
+                                                 vg_schema_state_002,
+                                                 vg_schema_state_003,
+                                                 vg_schema_state_004,
+                                                 vg_schema_state_005};
 #define NEWEST_VERSION ((int)G_N_ELEMENTS(journal_db_scripts) - 1)
 
 /* ---- errors ---- */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "journal/journal-private.h"
 
@@ -246,6 +247,13 @@ vg_journal_read_migration(vg_journal *journal, const char *id, GError **err)
                : NULL;
 }
 
+static int
+journal_refuse_key(GError **err)
+{
+    return vg_error(err, VG_E_CONFLICT,
+                    "this Idempotency-Key was used before, for another request");
+}
+
 /* Finds a move by its key; *ret stays NULL if the key is new. */
 static int
 journal_migration_by_key(struct journal_db *db, const void *data, void **ret, GError **err)
@@ -256,8 +264,7 @@ journal_migration_by_key(struct journal_db *db, const void *data, void **ret, GE
     int status = statement ? journal_db_step(db, statement, err) : -1;
 
     if (status > 0 && g_strcmp0(journal_db_text(statement, 1), arg->request) != 0)
-        status = vg_error(err, VG_E_CONFLICT,
-                          "this Idempotency-Key was used before, for another request");
+        status = journal_refuse_key(err);
     if (status > 0) {
         *ret = journal_read_document(&vg_migration_record, journal_db_text(statement, 0), arg->key,
                                      err);
@@ -282,6 +289,87 @@ vg_journal_find_migration(vg_journal *journal, const char *key, const char *requ
     *ret = migration;
     return 0;
 }
+
+/* ---- requests that were passed on ---- */
+
+struct journal_passed_on {
+    char *key;
+    char *request;
+    char *peer;
+};
+
+static void
+journal_passed_on_free(void *data)
+{
+    struct journal_passed_on *arg = data;
+
+    g_free(arg->key);
+    g_free(arg->request);
+    g_free(arg->peer);
+    g_free(arg);
+}
+
+static int
+journal_passed_on_save(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_passed_on *arg = data;
+
+    (void)ret;
+    if (journal_db_run(db, NULL, err, "INSERT OR IGNORE INTO passed_on VALUES (?, ?, ?, ?)", "sssi",
+                       arg->key, arg->request, arg->peer, vg_clock_realtime_ns()) != 0)
+        return -1;
+    return journal_db_run(db, NULL, err,
+                          "DELETE FROM passed_on WHERE request_key IN (SELECT request_key FROM "
+                          "passed_on ORDER BY at_ns DESC LIMIT -1 OFFSET ?)",
+                          "i", (int64_t)VG_JOURNAL_MIGRATIONS_MAX);
+}
+
+int
+vg_journal_save_passed_on(vg_journal *journal, const char *key, const char *request,
+                          const char *peer, GError **err)
+{
+    struct journal_passed_on *arg = g_new0(struct journal_passed_on, 1);
+
+    *arg = (struct journal_passed_on){g_strdup(key), g_strdup(request), g_strdup(peer)};
+    return journal_ask_thread(journal, journal_passed_on_save, arg, journal_passed_on_free, NULL,
+                              NULL, err);
+}
+
+/* Finds the peer to which a request was passed on; *ret stays NULL if the key is new. */
+static int
+journal_passed_on_find(struct journal_db *db, const void *data, void **ret, GError **err)
+{
+    const struct journal_passed_on *arg = data;
+    sqlite3_stmt *statement = journal_db_query(
+        db, err, "SELECT peer, request FROM passed_on WHERE request_key = ?", "s", arg->key);
+    int status = statement ? journal_db_step(db, statement, err) : -1;
+
+    if (status > 0 && strcmp(journal_db_text(statement, 1), arg->request) != 0)
+        status = journal_refuse_key(err);
+    if (status > 0) {
+        *ret = g_strdup(journal_db_text(statement, 0));
+        status = 0;
+    }
+    journal_db_end(statement);
+    return status;
+}
+
+int
+vg_journal_find_passed_on(vg_journal *journal, const char *key, const char *request, char **ret,
+                          GError **err)
+{
+    struct journal_passed_on *arg = g_new0(struct journal_passed_on, 1);
+    void *peer = NULL;
+
+    *arg = (struct journal_passed_on){g_strdup(key), g_strdup(request), NULL};
+    if (journal_ask_thread(journal, journal_passed_on_find, arg, journal_passed_on_free, &peer,
+                           g_free, err) < 0)
+        return -1;
+    *ret = peer;
+    return 0;
+}
+
+/* ---- lists of moves ---- */
 
 static int
 journal_migrations_list(struct journal_db *db, const void *arg, void **ret, GError **err)

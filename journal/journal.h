@@ -106,6 +106,15 @@ int vg_journal_reopen_migration(vg_journal *journal, const struct vg_migration *
 /* Reads a move. Fails with VG_E_NOT_FOUND. */
 struct vg_migration *vg_journal_read_migration(vg_journal *journal, const char *id, GError **err);
 
+/* Records to which peer a request with this key is passed on; what is recorded stays. */
+int vg_journal_save_passed_on(vg_journal *journal, const char *key, const char *request,
+                              const char *peer, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Finds that peer; *ret is NULL if the key is new. Fails with VG_E_CONFLICT if it was used for
+ * another request. */
+int vg_journal_find_passed_on(vg_journal *journal, const char *key, const char *request, char **ret,
+                              GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
 /* Finds a move by its key; *ret is NULL if the key is new. Fails with VG_E_CONFLICT if it was used
  * for another request. */
 int vg_journal_find_migration(vg_journal *journal, const char *key, const char *request,

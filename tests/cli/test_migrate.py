@@ -274,6 +274,21 @@ def test_the_same_key_when_the_connection_broke(server, tmp_path):
     assert done.stderr.count("asked again") == 2
 
 
+def test_the_key_of_a_request_whose_answer_is_lost(server, tmp_path):
+    """vgpuctl gives up, and says how to ask again; nothing is begun twice."""
+    with Relay(str(tmp_path / "relay"), server, lambda method, path, answer: None) as relay:
+        began = subprocess.Popen([vgpuctl.program(), "--socket", relay.path, "migrate", "alpha", "--to", "host-b"],
+                                 stderr=subprocess.PIPE, text=True)
+        wait_for(relay.posts)
+        began.send_signal(signal.SIGINT)
+        _, told = began.communicate(timeout=HANG_S)
+        [key] = {head["Idempotency-Key"] for _, _, head in relay.posts()}
+    assert f"Idempotency-Key {key} (`vgpuctl migrate --idempotency-key`), which begins no second move" in told
+    with Relay(str(tmp_path / "relay2"), server, lambda method, path, answer: answer) as relay:
+        run(relay, "migrate", "alpha", "--to", "host-b", "--idempotency-key", key)
+        assert [head["Idempotency-Key"] for _, _, head in relay.posts()] == [key]
+
+
 def test_who_was_never_reached_is_not_asked_again(tmp_path):
     class Nobody:
         path = str(tmp_path / "nobody")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong while a VM moves: each time it ends with the VM on exactly one host, its GPU attached
 or its absence told, the first cause kept, and nothing reserved. Both libvirts are asked by the test."""
+import json
 import os
 import threading
 
@@ -292,6 +293,28 @@ def test_one_vm_is_moved_once(movelab, way, guest):
     assert "moved already" in refused["detail"] or "under way" in refused["detail"]
     move = next(answer for status, _, answer in answers if status == 201)
     assert node.ended(move)["state"] == "done"
+    check_end(movelab, guest, target)
+
+
+@pytest.mark.drawn("lab")
+def test_the_same_key_is_one_move_of_another_host(movelab, way, guest):
+    """The target is asked, which has the source move the VM; its answer is lost, and it is started anew.
+    Asked again, when it has the VM itself, it still says what came of that request."""
+    source, target = way
+    node = movelab.nodes[target]
+    body = json.dumps({"vm": guest, "to": target, "forward": True})
+    headers = {"Content-Type": "application/json", "Idempotency-Key": f"passed-on-{os.getpid()}"}
+    first = node.daemon.request("POST", "/v1/migrations", body, headers)
+    assert first[0] == 201 and first[1]["Location"].endswith(f"?peer={source}"), first
+    move = json.loads(first[2])
+    assert movelab.nodes[source].ended(move)["state"] == "done"
+    assert move["asked_by"] == f"uid:{os.getuid()} at {target}"
+    node.daemon.kill()
+    movelab.start(target)
+    knows(movelab, target, guest)
+    again = node.daemon.request("POST", "/v1/migrations", body, headers)
+    assert again[1]["Location"] == first[1]["Location"], again
+    assert json.loads(again[2])["id"] == move["id"] and json.loads(again[2])["state"] == "done"
     check_end(movelab, guest, target)
 
 

@@ -27,6 +27,7 @@ static struct {
     char *path;
     char *body;
     const struct vg_asker *asker;
+    const char *key;
 } sent;
 
 int
@@ -43,6 +44,7 @@ peers_request(vg_peers *peers, const char *name, const struct peers_question *qu
     sent.path = g_strdup(question->path);
     sent.body = g_strdup(question->body);
     sent.asker = question->asker;
+    sent.key = question->key;
     if (!sent.answer)
         return vg_error(err, VG_E_UNREACHABLE, "peer 'left': nobody is there");
     if (strcmp(sent.answer, "404") == 0)
@@ -204,7 +206,8 @@ test_moves(void **state)
     struct vg_migration_request request = {.vm = (char *)"guest0",
                                            .to = (char *)"right",
                                            .forward = true,
-                                           .plan_id = (char *)"plan-1"};
+                                           .plan_id = (char *)"plan-1",
+                                           .key = (char *)"key-1"};
     const struct vg_peer_order order = {&request, "h2", "uid:7 at h1"};
     g_autoptr(GError) error = NULL;
     (void)state;
@@ -219,6 +222,7 @@ test_moves(void **state)
     assert_string_equal(member_of(body, "to"), "h2");
     assert_string_equal(member_of(body, "forward"), "false");
     assert_ptr_equal(sent.asker, &request.asker);
+    assert_string_equal(sent.key, "key-1");
     assert_string_equal(member_of(body, "on_behalf_of"), "uid:7 at h1");
     assert_null(json_object_object_get(body, "plan_id"));
     sent.answer = "";
