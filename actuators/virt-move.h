@@ -89,10 +89,11 @@ int vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_b
 
 /* Finds for each of the devices (struct vg_move_device) a free one of its kind and type on the host
  * (model/gpu-part.h) that is not in taken (char *: addresses, or once per reservation the name of a
- * named device). An mdev may be made for it. Other functions of a GPU's card are found on the card
+ * named device). An mdev may be made for it, but not in a dry run, which takes it that
+ * libvirt could. Other functions of a GPU's card are found on the card
  * picked for that GPU. Fills in target_address and target_xml, and keeps alias and guest address.
  * Fails with VG_E_CONFLICT and the reason if there is none. */
-int vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken,
+int vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *taken, bool dry_run,
                  const struct vg_named_device *named, size_t n_named, GError **err);
 
 /* ---- changing ---- */

@@ -26,6 +26,7 @@ struct pick {
     struct vg_move_device *device;
     const GPtrArray *devices; /* struct vg_move_device, all to be picked together */
     GPtrArray *taken;         /* char *, reserved by others, or picked so far */
+    bool dry_run;             /* no mdev is made */
     GPtrArray *
         /* vg_domain_device lists of running domains; NULL if no named device is asked for */
         running;
@@ -152,11 +153,11 @@ pick_named(const struct pick *pick, const struct vg_named_device *named, size_t 
 
 /* ---- mediated devices ---- */
 
-static const struct vg_inv_mdev_type *
+static struct vg_inv_mdev_type *
 pick_find_type(const vg_node_device *gpu, const char *type)
 {
     for (unsigned i = 0; i < gpu->types->len; i++) {
-        const struct vg_inv_mdev_type *at = gpu->types->pdata[i];
+        struct vg_inv_mdev_type *at = gpu->types->pdata[i];
         if (strcmp(at->type, type) == 0)
             return at;
     }
@@ -205,12 +206,14 @@ pick_new_mdev(const struct pick *pick, GError **err)
 
     for (unsigned i = 0; i < pick->node_devices->len; i++) {
         const vg_node_device *gpu = pick->node_devices->pdata[i];
-        const struct vg_inv_mdev_type *offered =
+        struct vg_inv_mdev_type *offered =
             gpu->kind == VG_NODE_DEVICE_GPU ? pick_find_type(gpu, type) : NULL;
         known = known || offered;
         if (!offered || offered->available < 1 || !gpu->name)
             continue;
-        g_autofree char *uuid = pick_create_mdev(pick, gpu);
+        g_autofree char *uuid =
+            pick->dry_run ? g_uuid_string_random() : pick_create_mdev(pick, gpu);
+        offered->available -= pick->dry_run;
         if (uuid)
             return pick_take(pick, pick->device->source_xml, uuid, err);
         last = gpu;
@@ -388,12 +391,12 @@ pick_read_host(struct pick *pick, GError **err)
 
 int
 vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray *taken,
-                  const struct vg_named_device *named, size_t n_named, GError **err)
+                  bool dry_run, const struct vg_named_device *named, size_t n_named, GError **err)
 {
     if (vg_virt_host_connect(host, err) < 0)
         return -1;
     g_autoptr(GPtrArray) all_taken = g_ptr_array_new_with_free_func(g_free);
-    struct pick pick = {.host = host, .devices = devices, .taken = all_taken};
+    struct pick pick = {.host = host, .devices = devices, .taken = all_taken, .dry_run = dry_run};
     int result = pick_read_host(&pick, err);
 
     for (unsigned i = 0; taken && i < taken->len; i++)

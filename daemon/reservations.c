@@ -295,8 +295,8 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     int found = reservations_find_taken(reservations, host, reservation, taken, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (vg_virt_pick(host, reservation->devices, taken, settings->named, settings->n_named, err) <
-        0)
+    if (vg_virt_pick(host, reservation->devices, taken, reservation->dry_run, settings->named,
+                     settings->n_named, err) < 0)
         return -1;
     if (reservation->dry_run)
         return 0;

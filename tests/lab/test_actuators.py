@@ -367,11 +367,11 @@ def test_pick_mdev(uuid, tmp_path):
     del uuid
     node = tmp_path / "node.xml"
 
-    def pick(available, *taken):
+    def pick(available, *taken, how="pick", n=1):
         devices = "".join(MDEV % (f"a{n}", kind, UUID % n) for n, kind in
                           ((1, 231), (2, 230), (3, 230), (4, 230)))
         node.write_text(NODE % (available, devices, MDEV_XML % (UUID % 2)))
-        return verb("h2", f"test://{node}", "pick", *taken, devices=[mdev(9)])
+        return verb("h2", f"test://{node}", how, *taken, devices=[mdev(9)] * n)
 
     [gpu] = pick(4)["devices"]
     assert gpu["target_address"] == UUID % 3
@@ -383,6 +383,12 @@ def test_pick_mdev(uuid, tmp_path):
     assert last["code"] == CONFLICT and "mdevctl start -u UUID -p 0000:41:00.0" in last["error"]
     last = pick(0, UUID % 3, UUID % 4)
     assert last["code"] == CONFLICT and "no GPU has room" in last["error"]
+    # A dry run makes none, and sees that there is room: for one, and not for two.
+    both = (UUID % 3, UUID % 4)
+    assert pick(1, *both, how="try-pick")["ok"] and pick(2, *both, how="try-pick", n=2)["ok"]
+    for available, n in ((0, 1), (1, 2)):
+        last = pick(available, *both, how="try-pick", n=n)
+        assert last["code"] == CONFLICT and "no GPU has room" in last["error"]
     last = verb("h2", f"test://{node}", "pick", devices=[{**mdev(9), "type": "nvidia-999"}])
     assert last["code"] == CONFLICT and "no GPU offers" in last["error"]
 

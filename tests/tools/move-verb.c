@@ -7,7 +7,7 @@
  *     move-verb [OPTIONS] URI gpus UUID
  *     move-verb [OPTIONS] URI detach | attach UUID
  *     move-verb [OPTIONS] URI precheck | migrate UUID PEER-URI TARGET-URI
- *     move-verb [OPTIONS] URI pick [TAKEN...]
+ *     move-verb [OPTIONS] URI pick|try-pick [TAKEN...]
  *     move-verb [OPTIONS] URI hello | prepare | resume UUID
  *
  * Devices, as gpus prints them, come from standard input. -n NAME=FILE: a device that is named,
@@ -208,16 +208,29 @@ do_migrate(struct tool *tool, GError **err)
 }
 
 static int
-do_pick(struct tool *tool, GError **err)
+do_pick_some(struct tool *tool, bool dry_run, GError **err)
 {
     g_autoptr(GPtrArray) taken = g_ptr_array_new();
 
     for (int i = 0; i < tool->n_args; i++)
         g_ptr_array_add(taken, tool->args[i]);
-    if (vg_virt_pick(tool->host, tool->devices, taken, tool->named, tool->n_named, err) < 0)
+    if (vg_virt_pick(tool->host, tool->devices, taken, dry_run, tool->named, tool->n_named, err) <
+        0)
         return -1;
     add_devices(tool->out, tool->devices);
     return 0;
+}
+
+static int
+do_pick(struct tool *tool, GError **err)
+{
+    return do_pick_some(tool, false, err);
+}
+
+static int
+do_try_pick(struct tool *tool, GError **err)
+{
+    return do_pick_some(tool, true, err);
 }
 
 static int
@@ -273,8 +286,9 @@ static const struct action {
     {"look", 1, false, do_look},        {"gpus", 1, false, do_gpus},
     {"detach", 1, true, do_detach},     {"attach", 1, true, do_attach},
     {"precheck", 3, true, do_precheck}, {"migrate", 3, true, do_migrate},
-    {"pick", 0, true, do_pick},         {"hello", 1, false, do_hello},
-    {"prepare", 1, true, do_prepare},   {"resume", 1, true, do_resume},
+    {"pick", 0, true, do_pick},         {"try-pick", 0, true, do_try_pick},
+    {"hello", 1, false, do_hello},      {"prepare", 1, true, do_prepare},
+    {"resume", 1, true, do_resume},
 };
 
 /* ---- the command line ---- */

@@ -263,7 +263,7 @@ test_hold_of_a_stranger(void **state)
 
 /* Asks for one of a device of which there is one. */
 static int
-make(struct place *place, const char *move_id, char **ret_id)
+make(struct place *place, const char *move_id, bool dry_run, char **ret_id)
 {
     char uri[] = "test:///default";
     struct vg_named_device named = {.name = "gpu0", .xml = GPU_XML, .slots = 1};
@@ -277,6 +277,7 @@ make(struct place *place, const char *move_id, char **ret_id)
     wanted->uuid = g_strconcat("uuid-of-", move_id, NULL);
     wanted->from = g_strdup("there");
     wanted->lease_s = 60;
+    wanted->dry_run = dry_run;
     g_ptr_array_add(wanted->devices, device(VG_MOVE_DEVICE_NAMED, NULL));
     if (vg_reservations_make(place->reservations, &settings, wanted, &err) < 0) {
         assert_int_equal(err->code, VG_E_CONFLICT);
@@ -292,19 +293,35 @@ test_make(void **state)
     struct place *place = *state;
     g_autofree char *id = NULL, *again = NULL, *other = NULL;
 
-    assert_int_equal(make(place, "move-1", &id), 0);
-    assert_int_equal(make(place, "move-2", &other), -1);
+    assert_int_equal(make(place, "move-1", false, &id), 0);
+    assert_int_equal(make(place, "move-2", false, &other), -1);
     pass(50);
     /* The same move gets the same, and has it for another lease. */
-    assert_int_equal(make(place, "move-1", &again), 0);
+    assert_int_equal(make(place, "move-1", false, &again), 0);
     assert_string_equal(id, again);
     pass(50);
-    assert_int_equal(make(place, "move-2", &other), -1);
+    assert_int_equal(make(place, "move-2", false, &other), -1);
     jumped_s += 31536000;
-    assert_int_equal(make(place, "move-2", &other), -1);
+    assert_int_equal(make(place, "move-2", false, &other), -1);
     pass(11);
-    assert_int_equal(make(place, "move-2", &other), 0);
+    assert_int_equal(make(place, "move-2", false, &other), 0);
     assert_int_equal(renew(place, id, 60), -1);
+}
+
+/* Whether one is free can be asked without keeping it. */
+static void
+test_dry_run(void **state)
+{
+    struct place *place = *state;
+    g_autofree char *none = NULL, *id = NULL;
+
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(make(place, "move-1", true, &none), 0);
+    assert_null(none);
+    assert_int_equal(count(place), 0);
+    assert_int_equal(make(place, "move-2", false, &id), 0);
+    assert_int_equal(make(place, "move-1", true, &none), -1);
+    assert_int_equal(count(place), 1);
 }
 
 int
@@ -316,6 +333,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_of_a_stranger, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_dry_run, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
