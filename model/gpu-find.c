@@ -59,6 +59,30 @@ gpu_find_is_of_other_gpu(const struct vg_gpu_ledger *ledger, const struct gpu_re
            gpu_find_has_other_context(ledger, request, event);
 }
 
+/* The job that waits on the engine of the same name of another GPU, which was a guess;
+ * GPU_NO_INDEX: none, or several. */
+static uint32_t
+gpu_find_guessed(const struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
+{
+    uint32_t found = GPU_NO_INDEX;
+
+    for (guint i = 0; i < ledger->engines->len; i++) {
+        if (i == engine || gpu_engine_at(ledger, i)->name != event->gpu.engine)
+            continue;
+        uint32_t index = gpu_requests_by_job(&ledger->requests, i, event->gpu.id);
+        if (index == GPU_NO_INDEX)
+            continue;
+        const struct gpu_request *request = gpu_request_at(&ledger->requests, index);
+        if (!request->engine_weak || request->state != GPU_STATE_QUEUED ||
+            gpu_find_is_of_other_gpu(ledger, request, event))
+            continue;
+        if (found != GPU_NO_INDEX)
+            return GPU_NO_INDEX;
+        found = index;
+    }
+    return found;
+}
+
 static uint32_t
 gpu_find_by_id(const struct vg_gpu_ledger *ledger, const struct vg_event *event, uint32_t engine)
 {
@@ -73,6 +97,9 @@ gpu_find_by_id(const struct vg_gpu_ledger *ledger, const struct vg_event *event,
     if (event->gpu.id_space != VG_GPU_ID_JOB)
         return GPU_NO_INDEX;
     uint32_t index = gpu_requests_by_job(all, engine, event->gpu.id);
+    if (index == GPU_NO_INDEX && ledger->guesses_engines && event->gpu.op == VG_GPU_RUNNING &&
+        gpu_find_device(event) != VG_NAME_NONE)
+        return gpu_find_guessed(ledger, event, engine);
     return index != GPU_NO_INDEX &&
                    gpu_find_is_of_other_gpu(ledger, gpu_request_at(all, index), event)
                ? GPU_NO_INDEX

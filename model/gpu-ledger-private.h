@@ -100,6 +100,7 @@ struct vg_gpu_ledger {
     struct gpu_ring_run ring_runs[GPU_RING_RUNS];
     uint32_t told_ops;     /* as of vg_gpu_ledger_tells() */
     bool tells_workloads;  /* GVT-g does */
+    bool guesses_engines;  /* of jobs that are queued */
     bool counts_from_zero; /* the scheduler tells how many the hardware has without the new one */
     struct gpu_requests requests;
     GPtrArray *engines; /* struct gpu_engine, owned */

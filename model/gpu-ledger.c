@@ -295,6 +295,7 @@ gpu_ledger_make(struct vg_gpu_ledger *ledger, const struct vg_event *event, uint
     request->vgpu = event->gpu.vgpu;
     request->queued_by = gpu_learn_queued_by(event);
     request->engine_weak = event->gpu.flags & (VG_GPU_ENGINE_WEAK | VG_GPU_DEVICE_WEAK);
+    ledger->guesses_engines |= request->engine_weak && event->gpu.id_space == VG_GPU_ID_JOB;
     request->state = (uint8_t)event->gpu.op;
     if (event->gpu.op == VG_GPU_RUNNING && !gpu_hardware_is_free(ledger, event, engine))
         request->state = GPU_STATE_READY;

@@ -149,6 +149,7 @@ struct vg_gpu_ledger_stats {
     uint64_t dropped;         /* requests that were open, contexts and objects that were known */
     uint64_t unattributed;    /* requests whose engine or user had no room: not in any figure */
     uint64_t discontinuities; /* records that contradict what is known */
+    uint64_t begun, done;     /* requests */
     uint32_t open;            /* requests */
     uint32_t contexts;
     uint64_t bytes; /* that the ledger holds */

@@ -181,6 +181,7 @@ gpu_life_begin(struct vg_gpu_ledger *ledger, uint32_t index, enum gpu_doubt doub
 {
     struct gpu_request *request = gpu_request_at(&ledger->requests, index);
 
+    ledger->stats.begun++;
     if (doubt == GPU_DOUBT_NONE) {
         gpu_life_count(ledger, request, true);
     } else {
@@ -440,6 +441,7 @@ gpu_life_complete(struct vg_gpu_ledger *ledger, uint32_t index)
         gpu_meter_done(place.meters[i], request->queued_ns, ledger->now, is_merged,
                        ledger->begin_ns);
     gpu_engine_at(ledger, request->engine)->last_end_ns = ledger->now;
+    ledger->stats.done++;
     gpu_life_tell_end(ledger, request);
     gpu_hardware_leave(ledger, index, true);
     gpu_life_forget(ledger, index);

@@ -89,6 +89,21 @@ learn_ring(struct vg_adapt_env *env, uint64_t address, struct vg_event *event)
     }
 }
 
+/* In patches of 2024 to the scheduler a job is queued with the fence by which it is done for
+ * others, and runs with that of the driver; which GPU it is for is told when it runs. */
+static void
+adapt_drm_read_patched(const struct vg_binding *binding, const void *record, struct vg_event *event)
+{
+    char fence[8];
+
+    if (event->gpu.op != VG_GPU_QUEUED || event->gpu.id == 0 ||
+        !vg_binding_str(binding, VG_SLOT_FENCE, record, fence, sizeof(fence)) ||
+        strncmp(fence, "(contex", sizeof(fence) - 1) != 0)
+        return;
+    event->gpu.context = event->gpu.seqno = 0;
+    event->gpu.flags |= VG_GPU_ENGINE_WEAK;
+}
+
 static const char *
 adapt_drm_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, const void *record,
                    struct vg_event *event)
@@ -103,6 +118,7 @@ adapt_drm_read_job(const struct vg_binding *binding, struct vg_adapt_env *env, c
     event->gpu.id = vg_gpu_read_address(binding, VG_SLOT_JOB, record);
     if (event->gpu.id != 0)
         event->gpu.id_space = VG_GPU_ID_JOB;
+    adapt_drm_read_patched(binding, record, event);
     if (event->gpu.op == VG_GPU_QUEUED)
         learn_ring(env, address, event);
     int64_t depth;

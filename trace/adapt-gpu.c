@@ -228,7 +228,8 @@ vg_gpu_read_fence(const struct vg_binding *binding, const void *record, struct v
     char text[64];
 
     if (vg_binding_str(binding, VG_SLOT_FENCE, record, text, sizeof(text)) &&
-        sscanf(text, "%20llu:%20llu", &context, &seqno) == 2) {
+        (sscanf(text, "%20llu:%20llu", &context, &seqno) == 2 ||
+         sscanf(text, "(context:%20llu, seqno:%20llu)", &context, &seqno) == 2)) {
         event->gpu.context = context;
         event->gpu.seqno = seqno;
         return;

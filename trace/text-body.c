@@ -276,10 +276,14 @@ is_key(char c)
     return vg_text_is_letter(c) || vg_text_is_digit(c) || c == '_';
 }
 
-/* Where the value at p ends: in front of a comma, of " key=", or at the end. */
+/* Where the value at p ends: behind its bracket, in front of a comma, of " key=", or at the end. */
 static const char *
 pair_end(const char *p, const char *end)
 {
+    const char *close = p < end && *p == '(' ? memchr(p, ')', (size_t)(end - p)) : NULL;
+
+    if (close && (close + 1 == end || close[1] == ',' || vg_text_is_blank(close[1])))
+        return close + 1;
     for (; p < end; p++) {
         if (*p == ',' && (p + 1 == end || vg_text_is_blank(p[1])))
             return p;

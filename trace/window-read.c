@@ -168,6 +168,12 @@ tell_gpu_limits(vg_window_reader *reader)
                              " were dropped before they ended: no more than %d, %d and %d are kept",
                              stats.dropped, VG_GPU_OPEN_REQUESTS_MAX, VG_GPU_CONTEXTS_MAX,
                              VG_GPU_OBJECTS_MAX);
+    if (stats.begun > 0 && stats.done == 0)
+        vg_recording_problem(recording, recording->name, 0,
+                             "of %" G_GUINT64_FORMAT
+                             " GPU requests that began not one is done: are their ends recorded, "
+                             "and in a form that vgpuctl(1) names?",
+                             stats.begun);
     if (stats.unattributed > 0)
         vg_recording_problem(recording, recording->name, VG_NONE,
                              "%" G_GUINT64_FORMAT

@@ -85,6 +85,17 @@ def test_two_requests_of_one_context_in_two_ports(tmp_path):
     assert of(doc, "all") == (2, 12, 7) and doc["gpus"][0]["busy_ns"] == 12_000_000
 
 
+def test_not_one_is_done(tmp_path):
+    """Their ends were not recorded, or in a form that is not understood."""
+    def told(what, seqno):
+        return f"i915_request_{what}: dev=0, engine=0:0, ctx=5, seqno={seqno}"
+    begun = [(0, "a-900", told("add", 1)), (1, "a-900", told("in", 1)), (2, "a-900", told("add", 2))]
+    [problem] = text(tmp_path, *begun)["trace"]["problems"]
+    assert problem["what"].startswith("of 2 GPU requests that began not one is done")
+    doc = text(tmp_path, *begun, (3, "<idle>-0", told("out", 1) + ", completed?=1"))
+    assert doc["trace"]["problems"] == []
+
+
 def test_every_golden_has_its_file():
     assert set(golden()) == {n for n in os.listdir(DATA) if n.startswith("second-")
                              and n.endswith(".txt")}
