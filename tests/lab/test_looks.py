@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looking at a VM changes nothing: readers ask both hosts whether it can move, as fast as they can, while
 it does."""
+import json
 import threading
 
 import pytest
+from labhost import lab
 from movelab import has_gpu, remove_guest, running_on, start_guest
 from settings import full
 from unixhttp import wait_for
@@ -42,6 +44,7 @@ class Reader(threading.Thread):
         self.looks.append(status)
 
 
+@pytest.mark.drawn("lab")
 def test_looks_during_moves(movelab):
     """Four readers: every move is done at its first try of each step."""
     start_guest("h1", GUEST)
@@ -67,3 +70,29 @@ def test_looks_during_moves(movelab):
         remove_guest(GUEST)
     assert not any(reader.wrong for reader in readers), [reader.wrong for reader in readers]
     assert all(reader.looks.count(200) > 0 for reader in readers)
+
+
+@pytest.mark.drawn("lab")
+def test_what_nobody_waits_for_is_not_begun(movelab):
+    """libvirtd of the VM's host hangs; whoever asks for a move gives up, and then it goes on."""
+    start_guest("h1", GUEST)
+    node = movelab.nodes["h1"]
+    body = json.dumps({"vm": GUEST, "to": "h2", "forward": True})
+    try:
+        wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
+        lab("exec", "h1", "sh", "-c", "kill -STOP $(cat /run/libvirtd.pid)")
+        try:
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    node.daemon.request("POST", "/v1/migrations", body, {"Content-Type": "application/json"},
+                                        timeout=1)
+            # Those who ask for something else are answered meanwhile.
+            assert node.daemon.get("/v1/migrations")["items"] is not None
+            assert node.reservations() == []
+        finally:
+            lab("exec", "h1", "sh", "-c", "kill -CONT $(cat /run/libvirtd.pid)")
+        wait_for(lambda: node.daemon.log().count("its client has gone") == 3)
+        assert all(m["vm"] != GUEST or m["ended_ns"] for m in node.daemon.get("/v1/migrations")["items"])
+        assert running_on(GUEST) == ["h1"]
+    finally:
+        remove_guest(GUEST)
