@@ -20,6 +20,7 @@ struct hang_host {
     /* the number of connections that hang, since the last one that was opened */
     unsigned connecting;
     unsigned all;         /* the number of calls that hang */
+    int64_t last_ns;      /* CLOCK_MONOTONIC, when the last call was given up */
     int64_t since_ns;     /* CLOCK_REALTIME, the start of the first of these connections */
     int64_t tried_ns;     /* CLOCK_MONOTONIC, when the last of them was given up */
     int64_t connected_ns; /* CLOCK_MONOTONIC, when the last one was opened; 0 for never */
@@ -78,6 +79,7 @@ vg_virt_hang_begin(const char *uri, const char *what, int64_t began_ns, bool con
     struct hang_host *host = hang_host(uri);
     hangs_total++;
     host->all++;
+    host->last_ns = now_ns;
     g_ptr_array_add(hanging, hang);
     if (!hang_counts(hang))
         return hang;
@@ -116,11 +118,13 @@ vg_virt_hang_check(const char *uri, bool connecting, GError **err)
     const struct hang_host *host = hang_host(uri);
     const unsigned doublings = MIN(MAX(host->connecting, 1) - 1, 10);
     const int64_t again_ns = host->tried_ns + MIN(AGAIN_NS << doublings, AGAIN_MAX_NS);
-    const int64_t wait_ns = again_ns - vg_clock_monotonic_ns();
+    const int64_t now_ns = vg_clock_monotonic_ns(), wait_ns = again_ns - now_ns;
 
-    if (host->all >= VG_VIRT_HANGS_MAX)
+    /* Connections to a host that was switched off never come back, but the host may. */
+    if (host->all >= VG_VIRT_HANGS_MAX && now_ns - host->last_ns < AGAIN_MAX_NS)
         return vg_error(err, VG_E_TIMEOUT,
-                        "libvirt at '%s' hangs: %u calls have not come back, the most that are let",
+                        "libvirt at '%s' hangs: %u calls have not come back, and no more are made "
+                        "for now",
                         uri, host->all);
     if (!connecting || host->connecting == 0 || wait_ns <= 0)
         return 0;

@@ -13,7 +13,8 @@
 
 #include <glib.h>
 
-/* The maximum number of calls to one address that hang at the same time. */
+/* The maximum number of calls to one address that hang at the same time, but for one more in ten
+ * minutes. */
 #define VG_VIRT_HANGS_MAX 16
 
 struct vg_virt_hang {
