@@ -404,3 +404,25 @@ vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret)
         kind = VG_TEXT_SKIP;
     return kind;
 }
+
+const char *
+vg_text_line_hint(struct vg_text_span text)
+{
+    const char *end = text.s + text.len;
+
+    for (const char *p = text.s; p < end; p++) {
+        if (!vg_text_is_digit(*p) || (p > text.s && !vg_text_is_blank(p[-1])))
+            continue;
+        const char *behind = p;
+        int64_t number;
+        if (read_time(&behind, end, &number) == VG_TEXT_EVENT && p - text.s > 2 &&
+            !memchr(text.s, '[', (size_t)(p - text.s)))
+            return "the line has no CPU: make the text with `perf script -F +cpu`";
+        behind = p;
+        if (vg_text_digits(&behind, end, &number) && starts_with(behind, end, "us") &&
+            memchr(behind, ':', MIN(4, (size_t)(end - behind))))
+            return "this is the latency format: make the text with `echo nolatency-format > "
+                   "trace_options`, or trace-cmd report without -l";
+    }
+    return NULL;
+}

@@ -32,6 +32,9 @@ struct vg_text_line {
 
 enum vg_text_kind vg_text_line_parse(struct vg_text_span text, struct vg_text_line *ret);
 
+/* Tells what to do about a line that is not understood, if it is known; else NULL. Static text. */
+const char *vg_text_line_hint(struct vg_text_span text);
+
 /* Reads the digits at *pos, at most up to end, and moves *pos behind them. False if there are none.
  * What does not fit is INT64_MAX. */
 bool vg_text_digits(const char **pos, const char *end, int64_t *ret);

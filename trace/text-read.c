@@ -43,6 +43,7 @@ struct text_recording {
     GArray *queue;    /* struct vg_event, to be delivered */
     size_t delivered; /* of queue */
     bool at_end;
+    const char *hint; /* what to do about the first line that is not understood, or NULL */
 };
 
 static struct vg_text_class *
@@ -262,11 +263,14 @@ not_understood(struct text_recording *recording, struct vg_text_span text, int64
 {
     if (!keep_line_problem(recording))
         return;
+    const char *hint = vg_text_line_hint(text);
+    recording->hint = recording->hint ? recording->hint : hint;
     g_autofree char *part = g_strndup(text.s, MIN(text.len, QUOTE_MAX));
     g_autofree char *quote = g_strescape(part, NULL);
 
     vg_recording_problem(&recording->base, recording->base.name, offset,
-                         "line not understood: \"%s\"%s", quote, text.len > QUOTE_MAX ? "..." : "");
+                         "line not understood: \"%s\"%s%s%s", quote,
+                         text.len > QUOTE_MAX ? "..." : "", hint ? "; " : "", hint ? hint : "");
 }
 
 /* What a file system leaves of blocks that were never written. */
@@ -459,10 +463,12 @@ probe(struct text_recording *recording, GError **err)
     }
     if (understood)
         return 0;
-    const char *damage = vg_text_source_damage(recording->source);
+    const char *why = vg_text_source_damage(recording->source);
+    if (!why)
+        why = recording->hint;
     return vg_error(err, VG_E_INVALID,
                     "%s: no line of tracefs, trace-cmd report or perf script text found%s%s", name,
-                    damage ? "; " : "", damage ? damage : "");
+                    why ? "; " : "", why ? why : "");
 }
 
 /* What a late CPU has lost is lost from the beginning on. */

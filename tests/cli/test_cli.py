@@ -621,6 +621,18 @@ def test_records_that_contradict_each_other_are_told(tmp_path):
     assert "contradict" in run("analyze", tmp_path / "two").stderr
 
 
+@pytest.mark.parametrize("line, option", [
+    ("perf 100/100 12.345678: sched:sched_switch: a:1 [120] S ==> b:2 [120]", "perf script -F +cpu"),
+    ("a 1 12.345678901: sched:sched_switch: a:1 [120] S ==> b:2 [120]", "perf script -F +cpu"),
+    ("# tracer: nop\n  <idle>-0   0d..2.   12us+: sched_switch: a:1 [120] S ==> b:2 [120]",
+     "nolatency-format"),
+    ("cpus=1\n    a-1   0d..2 12us : sched_switch: a:1 [120] S ==> b:2 [120]", "without -l"),
+])
+def test_forms_of_text_that_are_not_read_are_named(tmp_path, line, option):
+    (tmp_path / "t").write_text(line + "\n")
+    assert option in run("analyze", tmp_path / "t", code=1).stderr
+
+
 def test_times_that_are_differences_are_told(tmp_path):
     """As `perf script --deltatime` prints them."""
     (tmp_path / "t").write_text("".join(
