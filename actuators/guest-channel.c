@@ -60,6 +60,7 @@ void
 vg_guest_answer_clear(struct vg_guest_answer *answer)
 {
     g_free(answer->text);
+    g_free(answer->doubt);
     vg_guest_programs_free(answer->programs);
     *answer = (struct vg_guest_answer){0};
 }
@@ -423,6 +424,7 @@ vg_virt_host_ask_guest(vg_virt_host *host, const char *uuid, const char *type,
                                     .text = g_steal_pointer(&message.text),
                                     .undone = message.undone,
                                     .ram_bytes = message.ram_bytes,
-                                    .programs = message.programs};
+                                    .programs = message.programs,
+                                    .doubt = message.doubt};
     return 0;
 }

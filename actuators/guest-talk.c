@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "actuators/guest-devices.h"
+#include "actuators/guest-words.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/migration.h"
@@ -50,6 +51,7 @@ void
 vg_guest_message_clear(struct vg_guest_message *message)
 {
     g_free(message->text);
+    g_free(message->doubt);
     vg_guest_programs_free(message->programs);
     *message = (struct vg_guest_message){0};
 }
@@ -127,98 +129,42 @@ vg_guest_talk_cancel(int64_t id)
 
 /* ---- words of a stranger ---- */
 
-/* Makes one line of printable characters from a text, of at most max bytes. */
-static char *
-talk_clean(const char *text, size_t max)
-{
-    g_autofree char *valid = g_utf8_make_valid(text, (gssize)MIN(strlen(text), max));
-    GString *out = g_string_new(NULL);
-
-    for (const char *at = valid; *at; at = g_utf8_next_char(at)) {
-        gunichar letter = g_utf8_get_char(at);
-        g_string_append_unichar(out, g_unichar_isprint(letter) ? letter : '?');
-    }
-    /* U+FFFD, which replaces bytes that are not UTF-8, is longer than they were. */
-    if (out->len > max)
-        g_string_truncate(out,
-                          (size_t)(g_utf8_find_prev_char(out->str, out->str + max + 1) - out->str));
-    return g_string_free(out, FALSE);
-}
-
-/* Returns a cleaned string of an object, or NULL if there is none. */
-static char *
-talk_word_of(json_object *object, const char *name, size_t max)
-{
-    json_object *value = json_object_object_get(object, name);
-
-    return json_object_is_type(value, json_type_string)
-               ? talk_clean(json_object_get_string(value), max)
-               : NULL;
-}
-
-static int64_t
-talk_number_of(json_object *object, const char *name)
-{
-    json_object *value = json_object_object_get(object, name);
-    int64_t number = json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : 0;
-
-    return CLAMP(number, 0, VG_JSON_INT_MAX);
-}
-
-static bool
-talk_is_true(json_object *object, const char *name)
-{
-    return json_object_get_boolean(json_object_object_get(object, name));
-}
-
-static json_object *
-talk_item_of(json_object *object, const char *list, size_t i)
-{
-    json_object *items = json_object_object_get(object, list);
-    json_object *item =
-        json_object_is_type(items, json_type_array) && i < json_object_array_length(items)
-            ? json_object_array_get_idx(items, i)
-            : NULL;
-
-    return json_object_is_type(item, json_type_object) ? item : NULL;
-}
-
 static void
 talk_append_hooks(GString *text, json_object *object)
 {
     for (size_t i = 0; i < HOOKS_MAX; i++) {
-        json_object *hook = talk_item_of(object, "hooks", i);
-        g_autofree char *name = hook ? talk_word_of(hook, "name", WORD_MAX) : NULL;
+        json_object *hook = vg_guest_words_item(object, "hooks", i);
+        g_autofree char *name = hook ? vg_guest_words_text(hook, "name", WORD_MAX) : NULL;
         if (!name)
             return;
         g_string_append_printf(text, "%s%s (%lld ms)", i ? ", " : "; hooks run: ", name,
-                               (long long)talk_number_of(hook, "ms"));
+                               (long long)vg_guest_words_number(hook, "ms"));
     }
 }
 
 static void
 talk_append_holder(GString *text, json_object *object)
 {
-    json_object *holder = talk_item_of(object, "holders", 0);
-    g_autofree char *comm = holder ? talk_word_of(holder, "comm", WORD_MAX) : NULL;
-    g_autofree char *path = holder ? talk_word_of(holder, "path", WORD_MAX) : NULL;
+    json_object *holder = vg_guest_words_item(object, "holders", 0);
+    g_autofree char *comm = holder ? vg_guest_words_text(holder, "comm", WORD_MAX) : NULL;
+    g_autofree char *path = holder ? vg_guest_words_text(holder, "path", WORD_MAX) : NULL;
 
     if (comm && path)
         g_string_append_printf(text, ": process %lld (%s) has %s",
-                               (long long)talk_number_of(holder, "pid"), comm, path);
+                               (long long)vg_guest_words_number(holder, "pid"), comm, path);
 }
 
 /* Appends " of process 153 (python3), 1612 MiB". */
 static void
 talk_append_process(GString *text, json_object *object)
 {
-    g_autofree char *comm = talk_word_of(object, "comm", WORD_MAX);
-    const int64_t bytes = talk_number_of(object, "bytes");
+    g_autofree char *comm = vg_guest_words_text(object, "comm", WORD_MAX);
+    const int64_t bytes = vg_guest_words_number(object, "bytes");
 
     if (!comm)
         return;
-    g_string_append_printf(text, " of process %lld (%s)", (long long)talk_number_of(object, "pid"),
-                           comm);
+    g_string_append_printf(text, " of process %lld (%s)",
+                           (long long)vg_guest_words_number(object, "pid"), comm);
     if (bytes > 0)
         g_string_append_printf(text, ", %lld MiB", (long long)(bytes >> 20));
 }
@@ -226,11 +172,11 @@ talk_append_process(GString *text, json_object *object)
 static void
 talk_put_progress(GString *text, json_object *object)
 {
-    g_autofree char *step = talk_word_of(object, "step", WORD_MAX);
-    g_autofree char *hook = talk_word_of(object, "hook", WORD_MAX);
-    g_autofree char *verb = talk_word_of(object, "verb", WORD_MAX);
-    g_autofree char *unit = talk_word_of(object, "unit", WORD_MAX);
-    g_autofree char *message = talk_word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
+    g_autofree char *step = vg_guest_words_text(object, "step", WORD_MAX);
+    g_autofree char *hook = vg_guest_words_text(object, "hook", WORD_MAX);
+    g_autofree char *verb = vg_guest_words_text(object, "verb", WORD_MAX);
+    g_autofree char *unit = vg_guest_words_text(object, "unit", WORD_MAX);
+    g_autofree char *message = vg_guest_words_text(object, "message", VG_GUEST_TEXT_MAX / 2);
 
     g_string_append_printf(text, "in the guest: %s", step ? step : "working");
     if (hook)
@@ -246,8 +192,8 @@ talk_put_progress(GString *text, json_object *object)
 static void
 talk_put_hello(GString *text, json_object *object)
 {
-    g_autofree char *agent = talk_word_of(object, "agent", WORD_MAX);
-    g_autofree char *state = talk_word_of(object, "state", WORD_MAX);
+    g_autofree char *agent = vg_guest_words_text(object, "agent", WORD_MAX);
+    g_autofree char *state = vg_guest_words_text(object, "state", WORD_MAX);
 
     g_string_append_printf(text, "agent %s answers, its state is %s", agent ? agent : "(unknown)",
                            state ? state : "unknown");
@@ -256,9 +202,9 @@ talk_put_hello(GString *text, json_object *object)
 static void
 talk_put_error(GString *text, json_object *object)
 {
-    g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
-    g_autofree char *message = talk_word_of(object, "message", VG_GUEST_TEXT_MAX / 2);
-    g_autofree char *undo_error = talk_word_of(object, "undo_error", VG_GUEST_TEXT_MAX / 4);
+    g_autofree char *code = vg_guest_words_text(object, "code", WORD_MAX);
+    g_autofree char *message = vg_guest_words_text(object, "message", VG_GUEST_TEXT_MAX / 2);
+    g_autofree char *undo_error = vg_guest_words_text(object, "undo_error", VG_GUEST_TEXT_MAX / 4);
 
     g_string_append_printf(text, "%s (%s)", message ? message : "no message",
                            code ? code : "no code");
@@ -291,7 +237,7 @@ talk_check_released(const vg_guest_talk *talk, json_object *object, struct vg_gu
 static int64_t
 talk_ms_of(json_object *object, const char *name)
 {
-    return MIN(talk_number_of(object, name), VG_JSON_INT_MAX / 1000000) * 1000000;
+    return MIN(vg_guest_words_number(object, name), VG_JSON_INT_MAX / 1000000) * 1000000;
 }
 
 static struct vg_guest_program *
@@ -299,16 +245,16 @@ talk_program_of(json_object *object)
 {
     struct vg_guest_program *program = vg_record_new(&vg_guest_program_record);
 
-    program->by = talk_word_of(object, "by", WORD_MAX);
+    program->by = vg_guest_words_text(object, "by", WORD_MAX);
     /* The first agents of version 1 know only CUDA. */
     if (!program->by)
         program->by = g_strdup("cuda");
-    program->pid = talk_number_of(object, "pid");
-    program->comm = talk_word_of(object, "comm", WORD_MAX);
-    program->state = talk_word_of(object, "state", WORD_MAX);
-    program->movable = talk_word_of(object, "movable", WORD_MAX);
-    program->why = talk_word_of(object, "why", VG_GUEST_TEXT_MAX / 2);
-    program->gpu_bytes = talk_number_of(object, "bytes");
+    program->pid = vg_guest_words_number(object, "pid");
+    program->comm = vg_guest_words_text(object, "comm", WORD_MAX);
+    program->state = vg_guest_words_text(object, "state", WORD_MAX);
+    program->movable = vg_guest_words_text(object, "movable", WORD_MAX);
+    program->why = vg_guest_words_text(object, "why", VG_GUEST_TEXT_MAX / 2);
+    program->gpu_bytes = vg_guest_words_number(object, "bytes");
     program->lock_ns = talk_ms_of(object, "lock_ms");
     program->checkpoint_ns = talk_ms_of(object, "checkpoint_ms");
     program->restore_ns = talk_ms_of(object, "restore_ms");
@@ -332,16 +278,16 @@ talk_add_programs(json_object *object, struct vg_guest_programs **ret_programs)
     if (!*ret_programs)
         *ret_programs = vg_record_new(&vg_guest_programs_record);
     struct vg_guest_programs *programs = *ret_programs;
-    programs->total += talk_number_of(told, old ? "processes_total" : "total");
-    programs->gpu_bytes += talk_number_of(told, "bytes");
+    programs->total += vg_guest_words_number(told, old ? "processes_total" : "total");
+    programs->gpu_bytes += vg_guest_words_number(told, "bytes");
     json_object *forked = json_object_object_get(told, "forked");
     if (json_object_is_type(forked, json_type_object)) {
-        programs->forked += talk_number_of(forked, "processes");
-        programs->forked_descriptors += talk_number_of(forked, "descriptors");
-        programs->forked_maps += talk_number_of(forked, "maps");
+        programs->forked += vg_guest_words_number(forked, "processes");
+        programs->forked_descriptors += vg_guest_words_number(forked, "descriptors");
+        programs->forked_maps += vg_guest_words_number(forked, "maps");
     }
     for (size_t i = 0; programs->programs->len < VG_GUEST_PROGRAMS_MAX; i++) {
-        json_object *program = talk_item_of(told, old ? "processes" : "list", i);
+        json_object *program = vg_guest_words_item(told, old ? "processes" : "list", i);
         if (!program)
             break;
         g_ptr_array_add(programs->programs, talk_program_of(program));
@@ -374,7 +320,7 @@ talk_read_providers(json_object *object, struct vg_guest_message *ret)
 
     ret->releasable = true;
     for (size_t i = 0; i < PROVIDERS_MAX; i++) {
-        json_object *provider = talk_item_of(object, "providers", i), *releasable = NULL;
+        json_object *provider = vg_guest_words_item(object, "providers", i), *releasable = NULL;
         if (!provider)
             break;
         talk_add_programs(provider, &ret->programs);
@@ -383,28 +329,104 @@ talk_read_providers(json_object *object, struct vg_guest_message *ret)
             continue;
         ret->releasable = false;
         if (!why)
-            why = talk_word_of(provider, "why", VG_GUEST_TEXT_MAX / 2);
+            why = vg_guest_words_text(provider, "why", VG_GUEST_TEXT_MAX / 2);
     }
     return why;
+}
+
+/* Returns whether a process with this pid is among the programs that the agent releases. */
+static bool
+talk_is_program(const struct vg_guest_programs *programs, int64_t pid)
+{
+    for (guint i = 0; programs && i < programs->programs->len; i++) {
+        if (((const struct vg_guest_program *)programs->programs->pdata[i])->pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* Counts the processes that have a GPU open and are no programs that the agent releases;
+ * *ret_first: words for the first one, which the caller frees. */
+static int64_t
+talk_count_holders(json_object *object, const struct vg_guest_programs *programs, char **ret_first)
+{
+    int64_t n = 0, last_pid = 0;
+    json_object *device, *holder;
+
+    for (size_t i = 0; (device = vg_guest_words_item(object, "devices", i)); i++) {
+        for (size_t k = 0; (holder = vg_guest_words_item(device, "holders", k)); k++) {
+            const int64_t pid = vg_guest_words_number(holder, "pid");
+            if (pid == last_pid || talk_is_program(programs, pid))
+                continue;
+            last_pid = pid;
+            if (n++ > 0)
+                continue;
+            g_autofree char *comm = vg_guest_words_text(holder, "comm", 64);
+            g_autofree char *path = vg_guest_words_text(holder, "path", VG_GUEST_TEXT_MAX / 4);
+            *ret_first = g_strdup_printf("process %lld (%s) has %s open", (long long)pid,
+                                         comm ? comm : "?", path ? path : "a GPU");
+        }
+    }
+    return n;
+}
+
+/* Returns whether a hook runs or a unit is stopped before the GPUs are released. */
+static bool
+talk_stops_something(json_object *object)
+{
+    static const char *const lists[] = {"prepare", "stop"};
+    json_object *provider;
+
+    for (size_t i = 0; (provider = vg_guest_words_item(object, "providers", i)); i++) {
+        for (size_t k = 0; k < G_N_ELEMENTS(lists); k++) {
+            json_object *list = json_object_object_get(provider, lists[k]);
+            if (json_object_is_type(list, json_type_array) && json_object_array_length(list) > 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Looks for processes that have a GPU open and that the agent does not release itself. Children
+ * that give it up are told by their number only. */
+static char *
+talk_read_holders(json_object *object, struct vg_guest_message *ret)
+{
+    const struct vg_guest_programs *programs = ret->programs;
+    const bool lists_all = !programs || programs->total <= programs->programs->len;
+    g_autofree char *first = NULL;
+
+    if (talk_count_holders(object, programs, &first) <= (programs ? programs->forked : 0) ||
+        !lists_all)
+        return NULL;
+    if (!talk_stops_something(object)) {
+        ret->releasable = false;
+        return g_steal_pointer(&first);
+    }
+    ret->doubt = g_strdup_printf("in the guest %s: unless a hook or unit ends it, the GPU is not "
+                                 "released",
+                                 first);
+    return NULL;
 }
 
 static void
 talk_read_status(GString *text, json_object *object, struct vg_guest_message *ret)
 {
     g_autofree char *why = talk_read_providers(object, ret);
+    g_autofree char *held = talk_read_holders(object, ret);
     json_object *list = json_object_object_get(object, "missing");
     json_object *first =
         json_object_is_type(list, json_type_array) ? json_object_array_get_idx(list, 0) : NULL;
     g_autofree char *missing =
         json_object_is_type(first, json_type_string)
-            ? talk_clean(json_object_get_string(first), VG_GUEST_TEXT_MAX / 4)
+            ? vg_guest_words_clean(json_object_get_string(first), VG_GUEST_TEXT_MAX / 4)
             : NULL;
 
     ret->releasable = ret->releasable && !missing;
     if (missing)
         g_string_append(text, missing);
     else if (!ret->releasable)
-        g_string_append(text, why ? why : "it does not say why");
+        g_string_append(text, why ? why : held ? held : "it does not say why");
     else
         g_string_append(text, "it could release its GPUs now");
 }
@@ -478,7 +500,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     case VG_GUEST_RESUMED:
         g_string_append(text, kind == VG_GUEST_PREPARED ? "the guest has released its GPUs"
                                                         : "the guest has its GPUs again");
-        if (talk_is_true(object, "already"))
+        if (vg_guest_words_flag(object, "already"))
             g_string_append(text, ", as before");
         talk_append_programs(text, ret->programs);
         talk_append_hooks(text, object);
@@ -493,7 +515,7 @@ talk_read_content(json_object *object, struct vg_guest_message *ret)
     default:
         break;
     }
-    ret->text = talk_clean(text->str, VG_GUEST_TEXT_MAX);
+    ret->text = vg_guest_words_clean(text->str, VG_GUEST_TEXT_MAX);
 }
 
 /* Reads a message. Returns 1 if it answers the request, 0 if it answers another one or has a type
@@ -502,8 +524,8 @@ static int
 talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_message *ret)
 {
     json_object *id = json_object_object_get(object, "id");
-    g_autofree char *type = talk_word_of(object, "type", WORD_MAX);
-    g_autofree char *code = talk_word_of(object, "code", WORD_MAX);
+    g_autofree char *type = vg_guest_words_text(object, "type", WORD_MAX);
+    g_autofree char *code = vg_guest_words_text(object, "code", WORD_MAX);
     struct vg_guest_message message = {0};
     /* An error without an id is about a line that the agent could not read. Once everything older
      * is gone, that line was this host's. */
@@ -513,12 +535,13 @@ talk_read_message(vg_guest_talk *talk, json_object *object, struct vg_guest_mess
     if (!ours || !type || !talk_kind_of(type, code, &message.kind))
         return 0;
     talk_read_content(object, &message);
-    if (message.kind == VG_GUEST_HELLO && talk_number_of(object, "version") != VG_GUEST_VERSION)
+    if (message.kind == VG_GUEST_HELLO &&
+        vg_guest_words_number(object, "version") != VG_GUEST_VERSION)
         message.kind = VG_GUEST_ERROR;
-    message.ram_bytes = talk_number_of(object, "ram_bytes");
+    message.ram_bytes = vg_guest_words_number(object, "ram_bytes");
     /* An order that was not begun needs no undoing. */
     message.undone =
-        !json_object_object_get_ex(object, "undone", NULL) || talk_is_true(object, "undone");
+        !json_object_object_get_ex(object, "undone", NULL) || vg_guest_words_flag(object, "undone");
     if (message.kind == VG_GUEST_PREPARED)
         talk_check_released(talk, object, &message);
     talk->greeted = true;

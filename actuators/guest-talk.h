@@ -43,6 +43,8 @@ struct vg_guest_message {
     /* for a STATUS, true if nothing that the agent sees keeps it from releasing its GPUs; otherwise
      * text has the reason */
     bool releasable;
+    char
+        *doubt; /* owned; for a STATUS, what may keep it from releasing its GPUs; NULL if nothing */
 };
 void vg_guest_message_clear(struct vg_guest_message *message);
 

@@ -155,6 +155,7 @@ struct vg_guest_answer {
      * the protocol */
     int64_t pause_ns;
     struct vg_guest_programs *programs; /* NULL if the answer has none */
+    char *doubt; /* what may keep it from releasing its GPUs; set by status; NULL: nothing */
 };
 void vg_guest_answer_clear(struct vg_guest_answer *answer);
 

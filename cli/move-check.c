@@ -105,15 +105,15 @@ move_check_add_programs(GString *text, json_object *guest)
 }
 
 static void
-move_check_add_doubts(GString *text, json_object *doubts)
+move_check_add_list(GString *text, const char *head, json_object *list)
 {
-    const size_t n = vg_output_length(doubts);
+    const size_t n = vg_output_length(list);
 
     if (n > 0)
-        g_string_append(text, "What cannot be told:\n");
+        g_string_append(text, head);
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
-                                 json_object_get_string(json_object_array_get_idx(doubts, i)));
+                                 json_object_get_string(json_object_array_get_idx(list, i)));
 }
 
 static void
@@ -147,7 +147,8 @@ vg_move_check_text(json_object *check)
     for (size_t i = 0; i < n; i++)
         vg_printable_append_line(text, "- %s",
                                  json_object_get_string(json_object_array_get_idx(problems, i)));
-    move_check_add_doubts(text, vg_output_member(check, "doubts"));
+    move_check_add_list(text, "What cannot be told:\n", vg_output_member(check, "doubts"));
+    move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
     move_check_add_standstill(text, check);
     move_check_add_programs(text, vg_output_member(check, "guest"));
     return g_string_free(text, FALSE);

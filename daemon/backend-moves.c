@@ -361,6 +361,25 @@ moves_doubts_to_json(const struct vg_migration *migration)
     return list;
 }
 
+/* Lists what a dry run leaves out. */
+static json_object *
+moves_untried_to_json(const struct vg_migration *migration)
+{
+    json_object *list = json_object_new_array();
+
+    if (migration->executor != VG_EXECUTOR_LIBVIRT)
+        return list;
+    g_autofree char *way = g_strdup_printf(
+        "libvirtd of '%s' connects to that of '%s' by itself, and QEMU to a port there: libvirt "
+        "cannot be asked to try that, and only vgpud's own connection to both was tried",
+        migration->from, migration->to);
+    vg_json_append(list, vg_json_new_string(way));
+    vg_json_append(list,
+                   vg_json_new_string("what only QEMU knows to be in the way of a migration was "
+                                      "not asked, as asking it taints the VM"));
+    return list;
+}
+
 static json_object *
 moves_check_to_json(const struct vg_migration *migration, const GPtrArray *problems)
 {
@@ -377,6 +396,7 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
         vg_json_append(list, vg_json_new_string(problems->pdata[i]));
     vg_json_add(object, "problems", list);
     vg_json_add(object, "doubts", moves_doubts_to_json(migration));
+    vg_json_add(object, "untried", moves_untried_to_json(migration));
     for (guint i = 0; i < migration->devices->len; i++) {
         json_object *device = vg_record_write(&vg_move_device_record, migration->devices->pdata[i]);
         json_object_object_del(device, "source_xml");

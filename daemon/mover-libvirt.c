@@ -72,6 +72,8 @@ libvirt_check_agent(struct mover_move *move, GPtrArray *problems)
 
     if (vg_guest_hello(move->source, move->record->uuid, &verb, &answer, &error) < 0 || !answer.ok)
         mover_add_silence(problems, error ? error->message : answer.text);
+    else
+        mover_check_programs(move, problems);
     vg_guest_answer_clear(&answer);
 }
 

@@ -10,8 +10,6 @@
 #include "base/error.h"
 #include "daemon/mover-private.h"
 
-#define STATUS_NS (20 * VG_NS_PER_S)
-
 /* ---- what a request means ---- */
 
 /* Chooses who moves the VM. A VM that nova manages is moved by nova, or not at all. */
@@ -116,29 +114,6 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
 
 /* ---- problems ---- */
 
-/* Asks the guest whether it could release the GPUs now, and copies what it says about programs into
- * the record. */
-static void
-prepare_check_programs(struct mover_move *move, GPtrArray *problems)
-{
-    const struct vg_migration *record = move->record;
-    struct vg_guest_answer answer = {0};
-    g_autoptr(GError) error = NULL;
-    const struct vg_verb verb = mover_verb(move, STATUS_NS);
-
-    if (vg_guest_status(move->source, record->uuid, record->devices, &verb, &answer, &error) < 0 &&
-        g_error_matches(error, VG_ERROR, VG_E_BUSY))
-        g_ptr_array_add(record->doubts,
-                        g_strdup_printf("the guest was not asked: %s", error->message));
-    else if (error)
-        mover_add_silence(problems, error->message);
-    else if (!answer.ok)
-        g_ptr_array_add(problems,
-                        g_strdup_printf("the guest cannot release its GPUs now: %s", answer.text));
-    vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
-    vg_guest_answer_clear(&answer);
-}
-
 /* Returns the id of the move that has the VM now, whether of this vgpud or, as a reservation here
  * shows, of another one. Returns NULL if there is none; the caller frees it. */
 static char *
@@ -192,7 +167,7 @@ prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *proble
     move.settings = vg_mover_settings(mover);
     status = move.executor->find_problems(&move, problems, err);
     if (status == 0 && migration->devices->len > 0 && !migration->no_agent)
-        prepare_check_programs(&move, problems);
+        mover_check_programs(&move, problems);
     vg_virt_link_close(move.source);
     vg_virt_link_close(move.target);
     vg_nova_free(move.nova);

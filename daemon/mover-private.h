@@ -175,6 +175,9 @@ vg_virt_link *mover_target(struct mover_move *move, GError **err);
 /* Returns the limits of a verb that begins now. Its progress is written to the record. */
 struct vg_verb mover_verb(struct mover_move *move, int64_t limit_ns);
 
+/* Asks the guest whether it could release the GPUs now, and records what it says of programs. */
+void mover_check_programs(struct mover_move *move, GPtrArray *problems);
+
 /* Adds the problem that the guest's agent does not answer. */
 void mover_add_silence(GPtrArray *problems, const char *why);
 

@@ -14,6 +14,9 @@
 
 #define VG_LOG_TAG "mover"
 
+/* The longest that the guest may take to say what it sees. */
+#define STATUS_NS (20 * VG_NS_PER_S)
+
 /* ---- libvirt of both hosts ---- */
 
 char *
@@ -106,6 +109,31 @@ mover_add_silence(GPtrArray *problems, const char *why)
                     g_strdup_printf("the guest's agent does not answer (%s); vgpu-guestd must run "
                                     "in the guest, or no_agent leave it out",
                                     why));
+}
+
+void
+mover_check_programs(struct mover_move *move, GPtrArray *problems)
+{
+    const struct vg_migration *record = move->record;
+    struct vg_guest_answer answer = {0};
+    g_autoptr(GError) error = NULL;
+    const struct vg_verb verb = mover_verb(move, STATUS_NS);
+
+    const int status =
+        vg_guest_status(move->source, record->uuid, record->devices, &verb, &answer, &error);
+    VG_LOCK_SCOPE(&move->mover->lock);
+    if (status < 0 && g_error_matches(error, VG_ERROR, VG_E_BUSY))
+        g_ptr_array_add(record->doubts,
+                        g_strdup_printf("the guest was not asked: %s", error->message));
+    else if (error)
+        mover_add_silence(problems, error->message);
+    else if (!answer.ok)
+        g_ptr_array_add(problems,
+                        g_strdup_printf("the guest cannot release its GPUs now: %s", answer.text));
+    if (answer.doubt)
+        g_ptr_array_add(record->doubts, g_strdup(answer.doubt));
+    vg_guest_programs_replace(&move->record->guest, g_steal_pointer(&answer.programs));
+    vg_guest_answer_clear(&answer);
 }
 
 static char *

@@ -239,6 +239,7 @@ def test_wrong_usage(server):
 def test_dry_run(server):
     done = run(server, "migrate", "alpha", "--to", "host-b", "--dry-run")
     assert "Nothing speaks against it.\n" in done.stdout and done.stderr == ""
+    assert "What was not tried:\n- only vgpud's own connection was tried\n" in done.stdout
     assert "Programs with a GPU are expected to stand still for 2.5 s: release, unplug, " in done.stdout
     rows = [line.split() for line in done.stdout.splitlines()]
     assert "quiesce 0.5 30.0 has the guest let go of its GPUs".split() in rows

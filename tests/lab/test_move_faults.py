@@ -134,14 +134,18 @@ def killed_while_it_migrates(movelab, way, guest, _):
 # ---- the guest ----
 
 def a_gpu_that_is_in_use(movelab, way, guest, _):
-    """Somebody in the guest has it open, and does not let go: he is named, and all is as it was."""
+    """Somebody in the guest has it open, and no hook ends him: a dry run names him, and so does the move, after
+    which all is as it was."""
     source, target = way
-    tell(source, guest, "hold")
+    [_, _, pid] = tell(source, guest, "hold")
+    [doubt] = [d for d in movelab.nodes[source].move(guest, target, 200, dry_run=True)["doubts"] if "in the guest" in d]
+    assert f"process {pid} (sleep) has /" in doubt and "unless a hook" in doubt
     movelab.nodes[source].reload("[actions]\nguest_deadline=5s\n")
     move = movelab.nodes[source].ended(movelab.nodes[source].move(guest, target))
     tell(source, guest, "drop")
     assert move["state"] == "rolled_back", move
     assert "quiesce" in move["cause"] and "sleep" in move["cause"], move["cause"]
+    assert doubt in move["doubts"]
     assert verbs(move, undoes=True) == ["release"]  # the guest has undone the rest
     check_end(movelab, guest, source)
 
@@ -150,12 +154,12 @@ def source_libvirtd_is_killed(movelab, way, guest, _):
     """While the guest is asked, which cannot be heard any more: it is not blamed."""
     source, target = way
     node = movelab.nodes[source]
-    tell(source, guest, "hold")
+    tell(source, guest, "slow prepare")
     move = node.move(guest, target)
     wait_for(lambda: (node.migration(move)["guest"]["doing"] or "").startswith("in the guest:"), pause=0.05)
     lab("daemon", source, "kill")
     lab("daemon", source, "start")
-    tell(source, guest, "drop")
+    tell(source, guest, "mend")
     end = node.ended(move)
     assert end["state"] == "rolled_back", end
     assert "quiesce" in end["cause"] and "lost" in end["cause"] and "agent has said" not in end["cause"], end["cause"]

@@ -149,6 +149,9 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
         vg_json_append(problems, vg_json_new_string("host 'full' has no GPU left"));
     vg_json_add(object, "problems", problems);
     vg_json_add(object, "devices", devices);
+    json_object *untried = json_object_new_array();
+    vg_json_append(untried, vg_json_new_string("only vgpud's own connection was tried"));
+    vg_json_add(object, "untried", untried);
     g_autoptr(vg_migration) none = vg_migration_new();
     vg_json_add(object, "guest", vg_record_write(&vg_guest_programs_record, &none->guest));
     for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++) {

@@ -324,19 +324,35 @@ test_status(void **state)
     static const struct {
         const char *members, *words;
         bool releasable;
+        const char *doubt; /* NULL: none */
     } cases[] = {
+        /* A process that nobody would stop, one that a hook or unit may, and one that is released.
+         */
+        {"\"providers\":[{\"name\":\"hooks\",\"prepare\":[]}],\"devices\":[{\"holders\":[{\"pid\":"
+         "153,\"comm\":\"x\",\"path\":\"/dev/g0\"}]}]",
+         "process 153 (x) has /dev/g0 open", false, NULL},
+        {"\"providers\":[{\"name\":\"hooks\",\"prepare\":[\"10\"]}],\"devices\":[{\"holders\":[{"
+         "\"pid\":153,\"comm\":\"x\",\"path\":\"/dev/g0\"}]}]",
+         "now", true, "process 153 (x) has /dev/g0 open"},
+        {"\"providers\":[{\"name\":\"units\",\"stop\":[\"a\"]}],\"devices\":[{\"holders\":[{"
+         "\"pid\":153,\"comm\":\"x\",\"path\":\"/dev/g0\"}]}]",
+         "now", true, "a hook or unit"},
+        {"\"providers\":[{\"name\":\"cuda\",\"programs\":{\"total\":1,\"list\":[{\"pid\":153}]}}],"
+         "\"devices\":[{\"holders\":[{\"pid\":153,\"comm\":\"x\",\"path\":\"/dev/g0\"}]}]",
+         "now", true, NULL},
+        {"\"devices\":[{\"holders\":7},8]", "now", true, NULL},
         {"\"providers\":[{\"name\":\"hooks\"},{\"name\":\"cuda\",\"releasable\":true}]", "now",
-         true},
+         true, NULL},
         {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false,\"why\":\"153 is OpenCL\"}]",
-         "153 is OpenCL", false},
-        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "does not say", false},
-        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":null}]", "now", true},
+         "153 is OpenCL", false, NULL},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":false}]", "does not say", false, NULL},
+        {"\"providers\":[{\"name\":\"cuda\",\"releasable\":null}]", "now", true, NULL},
         {"\"providers\":[{\"name\":\"a\",\"releasable\":true},{\"name\":\"b\",\"releasable\":false,"
          "\"why\":\"7 is lost\"}]",
-         "7 is lost", false},
-        {"\"providers\":7", "now", true},
-        {"\"missing\":[\"there is no GPU\"]", "there is no GPU", false},
-        {"\"missing\":[7]", "now", true},
+         "7 is lost", false, NULL},
+        {"\"providers\":7", "now", true, NULL},
+        {"\"missing\":[\"there is no GPU\"]", "there is no GPU", false, NULL},
+        {"\"missing\":[7]", "now", true, NULL},
     };
 
     (void)state;
@@ -349,6 +365,8 @@ test_status(void **state)
         assert_int_equal(message.kind, VG_GUEST_STATUS);
         assert_int_equal(message.releasable, cases[i].releasable);
         assert_non_null(strstr(message.text, cases[i].words));
+        assert_true(!message.doubt == !cases[i].doubt);
+        assert_true(!message.doubt || strstr(message.doubt, cases[i].doubt));
         vg_guest_message_clear(&message);
     }
 }
