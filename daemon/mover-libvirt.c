@@ -57,9 +57,15 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
             return -1;
         check.peer_uri = move->peer_uri;
     }
+    g_autoptr(GPtrArray) doubts = g_ptr_array_new_with_free_func(g_free);
+    check.doubts = doubts;
+    const int status = vg_virt_precheck(source, target, &check, problems, err);
+    /* Others read the record meanwhile. */
+    VG_LOCK_SCOPE(&move->mover->lock);
     g_ptr_array_set_size(move->record->doubts, 0);
-    check.doubts = move->record->doubts;
-    return vg_virt_precheck(source, target, &check, problems, err);
+    for (guint i = 0; i < doubts->len; i++)
+        g_ptr_array_add(move->record->doubts, g_strdup(doubts->pdata[i]));
+    return status;
 }
 
 /* Checks that the guest's agent, which the move needs, answers. */
