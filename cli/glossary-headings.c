@@ -152,6 +152,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"expected", "How long it should take."},
     {"deadline", "After so long it is given up."},
     {"took", "How long it took."},
+    {"stood still",
+     "How long programs with a GPU stood still, from their release until they had one again."},
     {"vm on", "Where the VM is now: source, target, nowhere, both, or unknown."},
     {"on source", "The GPU's address on the host that the VM comes from."},
     {"on target", "The GPU's address on the host that the VM goes to."},

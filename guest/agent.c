@@ -223,9 +223,10 @@ agent_on_look(void *user, enum vg_guest_tag tag, const char *line)
 static void
 agent_work_lost(struct agent *agent, const char *why)
 {
-    vg_guest_huge_pages_end(agent->config);
+    /* One that has answered has put them back before. */
     if (agent->work_told)
         return;
+    vg_guest_huge_pages_end(agent->config);
     json_object *object = json_object_new_object();
     json_object_object_add(object, "id", json_object_new_int64(agent->session.running.id));
     json_object_object_add(object, "type", json_object_new_string("error"));

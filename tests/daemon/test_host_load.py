@@ -117,7 +117,7 @@ def test_quota(daemon, quota):
             return next((loss for loss in daemon.get(path)["lost_to"] if loss["aggressor"] == "limit"), None)
 
         found = wait_for(lambda: (limit() or {"ns": 0})["ns"] > 500_000_000 and limit())
-        assert found["count"] > 0 and found["ns"] <= throttled_ns()
+        assert found["ns"] <= throttled_ns()
 
 
 def test_who_is_host_user(daemon):

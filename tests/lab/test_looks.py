@@ -7,7 +7,6 @@ import threading
 import pytest
 from labhost import lab
 from movelab import has_gpu, remove_guest, running_on, start_guest
-from settings import full
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -44,7 +43,9 @@ class Reader(threading.Thread):
         self.looks.append(status)
 
 
-@pytest.mark.drawn("lab")
+# QEMU 7.2 hangs in one of some 20 such moves on a busy machine, without KVM: its thread for RCU spins in
+# synchronize_rcu() while migration ends, and `query-migrate` goes on saying "device".
+@pytest.mark.drawn("lab-many")
 def test_looks_during_moves(movelab):
     """Four readers: every move is done at its first try of each step."""
     start_guest("h1", GUEST)
@@ -53,7 +54,7 @@ def test_looks_during_moves(movelab):
         wait_for(lambda: movelab.nodes["h1"].daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)
         for reader in readers:
             reader.start()
-        for _ in range(20 if full() else 2):
+        for _ in range(20):
             [source] = running_on(GUEST)
             node, target = movelab.nodes[source], OTHER[source]
             wait_for(lambda node=node: node.daemon.request("GET", f"/v1/vms/{GUEST}")[0] == 200)

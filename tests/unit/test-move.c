@@ -378,7 +378,7 @@ test_retry(void **state)
         for (size_t k = 0; k < 2; k++)
             still[cases[i].still[k]] = true;
         vg_move_init(&move, true, true);
-        g_autofree char *first = run_with(&move, &world, fails);
+        g_free(run_with(&move, &world, fails));
         assert_int_equal(vg_move_state(&move), VG_MIGRATION_FAILED);
         vg_move_retry(&move);
         g_autofree char *verbs = run_with(&move, &world, still);
