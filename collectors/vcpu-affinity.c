@@ -34,9 +34,12 @@ affinity_of_vm(const struct vg_vm_sample *sample, const struct cpu_sets *sets, s
 static void
 vcpu_affinity_list(const cpu_set_t *set, size_t size, GArray *cpus)
 {
+    /* The type has room for fewer than the set was made for. */
+    const __cpu_mask *words = set->__bits;
+
     g_array_set_size(cpus, 0);
-    for (size_t word = 0; word < size / sizeof(set->__bits[0]); word++) {
-        for (unsigned long bits = set->__bits[word]; bits; bits &= bits - 1) {
+    for (size_t word = 0; word < size / sizeof(*words); word++) {
+        for (__cpu_mask bits = words[word]; bits; bits &= bits - 1) {
             int32_t cpu = (int32_t)(word * __NCPUBITS) + __builtin_ctzl(bits);
             g_array_append_val(cpus, cpu);
         }

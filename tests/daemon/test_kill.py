@@ -197,7 +197,8 @@ def test_a_plan_that_was_answered_outlives_a_kill(tmp_path, trace):
         assert query(state, "PRAGMA integrity_check") == [("ok",)]
         stored = {row[0] for row in query(state, "SELECT id FROM plan")}
         assert set(made) <= stored, sorted(set(made) - stored)
-        assert len(made) == len(set(made)) < 1000
+        # Two that were asked for in the same window are the same plan.
+        assert len(made) < 1000
     with Daemon(tmp_path, "--speed", "1", replay=path, config=CONFIG) as daemon:
         listed = {plan["id"] for plan in daemon.get("/v1/plans")["items"]}
         assert set(made) <= listed

@@ -46,8 +46,14 @@ def a_guest(tmp_path, tracing, monkeypatch):
 def a_host(agent):
     with agent.host() as host:
         # A program's start is told in steps of 10 ms.
-        time.sleep(0.03)
+        watches(agent, 1)
         yield host
+
+
+def watches(agent, copies):
+    """So many copies of the library, also for programs that start now."""
+    wait_for(lambda: agent.log().count("probes placed in libcuda") >= copies)
+    time.sleep(0.03)
 
 
 def prepare(host, progress=None, deadline_ms=LONG_MS):
@@ -141,7 +147,7 @@ def test_tie_that_is_made_at_the_last_moment(guest, host):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_another_agent_knows(guest, tracing, how):
     with Agent(guest) as first, first.host():
-        time.sleep(0.03)
+        watches(first, 1)
         worker, other = guest.start(), guest.start()
         other.call(IMPORT)
         wait_for(lambda: "call=" + IMPORT in first.log())
@@ -194,7 +200,7 @@ def test_library_is_replaced(guest, tracing, agent, host):
     before = len(probes(tracing, agent))
     guest.install()
     wait_for(lambda: len(probes(tracing, agent)) == 2 * before)
-    time.sleep(0.03)
+    watches(agent, 2)
     new = guest.start()
     assert released(guest, host)
     new.call(IMPORT)
@@ -218,7 +224,7 @@ def test_two_containers(guest, tracing, agent, host):
         first = guest.start(wrap=["unshare", "--mount", guest.path(f"{name}.sh")])
         inside.append(first)
     wait_for(lambda: len(probes(tracing, agent)) == 3 * before)
-    time.sleep(0.03)
+    watches(agent, 3)
     later = guest.start(wrap=["nsenter", f"--mount=/proc/{inside[0].pid}/ns/mnt"])
     later.call(IMPORT)
     done = prepare(host, deadline_ms=SHORT_MS)

@@ -443,6 +443,7 @@ tell()
     [ -n "$path" ] || die "$2 does not run on $1"
     inside "$1" /usr/bin/python3 -c 'import socket, sys
 with socket.socket(socket.AF_UNIX) as guest:
+    guest.settimeout(120)
     guest.connect(sys.argv[1])
     guest.sendall(sys.argv[2].encode() + b"\n")
     answer = guest.makefile().readline().rstrip()

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 #include <glib/gstdio.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,7 +27,7 @@
  "<alias name='ua-gpu0'/></shmem>"
 
 /* Seconds that are added to the two clocks. */
-static int64_t jumped_s, passed_s;
+static atomic_int_fast64_t jumped_s, passed_s;
 
 int
 clock_gettime(clockid_t id, struct timespec *ret)
