@@ -17,7 +17,8 @@
 struct vg_verb {
     int64_t deadline_ns;       /* CLOCK_MONOTONIC; the verb then fails with VG_E_TIMEOUT */
     const atomic_bool *cancel; /* once true, the verb fails soon with VG_E_CONFLICT */
-    const atomic_bool *leave;  /* once true, libvirt is left at it, with VG_E_BUSY; NULL: never */
+    /* once true, libvirt is left with the call, and the verb fails with VG_E_BUSY; may be NULL */
+    const atomic_bool *leave;
     /* Takes progress, on any thread; may be NULL. text is the current action in words, or NULL. */
     void (*tell)(void *data, const struct vg_migration_progress *progress, const char *text);
     void *data;

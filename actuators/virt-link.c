@@ -174,7 +174,7 @@ link_give_up(vg_virt_link *link, const char *what)
     vg_thread_leave(g_steal_pointer(&link->thread));
 }
 
-/* Returns whether the job is to be left at once, whatever libvirt is at. */
+/* Returns whether the job is to be left at once, whatever libvirt is doing. */
 static bool
 link_is_left(const struct vg_virt_job *job)
 {
@@ -202,7 +202,7 @@ link_wait(vg_virt_link *link, struct vg_virt_job *job)
     struct virt_worker *worker = link->worker;
 
     while (!worker->done) {
-        /* Whoever sets both has set `leave` first: then nothing is called off. */
+        /* If both are set, `leave` was set first, and nothing is called off. */
         const bool is_cancelled =
             job->limits && job->limits->cancel && atomic_load(job->limits->cancel);
         if (is_cancelled && !link_is_left(job))
@@ -271,7 +271,7 @@ vg_virt_call(vg_virt_link *link, struct vg_virt_job *take_job, GError **err)
     struct virt_worker *worker = link->worker;
     const int64_t began_ns = vg_clock_monotonic_ns();
     pthread_mutex_lock(&worker->lock);
-    /* Afterwards the job is the thread's. */
+    /* After this, the job belongs to the thread. */
     const atomic_bool *leave = job->limits ? job->limits->leave : NULL;
     if (!link_wait(link, job))
         return vg_error(err,

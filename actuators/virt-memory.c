@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures what of a VM's memory a migration would have to copy, and how fast the guest rewrites
- * it.
+ * Measures how much of a VM's memory a migration would have to copy, and how fast the guest
+ * rewrites it.
  */
 #include "config.h"
 
@@ -12,7 +12,7 @@
 #include "actuators/virt-link.h"
 #include "base/clock.h"
 
-/* How long QEMU looks at the memory. */
+/* The time for which QEMU looks at the memory. */
 #define MEMORY_DIRTY_S 1
 #define MEMORY_WAIT_NS (3 * VG_NS_PER_S)
 #define MEMORY_LOOK_NS (100 * VG_NS_PER_MS)
@@ -20,7 +20,7 @@
 #define MIB (INT64_C(1) << 20)
 
 struct memory_job {
-    struct vg_virt_job base; /* first */
+    struct vg_virt_job base; /* the first member */
     char *uuid;
     int64_t touched_bytes;
     int64_t dirty_bytes_per_s;
@@ -35,8 +35,8 @@ memory_free(struct vg_virt_job *base)
     g_free(job);
 }
 
-/* What QEMU has of this host's memory is hardly more than what the guest has touched. Huge pages
- * are not counted there. */
+/* Returns the memory that the guest has touched: QEMU has hardly more of this host's memory than
+ * that. Huge pages are not counted there. */
 static int64_t
 memory_touched(virDomainPtr domain, vg_virt_host *host)
 {
@@ -54,7 +54,7 @@ memory_touched(virDomainPtr domain, vg_virt_host *host)
     return 0;
 }
 
-/* Reads the rate; -1: QEMU has not measured it yet. */
+/* Reads the rate. Returns -1 if QEMU has not measured it yet. */
 static int64_t
 memory_read_dirty(virDomainPtr domain)
 {

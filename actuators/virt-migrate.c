@@ -19,7 +19,7 @@
 #define ABORT_AGAIN_NS VG_NS_PER_S
 /* The time that libvirt may take to end a migration that is called off. */
 #define CALL_OFF_NS (20 * VG_NS_PER_S)
-/* Where libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
+/* If libvirt has not begun to copy after this time, it waits for the other host's libvirt. */
 #define BEGIN_NS (10 * VG_NS_PER_S)
 /* QEMU's default limit of the downtime, with which every migration begins. */
 #define DOWNTIME_NS (300 * VG_NS_PER_MS)
@@ -190,8 +190,8 @@ migrate_help(struct migrate *migrate)
     migrate->raise_at = pass + PASSES_A_STEP;
 }
 
-/* Says that libvirt has not begun. It has no limit of its own for the connection to the other
- * host. */
+/* Reports that libvirt has not begun, since it has no limit of its own for the connection to the
+ * other host. */
 static void
 migrate_tell_waiting(const struct migrate *migrate)
 {

@@ -80,8 +80,8 @@ struct vg_precheck {
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 
-/* Measures for a second how a running VM uses its memory: what it has touched, and how fast it
- * rewrites that. 0: not known. */
+/* Measures for a second how a running VM uses its memory: how much it has touched, and how fast it
+ * rewrites that; 0 if unknown. */
 int vg_virt_measure(vg_virt_link *link, const char *uuid, int64_t *ret_touched_bytes,
                     int64_t *ret_dirty_bytes_per_s, GError **err);
 

@@ -82,7 +82,7 @@ vg_peer_reserve(vg_peers *peers, const char *peer, const struct vg_migration *mo
         return NULL;
     }
     if (given && peer_moves_check_devices(move, given, err) < 0) {
-        /* Nobody would use the reservation, so it does not have to wait for its lease to end. */
+        /* The reservation will not be used, and need not wait for its lease to end. */
         (void)!vg_peer_release(peers, peer, given->id, limit_ns, NULL);
         return NULL;
     }

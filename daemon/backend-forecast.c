@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Foretells in a dry run how long a move would take, and how long programs would stand still.
+ * Predicts for a dry run how long a move would take, and how long programs would stand still.
  */
 #include "config.h"
 
@@ -8,10 +8,10 @@
 #include "daemon/backend-private.h"
 #include "move/forecast.h"
 
-/* The number of moves in which earlier ones are looked for. */
+/* The number of moves among which earlier ones of the VM are looked for. */
 #define PAST_MAX 200
 
-/* Reads what earlier moves took out of the journal. */
+/* Reads the durations of earlier moves from the journal. */
 static void
 forecast_read_past(vg_daemon_backend *backend, const char *uuid, struct vg_forecast_past *ret)
 {

@@ -28,8 +28,7 @@ struct vg_daemon_backend {
     struct arrivals_fleet *fleet; /* the indexes of the last answer to a scheduler, or NULL */
 };
 
-/* daemon/backend-forecast.c: adds the way forward of a move to the document of a dry run. Blocks.
- */
+/* daemon/backend-forecast.c: adds the steps of a move to the document of a dry run. Blocks. */
 void backend_add_forecast(vg_daemon_backend *backend, json_object *document,
                           const struct vg_inv_vm *vm, const struct vg_migration *migration);
 

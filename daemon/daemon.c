@@ -52,7 +52,7 @@
 /* The time that a replay waits for libvirt to name its VMs. */
 #define LIBVIRT_LIMIT_NS (5 * VG_NS_PER_S)
 
-/* The times that the daemon waits for moves that turn back, and for the disk, when it ends. */
+/* The times that the daemon waits for moves to turn back, and for the disk, when it ends. */
 #define MOVES_LIMIT_NS (3500 * VG_NS_PER_MS)
 #define FLUSH_LIMIT_NS (10 * VG_NS_PER_S)
 

@@ -12,7 +12,7 @@
 
 #define VG_LOG_TAG "mover"
 
-/* The time between two looks at whether a renewal is due. */
+/* The interval at which a due renewal is looked for. */
 #define LOOK_NS (250 * VG_NS_PER_MS)
 
 /* Takes over the addresses and names that the devices have on the target. */

@@ -235,8 +235,8 @@ libvirt_own_uri(const struct mover_move *move)
     return g_strdup_printf("%.*s%s%s", (int)(host - peer), peer, move->record->from, rest);
 }
 
-/* Checks that the host to which the VM goes answers. libvirt of the other one would wait for it
- * without end, and could not be called off. */
+/* Checks that the host to which the VM goes answers. Otherwise, libvirt of the other host would
+ * wait for it without end, and could not be called off. */
 static int
 libvirt_check_answers(struct mover_move *move, vg_virt_link *link, GError **err)
 {

@@ -148,7 +148,7 @@ look_tell_waiting(struct mover_move *move, const struct look_views *views, const
     mover_wait(move, text);
 }
 
-/* Says that libvirt does not end a migration that was called off. */
+/* Reports that libvirt does not end a migration that was called off. */
 static void
 look_tell_call_off(struct mover_move *move)
 {

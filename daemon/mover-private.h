@@ -30,7 +30,7 @@ struct mover_move {
     const struct mover_executor *executor;
     vg_move_settings *settings;
     vg_thread *thread;
-    vg_thread *renewing; /* renews what is reserved, and waits for nothing else */
+    vg_thread *renewing; /* renews the reservation, and waits for nothing else */
     atomic_bool cancel;
     atomic_bool leave; /* true once vgpud ends and the next one takes the move up */
     /* true once no more looks are wanted for a VM whose hosts do not answer */
@@ -93,10 +93,10 @@ int mover_launch(vg_mover *mover, struct mover_move *take_move, GError **err);
 
 /* mover-end.c */
 
-/* Returns whether a verb is what libvirt or nova does alone, whether vgpud is there or not. */
+/* Returns whether libvirt or nova does the work of a verb alone, whether vgpud is there or not. */
 bool mover_is_left_alone(enum vg_move_verb verb);
 
-/* Has the move's thread end where it is, and note nothing any more. */
+/* Has the move's thread end where it is, and record nothing more. */
 void mover_leave(struct mover_move *move);
 
 /* mover-bare.c */

@@ -67,7 +67,7 @@ reach_asks_guest(enum vg_move_verb verb)
 }
 
 /* Records the progress of a verb. Called on any thread. A text is recorded only for orders to the
- * guest; without progress, that of a migration says for whom libvirt waits. */
+ * guest; a text without progress that comes from a migration tells which libvirt is waited for. */
 static void
 reach_progress(void *data, const struct vg_migration_progress *progress, const char *text)
 {

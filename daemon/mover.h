@@ -54,8 +54,8 @@ int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *p
 /* Finds out whether the VM could be moved at all. The caller frees the result. Blocks. */
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);
 
-/* Measures how a VM of this host uses its memory; what cannot be measured stays as it is. Blocks
- * for some seconds. */
+/* Measures how a VM of this host uses its memory. Figures that cannot be measured stay as they are.
+ * Blocks for some seconds. */
 void vg_mover_measure(vg_mover *mover, const char *uuid, int64_t *ret_touched_bytes,
                       int64_t *ret_dirty_bytes_per_s);
 
@@ -77,7 +77,8 @@ int vg_mover_start(vg_mover *mover, struct vg_migration *migration,
 /* Returns a move as it is now. Fails with VG_E_NOT_FOUND. Blocks for the journal. */
 struct vg_migration *vg_mover_read(vg_mover *mover, const char *id, GError **err);
 
-/* Replaces what the journal had of moves (struct vg_migration) that go on by what is true now. */
+/* Replaces the journal's records of moves (struct vg_migration) that go on by their present
+ * state. */
 void vg_mover_refresh(vg_mover *mover, GPtrArray *moves);
 
 /* Turns a move back. Fails with VG_E_CONFLICT if it is too late. */

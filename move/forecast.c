@@ -10,7 +10,7 @@
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
-/* The time that a migration takes besides the copying: a QEMU starts on the target. */
+/* The time of a migration besides the copying: a QEMU starts on the target. */
 #define MIGRATE_S 1.0
 /* The time that one question to another program takes. */
 #define ASK_S 0.1
@@ -18,21 +18,21 @@
  * docs/benchmarks.md. */
 #define RELEASE_BYTES_PER_S (1.6 * 1073741824)
 #define RESTORE_BYTES_PER_S (5.0 * 1073741824)
-/* The most times that memory is taken to be copied: a guest that changes it faster is slowed down.
- */
+/* The maximum number of times that memory is taken to be copied: a guest that changes it faster is
+ * slowed down. */
 #define PASSES_MAX 5.0
-/* The number of earlier moves that are looked at. */
+/* The number of earlier moves from which durations are learned. */
 #define LEARN_MAX 5
 
 /* ---- earlier moves ---- */
 
-/* Durations of each verb, to have the median of. */
+/* The durations of each verb, of which the median is taken. */
 struct forecast_sample {
     unsigned n[VG_MOVE_VERB_MAX];
     double s[VG_MOVE_VERB_MAX][LEARN_MAX];
     unsigned n_copied;
-    double copied[LEARN_MAX]; /* bytes */
-    double rate[LEARN_MAX];   /* bytes a second */
+    double copied[LEARN_MAX]; /* in bytes */
+    double rate[LEARN_MAX];   /* in bytes a second */
     unsigned moves;
 };
 
@@ -114,7 +114,8 @@ vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_p
 
 /* ---- steps ---- */
 
-/* Returns how fast memory is copied: as fast as it may be, or as it once was. */
+/* Returns the rate of the copying, which is the highest one that is allowed, or that of earlier
+ * moves. */
 static double
 forecast_rate(const struct vg_forecast_facts *facts)
 {
@@ -146,7 +147,7 @@ forecast_copy_s(const struct vg_forecast_facts *facts)
     return bytes / rate + (double)facts->stun_ns / (double)VG_NS_PER_S;
 }
 
-/* Returns what a verb took in earlier moves, or what it is taken to take. */
+/* Returns the duration of a verb in earlier moves, or the one that is assumed. */
 static double
 forecast_took_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts, double otherwise)
 {

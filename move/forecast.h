@@ -9,28 +9,30 @@
 
 #include "move/move.h"
 
-/* What earlier moves took: those of the same VM, or else all. */
+/* The durations of earlier moves: those of the same VM, or otherwise all. */
 struct vg_forecast_past {
-    /* Of each verb, in seconds, without what depends on the size of GPU memory; 0: unknown. Of
-     * MIGRATE: what it took besides the copying. */
+    /* For each verb, in seconds, without the part that depends on the size of GPU memory; 0 if
+     * unknown. For MIGRATE, the part besides the copying. */
     double took_s[VG_MOVE_VERB_MAX];
-    int64_t copied_bytes; /* of this VM; 0: unknown */
-    int64_t bytes_per_s;  /* at which memory was copied; 0: unknown */
+    int64_t copied_bytes; /* for this VM; 0 if unknown */
+    int64_t bytes_per_s;  /* the rate at which memory was copied; 0 if unknown */
 };
 
-/* moves: struct vg_migration, newest first. uuid: of the VM. */
+/* Learns from moves (struct vg_migration, newest first). uuid is that of the VM. */
 void vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forecast_past *ret);
 
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
-    int64_t memory_bytes;                /* the VM's memory */
-    int64_t gpu_bytes;                   /* the GPU memory of its programs */
-    int64_t link_bytes_per_s;            /* the rate of the network between the hosts, > 0 */
-    int64_t bandwidth_bytes_per_s;       /* the limit for a migration; 0 for all of the link */
-    int64_t stun_ns;                     /* the pause at the end of the copying */
-    int64_t touched_bytes;               /* of the VM's memory; the rest is empty; 0: unknown */
-    int64_t dirty_bytes_per_s;           /* how fast the guest rewrites its memory; 0: unknown */
-    const struct vg_forecast_past *past; /* NULL: nothing is known */
+    int64_t memory_bytes;          /* the VM's memory */
+    int64_t gpu_bytes;             /* the GPU memory of its programs */
+    int64_t link_bytes_per_s;      /* the rate of the network between the hosts, > 0 */
+    int64_t bandwidth_bytes_per_s; /* the limit for a migration; 0 for all of the link */
+    int64_t stun_ns;               /* the pause at the end of the copying */
+    /* the part of the VM's memory that was touched, while the rest is empty; 0 if unknown */
+    int64_t touched_bytes;
+    /* the rate at which the guest rewrites its memory; 0 if unknown */
+    int64_t dirty_bytes_per_s;
+    const struct vg_forecast_past *past; /* NULL if nothing is known */
 };
 
 /* The time limits, in nanoseconds, of the steps for which they can be configured. */
@@ -49,8 +51,9 @@ struct vg_forecast_step {
 struct vg_forecast {
     size_t n;
     struct vg_forecast_step steps[VG_MOVE_VERB_MAX];
-    double expected_s;   /* the sum of all steps */
-    double standstill_s; /* of those while programs with a GPU stand still; 0: no GPUs */
+    double expected_s; /* the sum of all steps */
+    /* the sum of the steps during which programs with a GPU stand still; 0 without GPUs */
+    double standstill_s;
 };
 
 /* Fills in the steps of a move that goes forward without a failure. */
