@@ -43,17 +43,32 @@ cut_packet(const struct ctf_file *file, int64_t offset, const struct ctf_head *h
     return true;
 }
 
+/* Tells whether two packets are of one stream, by the id that follows their UUID. One that is not
+ * would have babeltrace2 refuse all packets beside it. */
+static bool
+is_same_stream(const struct ctf_layout *layout, const struct ctf_head *a, const struct ctf_head *b)
+{
+    const size_t at = CTF_MAGIC_SIZE + CTF_UUID_SIZE, size = sizeof(uint32_t);
+
+    return layout->n_uuids == 0 || a->length < at + size || b->length < at + size ||
+           memcmp(a->bytes + at, b->bytes + at, size) == 0;
+}
+
 /* The whole packets from `offset` on that follow each other without a gap. */
 static bool
 whole_packets(const struct ctf_layout *layout, const struct ctf_file *file, int64_t offset,
               struct ctf_segment *ret)
 {
     int64_t end = offset;
-    struct ctf_head head;
+    struct ctf_head head, first = {0};
 
     while (end < file->size && end - offset < CTF_SEGMENT_MAX &&
            ctf_head_read(layout, file, end, &head)) {
         if (!head.sane || head.packet_size == 0 || end + head.packet_size > file->size)
+            break;
+        if (end == offset)
+            first = head;
+        else if (!is_same_stream(layout, &first, &head))
             break;
         /* A size that swallows the start of the next packet is not to be trusted. */
         int64_t next = end + head.packet_size;

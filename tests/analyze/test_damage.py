@@ -197,7 +197,7 @@ def test_overwritten(scene, tmp_path):
     rng = random_of(name)
     n = (10 if is_big(scene) else 30) if full() else 2
     kinds = (damage.header_overwritten, damage.content_overwritten, damage.some_bytes,
-             damage.some_bytes, damage.size_field)
+             damage.some_bytes, damage.stream_id, damage.size_field)
     cases = [kind(scene.victim, file, rng)
              for file, kind, _ in itertools.product(files(scene), kinds, range(n))]
     judge_all(scene, sample(name, cases, 6) if is_big(scene) else cases, tmp_path)

@@ -116,6 +116,12 @@ def some_bytes(v, file, rng):
     return overwrite(v, file, rng.randrange(size), rng.randbytes(rng.randrange(1, 65)), "bytes of")
 
 
+def stream_id(v, file, rng):
+    """The id behind the UUID: of a stream that the metadata does not know."""
+    p = rng.choice(v.layout.files[file])
+    return overwrite(v, file, p.offset + 20, rng.randbytes(3) + b"\x55", "stream id of")
+
+
 def size_field(v, file, rng):
     """packet_size or content_size of one packet replaced by a misleading number."""
     p = rng.choice(v.layout.files[file])
