@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Threads to which nothing happens: without a record of them the ledger does not know that they are
- * there. Who has begun to look at a living host can see how they are, and tells.
+ * there. Who has begun to look at a living host can see how they are, and tells. And threads of
+ * which a record tells late what they are.
  */
 #include "config.h"
 
@@ -53,4 +54,26 @@ vg_cpu_ledger_assume(vg_cpu_ledger *ledger, int32_t tid, enum vg_assumed assumed
         return true;
     }
     return false;
+}
+
+void
+cpu_ledger_learn_vcpu(struct vg_cpu_ledger *ledger, struct cpu_thread *thread)
+{
+    const struct cpu *cpu = &ledger->cpus[thread->cpu];
+    struct vg_process *process = vg_thread_process(thread->who);
+    bool was_told = process->is_vm || process->maybe_vm || thread->who->kind == VG_THREAD_KERNEL;
+
+    vg_topology_set_vcpu(ledger->topology, thread->who);
+    if (was_told || cpu->thread != thread || cpu->left_tid <= 0)
+        return;
+    struct cpu_thread *victim = cpu_ledger_thread(ledger, cpu->left_tid);
+    if (victim->state != STATE_WAIT_PREEMPT || victim->cpu != thread->cpu || !victim->attributed)
+        return;
+    struct vg_lost_entry *program = vg_lost_map_entry(&victim->lost, VG_HOLDER_HOST_USER);
+    if (program->total.count <= program->closed.count)
+        return;
+    program->total.count--;
+    process = vg_thread_process(thread->who);
+    vg_lost_map_entry(&victim->lost, vg_topology_process_id(ledger->topology, process))
+        ->total.count++;
 }

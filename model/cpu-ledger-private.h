@@ -123,6 +123,10 @@ void cpu_limit_add_end(struct cpu_limit *limit, int64_t now);
 /* Tells whether these waits come as regularly as a quota causes them. */
 bool cpu_limit_is_regular(const struct cpu_limit *limit);
 
+/* Makes the thread, which runs, a vCPU. If nothing told before that its process is a VM, the
+ * preemption that gave it the CPU has counted for a program of the host, and counts for it now. */
+void cpu_ledger_learn_vcpu(struct vg_cpu_ledger *ledger, struct cpu_thread *thread);
+
 /* Brings every thread up to now. */
 void cpu_ledger_settle(struct vg_cpu_ledger *ledger, int64_t now);
 

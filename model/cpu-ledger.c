@@ -491,7 +491,7 @@ on_kvm(struct vg_cpu_ledger *ledger, const struct vg_event *event, int64_t now)
         return;
     learn_comm(ledger, thread, event->kvm.comm);
     if (!thread->who->is_vcpu)
-        vg_topology_set_vcpu(ledger->topology, thread->who);
+        cpu_ledger_learn_vcpu(ledger, thread);
     if (event->type == VG_EVENT_KVM_ENTRY) {
         thread->total.entries++;
         /* Without the exit between them two entries are one stay. */

@@ -69,6 +69,29 @@ test_life_of_a_vcpu(void **state)
     vg_window_clear(&w);
 }
 
+/* 41 shows what it is by entering a guest, after it has got the CPU of vCPU 11 for 50 ns; 40 is no
+ * VM, and gets it for 20. */
+static void
+test_vm_that_is_known_late(void **state)
+{
+    struct host *h = *state;
+    struct vg_window w = {0};
+
+    feed_switch(h, 100, 0, 0, VG_PREV_RUNNABLE, 11);
+    feed_switch(h, 200, 0, 11, VG_PREV_RUNNABLE, 40);
+    feed_switch(h, 220, 0, 40, VG_PREV_BLOCKED, 11);
+    feed_switch(h, 300, 0, 11, VG_PREV_RUNNABLE, 41);
+    feed(h, 310, VG_EVENT_KVM_ENTRY, 0, 41);
+    feed(h, 320, VG_EVENT_KVM_EXIT, 0, 41);
+    feed_switch(h, 350, 0, 41, VG_PREV_BLOCKED, 11);
+    vg_cpu_ledger_read_period(h->ledger, 400, false, &w);
+    assert_int_equal(lost_in(&w, 10, VG_AGGRESSOR_VM, 41).ns, 50);
+    assert_int_equal(lost_in(&w, 10, VG_AGGRESSOR_VM, 41).count, 1);
+    assert_int_equal(lost_in(&w, 10, VG_AGGRESSOR_HOST_USER, 0).ns, 20);
+    assert_int_equal(lost_in(&w, 10, VG_AGGRESSOR_HOST_USER, 0).count, 1);
+    vg_window_clear(&w);
+}
+
 static void
 test_windows_of_a_period(void **state)
 {
@@ -618,6 +641,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         LEDGER_TEST(test_life_of_a_vcpu),
+        LEDGER_TEST(test_vm_that_is_known_late),
         LEDGER_TEST(test_windows_of_a_period),
         LEDGER_TEST(test_vms_disturb_each_other),
         LEDGER_TEST(test_wait_moves_with_a_migration),
