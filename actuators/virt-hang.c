@@ -123,8 +123,8 @@ vg_virt_hang_check(const char *uri, bool connecting, GError **err)
     /* Connections to a host that was switched off never come back, but the host may. */
     if (host->all >= VG_VIRT_HANGS_MAX && now_ns - host->last_ns < AGAIN_MAX_NS)
         return vg_error(err, VG_E_TIMEOUT,
-                        "libvirt at '%s' hangs: %u calls have not come back, and no more are made "
-                        "for now",
+                        "libvirt at '%s' hangs: %u calls have not come back, and further ones are "
+                        "refused",
                         uri, host->all);
     if (!connecting || host->connecting == 0 || wait_ns <= 0)
         return 0;

@@ -9,6 +9,8 @@
 #include "host/proc-text.h"
 
 #define CPU_LIMIT_PATH_MAX 1024
+/* libvirt has a group per vCPU, in that of the VM, in a scope, in a slice. */
+#define CPU_LIMIT_LEVELS 8
 /* A VM that was kept from its CPUs for less than this part of its time is not looked at. */
 #define CPU_LIMIT_PART 100
 /* Windows after which a VM that no quota has stopped so far is looked at again. */
@@ -49,39 +51,44 @@ vg_cpu_limits_free(vg_cpu_limits *limits)
     g_free(limits);
 }
 
-/* Adds what a control group and those that it is in tell, unless they were seen before. */
-static int64_t
-cpu_limit_read_groups(const vg_cpu_limits *limits, char *path, GHashTable *seen)
+/* Adds what a control group tells, and those that it is in, to the sums of their levels, unless
+ * they were seen before. */
+static void
+cpu_limit_read_groups(const vg_cpu_limits *limits, char *path, GHashTable *seen,
+                      int64_t sums[CPU_LIMIT_LEVELS])
 {
     char file[2 * CPU_LIMIT_PATH_MAX], text[VG_PROC_TEXT_MAX];
-    int64_t sum = 0;
+    char *end;
 
-    for (char *end; (end = strrchr(path, '/')) && g_hash_table_add(seen, g_strdup(path));
-         *end = '\0') {
+    for (int level = 0; level < CPU_LIMIT_LEVELS && (end = strrchr(path, '/')) &&
+                        g_hash_table_add(seen, g_strdup(path));
+         level++, *end = '\0') {
         int64_t ns;
         snprintf(file, sizeof(file), "%s%s/cpu.stat", limits->cgroup, path);
         if (vg_proc_read(file, text, sizeof(text)) > 0 && vg_proc_parse_throttled(text, &ns))
-            sum += ns;
+            sums[level] += ns;
     }
-    return sum;
 }
 
-/* Returns how long quotas have kept the threads of a VM's vCPUs from their CPUs. */
+/* Returns how long quotas have kept the threads of a VM's vCPUs from their CPUs: the most that one
+ * level tells, because two of them may stop a thread at the same time. */
 static int64_t
 cpu_limit_read(const vg_cpu_limits *limits, const struct vg_vm_sample *sample)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     char file[CPU_LIMIT_PATH_MAX], text[VG_PROC_TEXT_MAX], path[CPU_LIMIT_PATH_MAX];
-    int64_t sum = 0;
+    int64_t sums[CPU_LIMIT_LEVELS] = {0}, most = 0;
 
     for (guint i = 0; i < sample->vcpus->len; i++) {
         int32_t tid = g_array_index(sample->vcpus, struct vg_vcpu_sample, i).tid;
         snprintf(file, sizeof(file), "%s/%d/task/%d/cgroup", limits->proc, sample->pid, tid);
         if (vg_proc_read(file, text, sizeof(text)) > 0 &&
             vg_proc_parse_cpu_cgroup(text, path, sizeof(path)))
-            sum += cpu_limit_read_groups(limits, path, seen);
+            cpu_limit_read_groups(limits, path, seen, sums);
     }
-    return sum;
+    for (int level = 0; level < CPU_LIMIT_LEVELS; level++)
+        most = MAX(most, sums[level]);
+    return most;
 }
 
 /* Takes a part of a loss away. */
@@ -188,7 +195,7 @@ vg_cpu_limits_settle(vg_cpu_limits *limits, struct vg_window *window)
         }
         vm->seen = limits->round;
         bool waits = sample->cpu.preempt_ns > sample->cpu.observed_ns / CPU_LIMIT_PART;
-        /* One that was never stopped has hardly a quota. */
+        /* A VM that was never stopped is unlikely to have a quota. */
         if (waits &&
             (vm->throttled_ns > 0 || limits->round - vm->read >= CPU_LIMIT_ROUNDS || vm->read == 0))
             cpu_limit_settle_vm(limits, vm, sample);

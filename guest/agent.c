@@ -223,7 +223,7 @@ agent_on_look(void *user, enum vg_guest_tag tag, const char *line)
 static void
 agent_work_lost(struct agent *agent, const char *why)
 {
-    /* One that has answered has put them back before. */
+    /* A worker that has answered has put the huge pages back already. */
     if (agent->work_told)
         return;
     vg_guest_huge_pages_end(agent->config);

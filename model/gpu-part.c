@@ -106,7 +106,8 @@ part_is_vfio(const char *driver)
     return driver && strstr(driver, "vfio");
 }
 
-/* Returns whether no driver uses it; pci-stub is there only to keep others away. */
+/* Returns whether no driver uses the device. pci-stub does not: it only keeps other drivers away.
+ */
 static bool
 part_is_unbound(const char *driver)
 {

@@ -22,7 +22,7 @@ def stood_still(move):
     return (end - begin) / 1e9
 
 
-@pytest.mark.drawn("lab")
+@pytest.mark.drawn("lab-many")
 def test_what_is_told_of_a_move(movelab):
     """Bytes and per cent in the list while it goes on; the standstill at the end, also without an agent."""
     node = movelab.nodes["h1"]

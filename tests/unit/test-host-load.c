@@ -262,7 +262,7 @@ settle_limits(vg_cpu_limits *limits, const int64_t lost_ms[3], const int64_t exp
     vg_window_clear(&window);
 }
 
-/* Two vCPUs in groups of their own, in that of the VM, which counts once. */
+/* Two vCPUs in groups of their own, which tell more than that of the VM; the two are not added. */
 static void
 test_limits(void **state)
 {
@@ -278,7 +278,7 @@ test_limits(void **state)
     write_throttled(proc, "vm", 101000);
     write_throttled(proc, "vm/vcpu0", 5200000);
     write_throttled(proc, "vm/vcpu1", 50000);
-    settle_limits(limits, (int64_t[]){500, 40, 0}, (int64_t[]){150, 40, 0, 350});
+    settle_limits(limits, (int64_t[]){500, 40, 0}, (int64_t[]){250, 40, 0, 250});
     /* What idle CPUs do not explain, others would not have taken from it without the quota. */
     write_throttled(proc, "vm/vcpu0", 5500000);
     settle_limits(limits, (int64_t[]){200, 300, 100}, (int64_t[]){0, 225, 75, 300});
