@@ -294,13 +294,12 @@ call(void *arg)
 static int
 listen_here(void)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/programs/%d.sock", programs,
-             (int)getpid());
-    return bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0 ? fd
-                                                                                             : -1;
+    int dir = fake_cuda_address(&address, getpid());
+    bool ok = bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0;
+    close(dir);
+    return ok ? fd : -1;
 }
 
 static void

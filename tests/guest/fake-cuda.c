@@ -95,14 +95,14 @@ do_fault(const char *op, int pid)
 static int
 ask(int pid, const struct fake_cuda_request *request, struct fake_cuda_answer *answer)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_un address;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const char *dir = getenv("VG_FAKE_CUDA");
+    int dir = fake_cuda_address(&address, pid);
 
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/programs/%d.sock", dir ? dir : "", pid);
     bool ok = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
               send(fd, request, sizeof *request, MSG_NOSIGNAL) == sizeof *request &&
               recv(fd, answer, sizeof *answer, 0) == sizeof *answer;
+    close(dir);
     close(fd);
     return ok ? answer->result : VG_CUDA_NOT_INITIALIZED;
 }

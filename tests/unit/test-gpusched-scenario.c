@@ -277,11 +277,11 @@ test_check(void **state)
 /* ---- random scenarios ---- */
 
 static struct vg_gpusched_dist
-random_dist(GRand *rand, double scale)
+random_dist(GRand *rand, double least, double scale)
 {
     struct vg_gpusched_dist dist = {
         .kind = (enum vg_gpusched_dist_kind)g_rand_int_range(rand, 0, VG_GPUSCHED_DIST_MAX),
-        .a = g_rand_double_range(rand, 0, scale),
+        .a = g_rand_double_range(rand, least, scale),
     };
 
     if (dist.kind == VG_GPUSCHED_UNIFORM)
@@ -298,8 +298,10 @@ add_random_job(GRand *rand, const struct vg_gpusched_scenario *scenario, struct 
         .engine = (uint8_t)g_rand_int_range(rand, 0, (gint32)scenario->n_engines),
         .loop = (enum vg_gpusched_loop)g_rand_int_range(rand, 0, VG_GPUSCHED_LOOP_MAX),
         .depth = (uint32_t)g_rand_int_range(rand, 1, 5),
-        .size = random_dist(rand, g_rand_boolean(rand) ? 30e6 : 1e6),
-        .gap = random_dist(rand, 20e6),
+        .size = random_dist(rand, 0, g_rand_boolean(rand) ? 30e6 : 1e6),
+        /* Twenty jobs whose requests come every 50 us stay below VG_GPUSCHED_WAITING_MAX in 1.5 s.
+         */
+        .gap = random_dist(rand, 50e3, 20e6),
     };
     g_array_append_val(vm->jobs, job);
 }
