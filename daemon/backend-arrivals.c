@@ -13,8 +13,9 @@
 
 struct arrivals_known {
     const struct vg_snap_host *host;
-    double demand;
-    guint from; /* 0 for this host, otherwise 1 + the index of the peer's copy */
+    const vg_arrival_hosts *hosts; /* it is one of them ... */
+    size_t at;                     /* ... with this index */
+    guint from;                    /* 0 for this host, otherwise 1 + the index of the peer's copy */
 };
 
 /* Indexes of the hosts, VMs and types that a scheduler may ask about. They are made again only when
@@ -23,11 +24,18 @@ struct arrivals_known {
 struct arrivals_fleet {
     vg_view *view;     /* NULL if nothing has been measured here yet */
     GPtrArray *copies; /* struct vg_peer_copy; the other members point into them */
+    GPtrArray *loads;  /* vg_arrival_hosts of each snapshot */
     GHashTable *hosts; /* struct arrivals_known by name and, in lower case, by UUID */
     GHashTable *vms;   /* struct vg_snap_vm by UUID */
     GHashTable *types; /* types of vGPUs (char *), by their trait */
     GArray *known;     /* struct arrivals_known */
 };
+
+static void
+arrivals_unref_loads(void *hosts)
+{
+    vg_arrival_hosts_unref(hosts);
+}
 
 static void
 arrivals_clear(void *data)
@@ -38,6 +46,7 @@ arrivals_clear(void *data)
     g_hash_table_unref(fleet->vms);
     g_hash_table_unref(fleet->types);
     g_array_unref(fleet->known);
+    g_ptr_array_unref(fleet->loads);
     g_ptr_array_unref(fleet->copies);
     vg_view_unref(fleet->view);
 }
@@ -49,12 +58,32 @@ backend_arrivals_unref(struct arrivals_fleet *fleet)
         g_atomic_rc_box_release_full(fleet, arrivals_clear);
 }
 
-static void
-arrivals_add(struct arrivals_fleet *fleet, const vg_snapshot *snapshot, guint from)
+/* Returns the loads of a snapshot, which the caller unrefs: those that the older indexes have of
+ * it, likely at the place `hint`, or else new ones. older is NULL if there are none. */
+static vg_arrival_hosts *
+arrivals_need_loads(const struct arrivals_fleet *older, const vg_snapshot *snapshot, guint hint,
+                    const struct vg_policy_config *policy)
 {
+    const guint n = older ? older->loads->len : 0;
+
+    /* Most are where they were. */
+    for (guint i = 0; i < n; i++) {
+        vg_arrival_hosts *hosts = older->loads->pdata[(hint + i) % n];
+        if (vg_arrival_hosts_snapshot(hosts) == snapshot)
+            return vg_arrival_hosts_ref(hosts);
+    }
+    return vg_arrival_hosts_new(snapshot, policy);
+}
+
+static void
+arrivals_add(struct arrivals_fleet *fleet, vg_arrival_hosts *take_hosts, guint from)
+{
+    const vg_snapshot *snapshot = vg_arrival_hosts_snapshot(take_hosts);
+
+    g_ptr_array_add(fleet->loads, take_hosts);
     for (guint i = 0; i < snapshot->hosts->len; i++) {
         const struct vg_snap_host *host = snapshot->hosts->pdata[i];
-        const struct arrivals_known known = {host, vg_arrival_host_demand(host), from};
+        const struct arrivals_known known = {host, take_hosts, i, from};
         g_array_append_val(fleet->known, known);
     }
 }
@@ -96,7 +125,8 @@ arrivals_index(struct arrivals_fleet *fleet)
 }
 
 static struct arrivals_fleet *
-arrivals_new(vg_view *view, GPtrArray *copies)
+arrivals_new(vg_view *view, GPtrArray *copies, const struct arrivals_fleet *older,
+             const struct vg_policy_config *policy)
 {
     struct arrivals_fleet *fleet = g_atomic_rc_box_new0(struct arrivals_fleet);
 
@@ -105,11 +135,15 @@ arrivals_new(vg_view *view, GPtrArray *copies)
     fleet->hosts = g_hash_table_new(g_str_hash, g_str_equal);
     fleet->vms = g_hash_table_new(g_str_hash, g_str_equal);
     fleet->types = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    fleet->loads = g_ptr_array_new_with_free_func(arrivals_unref_loads);
     fleet->known = g_array_new(FALSE, FALSE, sizeof(struct arrivals_known));
     if (view)
-        arrivals_add(fleet, view->snapshot, 0);
-    for (guint i = 0; i < copies->len; i++)
-        arrivals_add(fleet, ((const struct vg_peer_copy *)copies->pdata[i])->snapshot, i + 1);
+        arrivals_add(fleet, arrivals_need_loads(older, view->snapshot, 0, policy), 0);
+    for (guint i = 0; i < copies->len; i++) {
+        const struct vg_peer_copy *copy = copies->pdata[i];
+        const guint hint = fleet->loads->len;
+        arrivals_add(fleet, arrivals_need_loads(older, copy->snapshot, hint, policy), i + 1);
+    }
     arrivals_index(fleet);
     return fleet;
 }
@@ -133,13 +167,13 @@ static struct arrivals_fleet *
 arrivals_get(vg_daemon_backend *backend, vg_view *view, GPtrArray *copies)
 {
     pthread_mutex_lock(&backend->lock);
-    struct arrivals_fleet *fleet = arrivals_is_of(backend->fleet, view, copies)
-                                       ? g_atomic_rc_box_acquire(backend->fleet)
-                                       : NULL;
+    struct arrivals_fleet *older = backend->fleet ? g_atomic_rc_box_acquire(backend->fleet) : NULL;
+    const struct vg_policy_config policy = backend->policy;
     pthread_mutex_unlock(&backend->lock);
-    if (fleet)
-        return fleet;
-    fleet = arrivals_new(view, copies);
+    if (arrivals_is_of(older, view, copies))
+        return older;
+    struct arrivals_fleet *fleet = arrivals_new(view, copies, older, &policy);
+    backend_arrivals_unref(older);
     pthread_mutex_lock(&backend->lock);
     struct arrivals_fleet *old = backend->fleet;
     backend->fleet = g_atomic_rc_box_acquire(fleet);
@@ -256,7 +290,7 @@ arrivals_rate_host(const struct arrivals_asked *asked, struct vg_arrival_host *h
         known = g_hash_table_lookup(asked->fleet->hosts, host->uuid);
     if (!known)
         return;
-    vg_arrival_judge(&asked->arrival, known->host, known->demand, &asked->policy,
+    vg_arrival_judge(&asked->arrival, known->hosts, known->at, &asked->policy,
                      asked->now_ns - arrivals_at_ns(asked, known->from),
                      arrivals_is_approved(asked, known->host->name), host);
 }

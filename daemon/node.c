@@ -197,6 +197,7 @@ make_snapshot(vg_node *node, const vg_inventory *inventory, const GPtrArray *tak
         .note = node->note,
         .clock_offset_ns = node->newest.clock_offset_ns,
         .unmeasured = "libvirt knows it, but nothing of it is measured",
+        .described = node->inventory != NULL,
     };
     g_autoptr(vg_snapshot) description = vg_snapshot_new(part.source);
     struct vg_snap_host *host = vg_snapshot_add_host(description, node->host);
@@ -472,8 +473,7 @@ part_vms(struct vg_window *window)
 static void
 take_window(vg_node *node, struct vg_gathered *take_gathered)
 {
-    struct vg_window *window = &take_gathered->window;
-    struct vg_window before = node->newest.window;
+    struct vg_window *window = &take_gathered->window, before = node->newest.window;
 
     vg_trace_window(take_gathered, node->replay);
     name_vms(node, window);

@@ -338,6 +338,7 @@ fill_host(const vg_engine *engine, const struct vg_engine_part *part,
             add_facts(facts, vm);
             g_hash_table_add(used, (void *)facts);
         }
+        vm->unmanaged = part->described && !facts;
         if (!vm->problem && engine->mode == VG_ENGINE_LIVE && vg_vm_track_only_gpu(vm_track))
             vm->problem = g_strdup("only its GPU use is measured");
     }

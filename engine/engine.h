@@ -46,6 +46,8 @@ struct vg_engine_part {
     int64_t clock_offset_ns;
     /* the problem of VMs that are only described, or NULL to leave these out */
     const char *unmeasured;
+    /* the descriptions have all VMs that libvirt knows: others are unmanaged */
+    bool described;
 };
 
 typedef struct vg_engine vg_engine;

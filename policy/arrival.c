@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "model/gpu-part.h"
+#include "policy/predict.h"
 
 /* Of two hosts on which nothing is lost, the one with more to spare is a little better. */
 #define SPARE_PART 0.1
@@ -19,6 +20,19 @@ static const struct {
     [VG_CLASS_IDLE] = {0.05, 0.05},      [VG_CLASS_CPU] = {0.9, 0.1},
     [VG_CLASS_GPU] = {0.25, 0.8},        [VG_CLASS_MIXED] = {0.6, 0.5},
     [VG_CLASS_ALTERNATING] = {0.5, 0.5},
+};
+
+/* What a host has for a newcomer, on average. */
+struct arrival_room {
+    double left;   /* CPUs that VMs which keep to some of them leave to others */
+    double wanted; /* cores that those want */
+    char *kept;    /* the CPUs that VMs keep to; NULL if none does */
+};
+
+struct vg_arrival_hosts {
+    struct vg_policy_config config;
+    vg_cluster *cluster;
+    struct arrival_room *rooms; /* one for each host */
 };
 
 /* Of a VM of which nothing is known but its size. */
@@ -42,21 +56,57 @@ vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm)
 {
     arrival->vm_class = (int)vm->vm_class;
     arrival->cpu_demand = vg_snap_vm_demand(vm);
+    arrival->known = vm;
     if (arrival->gpus > 0 && vm->gpu_known)
         arrival->gpu_demand = vm->gpu_intensity;
 }
 
-double
-vg_arrival_host_demand(const struct vg_snap_host *host)
+vg_arrival_hosts *
+vg_arrival_hosts_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
 {
-    double sum = host->own_share;
+    vg_arrival_hosts *hosts = g_atomic_rc_box_new0(vg_arrival_hosts);
 
-    for (guint i = 0; i < host->vms->len; i++) {
-        const struct vg_snap_vm *vm = host->vms->pdata[i];
-        if (!vm->problem)
-            sum += vg_snap_vm_demand(vm);
+    hosts->config = *config;
+    hosts->cluster = vg_cluster_new(snapshot, &hosts->config);
+    hosts->rooms = g_new0(struct arrival_room, hosts->cluster->n_hosts);
+    for (size_t i = 0; i < hosts->cluster->n_hosts; i++) {
+        const struct vg_host_state *host = &hosts->cluster->hosts[i];
+        hosts->rooms[i] =
+            (struct arrival_room){.left = vg_predict_left(hosts->cluster, i),
+                                  .wanted = vg_load_mean(hosts->cluster, &host->floating),
+                                  .kept = vg_host_kept_text(host)};
     }
-    return sum;
+    return hosts;
+}
+
+vg_arrival_hosts *
+vg_arrival_hosts_ref(vg_arrival_hosts *hosts)
+{
+    return g_atomic_rc_box_acquire(hosts);
+}
+
+static void
+arrival_hosts_clear(void *data)
+{
+    vg_arrival_hosts *hosts = data;
+
+    for (size_t i = 0; i < hosts->cluster->n_hosts; i++)
+        g_free(hosts->rooms[i].kept);
+    g_free(hosts->rooms);
+    vg_cluster_free(hosts->cluster);
+}
+
+void
+vg_arrival_hosts_unref(vg_arrival_hosts *hosts)
+{
+    if (hosts)
+        g_atomic_rc_box_release_full(hosts, arrival_hosts_clear);
+}
+
+const vg_snapshot *
+vg_arrival_hosts_snapshot(const vg_arrival_hosts *hosts)
+{
+    return hosts->cluster->snapshot;
 }
 
 static double
@@ -125,14 +175,42 @@ arrival_lost(double demand, double more, double capacity)
     return MAX(demand + more - capacity, 0) - MAX(demand - capacity, 0);
 }
 
+/* Returns the cores that are lost by its coming: what a plan would say of a move there. */
+static double
+arrival_cpu_lost(const struct vg_arrival *arrival, const vg_cluster *cluster, size_t host)
+{
+    const struct vg_vm_state known = {.vm = arrival->known, .cpu_demand = arrival->cpu_demand};
+
+    return vg_predict_arrival(cluster, host, arrival->known ? &known : NULL, arrival->cpu_demand);
+}
+
+/* Writes the reason. gpu_busy is negative if it needs no GPU. */
+static void
+arrival_describe(const struct vg_arrival *arrival, const struct arrival_room *room, double capacity,
+                 double cpu_lost, double gpu_busy, struct vg_arrival_score *ret)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    if (room->kept)
+        g_string_printf(text, "VMs that keep to %.40s leave %.2f of %.0f CPUs, %.2f are wanted",
+                        room->kept, room->left, capacity, room->wanted);
+    else
+        g_string_printf(text, "%.2f of %.0f CPUs are wanted", room->wanted, capacity);
+    g_string_append_printf(text, ", it wants %.2f more: %.2f cores would be lost",
+                           arrival->cpu_demand, cpu_lost);
+    if (gpu_busy >= 0)
+        g_string_append_printf(text, "; its GPU is %.0f %% busy", gpu_busy * 100);
+    g_strlcpy(ret->text, text->str, sizeof(ret->text));
+}
+
 void
-vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host, double demand,
+vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t index,
                 const struct vg_policy_config *config, struct vg_arrival_score *ret)
 {
+    const struct vg_snap_host *host = hosts->cluster->hosts[index].host;
+    const struct arrival_room *room = &hosts->rooms[index];
     const double capacity = (double)host->cpus;
-    const double cpu_lost = arrival_lost(demand, arrival->cpu_demand, capacity);
-    const double spare = CLAMP((capacity - demand - arrival->cpu_demand) / capacity, 0, 1);
-    double gpu_lost = 0, busy = 0;
+    double gpu_lost = 0, busy = -1;
 
     *ret = (struct vg_arrival_score){.veto = host->maintenance};
     if (host->maintenance) {
@@ -150,21 +228,17 @@ vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *hos
         }
         gpu_lost = arrival_lost(busy, arrival->gpu_demand, 1);
     }
+    const double cpu_lost = arrival_cpu_lost(arrival, hosts->cluster, index);
+    const double spare = CLAMP((room->left - room->wanted - arrival->cpu_demand) / capacity, 0, 1);
     const double worst = arrival->cpu_demand + config->gpu_weight * arrival->gpu_demand;
     ret->lost = cpu_lost + config->gpu_weight * gpu_lost;
     const double kept = worst > 0 ? CLAMP(1 - ret->lost / worst, 0, 1) : 1;
     ret->score = (1 - SPARE_PART) * kept + SPARE_PART * spare;
-    int used =
-        g_snprintf(ret->text, sizeof(ret->text),
-                   "%.2f of %.0f CPUs are wanted, it wants %.2f more: %.2f cores would be lost",
-                   demand, capacity, arrival->cpu_demand, cpu_lost);
-    if (arrival->gpus > 0)
-        g_snprintf(ret->text + used, sizeof(ret->text) - (size_t)used, "; its GPU is %.0f %% busy",
-                   busy * 100);
+    arrival_describe(arrival, room, capacity, cpu_lost, busy, ret);
 }
 
 void
-vg_arrival_judge(const struct vg_arrival *arrival, const struct vg_snap_host *host, double demand,
+vg_arrival_judge(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t host,
                  const struct vg_policy_config *config, int64_t age_ns, bool is_wanted,
                  struct vg_arrival_host *ret)
 {
@@ -175,7 +249,7 @@ vg_arrival_judge(const struct vg_arrival *arrival, const struct vg_snap_host *ho
         g_strlcpy(ret->text, "what is known of the host is too old", sizeof(ret->text));
         return;
     }
-    vg_arrival_rate(arrival, host, demand, config, &score);
+    vg_arrival_rate(arrival, hosts, host, config, &score);
     ret->verdict = score.veto && !is_wanted ? VG_ARRIVAL_VETO : VG_ARRIVAL_PASS;
     ret->score = is_wanted ? 1 : score.score;
     g_strlcpy(ret->text, is_wanted ? "vgpud itself wants this move" : score.text,

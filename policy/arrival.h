@@ -23,6 +23,7 @@ struct vg_arrival {
     const GPtrArray *forbidden_types; /* char *, types of vGPUs that will not do, or NULL */
     double cpu_demand;                /* in cores */
     double gpu_demand;                /* in engines */
+    const struct vg_snap_vm *known;   /* the VM where it runs, or ran; NULL if that is not known */
 };
 
 /* Fills in the demands that are expected of a VM of its class and size. */
@@ -38,22 +39,31 @@ struct vg_arrival_score {
     char text[160]; /* the reason, one sentence */
 };
 
-/* Returns the cores that the host itself and all its VMs want, so that a caller that rates many
- * arrivals asks once. */
-double vg_arrival_host_demand(const struct vg_snap_host *host);
+/* The hosts of a snapshot with the loads that plans go by (policy/cluster.h), so that a scheduler
+ * and a plan get the same answer. References are counted, and the contents do not change. */
+typedef struct vg_arrival_hosts vg_arrival_hosts;
 
-/* Rates a host. demand is that of this host, as above. */
-void vg_arrival_rate(const struct vg_arrival *arrival, const struct vg_snap_host *host,
-                     double demand, const struct vg_policy_config *config,
-                     struct vg_arrival_score *ret);
+/* Makes the loads; the snapshot is borrowed. */
+vg_arrival_hosts *vg_arrival_hosts_new(const vg_snapshot *snapshot,
+                                       const struct vg_policy_config *config);
+vg_arrival_hosts *vg_arrival_hosts_ref(vg_arrival_hosts *hosts);
+void vg_arrival_hosts_unref(vg_arrival_hosts *hosts); /* NULL is fine */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_arrival_hosts, vg_arrival_hosts_unref)
+
+/* Returns the snapshot, as long as the hosts are there. */
+const vg_snapshot *vg_arrival_hosts_snapshot(const vg_arrival_hosts *hosts);
+
+/* Rates the host with this index in the snapshot. */
+void vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t host,
+                     const struct vg_policy_config *config, struct vg_arrival_score *ret);
 
 /* Knowledge of a host that is older than this says nothing any more. */
 #define VG_ARRIVAL_STALE_NS INT64_C(120000000000)
 
 /* Rates a host for a scheduler. age_ns is the age of what is known of the host. is_wanted: vgpud
  * itself moves the VM there, and must not refuse it. */
-void vg_arrival_judge(const struct vg_arrival *arrival, const struct vg_snap_host *host,
-                      double demand, const struct vg_policy_config *config, int64_t age_ns,
-                      bool is_wanted, struct vg_arrival_host *ret);
+void vg_arrival_judge(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t host,
+                      const struct vg_policy_config *config, int64_t age_ns, bool is_wanted,
+                      struct vg_arrival_host *ret);
 
 #endif

@@ -18,12 +18,12 @@ add_skips(const vg_cluster *cluster, vg_plan *plan)
 {
     for (size_t i = 0; i < cluster->n_vms; i++) {
         const struct vg_vm_state *vm = &cluster->vms[i];
-        if (!vm->problem)
+        if (!vm->problem && !vm->vm->unmanaged)
             continue;
         struct vg_plan_skip *skip = vg_record_new(&vg_plan_skip_record);
         skip->vm = g_strdup(vm->vm->name);
         skip->host = g_strdup(cluster->hosts[vm->home].host->name);
-        skip->reason = g_strdup(vm->problem);
+        skip->reason = g_strdup(vm->problem ? vm->problem : "libvirt of its host does not know it");
         g_ptr_array_add(plan->skipped, skip);
     }
 }

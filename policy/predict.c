@@ -8,6 +8,9 @@
 
 #define NS_PER_S 1e9
 
+/* The number of pools that a text names. */
+#define POOLS_NAMED 3u
+
 /* A VM that is added to (sign 1) or taken off (sign -1) a host for one question. */
 struct change {
     const struct vg_vm_state *vm;
@@ -191,6 +194,34 @@ vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm, const struct 
         .fit = fit,
     };
     return predict(cluster, host, &change);
+}
+
+double
+vg_predict_arrival(const vg_cluster *cluster, size_t host, const struct vg_vm_state *vm,
+                   double cores)
+{
+    const struct vg_host_state *state = &cluster->hosts[host];
+    double sum = 0;
+
+    for (size_t w = 0; w < cluster->n_windows; w++) {
+        double wanted = vm ? vg_vm_cpu_demand(cluster, vm, w) : cores;
+        sum += cpu_lost_in(state, w, wanted, VG_POOL_FLOATING) -
+               cpu_lost_in(state, w, 0, VG_POOL_FLOATING);
+    }
+    return sum / (double)cluster->n_windows;
+}
+
+char *
+vg_host_kept_text(const struct vg_host_state *host)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint p = 0; p < MIN(host->pools->len, POOLS_NAMED); p++)
+        g_string_append_printf(text, "%s%s", p > 0 ? ", " : "",
+                               g_array_index(host->pools, struct vg_load, p).name);
+    if (host->pools->len > POOLS_NAMED)
+        g_string_append(text, ", ...");
+    return g_string_free(text, host->pools->len == 0);
 }
 
 double

@@ -240,24 +240,43 @@ describe_loss(const vg_cluster *cluster, const struct vg_move *move, GString *te
     vg_contention_clear(&contention);
 }
 
+/* Tells what the VMs of the host want, and where some keep to a part of its CPUs, what they leave
+ * to a newcomer. */
+static void
+describe_target(const vg_cluster *cluster, size_t to, GString *text)
+{
+    const struct vg_host_state *host = &cluster->hosts[to];
+    const double floating = vg_load_mean(cluster, &host->floating) - host->floating.own;
+    g_autofree char *kept = vg_host_kept_text(host);
+    double wanted = 0;
+
+    g_string_append_printf(text, "host '%s' has %.0f CPUs", host->host->name,
+                           host->floating.capacity);
+    if (!kept) {
+        g_string_append_printf(text, ", of which its VMs want %.2f", floating);
+        return;
+    }
+    for (guint p = 0; p < host->pools->len; p++) {
+        const struct vg_load *pool = &g_array_index(host->pools, struct vg_load, p);
+        wanted += vg_load_mean(cluster, pool) - pool->own;
+    }
+    g_string_append_printf(text, ": VMs that keep to %s want %.2f cores there and leave %.2f CPUs",
+                           kept, wanted, vg_predict_left(cluster, to));
+    if (floating >= VG_GATE_SHOWN)
+        g_string_append_printf(text, ", of which others want %.2f", floating);
+}
+
 /* To be asked before the move is carried out. */
 static char *
 rule_complement_describe(const vg_cluster *cluster, const struct vg_move *move)
 {
-    const struct vg_host_state *to = &cluster->hosts[move->to];
     const struct vg_snap_vm *vm = cluster->vms[move->vm].vm;
+    const double own = vg_host_own(&cluster->hosts[move->to]);
     GString *text = g_string_new("");
-    double own = vg_host_own(to);
-    double wanted = vg_load_mean(cluster, &to->floating) - own;
-    for (guint p = 0; p < to->pools->len; p++)
-        wanted += vg_load_mean(cluster, &g_array_index(to->pools, struct vg_load, p));
 
     describe_loss(cluster, move, text);
-    g_string_append_printf(text,
-                           ". VM '%s' wants %.2f cores; host '%s' has %.0f CPUs, of which its VMs "
-                           "want %.2f",
-                           vm->name, vg_snap_vm_demand(vm), to->host->name, to->floating.capacity,
-                           wanted);
+    g_string_append_printf(text, ". VM '%s' wants %.2f cores; ", vm->name, vg_snap_vm_demand(vm));
+    describe_target(cluster, move->to, text);
     if (own >= VG_GATE_SHOWN)
         g_string_append_printf(text, " and it uses %.2f itself", own);
     g_string_append_printf(text, ", so moving it there wins %.2f cores", move->gain.cpu);

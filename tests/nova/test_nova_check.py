@@ -88,13 +88,13 @@ def test_it_works(node, tmp_path):
     assert 0 < endpoint["time_ms"] < endpoint["limit_ms"] == 60_000
     host, = got["hosts"]
     assert host["name"] == HOST and host["verdict"] == "pass" and host["passes"]
-    assert host["score"] == host["weight"] and host["age_ms"] >= 0 and "CPUs are wanted" in host["reason"]
+    assert host["score"] == host["weight"] and host["age_ms"] >= 0 and "VMs that keep to CPU 0 leave 1.00 of 2 CPUs" in host["reason"]
     table = check("--config", path, "--hosts", f"nobody, {HOST}").stdout
     for word in ("enabled_filters", "VgpudFilter", "weight_classes", node.url, "answers", HOST, "unknown"):
         assert word in table
-    # What nobody knows is in the middle, and before a host that is full.
+    # What nobody knows is in the middle, and behind a host one of whose CPUs is free.
     rows = [line.split()[:3] for line in table.splitlines() if line[:2] in ("1 ", "2 ")]
-    assert rows == [["1", "nobody", "unknown"], ["2", HOST, "pass"]]
+    assert rows == [["1", HOST, "pass"], ["2", "nobody", "unknown"]]
     assert "works: true" in check("--config", path, "-o", "yaml").stdout
 
 

@@ -14,6 +14,7 @@
 #include <glib.h>
 
 #include "policy/arrival.h"
+#include "policy/predict.h"
 
 static vg_snapshot *snapshot;
 static struct vg_policy_config config;
@@ -72,12 +73,22 @@ add_gpu(struct vg_snap_host *host, int64_t free, double busy)
     g_ptr_array_add(gpu->engines, engine);
 }
 
+static size_t
+index_of(const struct vg_snap_host *host)
+{
+    guint index = 0;
+
+    assert_true(g_ptr_array_find(snapshot->hosts, host, &index));
+    return index;
+}
+
 static struct vg_arrival_score
 rate(const struct vg_arrival *arrival, const struct vg_snap_host *host)
 {
+    g_autoptr(vg_arrival_hosts) hosts = vg_arrival_hosts_new(snapshot, &config);
     struct vg_arrival_score score;
 
-    vg_arrival_rate(arrival, host, vg_arrival_host_demand(host), &config, &score);
+    vg_arrival_rate(arrival, hosts, index_of(host), &config, &score);
     assert_true(score.score >= 0 && score.score <= 1);
     assert_true(strlen(score.text) > 10);
     return score;
@@ -182,6 +193,73 @@ test_history(void **state)
     assert_true(arrival.cpu_demand < 0.2 && arrival.vm_class == VG_CLASS_IDLE);
 }
 
+/* Both VMs of "kept" stay on CPU 0 and want 2.3 of it, so that CPU 1 is free: one that wants 0.9
+ * loses nothing there, though 2.3 of 2 CPUs are wanted. On "loose" they use both CPUs, and all that
+ * it wants is lost. Of two that want 0.9 each, 1.8 - 1 are lost on "kept". */
+static void
+test_vms_that_keep_to_some_cpus(void **state)
+{
+    struct vg_snap_host *kept = add_host("kept", 2, 1.3), *loose = add_host("loose", 2, 2.3);
+    struct vg_arrival arrival = {.vcpus = 1, .vm_class = VG_CLASS_CPU};
+    const int32_t first = 0;
+
+    (void)state;
+    vg_snap_host_add_vm(kept, "other")->run_share = 1;
+    for (guint i = 0; i < kept->vms->len; i++)
+        g_array_append_val(((struct vg_snap_vm *)kept->vms->pdata[i])->cpus, first);
+    vg_arrival_expect(&arrival);
+    arrival.cpu_demand = 0.9;
+    assert_true(rate(&arrival, kept).lost == 0 && rate(&arrival, kept).score > 0.9);
+    assert_string_equal(rate(&arrival, kept).text,
+                        "VMs that keep to CPU 0 leave 1.00 of 2 CPUs, 0.00 are wanted, it wants "
+                        "0.90 more: 0.00 cores would be lost");
+    assert_true(rate(&arrival, loose).lost > 0.89 && rate(&arrival, loose).score < 0.01);
+    assert_string_equal(rate(&arrival, loose).text,
+                        "2.30 of 2 CPUs are wanted, it wants 0.90 more: 0.90 cores would be lost");
+    arrival.cpu_demand = 1.8;
+    assert_true(rate(&arrival, kept).lost > 0.79 && rate(&arrival, kept).lost < 0.81);
+}
+
+/* What a scheduler is told to lose is what a plan reckons with, for VMs that keep to some CPUs or
+ * to none, with a profile and without. */
+static void
+test_plans_say_the_same(void **state)
+{
+    static const double waves[2][4] = {{0.1, 1.9, 0.1, 1.9}, {1.9, 0.1, 1.9, 0.1}};
+    struct vg_snap_vm *moving = add_host("from", 4, 1)->vms->pdata[0];
+    struct vg_arrival arrival = {.vcpus = 2, .vm_class = -1};
+    const struct vg_fit fit = {0};
+    const int32_t first = 0;
+
+    (void)state;
+    moving->profile.window_ns = 1000000000;
+    g_array_append_vals(moving->profile.cpu, waves[0], 4);
+    for (int kind = 0; kind < 8; kind++) {
+        g_autofree char *name = g_strdup_printf("to%d", kind);
+        struct vg_snap_host *host = add_host(name, 2, 1);
+        struct vg_snap_vm *vm = host->vms->pdata[0];
+        if (kind & 1)
+            g_array_append_val(vm->cpus, first);
+        if (kind & 2) {
+            vm->profile.window_ns = 1000000000;
+            g_array_append_vals(vm->profile.cpu, waves[kind / 4], 4);
+        }
+        host->own_share = kind & 4 ? 0.7 : 0;
+    }
+    g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, &config);
+    vg_arrival_learn(&arrival, moving);
+    double sum = 0;
+    for (size_t to = 1; to < cluster->n_hosts; to++) {
+        double planned =
+            vg_predict_with(cluster, to, 0, &fit).cpu - vg_predict_host(cluster, to).cpu;
+        double told = rate(&arrival, snapshot->hosts->pdata[to]).lost;
+        if (!(told - planned < 1e-9 && planned - told < 1e-9))
+            fail_msg("host %zu: %f is not %f", to, told, planned);
+        sum += told;
+    }
+    assert_true(sum > 1);
+}
+
 /* Age and a move of vgpud's own come before what a host is worth. */
 static void
 test_judge(void **state)
@@ -189,18 +267,20 @@ test_judge(void **state)
     struct vg_arrival arrival = {
         .vcpus = 4, .vm_class = VG_CLASS_CPU, .gpu_type = "none", .gpus = 1};
     const struct vg_snap_host *host = add_host("host", 8, 8);
+    g_autoptr(vg_arrival_hosts) hosts = vg_arrival_hosts_new(snapshot, &config);
     struct vg_arrival_host judged = {.verdict = VG_ARRIVAL_UNKNOWN};
 
     (void)state;
+    assert_ptr_equal(host, vg_arrival_hosts_snapshot(hosts)->hosts->pdata[0]);
     vg_arrival_expect(&arrival);
-    vg_arrival_judge(&arrival, host, 8, &config, VG_ARRIVAL_STALE_NS + 1, true, &judged);
+    vg_arrival_judge(&arrival, hosts, 0, &config, VG_ARRIVAL_STALE_NS + 1, true, &judged);
     assert_int_equal(judged.verdict, VG_ARRIVAL_UNKNOWN);
     assert_int_equal(judged.age_ms, 120000);
     assert_non_null(strstr(judged.text, "too old"));
-    vg_arrival_judge(&arrival, host, 8, &config, VG_ARRIVAL_STALE_NS, false, &judged);
+    vg_arrival_judge(&arrival, hosts, 0, &config, VG_ARRIVAL_STALE_NS, false, &judged);
     assert_int_equal(judged.verdict, VG_ARRIVAL_VETO);
     assert_true(judged.score == 0);
-    vg_arrival_judge(&arrival, host, 8, &config, -1, true, &judged);
+    vg_arrival_judge(&arrival, hosts, 0, &config, -1, true, &judged);
     assert_int_equal(judged.verdict, VG_ARRIVAL_PASS);
     assert_true(judged.score == 1 && judged.age_ms == 0);
 }
@@ -210,6 +290,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_vms_that_keep_to_some_cpus, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_plans_say_the_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_judge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_made_gpus, set_up, tear_down),

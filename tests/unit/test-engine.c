@@ -626,6 +626,29 @@ test_only_gpu_use_is_a_problem(void **state)
     }
 }
 
+/* Where all VMs that libvirt knows are described, one that is not is unmanaged. */
+static void
+test_unmanaged(void **state)
+{
+    g_autoptr(vg_engine) engine = vg_engine_new(&config, VG_ENGINE_LIVE);
+
+    (void)state;
+    step_one(engine, 0, S, "a", 10, "", S / 10);
+    for (int described = 0; described < 2; described++) {
+        for (int known = 0; known < 2; known++) {
+            const struct vg_engine_part part = {.source = VG_SOURCE_LIVE, .described = described};
+            struct vg_snap_host *host = vg_record_new(&vg_snap_host_record);
+            host->name = g_strdup("host");
+            vg_snap_host_add_vm(host, known ? "a" : "another");
+            const struct vg_snap_host *hosts[] = {host};
+            g_autoptr(vg_snapshot) snapshot = vg_engine_snapshot(engine, &part, hosts, 1, NULL);
+            vg_record_free(&vg_snap_host_record, host);
+            assert_non_null(snapshot);
+            assert_int_equal(vm_at(snapshot, 0)->unmanaged, described && !known);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -633,6 +656,7 @@ main(void)
         cmocka_unit_test_setup(test_rates, set_up),
         cmocka_unit_test_setup(test_gpu, set_up),
         cmocka_unit_test_setup(test_only_gpu_use_is_a_problem, set_up),
+        cmocka_unit_test_setup(test_unmanaged, set_up),
         cmocka_unit_test_setup(test_profile, set_up),
         cmocka_unit_test_setup(test_identity, set_up),
         cmocka_unit_test_setup(test_forgets, set_up),

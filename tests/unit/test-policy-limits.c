@@ -37,6 +37,14 @@ spoil_never_move(struct vg_snap_host *from, struct vg_snap_host *to)
 }
 
 static void
+spoil_unmanaged(struct vg_snap_host *from, struct vg_snap_host *to)
+{
+    (void)to;
+    for (guint i = 0; i < from->vms->len; i++)
+        ((struct vg_snap_vm *)from->vms->pdata[i])->unmanaged = true;
+}
+
+static void
 spoil_pinned(struct vg_snap_host *from, struct vg_snap_host *to)
 {
     (void)to;
@@ -169,6 +177,7 @@ test_constraints(void **state)
     } cases[] = {
         {spoil_maintenance, "maintenance", "host 'to' is in maintenance"},
         {spoil_never_move, NULL, "VM 'a' is marked never to be moved"},
+        {spoil_unmanaged, NULL, "libvirt of host 'from' does not know VM 'a'"},
         {spoil_pinned, NULL, "VM 'a' is pinned"},
         {spoil_memory, "memory", "needs 1.00 GiB of memory, host 'to' has 1.00 GiB free"},
         {spoil_cpu_model, "cpu-model", "needs CPU model 'Icelake', host 'to' has 'Haswell'"},
@@ -269,6 +278,26 @@ test_bad_vm_is_skipped(void **state)
     assert_string_equal(skip->reason, "its clock ran backwards");
     const struct vg_plan_action *action = plan->actions->pdata[0];
     assert_int_equal(action->gain.lost_cpu_ns_per_s, S); /* as if they were not there */
+}
+
+/* It is not moved, whoever it is, and what it wants counts all the same. */
+static void
+test_unmanaged_vm_is_left_out(void **state)
+{
+    (void)state;
+    struct vg_snap_host *from = NULL, *to = NULL;
+    g_autoptr(vg_snapshot) snapshot = policy_make_pair(&from, &to);
+    ((struct vg_snap_vm *)from->vms->pdata[0])->unmanaged = true;
+    g_autoptr(vg_plan) plan = policy_plan_of(snapshot, VG_RULE_COMPLEMENT);
+
+    assert_int_equal(plan->actions->len, 1);
+    const struct vg_plan_action *action = plan->actions->pdata[0];
+    assert_string_equal(action->vm, "b");
+    assert_int_equal(action->gain.lost_cpu_ns_per_s, S); /* 2 wanted of CPU 0 */
+    assert_int_equal(plan->skipped->len, 1);
+    const struct vg_plan_skip *skip = plan->skipped->pdata[0];
+    assert_string_equal(skip->vm, "a");
+    assert_string_equal(skip->reason, "libvirt of its host does not know it");
 }
 
 static void
@@ -618,6 +647,7 @@ main(void)
         cmocka_unit_test_setup(test_just_fits, policy_set_up),
         cmocka_unit_test_setup(test_whole_gpus, policy_set_up),
         cmocka_unit_test_setup(test_bad_vm_is_skipped, policy_set_up),
+        cmocka_unit_test_setup(test_unmanaged_vm_is_left_out, policy_set_up),
         cmocka_unit_test_setup(test_nothing_to_look_at, policy_set_up),
         cmocka_unit_test_setup(test_threshold, policy_set_up),
         cmocka_unit_test_setup(test_min_gain, policy_set_up),
