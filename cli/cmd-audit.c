@@ -22,7 +22,7 @@ struct audit_args {
 };
 
 static const struct vg_column audit_columns[] = {
-    {"WHEN (UTC)", "at", VG_CELL_TEXT, false},     {"WHO", "identity", VG_CELL_TEXT, false},
+    {"WHEN (UTC)", "at", VG_CELL_TIME, false},     {"WHO", "identity", VG_CELL_TEXT, false},
     {"ROLE", "role", VG_CELL_TEXT, true},          {"FROM", "origin", VG_CELL_TEXT, false},
     {"METHOD", "method", VG_CELL_TEXT, false},     {"WHAT", "route", VG_CELL_TEXT, false},
     {"OBJECT", "object", VG_CELL_TEXT, false},     {"STATUS", "status", VG_CELL_COUNT, false},

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/online-args.h"
 #include "cli/printable.h"
 #include "cli/when.h"
@@ -20,6 +21,9 @@ enum { KEY_TYPES = 0x700, KEY_AFTER };
 
 /* Events of a page of those that are kept. */
 #define PAGE_MAX 1000
+
+/* What a line of the terminal cannot hold goes on below, behind the time. */
+#define EVENT_INDENT 24
 
 /* Between two attempts to come back to a vgpud that is gone. */
 #define RETRY_NS VG_NS_PER_S
@@ -192,7 +196,10 @@ event_text(const struct vg_client_event *event, bool wide)
     if (wide && event->id)
         g_string_append_printf(text, " event_id=%s", event->id);
     g_autofree char *line = vg_printable_text(text->str);
-    return g_strconcat(line, "\n", NULL);
+    GString *folded = g_string_new(NULL);
+    vg_fold_append(folded, line, EVENT_INDENT, vg_fold_terminal());
+    g_string_append_c(folded, '\n');
+    return g_string_free(folded, FALSE);
 }
 
 static bool

@@ -34,7 +34,7 @@ static const struct vg_column cmd_nova_host_columns[] = {
     {"CHOICE", "choice", VG_CELL_TEXT, false},   {"HOST", "name", VG_CELL_TEXT, false},
     {"VERDICT", "verdict", VG_CELL_TEXT, false}, {"SCORE", "score", VG_CELL_SHARE, false},
     {"WEIGHT", "weight", VG_CELL_SHARE, true},   {"AGE s", "age_ns", VG_CELL_SECONDS, false},
-    {"REASON", "reason", VG_CELL_WRAP, false},
+    {"REASON", "reason", VG_CELL_TEXT, false},
 };
 
 static void

@@ -18,7 +18,7 @@ static const struct vg_column list_columns[] = {
     {"VMS", "vms", VG_CELL_COUNT, false},
     {"VERSION", "version", VG_CELL_TEXT, false},
     {"CLOCK", "clock", VG_CELL_TEXT, false},
-    {"ANSWERED (UTC)", "answered", VG_CELL_TEXT, false},
+    {"ANSWERED (UTC)", "answered", VG_CELL_TIME, false},
     {"URL", "url", VG_CELL_TEXT, true},
     {"LIBVIRT", "libvirt_uri", VG_CELL_TEXT, true},
     {"WHY NOT", "reason", VG_CELL_TEXT, false},

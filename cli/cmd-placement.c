@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/explain-vm.h"
+#include "cli/fold.h"
 #include "cli/plan-text.h"
 #include "cli/state-args.h"
 #include "policy/policy.h"
@@ -95,6 +96,17 @@ print_config(struct placement_args *args, GError **err)
     return vg_cli_print(text, err);
 }
 
+/* Tells how the plan is carried out. */
+static void
+print_apply(const char *id)
+{
+    g_autofree char *line = g_strdup_printf("`vgpuctl plan apply %s` carries it out.", id);
+    g_autoptr(GString) text = g_string_new("\n");
+
+    vg_fold_append(text, line, 0, vg_fold_terminal());
+    puts(text->str);
+}
+
 /* The plan of the running vgpud. */
 static vg_plan *
 ask_daemon(const struct placement_args *args, GError **err)
@@ -112,7 +124,7 @@ ask_daemon(const struct placement_args *args, GError **err)
         return NULL;
     if (plan->verdict == VG_PLAN_CHANGES &&
         (args->state.format == VG_OUTPUT_TABLE || args->state.format == VG_OUTPUT_WIDE))
-        printf("\n`vgpuctl plan apply %s` carries it out.\n", plan->id);
+        print_apply(plan->id);
     return plan;
 }
 

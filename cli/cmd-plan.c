@@ -26,7 +26,7 @@ struct plan_args {
 
 static const struct vg_column list_columns[] = {
     {"PLAN", "id", VG_CELL_TEXT, false},
-    {"MADE (UTC)", "made", VG_CELL_TEXT, false},
+    {"MADE (UTC)", "made", VG_CELL_TIME, false},
     {"VERDICT", "verdict", VG_CELL_TEXT, false},
 };
 

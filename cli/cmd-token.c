@@ -29,9 +29,9 @@ struct token_args {
 static const struct vg_column list_columns[] = {
     {"TOKEN", "name", VG_CELL_TEXT, false},
     {"ROLE", "role", VG_CELL_TEXT, false},
-    {"MADE (UTC)", "made", VG_CELL_TEXT, false},
-    {"EXPIRES (UTC)", "expires", VG_CELL_TEXT, false},
-    {"LAST USED (UTC)", "used", VG_CELL_TEXT, false},
+    {"MADE (UTC)", "made", VG_CELL_TIME, false},
+    {"EXPIRES (UTC)", "expires", VG_CELL_TIME, false},
+    {"LAST USED (UTC)", "used", VG_CELL_TIME, false},
 };
 
 static int

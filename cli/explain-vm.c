@@ -4,6 +4,7 @@
 #include "cli/explain-vm.h"
 
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/printable.h"
 #include "policy/policy.h"
 
@@ -30,9 +31,11 @@ vg_explain_vm(const vg_snapshot *snapshot, const struct vg_policy_config *config
                                    G_N_ELEMENTS(columns), NULL};
     if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE) {
         g_autoptr(GString) head = g_string_new(NULL);
-        vg_printable_append_line(head, "%s on %s: %s", explanation->vm, explanation->host,
-                                 explanation->reason);
-        g_string_append_c(head, '\n');
+        g_autofree char *line = g_strdup_printf("%s on %s: %s", explanation->vm, explanation->host,
+                                                explanation->reason);
+        g_autofree char *shown = vg_printable_text(line);
+        vg_fold_append(head, shown, 2, vg_fold_terminal());
+        g_string_append(head, "\n\n");
         if (vg_cli_print(head->str, err) < 0)
             return -1;
     }

@@ -46,6 +46,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"lost", "As a heading: cores that the VM waited for, or CPU time that it lost to others."},
     {"preemptions", "How often a CPU was taken from it that it wanted."},
     {"share", "The part of all, in per cent."},
+    {"pre", "As PRE/s: how often in a second a CPU was taken from it that it wanted."},
     {"lost most to", "Who ran most of the time that the VM waited for a CPU."},
     {"lost cpu to",
      "Who ran on the CPU that the VM waited for: other VMs by name, self, host:user, "
@@ -66,7 +67,7 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"mean gpu", "The moving mean of gpu_intensity, from which the class follows."},
     {"mean run", "The moving mean of the cores that the VM uses."},
     {"mean lost", "The moving mean of the cores that the VM waits for."},
-    {"mean preemptions", "The moving mean of how often it was preempted in a second."},
+    {"mean pre", "The moving mean of how often it was preempted in a second."},
     {"cores", "CPUs, as time per time: 0.50 is half a CPU, or half a second in each second."},
     {"% of its waits", "How much of what the VM waited for CPUs this one ran."},
     {"times", "How often."},

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/move-text.h"
 #include "cli/online-args.h"
 #include "cli/printable.h"
@@ -135,7 +136,8 @@ vg_move_check_text(json_object *check)
 {
     json_object *problems = vg_output_member(check, "problems");
     const size_t n = vg_output_length(problems);
-    GString *text = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    GString *folded = g_string_new(NULL);
 
     vg_printable_append_line(text, "%s from %s to %s%s", move_check_member(check, "vm"),
                              move_check_member(check, "from"), move_check_member(check, "to"),
@@ -151,7 +153,8 @@ vg_move_check_text(json_object *check)
     move_check_add_list(text, "What was not tried:\n", vg_output_member(check, "untried"));
     move_check_add_standstill(text, check);
     move_check_add_programs(text, vg_output_member(check, "guest"));
-    return g_string_free(text, FALSE);
+    vg_fold_append(folded, text->str, 2, vg_fold_terminal());
+    return g_string_free(folded, FALSE);
 }
 
 static void

@@ -13,11 +13,15 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/output-yaml.h"
 #include "cli/printable.h"
 
-/* Columns of the terminal that a text which goes on below gets at least. */
+/* The columns of the terminal that lines which are made here get at least. */
 #define WRAP_MIN 20
+
+/* The width that a column of text keeps on the narrowest terminal. */
+#define LEVEL_MIN 6
 
 static const char *const format_names[VG_OUTPUT_MAX] = {"table", "wide", "name",
                                                         "json",  "yaml", "csv"};
@@ -111,6 +115,17 @@ lines_text(const char *text)
     return g_strjoinv("\n", lines);
 }
 
+/* "2026-11-25 12:00:00" of "2026-11-25T12:00:00Z". The caller frees it. */
+static char *
+time_text(const char *text)
+{
+    char *shown = vg_printable_text(text);
+
+    if (g_str_has_suffix(shown, "Z"))
+        shown[strlen(shown) - 1] = '\0';
+    return g_strdelimit(shown, "T", ' ');
+}
+
 static char *
 cell_text(json_object *value, enum vg_cell cell)
 {
@@ -128,13 +143,15 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_MIB:
         return g_strdup_printf("%.0f", (double)json_object_get_int64(value) / (1 << 20));
     case VG_CELL_TEXT:
-    case VG_CELL_WRAP:
     case VG_CELL_FOLD:
+    case VG_CELL_TIME:
     case VG_CELL_COUNT:
     case VG_CELL_LIST:
         break;
     }
     g_autofree char *text = raw_text(value);
+    if (cell == VG_CELL_TIME)
+        return time_text(text);
     return cell == VG_CELL_FOLD ? lines_text(text) : vg_printable_text(text);
 }
 
@@ -207,9 +224,10 @@ add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
 static int
 cell_flags(enum vg_cell cell)
 {
-    if (cell == VG_CELL_WRAP || cell == VG_CELL_FOLD)
-        return SCOLS_FL_WRAP;
-    return cell == VG_CELL_TEXT || cell == VG_CELL_LIST ? 0 : SCOLS_FL_RIGHT;
+    const bool is_text = cell == VG_CELL_TEXT || cell == VG_CELL_FOLD || cell == VG_CELL_TIME ||
+                         cell == VG_CELL_LIST;
+
+    return is_text ? 0 : SCOLS_FL_RIGHT;
 }
 
 static const char *
@@ -218,65 +236,145 @@ cell_data(struct libscols_table *out, size_t line, size_t column)
     return scols_cell_get_data(scols_line_get_cell(scols_table_get_line(out, line), column));
 }
 
-/* Columns of the terminal that others leave for one; lines are filled in. */
+/* Returns the longest line of a cell. Commands in it do not count, as they stay whole. */
 static size_t
-width_left(struct libscols_table *out, size_t at)
+output_cell_width(const char *text)
 {
-    const size_t width = scols_table_get_termwidth(out);
-    size_t used = 0;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    size_t most = 0;
 
-    for (size_t i = 0; i < scols_table_get_ncols(out); i++) {
-        long most = g_utf8_strlen(scols_column_get_name(scols_table_get_column(out, i)), -1);
-        for (size_t k = 0; k < scols_table_get_nlines(out); k++)
-            most = MAX(most, g_utf8_strlen(cell_data(out, k, i), -1));
-        if (i != at)
-            used += (size_t)most + 1;
+    for (char **line = lines; *line; line++) {
+        if (!g_str_has_prefix(*line, VG_OUTPUT_COMMAND))
+            most = MAX(most, vg_fold_columns(*line));
     }
-    return width > used + WRAP_MIN ? width - used : WRAP_MIN;
+    return most;
+}
+
+/* Folds a cell to a width, on a terminal also in words; the caller frees it. */
+static char *
+output_fold_cell(const char *cell, size_t width)
+{
+    const bool screen = vg_fold_terminal() > 0;
+    g_auto(GStrv) lines = g_strsplit(cell, "\n", -1);
+    GString *text = g_string_new(NULL);
+
+    for (char **line = lines; *line; line++) {
+        const size_t room = g_str_has_prefix(*line, VG_OUTPUT_COMMAND) ? 0 : width;
+        if (line > lines)
+            g_string_append_c(text, '\n');
+        if (screen)
+            vg_fold_append(text, *line, 0, room);
+        else
+            vg_fold_append_words(text, *line, 0, room);
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* Returns the columns that a column of the table takes if it is folded to a width. */
+static size_t
+output_width(struct libscols_table *out, size_t at, size_t width)
+{
+    size_t most = vg_fold_columns(scols_column_get_name(scols_table_get_column(out, at)));
+
+    for (size_t k = 0; k < scols_table_get_nlines(out); k++) {
+        g_autofree char *folded = output_fold_cell(cell_data(out, k, at), width);
+        most = MAX(most, output_cell_width(folded));
+    }
+    return most;
 }
 
 static void
-wrap_line(GString *text, const char *line, size_t width)
-{
-    g_auto(GStrv) words = g_strsplit(line, " ", -1);
-    size_t used = 0;
-
-    for (char **word = words; *word; word++) {
-        const size_t length = (size_t)g_utf8_strlen(*word, -1);
-        const bool fits = used + 1 + length <= width;
-        if (word > words)
-            g_string_append_c(text, fits ? ' ' : '\n');
-        g_string_append(text, *word);
-        used = fits && word > words ? used + 1 + length : length;
-    }
-}
-
-/* Breaks lines between words where they would pass the end of the terminal. */
-static void
-wrap_words(struct libscols_table *out, size_t at)
+output_fold(struct libscols_table *out, size_t at, size_t width)
 {
     struct libscols_column *column = scols_table_get_column(out, at);
-    const size_t width = width_left(out, at);
 
+    scols_column_set_flags(column, scols_column_get_flags(column) | SCOLS_FL_WRAP);
     scols_column_set_safechars(column, "\n");
     scols_column_set_wrapfunc(column, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL);
     for (size_t k = 0; k < scols_table_get_nlines(out); k++) {
-        g_auto(GStrv) lines = g_strsplit(cell_data(out, k, at), "\n", -1);
-        g_autoptr(GString) text = g_string_new(NULL);
-        for (char **line = lines; *line; line++) {
-            if (line > lines)
-                g_string_append_c(text, '\n');
-            if (g_str_has_prefix(*line, VG_OUTPUT_COMMAND))
-                g_string_append(text, *line);
-            else
-                wrap_line(text, *line, width);
-        }
-        scols_line_set_data(scols_table_get_line(out, k), at, text->str);
+        g_autofree char *folded = output_fold_cell(cell_data(out, k, at), width);
+        scols_line_set_data(scols_table_get_line(out, k), at, folded);
+    }
+}
+
+/* A column on its way to a width that fits. */
+struct output_fit {
+    size_t header;
+    size_t wanted;
+    bool rigid; /* numbers stay whole */
+    bool lines; /* it may have several lines in any case */
+};
+
+static size_t
+output_fit_width(const struct output_fit *fit, size_t level)
+{
+    return fit->rigid ? fit->wanted : MIN(fit->wanted, MAX(level, fit->header));
+}
+
+/* Returns the width to which the widest columns must come down for all of them to fit. */
+static size_t
+output_level(const struct output_fit *fits, size_t n, size_t width)
+{
+    for (size_t level = width; level > LEVEL_MIN; level--) {
+        size_t sum = n - 1;
+        for (size_t i = 0; i < n; i++)
+            sum += output_fit_width(&fits[i], level);
+        if (sum <= width)
+            return level;
+    }
+    return LEVEL_MIN;
+}
+
+/* Folds columns of text so that lines end within `width` columns of the terminal. What words leave
+ * free at the ends of their lines goes to columns that need it. */
+static void
+output_fit_all(struct libscols_table *out, const GPtrArray *columns, size_t width)
+{
+    const size_t n = columns->len;
+    g_autofree struct output_fit *fits = g_new0(struct output_fit, n);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct vg_column *column = columns->pdata[i];
+        fits[i] = (struct output_fit){
+            .header = vg_fold_columns(column->header),
+            .wanted = output_width(out, i, 0),
+            .rigid = (cell_flags(column->cell) & SCOLS_FL_RIGHT) != 0,
+            .lines = column->cell == VG_CELL_FOLD,
+        };
+    }
+    size_t level = output_level(fits, n, width);
+    for (size_t i = 0; i < n; i++) {
+        const size_t most = output_fit_width(&fits[i], level);
+        const size_t used = most < fits[i].wanted ? output_width(out, i, most) : most;
+        fits[i].lines = fits[i].lines || most < fits[i].wanted;
+        if (used < most)
+            fits[i].wanted = used;
+    }
+    level = output_level(fits, n, width);
+    for (size_t i = 0; i < n; i++) {
+        if (fits[i].lines)
+            output_fold(out, i, output_fit_width(&fits[i], level));
+    }
+}
+
+/* Folds lines that are made here also where there is no terminal. */
+static void
+output_fold_made(struct libscols_table *out, const GPtrArray *columns)
+{
+    const size_t width = scols_table_get_termwidth(out);
+
+    for (guint at = 0; at < columns->len; at++) {
+        size_t others = 0;
+        if (((const struct vg_column *)columns->pdata[at])->cell != VG_CELL_FOLD)
+            continue;
+        for (guint i = 0; i < columns->len; i++)
+            others += i == at ? 0 : output_width(out, i, 0) + 1;
+        output_fold(out, at, width > others + WRAP_MIN ? width - others : WRAP_MIN);
     }
 }
 
 static int
-output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err)
+output_draw(const struct vg_table *table, const GPtrArray *columns, bool wide, GError **err)
 {
     struct libscols_table *out = scols_new_table();
 
@@ -285,22 +383,26 @@ output_draw(const struct vg_table *table, const GPtrArray *columns, GError **err
     scols_table_enable_noheadings(out, style.no_headers);
     for (guint i = 0; i < columns->len; i++) {
         const struct vg_column *column = columns->pdata[i];
-        const bool last = column->cell == VG_CELL_TEXT && i + 1 == columns->len;
-        scols_table_new_column(out, column->header, 0,
-                               cell_flags(last ? VG_CELL_WRAP : column->cell));
+        scols_table_new_column(out, column->header, 0, cell_flags(column->cell));
     }
     for (size_t i = 0; i < json_object_array_length(table->rows); i++)
         add_row(out, columns, json_object_array_get_idx(table->rows, i));
-    /* On a terminal, reasons and the like fold; most of them are last. */
-    for (guint i = 0; i < columns->len; i++) {
-        const struct vg_column *column = columns->pdata[i];
-        if (column->cell == VG_CELL_FOLD ||
-            (isatty(STDOUT_FILENO) && scols_column_is_wrap(scols_table_get_column(out, i))))
-            wrap_words(out, i);
-    }
+    if (vg_fold_terminal() > 0 && !wide)
+        output_fit_all(out, columns, vg_fold_terminal());
+    else
+        output_fold_made(out, columns);
     int status = scols_print_table(out);
     scols_unref_table(out);
     return status == 0 ? 0 : vg_error_errno(err, -status, "cannot print a table");
+}
+
+static void
+print_line(const char *line)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    vg_fold_append(text, line, 0, vg_fold_terminal());
+    puts(text->str);
 }
 
 static int
@@ -312,11 +414,11 @@ print_table(const struct vg_table *table, bool first, bool wide, GError **err)
     if (!columns)
         return -1;
     if (table->title && !style.no_headers && (n_rows > 0 || table->when_empty))
-        printf("%s\n", table->title);
+        print_line(table->title);
     if (n_rows > 0)
-        return output_draw(table, columns, err);
+        return output_draw(table, columns, wide, err);
     if (table->when_empty && !style.no_headers)
-        printf("%s\n", table->when_empty);
+        print_line(table->when_empty);
     return 0;
 }
 

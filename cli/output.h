@@ -27,9 +27,9 @@ enum vg_output_format {
 
 /* How a member is shown in a table; CSV always has the raw value. */
 enum vg_cell {
-    VG_CELL_TEXT,
-    VG_CELL_WRAP, /* text that goes on below where the terminal is too narrow for it */
+    VG_CELL_TEXT, /* goes on below where the terminal is too narrow for it */
     VG_CELL_FOLD, /* lines that are made here, which go on below everywhere; commands stay whole */
+    VG_CELL_TIME, /* of a time in UTC, which the heading says: "2026-11-25 12:00:00" */
     VG_CELL_COUNT,
     VG_CELL_SECONDS,      /* of nanoseconds: "2.712" */
     VG_CELL_MILLISECONDS, /* of nanoseconds: "0.301" */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/follow.h"
 #include "cli/move-check.h"
 #include "cli/plan-text.h"
@@ -240,7 +241,7 @@ vg_plan_apply_run(const struct vg_plan_apply *apply, vg_client *client, GError *
 
     if (!plan)
         return -1;
-    g_autofree char *text = vg_plan_text(plan, false);
+    g_autofree char *text = vg_plan_text(plan, false, vg_fold_terminal());
     fputs(text, vg_follow_stream(apply->format));
     fflush(stdout);
     if (plan->actions->len > 0 && !apply->dry_run && !apply->yes && !apply_is_wanted(plan))

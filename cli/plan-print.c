@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/fold.h"
 #include "cli/plan-text.h"
 
 static const struct vg_column action_columns[] = {
@@ -42,7 +43,7 @@ vg_plan_print(const vg_plan *plan, json_object *document, enum vg_output_format 
               bool commands, GError **err)
 {
     if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE) {
-        g_autofree char *text = vg_plan_text(plan, commands);
+        g_autofree char *text = vg_plan_text(plan, commands, vg_fold_terminal());
         return vg_cli_print(text, err);
     }
     if (commands)

@@ -3,11 +3,17 @@
 
 #include "cli/plan-text.h"
 
+#include <stdarg.h>
+
+#include "cli/fold.h"
 #include "cli/printable.h"
 
 /* 1e9 ns of something per second is one of it all the time. */
 #define NS_PER_S 1e9
 #define GIB      (1024.0 * 1024 * 1024)
+
+/* The column of the text behind "why:" and the like. */
+#define TEXT_INDENT 14
 
 /* A host in a URI: what is no letter, digit or one of "-._~" could end the name or begin a user, a
  * port or a query. */
@@ -54,6 +60,29 @@ gain_text(const struct vg_plan_gain *gain)
         (double)gain->gpu_wait_ns_per_s / NS_PER_S);
 }
 
+/* Lines that are folded to a width; 0: they are not. */
+struct plan_lines {
+    GString *text;
+    size_t width;
+};
+
+/* Adds a line; what does not fit goes on below its text. */
+static void append_line(struct plan_lines *lines, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
+
+static void
+append_line(struct plan_lines *lines, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    g_autofree char *line = g_strdup_vprintf(fmt, args);
+    va_end(args);
+    g_autofree char *shown = vg_printable_text(line);
+    vg_fold_append(lines->text, shown, TEXT_INDENT, lines->width);
+    g_string_append_c(lines->text, '\n');
+}
+
+/* Adds the commands, which stay whole. */
 static void
 append_commands(GString *text, const struct vg_plan_action *action)
 {
@@ -65,32 +94,31 @@ append_commands(GString *text, const struct vg_plan_action *action)
 }
 
 static void
-append_action(GString *text, const struct vg_plan_action *action, unsigned int number)
+append_action(struct plan_lines *lines, const struct vg_plan_action *action, unsigned int number)
 {
     const struct vg_plan_runner_up *other = &action->runner_up;
     g_autofree char *gain = gain_text(&action->gain);
 
-    vg_printable_append_line(text, "%u. Move %s from %s to %s  (%s)", number, action->vm,
-                             action->from, action->to, action->role);
-    vg_printable_append_line(text, "   why:       %s", action->reason.text);
-    vg_printable_append_line(text, "   gain:      %s", gain);
-    vg_printable_append_line(text, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",
-                             action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
-                             action->cost.memory_assumed ? " (assumed, the snapshot has no size)"
-                                                         : "",
-                             action->cost.stun_s);
+    append_line(lines, "%u. Move %s from %s to %s  (%s)", number, action->vm, action->from,
+                action->to, action->role);
+    append_line(lines, "   why:       %s", action->reason.text);
+    append_line(lines, "   gain:      %s", gain);
+    append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",
+                action->cost.migration_s, (double)action->cost.memory_bytes / GIB,
+                action->cost.memory_assumed ? " (assumed, the snapshot has no size)" : "",
+                action->cost.stun_s);
     if (other->what) {
         g_autofree char *less = gain_text(&other->gain);
-        vg_printable_append_line(text, "   runner-up: %s: %s (%s)", other->what, other->why, less);
+        append_line(lines, "   runner-up: %s: %s (%s)", other->what, other->why, less);
     }
 }
 
 static void
-append_list(GString *text, const char *title, const GPtrArray *sentences)
+append_list(struct plan_lines *lines, const char *title, const GPtrArray *sentences)
 {
     for (unsigned int i = 0; i < sentences->len; i++)
-        vg_printable_append_line(text, "%s%s", i == 0 ? title : "           ",
-                                 (const char *)g_ptr_array_index(sentences, i));
+        append_line(lines, "%s%s", i == 0 ? title : "           ",
+                    (const char *)g_ptr_array_index(sentences, i));
 }
 
 static const char *
@@ -109,26 +137,25 @@ verdict_text(enum vg_plan_verdict verdict)
 }
 
 char *
-vg_plan_text(const vg_plan *plan, bool commands)
+vg_plan_text(const vg_plan *plan, bool commands, size_t width)
 {
     GString *text = g_string_new(NULL);
+    struct plan_lines lines = {text, width};
 
-    vg_printable_append_line(text, "%s (rule %s): %s", plan->id, plan->rule,
-                             verdict_text(plan->verdict));
+    append_line(&lines, "%s (rule %s): %s", plan->id, plan->rule, verdict_text(plan->verdict));
     for (unsigned int i = 0; i < plan->actions->len; i++) {
         g_string_append_c(text, '\n');
-        append_action(text, g_ptr_array_index(plan->actions, i), i + 1);
+        append_action(&lines, g_ptr_array_index(plan->actions, i), i + 1);
         if (commands)
             append_commands(text, g_ptr_array_index(plan->actions, i));
     }
     if (plan->why->len + plan->skipped->len + plan->notes->len > 0)
         g_string_append_c(text, '\n');
-    append_list(text, plan->actions->len > 0 ? "No more:   " : "Because:   ", plan->why);
+    append_list(&lines, plan->actions->len > 0 ? "No more:   " : "Because:   ", plan->why);
     for (unsigned int i = 0; i < plan->skipped->len; i++) {
         const struct vg_plan_skip *skip = g_ptr_array_index(plan->skipped, i);
-        vg_printable_append_line(text, "Skipped:   %s on %s: %s", skip->vm, skip->host,
-                                 skip->reason);
+        append_line(&lines, "Skipped:   %s on %s: %s", skip->vm, skip->host, skip->reason);
     }
-    append_list(text, "Note:      ", plan->notes);
+    append_list(&lines, "Note:      ", plan->notes);
     return g_string_free(text, FALSE);
 }

@@ -8,8 +8,9 @@
 #include "cli/output.h"
 #include "model/plan.h"
 
-/* commands: also print the virsh and openstack commands that do the same. */
-char *vg_plan_text(const vg_plan *plan, bool commands);
+/* commands: also print the virsh and openstack commands that do the same, which stay whole. width:
+ * columns to which other lines are folded; 0: they are not. */
+char *vg_plan_text(const vg_plan *plan, bool commands, size_t width);
 
 /* The commands of an action, without a newline. quote: g_shell_quote(), which keeps every byte and
  * which any shell reads, or vg_printable_quote() for a terminal. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/record.h"
+#include "cli/fold.h"
 #include "cli/move-text.h"
 #include "cli/printable.h"
 
@@ -84,7 +85,9 @@ vg_vm_movable_text(json_object *document, int width)
             g_autofree char *forked =
                 vg_move_text_forked(movable->guest.forked, movable->guest.forked_descriptors,
                                     movable->guest.forked_maps);
-            vg_printable_append_line(to, "%s, which they give up", forked);
+            g_autofree char *line = g_strconcat(forked, ", which they give up", NULL);
+            vg_fold_append(to, line, 2, vg_fold_terminal());
+            g_string_append_c(to, '\n');
         }
         vm_movable_add_unknown(to, width, movable->guest.programs);
     }

@@ -81,8 +81,8 @@ def test_names(server):
 
 
 def test_columns(server):
-    table = run("vm", "-c", "lost cores, VM,newest.cpu_intensity", where=server).stdout.splitlines()
-    assert table[0].split("  ")[0].startswith("LOST cores VM") and table[0].endswith("CPU %")
+    table = run("vm", "-c", "lost, VM,newest.cpu_intensity", where=server).stdout.splitlines()
+    assert table[0].split("  ")[0].startswith("LOST VM") and table[0].endswith("CPU %")
     assert len(table) > 2
     assert run("vm", "--columns", "UUID,VM", "-o", "csv", where=server).stdout.splitlines()[:2] == [
         "uuid,name", f"{ALPHA},alpha"]

@@ -534,7 +534,7 @@ def test_list_and_show(server):
     assert [item["to"] for item in read(server, "migration", "list", "--active")] == ["host-c"]
     table = run(server, "migration", "list").stdout.splitlines()
     assert table[1].split() == ["move-0000000000000002", "alpha", "test-host", "host-c", "pending",
-                                "2026-11-20T18:40:00Z"]
+                                "2026-11-20", "18:40:00"]
     assert max(map(len, table)) <= 80
     show = run(server, "migration", "show", FIRST).stdout
     for line in (f"{FIRST}: done", f"VM:            alpha ({UUID})",
