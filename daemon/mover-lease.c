@@ -73,10 +73,12 @@ lease_prolong(struct mover_move *move, GError **err)
     return -1;
 }
 
-/* Reserves the source's GPUs for the way back. */
+/* Reserves the source's GPUs for the way back. This has a lock of its own, so that giving the VM
+ * its GPUs back never waits for the target, which may not answer. */
 static int
 lease_hold(struct mover_move *move, GError **err)
 {
+    VG_LOCK_SCOPE(&move->holding);
     vg_reservations *reservations = move->mover->parts.reservations;
     const int64_t lease_s = move->settings->lease_s;
     g_autofree char *id = vg_reservations_hold_id(move->record->id);
@@ -199,7 +201,6 @@ mover_end_lease(struct mover_move *move)
 int
 mover_check_hold(struct mover_move *move, GError **err)
 {
-    VG_LOCK_SCOPE(&move->leasing);
     return lease_hold(move, err);
 }
 

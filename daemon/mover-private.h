@@ -47,6 +47,7 @@ struct mover_move {
     int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
     /* These are about the reservation, which is renewed on any thread. */
     pthread_mutex_t leasing;      /* held while it is renewed; taken before the mover's lock */
+    pthread_mutex_t holding;      /* held while that of the source is; taken after leasing */
     _Atomic int64_t renew_ns;     /* CLOCK_MONOTONIC, when it must be renewed; 0 for never */
     int64_t kept_until_ns;        /* the end of the lease, for certain; under leasing */
     struct vg_reservation *given; /* the newest one, if its devices have not been taken over yet */

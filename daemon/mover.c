@@ -299,6 +299,7 @@ mover_move_free(void *data)
     vg_move_settings_unref(move->settings);
     g_free(move->peer_uri);
     vg_reservation_free(move->given);
+    pthread_mutex_destroy(&move->holding);
     pthread_mutex_destroy(&move->leasing);
     g_free(move);
 }
@@ -345,6 +346,7 @@ mover_new_move(vg_mover *mover, const struct vg_migration *migration)
     move->settings = vg_mover_settings(mover);
     move->record = vg_migration_copy(migration);
     pthread_mutex_init(&move->leasing, NULL);
+    pthread_mutex_init(&move->holding, NULL);
     vg_move_init(&move->machine, migration->devices->len > 0,
                  !migration->no_agent && migration->devices->len > 0);
     /* Nova keeps the definitions of its instances. */

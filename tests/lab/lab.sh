@@ -20,6 +20,8 @@ usage: tests/lab/lab.sh COMMAND
   virsh HOST ARGUMENT...             virsh inside of the host (qemu:///system)
   exec HOST COMMAND...               a command in the host's namespaces
   daemon HOST stop|kill|start        the host's libvirtd
+  network HOST drop|deaf|mend        nothing gets from it or to it; nothing gets to it; all gets through again
+  network HOST pin                   from now on, nobody finds out that it is not there
   guest HOST [NAME [MIB]]            define and start a guest, wait until it is up
   gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
   tell HOST NAME LINE                have the guest do something (guest-agent), print its answer
@@ -406,6 +408,45 @@ daemon()
     esac
 }
 
+# know_address HOST OTHER: the host sends without asking whether the other one is there.
+know_address()
+{
+    local mac
+    mac=$(inside "$2" cat /sys/class/net/eth0/address)
+    inside "$1" ip neigh replace "$(address "$2")" lladdr "$mac" nud permanent dev eth0
+}
+
+# know_addresses HOST: it and all others, of each other.
+know_addresses()
+{
+    local other
+    for other in $(hosts); do
+        if [ "$other" != "$1" ]; then
+            know_address "$1" "$other"
+            know_address "$other" "$1"
+        fi
+    done
+}
+
+network()
+{
+    local port=$bridge-$1 host
+    case $2 in
+    pin) know_addresses "$1" ;;
+    drop) bridge link set dev "$port" state 0 ;;
+    # No packet is small enough.
+    deaf) tc qdisc add dev "$port" root tbf rate 8bit burst 1b limit 1b ;;
+    mend)
+        tc qdisc del dev "$port" root 2> /dev/null || true
+        bridge link set dev "$port" state 3
+        for host in $(hosts); do
+            inside "$host" ip neigh flush dev eth0 nud permanent
+        done
+        ;;
+    *) die "network HOST drop|deaf|mend|pin" ;;
+    esac
+}
+
 # ---- guests ----
 
 guest()
@@ -462,7 +503,7 @@ migrate()
 command=${1-}
 [ $# = 0 ] || shift
 case $command in
-up | down | status | uri | daemon | guest | gpu | tell | migrate) "$command" "$@" ;;
+up | down | status | uri | daemon | network | guest | gpu | tell | migrate) "$command" "$@" ;;
 virsh)
     host=$1
     shift

@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A libvirtd hangs (SIGSTOP) while a VM moves: the move ends, or waits and says for whom; nobody else
 waits, and the VM is on one host with its GPU in the end. vgpud is stopped in the middle of a move."""
-import contextlib
-import json
 import threading
 import time
 
 import pytest
-from labhost import lab
-from movelab import (has_gpu, hooks, remove_guest, running_on, start_guest)
-from settings import HANG_S
+from movelab import has_gpu, remove_guest, running_on, start_guest
+from patience import PHASES, PROMPT_S, check_end, hanging, knows, metric, others_do_not_wait, part, prompt, reached
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = pytest.mark.xdist_group("lab")
 GUEST = "patient"
 SLOW = "[actions]\nbandwidth=8\n"
-# While a host hangs, a request that does not name it must not wait for it. libvirt is given up after 10 s.
-PROMPT_S = 5
 # The daemon ends within 5 s; a busy machine gets its share on top.
 STOP_S = 5 + 5
-
-PHASES = ["quiescing", "detaching", "migrating", "attaching", "resuming", "verifying"]
 
 
 @pytest.fixture(scope="module")
@@ -42,79 +35,6 @@ def way(movelab, guest):
         node.reload("")
 
 
-def knows(movelab, host, guest):
-    node = movelab.nodes[host]
-    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
-    wait_for(lambda: part(node)["state"] == "ok")
-    movelab.meet()
-
-
-def libvirtd(host, signal):
-    lab("exec", host, "sh", "-c", f"kill -{signal} $(cat /run/libvirtd.pid)")
-
-
-@contextlib.contextmanager
-def hanging(host):
-    libvirtd(host, "STOP")
-    try:
-        yield
-    finally:
-        libvirtd(host, "CONT")
-        # libvirtd 9.0 may die of going on; a host's libvirtd is started again by systemd.
-        time.sleep(0.5)
-        if lab("virsh", host, "-q", "version", check=False).returncode != 0:
-            lab("daemon", host, "start")
-
-
-def part(node):
-    """What readyz tells of calls to libvirt."""
-    _, _, body = node.daemon.request("GET", "/readyz")
-    [found] = [p for p in json.loads(body)["parts"] if p["name"] == "libvirt-calls"]
-    return found
-
-
-def metric(node, name):
-    text = node.daemon.request("GET", "/metrics")[2].decode()
-    [line] = [line for line in text.splitlines() if line.startswith(name + " ")]
-    return float(line.split()[1])
-
-
-def prompt(node, path):
-    began = time.monotonic()
-    status = node.daemon.request("GET", path)[0]
-    assert time.monotonic() - began < PROMPT_S, path
-    return status
-
-
-def others_do_not_wait(movelab, guest):
-    """Of either host: what names no host that hangs."""
-    for node in movelab.nodes.values():
-        for path in ("/v1/migrations", "/v1/reservations", "/v1/host", "/readyz", "/metrics", "/v1/peers"):
-            assert prompt(node, path) in (200, 503), path
-
-
-def reached(node, move, phase):
-    def there():
-        now = node.migration(move)
-        return now["ended_ns"] or now["state"] == phase
-    wait_for(there, pause=0.001)
-    return node.migration(move)["state"] == phase
-
-
-def check_end(movelab, guest, end):
-    """On one host, with its GPU, and nothing is kept."""
-    where = end["to"] if end["vm_on"] == "target" else end["from"]
-    assert end["state"] in ("done", "rolled_back", "aborted", "failed"), end
-    assert running_on(guest) == [where]
-    assert has_gpu(where, guest)
-    for node in movelab.nodes.values():
-        assert wait_for(lambda node=node: node.reservations() == [])
-        wait_for(lambda node=node: metric(node, "vgpud_libvirt_calls_hanging") == 0)
-        assert part(node)["state"] == "ok"
-    if any(s["verb"] == "quiesce" for s in end["steps"]):
-        assert hooks(where, guest)[-1] == "resume"
-
-
 # ---- in each phase ----
 
 def hangs(movelab, way, guest, phase, whose):
@@ -127,13 +47,13 @@ def hangs(movelab, way, guest, phase, whose):
         return  # it was too fast
     host = source if whose == "source" else target
     with hanging(host):
-        others_do_not_wait(movelab, guest)
+        others_do_not_wait(movelab)
         # It ends, or waits for the host that hangs, and says so.
         def told():
             now = node.migration(move)
             return now["ended_ns"] or (now["waits_for"] and host in now["waits_for"])
         wait_for(told, pause=0.1)
-        others_do_not_wait(movelab, guest)
+        others_do_not_wait(movelab)
     check_end(movelab, guest, node.ended(move))
 
 
@@ -211,7 +131,7 @@ def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
         status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
         assert status == 504 and "has not answered since" in answer["detail"], answer
         assert time.monotonic() - began < PROMPT_S
-        others_do_not_wait(movelab, guest)
+        others_do_not_wait(movelab)
     wait_for(lambda: part(node)["state"] == "ok")
     status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
     assert status == 200 and answer["problems"] == [], answer

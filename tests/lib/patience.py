@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests in which a host of tests/lib/movelab.py does not answer: what it is made to do, what of the
+others must go on meanwhile, and what must be true in the end."""
+import contextlib
+import json
+import time
+
+from labhost import lab
+from movelab import has_gpu, hooks, running_on
+from unixhttp import wait_for
+
+# While a host hangs, a request that does not name it must not wait for it. libvirt is given up after 10 s.
+PROMPT_S = 5
+ROUTES = ("/v1/migrations", "/v1/reservations", "/v1/host", "/readyz", "/metrics", "/v1/peers")
+PHASES = ["quiescing", "detaching", "migrating", "attaching", "resuming", "verifying"]
+
+
+def knows(movelab, host, guest):
+    node = movelab.nodes[host]
+    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
+    wait_for(lambda: part(node)["state"] == "ok")
+    movelab.meet()
+
+
+# ---- hosts that do not answer ----
+
+def libvirtd(host, signal):
+    lab("exec", host, "sh", "-c", f"kill -{signal} $(cat /run/libvirtd.pid)")
+
+
+@contextlib.contextmanager
+def hanging(host):
+    libvirtd(host, "STOP")
+    try:
+        yield
+    finally:
+        libvirtd(host, "CONT")
+        # libvirtd 9.0 may die of going on; a host's libvirtd is started again by systemd.
+        time.sleep(0.5)
+        if lab("virsh", host, "-q", "version", check=False).returncode != 0:
+            lab("daemon", host, "start")
+
+
+@contextlib.contextmanager
+def cut_off(host, word):
+    """word: what `lab.sh network` does to it."""
+    lab("network", host, word)
+    try:
+        yield
+    finally:
+        lab("network", host, "mend")
+
+
+# ---- what goes on meanwhile ----
+
+def part(node):
+    """What readyz tells of calls to libvirt."""
+    _, _, body = node.daemon.request("GET", "/readyz")
+    [found] = [p for p in json.loads(body)["parts"] if p["name"] == "libvirt-calls"]
+    return found
+
+
+def metric(node, name):
+    text = node.daemon.request("GET", "/metrics")[2].decode()
+    [line] = [line for line in text.splitlines() if line.startswith(name + " ")]
+    return float(line.split()[1])
+
+
+def prompt(node, path):
+    began = time.monotonic()
+    status = node.daemon.request("GET", path)[0]
+    assert time.monotonic() - began < PROMPT_S, path
+    return status
+
+
+def others_do_not_wait(movelab):
+    """Of either host: what names no host that hangs."""
+    for node in movelab.nodes.values():
+        for path in ROUTES:
+            assert prompt(node, path) in (200, 503), path
+
+
+def reached(node, move, phase):
+    def there():
+        now = node.migration(move)
+        return now["ended_ns"] or now["state"] == phase
+    wait_for(there, pause=0.001)
+    return node.migration(move)["state"] == phase
+
+
+# ---- the end ----
+
+def check_place(guest, end):
+    """On one host, with its GPU."""
+    where = end["to"] if end["vm_on"] == "target" else end["from"]
+    assert end["state"] in ("done", "rolled_back", "aborted", "failed"), end
+    assert running_on(guest) == [where], end
+    assert has_gpu(where, guest), end
+    if any(s["verb"] == "quiesce" for s in end["steps"]):
+        assert hooks(where, guest)[-1] == "resume"
+
+
+def check_end(movelab, guest, end):
+    """The same, and nothing is kept nor hangs any more."""
+    check_place(guest, end)
+    for node in movelab.nodes.values():
+        assert wait_for(lambda node=node: node.reservations() == [])
+        wait_for(lambda node=node: metric(node, "vgpud_libvirt_calls_hanging") == 0)
+        assert part(node)["state"] == "ok"
