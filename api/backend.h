@@ -50,6 +50,7 @@ struct vg_view {
     struct vg_provenance provenance; /* provenance of the newest window; empty source: none yet */
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */
+    GHashTable *labels;              /* see vg_view_label(); never NULL */
     GPtrArray *gpu_parts;            /* struct vg_gpu_part of the inventory; never NULL */
     struct vg_window totals;         /* sums since the start (replay: of all windows) */
     struct vg_window newest;         /* newest window; begin == end: none yet. The log has its
@@ -74,6 +75,18 @@ const char *vg_view_vm_id(const struct vg_snap_vm *vm);
 
 /* Finds the VM of the view's snapshot by an id (UUID in any case, or name); NULL: there is none. */
 const struct vg_snap_vm *vg_view_find_vm(const vg_view *view, const char *id);
+
+/* Finds the VM that a client means: by an id, or else by a name in OpenStack that no other VM of
+ * the host has. VG_E_NOT_FOUND, or VG_E_CONFLICT naming those that are called so. */
+const struct vg_snap_vm *vg_view_name_vm(const vg_view *view, const char *name, GError **err);
+
+/* Makes the labels of a view from its snapshot. */
+void vg_view_make_labels(vg_view *view);
+
+/* Returns what people call the VM of the view with this name in libvirt: its name in OpenStack,
+ * with that of libvirt behind it in brackets where the first one could mean somebody else. Returns
+ * the name itself where OpenStack has none, or there is no such VM. */
+const char *vg_view_label(const vg_view *view, const char *name);
 
 /* Finds the totals (in view->totals) or newest figures (in view->newest) of a VM; NULL: not
  * there. */

@@ -48,9 +48,10 @@ need_row(GArray *rows, int32_t cpu)
 }
 
 static json_object *
-place_to_json(const struct vg_snap_vm *vm, const struct vg_place *place, bool counted)
+place_to_json(const vg_view *view, const struct vg_snap_vm *vm, const struct vg_place *place,
+              bool counted)
 {
-    json_object *object = vg_doc_vm_name(vg_view_vm_id(vm), vm->name);
+    json_object *object = vg_doc_vm_name(view, vg_view_vm_id(vm), vm->name);
 
     vg_json_add_int64(object, "run_ns", place->run_ns);
     if (counted)
@@ -61,14 +62,15 @@ place_to_json(const struct vg_snap_vm *vm, const struct vg_place *place, bool co
 }
 
 static void
-add_places(GArray *rows, const struct vg_snap_vm *vm, const struct vg_vm_sample *sample)
+add_places(GArray *rows, const vg_view *view, const struct vg_snap_vm *vm,
+           const struct vg_vm_sample *sample)
 {
     for (guint i = 0; i < sample->places->len; i++) {
         const struct vg_place *place = &g_array_index(sample->places, struct vg_place, i);
         struct cpu_row *row = need_row(rows, place->cpu);
         row->vms_ns += place->run_ns;
         row->vms_wait_ns += place->wait_ns;
-        vg_json_append(row->vms, place_to_json(vm, place, sample->places_counted));
+        vg_json_append(row->vms, place_to_json(view, vm, place, sample->places_counted));
     }
 }
 
@@ -89,11 +91,13 @@ is_pinned(const struct vg_vm_sample *sample, const struct vg_window *window)
 }
 
 static void
-add_pinned(GArray *rows, const struct vg_snap_vm *vm, const struct vg_vm_sample *sample)
+add_pinned(GArray *rows, const vg_view *view, const struct vg_snap_vm *vm,
+           const struct vg_vm_sample *sample)
 {
     for (guint i = 0; i < sample->cpus->len; i++) {
         int32_t cpu = g_array_index(sample->cpus, int32_t, i);
-        vg_json_append(need_row(rows, cpu)->pinned, vg_doc_vm_name(vg_view_vm_id(vm), vm->name));
+        vg_json_append(need_row(rows, cpu)->pinned,
+                       vg_doc_vm_name(view, vg_view_vm_id(vm), vm->name));
     }
 }
 
@@ -152,11 +156,11 @@ vg_doc_host_cpus(const vg_view *view)
             const struct vg_vm_sample *sample = vg_view_sample(window, vm);
             if (!sample)
                 continue;
-            add_places(rows, vm, sample);
+            add_places(rows, view, vm, sample);
             counted = counted || sample->places_counted;
             placed = placed || sample->places->len > 0;
             if (sample->cpus_allowed && is_pinned(sample, window))
-                add_pinned(rows, vm, sample);
+                add_pinned(rows, view, vm, sample);
             else
                 unpinned++;
         }

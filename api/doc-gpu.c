@@ -106,7 +106,7 @@ vm_name_of(const vg_view *view, const struct vg_vm_sample *vm)
     const char *id = vm->uuid[0] ? vm->uuid : vm->name;
     const struct vg_snap_vm *known = vg_view_find_vm(view, id);
 
-    return vg_doc_vm_name(known ? vg_view_vm_id(known) : id, known ? known->name : vm->name);
+    return vg_doc_vm_name(view, known ? vg_view_vm_id(known) : id, known ? known->name : vm->name);
 }
 
 static int
@@ -224,7 +224,7 @@ assigned_to_json(const vg_view *view, const char *id)
             if (g_strcmp0(device->parent, id) != 0 && g_strcmp0(device->address, id) != 0)
                 continue;
             json_object *row = json_object_new_object();
-            vg_json_add(row, "vm", vg_doc_vm_name(vm->uuid ? vm->uuid : vm->name, vm->name));
+            vg_json_add(row, "vm", vg_doc_vm_name(view, vm->uuid ? vm->uuid : vm->name, vm->name));
             vg_json_add_string(row, "kind", device->kind);
             vg_json_add_string(row, "address", device->address);
             vg_json_add_string(row, "mdev_type", device->mdev_type);
@@ -389,7 +389,7 @@ vg_doc_vm_gpu(const vg_view *view, const struct vg_snap_vm *vm)
     const struct vg_vm_sample *sample = vg_view_sample(&view->totals, vm);
     json_object *object = json_object_new_object();
 
-    vg_json_add(object, "vm", vg_doc_vm_name(vg_view_vm_id(vm), vm->name));
+    vg_json_add(object, "vm", vg_doc_vm_name(view, vg_view_vm_id(vm), vm->name));
     vg_json_add_bool(object, "gpu_known", vm->gpu_known);
     vg_json_add_double(object, "gpu_intensity", vm->gpu_intensity);
     doc_gpu_add_source(object, view);
@@ -411,7 +411,7 @@ add_raw_time(json_object *object, const char *name, int64_t ns, bool known)
 }
 
 static json_object *
-request_to_json(const struct vg_gpu_log_entry *entry)
+request_to_json(const vg_view *view, const struct vg_gpu_log_entry *entry)
 {
     const struct vg_gpu_request_sample *request = &entry->request->request;
     const struct {
@@ -428,7 +428,7 @@ request_to_json(const struct vg_gpu_log_entry *entry)
     if (request->vm != VG_PROCESS_NO_ID) {
         const struct vg_gpu_log_vm *known =
             &g_array_index(entry->chunk->vms, struct vg_gpu_log_vm, request->vm);
-        vm = vg_doc_vm_name(known->uuid[0] ? known->uuid : known->name, known->name);
+        vm = vg_doc_vm_name(view, known->uuid[0] ? known->uuid : known->name, known->name);
     }
     vg_json_add(object, "vm", vm);
     vg_json_add_int64(object, "pid", request->pid);
@@ -476,8 +476,8 @@ page_to_json(const vg_view *view, const struct vg_gpu_log_query *query,
                  begun);
     add_raw_time(object, "newest_ns", view->newest.end_ns, begun);
     for (guint i = 0; i < page->entries->len; i++)
-        vg_json_append(items,
-                       request_to_json(&g_array_index(page->entries, struct vg_gpu_log_entry, i)));
+        vg_json_append(items, request_to_json(
+                                  view, &g_array_index(page->entries, struct vg_gpu_log_entry, i)));
     vg_json_add(object, "items", items);
     vg_json_add_bool(object, "more", page->more);
     vg_json_add_int64(object, "next_since", MAX(page->next_ns, 0));
@@ -485,18 +485,38 @@ page_to_json(const vg_view *view, const struct vg_gpu_log_query *query,
     return object;
 }
 
+/* Puts the name in libvirt into a query that names a VM as OpenStack does. A VM that is gone is
+ * known by its requests. */
+static int
+doc_gpu_name_vm(const vg_view *view, struct vg_gpu_log_query *query, GError **err)
+{
+    GError *error = NULL;
+
+    if (!query->vm || vg_view_find_vm(view, query->vm) ||
+        vg_gpu_log_has_vm(view->gpu_log, query->vm))
+        return 0;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, query->vm, &error);
+    if (vm) {
+        query->vm = vm->name;
+        return 0;
+    }
+    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_clear_error(&error);
+        return vg_error(err, VG_E_NOT_FOUND, "vm: no VM '%s' is known", query->vm);
+    }
+    g_propagate_prefixed_error(err, error, "vm: ");
+    return -1;
+}
+
 json_object *
 vg_doc_gpu_requests(const vg_view *view, const struct vg_gpu_log_query *query, GError **err)
 {
-    const struct vg_snap_vm *vm = query->vm ? vg_view_find_vm(view, query->vm) : NULL;
     g_autofree char *device = device_of(view, query->device);
     struct vg_gpu_log_query of_log = *query;
     struct vg_gpu_log_page page;
 
-    if (query->vm && !vm && !vg_gpu_log_has_vm(view->gpu_log, query->vm)) {
-        vg_error(err, VG_E_NOT_FOUND, "vm: no VM '%s' is known", query->vm);
+    if (doc_gpu_name_vm(view, &of_log, err) < 0)
         return NULL;
-    }
     of_log.device = device;
     vg_gpu_log_read(view->gpu_log, &of_log, view->newest.end_ns, &page);
     json_object *object = page_to_json(view, query, &page);

@@ -215,7 +215,7 @@ past_loss_to_json(const void *data, const void *item)
     const double time_ns = past_time_ns(past->host, loss->victim->row.windows);
     json_object *object = json_object_new_object();
 
-    vg_json_add(object, "victim", vg_doc_vm_name(loss->victim->key, loss->victim->name));
+    vg_json_add(object, "victim", vg_doc_vm_name(NULL, loss->victim->key, loss->victim->name));
     vg_json_add_string(object, "aggressor", loss->lost->aggressor);
     vg_json_add_string(object, "aggressor_id", past_id_of(past, loss));
     vg_json_add_int64(object, "ns", loss->lost->ns);

@@ -316,7 +316,7 @@ vg_doc_samples(const char *id, const char *name, const struct vg_history_query *
 
     for (guint i = 0; query->left_out && i < query->left_out->len; i++)
         vg_json_append(left_out, json_object_new_string(query->left_out->pdata[i]));
-    vg_json_add(object, "vm", vg_doc_vm_name(id, name));
+    vg_json_add(object, "vm", vg_doc_vm_name(NULL, id, name));
     vg_json_add_int64(object, "since_ns", query->since_ns);
     vg_json_add_int64(object, "until_ns", query->until_ns);
     vg_json_add_int64(object, "step_ns", query->step_ns);

@@ -34,14 +34,38 @@ vg_doc_add_rates(json_object *object, double run_share, double preempt_share,
     vg_json_add(object, "rates", rates);
 }
 
+/* Adds a member that says what people call the VM with this name, if that is another name. view:
+ * NULL if it is not known. */
 static void
-add_losses_and_gpus(json_object *object, const struct vg_window *window,
+doc_add_label(json_object *object, const char *member, const vg_view *view, const char *name)
+{
+    const char *label = view && name ? vg_view_label(view, name) : name;
+
+    if (g_strcmp0(label, name) != 0)
+        vg_json_add_string(object, member, label);
+}
+
+/* Adds what people call those who took the time. */
+static void
+doc_label_losses(const vg_view *view, json_object *losses)
+{
+    for (size_t i = 0; i < json_object_array_length(losses); i++) {
+        json_object *loss = json_object_array_get_idx(losses, i), *name = NULL;
+        if (json_object_object_get_ex(loss, "aggressor", &name))
+            doc_add_label(loss, "aggressor_label", view, json_object_get_string(name));
+    }
+}
+
+static void
+add_losses_and_gpus(json_object *object, const vg_view *view, const struct vg_window *window,
                     const struct vg_vm_sample *sample)
 {
     int64_t duration = window->end_ns - window->begin_ns;
+    json_object *losses =
+        sample ? vg_losses_to_json(window, sample->lost_to) : json_object_new_array();
 
-    vg_json_add(object, "lost_to",
-                sample ? vg_losses_to_json(window, sample->lost_to) : json_object_new_array());
+    doc_label_losses(view, losses);
+    vg_json_add(object, "lost_to", losses);
     vg_json_add(object, "gpu",
                 sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());
 }
@@ -75,7 +99,7 @@ newest_to_json(const vg_view *view, const struct vg_snap_vm *vm)
                        vg_gpu_intensity(sample->gpu_active_ns, window->end_ns - window->begin_ns));
     vg_json_add_bool(object, "guest_known", sample->guest_known);
     vg_json_add_bool(object, "gpu_known", sample->gpu_known);
-    add_losses_and_gpus(object, window, sample);
+    add_losses_and_gpus(object, view, window, sample);
     return object;
 }
 
@@ -106,6 +130,7 @@ doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
 
     vg_json_add_string(object, "id", vg_view_vm_id(vm));
     vg_json_add_string(object, "name", vm->name);
+    doc_add_label(object, "label", view, vm->name);
     vg_json_add_string(object, "uuid", vm->uuid);
     vg_json_add(object, "openstack", doc_openstack_to_json(domain));
     vg_json_add_int64(object, "pid", vm->pid);
@@ -122,7 +147,7 @@ doc_vm_summary(const vg_view *view, const struct vg_snap_vm *vm)
     vg_json_add_figures(object, sample ? &sample->cpu : &nothing);
     vg_json_add_int64(object, "gpu_active_ns", sample ? sample->gpu_active_ns : 0);
     vg_json_add(object, "cpus", vg_cpus_to_json(sample ? sample->cpus : vm->cpus));
-    add_losses_and_gpus(object, &view->totals, sample);
+    add_losses_and_gpus(object, view, &view->totals, sample);
     vg_json_add(object, "newest", newest_to_json(view, vm));
     return object;
 }
@@ -335,12 +360,13 @@ vg_doc_vms(const vg_view *view, enum vg_vm_sort sort, const struct vg_vm_filter 
 }
 
 json_object *
-vg_doc_vm_name(const char *id, const char *name)
+vg_doc_vm_name(const vg_view *view, const char *id, const char *name)
 {
     json_object *object = json_object_new_object();
 
     vg_json_add_string(object, "id", id);
     vg_json_add_string(object, "name", name);
+    doc_add_label(object, "label", view, name);
     return object;
 }
 
@@ -418,8 +444,10 @@ loss_to_json(const void *data, const void *item)
         if (strcmp(candidate->aggressor, name) == 0)
             rate = candidate;
     }
-    vg_json_add(object, "victim", vg_doc_vm_name(vg_view_vm_id(loss->victim), loss->victim->name));
+    vg_json_add(object, "victim",
+                vg_doc_vm_name(view, vg_view_vm_id(loss->victim), loss->victim->name));
     vg_json_add_string(object, "aggressor", name);
+    doc_add_label(object, "aggressor_label", view, name);
     vg_json_add_string(object, "aggressor_id", id);
     vg_json_add_int64(object, "ns", loss->lost->ns);
     vg_json_add_int64(object, "count", (int64_t)loss->lost->count);

@@ -103,8 +103,9 @@ json_object *vg_doc_gpu_requests(const vg_view *view, const struct vg_gpu_log_qu
 json_object *vg_doc_samples(const char *id, const char *name, const struct vg_history_query *query,
                             const GArray *rows);
 
-/* Makes {"id","name"}. */
-json_object *vg_doc_vm_name(const char *id, const char *name);
+/* Makes {"id","name"}, and "label" where people call the VM something else. view: NULL if it is not
+ * known what they call it. */
+json_object *vg_doc_vm_name(const vg_view *view, const char *id, const char *name);
 
 /* Adds "made_ns" and "made". */
 void vg_doc_add_made(json_object *object, int64_t made_ns);

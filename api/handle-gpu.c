@@ -71,12 +71,13 @@ void
 vg_handle_vm_gpu(struct vg_request *request)
 {
     g_autoptr(vg_view) view = newest_view(request);
-    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
+    GError *err = NULL;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, request->id, &err);
 
     if (vm)
         answer(request, view, vg_doc_vm_gpu(view, vm));
     else
-        vg_answer_problem(request, VG_E_NOT_FOUND, "no VM '%s' is measured", request->id);
+        vg_answer_error(request, err);
 }
 
 static int

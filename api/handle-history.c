@@ -89,6 +89,14 @@ history_run(struct vg_request *request)
         vg_answer_error(request, err);
 }
 
+const char *
+vg_history_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
+{
+    const struct vg_vm_sample *sample = vm ? vg_view_sample(&view->totals, vm) : NULL;
+
+    return sample ? sample->uuid[0] ? sample->uuid : sample->name : id;
+}
+
 void
 vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort, size_t limit)
 {
@@ -96,7 +104,12 @@ vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort 
     struct vg_history_query query = {0};
     GError *err = NULL;
 
-    if (vg_period_read(&request->query, view, &query, &err) < 0) {
+    const char *name = vg_query_get(&request->query, "vm");
+    const struct vg_snap_vm *vm = name ? vg_view_name_vm(view, name, &err) : NULL;
+    /* One that is not measured now may be stored. */
+    if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
+        g_clear_error(&err);
+    if (err || vg_period_read(&request->query, view, &query, &err) < 0) {
         vg_answer_error(request, err);
         return;
     }
@@ -105,7 +118,7 @@ vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort 
     job->preemptions = preemptions;
     job->sort = sort;
     job->limit = limit;
-    job->vm = g_strdup(vg_query_get(&request->query, "vm"));
+    job->vm = g_strdup(vg_history_key(view, vm, name));
     job->marker = g_strdup(vg_query_get(&request->query, "marker"));
     job->left_out = g_ptr_array_new_with_free_func(g_free);
     job->query.left_out = job->left_out;

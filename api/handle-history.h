@@ -18,6 +18,11 @@ bool vg_period_is_asked(const struct vg_query *query);
 int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Returns the key under which windows of a VM are stored: the UUID that a client gives may be
+ * libvirt's, which the collectors do not know. vm: NULL if it is not measured now; id: as the
+ * client gives it. */
+const char *vg_history_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id);
+
 /* Answers with the list of VMs, or of preemptions, of the period. The query's vm and marker are
  * used; the caller has checked their lengths. */
 void vg_handle_history(struct vg_request *request, bool preemptions, enum vg_vm_sort sort,

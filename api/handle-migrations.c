@@ -120,6 +120,31 @@ migration_run_start(struct vg_request *request)
     request->object = g_strdup(migration->id);
 }
 
+/* Replaces the name that OpenStack gives a VM of this host by its id. Other names stay: peers may
+ * know them. */
+static int
+migration_name_vm(const struct vg_request *request, char **name, GError **err)
+{
+    const struct vg_backend *backend = request->backend;
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    GError *error = NULL;
+
+    if (vg_view_find_vm(view, *name))
+        return 0;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, *name, &error);
+    if (vm) {
+        g_free(*name);
+        *name = g_strdup(vg_view_vm_id(vm));
+        return 0;
+    }
+    if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND)) {
+        g_clear_error(&error);
+        return 0;
+    }
+    g_propagate_error(err, error);
+    return -1;
+}
+
 void
 vg_handle_start_migration(struct vg_request *request)
 {
@@ -135,7 +160,8 @@ vg_handle_start_migration(struct vg_request *request)
     struct vg_migration_request *wanted = vg_parse_record(
         body ? (const char *)body->data : "", body ? body->len : 0,
         "{\"vm\": \"guest0\", \"to\": \"host-b\"}", &vg_migration_request_record, &err);
-    if (!wanted) {
+    if (!wanted || migration_name_vm(request, &wanted->vm, &err) < 0) {
+        vg_migration_request_free(wanted);
         vg_answer_error(request, err);
         return;
     }
@@ -274,6 +300,12 @@ migration_run_movable(struct vg_request *request)
 void
 vg_handle_movable(struct vg_request *request)
 {
+    GError *err = NULL;
+
+    if (migration_name_vm(request, &request->id, &err) < 0) {
+        vg_answer_error(request, err);
+        return;
+    }
     request->hosts[0] = g_strdup("");
     request->lane = VG_LANE_MOVE;
     request->job = migration_run_movable;

@@ -123,11 +123,12 @@ void
 vg_handle_vm(struct vg_request *request)
 {
     g_autoptr(vg_view) view = newest_view(request);
-    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
+    GError *err = NULL;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, request->id, &err);
     char etag[VG_ETAG_LEN];
 
     if (!vm) {
-        vg_answer_problem(request, VG_E_NOT_FOUND, "no VM '%s' is measured", request->id);
+        vg_answer_error(request, err);
         return;
     }
     vg_view_etag(view, etag);
@@ -160,9 +161,10 @@ vg_handle_preemptions(struct vg_request *request)
         return;
     }
     if (id)
-        vm = vg_view_find_vm(view, id);
-    if (id && !vm) {
-        vg_answer_problem(request, VG_E_NOT_FOUND, "vm: no VM '%s' is measured", id);
+        vm = vg_view_name_vm(view, id, &err);
+    if (err) {
+        g_prefix_error(&err, "vm: ");
+        vg_answer_error(request, err);
         return;
     }
     json_object *object =

@@ -130,25 +130,18 @@ samples_read_period(const struct vg_query *query, const vg_view *view, struct vg
                              view->window_ns, &ret->step_ns, err);
 }
 
-/* Returns the key under which windows are stored. The UUID in the path may be libvirt's, which the
- * collectors do not know. */
-static const char *
-samples_key(const vg_view *view, const struct vg_snap_vm *vm, const char *id)
-{
-    const struct vg_vm_sample *sample = vm ? vg_view_sample(&view->totals, vm) : NULL;
-
-    return sample ? sample->uuid[0] ? sample->uuid : sample->name : id;
-}
-
 void
 vg_handle_samples(struct vg_request *request)
 {
     g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
-    const struct vg_snap_vm *vm = vg_view_find_vm(view, request->id);
     struct vg_history_query query = {0};
     GError *err = NULL;
+    const struct vg_snap_vm *vm = vg_view_name_vm(view, request->id, &err);
 
-    if (samples_read_period(&request->query, view, &query, &err) < 0 ||
+    /* One that is not measured now may be stored. */
+    if (g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND))
+        g_clear_error(&err);
+    if (err || samples_read_period(&request->query, view, &query, &err) < 0 ||
         vg_query_length(&request->query, "source", SOURCE_MAX, &err) < 0) {
         vg_answer_error(request, err);
         return;
@@ -165,7 +158,7 @@ vg_handle_samples(struct vg_request *request)
     job->name = g_strdup(vm ? vm->name : NULL);
     job->source = g_strdup(vg_query_get(&request->query, "source"));
     job->query = query;
-    job->key = g_strdup(samples_key(view, vm, job->id));
+    job->key = g_strdup(vg_history_key(view, vm, job->id));
     job->query.vm = job->key;
     job->query.source = job->source;
     request->job_data = job;

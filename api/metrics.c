@@ -272,11 +272,14 @@ add_host_gpus(GString *out, const vg_view *view)
 static void
 add_intensities(GString *out, const GArray *rows)
 {
-    family(out, "vgpud_vm_info", "gauge", "Class of the VM.");
+    family(out, "vgpud_vm_info", "gauge", "Class of the VM, and its name in OpenStack.");
     for (guint i = 0; i < rows->len; i++) {
         const struct row *row = &g_array_index(rows, struct row, i);
         g_autofree char *class = label("class", vg_vm_class_names[row->vm->vm_class]);
-        g_autofree char *labels = g_strconcat(row->labels, ",", class, NULL);
+        g_autofree char *called =
+            row->vm->display_name ? label("display_name", row->vm->display_name) : NULL;
+        g_autofree char *labels =
+            g_strconcat(row->labels, ",", class, called ? "," : NULL, called, NULL);
         value(out, "vgpud_vm_info", labels, 1);
     }
     family(out, "vgpud_vm_cpu_intensity_ratio", "gauge",

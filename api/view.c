@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "api/backend.h"
+#include "base/error.h"
+
+/* The number of VMs that an error names. */
+#define NAMED_MAX 5u
 
 vg_view *
 vg_view_new(void)
@@ -12,6 +16,7 @@ vg_view_new(void)
 
     view->refs = 1;
     view->gpu_parts = g_ptr_array_new();
+    view->labels = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     pthread_mutex_init(&view->lock, NULL);
     return view;
 }
@@ -33,6 +38,7 @@ vg_view_unref(vg_view *view)
     pthread_mutex_destroy(&view->lock);
     vg_window_clear(&view->totals);
     vg_window_clear(&view->newest);
+    g_hash_table_unref(view->labels);
     vg_snapshot_free(view->snapshot);
     vg_inventory_free(view->inventory);
     g_ptr_array_unref(view->gpu_parts);
@@ -62,6 +68,93 @@ vg_view_find_vm(const vg_view *view, const char *id)
         }
     }
     return by_name;
+}
+
+const struct vg_snap_vm *
+vg_view_name_vm(const vg_view *view, const char *name, GError **err)
+{
+    const struct vg_snap_vm *found = vg_view_find_vm(view, name);
+    g_autoptr(GString) names = g_string_new(NULL);
+    guint n = 0;
+
+    if (found)
+        return found;
+    for (guint h = 0; h < view->snapshot->hosts->len; h++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
+        for (guint i = 0; i < host->vms->len; i++) {
+            const struct vg_snap_vm *vm = host->vms->pdata[i];
+            if (g_strcmp0(vm->display_name, name) != 0)
+                continue;
+            if (n++ < NAMED_MAX)
+                g_string_append_printf(names, "%s'%s'", n > 1 ? ", " : "", vm->name);
+            found = vm;
+        }
+    }
+    if (n == 1)
+        return found;
+    if (n == 0)
+        vg_error(err, VG_E_NOT_FOUND, "no VM '%s' is measured", name);
+    else
+        vg_error(err, VG_E_CONFLICT, "%u VMs are called '%s' in OpenStack: %s%s", n, name,
+                 names->str, n > NAMED_MAX ? ", ..." : "");
+    return NULL;
+}
+
+/* Counts how many VMs of a host each name means, be it of libvirt or of OpenStack. */
+static GHashTable *
+view_count_names(const struct vg_snap_host *host)
+{
+    GHashTable *counts = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        char *const names[] = {vm->name, vm->display_name};
+        for (size_t k = 0; k < G_N_ELEMENTS(names) && names[k]; k++) {
+            guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, names[k]));
+            g_hash_table_insert(counts, names[k], GUINT_TO_POINTER(count + 1));
+        }
+    }
+    return counts;
+}
+
+static void
+view_label_host(vg_view *view, const struct vg_snap_host *host)
+{
+    g_autoptr(GHashTable) counts = view_count_names(host);
+
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_snap_vm *vm = host->vms->pdata[i];
+        const char *called = vm->display_name;
+        if (!called || strcmp(called, vm->name) == 0)
+            continue;
+        bool clear = GPOINTER_TO_UINT(g_hash_table_lookup(counts, called)) == 1 &&
+                     vg_is_vm_name(called) && !g_uuid_string_is_valid(called) &&
+                     !strchr(called, '(');
+        g_hash_table_insert(view->labels, vm->name,
+                            clear ? g_strdup(called)
+                                  : g_strdup_printf("%s (%s)", called, vm->name));
+    }
+}
+
+void
+vg_view_make_labels(vg_view *view)
+{
+    for (guint h = 0; h < view->snapshot->hosts->len; h++) {
+        const struct vg_snap_host *host = view->snapshot->hosts->pdata[h];
+        bool any = false;
+        for (guint i = 0; i < host->vms->len && !any; i++)
+            any = ((const struct vg_snap_vm *)host->vms->pdata[i])->display_name != NULL;
+        if (any)
+            view_label_host(view, host);
+    }
+}
+
+const char *
+vg_view_label(const vg_view *view, const char *name)
+{
+    const char *label = g_hash_table_lookup(view->labels, name);
+
+    return label ? label : name;
 }
 
 /* Looks by pid first, which is cheap; a VM that was started again has another pid. */

@@ -49,7 +49,7 @@ static const struct vg_column engine_columns[] = {
 };
 
 static const struct vg_column cmd_gpu_vm_columns[] = {
-    {"VM", "vm.name", VG_CELL_TEXT, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
+    {"VM", "vm.name", VG_CELL_NAME, false},         {"VM ID", "vm.id", VG_CELL_TEXT, true},
     {"ENGINE", "engine", VG_CELL_TEXT, false},      {"SHARE %", "share", VG_CELL_PERCENT, false},
     {"BUSY s", "busy_ns", VG_CELL_SECONDS, false},  {"WAIT s", "wait_ns", VG_CELL_SECONDS, false},
     {"REQUESTS", "requests", VG_CELL_COUNT, false}, {"MEM MiB", "mem_bytes", VG_CELL_MIB, false},
@@ -69,7 +69,7 @@ static const struct vg_column type_columns[] = {
 };
 
 static const struct vg_column assigned_columns[] = {
-    {"GIVEN TO", "vm.name", VG_CELL_TEXT, false},
+    {"GIVEN TO", "vm.name", VG_CELL_NAME, false},
     {"DEVICE", "kind", VG_CELL_TEXT, false},
     {"ADDRESS", "address", VG_CELL_TEXT, false},
     {"TYPE", "type", VG_CELL_TEXT, false},
@@ -83,7 +83,7 @@ static const struct vg_column part_columns[] = {
 
 static const struct vg_column request_columns[] = {
     {"END s", "end_ns", VG_CELL_SECONDS, false},
-    {"VM", "vm.name", VG_CELL_TEXT, false},
+    {"VM", "vm.name", VG_CELL_NAME, false},
     {"VM ID", "vm.id", VG_CELL_TEXT, true},
     {"PID", "pid", VG_CELL_COUNT, false},
     {"ENGINE", "engine", VG_CELL_TEXT, false},

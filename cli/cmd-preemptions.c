@@ -32,9 +32,9 @@ struct preemption_args {
 };
 
 static const struct vg_column list_columns[] = {
-    {"VM", "victim.name", VG_CELL_TEXT, false},
+    {"VM", "victim.name", VG_CELL_NAME, false},
     {"VM ID", "victim.id", VG_CELL_TEXT, true},
-    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
+    {"LOST CPU TO", "aggressor", VG_CELL_NAME, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     {"cores NOW", "newest.share", VG_CELL_SHARE, false},

@@ -37,7 +37,7 @@ struct vm_args {
 };
 
 static const struct vg_column list_columns[] = {
-    {"VM", "name", VG_CELL_TEXT, false},
+    {"VM", "name", VG_CELL_NAME, false},
     {"UUID", "uuid", VG_CELL_TEXT, true},
     {"INSTANCE", "openstack.name", VG_CELL_TEXT, true},
     {"PROJECT", "openstack.project", VG_CELL_TEXT, true},
@@ -50,7 +50,7 @@ static const struct vg_column list_columns[] = {
     {"RUN", "newest.rates.run_share", VG_CELL_SHARE, false},
     {"LOST", "newest.lost_share", VG_CELL_SHARE, false},
     {"PRE/s", "newest.rates.preemptions_per_s", VG_CELL_SHARE, false},
-    {"LOST MOST TO", "newest.culprit", VG_CELL_TEXT, false},
+    {"LOST MOST TO", "newest.culprit", VG_CELL_NAME, false},
     {"MEAN CPU %", "cpu_intensity", VG_CELL_PERCENT, true},
     {"MEAN GPU %", "gpu_intensity", VG_CELL_PERCENT, true},
     {"MEAN RUN", "rates.run_share", VG_CELL_SHARE, true},
@@ -67,7 +67,7 @@ static const struct vg_column figure_columns[] = {
 };
 
 static const struct vg_column loss_columns[] = {
-    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false},
+    {"LOST CPU TO", "aggressor", VG_CELL_NAME, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
     VG_LOSS_ROLE_COLUMNS,
@@ -107,7 +107,7 @@ static const struct vg_column history_columns[] = {
     {"PREEMPT s", "preempt_ns", VG_CELL_SECONDS, false},
     {"WAKE s", "wake_wait_ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "preemptions", VG_CELL_COUNT, false},
-    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"LOST MOST TO", "culprit", VG_CELL_NAME, false},
     {"OBSERVED s", "observed_ns", VG_CELL_SECONDS, true},
     {"LOST EVENTS", "lost_events", VG_CELL_COUNT, true},
 };
@@ -132,6 +132,9 @@ add_culprit(json_object *row)
 
     vg_json_add_string(row, "culprit",
                        first ? json_object_get_string(vg_output_member(first, "aggressor")) : NULL);
+    if (first && vg_output_member(first, "aggressor_label"))
+        vg_json_add(row, "culprit_label",
+                    json_object_get(vg_output_member(first, "aggressor_label")));
 }
 
 static void
@@ -394,7 +397,8 @@ vg_cmd_vm(int argc, char **argv)
         .options = options,
         .parser = parse_vm,
         .args_doc = "list\nshow VM\nhistory VM",
-        .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name.",
+        .doc = "Shows the VMs of the host that vgpud watches. VM is a UUID or a name, also one of "
+               "OpenStack that only one VM has.",
         .children = vg_online_children,
     };
     struct vm_args args = {

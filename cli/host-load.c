@@ -132,6 +132,15 @@ join_names(const GPtrArray *texts, int room, bool utf8)
     return vg_grid_text(grid, 0);
 }
 
+/* Returns what people call a VM, or NULL; borrowed. */
+static const char *
+called(json_object *vm)
+{
+    json_object *label = vg_output_member(vm, "label");
+
+    return json_object_get_string(label ? label : vg_output_member(vm, "name"));
+}
+
 /* "alpha 45, beta 3": whose vCPUs were there, in per cent of the window. */
 static char *
 name_ran(json_object *vms, int64_t length_ns, int room, bool utf8)
@@ -141,8 +150,7 @@ name_ran(json_object *vms, int64_t length_ns, int room, bool utf8)
 
     for (size_t i = 0; i < vg_output_length(vms); i++) {
         json_object *vm = json_object_array_get_idx(vms, i);
-        struct ran ran = {json_object_get_string(vg_output_member(vm, "name")),
-                          read_ns(vm, "run_ns")};
+        struct ran ran = {called(vm), read_ns(vm, "run_ns")};
         g_array_append_val(order, ran);
     }
     g_array_sort(order, compare_ran);
@@ -160,8 +168,7 @@ name_pinned(json_object *vms, int room, bool utf8)
     g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
 
     for (size_t i = 0; i < vg_output_length(vms); i++) {
-        const char *name =
-            json_object_get_string(vg_output_member(json_object_array_get_idx(vms, i), "name"));
+        const char *name = called(json_object_array_get_idx(vms, i));
         g_ptr_array_add(texts, g_strdup(name ? name : "?"));
     }
     return join_names(texts, room, utf8);

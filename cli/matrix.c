@@ -96,10 +96,12 @@ read_items(json_object *items, enum vg_matrix_of of, struct lines *rows, struct 
 
     for (size_t i = 0; i < vg_output_length(items); i++) {
         json_object *item = json_object_array_get_idx(items, i);
-        const char *victim = matrix_text_of(item, "victim.name", "?");
-        const char *victim_id = matrix_text_of(item, "victim.id", victim);
-        const char *aggressor = matrix_text_of(item, "aggressor", "?");
-        const char *aggressor_id = matrix_text_of(item, "aggressor_id", aggressor);
+        const char *victim_name = matrix_text_of(item, "victim.name", "?");
+        const char *victim = matrix_text_of(item, "victim.label", victim_name);
+        const char *victim_id = matrix_text_of(item, "victim.id", victim_name);
+        const char *taker = matrix_text_of(item, "aggressor", "?");
+        const char *aggressor = matrix_text_of(item, "aggressor_label", taker);
+        const char *aggressor_id = matrix_text_of(item, "aggressor_id", taker);
         double now = time ? matrix_number_of(item, "newest.share") * 1000
                           : matrix_number_of(item, "newest.count_per_s");
         double past = matrix_number_of(item, time ? "ns" : "count");

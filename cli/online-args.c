@@ -209,6 +209,10 @@ online_find_beginning(json_object *item, const char *text)
         if (value && g_ascii_strncasecmp(value, text, strlen(text)) == 0)
             return value;
     }
+    /* Others may be called the same in OpenStack. */
+    const char *called = json_object_get_string(vg_output_member(item, "openstack.name"));
+    if (called && g_str_has_prefix(called, text))
+        return json_object_get_string(vg_output_member(item, "name"));
     return NULL;
 }
 

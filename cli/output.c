@@ -143,6 +143,7 @@ cell_text(json_object *value, enum vg_cell cell)
     case VG_CELL_MIB:
         return g_strdup_printf("%.0f", (double)json_object_get_int64(value) / (1 << 20));
     case VG_CELL_TEXT:
+    case VG_CELL_NAME:
     case VG_CELL_FOLD:
     case VG_CELL_TIME:
     case VG_CELL_COUNT:
@@ -209,14 +210,29 @@ output_columns(const struct vg_table *table, bool first, bool wide, GError **err
 
 /* ---- tables ---- */
 
+/* Returns what people call the name that a member has, or NULL; borrowed. */
+static json_object *
+output_label(json_object *row, const char *member)
+{
+    g_autofree char *path =
+        strcmp(member, "name") == 0 || g_str_has_suffix(member, ".name")
+            ? g_strdup_printf("%.*slabel", (int)(strlen(member) - strlen("name")), member)
+            : g_strconcat(member, "_label", NULL);
+
+    return vg_output_member(row, path);
+}
+
 static void
-add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
+add_row(struct libscols_table *out, const GPtrArray *columns, bool wide, json_object *row)
 {
     struct libscols_line *line = scols_table_new_line(out, NULL);
 
     for (guint i = 0; i < columns->len; i++) {
         const struct vg_column *column = columns->pdata[i];
-        g_autofree char *text = cell_text(vg_output_member(row, column->member), column->cell);
+        json_object *label =
+            column->cell == VG_CELL_NAME && !wide ? output_label(row, column->member) : NULL;
+        g_autofree char *text =
+            cell_text(label ? label : vg_output_member(row, column->member), column->cell);
         scols_line_set_data(line, i, text);
     }
 }
@@ -224,8 +240,8 @@ add_row(struct libscols_table *out, const GPtrArray *columns, json_object *row)
 static int
 cell_flags(enum vg_cell cell)
 {
-    const bool is_text = cell == VG_CELL_TEXT || cell == VG_CELL_FOLD || cell == VG_CELL_TIME ||
-                         cell == VG_CELL_LIST;
+    const bool is_text = cell == VG_CELL_TEXT || cell == VG_CELL_NAME || cell == VG_CELL_FOLD ||
+                         cell == VG_CELL_TIME || cell == VG_CELL_LIST;
 
     return is_text ? 0 : SCOLS_FL_RIGHT;
 }
@@ -386,7 +402,7 @@ output_draw(const struct vg_table *table, const GPtrArray *columns, bool wide, G
         scols_table_new_column(out, column->header, 0, cell_flags(column->cell));
     }
     for (size_t i = 0; i < json_object_array_length(table->rows); i++)
-        add_row(out, columns, json_object_array_get_idx(table->rows, i));
+        add_row(out, columns, wide, json_object_array_get_idx(table->rows, i));
     if (vg_fold_terminal() > 0 && !wide)
         output_fit_all(out, columns, vg_fold_terminal());
     else

@@ -28,6 +28,9 @@ enum vg_output_format {
 /* How a member is shown in a table; CSV always has the raw value. */
 enum vg_cell {
     VG_CELL_TEXT, /* goes on below where the terminal is too narrow for it */
+    /* A name; VG_OUTPUT_TABLE shows what people call that, where it is there: member "label" beside
+     * "name", or "x_label" beside "x". */
+    VG_CELL_NAME,
     VG_CELL_FOLD, /* lines that are made here, which go on below everywhere; commands stay whole */
     VG_CELL_TIME, /* of a time in UTC, which the heading says: "2026-11-25 12:00:00" */
     VG_CELL_COUNT,

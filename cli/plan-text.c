@@ -98,9 +98,12 @@ append_action(struct plan_lines *lines, const struct vg_plan_action *action, uns
 {
     const struct vg_plan_runner_up *other = &action->runner_up;
     g_autofree char *gain = gain_text(&action->gain);
+    g_autofree char *vm = action->display_name
+                              ? g_strdup_printf("%s (%s)", action->display_name, action->vm)
+                              : g_strdup(action->vm);
 
-    append_line(lines, "%u. Move %s from %s to %s  (%s)", number, action->vm, action->from,
-                action->to, action->role);
+    append_line(lines, "%u. Move %s from %s to %s  (%s)", number, vm, action->from, action->to,
+                action->role);
     append_line(lines, "   why:       %s", action->reason.text);
     append_line(lines, "   gain:      %s", gain);
     append_line(lines, "   cost:      %.1f s to copy %.1f GiB%s, %.2f s of standstill",

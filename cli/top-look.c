@@ -71,6 +71,7 @@ loss_free(void *data)
     struct vg_top_loss *loss = data;
 
     g_free(loss->who);
+    g_free(loss->label);
     g_free(loss);
 }
 
@@ -83,6 +84,7 @@ top_look_read_losses(json_object *array)
         json_object *item = json_object_array_get_idx(array, i);
         struct vg_top_loss *loss = g_new0(struct vg_top_loss, 1);
         loss->who = read_name(item, "aggressor");
+        loss->label = read_text(item, "aggressor_label");
         loss->ns = read_count(item, "ns");
         loss->count = read_count(item, "count");
         g_ptr_array_add(losses, loss);
@@ -97,10 +99,22 @@ vm_free(void *data)
 
     g_free(vm->id);
     g_free(vm->name);
+    g_free(vm->names);
     g_free(vm->state);
     g_free(vm->vm_class);
     g_ptr_array_unref(vm->lost_to);
     g_free(vm);
+}
+
+/* All names of a VM in lower case, a line each. The caller frees it. */
+static char *
+top_look_names(json_object *object)
+{
+    g_autofree char *name = read_name(object, "name");
+    g_autofree char *label = read_text(object, "label");
+    g_autofree char *both = g_strjoin("\n", name, label, NULL);
+
+    return g_utf8_strdown(both, -1);
 }
 
 static struct vg_top_vm *
@@ -109,7 +123,10 @@ top_look_read_vm(json_object *object)
     struct vg_top_vm *vm = g_new0(struct vg_top_vm, 1);
 
     vm->id = read_name(object, "id");
-    vm->name = read_name(object, "name");
+    vm->name = read_text(object, "label");
+    if (!vm->name)
+        vm->name = read_name(object, "name");
+    vm->names = top_look_names(object);
     vm->state = read_name(object, "state");
     if (read_count(object, "observed_ns") > 0)
         vm->vm_class = read_text(object, "class");

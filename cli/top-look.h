@@ -26,13 +26,15 @@ struct vg_top_sums {
 /* What somebody took of a VM, since vgpud started. */
 struct vg_top_loss {
     char *who;
+    char *label; /* what people call it; NULL: the same */
     int64_t ns;
     int64_t count;
 };
 
 struct vg_top_vm {
     char *id;
-    char *name;
+    char *name;  /* what people call it */
+    char *names; /* all that it is called, in lower case, a line each */
     char *state;
     char *vm_class; /* NULL: it was not measured */
     int64_t pid;

@@ -144,7 +144,7 @@ find_takers(const struct vg_top_vm *vm, const struct vg_top_vm *before, int64_t 
         const struct vg_top_loss *loss = vm->lost_to->pdata[i];
         const struct vg_top_loss *old = find_loss(before, loss->who);
         struct vg_top_taker taker = {
-            .who = loss->who,
+            .who = loss->label ? loss->label : loss->who,
             .lost = grown(loss->ns, old ? old->ns : 0) / period,
             .per_s = grown(loss->count, old ? old->count : 0) / period * (double)VG_NS_PER_S,
         };
@@ -263,8 +263,7 @@ takes_vm(const struct vg_top_model *model, const struct vg_top_vm *vm)
 {
     if (!model->filter || g_strcmp0(model->detail_id, vm->id) == 0)
         return true;
-    g_autofree char *name = g_utf8_strdown(vm->name, -1);
-    return strstr(name, model->filter) != NULL;
+    return strstr(vm->names, model->filter) != NULL;
 }
 
 static void

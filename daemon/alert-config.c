@@ -54,6 +54,8 @@ vg_alert_tell(void *arg, const struct vg_alert_change *change)
     vg_json_add_string(data, "what", what);
     vg_json_add_string(data, "alert", rule->name);
     vg_json_add_string(data, "vm", change->vm);
+    if (change->display_name)
+        vg_json_add_string(data, "display_name", change->display_name);
     vg_json_add_string(data, "uuid", change->uuid && change->uuid[0] ? change->uuid : NULL);
     vg_json_add_double(data, "lost_cores", change->lost_cores);
     vg_json_add_double(data, "limit", rule->lost_cores);

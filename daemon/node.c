@@ -14,6 +14,7 @@
 #include "daemon/alert-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/trace.h"
+#include "daemon/vm-names.h"
 #include "engine/engine.h"
 #include "engine/gather.h"
 #include "model/window-sum.h"
@@ -44,10 +45,11 @@ struct vg_node {
     vg_alerts *alerts;
     vg_gather *gather;
     vg_inventory *inventory; /* the inventory of libvirt's last report; NULL if there was none */
-    vg_inventory *facts;     /* the facts about this host that need no libvirt */
-    int64_t facts_at_ns;     /* CLOCK_MONOTONIC */
-    int32_t cpus;            /* the CPUs of the recorded or other host that were seen at work */
-    char *note;              /* a note for the snapshot */
+    vg_vm_names *names;
+    vg_inventory *facts; /* the facts about this host that need no libvirt */
+    int64_t facts_at_ns; /* CLOCK_MONOTONIC */
+    int32_t cpus;        /* the CPUs of the recorded or other host that were seen at work */
+    char *note;          /* a note for the snapshot */
     struct vg_window totals;
     struct vg_gathered newest; /* window.vms is NULL if there is none yet */
     vg_gpu_log *gpu_log;       /* NULL if there was no GPU request yet */
@@ -82,6 +84,7 @@ vg_node_new(const struct vg_node_options *options)
     node->engine =
         vg_engine_new(options->policy, options->replay ? VG_ENGINE_MEAN : VG_ENGINE_LIVE);
     node->alerts = vg_alerts_new(NULL, 0);
+    node->names = vg_vm_names_new();
     node->gather = vg_gather_new(options->window_ns);
     node->stored_ns = INT64_MIN;
     vg_window_init(&node->totals, false);
@@ -103,6 +106,7 @@ vg_node_free(vg_node *node)
     vg_gather_free(node->gather);
     vg_gpu_log_unref(node->gpu_log);
     vg_inventory_free(node->inventory);
+    vg_vm_names_free(node->names);
     vg_inventory_free(node->facts);
     pthread_mutex_destroy(&node->lock);
     g_free(node->note);
@@ -241,6 +245,7 @@ make_view(vg_node *node)
     g_ptr_array_unref(view->gpu_parts);
     view->gpu_parts = vg_gpu_parts(view->inventory, taken);
     view->snapshot = make_snapshot(node, view->inventory, taken);
+    vg_view_make_labels(view);
     view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
     if (node->newest.window.vms) {
@@ -292,23 +297,6 @@ publish_if_due(vg_node *node)
 
 /* ---- windows ---- */
 
-static void
-tell_vm(vg_node *node, const char *what, const char *name, const char *uuid, int64_t pid,
-        const char *source)
-{
-    json_object *data = json_object_new_object();
-
-    vg_json_add_string(data, "what", what);
-    vg_json_add_string(data, "name", name);
-    vg_json_add_string(data, "uuid", uuid && uuid[0] ? uuid : NULL);
-    if (pid > 0)
-        vg_json_add_int64(data, "pid", pid);
-    vg_json_add_string(data, "source", source);
-    vg_log_info("VM %s name=\"%s\" uuid=%s pid=%" PRId64 " source=%s", what, name,
-                uuid && uuid[0] ? uuid : "-", pid, source);
-    vg_event_log_add(node->events, "vm", data);
-}
-
 /* Lists the VMs that one window has and the other lacks; borrowed, the caller frees the array. */
 static GPtrArray *
 only_in(const struct vg_window *these, const struct vg_window *those)
@@ -338,7 +326,7 @@ tell_vms(vg_node *node, const char *what, const GPtrArray *vms)
 {
     for (guint i = 0; i < vms->len; i++) {
         const struct vg_vm_sample *vm = vms->pdata[i];
-        tell_vm(node, what, vm->name, vm->uuid, vm->pid, "collector");
+        vg_vm_names_tell(node->names, node->events, what, vm->name, vm->uuid, vm->pid, "collector");
     }
 }
 
@@ -495,7 +483,8 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
     tell_changes(node, &before, window);
-    vg_alerts_step(node->alerts, window, vg_alert_tell, node->events);
+    vg_alerts_step(node->alerts, window, vg_vm_names_find_sample, node->names, vg_alert_tell,
+                   node->events);
     vg_window_clear(&before);
 }
 
@@ -569,10 +558,12 @@ vg_node_take(vg_node *node, unsigned int source, struct vg_report *take_report)
     case VG_REPORT_INVENTORY:
         vg_inventory_free(node->inventory);
         node->inventory = g_steal_pointer(&report->inventory);
+        vg_vm_names_take(node->names, node->inventory);
         node->unpublished = true;
         break;
     case VG_REPORT_LIFECYCLE:
-        tell_vm(node, report->text, report->vm, report->uuid, 0, report->collector);
+        vg_vm_names_tell(node->names, node->events, report->text, report->vm, report->uuid, 0,
+                         report->collector);
         break;
     case VG_REPORT_END:
         take_end(node, report);

@@ -18,6 +18,7 @@ struct alert_part {
 /* A rule, and the VM or host for which it is watched. */
 struct alert_watch {
     char *vm; /* NULL for the host */
+    char *display_name;
     char *uuid;
     GArray *parts; /* struct alert_part, the oldest first */
     struct alert_part sum;
@@ -41,6 +42,7 @@ alert_watch_free(void *data)
 
     g_array_unref(watch->parts);
     g_free(watch->vm);
+    g_free(watch->display_name);
     g_free(watch->uuid);
     g_free(watch);
 }
@@ -112,6 +114,7 @@ alert_tell(const struct alert_state *state, const struct alert_watch *watch, con
         .rule = &state->rule,
         .raised = watch->raised,
         .vm = watch->vm,
+        .display_name = watch->display_name,
         .uuid = watch->uuid,
         .lost_cores = alert_mean(watch),
         .reason = reason,
@@ -150,6 +153,15 @@ alert_add(const struct alert_state *state, struct alert_watch *watch, int64_t le
     }
 }
 
+static void
+alert_set_name(char **name, const char *now)
+{
+    if (g_strcmp0(*name, now) == 0)
+        return;
+    g_free(*name);
+    *name = g_strdup(now);
+}
+
 static struct alert_watch *
 alert_need_watch(struct alert_state *state, const char *key, const char *vm, const char *uuid)
 {
@@ -161,10 +173,7 @@ alert_need_watch(struct alert_state *state, const char *key, const char *vm, con
         watch->uuid = g_strdup(uuid);
         g_hash_table_insert(state->watches, g_strdup(key), watch);
     }
-    if (g_strcmp0(watch->vm, vm) != 0) {
-        g_free(watch->vm);
-        watch->vm = g_strdup(vm);
-    }
+    alert_set_name(&watch->vm, vm);
     return watch;
 }
 
@@ -213,22 +222,33 @@ alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
     }
 }
 
+/* Tells if a rule is about a VM. called: its name in OpenStack, or NULL. */
+static bool
+alert_is_about(const struct alert_state *state, const struct vg_vm_sample *vm, const char *called)
+{
+    const char *pattern = state->rule.vm;
+
+    return pattern[0] && (g_pattern_match_simple(pattern, vm->name) ||
+                          (called && g_pattern_match_simple(pattern, called)) ||
+                          (vm->uuid[0] && g_pattern_match_simple(pattern, vm->uuid)));
+}
+
 static void
-alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_told *told,
-           void *data)
+alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_names *name,
+           void *names, vg_alert_told *told, void *data)
 {
     const int64_t length_ns = window->end_ns - window->begin_ns;
     int64_t lost_ns = 0;
 
     for (guint i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
-        const char *pattern = state->rule.vm;
+        const char *called = name(names, vm);
         lost_ns += alert_lost(vm);
-        if (!pattern[0] || !(g_pattern_match_simple(pattern, vm->name) ||
-                             (vm->uuid[0] && g_pattern_match_simple(pattern, vm->uuid))))
+        if (!alert_is_about(state, vm, called))
             continue;
         struct alert_watch *watch =
             alert_need_watch(state, vm->uuid[0] ? vm->uuid : vm->name, vm->name, vm->uuid);
+        alert_set_name(&watch->display_name, called);
         alert_look(state, watch, length_ns, alert_lost(vm), told, data);
     }
     if (!state->rule.vm[0])
@@ -237,12 +257,13 @@ alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_t
 }
 
 void
-vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_told *told, void *data)
+vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_names *name, void *names,
+               vg_alert_told *told, void *data)
 {
     if (window->end_ns <= window->begin_ns)
         return;
     for (guint i = 0; i < alerts->states->len; i++)
-        alert_step(alerts->states->pdata[i], window, told, data);
+        alert_step(alerts->states->pdata[i], window, name, names, told, data);
 }
 
 void

@@ -20,17 +20,19 @@ struct vg_alert_rule {
     const char *name;
     double lost_cores; /* the limit, > 0 */
     int64_t for_ns;    /* the time over which the mean is made, > 0 */
-    /* a pattern with * and ? for names or UUIDs; NULL or empty for all VMs together */
+    /* a pattern with * and ? for names, also those in OpenStack, or UUIDs; NULL or empty for all
+     * VMs together */
     const char *vm;
 };
 
 struct vg_alert_change {
     const struct vg_alert_rule *rule;
-    bool raised;        /* false if it has ended */
-    const char *vm;     /* the name; NULL for the host */
-    const char *uuid;   /* NULL or empty if the VM has none */
-    double lost_cores;  /* the mean of the last for_ns */
-    const char *reason; /* the reason why it ended, or NULL if it did so by itself */
+    bool raised;              /* false if it has ended */
+    const char *vm;           /* the name; NULL for the host */
+    const char *display_name; /* the name in OpenStack; NULL if it has none */
+    const char *uuid;         /* NULL or empty if the VM has none */
+    double lost_cores;        /* the mean of the last for_ns */
+    const char *reason;       /* the reason why it ended, or NULL if it did so by itself */
 };
 
 /* Receives a change. Everything in it is borrowed and lasts until this returns. */
@@ -44,9 +46,12 @@ void vg_alerts_free(vg_alerts *alerts); /* NULL is fine */
 
 bool vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_t n_rules);
 
+/* Returns the name that OpenStack gives a VM, or NULL; borrowed for the call. */
+typedef const char *vg_alert_names(void *names, const struct vg_vm_sample *vm);
+
 /* Takes a closed window. Windows come in the order of time. */
-void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_told *told,
-                    void *data);
+void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_names *name,
+                    void *names, vg_alert_told *told, void *data);
 
 /* Ends all alerts that are raised. */
 void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data);

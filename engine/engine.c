@@ -223,6 +223,7 @@ add_facts(const struct vg_snap_vm *facts, struct vg_snap_vm *vm)
 {
     if (facts->uuid && !vm->uuid)
         vm->uuid = g_strdup(facts->uuid);
+    vm->display_name = g_strdup(facts->display_name);
     vm->vcpus = MAX(vm->vcpus, facts->vcpus);
     vm->memory_bytes = facts->memory_bytes;
     vm->cpu_limit = facts->cpu_limit;

@@ -92,6 +92,7 @@ vg_inventory_describe(const vg_inventory *inventory, const GPtrArray *taken,
             continue;
         struct vg_snap_vm *ret = vg_snap_host_add_vm(host, vm->name);
         ret->uuid = g_strdup(vm->uuid);
+        ret->display_name = g_strdup(vg_inv_vm_display_name(vm));
         ret->pid = vm->pid;
         ret->vcpus = vm->vcpus;
         ret->memory_bytes = vm->memory_bytes;

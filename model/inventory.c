@@ -207,3 +207,9 @@ vg_inventory_find(const vg_inventory *inventory, const char *uuid, int64_t pid, 
     }
     return by_pid ? by_pid : by_name;
 }
+
+const char *
+vg_inv_vm_display_name(const struct vg_inv_vm *vm)
+{
+    return vm && vm->nova_managed && vm->nova.name && vm->nova.name[0] ? vm->nova.name : NULL;
+}

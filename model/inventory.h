@@ -177,6 +177,9 @@ struct vg_inv_gpu *vg_inventory_add_gpu(vg_inventory *inventory, const char *dev
 const struct vg_inv_vm *vg_inventory_find(const vg_inventory *inventory, const char *uuid,
                                           int64_t pid, const char *name);
 
+/* Returns the name that OpenStack gives a VM, NULL if it has none; vm may be NULL. */
+const char *vg_inv_vm_display_name(const struct vg_inv_vm *vm);
+
 /* What the policy should know of it: fills an empty host description (see vg_engine_snapshot())
  * whose name is set. A VM that is not running is left out, but what it has is not free. A device
  * that is a GPU becomes a use of share 0 of engine "unknown". taken: as of vg_gpu_parts(). */

@@ -94,6 +94,7 @@ static const struct vg_field action_fields[] = {
     ENUM(kind, vg_action_kind_names),
     STRING(vm, REQ),
     STRING(uuid, 0),
+    STRING(display_name, VG_FIELD_OMIT),
     STRING(from, REQ),
     STRING(to, REQ),
     STRING(role, REQ),

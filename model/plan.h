@@ -76,8 +76,9 @@ struct vg_plan_facts {
 struct vg_plan_action {
     enum vg_action_kind kind;
     char *vm;
-    char *uuid; /* or NULL */
-    char *from; /* host */
+    char *uuid;         /* or NULL */
+    char *display_name; /* of the VM in OpenStack, or NULL */
+    char *from;         /* host */
     char *to;
     char *role; /* "aggressor", "victim" or "third": of the VM in the contention */
     struct vg_plan_reason reason;

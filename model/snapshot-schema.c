@@ -88,6 +88,7 @@ const struct vg_record_type vg_snap_profile_record = VG_ROW_TYPE(profile_fields)
 static const struct vg_field vm_fields[] = {
     NAME(name, REQ | FACT),
     NAME(uuid, FACT),
+    TEXT(display_name, OMIT),
     VG_ROW_INT(pid, OMIT | FACT, 0, VG_TID_LIMIT),
     VG_ROW_INT(vcpus, REQ | FACT, 0, COUNT_MAX),
     VG_ROW_INT(memory_bytes, FACT, 0, BYTES_MAX),

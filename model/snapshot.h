@@ -100,7 +100,8 @@ struct vg_snap_profile {
 
 struct vg_snap_vm {
     char *name;
-    char *uuid; /* lower case, or NULL */
+    char *uuid;         /* lower case, or NULL */
+    char *display_name; /* its name in OpenStack, which others may have, too; NULL: it has none */
     int64_t pid;
     int64_t vcpus;
     int64_t memory_bytes; /* 0: unknown */

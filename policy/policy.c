@@ -12,6 +12,7 @@
 
 /* So many names stand in one note. */
 #define HOSTS_NAMED 3u
+#define VMS_NAMED   5u
 
 static void
 add_skips(const vg_cluster *cluster, vg_plan *plan)
@@ -176,6 +177,30 @@ is_meant(const struct vg_snap_host *host, const struct vg_snap_vm *vm, const cha
            strcmp(reference + length + 1, vm->name) == 0;
 }
 
+/* Finds the VM that OpenStack calls so. */
+static int
+policy_find_called(const vg_cluster *cluster, const char *display_name, size_t *ret, GError **err)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    size_t found = 0;
+
+    for (size_t i = 0; i < cluster->n_vms; i++) {
+        const struct vg_vm_state *vm = &cluster->vms[i];
+        if (g_strcmp0(vm->vm->display_name, display_name) != 0)
+            continue;
+        if (found++ < VMS_NAMED)
+            g_string_append_printf(names, "%s'%s/%s'", found > 1 ? ", " : "",
+                                   cluster->hosts[vm->home].host->name, vm->vm->name);
+        *ret = i;
+    }
+    if (found == 0)
+        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s' in the snapshot", display_name);
+    if (found > 1)
+        return vg_error(err, VG_E_CONFLICT, "%zu VMs are called '%s' in OpenStack: %s%s", found,
+                        display_name, names->str, found > VMS_NAMED ? ", ..." : "");
+    return 0;
+}
+
 static int
 policy_find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GError **err)
 {
@@ -194,7 +219,7 @@ policy_find_vm(const vg_cluster *cluster, const char *reference, size_t *ret, GE
         found = i;
     }
     if (found == cluster->n_vms)
-        return vg_error(err, VG_E_NOT_FOUND, "there is no VM '%s' in the snapshot", reference);
+        return policy_find_called(cluster, reference, ret, err);
     *ret = found;
     return 0;
 }

@@ -29,8 +29,9 @@ vg_plan *vg_policy_plan(const vg_snapshot *snapshot, const struct vg_policy_conf
                         enum vg_rule_id rule, GError **err);
 
 /* Judges every host for one VM by config->rule, for "why there" and "why not there"; the best is
- * where that rule would move it. vm is a UUID, "HOST/NAME", or
- * a name that only one host has. VG_E_NOT_FOUND, or VG_E_CONFLICT naming the hosts that have it. */
+ * where that rule would move it. vm is a UUID, "HOST/NAME", a
+ * name that only one host has, or a name in OpenStack that only one VM has. VG_E_NOT_FOUND, or
+ * VG_E_CONFLICT naming those that have it. */
 vg_explanation *vg_policy_explain(const vg_snapshot *snapshot,
                                   const struct vg_policy_config *config, const char *vm,
                                   GError **err);

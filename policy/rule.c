@@ -155,6 +155,7 @@ vg_move_commit(vg_cluster *cluster, const struct vg_move *move, const char *rule
     action->kind = VG_ACTION_MIGRATE;
     action->vm = g_strdup(vm->name);
     action->uuid = g_strdup(vm->uuid);
+    action->display_name = g_strdup(vm->display_name);
     action->from = g_strdup(from->name);
     action->to = g_strdup(to->name);
     action->role = g_strdup(role_of(cluster, move->vm));

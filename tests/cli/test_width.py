@@ -22,6 +22,9 @@ HOST = "gpu-host-0001.rack-12.example.org"[:32]
 NAMES = {"vm-busy": "customer-a-database-primary-0001", "vm-duty": "customer-a-database-primary-0002",
          "vm-idle": "customer-b-web-frontend-node-123"}
 BUSY = NAMES["vm-busy"]
+# Two VMs of one name, so that libvirt's is added.
+NOVA = """<metadata><nova:instance xmlns:nova="http://openstack.org/xmlns/libvirt/nova/1.1">
+<nova:name>database of the shop, production</nova:name></nova:instance></metadata>"""
 GPU_HOST = os.path.join(ROOT, "data", "demo", "gpu-host.snapshot.json")
 # Of the places that have what a command shows.
 DAEMON, FAKE, GPU, NOWHERE = "daemon", "fake", "gpu", "nowhere"
@@ -35,7 +38,7 @@ def places(tmp_path_factory):
     with open(NODE, encoding="utf-8") as file:
         node = file.read()
     for old, name in NAMES.items():
-        node = node.replace(f"<name>{old}</name>", f"<name>{name}</name>")
+        node = node.replace(f"<name>{old}</name>", f"<name>{name}</name>{NOVA if old != 'vm-idle' else ''}")
     (directory / "node.xml").write_text(node)
     (directory / "names.map").write_text("".join(f"{120 + i} {name}\n" for i, name in enumerate(NAMES.values())))
     scenario = json.loads(json.dumps(SCENARIO))

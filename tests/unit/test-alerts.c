@@ -26,10 +26,19 @@ write_change(void *data, const struct vg_alert_change *change)
 {
     GString *text = data;
 
-    g_string_append_printf(text, "%s %s %s %.3f%s%s; ", change->rule->name,
+    g_string_append_printf(text, "%s %s %s%s%s %.3f%s%s; ", change->rule->name,
                            change->raised ? "raised" : "cleared", change->vm ? change->vm : "-",
-                           change->lost_cores, change->reason ? " " : "",
-                           change->reason ? change->reason : "");
+                           change->display_name ? "/" : "",
+                           change->display_name ? change->display_name : "", change->lost_cores,
+                           change->reason ? " " : "", change->reason ? change->reason : "");
+}
+
+/* "alpha" is web-1 in OpenStack. */
+static const char *
+find_name(void *names, const struct vg_vm_sample *vm)
+{
+    (void)names;
+    return strcmp(vm->name, "alpha") == 0 ? "web-1" : NULL;
 }
 
 /* Windows of a length that begin where the one before ended; what they change must be that. */
@@ -53,7 +62,7 @@ step(vg_alerts *alerts, int64_t length_ms, const struct lost *lost, size_t n, co
         vm.cpu.wake_wait_ns = lost[i].ms * VG_NS_PER_MS - vm.cpu.preempt_ns;
         g_array_append_val(window.vms, vm);
     }
-    vg_alerts_step(alerts, &window, write_change, got);
+    vg_alerts_step(alerts, &window, find_name, NULL, write_change, got);
     vg_window_clear(&window);
     assert_string_equal(got->str, want);
 }
@@ -127,12 +136,25 @@ test_long(void **state)
         vg_vm_sample_init(&vm);
         vm.cpu.preempt_ns = 150 * VG_NS_PER_MS;
         g_array_append_val(window.vms, vm);
-        vg_alerts_step(alerts, &window, write_change, got);
+        vg_alerts_step(alerts, &window, find_name, NULL, write_change, got);
         vg_window_clear(&window);
         raised = got->len > 0;
         assert_true(n < 200);
     }
     assert_in_range(n, 30 * 4, 32 * 4);
+    vg_alerts_free(alerts);
+}
+
+/* A pattern also fits the name in OpenStack, which changes tell. */
+static void
+test_names_in_openstack(void **state)
+{
+    const struct vg_alert_rule rule = {"web", 0.25, VG_NS_PER_S, "web-*"};
+    vg_alerts *alerts = vg_alerts_new(&rule, 1);
+
+    (void)state;
+    STEP(alerts, 1000, "web raised alpha/web-1 0.300; ", {"alpha", 300}, {"beta", 800});
+    STEP(alerts, 1000, "web cleared alpha/web-1 0.300 the VM is gone; ", {"beta", 800});
     vg_alerts_free(alerts);
 }
 
@@ -143,6 +165,7 @@ main(void)
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_vms),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_names_in_openstack),
     };
 
     return cmocka_run_group_tests_name("alerts", tests, NULL, NULL);

@@ -616,6 +616,37 @@ test_narrow(void **state)
     vg_top_model_clear(&model);
 }
 
+/* A VM has the name that people call it by, and is found by all that it has; who took its time is
+ * told likewise, also if that is called something else since the look before. */
+static void
+test_names_in_openstack(void **state)
+{
+    static const char format[] =
+        "[{\"id\":\"1\",\"name\":\"instance-01\",\"label\":\"Web\",\"observed_ns\":1,\"run_ns\":%d,"
+        "\"wake_wait_ns\":%d,\"lost_to\":[{\"aggressor\":\"instance-02\",\"aggressor_label\":\"%"
+        "s\","
+        "\"ns\":%d,\"count\":1}]},{\"id\":\"2\",\"name\":\"instance-02\",\"label\":\"db\"}]";
+    g_autofree char *before = g_strdup_printf(format, 1, 900000000, "old", 900000000);
+    g_autofree char *after = g_strdup_printf(format, 1, 1000000000, "db", 1000000000);
+    struct vg_top_model model;
+
+    (void)state;
+    vg_top_model_init(&model);
+    vg_top_model_take(&model, look_of("boot", 10, before));
+    vg_top_model_take(&model, look_of("boot", 11, after));
+    assert_string_equal(row_at(&model, 0)->vm->name, "Web");
+    assert_string_equal(row_at(&model, 0)->culprit, "db");
+    assert_about(row_at(&model, 0)->culprit_lost, 0.1);
+    for (const char *const *text = (const char *const[]){"web", "CE-01", NULL}; *text; text++) {
+        vg_top_model_key(&model, '/');
+        for (const char *key = *text; *key; key++)
+            vg_top_model_key(&model, *key);
+        assert_order(&model, "Web");
+        vg_top_model_key(&model, VG_KEY_ESCAPE);
+    }
+    vg_top_model_clear(&model);
+}
+
 static void
 test_filter_and_position(void **state)
 {
@@ -668,6 +699,7 @@ main(void)
         cmocka_unit_test(test_figures),
         cmocka_unit_test(test_narrow),
         cmocka_unit_test(test_filter_and_position),
+        cmocka_unit_test(test_names_in_openstack),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests_name("top", tests, NULL, NULL);

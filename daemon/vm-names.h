@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Remembers the names that OpenStack gives VMs, and tells what becomes of VMs. One thread.
+ */
+#ifndef VG_DAEMON_VM_NAMES_H
+#define VG_DAEMON_VM_NAMES_H
+
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "api/event-log.h"
+#include "model/inventory.h"
+#include "model/window.h"
+
+typedef struct vg_vm_names vg_vm_names;
+
+vg_vm_names *vg_vm_names_new(void);
+void vg_vm_names_free(vg_vm_names *names); /* NULL is fine */
+
+/* Takes the names of an inventory. Those of the one before are kept for VMs that have just gone. */
+void vg_vm_names_take(vg_vm_names *names, const vg_inventory *inventory);
+
+/* Returns the name of a VM in OpenStack, for engine/alerts: names is a vg_vm_names. NULL if it is
+ * not known to have one. The name lasts until the next inventory but one. */
+const char *vg_vm_names_find_sample(void *names, const struct vg_vm_sample *vm);
+
+/* Logs an event of a VM, and adds it to the event log. uuid may be NULL or empty, pid 0. */
+void vg_vm_names_tell(const vg_vm_names *names, vg_event_log *events, const char *what,
+                      const char *name, const char *uuid, int64_t pid, const char *source);
+
+#endif
