@@ -27,11 +27,13 @@ struct arrival_room {
     double left;   /* CPUs that VMs which keep to some of them leave to others */
     double wanted; /* cores that those want */
     char *kept;    /* the CPUs that VMs keep to; NULL if none does */
+    double *free;  /* in each window, what nobody wants of that */
 };
 
 struct vg_arrival_hosts {
-    struct vg_policy_config config;
-    vg_cluster *cluster;
+    const vg_snapshot *snapshot;
+    guint n_hosts;
+    vg_cluster windows;         /* their number and length, and nothing else */
     struct arrival_room *rooms; /* one for each host */
 };
 
@@ -61,21 +63,32 @@ vg_arrival_learn(struct vg_arrival *arrival, const struct vg_snap_vm *vm)
         arrival->gpu_demand = vm->gpu_intensity;
 }
 
+static void
+arrival_make_room(const vg_cluster *cluster, size_t host, struct arrival_room *ret)
+{
+    const struct vg_host_state *state = &cluster->hosts[host];
+
+    *ret = (struct arrival_room){.left = vg_predict_left(cluster, host),
+                                 .wanted = vg_load_mean(cluster, &state->floating),
+                                 .kept = vg_host_kept_text(state),
+                                 .free = g_new(double, cluster->n_windows)};
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        ret->free[w] = vg_predict_free(cluster, host, w);
+}
+
 vg_arrival_hosts *
 vg_arrival_hosts_new(const vg_snapshot *snapshot, const struct vg_policy_config *config)
 {
+    g_autoptr(vg_cluster) cluster = vg_cluster_new(snapshot, config);
     vg_arrival_hosts *hosts = g_atomic_rc_box_new0(vg_arrival_hosts);
 
-    hosts->config = *config;
-    hosts->cluster = vg_cluster_new(snapshot, &hosts->config);
-    hosts->rooms = g_new0(struct arrival_room, hosts->cluster->n_hosts);
-    for (size_t i = 0; i < hosts->cluster->n_hosts; i++) {
-        const struct vg_host_state *host = &hosts->cluster->hosts[i];
-        hosts->rooms[i] =
-            (struct arrival_room){.left = vg_predict_left(hosts->cluster, i),
-                                  .wanted = vg_load_mean(hosts->cluster, &host->floating),
-                                  .kept = vg_host_kept_text(host)};
-    }
+    hosts->snapshot = snapshot;
+    hosts->n_hosts = snapshot->hosts->len;
+    hosts->windows.window_ns = cluster->window_ns;
+    hosts->windows.n_windows = cluster->n_windows;
+    hosts->rooms = g_new0(struct arrival_room, cluster->n_hosts);
+    for (size_t i = 0; i < cluster->n_hosts; i++)
+        arrival_make_room(cluster, i, &hosts->rooms[i]);
     return hosts;
 }
 
@@ -90,10 +103,11 @@ arrival_hosts_clear(void *data)
 {
     vg_arrival_hosts *hosts = data;
 
-    for (size_t i = 0; i < hosts->cluster->n_hosts; i++)
+    for (guint i = 0; i < hosts->n_hosts; i++) {
         g_free(hosts->rooms[i].kept);
+        g_free(hosts->rooms[i].free);
+    }
     g_free(hosts->rooms);
-    vg_cluster_free(hosts->cluster);
 }
 
 void
@@ -106,7 +120,7 @@ vg_arrival_hosts_unref(vg_arrival_hosts *hosts)
 const vg_snapshot *
 vg_arrival_hosts_snapshot(const vg_arrival_hosts *hosts)
 {
-    return hosts->cluster->snapshot;
+    return hosts->snapshot;
 }
 
 static double
@@ -177,11 +191,18 @@ arrival_lost(double demand, double more, double capacity)
 
 /* Returns the cores that are lost by its coming: what a plan would say of a move there. */
 static double
-arrival_cpu_lost(const struct vg_arrival *arrival, const vg_cluster *cluster, size_t host)
+arrival_cpu_lost(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
+                 const struct arrival_room *room)
 {
     const struct vg_vm_state known = {.vm = arrival->known, .cpu_demand = arrival->cpu_demand};
+    const size_t n = hosts->windows.n_windows;
+    double lost = 0;
 
-    return vg_predict_arrival(cluster, host, arrival->known ? &known : NULL, arrival->cpu_demand);
+    for (size_t w = 0; w < n && arrival->known; w++)
+        lost += MAX(vg_vm_cpu_demand(&hosts->windows, &known, w) - room->free[w], 0);
+    for (size_t w = 0; w < n && !arrival->known; w++)
+        lost += MAX(arrival->cpu_demand - room->free[w], 0);
+    return lost / (double)n;
 }
 
 /* Writes the reason. gpu_busy is negative if it needs no GPU. */
@@ -189,25 +210,30 @@ static void
 arrival_describe(const struct vg_arrival *arrival, const struct arrival_room *room, double capacity,
                  double cpu_lost, double gpu_busy, struct vg_arrival_score *ret)
 {
-    g_autoptr(GString) text = g_string_new(NULL);
+    const size_t size = sizeof(ret->text);
+    int used;
 
     if (room->kept)
-        g_string_printf(text, "VMs that keep to %.40s leave %.2f of %.0f CPUs, %.2f are wanted",
-                        room->kept, room->left, capacity, room->wanted);
+        used = g_snprintf(ret->text, size,
+                          "VMs that keep to %.40s leave %.2f of %.0f CPUs, %.2f are wanted, it "
+                          "wants %.2f more: %.2f cores would be lost",
+                          room->kept, room->left, capacity, room->wanted, arrival->cpu_demand,
+                          cpu_lost);
     else
-        g_string_printf(text, "%.2f of %.0f CPUs are wanted", room->wanted, capacity);
-    g_string_append_printf(text, ", it wants %.2f more: %.2f cores would be lost",
-                           arrival->cpu_demand, cpu_lost);
-    if (gpu_busy >= 0)
-        g_string_append_printf(text, "; its GPU is %.0f %% busy", gpu_busy * 100);
-    g_strlcpy(ret->text, text->str, sizeof(ret->text));
+        used = g_snprintf(ret->text, size,
+                          "%.2f of %.0f CPUs are wanted, it wants %.2f more: %.2f cores would be "
+                          "lost",
+                          room->wanted, capacity, arrival->cpu_demand, cpu_lost);
+    if (gpu_busy >= 0 && (size_t)used < size)
+        g_snprintf(ret->text + used, size - (size_t)used, "; its GPU is %.0f %% busy",
+                   gpu_busy * 100);
 }
 
 void
 vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts, size_t index,
                 const struct vg_policy_config *config, struct vg_arrival_score *ret)
 {
-    const struct vg_snap_host *host = hosts->cluster->hosts[index].host;
+    const struct vg_snap_host *host = hosts->snapshot->hosts->pdata[index];
     const struct arrival_room *room = &hosts->rooms[index];
     const double capacity = (double)host->cpus;
     double gpu_lost = 0, busy = -1;
@@ -228,7 +254,7 @@ vg_arrival_rate(const struct vg_arrival *arrival, const vg_arrival_hosts *hosts,
         }
         gpu_lost = arrival_lost(busy, arrival->gpu_demand, 1);
     }
-    const double cpu_lost = arrival_cpu_lost(arrival, hosts->cluster, index);
+    const double cpu_lost = arrival_cpu_lost(arrival, hosts, room);
     const double spare = CLAMP((room->left - room->wanted - arrival->cpu_demand) / capacity, 0, 1);
     const double worst = arrival->cpu_demand + config->gpu_weight * arrival->gpu_demand;
     ret->lost = cpu_lost + config->gpu_weight * gpu_lost;

@@ -60,19 +60,26 @@ cpu_lost_in(const struct vg_host_state *host, size_t w, double delta, int pool_o
     return lost + MAX(floating - MAX(host->floating.capacity - served, 0), 0);
 }
 
+/* Returns the CPUs that the pools leave in a window. */
+static double
+cpu_left_in(const struct vg_host_state *state, size_t w)
+{
+    double served = 0;
+
+    for (guint p = 0; p < state->pools->len; p++) {
+        const struct vg_load *pool = &g_array_index(state->pools, struct vg_load, p);
+        served += MIN(pool->demand[w], pool->capacity);
+    }
+    return MAX(state->floating.capacity - served, 0);
+}
+
 double
 vg_predict_left(const vg_cluster *cluster, size_t host)
 {
-    const struct vg_host_state *state = &cluster->hosts[host];
     double sum = 0;
-    for (size_t w = 0; w < cluster->n_windows; w++) {
-        double served = 0;
-        for (guint p = 0; p < state->pools->len; p++) {
-            const struct vg_load *pool = &g_array_index(state->pools, struct vg_load, p);
-            served += MIN(pool->demand[w], pool->capacity);
-        }
-        sum += MAX(state->floating.capacity - served, 0);
-    }
+
+    for (size_t w = 0; w < cluster->n_windows; w++)
+        sum += cpu_left_in(&cluster->hosts[host], w);
     return sum / (double)cluster->n_windows;
 }
 
@@ -197,18 +204,11 @@ vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm, const struct 
 }
 
 double
-vg_predict_arrival(const vg_cluster *cluster, size_t host, const struct vg_vm_state *vm,
-                   double cores)
+vg_predict_free(const vg_cluster *cluster, size_t host, size_t w)
 {
     const struct vg_host_state *state = &cluster->hosts[host];
-    double sum = 0;
 
-    for (size_t w = 0; w < cluster->n_windows; w++) {
-        double wanted = vm ? vg_vm_cpu_demand(cluster, vm, w) : cores;
-        sum += cpu_lost_in(state, w, wanted, VG_POOL_FLOATING) -
-               cpu_lost_in(state, w, 0, VG_POOL_FLOATING);
-    }
-    return sum / (double)cluster->n_windows;
+    return MAX(cpu_left_in(state, w) - state->floating.demand[w], 0);
 }
 
 char *

@@ -34,10 +34,10 @@ struct vg_loss vg_predict_without(const vg_cluster *cluster, size_t host, size_t
 struct vg_loss vg_predict_with(const vg_cluster *cluster, size_t host, size_t vm,
                                const struct vg_fit *fit);
 
-/* Returns the cores that the host's VMs and a newcomer that floats there lose by its coming. vm is
- * the newcomer if it is known, whose profile counts; NULL for one that always wants `cores`. */
-double vg_predict_arrival(const vg_cluster *cluster, size_t host, const struct vg_vm_state *vm,
-                          double cores);
+/* Returns the CPUs of a host that nobody wants in a window and that VMs which float could have. One
+ * that comes and wants no more loses nothing, and costs nobody anything; what it wants beyond is
+ * lost. */
+double vg_predict_free(const vg_cluster *cluster, size_t host, size_t w);
 
 /* Returns the names of the host's pools with commas between, "CPU 0, CPUs 4-7", of many the first;
  * NULL if it has none. The caller frees it. */
