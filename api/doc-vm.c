@@ -45,15 +45,34 @@ doc_add_label(json_object *object, const char *member, const vg_view *view, cons
         vg_json_add_string(object, member, label);
 }
 
-/* Adds what people call those who took the time. */
+/* Adds the labels of what an object names. */
 static void
-doc_label_losses(const vg_view *view, json_object *losses)
+doc_label_object(const vg_view *view, json_object *object)
 {
-    for (size_t i = 0; i < json_object_array_length(losses); i++) {
-        json_object *loss = json_object_array_get_idx(losses, i), *name = NULL;
-        if (json_object_object_get_ex(loss, "aggressor", &name))
-            doc_add_label(loss, "aggressor_label", view, json_object_get_string(name));
+    json_object *aggressor = NULL, *name = NULL;
+
+    if (json_object_object_get_ex(object, "aggressor", &aggressor))
+        doc_add_label(object, "aggressor_label", view, json_object_get_string(aggressor));
+    if (json_object_object_get_ex(object, "id", NULL) &&
+        json_object_object_get_ex(object, "name", &name))
+        doc_add_label(object, "label", view, json_object_get_string(name));
+    json_object_object_foreach(object, member, value)
+    {
+        (void)member;
+        vg_doc_add_labels(view, value);
     }
+}
+
+void
+vg_doc_add_labels(const vg_view *view, json_object *value)
+{
+    if (g_hash_table_size(view->labels) == 0)
+        return;
+    if (json_object_is_type(value, json_type_object))
+        doc_label_object(view, value);
+    for (size_t i = 0;
+         json_object_is_type(value, json_type_array) && i < json_object_array_length(value); i++)
+        vg_doc_add_labels(view, json_object_array_get_idx(value, i));
 }
 
 static void
@@ -64,7 +83,7 @@ add_losses_and_gpus(json_object *object, const vg_view *view, const struct vg_wi
     json_object *losses =
         sample ? vg_losses_to_json(window, sample->lost_to) : json_object_new_array();
 
-    doc_label_losses(view, losses);
+    vg_doc_add_labels(view, losses);
     vg_json_add(object, "lost_to", losses);
     vg_json_add(object, "gpu",
                 sample ? vg_gpus_to_json(sample->gpus, duration) : json_object_new_array());

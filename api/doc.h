@@ -107,6 +107,10 @@ json_object *vg_doc_samples(const char *id, const char *name, const struct vg_hi
  * known what they call it. */
 json_object *vg_doc_vm_name(const vg_view *view, const char *id, const char *name);
 
+/* Adds to a document, in all that it holds, what people call the VMs (with "id" and "name") and
+ * aggressors of the view that it names. */
+void vg_doc_add_labels(const vg_view *view, json_object *value);
+
 /* Adds "made_ns" and "made". */
 void vg_doc_add_made(json_object *object, int64_t made_ns);
 

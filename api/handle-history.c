@@ -83,10 +83,13 @@ history_run(struct vg_request *request)
             vg_doc_history_preemptions(&job->query, host, job->vm, job->limit, job->marker, &err);
     else if (host)
         object = vg_doc_history_vms(&job->query, host, job->sort, job->limit, job->marker, &err);
-    if (object)
-        vg_answer_json(request, 200, object);
-    else
+    if (!object) {
         vg_answer_error(request, err);
+        return;
+    }
+    g_autoptr(vg_view) view = backend->measurement->view(backend->data);
+    vg_doc_add_labels(view, object);
+    vg_answer_json(request, 200, object);
 }
 
 const char *

@@ -65,18 +65,22 @@ samples_run(struct vg_request *request)
 
     job->query.deadline_ns = vg_clock_monotonic_ns() + VG_QUERY_LIMIT_NS;
     g_autoptr(GArray) rows = samples_read(request->backend, job, &err);
+    g_autoptr(vg_view) view = request->backend->measurement->view(request->backend->data);
     const char *unread = job->left_out->len > 0 ? job->left_out->pdata[0] : NULL;
     if (!rows && unread && g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND)) {
         vg_answer_problem(request, VG_E_NOT_FOUND, "%s; but %s", err->message, unread);
         g_error_free(err);
-    } else if (!rows)
+    } else if (!rows) {
         vg_answer_error(request, err);
-    else if (rows->len == 0 && !job->name)
+    } else if (rows->len == 0 && !job->name) {
         vg_answer_problem(request, VG_E_NOT_FOUND,
                           "no VM '%s' is measured, and none was in this period%s%s", job->id,
                           unread ? "; but " : "", unread ? unread : "");
-    else
-        vg_answer_json(request, 200, vg_doc_samples(job->id, job->name, &job->query, rows));
+    } else {
+        json_object *object = vg_doc_samples(job->id, job->name, &job->query, rows);
+        vg_doc_add_labels(view, object);
+        vg_answer_json(request, 200, object);
+    }
 }
 
 /* Chooses the finest step that makes no more than ROWS_WANTED rows. */

@@ -20,18 +20,18 @@ static const struct vg_column past_host_columns[] = {
 };
 
 static const struct vg_column taker_columns[] = {
-    {"TOOK CPU FROM VMs", "aggressor", VG_CELL_TEXT, false},
+    {"TOOK CPU FROM VMs", "aggressor", VG_CELL_NAME, false},
     {"cores", "share", VG_CELL_SHARE, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
 };
 
 static const struct vg_column past_vm_columns[] = {
-    {"VM", "name", VG_CELL_TEXT, false},
+    {"VM", "name", VG_CELL_NAME, false},
     {"VM ID", "id", VG_CELL_TEXT, true},
     {"LOST cores", "lost_share", VG_CELL_SHARE, false},
     {"LOST s", "lost_ns", VG_CELL_SECONDS, false},
-    {"LOST MOST TO", "culprit", VG_CELL_TEXT, false},
+    {"LOST MOST TO", "culprit", VG_CELL_NAME, false},
     {"RUN cores", "rates.run_share", VG_CELL_SHARE, false},
     {"CPU %", "cpu_intensity", VG_CELL_PERCENT, false},
     {"GPU %", "gpu_intensity", VG_CELL_PERCENT, false},
@@ -44,8 +44,8 @@ static const struct vg_column past_vm_columns[] = {
 };
 
 static const struct vg_column loss_columns[] = {
-    {"VM", "victim.name", VG_CELL_TEXT, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
-    {"LOST CPU TO", "aggressor", VG_CELL_TEXT, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"VM", "victim.name", VG_CELL_NAME, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_NAME, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores", "share", VG_CELL_SHARE, false},
     {"/s", "count_per_s", VG_CELL_SHARE, false},
 };
@@ -101,6 +101,9 @@ past_add_lost(json_object *row)
                            json_object_get_double(vg_output_member(row, "rates.wake_wait_share")));
     vg_json_add_string(row, "culprit",
                        first ? json_object_get_string(vg_output_member(first, "aggressor")) : NULL);
+    if (first && vg_output_member(first, "aggressor_label"))
+        vg_json_add(row, "culprit_label",
+                    json_object_get(vg_output_member(first, "aggressor_label")));
 }
 
 /* The host as a row. How much of the time was measured is told of what was asked for, and not of

@@ -131,6 +131,9 @@ def test_names_in_documents(daemon):
              if line.startswith("vgpud_vm_info{")}
     assert ',display_name="render-1"} 1' in infos["instance-0000001f"]
     assert "display_name" not in infos["vm-idle"]
+    for command in ("vm list", "preemptions", "vm history vm-idle"):
+        past = anywhere(daemon, *command.split(), "--since", "2020-01-01")
+        assert ("render-1" in past or "history" in command) and "instance-0" not in past, past
     matrix = anywhere(daemon, "preemptions", "--matrix")
     assert "render-1" in matrix and "instance-0" not in matrix
 
