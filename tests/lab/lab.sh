@@ -177,7 +177,7 @@ make_image()
     local image=$lab/image kernel=${LAB_KERNEL-} modules=${LAB_MODULES-} root name
     local agent=${LAB_AGENT:-$here/guest-agent} guestd=${LAB_GUESTD:-$here/../../build/vgpu-guestd}
     local fake=${guestd%/*}/tests/guest
-    local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$agent")
+    local -a parts=("$here/guest-init" "$here/guest-hook" "$here/guest-cuda" "$here/guest-qemu" "$agent")
     if [ -x "$guestd" ]; then
         parts+=("$guestd")
         [ ! -e "$fake/fake-cuda.so" ] || parts+=("$fake/fake-cuda.so" "$fake/fake-cuda-worker")
@@ -211,6 +211,7 @@ make_image()
     (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) > "$image/initrd.new"
     rm -r "$root"
     cp "$kernel" "$image/vmlinuz"
+    install -m 755 "$here/guest-qemu" "$image/qemu"
     mv "$image/initrd.new" "$image/initrd"
     touch "$image/vmlinuz" "$image/initrd"
 }

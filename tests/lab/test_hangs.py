@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A libvirtd hangs (SIGSTOP) while a VM moves: the move ends, or waits and says for whom; nobody else
 waits, and the VM is on one host with its GPU in the end. vgpud is stopped in the middle of a move."""
+import statistics
 import threading
 import time
 
 import pytest
 from movelab import has_gpu, remove_guest, running_on, start_guest
-from patience import PHASES, PROMPT_S, check_end, hanging, knows, metric, others_do_not_wait, part, prompt, reached
+from patience import (PHASES, PROMPT_S, check_end, every_route, hanging, knows, metric, others_do_not_wait, part,
+                      prompt, reached)
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -135,6 +137,73 @@ def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
     wait_for(lambda: part(node)["state"] == "ok")
     status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
     assert status == 200 and answer["problems"] == [], answer
+
+
+# ---- routes ----
+
+@pytest.mark.drawn("lab-hangs")
+def test_no_route_asks_a_host_that_hangs(movelab, way, guest):
+    """Whoever waited for it would not be answered while it is stopped, or only once the call was given up."""
+    source, target = way
+    node = movelab.nodes[source]
+    with hanging(target):
+        status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
+        assert status == 504, answer
+        before = metric(node, "vgpud_libvirt_calls_given_up_total")
+        routes = every_route(node, guest)
+        assert len(routes) > 20 and f"/v1/vms/{guest}/movable" in routes, routes
+        for _ in range(3):
+            for path in routes:
+                assert node.daemon.request("GET", path)[0] in (200, 404), path
+            assert node.daemon.post("/v1/plans", {"dry_run": True})[0] in (200, 201)
+        assert metric(node, "vgpud_libvirt_calls_given_up_total") == before
+
+
+def timed(nodes, hung):
+    """Seconds that each route of each host takes: the median, and the longest, of 12 seconds or more."""
+    took = {}
+    for _ in range(48):
+        for node, vm in nodes:
+            # The first one after a pause waits for the CPU.
+            for path in ["/healthz", *every_route(node, vm, hung)]:
+                began = time.monotonic()
+                assert node.daemon.request("GET", path)[0] in (200, 404, 503), path
+                took.setdefault((node.host, path), []).append(time.monotonic() - began)
+        time.sleep(0.25)
+    return {route: (statistics.median(all_of), max(all_of)) for route, all_of in took.items()}
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("whose", ["source", "target"])
+def test_routes_take_as_long_as_ever(movelab, way, guest, whose):
+    """While a move goes on, and then waits for a libvirtd that hangs: at most twice the time, of the medians."""
+    source, target = way
+    node = movelab.nodes[source]
+    bystanders = {"h1": "guest0", "h2": "bystander"}
+    nodes = [(movelab.nodes[host], vm) for host, vm in bystanders.items()]
+    ratios = {}
+    start_guest("h2", "bystander", gpu=False)
+    try:
+        knows(movelab, "h2", "bystander")
+        node.reload("[actions]\nbandwidth=1\n")
+        move = node.move(guest, target)
+        assert reached(node, move, "migrating")
+        host = source if whose == "source" else target
+        before = timed(nodes, host)
+        assert node.migration(move)["state"] == "migrating"
+        with hanging(host):
+            after = timed(nodes, host)
+        node.daemon.post(f"/v1/migrations/{move['id']}/abort", {})
+        check_end(movelab, guest, node.ended(move))
+    finally:
+        remove_guest("bystander")
+    for route in sorted(set(before) & set(after)):
+        ratios[route] = after[route][0] / before[route][0]
+        print(f"{whose} hangs: {route[0]} {route[1]}: median {before[route][0] * 1e3:.2f} -> {after[route][0] * 1e3:.2f} ms, "
+              f"worst {before[route][1] * 1e3:.1f} -> {after[route][1] * 1e3:.1f} ms")
+    print(f"{whose} hangs: {len(ratios)} routes, ratio of medians {statistics.median(ratios.values()):.2f}, "
+          f"worst {max(ratios.values()):.2f}")
+    assert max(ratios.values()) <= 2, ratios
 
 
 # ---- vgpud is stopped ----

@@ -80,6 +80,22 @@ def others_do_not_wait(movelab):
             assert prompt(node, path) in (200, 503), path
 
 
+def every_route(node, vm, hung=None):
+    """What can be read of a host's vgpud, but for the stream of events, and what asks a libvirt that hangs."""
+    values = {path: [item["id"] for item in node.daemon.get(path)["items"][:1]] for path in ("/v1/gpus", "/v1/migrations")}
+    values["/v1/vms"] = [vm]
+    routes = []
+    for path, item in node.daemon.get("/v1/openapi.json")["paths"].items():
+        if "get" not in item or path == "/v1/events" or (path.endswith("/movable") and node.host == hung):
+            continue
+        of = path.split("/{id}")[0]
+        if "{id}" in path:
+            routes += [path.replace("{id}", value) for value in values.get(of, [])]
+        else:
+            routes.append(path)
+    return routes
+
+
 def reached(node, move, phase):
     def there():
         now = node.migration(move)
