@@ -145,6 +145,24 @@ migration_name_vm(const struct vg_request *request, char **name, GError **err)
     return -1;
 }
 
+/* Finds the hosts of a move. Customers choose names in OpenStack: one counts only where no host is
+ * known to have a VM with that name or UUID. */
+static int
+migration_find_hosts(struct vg_request *request, struct vg_migration_request *wanted, GError **err)
+{
+    const struct vg_backend *backend = request->backend;
+
+    backend->moves->find_hosts(backend->data, wanted->vm, wanted->to, request->hosts);
+    if (request->hosts[0])
+        return 0;
+    g_autofree char *asked = g_strdup(wanted->vm);
+    if (migration_name_vm(request, &wanted->vm, err) < 0)
+        return -1;
+    if (strcmp(asked, wanted->vm) != 0)
+        request->hosts[0] = g_strdup("");
+    return 0;
+}
+
 void
 vg_handle_start_migration(struct vg_request *request)
 {
@@ -160,7 +178,7 @@ vg_handle_start_migration(struct vg_request *request)
     struct vg_migration_request *wanted = vg_parse_record(
         body ? (const char *)body->data : "", body ? body->len : 0,
         "{\"vm\": \"guest0\", \"to\": \"host-b\"}", &vg_migration_request_record, &err);
-    if (!wanted || migration_name_vm(request, &wanted->vm, &err) < 0) {
+    if (!wanted || migration_find_hosts(request, wanted, &err) < 0) {
         vg_migration_request_free(wanted);
         vg_answer_error(request, err);
         return;
@@ -174,8 +192,6 @@ vg_handle_start_migration(struct vg_request *request)
     wanted->asker = (struct vg_asker){.waits = request->waits,
                                       .data = request,
                                       .begin_by_ns = vg_clock_monotonic_ns() + BEGIN_NS};
-    request->backend->moves->find_hosts(request->backend->data, wanted->vm, wanted->to,
-                                        request->hosts);
     request->job_data = wanted;
     request->job_data_free = vg_migration_request_free;
     request->lane = wanted->forward || wanted->plan_id ? VG_LANE_ASK : VG_LANE_MOVE;

@@ -31,7 +31,7 @@ struct migration_args {
 /* ---- list ---- */
 
 static const struct vg_column list_columns[] = {
-    {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_TEXT, false},
+    {"MOVE", "id", VG_CELL_TEXT, false},     {"VM", "vm", VG_CELL_NAME, false},
     {"FROM", "from", VG_CELL_TEXT, false},   {"TO", "to", VG_CELL_TEXT, false},
     {"STATE", "words", VG_CELL_TEXT, false}, {"ASKED (UTC)", "asked", VG_CELL_TIME, false},
     {"TOOK", "took", VG_CELL_TEXT, true},    {"STOOD STILL", "stood", VG_CELL_TEXT, true},
@@ -67,6 +67,14 @@ migration_add_words(json_object *row)
     g_autofree char *stood = stood_ns > 0 ? vg_move_text_time(stood_ns) : NULL;
     json_object *ended = vg_output_member(row, "ended_ns");
 
+    const char *called = json_object_get_string(vg_output_member(row, "display_name"));
+    g_autofree char *label =
+        called ? g_strdup_printf("%s (%s)", called,
+                                 json_object_get_string(vg_output_member(row, "vm")))
+               : NULL;
+
+    if (label)
+        vg_json_add_string(row, "vm_label", label);
     migration_add_state(row, json_object_get_string(vg_output_member(row, "state")));
     vg_json_add_string(row, "stood", stood);
     vg_online_add_time(row, "asked", "made_ns");

@@ -123,7 +123,8 @@ move_story_head(GString *to, const vg_migration *move, const char *advice, int w
     g_autofree char *waits = vg_move_text_waits(move);
 
     vg_printable_append_line(to, "%s: %s", move->id, vg_move_text_state(move->state));
-    move_story_line(to, width, "VM:", "%s (%s)", move->vm, move->uuid);
+    move_story_line(to, width, "VM:", "%s%s%s (%s)", move->display_name ? move->display_name : "",
+                    move->display_name ? ", " : "", move->vm, move->uuid);
     move_story_line(to, width, "from, to:", "%s, %s%s", move->from, move->to,
                     move->executor == VG_EXECUTOR_NOVA ? ", by nova" : "");
     move_story_times(to, move, width);

@@ -39,6 +39,8 @@ bare_tell(const vg_mover *mover, const struct vg_bare_vm *vm, const char *what, 
     vg_json_add_string(data, "what", what);
     vg_json_add_string(data, "alert", VG_BARE_ALERT);
     vg_json_add_string(data, "vm", vm->vm);
+    if (vm->display_name)
+        vg_json_add_string(data, "display_name", vm->display_name);
     vg_json_add_string(data, "uuid", vm->uuid);
     vg_json_add_string(data, "host", vm->host);
     vg_json_add_string(data, "move", vm->move);
@@ -56,6 +58,7 @@ bare_raise(vg_mover *mover, const struct vg_migration *migration, const char *re
     const int known = bare_find(mover, migration->uuid);
 
     vm->vm = g_strdup(migration->vm);
+    vm->display_name = g_strdup(migration->display_name);
     vm->uuid = g_strdup(migration->uuid);
     vm->host = g_strdup(is_there ? migration->to : migration->from);
     vm->move = g_strdup(migration->id);

@@ -95,6 +95,7 @@ vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *vm,
         return NULL;
     migration->id = vg_move_new_id("move");
     migration->vm = g_strdup(vm->name);
+    migration->display_name = g_strdup(vg_inv_vm_display_name(vm));
     migration->uuid = g_strdup(vm->uuid);
     migration->from = g_strdup(mover->parts.host);
     migration->to = g_strdup(target->host);

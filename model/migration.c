@@ -114,6 +114,7 @@ const struct vg_record_type vg_guest_programs_record = VG_ROW_TYPE(programs_fiel
 static const struct vg_field migration_fields[] = {
     NEEDED(id),
     NEEDED(vm),
+    VG_ROW_STRING(display_name, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
     NEEDED(uuid),
     NEEDED(from),
     NEEDED(to),
@@ -157,9 +158,8 @@ const struct vg_record_type vg_migration_record = VG_ROW_TYPE(migration_fields);
 
 #define THIS vg_bare_vm
 static const struct vg_field bare_vm_fields[] = {
-    NEEDED(vm),
-    NEEDED(uuid),
-    NEEDED(host),
+    NEEDED(vm),   VG_ROW_STRING(display_name, VG_FIELD_OMIT, 0, VG_MIGRATION_TEXT_MAX),
+    NEEDED(uuid), NEEDED(host),
     NEEDED(move),
 };
 const struct vg_record_type vg_bare_vm_record = VG_ROW_TYPE(bare_vm_fields);
@@ -273,6 +273,8 @@ vg_migration_summary(const struct vg_migration *migration)
 
     vg_json_add_string(object, "id", migration->id);
     vg_json_add_string(object, "vm", migration->vm);
+    if (migration->display_name)
+        vg_json_add_string(object, "display_name", migration->display_name);
     vg_json_add_string(object, "uuid", migration->uuid);
     vg_json_add_string(object, "from", migration->from);
     vg_json_add_string(object, "to", migration->to);

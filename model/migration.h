@@ -171,6 +171,7 @@ struct vg_migration_effect {
 struct vg_migration {
     char *id; /* "move-" and 16 hexadecimal digits */
     char *vm;
+    char *display_name; /* of the VM in OpenStack, or NULL */
     char *uuid;
     char *from; /* host names */
     char *to;
@@ -214,6 +215,7 @@ struct vg_migration {
 /* A VM that a move has taken its GPUs, and that has not got them back. */
 struct vg_bare_vm {
     char *vm;
+    char *display_name; /* as vg_migration.display_name */
     char *uuid;
     char *host; /* on which it is, as far as is known */
     char *move; /* id of the move that is to be finished */

@@ -80,6 +80,20 @@ def test_nova_moves_it(source, cloud):
     assert cloud.instance.host == "compute-two"
 
 
+def test_by_the_name_that_nova_gives_it(source, cloud):
+    """Of two that have one, none is moved."""
+    status, _, refused = source.daemon.post("/v1/migrations", {"vm": "old", "to": "h2"})
+    assert status == 409 and "'vm-gpu', 'vm-old'" in refused["detail"], refused
+    status, _, move = source.daemon.post("/v1/migrations", {"vm": "worker", "to": "h2"})
+    assert status == 201 and (move["vm"], move["display_name"]) == ("vm-nova", "worker"), move
+    move = source.ended(move["id"])
+    assert move["state"] == "done" and cloud.instance.host == "compute-two"
+    events = source.daemon.get("/v1/events?since=-1h&types=migration")["items"]
+    assert {event["display_name"] for event in events if event["id"] == move["id"]} == {"worker"}
+    assert "worker (vm-nova)" in source.ctl("migration", "list")
+    assert "worker, vm-nova (" in source.ctl("migration", "show", move["id"])
+
+
 def test_a_dry_run_asks_nova_and_changes_nothing(source, cloud):
     status, _, answer = source.ask(dry_run=True)
     assert (status, answer["problems"], answer["executor"]) == (200, [], "nova")

@@ -15,7 +15,7 @@ OLD_UUID = "8a2d1b63-4e7f-4c8b-8d66-1b5e6d2f3c40"
 GPU_UUID = "9b3e2c74-5f80-4d9c-9e77-2c6f7e304d51"
 DOMAIN = """<domain type='test'><name>{name}</name><uuid>{uuid}</uuid>
 <metadata><nova:instance xmlns:nova="http://openstack.org/xmlns/libvirt/nova/{version}">
-<nova:name>worker</nova:name><nova:flavor name="m1.small"/></nova:instance></metadata>
+<nova:name>{called}</nova:name><nova:flavor name="m1.small"/></nova:instance></metadata>
 <memory unit='MiB'>512</memory><vcpu>1</vcpu><os><type arch='x86_64'>hvm</type></os>
 <devices>{devices}</devices></domain>"""
 MDEV = """<hostdev mode='subsystem' type='mdev' managed='no' model='vfio-pci'>
@@ -25,7 +25,8 @@ QUICK = "poll=100ms\ndeadline=3s\n"
 
 
 def domains(first):
-    return "<node>" + "".join(DOMAIN.format(name=name, uuid=uuid, version=version, devices=devices)
+    return "<node>" + "".join(DOMAIN.format(name=name, uuid=uuid, version=version, devices=devices,
+                                            called="worker" if name == "vm-nova" else "old")
                               for name, uuid, version, devices in (("vm-nova", first, "1.1", ""),
                                                                    ("vm-old", OLD_UUID, "1.0", ""),
                                                                    ("vm-gpu", GPU_UUID, "1.1", MDEV))) + "</node>"
