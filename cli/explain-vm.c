@@ -31,8 +31,10 @@ vg_explain_vm(const vg_snapshot *snapshot, const struct vg_policy_config *config
                                    G_N_ELEMENTS(columns), NULL};
     if (format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE) {
         g_autoptr(GString) head = g_string_new(NULL);
-        g_autofree char *line = g_strdup_printf("%s on %s: %s", explanation->vm, explanation->host,
-                                                explanation->reason);
+        const char *called = explanation->display_name;
+        g_autofree char *line = g_strdup_printf(
+            "%s%s%s%s on %s: %s", called ? called : "", called ? " (" : "", explanation->vm,
+            called ? ")" : "", explanation->host, explanation->reason);
         g_autofree char *shown = vg_printable_text(line);
         vg_fold_append(head, shown, 2, vg_fold_terminal());
         g_string_append(head, "\n\n");

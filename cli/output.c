@@ -222,6 +222,19 @@ output_label(json_object *row, const char *member)
     return vg_output_member(row, path);
 }
 
+/* Tells whether the user chose a column by its member, and wants what that has. */
+static bool
+output_is_chosen_raw(const struct vg_column *column)
+{
+    g_auto(GStrv) names = g_strsplit(style.columns ? style.columns : "", ",", 0);
+
+    for (char **name = names; *name; name++) {
+        if (g_ascii_strcasecmp(g_strstrip(*name), column->member) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void
 add_row(struct libscols_table *out, const GPtrArray *columns, bool wide, json_object *row)
 {
@@ -229,8 +242,9 @@ add_row(struct libscols_table *out, const GPtrArray *columns, bool wide, json_ob
 
     for (guint i = 0; i < columns->len; i++) {
         const struct vg_column *column = columns->pdata[i];
-        json_object *label =
-            column->cell == VG_CELL_NAME && !wide ? output_label(row, column->member) : NULL;
+        json_object *label = column->cell == VG_CELL_NAME && !wide && !output_is_chosen_raw(column)
+                                 ? output_label(row, column->member)
+                                 : NULL;
         g_autofree char *text =
             cell_text(label ? label : vg_output_member(row, column->member), column->cell);
         scols_line_set_data(line, i, text);

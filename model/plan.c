@@ -142,8 +142,13 @@ const struct vg_record_type vg_plan_candidate_record = VG_ROW_TYPE(candidate_fie
 
 #define THIS vg_explanation
 static const struct vg_field explanation_fields[] = {
-    STRING(vm, REQ), STRING(uuid, 0),     STRING(host, REQ),
-    BOOL(movable),   STRING(reason, REQ), LIST(candidates, &vg_plan_candidate_record),
+    STRING(vm, REQ),
+    STRING(display_name, VG_FIELD_OMIT),
+    STRING(uuid, 0),
+    STRING(host, REQ),
+    BOOL(movable),
+    STRING(reason, REQ),
+    LIST(candidates, &vg_plan_candidate_record),
 };
 const struct vg_record_type vg_explanation_record = VG_ROW_TYPE(explanation_fields);
 #undef THIS

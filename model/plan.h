@@ -129,6 +129,7 @@ struct vg_plan_candidate {
 
 struct vg_explanation {
     char *vm;
+    char *display_name; /* of the VM in OpenStack, or NULL */
     char *uuid;
     char *host;
     bool movable;

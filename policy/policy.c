@@ -316,6 +316,7 @@ vg_policy_explain(const vg_snapshot *snapshot, const struct vg_policy_config *co
     const struct vg_vm_state *state = &cluster->vms[vm];
     vg_explanation *explanation = vg_explanation_new();
     explanation->vm = g_strdup(state->vm->name);
+    explanation->display_name = g_strdup(state->vm->display_name);
     explanation->uuid = g_strdup(state->vm->uuid);
     explanation->host = g_strdup(cluster->hosts[state->host].host->name);
     explanation->movable =

@@ -78,6 +78,8 @@ def test_tables(daemon):
     plain = run(daemon, "list").splitlines()
     assert "INSTANCE" not in plain[0] and not any("instance-0" in line for line in plain)
     assert {line[:8] for line in plain[1:]} == {"render-1", "web?1 ?3", "vm-idle "}
+    assert [run(daemon, "list", "-c", column, "--no-headers").split("\n")[0].strip() for column in ("VM", "name")] == [
+        "render-1", "instance-0000001f"]
     # They took each other's time.
     assert next(line for line in plain if line.startswith("render-1")).rstrip().endswith(
         " web?1 ?31mred & \U0001f600")
@@ -106,6 +108,7 @@ def test_every_command_takes_the_name(daemon):
     for args in COMMANDS:
         other = ["instance-0000001f" if arg == "render-1" else arg for arg in args]
         assert anywhere(daemon, *args, "-o", "json") == anywhere(daemon, *other, "-o", "json"), args
+    assert anywhere(daemon, "explain", "render-1").startswith("render-1 (instance-0000001f) on demo-host: ")
     # A move is refused for other reasons than the name.
     refused = anywhere(daemon, "migrate", "render-1", "--to", "elsewhere", "--dry-run", code=4)
     assert refused == anywhere(daemon, "migrate", "instance-0000001f", "--to", "elsewhere", "--dry-run", code=4)
