@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Changes the persistent definition of a domain, which need not run.
+ * Changes the persistent definition of a domain, which need not run, and ends one that is paused.
  */
 #include "config.h"
 
@@ -43,6 +43,22 @@ vg_virt_host_define_device(vg_virt_host *host, const char *uuid,
         return -1;
     return virDomainIsPersistent(domain) == 1 ? define_add(host, domain, device->alias, wanted, err)
                                               : 0;
+}
+
+int
+vg_virt_host_end_paused(vg_virt_host *host, const char *uuid, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+    int state = VIR_DOMAIN_NOSTATE;
+
+    if (!domain)
+        return -1;
+    if (virDomainGetState(domain, &state, NULL, 0) < 0 || state != VIR_DOMAIN_PAUSED)
+        return vg_error(err, VG_E_CONFLICT, "'%s' is not paused on '%s'", virDomainGetName(domain),
+                        host->uri);
+    if (virDomainDestroy(domain) < 0)
+        return vg_virt_host_failed(host, err, "'%s' cannot be ended", virDomainGetName(domain));
+    return 0;
 }
 
 int

@@ -74,7 +74,9 @@ int vg_virt_host_attach(vg_virt_host *host, const char *uuid, const struct vg_mo
                         const char *xml, const struct vg_verb *verb, GError **err);
 int vg_virt_host_define_device(vg_virt_host *host, const char *uuid,
                                const struct vg_move_device *device, const char *xml, GError **err);
+int vg_virt_host_end_paused(vg_virt_host *host, const char *uuid, GError **err);
 int vg_virt_host_undefine(vg_virt_host *host, const char *uuid, GError **err);
+int vg_virt_host_go_on(vg_virt_host *host, const char *uuid, GError **err);
 int vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migration,
                          const struct vg_verb *verb, struct vg_migration_progress *ret,
                          GError **err);

@@ -39,6 +39,7 @@ struct migrate {
     int n_params;
     unsigned flags;
     int64_t began_ns;
+    atomic_bool switching; /* true once the domain was seen paused for the switch */
     /* The thread writes these members, which are read after its end. */
     int result;
     char *words;
@@ -47,6 +48,17 @@ struct migrate {
     int64_t raise_at;    /* the pass at which the limit is raised next */
     struct vg_migration_progress progress;
 };
+
+/* Pauses the domain again if the connection to the other host was lost after all had been sent, in
+ * the middle of the switch. libvirt has the domain go on, also if only the answer was lost that it
+ * runs there; it would then run twice. */
+static void
+migrate_pause_if_unclear(struct migrate *migrate, const virError *error)
+{
+    /* As long as QEMU has not sent all, the error is not one of RPC, but of the migration. */
+    if (atomic_load(&migrate->switching) && error && error->domain == VIR_FROM_RPC)
+        virDomainSuspend(migrate->domain);
+}
 
 /* Makes the call. Nobody supervises this thread: it cannot beat while libvirt works. */
 static void
@@ -59,6 +71,8 @@ migrate_run(vg_thread *self, void *arg)
         virDomainMigrateToURI3(migrate->domain, migrate->migration->peer_uri, migrate->params,
                                (unsigned)migrate->n_params, migrate->flags);
     migrate->words = g_strdup(migrate->result < 0 ? virGetLastErrorMessage() : "");
+    if (migrate->result < 0)
+        migrate_pause_if_unclear(migrate, virGetLastError());
     virResetLastError();
 }
 
@@ -203,6 +217,19 @@ migrate_tell_waiting(const struct migrate *migrate)
         migrate->verb->tell(migrate->verb->data, NULL, text);
 }
 
+/* Notices that the domain is paused for the switch. If the other host's answer is lost, it stays so
+ * until keepalive has failed, so that no such end is missed. */
+static void
+migrate_look_at_switch(struct migrate *migrate)
+{
+    int state = VIR_DOMAIN_NOSTATE, reason = 0;
+
+    if (virDomainGetState(migrate->domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
+        reason == VIR_DOMAIN_PAUSED_MIGRATION)
+        atomic_store(&migrate->switching, true);
+    virResetLastError();
+}
+
 static void
 migrate_look(struct migrate *migrate)
 {
@@ -215,6 +242,7 @@ migrate_look(struct migrate *migrate)
         read_progress(params, n, &progress);
     virTypedParamsFree(params, n);
     virResetLastError();
+    migrate_look_at_switch(migrate);
     /* At first all figures are 0. */
     if (migrate->progress.total_bytes == 0 && progress.total_bytes == 0)
         migrate_tell_waiting(migrate);
@@ -342,6 +370,21 @@ vg_virt_host_migrate(vg_virt_host *host, const struct vg_virt_migration *migrati
     g_free(migrate.words);
     *ret = migrate.progress;
     return result;
+}
+
+int
+vg_virt_host_go_on(vg_virt_host *host, const char *uuid, GError **err)
+{
+    g_autoptr(virDomain) domain = vg_virt_host_domain(host, uuid, err);
+    int state = VIR_DOMAIN_NOSTATE;
+
+    if (!domain)
+        return -1;
+    if (virDomainGetState(domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_RUNNING)
+        return 0;
+    if (virDomainResume(domain) < 0)
+        return vg_virt_host_failed(host, err, "'%s' does not go on", virDomainGetName(domain));
+    return 0;
 }
 
 void

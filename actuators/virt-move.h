@@ -116,6 +116,9 @@ int vg_virt_attach(vg_virt_link *link, const char *uuid, const struct vg_move_de
 int vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_move_device *device,
                           const char *xml, GError **err);
 
+/* Ends a domain that is paused; any other one is left alone. */
+int vg_virt_end_paused(vg_virt_link *link, const char *uuid, GError **err);
+
 /* Removes the persistent definition of a domain that does not run, and keeps its files. */
 int vg_virt_undefine(vg_virt_link *link, const char *uuid, GError **err);
 
@@ -136,9 +139,13 @@ struct vg_virt_migration {
  * without progress says for whom libvirt waits before it begins; ret is the last progress. After
  * the deadline, or when cancelled, the migration is called off, and this returns when libvirt has
  * ended it; if it had already finished by then, the result is 0. Fails with VG_E_TIMEOUT if libvirt
- * hangs, though it may go on with the migration. */
+ * hangs, though it may go on with the migration. If it fails while the domain switches hosts, the
+ * domain is left paused, since it may run on the other host; vg_virt_go_on() has it go on. */
 int vg_virt_migrate(vg_virt_link *link, const struct vg_virt_migration *migration,
                     const struct vg_verb *verb, struct vg_migration_progress *ret, GError **err);
+
+/* Has a domain that a migration has left paused go on. */
+int vg_virt_go_on(vg_virt_link *link, const char *uuid, GError **err);
 
 /* Ends an outgoing migration of the domain, if one is under way. */
 void vg_virt_abort(vg_virt_link *link, const char *uuid);

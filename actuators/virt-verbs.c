@@ -259,6 +259,23 @@ vg_virt_define_device(vg_virt_link *link, const char *uuid, const struct vg_move
 }
 
 static int
+verbs_do_end_paused(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    return vg_virt_host_end_paused(host, ((struct verbs_job *)base)->uuid, err);
+}
+
+int
+vg_virt_end_paused(vg_virt_link *link, const char *uuid, GError **err)
+{
+    struct verbs_job *job = verbs_new("to end a paused VM", verbs_do_end_paused, uuid, NULL);
+
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
 verbs_do_undefine(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     return vg_virt_host_undefine(host, ((struct verbs_job *)base)->uuid, err);
@@ -306,6 +323,23 @@ verbs_read_arrival(vg_virt_link *target, const char *uuid, struct vg_migration_p
         return;
     *progress = job->progress;
     verbs_free(&job->base);
+}
+
+static int
+verbs_do_go_on(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    return vg_virt_host_go_on(host, ((struct verbs_job *)base)->uuid, err);
+}
+
+int
+vg_virt_go_on(vg_virt_link *link, const char *uuid, GError **err)
+{
+    struct verbs_job *job = verbs_new("to let the VM go on", verbs_do_go_on, uuid, NULL);
+
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
 }
 
 int

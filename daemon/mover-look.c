@@ -56,6 +56,15 @@ look_gpu(const struct mover_move *move, const struct vg_domain_look *look)
     return look->present == 0 ? VG_GPU_DETACHED : VG_GPU_PARTLY;
 }
 
+/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
+static char *
+look_command(const struct mover_move *move, bool is_target, const char *verb)
+{
+    return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
+                           is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
+                           move->record->uuid);
+}
+
 /* ---- asking ---- */
 
 static bool
@@ -112,6 +121,35 @@ look_once(struct mover_move *move, struct look_views *views, GString *why)
 
 /* ---- the place of the VM ---- */
 
+/* Returns whether a migration was begun, there or back, and has not succeeded. */
+static bool
+look_is_unclear(const struct vg_move *machine)
+{
+    return (machine->asked[VG_MOVE_MIGRATE] && !machine->done[VG_MOVE_MIGRATE]) ||
+           (machine->asked[VG_MOVE_RETURN] && !machine->done[VG_MOVE_RETURN]);
+}
+
+/* Has the VM go on if a migration that failed in the middle of the switch has left it paused, and
+ * the other host is known to be without it. It ran before, or it would not have been migrated. */
+static void
+look_let_go_on(struct mover_move *move, struct look_views *views, GString *why)
+{
+    const enum vg_migration_place place = look_place(views);
+    struct vg_domain_look *view = place == VG_PLACE_TARGET ? &views->target : &views->source;
+    g_autoptr(GError) error = NULL;
+
+    if ((place != VG_PLACE_SOURCE && place != VG_PLACE_TARGET) || view->place != VG_DOMAIN_STILL ||
+        !look_is_unclear(&move->machine))
+        return;
+    vg_virt_link *host = place == VG_PLACE_TARGET ? move->target : move->source;
+    if (vg_virt_go_on(host, move->record->uuid, &error) < 0) {
+        g_string_append_printf(why, "%s%s", why->len > 0 ? "; " : "", error->message);
+        return;
+    }
+    view->place = VG_DOMAIN_HERE;
+    view->stands = NULL;
+}
+
 static bool
 look_goes_back(struct mover_move *move)
 {
@@ -141,9 +179,16 @@ look_tell_waiting(struct mover_move *move, const struct look_views *views, const
 {
     const char *from = move->record->from, *to = move->record->to;
     const bool both = !views->source_known && !views->target_known;
+    const bool stands = views->source_known && views->source.place == VG_DOMAIN_STILL;
+    g_autofree char *command = look_command(move, false, "resume");
+    g_autofree char *paused =
+        stands ? g_strdup_printf("; the VM is paused, as it may run there: if it certainly does "
+                                 "not, %s has it go on",
+                                 command)
+               : g_strdup("");
     g_autofree char *text =
-        g_strdup_printf("libvirtd of '%s'%s%s%s: %s", views->source_known ? to : from,
-                        both ? " and of '" : "", both ? to : "", both ? "'" : "", why);
+        g_strdup_printf("libvirtd of '%s'%s%s%s: %s%s", views->source_known ? to : from,
+                        both ? " and of '" : "", both ? to : "", both ? "'" : "", why, paused);
 
     mover_wait(move, text);
 }
@@ -195,6 +240,7 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 
     do {
         look_once(move, &views, why);
+        look_let_go_on(move, &views, why);
         ret->facts.place = look_place(&views);
         if (ret->facts.place == VG_PLACE_MOVING && look_goes_back(move) && move->source)
             vg_virt_abort(move->source, move->record->uuid);
@@ -215,15 +261,6 @@ mover_look(struct mover_move *move, struct mover_outcome *ret)
 }
 
 /* ---- the definitions ---- */
-
-/* Writes the command that an operator of this host gives to libvirt of the source or the target. */
-static char *
-look_command(const struct mover_move *move, bool is_target, const char *verb)
-{
-    return g_strdup_printf("on '%s', `virsh -c %s %s %s`", move->record->from,
-                           is_target ? move->peer_uri : move->settings->libvirt_uri, verb,
-                           move->record->uuid);
-}
 
 /* Puts the GPUs that were in the VM's persistent definition back into it. */
 static int
@@ -337,6 +374,18 @@ mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
 
 /* ---- the last check ---- */
 
+/* Ends what is paused on the source since only the answer was lost that the VM runs on the
+ * target. */
+static int
+look_end_source(struct mover_move *move, struct vg_domain_look *ret, GError **err)
+{
+    if (vg_virt_end_paused(move->source, move->record->uuid, err) < 0 ||
+        !look_at_source(move, ret, err) ||
+        (ret->defined && vg_virt_undefine(move->source, move->record->uuid, err) < 0))
+        return -1;
+    return look_at_source(move, ret, err) ? 0 : -1;
+}
+
 int
 mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
 {
@@ -358,6 +407,9 @@ mover_verify(struct mover_move *move, struct mover_outcome *ret, GError **err)
     if (record->devices->len > 0 && look_gpu(move, &views.target) != VG_GPU_ATTACHED)
         return vg_error(err, VG_E_CONFLICT, "the VM has not all of its GPUs");
     if (look_define_gpus(move, true, err) < 0)
+        return -1;
+    if (views.source.place == VG_DOMAIN_STILL && look_is_unclear(&move->machine) &&
+        look_end_source(move, &views.source, err) < 0)
         return -1;
     if (views.source.place != VG_DOMAIN_ABSENT) {
         g_autofree char *command = look_command(move, false, "destroy");

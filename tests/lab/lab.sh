@@ -20,7 +20,8 @@ usage: tests/lab/lab.sh COMMAND
   virsh HOST ARGUMENT...             virsh inside of the host (qemu:///system)
   exec HOST COMMAND...               a command in the host's namespaces
   daemon HOST stop|kill|start        the host's libvirtd
-  network HOST drop|deaf|mend        nothing gets from it or to it; nothing gets to it; all gets through again
+  network HOST drop|deaf|mute|mend   nothing gets from it or to it; nothing gets to it; nothing of its libvirtd
+                                     gets to others; all gets through again
   network HOST pin                   from now on, nobody finds out that it is not there
   guest HOST [NAME [MIB]]            define and start a guest, wait until it is up
   gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
@@ -437,14 +438,16 @@ network()
     drop) bridge link set dev "$port" state 0 ;;
     # No packet is small enough.
     deaf) tc qdisc add dev "$port" root tbf rate 8bit burst 1b limit 1b ;;
+    mute) inside "$1" ip rule add pref 1 ipproto tcp sport 16509 blackhole ;;
     mend)
+        inside "$1" ip rule del pref 1 2> /dev/null || true
         tc qdisc del dev "$port" root 2> /dev/null || true
         bridge link set dev "$port" state 3
         for host in $(hosts); do
             inside "$host" ip neigh flush dev eth0 nud permanent
         done
         ;;
-    *) die "network HOST drop|deaf|mend|pin" ;;
+    *) die "network HOST drop|deaf|mute|mend|pin" ;;
     esac
 }
 
