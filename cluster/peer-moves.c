@@ -201,6 +201,49 @@ vg_peer_read_move(vg_peers *peers, const char *peer, const char *id, int64_t lim
     return peer_moves_ask(peers, peer, &question, err);
 }
 
+/* Returns the text of a member of an object, or NULL. */
+static const char *
+peer_moves_text(json_object *object, const char *name)
+{
+    json_object *value = NULL;
+
+    return json_object_is_type(object, json_type_object) &&
+                   json_object_object_get_ex(object, name, &value) &&
+                   json_object_is_type(value, json_type_string)
+               ? json_object_get_string(value)
+               : NULL;
+}
+
+GPtrArray *
+vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned most, int64_t limit_ns,
+                 GError **err)
+{
+    g_autofree char *path = g_strdup_printf("/v1/migrations?limit=%u", most);
+    const struct peers_question question = {"GET", path, NULL, limit_ns, NULL, NULL};
+    g_autoptr(json_object) document = NULL;
+    json_object *items = NULL;
+
+    if (peers_request(peers, peer, &question, &document, err) < 0)
+        return NULL;
+    GPtrArray *moves = g_ptr_array_new_with_free_func(vg_migration_free);
+    if (!json_object_is_type(document, json_type_object) ||
+        !json_object_object_get_ex(document, "items", &items) ||
+        !json_object_is_type(items, json_type_array))
+        return moves;
+    for (size_t i = 0; i < MIN(json_object_array_length(items), most); i++) {
+        json_object *item = json_object_array_get_idx(items, i);
+        const char *id = peer_moves_text(item, "id");
+        if (!id || g_strcmp0(peer_moves_text(item, "to"), to) != 0 ||
+            g_strcmp0(peer_moves_text(item, "state"),
+                      vg_migration_state_names[VG_MIGRATION_DONE]) != 0)
+            continue;
+        struct vg_migration *move = vg_peer_read_move(peers, peer, id, limit_ns, NULL);
+        if (move)
+            g_ptr_array_add(moves, move);
+    }
+    return moves;
+}
+
 struct vg_migration *
 vg_peer_change_move(vg_peers *peers, const char *peer, const char *id, const char *verb,
                     int64_t limit_ns, GError **err)

@@ -45,6 +45,11 @@ json_object *vg_peer_check_move(vg_peers *peers, const char *peer,
                                 const struct vg_peer_order *order, int64_t limit_ns, GError **err);
 struct vg_migration *vg_peer_read_move(vg_peers *peers, const char *peer, const char *id,
                                        int64_t limit_ns, GError **err);
+/* Reads, of the peer's newest moves, those that went to a host and are done, with their steps:
+ * struct vg_migration, newest first, freed with the array. most limits the moves that are looked
+ * at. */
+GPtrArray *vg_peer_moves_to(vg_peers *peers, const char *peer, const char *to, unsigned most,
+                            int64_t limit_ns, GError **err);
 /* Aborts or retries a move; verb is "abort" or "retry". */
 struct vg_migration *vg_peer_change_move(vg_peers *peers, const char *peer, const char *id,
                                          const char *verb, int64_t limit_ns, GError **err);

@@ -4,23 +4,48 @@
  */
 #include "config.h"
 
+#include "base/clock.h"
 #include "base/json.h"
+#include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
 #include "move/forecast.h"
 
 /* The number of moves among which earlier ones of the VM are looked for. */
 #define PAST_MAX 200
 
-/* Reads the durations of earlier moves from the journal. */
+/* The same for moves that the target has made to this host, and the longest time that it may take
+ * to tell one of them. */
+#define PAST_THERE_MAX 10
+#define PAST_THERE_NS  VG_NS_PER_S
+
+static int
+forecast_compare_moves(const void *a, const void *b)
+{
+    const struct vg_migration *x = *(struct vg_migration *const *)a;
+    const struct vg_migration *y = *(struct vg_migration *const *)b;
+
+    return x->made_ns > y->made_ns ? -1 : x->made_ns < y->made_ns;
+}
+
+/* Reads the durations of earlier moves from the journal, and of those the other way from the
+ * target, so that a VM's way back is known after its way there. */
 static void
-forecast_read_past(vg_daemon_backend *backend, const char *uuid, struct vg_forecast_past *ret)
+forecast_read_past(vg_daemon_backend *backend, const struct vg_migration *migration,
+                   struct vg_forecast_past *ret)
 {
     g_autoptr(GPtrArray) moves =
         vg_journal_list_migrations(backend->parts.journal, false, INT64_MAX, PAST_MAX, NULL);
+    g_autoptr(GPtrArray) back =
+        vg_peer_moves_to(backend->parts.peers, migration->peer, migration->from, PAST_THERE_MAX,
+                         PAST_THERE_NS, NULL);
 
     *ret = (struct vg_forecast_past){0};
-    if (moves)
-        vg_forecast_learn(moves, uuid, ret);
+    if (!moves)
+        return;
+    for (guint i = 0; back && i < back->len; i++)
+        g_ptr_array_add(moves, vg_migration_copy(back->pdata[i]));
+    g_ptr_array_sort(moves, forecast_compare_moves);
+    vg_forecast_learn(moves, migration->uuid, ret);
 }
 
 void
@@ -43,7 +68,7 @@ backend_add_forecast(vg_daemon_backend *backend, json_object *document, const st
     facts.link_bytes_per_s = backend->policy.bandwidth;
     facts.stun_ns = backend->policy.stun_ns;
     pthread_mutex_unlock(&backend->lock);
-    forecast_read_past(backend, migration->uuid, &past);
+    forecast_read_past(backend, migration, &past);
     vg_mover_measure(backend->parts.mover, migration->uuid, &facts.touched_bytes,
                      &facts.dirty_bytes_per_s);
     vg_forecast_make(migration->devices->len > 0, !migration->no_agent, &facts, &limits, &forecast);

@@ -57,8 +57,8 @@ def test_what_is_told_of_a_move(movelab):
 @pytest.mark.host
 @pytest.mark.parametrize("mib, dirty", [(256, 0), (256, 40), (512, 60), (1024, 60)])
 def test_standstill_is_foretold(movelab, mib, dirty):
-    """Five moves of each size, of a guest that writes: within 30 per cent, but for the first of all, before which
-    nothing is known of these hosts."""
+    """Five moves of each size, there and back, of a guest that writes: within 30 per cent, but for the first one,
+    before which nothing is known of it."""
     where = ["h1", "h2"]
     guest = f"{GUEST}-{mib}-{dirty}"
     wrong = []
@@ -75,7 +75,7 @@ def test_standstill_is_foretold(movelab, mib, dirty):
             assert move["state"] == "done", move["cause"]
             took = move["standstill_ns"] / 1e9
             print(f"{mib} MiB, {dirty} MiB rewritten, turn {turn}: foretold {foretold:.1f} s, took {took:.1f} s")
-            if abs(foretold - took) > 0.3 * took and turn > 1:
+            if abs(foretold - took) > 0.3 * took and turn > 0:
                 wrong.append((mib, turn, foretold, took))
             where.reverse()
     finally:

@@ -239,6 +239,30 @@ test_moves(void **state)
     assert_string_equal(member_of(document, "dry_run"), "true");
 }
 
+/* Only those that are done and went there are read, each by itself. */
+static void
+test_moves_to(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    (void)state;
+
+    sent.answer = "{\"items\": [{\"id\": \"move-1\", \"to\": \"h1\", \"state\": \"done\"}, "
+                  "{\"id\": \"move-2\", \"to\": \"h1\", \"state\": \"failed\"}, 7, "
+                  "{\"id\": \"move-3\", \"to\": \"h3\", \"state\": \"done\"}], \"next\": null}";
+    g_autoptr(GPtrArray) moves = vg_peer_moves_to(NULL, "left", "h1", 10, LIMIT_NS, &error);
+    assert_sent("GET", "/v1/migrations/move-1");
+    assert_int_equal(moves->len, 0); /* the double answers with the list again, which is no move */
+    g_autoptr(GPtrArray) none = vg_peer_moves_to(NULL, "left", "h9", 10, LIMIT_NS, &error);
+    assert_sent("GET", "/v1/migrations?limit=10");
+    assert_int_equal(none->len, 0);
+    sent.answer = "{\"items\": 5}";
+    g_autoptr(GPtrArray) odd = vg_peer_moves_to(NULL, "left", "h1", 10, LIMIT_NS, &error);
+    assert_int_equal(odd->len, 0);
+    sent.answer = NULL;
+    assert_null(vg_peer_moves_to(NULL, "left", "h1", 10, LIMIT_NS, &error));
+    assert_error(&error, VG_E_UNREACHABLE, "peer 'left': nobody is there");
+}
+
 static void
 test_samples(void **state)
 {
@@ -280,6 +304,7 @@ main(void)
         cmocka_unit_test_teardown(test_check_gpus, forget_sent),
         cmocka_unit_test_teardown(test_renew_and_release, forget_sent),
         cmocka_unit_test_teardown(test_moves, forget_sent),
+        cmocka_unit_test_teardown(test_moves_to, forget_sent),
         cmocka_unit_test_teardown(test_samples, forget_sent),
     };
 
