@@ -13,6 +13,7 @@
 
 #include <glib.h>
 
+#include "model/alert.h"
 #include "model/arrival.h"
 #include "model/gpu-log.h"
 #include "model/gpu-part.h"
@@ -51,6 +52,8 @@ struct vg_view {
     vg_snapshot *snapshot;           /* this host; sealed */
     vg_inventory *inventory;         /* never NULL */
     GHashTable *labels;              /* see vg_view_label(); never NULL */
+    GPtrArray *alerts;               /* struct vg_active_alert; never NULL */
+    size_t alert_rules;              /* number of rules for alerts */
     GPtrArray *gpu_parts;            /* struct vg_gpu_part of the inventory; never NULL */
     struct vg_window totals;         /* sums since the start (replay: of all windows) */
     struct vg_window newest;         /* newest window; begin == end: none yet. The log has its

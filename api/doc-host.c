@@ -248,7 +248,8 @@ gpus_to_json(const GPtrArray *gpus)
 }
 
 json_object *
-vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats)
+vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
+            json_object *take_alerts)
 {
     const vg_inventory *inventory = view->inventory;
     json_object *object = json_object_new_object();
@@ -269,6 +270,7 @@ vg_doc_host(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_
     vg_json_add(object, "daemon", daemon_to_json(view, stats));
     vg_json_add(object, "measurement", measurement_to_json(view));
     vg_json_add(object, "parts", vg_doc_parts(parts));
+    vg_json_add(object, "alerts", take_alerts);
     return object;
 }
 

@@ -20,7 +20,7 @@ enum vg_vm_sort { VG_VM_SORT_NAME, VG_VM_SORT_LOST, VG_VM_SORT_CPU, VG_VM_SORT_G
 const char *vg_view_text(vg_view *view, enum vg_view_body body, size_t *ret_size);
 
 json_object *vg_doc_host(const vg_view *view, const GPtrArray *parts,
-                         const struct vg_daemon_stats *stats);
+                         const struct vg_daemon_stats *stats, json_object *take_alerts);
 json_object *vg_doc_parts(const GPtrArray *parts);
 /* Makes the documents of the configuration and of one VM. */
 json_object *vg_doc_setup(const struct vg_daemon_stats *stats);
@@ -120,6 +120,9 @@ json_object *vg_doc_host_cpus(const vg_view *view);
 
 /* Sums the CPU time of all VMs' vCPUs in a window. */
 int64_t vg_doc_vms_ns(const struct vg_window *window);
+
+/* Makes the list of alerts that are raised: of the view, and of VMs without their GPUs. */
+json_object *vg_doc_alerts(const vg_view *view, const struct vg_backend *backend);
 
 /* Writes the text for Prometheus; the caller frees it. */
 struct vg_http_stats;

@@ -18,7 +18,8 @@ newest_view(const struct vg_request *request)
     return request->backend->measurement->view(request->backend->data);
 }
 
-/* The ETag covers the states of parts and the configuration, which change without a new window. */
+/* The ETag covers the states of parts, alerts and the configuration, which change without a new
+ * window. */
 void
 vg_handle_host(struct vg_request *request)
 {
@@ -30,11 +31,13 @@ vg_handle_host(struct vg_request *request)
     request->backend->measurement->stats(request->backend->data, &stats);
     g_autoptr(json_object) states = vg_doc_parts(parts);
     g_autoptr(json_object) setup = vg_doc_setup(&stats);
+    g_autoptr(json_object) alerts = vg_doc_alerts(view, request->backend);
     g_autofree char *text = vg_json_to_text(states, false);
+    g_autofree char *alerts_text = vg_json_to_text(alerts, false);
     g_autofree char *setup_text = vg_json_to_text(setup, false);
     g_snprintf(etag, sizeof(etag), "\"%s-%" PRIu64 ".%08x\"", view->boot_id, view->seq,
-               g_str_hash(text) * 31 + g_str_hash(setup_text));
-    vg_answer_json(request, 200, vg_doc_host(view, parts, &stats));
+               (g_str_hash(text) * 31 + g_str_hash(setup_text)) * 31 + g_str_hash(alerts_text));
+    vg_answer_json(request, 200, vg_doc_host(view, parts, &stats, json_object_get(alerts)));
     vg_answer_etag(request, etag);
 }
 

@@ -491,6 +491,27 @@ metrics_add_bare(GString *out, const GPtrArray *bare)
     }
 }
 
+static void
+metrics_add_alerts(GString *out, const vg_view *view)
+{
+    static const char name[] = "vgpud_alert_active";
+
+    single(out, "vgpud_alert_rules", "gauge", "Alerts that are configured.",
+           (double)view->alert_rules);
+    family(out, name, "gauge",
+           "Alerts of the configuration that are raised: 1. An empty vm is the whole host.");
+    for (guint i = 0; i < view->alerts->len; i++) {
+        const struct vg_active_alert *alert = view->alerts->pdata[i];
+        g_autofree char *rule = label("rule", alert->alert);
+        g_autofree char *vm = label("vm", alert->vm ? alert->vm : "");
+        g_autofree char *uuid = label("uuid", alert->uuid ? alert->uuid : "");
+        g_autofree char *called =
+            label("display_name", alert->display_name ? alert->display_name : "");
+        g_autofree char *labels = g_strjoin(",", rule, vm, uuid, called, NULL);
+        value(out, name, labels, 1);
+    }
+}
+
 char *
 vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
                const GPtrArray *bare, const struct vg_http_stats *http)
@@ -510,6 +531,7 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_host_gpus(out, view);
     add_intensities(out, rows);
     add_daemon(out, stats);
+    metrics_add_alerts(out, view);
     metrics_add_bare(out, bare);
     add_http(out, http);
     single(out, "vgpud_scrape_duration_seconds", "gauge", "Time that writing these metrics took.",

@@ -58,6 +58,7 @@ const struct vg_route vg_routes[] = {
      vg_handle_gpu_requests,
      requests_params,
      {200, 304, 404, 409}},
+    {"/v1/alerts", VG_FIGURES, VG_GET, vg_handle_alerts, no_params, {200}},
     {"/v1/peers", VG_FIGURES, VG_GET, vg_handle_peers, no_params, {200}},
     {"/v1/plans", VG_PLANS, VG_GET, vg_handle_list_plans, plans_params, {200, 502, 503, 504}},
     {"/v1/plans",

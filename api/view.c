@@ -16,6 +16,7 @@ vg_view_new(void)
 
     view->refs = 1;
     view->gpu_parts = g_ptr_array_new();
+    view->alerts = g_ptr_array_new_with_free_func(vg_active_alert_free);
     view->labels = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     pthread_mutex_init(&view->lock, NULL);
     return view;
@@ -42,6 +43,7 @@ vg_view_unref(vg_view *view)
     vg_snapshot_free(view->snapshot);
     vg_inventory_free(view->inventory);
     g_ptr_array_unref(view->gpu_parts);
+    g_ptr_array_unref(view->alerts);
     vg_gpu_log_unref(view->gpu_log);
     g_free(view);
 }

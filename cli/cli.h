@@ -46,6 +46,7 @@ int vg_cmd_plan(int argc, char **argv);
 int vg_cmd_events(int argc, char **argv);
 int vg_cmd_nova(int argc, char **argv);
 int vg_cmd_token(int argc, char **argv);
+int vg_cmd_alert(int argc, char **argv);
 int vg_cmd_audit(int argc, char **argv);
 int vg_cmd_context(int argc, char **argv);
 int vg_cmd_version(int argc, char **argv);

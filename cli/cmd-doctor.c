@@ -79,6 +79,7 @@ doctor_ask(const struct vg_remote_args *remote, json_object *checks, GError **er
         vg_client_get_text(client, "/metrics", &metrics, &size, err) < 0)
         return false;
     vg_doctor_read_host(checks, host, metrics);
+    vg_doctor_read_alerts(checks, host, metrics);
     if (vg_client_get(client, "/v1/peers", peer_lists, &peers, &peers_error) < 0)
         vg_doctor_add(checks, "peers", VG_HEALTH_BROKEN, NULL, "%s", peers_error->message);
     else

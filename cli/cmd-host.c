@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/alert-rows.h"
 #include "cli/cli.h"
 #include "cli/host-load.h"
 #include "cli/online-args.h"
@@ -195,8 +196,10 @@ show_host(void *data, vg_client *client, GError **err)
     const char *no_pressure =
         json_object_get_string(vg_output_member(host, "measurement.host.pressure.reason"));
     g_autoptr(json_object) gpus = gpu_rows(vg_output_member(host, "gpus"));
+    g_autoptr(json_object) alerts = vg_alert_rows(vg_output_member(host, "alerts"));
     const struct vg_table tables[] = {
         {NULL, rows, cmd_host_columns, G_N_ELEMENTS(cmd_host_columns), NULL},
+        {"Alerts that are raised", alerts, vg_alert_columns, VG_ALERT_COLUMNS, NULL},
         {"CPU time of the newest window, in cores", uses, use_columns, G_N_ELEMENTS(use_columns),
          NULL},
         {"Pressure in the newest window", pressures, pressure_columns,

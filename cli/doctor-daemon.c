@@ -219,9 +219,8 @@ doctor_add_engine(json_object *checks, json_object *host, json_object *part)
 
 /* ---- what keeps it ---- */
 
-/* The value of a metric without labels; -1: it is not there. */
-static double
-doctor_metric(const char *metrics, const char *name)
+double
+vg_doctor_metric(const char *metrics, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -238,10 +237,10 @@ doctor_add_store(json_object *checks, json_object *host, json_object *part, cons
 {
     json_object *store = vg_output_member(host, "daemon.setup.store");
     const char *directory = doctor_string(store, "directory");
-    const double free_bytes = doctor_metric(metrics, "vgpud_store_free_bytes");
-    const double dropped = doctor_metric(metrics, "vgpud_store_windows_dropped_total");
-    const double failures = doctor_metric(metrics, "vgpud_store_failures_total");
-    g_autofree char *size = doctor_bytes(doctor_metric(metrics, "vgpud_store_size_bytes"));
+    const double free_bytes = vg_doctor_metric(metrics, "vgpud_store_free_bytes");
+    const double dropped = vg_doctor_metric(metrics, "vgpud_store_windows_dropped_total");
+    const double failures = vg_doctor_metric(metrics, "vgpud_store_failures_total");
+    g_autofree char *size = doctor_bytes(vg_doctor_metric(metrics, "vgpud_store_size_bytes"));
     g_autofree char *left = doctor_bytes(free_bytes);
     g_autofree char *quoted = vg_printable_quote(directory);
     g_autofree char *look = g_strdup_printf("df -h %s", quoted);
@@ -302,9 +301,10 @@ doctor_add_costs(json_object *checks, json_object *host, const char *metrics)
         window_ns > 0 ? doctor_double(host, "measurement.collector_cost_ns") / window_ns : 0;
     const double budget = doctor_double(host, "daemon.setup.budget");
     const double age_s = (double)vg_clock_realtime_ns() / (double)VG_NS_PER_S -
-                         doctor_metric(metrics, "vgpud_start_time_seconds");
-    const double cpu_s = doctor_metric(metrics, "process_cpu_seconds_total");
-    g_autofree char *memory = doctor_bytes(doctor_metric(metrics, "process_resident_memory_bytes"));
+                         vg_doctor_metric(metrics, "vgpud_start_time_seconds");
+    const double cpu_s = vg_doctor_metric(metrics, "process_cpu_seconds_total");
+    g_autofree char *memory =
+        doctor_bytes(vg_doctor_metric(metrics, "process_resident_memory_bytes"));
     g_autofree char *limit =
         budget > 0 ? g_strdup_printf("of %.3g %% allowed ([live] budget)", budget * 100)
                    : g_strdup("without a limit");

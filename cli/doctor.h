@@ -32,6 +32,11 @@ unsigned vg_doctor_count(json_object *checks, enum vg_health health);
 void vg_doctor_read_host(json_object *checks, json_object *host, const char *metrics);
 void vg_doctor_read_peers(json_object *checks, json_object *peers);
 
+void vg_doctor_read_alerts(json_object *checks, json_object *host, const char *metrics);
+
+/* Returns the value of a metric without labels; -1: it is not there. */
+double vg_doctor_metric(const char *metrics, const char *name);
+
 /* Is the clock of this machine kept by others? */
 void vg_doctor_read_clock(json_object *checks);
 

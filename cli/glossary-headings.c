@@ -13,8 +13,10 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"self",
      "Another thread of the same VM: one of its vCPUs took the CPU of another, or QEMU did."},
     {"host:idle", "Nobody: the CPU was idle while the vCPU waited for it, as after a wakeup."},
-    {"limit", "Nobody: a CPU quota of the VM's own was used up. Another host "
-              "does not help; a larger quota does."},
+    {"limit",
+     "Nobody: a CPU quota of the VM's own was used up. Another host "
+     "does not help; a larger quota does. As a heading: the cores that may be lost before an "
+     "alert is raised."},
     {"host:unknown", "Nobody can tell who ran: events of that CPU are missing."},
     {"infeasible",
      "Of a host in a plan: a constraint forbids that the VM goes there; the reason says which."},
@@ -176,6 +178,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"reason", "Why."},
     {"why", "Why."},
     {"why not", "Why it cannot be."},
+    {"alert", "The name of an alert: of a group [alert NAME] in vgpud.conf, or vm-without-gpu."},
+    {"since", "When it began."},
     {"peer", "Another vgpud, by the name that the configuration has for it."},
     {"answered", "When it answered last."},
     {"url", "Where it is asked."},

@@ -23,6 +23,7 @@ static const struct vg_cli_command commands[] = {
     {"gpu", "its GPUs, who uses them, and their requests", vg_cmd_gpu},
     {"preemptions", "who takes the CPU from whom", vg_cmd_preemptions},
     {"top", "the VMs as they are now, on the whole screen", vg_cmd_top},
+    {"alert", "the alerts that are raised now", vg_cmd_alert},
     {"events", "what happens, as it happens", vg_cmd_events},
     {"plan", "the plans that vgpud has made, and how to carry one out", vg_cmd_plan},
     {"migrate", "move a VM with its GPUs to another host", vg_cmd_migrate},

@@ -199,6 +199,11 @@ draw_troubles(const vg_top_look *look, vg_grid *grid, int row)
         if (i + 1 == TROUBLES_MAX && n > TROUBLES_MAX)
             vg_grid_print(grid, row, column, VG_ATTR_WARN, "; and %u more", n - TROUBLES_MAX);
     }
+    if (look->alert_names) {
+        int column = vg_grid_print(grid, row, 0, VG_ATTR_BAD, "%" G_GINT64_FORMAT " alert%s",
+                                   look->alerts, look->alerts == 1 ? "" : "s");
+        vg_grid_print(grid, row++, column, VG_ATTR_WARN, ": %s", look->alert_names);
+    }
     return row;
 }
 

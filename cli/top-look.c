@@ -10,6 +10,9 @@
 #include "cli/output.h"
 #include "cli/sparkline.h"
 
+/* The number of alerts that are named. */
+#define ALERTS_NAMED_MAX 3u
+
 /* In the range in which two can be subtracted. */
 static int64_t
 read_count(json_object *object, const char *path)
@@ -167,6 +170,25 @@ read_troubles(json_object *parts)
     return troubles;
 }
 
+/* Names the first alerts that are raised; the caller frees it. NULL: there is none. */
+static char *
+top_look_name_alerts(json_object *alerts)
+{
+    GString *names = g_string_new(NULL);
+    const size_t n = vg_output_length(alerts);
+
+    for (size_t i = 0; i < MIN(n, ALERTS_NAMED_MAX); i++) {
+        json_object *alert = json_object_array_get_idx(alerts, i);
+        g_autofree char *name = read_name(alert, "alert");
+        g_autofree char *label = read_text(alert, "label");
+        g_string_append_printf(names, "%s%s (%s)", i > 0 ? ", " : "", name,
+                               label ? label : "all VMs");
+    }
+    if (n > ALERTS_NAMED_MAX)
+        g_string_append(names, ", ...");
+    return g_string_free(names, n == 0);
+}
+
 /* A time of the newest window as a part of it. */
 static double
 read_share(json_object *told, const char *path, int64_t length_ns)
@@ -216,6 +238,8 @@ vg_top_look_new(json_object *host, json_object *vms)
     look->lost_events = read_count(host, "measurement.lost_events");
     read_use(host, &look->use);
     look->troubles = read_troubles(vg_output_member(host, "parts"));
+    look->alerts = (int64_t)vg_output_length(vg_output_member(host, "alerts"));
+    look->alert_names = top_look_name_alerts(vg_output_member(host, "alerts"));
     look->vms = g_ptr_array_new_with_free_func(vm_free);
     for (size_t i = 0; i < vg_output_length(vms); i++)
         g_ptr_array_add(look->vms, top_look_read_vm(json_object_array_get_idx(vms, i)));
@@ -230,6 +254,7 @@ vg_top_look_free(vg_top_look *look)
     g_free(look->boot_id);
     g_free(look->host);
     g_free(look->source);
+    g_free(look->alert_names);
     g_ptr_array_unref(look->troubles);
     g_ptr_array_unref(look->vms);
     vg_top_detail_free(look->detail);

@@ -108,6 +108,8 @@ struct vg_top_look {
     int64_t lost_events; /* since the start */
     struct vg_top_host use;
     GPtrArray *troubles;          /* struct vg_top_part */
+    int64_t alerts;               /* the number of alerts that are raised */
+    char *alert_names;            /* the first of them, with their VMs; NULL: none */
     GPtrArray *vms;               /* struct vg_top_vm */
     struct vg_top_detail *detail; /* NULL: not asked for */
 };

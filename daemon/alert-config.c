@@ -60,6 +60,7 @@ vg_alert_tell(void *arg, const struct vg_alert_change *change)
     vg_json_add_double(data, "lost_cores", change->lost_cores);
     vg_json_add_double(data, "limit", rule->lost_cores);
     vg_json_add_double(data, "for_s", (double)rule->for_ns / (double)VG_NS_PER_S);
+    vg_json_add_int64(data, "since_ns", change->since_ns);
     vg_json_add_string(data, "reason", change->reason);
     if (change->raised)
         vg_log_warn("alert raised alert=%s vm=\"%s\" lost_cores=%.3f limit=%.3f", rule->name,

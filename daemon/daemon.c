@@ -27,6 +27,7 @@
 #include "collectors/replay.h"
 #include "daemon/access-config.h"
 #include "daemon/alert-config.h"
+#include "daemon/alert-past.h"
 #include "daemon/backend.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
@@ -565,6 +566,9 @@ daemon_start(struct daemon *daemon, GError **err)
     daemon->node = vg_node_new(&node);
     vg_event_log_keep(daemon->events, keep_event, daemon);
     set_alerts(daemon);
+    /* What a recording raised long ago is nothing of now. */
+    if (!node.replay)
+        vg_alert_past_restore(daemon->journal, daemon->node, daemon->events);
     const struct vg_supervisor_options supervisor = {
         .node = daemon->node,
         .events = daemon->events,

@@ -246,6 +246,8 @@ make_view(vg_node *node)
     view->gpu_parts = vg_gpu_parts(view->inventory, taken);
     view->snapshot = make_snapshot(node, view->inventory, taken);
     vg_view_make_labels(view);
+    vg_alerts_list(node->alerts, view->alerts);
+    view->alert_rules = vg_alerts_count_rules(node->alerts);
     view->gpu_log = vg_gpu_log_ref(node->gpu_log);
     vg_window_copy(&view->totals, &node->totals);
     if (node->newest.window.vms) {
@@ -319,6 +321,13 @@ vg_node_set_alerts(vg_node *node, const struct vg_alert_rule *rules, size_t n_ru
     vg_alerts_end(node->alerts, "the configuration is another one", vg_alert_tell, node->events);
     vg_alerts_free(node->alerts);
     node->alerts = vg_alerts_new(rules, n_rules);
+    node->unpublished = true;
+}
+
+bool
+vg_node_restore_alert(vg_node *node, const struct vg_active_alert *alert)
+{
+    return vg_alerts_restore(node->alerts, alert);
 }
 
 static void
@@ -483,8 +492,8 @@ take_window(vg_node *node, struct vg_gathered *take_gathered)
     node->closed_at_ns = vg_clock_monotonic_ns();
     node->unpublished = true;
     tell_changes(node, &before, window);
-    vg_alerts_step(node->alerts, window, vg_vm_names_find_sample, node->names, vg_alert_tell,
-                   node->events);
+    vg_alerts_step(node->alerts, window, take_gathered->clock_offset_ns, vg_vm_names_find_sample,
+                   node->names, vg_alert_tell, node->events);
     vg_window_clear(&before);
 }
 

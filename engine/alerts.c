@@ -23,7 +23,11 @@ struct alert_watch {
     GArray *parts; /* struct alert_part, the oldest first */
     struct alert_part sum;
     bool raised;
-    bool seen; /* it was in the window of this step */
+    bool seen;        /* it was in the window of this step */
+    int64_t since_ns; /* epoch, when it was raised */
+    double before;    /* the mean as it was told by an earlier run */
+    /* the time of windows to come in which it does not end, as it was raised before */
+    int64_t held_ns;
 };
 
 struct alert_state {
@@ -103,7 +107,8 @@ vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, size_
 static double
 alert_mean(const struct alert_watch *watch)
 {
-    return watch->sum.length_ns > 0 ? (double)watch->sum.lost_ns / (double)watch->sum.length_ns : 0;
+    return watch->sum.length_ns > 0 ? (double)watch->sum.lost_ns / (double)watch->sum.length_ns
+                                    : watch->before;
 }
 
 static void
@@ -117,6 +122,7 @@ alert_tell(const struct alert_state *state, const struct alert_watch *watch, con
         .display_name = watch->display_name,
         .uuid = watch->uuid,
         .lost_cores = alert_mean(watch),
+        .since_ns = watch->since_ns,
         .reason = reason,
     };
 
@@ -177,21 +183,33 @@ alert_need_watch(struct alert_state *state, const char *key, const char *vm, con
     return watch;
 }
 
+/* What is told of a window while it is taken. */
+struct alert_turn {
+    int64_t length_ns;
+    int64_t end_ns; /* epoch */
+    vg_alert_told *told;
+    void *data;
+};
+
 static void
-alert_look(struct alert_state *state, struct alert_watch *watch, int64_t length_ns, int64_t lost_ns,
-           vg_alert_told *told, void *data)
+alert_look(struct alert_state *state, struct alert_watch *watch, int64_t lost_ns,
+           const struct alert_turn *turn)
 {
     const double limit = state->rule.lost_cores;
 
     watch->seen = true;
-    alert_add(state, watch, length_ns, lost_ns);
+    alert_add(state, watch, turn->length_ns, lost_ns);
+    if (watch->held_ns > turn->length_ns)
+        return;
     const double mean = alert_mean(watch);
     bool raised = watch->raised ? mean >= limit * (1 - VG_ALERT_HYSTERESIS)
                                 : mean >= limit && watch->sum.length_ns >= state->rule.for_ns;
     if (raised == watch->raised)
         return;
     watch->raised = raised;
-    alert_tell(state, watch, NULL, told, data);
+    if (raised)
+        watch->since_ns = turn->end_ns;
+    alert_tell(state, watch, NULL, turn->told, turn->data);
 }
 
 static int64_t
@@ -202,7 +220,7 @@ alert_lost(const struct vg_vm_sample *vm)
 
 /* Stops watching VMs that are gone. */
 static void
-alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
+alert_forget(struct alert_state *state, const struct alert_turn *turn)
 {
     GHashTableIter iter;
     void *value;
@@ -210,13 +228,14 @@ alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
     g_hash_table_iter_init(&iter, state->watches);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct alert_watch *watch = value;
-        if (watch->seen) {
+        watch->held_ns = MAX(watch->held_ns - turn->length_ns, 0);
+        if (watch->seen || watch->held_ns > 0) {
             watch->seen = false;
             continue;
         }
         if (watch->raised) {
             watch->raised = false;
-            alert_tell(state, watch, "the VM is gone", told, data);
+            alert_tell(state, watch, "the VM is gone", turn->told, turn->data);
         }
         g_hash_table_iter_remove(&iter);
     }
@@ -224,46 +243,125 @@ alert_forget(struct alert_state *state, vg_alert_told *told, void *data)
 
 /* Tells if a rule is about a VM. called: its name in OpenStack, or NULL. */
 static bool
-alert_is_about(const struct alert_state *state, const struct vg_vm_sample *vm, const char *called)
+alert_is_about(const struct vg_alert_rule *rule, const char *name, const char *called,
+               const char *uuid)
 {
-    const char *pattern = state->rule.vm;
+    const char *pattern = rule->vm;
 
-    return pattern[0] && (g_pattern_match_simple(pattern, vm->name) ||
+    return pattern[0] && (g_pattern_match_simple(pattern, name) ||
                           (called && g_pattern_match_simple(pattern, called)) ||
-                          (vm->uuid[0] && g_pattern_match_simple(pattern, vm->uuid)));
+                          (uuid && uuid[0] && g_pattern_match_simple(pattern, uuid)));
 }
 
 static void
 alert_step(struct alert_state *state, const struct vg_window *window, vg_alert_names *name,
-           void *names, vg_alert_told *told, void *data)
+           void *names, const struct alert_turn *turn)
 {
-    const int64_t length_ns = window->end_ns - window->begin_ns;
     int64_t lost_ns = 0;
 
     for (guint i = 0; i < window->vms->len; i++) {
         const struct vg_vm_sample *vm = &g_array_index(window->vms, struct vg_vm_sample, i);
         const char *called = name(names, vm);
         lost_ns += alert_lost(vm);
-        if (!alert_is_about(state, vm, called))
+        if (!alert_is_about(&state->rule, vm->name, called, vm->uuid))
             continue;
         struct alert_watch *watch =
             alert_need_watch(state, vm->uuid[0] ? vm->uuid : vm->name, vm->name, vm->uuid);
         alert_set_name(&watch->display_name, called);
-        alert_look(state, watch, length_ns, alert_lost(vm), told, data);
+        alert_look(state, watch, alert_lost(vm), turn);
     }
     if (!state->rule.vm[0])
-        alert_look(state, alert_need_watch(state, "", NULL, NULL), length_ns, lost_ns, told, data);
-    alert_forget(state, told, data);
+        alert_look(state, alert_need_watch(state, "", NULL, NULL), lost_ns, turn);
+    alert_forget(state, turn);
 }
 
 void
-vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_names *name, void *names,
-               vg_alert_told *told, void *data)
+vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset_ns,
+               vg_alert_names *name, void *names, vg_alert_told *told, void *data)
 {
+    const struct alert_turn turn = {
+        .length_ns = window->end_ns - window->begin_ns,
+        .end_ns = window->end_ns + offset_ns,
+        .told = told,
+        .data = data,
+    };
+
     if (window->end_ns <= window->begin_ns)
         return;
     for (guint i = 0; i < alerts->states->len; i++)
-        alert_step(alerts->states->pdata[i], window, name, names, told, data);
+        alert_step(alerts->states->pdata[i], window, name, names, &turn);
+}
+
+bool
+vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert)
+{
+    for (guint i = 0; i < alerts->states->len; i++) {
+        struct alert_state *state = alerts->states->pdata[i];
+        const struct vg_alert_rule *rule = &state->rule;
+        if (strcmp(rule->name, alert->alert) != 0 || rule->lost_cores != alert->limit ||
+            rule->for_ns != alert->for_ns ||
+            !(alert->vm ? alert_is_about(rule, alert->vm, alert->display_name, alert->uuid)
+                        : rule->vm[0] == '\0'))
+            continue;
+        const char *key = alert->uuid ? alert->uuid : alert->vm ? alert->vm : "";
+        struct alert_watch *watch = alert_need_watch(state, key, alert->vm, alert->uuid);
+        alert_set_name(&watch->display_name, alert->display_name);
+        watch->raised = true;
+        watch->since_ns = alert->since_ns;
+        watch->held_ns = rule->for_ns;
+        watch->before = alert->lost_cores;
+        return true;
+    }
+    return false;
+}
+
+static int
+alert_compare(const void *a, const void *b)
+{
+    const struct vg_active_alert *x = *(struct vg_active_alert *const *)a;
+    const struct vg_active_alert *y = *(struct vg_active_alert *const *)b;
+
+    return g_strcmp0(x->vm, y->vm);
+}
+
+static void
+alert_list_state(const struct alert_state *state, GPtrArray *list)
+{
+    g_autoptr(GPtrArray) raised = g_ptr_array_new();
+    GHashTableIter iter;
+    void *value;
+
+    g_hash_table_iter_init(&iter, state->watches);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct alert_watch *watch = value;
+        if (!watch->raised)
+            continue;
+        struct vg_active_alert *alert = g_new0(struct vg_active_alert, 1);
+        alert->alert = g_strdup(state->rule.name);
+        alert->vm = g_strdup(watch->vm);
+        alert->display_name = g_strdup(watch->display_name);
+        alert->uuid = watch->uuid && watch->uuid[0] ? g_strdup(watch->uuid) : NULL;
+        alert->lost_cores = alert_mean(watch);
+        alert->limit = state->rule.lost_cores;
+        alert->for_ns = state->rule.for_ns;
+        alert->since_ns = watch->since_ns;
+        g_ptr_array_add(raised, alert);
+    }
+    g_ptr_array_sort(raised, alert_compare);
+    g_ptr_array_extend(list, raised, NULL, NULL);
+}
+
+void
+vg_alerts_list(const vg_alerts *alerts, GPtrArray *list)
+{
+    for (guint i = 0; i < alerts->states->len; i++)
+        alert_list_state(alerts->states->pdata[i], list);
+}
+
+size_t
+vg_alerts_count_rules(const vg_alerts *alerts)
+{
+    return alerts->states->len;
 }
 
 void

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <glib.h>
+
+#include "model/alert.h"
 #include "model/window.h"
 
 /* An alert that is raised ends when the mean is this much below its limit, so that it does not come
@@ -32,6 +35,7 @@ struct vg_alert_change {
     const char *display_name; /* the name in OpenStack; NULL if it has none */
     const char *uuid;         /* NULL or empty if the VM has none */
     double lost_cores;        /* the mean of the last for_ns */
+    int64_t since_ns;         /* epoch, when it was raised */
     const char *reason;       /* the reason why it ended, or NULL if it did so by itself */
 };
 
@@ -49,9 +53,22 @@ bool vg_alerts_same(const vg_alerts *alerts, const struct vg_alert_rule *rules, 
 /* Returns the name that OpenStack gives a VM, or NULL; borrowed for the call. */
 typedef const char *vg_alert_names(void *names, const struct vg_vm_sample *vm);
 
-/* Takes a closed window. Windows come in the order of time. */
-void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, vg_alert_names *name,
-                    void *names, vg_alert_told *told, void *data);
+/* Takes a closed window. Windows come in the order of time. offset_ns: their clock + offset =
+ * epoch. */
+void vg_alerts_step(vg_alerts *alerts, const struct vg_window *window, int64_t offset_ns,
+                    vg_alert_names *name, void *names, vg_alert_told *told, void *data);
+
+/* Takes over an alert that was raised before, if its rule is still there. It is not raised again,
+ * and ends at the earliest when windows of the rule's time have come, since it is not known before
+ * how much is lost or which VMs there are. Returns false if there is no such rule. */
+bool vg_alerts_restore(vg_alerts *alerts, const struct vg_active_alert *alert);
+
+/* Appends the alerts that are raised (struct vg_active_alert), by rule and name; the list frees
+ * them. */
+void vg_alerts_list(const vg_alerts *alerts, GPtrArray *list);
+
+/* Returns the number of rules. */
+size_t vg_alerts_count_rules(const vg_alerts *alerts);
 
 /* Ends all alerts that are raised. */
 void vg_alerts_end(vg_alerts *alerts, const char *reason, vg_alert_told *told, void *data);

@@ -28,7 +28,7 @@ GOOD = [
     "/v1/gpus/0000:41:00.0/requests?since=-1s&until=-0s&vm=departed",
     "/v1/preemptions", "/v1/preemptions?vm=alpha&limit=2", "/v1/snapshot", "/v1/plans",
     "/v1/plans?limit=1", "/v1/events?after=0", "/v1/events?after=0&types=window&wait=0",
-    "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers", "/v1/nova/approvals",
+    "/v1/events?after=99999&wait=60", "/healthz", "/readyz", "/v1/peers", "/v1/alerts", "/v1/nova/approvals",
     "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
     "/v1/events?since=-12h", "/v1/events?limit=1&types=vm,alert", "/v1/events?until=-1min",
     "/v1/events?from=5f6c0c1e-9a0b-4b57-8b0e-000000000000-1",

@@ -58,7 +58,7 @@ def test_nothing_is_near():
 # ---- words in the order that people write them ----
 
 def test_list_is_what_is_meant(server):
-    for command in ("vm", "gpu", "plan", "migration", "peer", "token", "context"):
+    for command in ("vm", "gpu", "plan", "migration", "alert", "peer", "token", "context"):
         where = None if command == "context" else server
         assert run(command, where=where).stdout == run(command, "list", where=where).stdout
     # A list of hosts has one line, of the host that is asked.

@@ -10,11 +10,13 @@ import pytest
 import vgpuctl
 import yaml
 from settings import HANG_S
+from terminal import Terminal
 from vgpud import LTTNG, ROOT, VM_MAP, Daemon, wait_for
 
 RULES = os.path.join(ROOT, "data", "prometheus", "vgpud.rules.yml")
 DASHBOARD = os.path.join(ROOT, "data", "grafana", "vgpud.json")
 # In this recording vm-busy and vm-duty lose 0.55 to 0.58 cores each, vm-idle less.
+LIVE = "[daemon]\nwindow=200ms\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
 ALERTS = """[alert everyone]
 lost_cores=0.9
 for=2s
@@ -58,6 +60,62 @@ def test_alerts_are_events_that_are_kept(tmp_path):
         daemon.stop()
 
 
+def ctl(daemon, *args, codes=(0,)):
+    done = subprocess.run([vgpuctl.program(), *args, "--socket", daemon.socket], capture_output=True, text=True,
+                          timeout=HANG_S, check=False)
+    assert done.returncode in codes, done.stderr
+    return done.stdout
+
+
+def active(daemon):
+    text = daemon.request("GET", "/metrics")[2].decode()
+    return sorted(re.findall(r'vgpud_alert_active\{rule="(\w+)",vm="([^"]*)",.*\} 1$', text, re.M))
+
+
+def test_alerts_are_shown_and_outlive_vgpud(tmp_path):
+    """Whoever asks sees what is raised, whether vgpud was killed meanwhile or not; it is not raised twice."""
+    everything = [("everyone", None), ("pair", "vm-busy"), ("pair", "vm-duty")]
+    with Daemon(tmp_path, "--speed", "max", "--vm-map", VM_MAP, replay=LTTNG, config=ALERTS) as daemon:
+        assert "no alert is raised" in ctl(daemon, "alert", "list") or len(alerts(daemon)) > 0
+        daemon.replayed()
+        wait_for(lambda: len(alerts(daemon)) == 3)
+        before = wait_for(lambda: (a := daemon.get("/v1/alerts")) and len(a["items"]) == 3 and a)
+        assert before["rules"] == 3 and [(a["alert"], a["vm"]) for a in before["items"]] == everything
+        assert daemon.get("/v1/host")["alerts"] == before["items"]
+        assert active(daemon) == [(rule, vm or "") for rule, vm in everything]
+        for where in (["alert", "list"], ["host", "show"]):
+            text = ctl(daemon, *where)
+            assert "everyone" in text and "vm-duty" in text, text
+        with Terminal(vgpuctl.program(), "top", "--socket", daemon.socket, columns=80) as terminal:
+            terminal.wait("3 alerts: everyone (all VMs), pair (vm-busy), pair (vm-duty)")
+            terminal.press("q")
+            assert terminal.end() == 0
+        daemon.kill()
+    # Nothing is measured: nothing can end.
+    with Daemon(tmp_path, config=ALERTS + "[live]\nuse=no\n") as daemon:
+        after = daemon.get("/v1/alerts")["items"]
+        assert [{**a, "lost_cores": 0} for a in after] == [{**a, "lost_cores": 0} for a in before["items"]]
+        checks = json.loads(ctl(daemon, "doctor", "-o", "json", codes=(0, 1)))["checks"]
+        assert [c["why"] for c in checks if c["what"] == "alerts"] == [
+            "3 raised: everyone (all VMs), pair (vm-busy), pair (vm-duty)"]
+        assert len(alerts(daemon)) == 3
+        daemon.stop()
+    # Another rule of that name is another alert.
+    with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + "[live]\nuse=no\n") as daemon:
+        assert [(a["alert"], a["vm"]) for a in daemon.get("/v1/alerts")["items"]] == [everything[0], everything[2]]
+        ended = wait_for(lambda: (e := alerts(daemon)[3:]) and e)
+        assert [(e["what"], e["vm"], e["reason"]) for e in ended] == [
+            ("cleared", "vm-busy", "the configuration is another one")]
+        daemon.stop()
+    # Windows come, without these VMs: what is raised ends once, after its time.
+    with Daemon(tmp_path, config=ALERTS.replace("vm-?u??", "vm-d*") + LIVE) as daemon:
+        ended = wait_for(lambda: (e := alerts(daemon)[4:]) and len(e) >= 2 and e)
+        assert {(e["what"], e["alert"], e["reason"]) for e in ended} == {
+            ("cleared", "everyone", None), ("cleared", "pair", "the VM is gone")}
+        assert daemon.get("/v1/alerts")["items"] == [] and active(daemon) == []
+        daemon.stop()
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     with Daemon(tmp_path_factory.mktemp("metrics"), "--speed", "max", replay=LTTNG) as daemon:
@@ -92,7 +150,7 @@ def test_rules_of_prometheus():
         pytest.skip("promtool is not installed")
     done = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, timeout=HANG_S,
                           check=False)
-    assert done.returncode == 0 and "11 rules found" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "12 rules found" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_vm_without_its_gpu_is_an_alert(tmp_path):

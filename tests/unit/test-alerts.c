@@ -33,6 +33,9 @@ write_change(void *data, const struct vg_alert_change *change)
                            change->reason ? " " : "", change->reason ? change->reason : "");
 }
 
+/* The windows' clock + this = epoch. */
+#define EPOCH_NS (1000000 * VG_NS_PER_S)
+
 /* "alpha" is web-1 in OpenStack. */
 static const char *
 find_name(void *names, const struct vg_vm_sample *vm)
@@ -62,7 +65,7 @@ step(vg_alerts *alerts, int64_t length_ms, const struct lost *lost, size_t n, co
         vm.cpu.wake_wait_ns = lost[i].ms * VG_NS_PER_MS - vm.cpu.preempt_ns;
         g_array_append_val(window.vms, vm);
     }
-    vg_alerts_step(alerts, &window, find_name, NULL, write_change, got);
+    vg_alerts_step(alerts, &window, EPOCH_NS, find_name, NULL, write_change, got);
     vg_window_clear(&window);
     assert_string_equal(got->str, want);
 }
@@ -136,7 +139,7 @@ test_long(void **state)
         vg_vm_sample_init(&vm);
         vm.cpu.preempt_ns = 150 * VG_NS_PER_MS;
         g_array_append_val(window.vms, vm);
-        vg_alerts_step(alerts, &window, find_name, NULL, write_change, got);
+        vg_alerts_step(alerts, &window, EPOCH_NS, find_name, NULL, write_change, got);
         vg_window_clear(&window);
         raised = got->len > 0;
         assert_true(n < 200);
@@ -158,6 +161,54 @@ test_names_in_openstack(void **state)
     vg_alerts_free(alerts);
 }
 
+/* What was raised before is neither raised again nor over before its rule's time has been measured.
+ */
+static bool
+restore(vg_alerts *alerts, const char *rule, const char *vm, double limit, int64_t since_ns)
+{
+    g_autofree char *name = g_strdup(rule), *who = g_strdup(vm);
+    const struct vg_active_alert alert = {.alert = name,
+                                          .vm = who,
+                                          .lost_cores = 0.3,
+                                          .limit = limit,
+                                          .for_ns = 2 * VG_NS_PER_S,
+                                          .since_ns = since_ns};
+
+    return vg_alerts_restore(alerts, &alert);
+}
+
+/* What was raised before is neither raised again nor over before its rule's time has been measured.
+ */
+static void
+test_restored(void **state)
+{
+    const struct vg_alert_rule rules[] = {{"web", 0.25, 2 * VG_NS_PER_S, "web-*"},
+                                          {"host", 0.5, 2 * VG_NS_PER_S, NULL}};
+    vg_alerts *alerts = vg_alerts_new(rules, G_N_ELEMENTS(rules));
+
+    (void)state;
+    assert_true(restore(alerts, "web", "web-1", 0.25, 77));
+    assert_true(restore(alerts, "host", NULL, 0.5, 78));
+    assert_true(restore(alerts, "web", "web-2", 0.25, 79));
+    assert_false(restore(alerts, "web", "db", 0.25, 80));
+    assert_false(restore(alerts, "host", NULL, 0.4, 81));
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(vg_active_alert_free);
+    vg_alerts_list(alerts, list);
+    assert_int_equal(list->len, 3);
+    const struct vg_active_alert *first = list->pdata[0], *last = list->pdata[2];
+    assert_string_equal(first->vm, "web-1");
+    assert_int_equal(first->since_ns, 77);
+    assert_true(first->lost_cores == 0.3);
+    assert_null(last->vm);
+    STEP(alerts, 1000, "", {"db", 0});
+    STEP(alerts, 1000, "web cleared web-2 0.300 the VM is gone; host cleared - 0.300; ",
+         {"web-1", 600}, {"db", 0});
+    g_autoptr(GPtrArray) left = g_ptr_array_new_with_free_func(vg_active_alert_free);
+    vg_alerts_list(alerts, left);
+    assert_int_equal(left->len, 1);
+    vg_alerts_free(alerts);
+}
+
 int
 main(void)
 {
@@ -165,6 +216,7 @@ main(void)
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_vms),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_restored),
         cmocka_unit_test(test_names_in_openstack),
     };
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "daemon/alert-past.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "daemon/alert-config.h"
+
+#define VG_LOG_TAG "alert"
+
+/* Returns a member that is a string, or NULL. */
+static const char *
+alert_past_text(json_object *event, const char *name)
+{
+    json_object *member = NULL;
+
+    if (!json_object_object_get_ex(event, name, &member) ||
+        !json_object_is_type(member, json_type_string))
+        return NULL;
+    return json_object_get_string(member);
+}
+
+static double
+alert_past_number(json_object *event, const char *name)
+{
+    json_object *member = NULL;
+
+    return json_object_object_get_ex(event, name, &member) ? json_object_get_double(member) : 0;
+}
+
+static struct vg_active_alert *
+alert_past_new(json_object *event, int64_t at_ns)
+{
+    json_object *since = NULL;
+    struct vg_active_alert *alert = g_new0(struct vg_active_alert, 1);
+
+    alert->alert = g_strdup(alert_past_text(event, "alert"));
+    alert->vm = g_strdup(alert_past_text(event, "vm"));
+    alert->display_name = g_strdup(alert_past_text(event, "display_name"));
+    alert->uuid = g_strdup(alert_past_text(event, "uuid"));
+    alert->lost_cores = alert_past_number(event, "lost_cores");
+    alert->limit = alert_past_number(event, "limit");
+    /* A number of seconds that was written from nanoseconds is exact only after rounding. */
+    alert->for_ns = (int64_t)(alert_past_number(event, "for_s") * (double)VG_NS_PER_S + 0.5);
+    alert->since_ns =
+        json_object_object_get_ex(event, "since_ns", &since) ? json_object_get_int64(since) : at_ns;
+    return alert;
+}
+
+/* Takes an event in the order of time: raised holds those that are raised after it, by alert and
+ * VM. */
+static void
+alert_past_take(GHashTable *raised, const struct vg_happening *happening)
+{
+    g_autoptr(json_object) event = json_tokener_parse(happening->text);
+    const char *name = alert_past_text(event, "alert"), *what = alert_past_text(event, "what");
+
+    /* An alert that is none of the configuration has no limit. */
+    if (!name || !what || !(alert_past_number(event, "limit") > 0))
+        return;
+    const char *uuid = alert_past_text(event, "uuid"), *vm = alert_past_text(event, "vm");
+    char *key = g_strjoin("\n", name, uuid ? uuid : vm ? vm : "", NULL);
+    if (strcmp(what, "raised") == 0) {
+        g_hash_table_replace(raised, key, alert_past_new(event, happening->at_ns));
+        return;
+    }
+    g_hash_table_remove(raised, key);
+    g_free(key);
+}
+
+/* Tells the end of an alert whose rule is no longer there. */
+static void
+alert_past_end(const struct vg_active_alert *alert, vg_event_log *events)
+{
+    const struct vg_alert_rule rule = {
+        .name = alert->alert, .lost_cores = alert->limit, .for_ns = alert->for_ns, .vm = alert->vm};
+    const struct vg_alert_change change = {.rule = &rule,
+                                           .vm = alert->vm,
+                                           .display_name = alert->display_name,
+                                           .uuid = alert->uuid,
+                                           .lost_cores = alert->lost_cores,
+                                           .since_ns = alert->since_ns,
+                                           .reason = "the configuration is another one"};
+
+    vg_alert_tell(events, &change);
+}
+
+void
+vg_alert_past_restore(vg_journal *journal, vg_node *node, vg_event_log *events)
+{
+    const struct vg_happening_query query = {
+        .until_ns = INT64_MAX, .types = "alert", .limit = SIZE_MAX / 2};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) past = vg_journal_list_events(journal, &query, &error);
+    g_autoptr(GHashTable) raised =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, vg_active_alert_free);
+    GHashTableIter iter;
+    void *value;
+
+    if (!past) {
+        vg_log_warn("alerts of before are not known reason=\"%s\"", error->message);
+        return;
+    }
+    for (guint i = 0; i < past->len; i++)
+        alert_past_take(raised, past->pdata[i]);
+    g_hash_table_iter_init(&iter, raised);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct vg_active_alert *alert = value;
+        if (vg_node_restore_alert(node, alert))
+            vg_log_notice("alert is still raised alert=%s vm=\"%s\"", alert->alert,
+                          alert->vm ? alert->vm : "");
+        else
+            alert_past_end(alert, events);
+    }
+    vg_node_tick(node);
+}
