@@ -67,6 +67,10 @@ void vg_api_set_limits(vg_api *api, const struct vg_api_limits *limits);
 /* Reads certificate and key again, for new connections. On failure the old ones stay. */
 int vg_api_reload_certificate(vg_api *api, GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Returns when the certificate in use ends, in nanoseconds since the epoch; INT64_MAX without one.
+ */
+int64_t vg_api_certificate_end_ns(const vg_api *api);
+
 /* Ends streams, finishes answers (jobs that have not begun: 503), and removes the socket. The event
  * log loses its listener. This takes as long as the running job, and up to half a second for
  * clients that are half-way through a request. NULL is fine. */

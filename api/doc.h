@@ -124,11 +124,12 @@ int64_t vg_doc_vms_ns(const struct vg_window *window);
 /* Makes the list of alerts that are raised: of the view, and of VMs without their GPUs. */
 json_object *vg_doc_alerts(const vg_view *view, const struct vg_backend *backend);
 
-/* Writes the text for Prometheus; the caller frees it. */
+/* Writes the text for Prometheus; the caller frees it. certificate_end_ns: INT64_MAX without one.
+ */
 struct vg_http_stats;
 char *vg_doc_metrics(const vg_view *view, const GPtrArray *parts,
                      const struct vg_daemon_stats *stats, const GPtrArray *bare,
-                     const struct vg_http_stats *http);
+                     int64_t certificate_end_ns, const struct vg_http_stats *http);
 
 /* Adds a figure of the host; null if it is negative, which means unknown. */
 void vg_doc_add_told(json_object *object, const char *name, int64_t value);

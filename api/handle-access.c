@@ -32,6 +32,8 @@ access_token_to_json(const struct vg_token *token)
     vg_json_add_string(object, "role", vg_role_names[token->role]);
     vg_json_add_int64(object, "made_ns", token->made_ns);
     access_add_time(object, "expires_ns", token->expires_ns);
+    vg_json_add_bool(object, "expired",
+                     token->expires_ns != 0 && token->expires_ns <= vg_clock_realtime_ns());
     access_add_time(object, "used_ns", token->used_ns);
     return object;
 }

@@ -115,7 +115,9 @@ vg_handle_metrics(struct vg_request *request)
         backend->moves ? backend->moves->list_bare(backend->data) : g_ptr_array_new();
 
     backend->measurement->stats(backend->data, &stats);
-    char *text = vg_doc_metrics(view, parts, &stats, bare, &request->api->stats);
+    const vg_tls *tls = request->api->tls;
+    char *text = vg_doc_metrics(view, parts, &stats, bare, tls ? vg_tls_expires_ns(tls) : INT64_MAX,
+                                &request->api->stats);
     vg_answer_fixed(request, "text/plain; version=0.0.4; charset=utf-8", NULL, 0);
     request->answer.body = text;
     request->answer.size = strlen(text);

@@ -514,7 +514,7 @@ metrics_add_alerts(GString *out, const vg_view *view)
 
 char *
 vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daemon_stats *stats,
-               const GPtrArray *bare, const struct vg_http_stats *http)
+               const GPtrArray *bare, int64_t certificate_end_ns, const struct vg_http_stats *http)
 {
     GString *out = g_string_new(NULL);
     int64_t begin = vg_clock_monotonic_ns();
@@ -533,6 +533,10 @@ vg_doc_metrics(const vg_view *view, const GPtrArray *parts, const struct vg_daem
     add_daemon(out, stats);
     metrics_add_alerts(out, view);
     metrics_add_bare(out, bare);
+    if (certificate_end_ns < INT64_MAX)
+        single(out, "vgpud_tls_certificate_expiry_timestamp_seconds", "gauge",
+               "When the certificate of the API ends, since the epoch.",
+               seconds(certificate_end_ns));
     add_http(out, http);
     single(out, "vgpud_scrape_duration_seconds", "gauge", "Time that writing these metrics took.",
            seconds(vg_clock_monotonic_ns() - begin));

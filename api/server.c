@@ -130,6 +130,12 @@ vg_api_reload_certificate(vg_api *api, GError **err)
     return api->tls ? vg_tls_reload(api->tls, err) : 0;
 }
 
+int64_t
+vg_api_certificate_end_ns(const vg_api *api)
+{
+    return api->tls ? vg_tls_expires_ns(api->tls) : INT64_MAX;
+}
+
 const vg_thread *
 vg_api_thread(const vg_api *api)
 {

@@ -5,6 +5,7 @@
 
 #include <gnutls/x509.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 /* Certificates in one file. */
@@ -15,6 +16,7 @@ struct tls_pair {
     gnutls_pcert_st certificates[CHAIN_MAX];
     unsigned n;
     gnutls_privkey_t key;
+    int64_t expires_ns; /* epoch, when the first of the certificates ends */
 };
 
 struct vg_tls {
@@ -81,6 +83,24 @@ tls_read_certificates(const char *path, struct tls_pair *pair, GError **err)
     return 0;
 }
 
+/* Finds when the first certificate of the chain ends: from then on, clients refuse all of it. */
+static int
+tls_read_end(const char *path, struct tls_pair *pair, GError **err)
+{
+    pair->expires_ns = INT64_MAX;
+    for (unsigned i = 0; i < pair->n; i++) {
+        gnutls_x509_crt_t certificate;
+        int rc = gnutls_pcert_export_x509(&pair->certificates[i], &certificate);
+        if (rc < 0)
+            return tls_failed(err, path, "has a certificate that cannot be read", rc);
+        const int64_t end_s = (int64_t)gnutls_x509_crt_get_expiration_time(certificate);
+        gnutls_x509_crt_deinit(certificate);
+        if (end_s < INT64_MAX / VG_NS_PER_S)
+            pair->expires_ns = MIN(pair->expires_ns, end_s * VG_NS_PER_S);
+    }
+    return 0;
+}
+
 static int
 tls_read_key(const char *path, struct tls_pair *pair, GError **err)
 {
@@ -120,7 +140,7 @@ vg_tls_reload(vg_tls *tls, GError **err)
     struct tls_pair *pair = g_new0(struct tls_pair, 1);
 
     if (tls_read_certificates(tls->certificate, pair, err) != 0 ||
-        tls_read_key(tls->key, pair, err) != 0) {
+        tls_read_end(tls->certificate, pair, err) != 0 || tls_read_key(tls->key, pair, err) != 0) {
         tls_pair_free(pair);
         return -1;
     }
@@ -180,6 +200,12 @@ vg_tls_free(vg_tls *tls)
     g_free(tls->certificate);
     g_free(tls->key);
     g_free(tls);
+}
+
+int64_t
+vg_tls_expires_ns(const vg_tls *tls)
+{
+    return __atomic_load_n(&tls->pair, __ATOMIC_ACQUIRE)->expires_ns;
 }
 
 const char *

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <glib.h>
 #include <gnutls/abstract.h>
@@ -23,6 +24,9 @@ void vg_tls_free(vg_tls *tls); /* NULL is fine */
 
 /* Reads certificate and key again. On failure the old ones stay. One thread at a time. */
 int vg_tls_reload(vg_tls *tls, GError **err) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Returns when the first certificate of the chain in use ends, in nanoseconds since the epoch. */
+int64_t vg_tls_expires_ns(const vg_tls *tls);
 
 /* Returns the CAs of clients as PEM, which lives as long as tls; NULL: none. */
 const char *vg_tls_client_ca(const vg_tls *tls);

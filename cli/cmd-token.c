@@ -29,6 +29,7 @@ struct token_args {
 static const struct vg_column list_columns[] = {
     {"TOKEN", "name", VG_CELL_TEXT, false},
     {"ROLE", "role", VG_CELL_TEXT, false},
+    {"STATE", "state", VG_CELL_TEXT, false},
     {"MADE (UTC)", "made", VG_CELL_TIME, false},
     {"EXPIRES (UTC)", "expires", VG_CELL_TIME, false},
     {"LAST USED (UTC)", "used", VG_CELL_TIME, false},
@@ -45,6 +46,8 @@ token_list(void *data, vg_client *client, GError **err)
     g_autoptr(json_object) rows = vg_online_rows(items);
     for (size_t i = 0; i < json_object_array_length(rows); i++) {
         json_object *row = json_object_array_get_idx(rows, i);
+        const bool expired = json_object_get_boolean(vg_output_member(row, "expired"));
+        vg_json_add_string(row, "state", expired ? "expired" : "valid");
         vg_online_add_time(row, "made", "made_ns");
         vg_online_add_time(row, "expires", "expires_ns");
         vg_online_add_time(row, "used", "used_ns");

@@ -29,6 +29,7 @@
 #include "daemon/alert-config.h"
 #include "daemon/alert-past.h"
 #include "daemon/backend.h"
+#include "daemon/certificate.h"
 #include "daemon/gpu-config.h"
 #include "daemon/host-facts.h"
 #include "daemon/limits.h"
@@ -80,7 +81,8 @@ struct daemon {
     vg_collector *replay;            /* NULL once it has been started */
     int64_t replay_waits_ns;         /* CLOCK_MONOTONIC, the end of its wait for libvirt */
     bool stopping;
-    bool failed; /* a task from the command line was not finished */
+    bool failed;               /* a task from the command line was not finished */
+    int64_t certificate_at_ns; /* CLOCK_MONOTONIC, when its end was last looked at; 0: never */
 };
 
 /* ---- configuration ---- */
@@ -161,6 +163,7 @@ reload(struct daemon *daemon)
     g_autoptr(GString) kept = g_string_new(NULL);
     if (vg_api_reload_certificate(daemon->api, &error) != 0)
         keep_as_it_was(kept, "the certificate", &error);
+    vg_certificate_warn(daemon->api, daemon->config->tls_certificate);
     vg_move_settings *settings = vg_move_settings_new(next, &error);
     if (settings)
         vg_mover_configure(daemon->mover, settings);
@@ -321,6 +324,7 @@ daemon_on_tick(sd_event_source *source, uint64_t usec, void *data)
     vg_supervisor_watch(daemon->supervisor);
     vg_node_tick(daemon->node);
     watch_store(daemon);
+    vg_certificate_tick(daemon->api, daemon->config->tls_certificate, &daemon->certificate_at_ns);
     vg_daemon_backend_set_age(daemon->backend, vg_node_age_ns(daemon->node),
                               vg_node_replay_ended(daemon->node));
     notify(daemon);

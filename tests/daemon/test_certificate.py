@@ -3,16 +3,20 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import ssl
+import subprocess
+import time
 from contextlib import closing
 
 import pytest
+import vgpuctl
 from certs import Authority
 from settings import HANG_S
 from tlsserver import loopback
-from vgpud import LTTNG, Daemon, Events
+from vgpud import LTTNG, Daemon, Events, wait_for
 
 pytestmark = pytest.mark.skipif(not shutil.which("certtool"),
                                 reason="certtool (package gnutls-bin) is not installed")
@@ -129,6 +133,34 @@ def test_what_is_broken_leaves_the_old_one(site):
     site.put("mended")
     assert site.reload()["taken"] is True
     assert site.shown() == "mended"
+    site.daemon.stop()
+
+
+def test_the_end_is_told(site):
+    """By /metrics, the log at each reload, and doctor; of a certificate that is good for long, nothing is."""
+    def look(name, *lines):
+        before = len(site.daemon.log())
+        for path, end in zip(site.ca.issue(name, f'ip_address = "{site.host}"', *lines), ("pem", "key")):
+            shutil.copy(path, site.directory / f"shown.{end}")
+        assert site.reload()["taken"] is True
+        metrics = site.daemon.request("GET", "/metrics")[2].decode()
+        end = float(re.search(r"^vgpud_tls_certificate_expiry_timestamp_seconds (\S+)$", metrics, re.M)[1])
+        done = subprocess.run([vgpuctl.program(), "doctor", "--socket", site.daemon.socket, "-o", "json"],
+                              capture_output=True, text=True, timeout=HANG_S, check=False)
+        check, = (c for c in json.loads(done.stdout)["checks"] if c["what"] == "certificate")
+        told = [line for line in site.daemon.log()[before:].splitlines() if "the certificate " in line]
+        return (end - time.time()) / 86400, check, told
+
+    # The one of the fixture is good for 30 days at most.
+    wait_for(lambda: "the certificate expires soon" in site.daemon.log())
+    days, check, told = look("long", "expiration_days = 90")
+    assert 89 < days <= 90 and check["state"] == "ok" and not told
+    days, check, told = look("short", "expiration_days = 3")
+    assert 2 < days <= 3 and check["state"] == "lacks" and "in 2 days" in check["why"]
+    assert len(told) == 1 and "expires soon" in told[0] and "shown.pem" in told[0]
+    days, check, told = look("over", 'activation_date = "2020-01-01 00:00:00"', 'expiration_date = "2020-06-01 00:00:00"')
+    assert days < -365 and check["state"] == "broken" and "expired at 2020-06-0" in check["why"]
+    assert len(told) == 1 and "has expired" in told[0]
     site.daemon.stop()
 
 
