@@ -266,8 +266,8 @@ online_show(struct vg_online_args *args, vg_client *client, void *data, GError *
     return -1;
 }
 
-int
-vg_online_run(struct vg_online_args *args, void *data)
+static int
+online_run(struct vg_online_args *args, void *data)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(vg_client) client = vg_client_new(&args->remote, &error);
@@ -298,6 +298,17 @@ vg_online_run(struct vg_online_args *args, void *data)
         wait_for(args->watch_s);
     }
     return vg_cli_fail(error);
+}
+
+int
+vg_online_run(struct vg_online_args *args, void *data)
+{
+    const int code = online_run(args, data);
+
+    if (args->whole)
+        args->object = NULL;
+    g_clear_pointer(&args->whole, g_free);
+    return code;
 }
 
 json_object *
