@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opencl/icd/say.h"
+#include "opencl/icd/switch.h"
+
+#define CONTROL_PAUSE_S 2 /* between two tries to connect */
+#define MS              INT64_C(1000000)
+
+struct control {
+    int fd;
+    char line[256];
+    size_t used;
+};
+
+static int64_t
+control_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static bool __attribute__((format(printf, 2, 3)))
+control_tell(const struct control *control, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+
+    va_start(args, format);
+    int size = vsnprintf(line, sizeof line - 1, format, args);
+    va_end(args);
+    if (size < 0)
+        return false;
+    size = (int)strlen(line);
+    line[size++] = '\n';
+    return send(control->fd, line, (size_t)size, MSG_NOSIGNAL) == size;
+}
+
+static int
+control_connect(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = secure_getenv("VGPU_OPENCL_AGENT");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (!path)
+        path = VG_OPENCL_AGENT_SOCKET;
+    if (fd < 0 || strlen(path) >= sizeof address.sun_path) {
+        close(fd);
+        return -1;
+    }
+    strcpy(address.sun_path, path);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* A line that comes while the program is being stopped ends the stop, whatever it says; so does the
+ * end of the agent. It is read afterwards. */
+static bool
+control_is_aborted(void *data)
+{
+    struct control *control = data;
+    struct pollfd poll_fd = {.fd = control->fd, .events = POLLIN};
+
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+static bool
+control_prepare(struct control *control, int64_t ms)
+{
+    int64_t begin = control_now();
+    struct vg_cl_switch s = {
+        .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
+
+    switch (vg_cl_stop(&s)) {
+    case VG_CL_STOPPED:
+        return control_tell(control, "released %" PRIu64 " %" PRId64, s.n_bytes,
+                            (control_now() - begin) / 1000);
+    case VG_CL_GOES_ON:
+        return control_tell(control, "refused %s", s.reason);
+    case VG_CL_LOST:
+        break;
+    }
+    vg_cl_say("%s", s.reason);
+    return control_tell(control, "lost %s", s.reason);
+}
+
+static bool
+control_resume(struct control *control)
+{
+    int64_t begin = control_now();
+    struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
+
+    if (vg_cl_resume(&s))
+        return control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
+                            (control_now() - begin) / 1000);
+    vg_cl_say("%s", s.reason);
+    return control_tell(control, "failed %s", s.reason);
+}
+
+static bool
+control_do(struct control *control, const char *line)
+{
+    int64_t ms;
+
+    if (sscanf(line, "prepare %" SCNd64, &ms) == 1 && ms > 0)
+        return control_prepare(control, ms);
+    if (strcmp(line, "resume") == 0)
+        return control_resume(control);
+    if (strcmp(line, "abort") == 0)
+        return true; /* it has ended what it came for, or came too late */
+    return control_tell(control, "error what is '%.64s'?", line);
+}
+
+/* Reads and does lines until the agent closes. */
+static void
+control_serve(struct control *control)
+{
+    bool ok = control_tell(control, "hello 1 %d", (int)getpid());
+
+    while (ok) {
+        char *end = memchr(control->line, '\n', control->used);
+        if (end) {
+            size_t size = (size_t)(end - control->line) + 1;
+            char line[sizeof control->line];
+            *end = '\0';
+            memcpy(line, control->line, size);
+            control->used -= size;
+            memmove(control->line, control->line + size, control->used);
+            ok = control_do(control, line);
+            continue;
+        }
+        ssize_t n = control->used < sizeof control->line
+                        ? recv(control->fd, control->line + control->used,
+                               sizeof control->line - control->used, 0)
+                        : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        ok = n > 0;
+        control->used += ok ? (size_t)n : 0;
+    }
+}
+
+static void *
+control_run(void *arg)
+{
+    (void)arg;
+    for (;;) {
+        struct control control = {.fd = control_connect()};
+        if (control.fd >= 0) {
+            control_serve(&control);
+            close(control.fd);
+        }
+        sleep(CONTROL_PAUSE_S);
+    }
+    return NULL;
+}
+
+void
+vg_cl_control_start(void)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, before;
+
+    /* The program's signals are the program's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attr, control_run, NULL) == 0)
+        pthread_setname_np(thread, "vgpu-opencl");
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The agent's side of a program: a thread that is connected to the agent's socket and does what it
+ * is told, line by line.
+ *
+ *   program   hello 1 PID
+ *   agent     prepare MILLISECONDS
+ *   program   released BYTES MICROSECONDS  or  refused REASON  or  lost REASON
+ *   agent     abort                        (while it prepares)
+ *   agent     resume
+ *   program   resumed BYTES MICROSECONDS   or  failed REASON    (resume may be said again)
+ */
+#ifndef VG_OPENCL_ICD_CONTROL_H
+#define VG_OPENCL_ICD_CONTROL_H
+
+/* Starts the thread. It connects when there is an agent, and again when that one was restarted. */
+void vg_cl_control_start(void);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/gate.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <linux/membarrier.h>
+
+#include "opencl/track/callback.h"
+
+atomic_uint vg_cl_gate_state;
+_Thread_local struct vg_cl_gate_thread vg_cl_gate_self __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
+static struct vg_cl_gate_thread *gate_threads;
+static pthread_key_t gate_key;
+static pthread_once_t gate_once = PTHREAD_ONCE_INIT;
+static bool gate_has_barrier;
+
+/* A thread ends. */
+static void
+gate_forget(void *data)
+{
+    struct vg_cl_gate_thread *thread = data;
+
+    pthread_mutex_lock(&gate_lock);
+    *thread->link = thread->next;
+    if (thread->next)
+        thread->next->link = thread->link;
+    pthread_mutex_unlock(&gate_lock);
+    thread->is_known = false;
+}
+
+static void
+gate_init(void)
+{
+    pthread_key_create(&gate_key, gate_forget);
+    gate_has_barrier =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static void
+gate_get_known(struct vg_cl_gate_thread *self)
+{
+    pthread_once(&gate_once, gate_init);
+    pthread_setspecific(gate_key, self);
+    pthread_mutex_lock(&gate_lock);
+    self->next = gate_threads;
+    self->link = &gate_threads;
+    if (self->next)
+        self->next->link = &self->next;
+    gate_threads = self;
+    pthread_mutex_unlock(&gate_lock);
+    self->is_known = true;
+}
+
+void
+vg_cl_gate_enter_slowly(unsigned limit)
+{
+    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+
+    if (!self->is_known)
+        gate_get_known(self);
+    if (vg_cl_in_callback)
+        return;
+    pthread_mutex_lock(&gate_lock);
+    while (vg_cl_gate_state > limit) {
+        atomic_store(&self->inside, 0);
+        pthread_cond_wait(&gate_opened, &gate_lock);
+    }
+    atomic_store(&self->inside, 1);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+void
+vg_cl_gate_set(enum vg_cl_gate state)
+{
+    pthread_once(&gate_once, gate_init);
+    pthread_mutex_lock(&gate_lock);
+    atomic_store(&vg_cl_gate_state, state);
+    pthread_cond_broadcast(&gate_opened);
+    pthread_mutex_unlock(&gate_lock);
+    if (state != VG_CL_GATE_OPEN)
+        syscall(SYS_membarrier,
+                gate_has_barrier ? MEMBARRIER_CMD_PRIVATE_EXPEDITED : MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+unsigned
+vg_cl_gate_inside(void)
+{
+    unsigned n = 0;
+
+    pthread_mutex_lock(&gate_lock);
+    for (const struct vg_cl_gate_thread *thread = gate_threads; thread; thread = thread->next)
+        if (thread != &vg_cl_gate_self && atomic_load(&thread->inside))
+            n++;
+    pthread_mutex_unlock(&gate_lock);
+    return n;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gate through which every call of OpenCL goes. It stands open; while the program's state is
+ * taken away or brought back it is closed, and calls wait in front of it.
+ *
+ * Passing costs a store and a load of the thread's own: whoever closes it makes the other threads'
+ * stores visible by membarrier(2), and then looks at each thread.
+ */
+#ifndef VG_OPENCL_ICD_GATE_H
+#define VG_OPENCL_ICD_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <stdatomic.h>
+
+enum vg_cl_gate {
+    VG_CL_GATE_OPEN,
+    VG_CL_GATE_DRAINING, /* what was begun is waited for; user events may be set */
+    VG_CL_GATE_CLOSED,
+};
+
+struct vg_cl_gate_thread {
+    atomic_uint inside;
+    unsigned depth;
+    bool is_known;
+    struct vg_cl_gate_thread *next, **link;
+};
+
+extern atomic_uint vg_cl_gate_state;
+extern _Thread_local struct vg_cl_gate_thread vg_cl_gate_self
+    __attribute__((tls_model("initial-exec")));
+
+void vg_cl_gate_enter_slowly(unsigned limit);
+
+static inline void
+vg_cl_gate_enter_below(unsigned limit)
+{
+    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+
+    if (self->depth++ > 0)
+        return;
+    atomic_store_explicit(&self->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(!self->is_known ||
+                             atomic_load_explicit(&vg_cl_gate_state, memory_order_relaxed) > limit,
+                         0))
+        vg_cl_gate_enter_slowly(limit);
+}
+
+static inline void
+vg_cl_gate_enter(void)
+{
+    vg_cl_gate_enter_below(VG_CL_GATE_OPEN);
+}
+
+/* For calls without which others that are inside would never end. */
+static inline void
+vg_cl_gate_enter_through(void)
+{
+    vg_cl_gate_enter_below(VG_CL_GATE_DRAINING);
+}
+
+static inline void
+vg_cl_gate_leave(void)
+{
+    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+
+    if (--self->depth == 0)
+        atomic_store_explicit(&self->inside, 0, memory_order_release);
+}
+
+/* Sets the gate's state for other threads than this one. Opening wakes those that wait. */
+void vg_cl_gate_set(enum vg_cl_gate state);
+
+/* Counts the other threads that are inside, but for those that run the program's functions for the
+ * vendor and those that the caller is told not to count. */
+unsigned vg_cl_gate_inside(void);
+
+#endif

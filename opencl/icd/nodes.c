@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/nodes.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define OTHERS_MAX 256
+
+static const char *const nodes_prefixes[] = {"/dev/nvidia", "/dev/dri/", "/dev/kfd"};
+
+static int nodes_others[OTHERS_MAX];
+static unsigned nodes_others_n;
+
+/* Tests have a node of their own. */
+static bool
+nodes_is_one(const char *path)
+{
+    const char *more = secure_getenv("VGPU_OPENCL_NODES");
+
+    for (size_t i = 0; i < sizeof nodes_prefixes / sizeof *nodes_prefixes; i++)
+        if (strncmp(path, nodes_prefixes[i], strlen(nodes_prefixes[i])) == 0)
+            return true;
+    return more && *more && strncmp(path, more, strlen(more)) == 0;
+}
+
+/* Calls EACH with each descriptor of a node; stops when it returns false. */
+static void
+nodes_each_fd(bool (*each)(int fd, const char *path, void *data), void *data)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        char path[512];
+        ssize_t size = readlinkat(dirfd(dir), entry->d_name, path, sizeof path - 1);
+        if (size <= 0)
+            continue;
+        path[size] = '\0';
+        if (nodes_is_one(path) && !each(atoi(entry->d_name), path, data))
+            break;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void
+nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void *data), void *data)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL;
+    size_t room = 0;
+
+    while (maps && getline(&line, &room, maps) > 0) {
+        char *path = strchr(line, '/');
+        char *end;
+        if (!path)
+            continue;
+        path[strcspn(path, "\n")] = '\0';
+        uintptr_t from = strtoul(line, &end, 16);
+        uintptr_t to = *end == '-' ? strtoul(end + 1, NULL, 16) : from;
+        if (nodes_is_one(path) && !each(from, to, path, data))
+            break;
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+}
+
+static bool
+nodes_is_other(int fd)
+{
+    for (unsigned i = 0; i < nodes_others_n; i++)
+        if (nodes_others[i] == fd)
+            return true;
+    return false;
+}
+
+static bool
+nodes_note_fd(int fd, const char *path, void *data)
+{
+    (void)path;
+    (void)data;
+    if (nodes_others_n < OTHERS_MAX)
+        nodes_others[nodes_others_n++] = fd;
+    return true;
+}
+
+void
+vg_cl_nodes_note(void)
+{
+    nodes_others_n = 0;
+    nodes_each_fd(nodes_note_fd, NULL);
+}
+
+static bool
+nodes_close(int fd, const char *path, void *data)
+{
+    unsigned *n = data;
+
+    (void)path;
+    if (!nodes_is_other(fd) && close(fd) == 0)
+        ++*n;
+    return true;
+}
+
+/* One at a time: unmapping changes what is being read. */
+static bool
+nodes_unmap(uintptr_t from, uintptr_t to, const char *path, void *data)
+{
+    unsigned *n = data;
+
+    (void)path;
+    if (munmap((void *)from, to - from) == 0)
+        ++*n;
+    return false;
+}
+
+unsigned
+vg_cl_nodes_let_go(void)
+{
+    unsigned n = 0, before;
+
+    nodes_each_fd(nodes_close, &n);
+    if (nodes_others_n)
+        return n;
+    do {
+        before = n;
+        nodes_each_map(nodes_unmap, &n);
+    } while (n != before);
+    return n;
+}
+
+struct nodes_left {
+    char *path;
+    size_t size;
+    unsigned n;
+};
+
+static bool
+nodes_see(const char *path, struct nodes_left *left)
+{
+    if (left->n++ == 0)
+        snprintf(left->path, left->size, "%s", path);
+    return true;
+}
+
+static bool
+nodes_see_fd(int fd, const char *path, void *data)
+{
+    (void)fd;
+    return nodes_see(path, data);
+}
+
+static bool
+nodes_see_map(uintptr_t from, uintptr_t to, const char *path, void *data)
+{
+    (void)from;
+    (void)to;
+    return nodes_see(path, data);
+}
+
+unsigned
+vg_cl_nodes_left(char *path, size_t size)
+{
+    struct nodes_left left = {.path = path, .size = size};
+
+    nodes_each_fd(nodes_see_fd, &left);
+    nodes_each_map(nodes_see_map, &left);
+    return left.n;
+}

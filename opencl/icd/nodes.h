@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The device nodes of GPUs that this process has open or mapped.
+ */
+#ifndef VG_OPENCL_ICD_NODES_H
+#define VG_OPENCL_ICD_NODES_H
+
+#include <stddef.h>
+
+/* Notes the nodes that are open now, which are not the vendors': before these are loaded. */
+void vg_cl_nodes_note(void);
+
+/* Closes and unmaps what the vendors left. Returns how many descriptors and maps these were. */
+unsigned vg_cl_nodes_let_go(void);
+
+/* Writes the path of a node that is still open or mapped into PATH; returns 0 if there is none. */
+unsigned vg_cl_nodes_left(char *path, size_t size);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/not-carried.h"
+
+#include "opencl/icd/say.h"
+
+cl_int CL_API_CALL
+vg_cl_not_carried(void)
+{
+    vg_cl_say("a function of an extension was called that is not carried");
+    return CL_INVALID_OPERATION;
+}
+
+void *CL_API_CALL
+vg_cl_none_carried(void)
+{
+    vg_cl_say("a function of an extension was called that is not carried");
+    return NULL;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/switch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "opencl/icd/gate.h"
+#include "opencl/icd/nodes.h"
+#include "opencl/icd/say.h"
+#include "opencl/icd/vendor.h"
+#include "opencl/track/program.h"
+
+static struct vg_cl_writer switch_stream; /* while the program is stopped */
+static bool switch_is_stopped;
+
+/* ---- stopping ---- */
+
+static bool
+switch_drain(struct vg_cl_switch *s)
+{
+    vg_cl_gate_set(VG_CL_GATE_DRAINING);
+    while (vg_cl_gate_inside() > 0) {
+        if (vg_cl_is_over(s)) {
+            char why[VG_CL_REASON];
+            snprintf(why, sizeof why, "%s", s->reason);
+            return vg_cl_fail(s, "a call of OpenCL had not ended when %.128s", why);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    if (!vg_cl_drain(s))
+        return false;
+    vg_cl_gate_set(VG_CL_GATE_CLOSED);
+    /* Somebody may have set an event in the meantime, and be inside. */
+    while (vg_cl_gate_inside() > 0)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return true;
+}
+
+/* Room for the memory of all objects, and for what else is known of them. */
+static size_t
+switch_room(void)
+{
+    size_t room = (size_t)64 << 20, region[3];
+
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+        room += 16384;
+        if (o->type == VG_CL_MEM)
+            room += vg_cl_content_size(o, region);
+        else if (o->type == VG_CL_PROGRAM)
+            room += (size_t)32 << 20;
+    }
+    return room;
+}
+
+static bool
+switch_can_unload(struct vg_cl_switch *s)
+{
+    cl_uint n;
+    const struct vg_cl_vendor *vendors = vg_cl_vendors_get(&n);
+
+    for (cl_uint i = 0; i < n; i++)
+        if (!vendors[i].path)
+            return vg_cl_fail(s,
+                              "the loader holds the vendor's library, not this one: it is a layer");
+    return true;
+}
+
+static void
+switch_unload(void)
+{
+    cl_uint n;
+    struct vg_cl_vendor *vendors = vg_cl_vendors_get(&n);
+
+    for (cl_uint i = 0; i < n; i++)
+        vg_cl_vendor_unload(&vendors[i]);
+}
+
+static bool
+switch_reload(struct vg_cl_switch *s)
+{
+    cl_uint n;
+    struct vg_cl_vendor *vendors = vg_cl_vendors_get(&n);
+
+    for (cl_uint i = 0; i < n; i++) {
+        const char *wrong = vendors[i].library ? NULL : vg_cl_vendor_reload(&vendors[i]);
+        if (wrong)
+            return vg_cl_fail(s, "%s: %.200s", vendors[i].path, wrong);
+    }
+    return true;
+}
+
+/* The way back from where stopping had come to. */
+static enum vg_cl_stopped
+switch_go_on(struct vg_cl_switch *s)
+{
+    struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
+
+    if (switch_reload(&back) && vg_cl_inject(&back, switch_stream.base, switch_stream.used)) {
+        vg_cl_writer_close(&switch_stream);
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return VG_CL_GOES_ON;
+    }
+    vg_cl_fail(s, "it cannot go on either: %.200s", back.reason);
+    switch_is_stopped = true;
+    return VG_CL_LOST;
+}
+
+enum vg_cl_stopped
+vg_cl_stop(struct vg_cl_switch *s)
+{
+    char path[128];
+
+    if (switch_is_stopped)
+        return VG_CL_STOPPED;
+    if (!switch_can_unload(s))
+        return VG_CL_GOES_ON;
+    if (!switch_drain(s)) {
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return VG_CL_GOES_ON;
+    }
+    if (!vg_cl_writer_open(&switch_stream, switch_room())) {
+        vg_cl_fail(s, "there is no memory for the program's state");
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return VG_CL_GOES_ON;
+    }
+    if (!vg_cl_extract(s, &switch_stream)) {
+        /* Nothing was released yet. */
+        vg_cl_writer_close(&switch_stream);
+        vg_cl_gate_set(VG_CL_GATE_OPEN);
+        return VG_CL_GOES_ON;
+    }
+    switch_unload();
+    vg_cl_nodes_let_go();
+    if (vg_cl_nodes_left(path, sizeof path) > 0) {
+        vg_cl_fail(s, "%s is still open or mapped", path);
+        return switch_go_on(s);
+    }
+    switch_is_stopped = true;
+    return VG_CL_STOPPED;
+}
+
+/* ---- going on ---- */
+
+bool
+vg_cl_resume(struct vg_cl_switch *s)
+{
+    if (!switch_is_stopped)
+        return true;
+    if (!switch_reload(s) || !vg_cl_inject(s, switch_stream.base, switch_stream.used))
+        return false;
+    vg_cl_writer_close(&switch_stream);
+    switch_is_stopped = false;
+    vg_cl_gate_set(VG_CL_GATE_OPEN);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lets go of the GPU for certain, and takes one again.
+ */
+#ifndef VG_OPENCL_ICD_SWITCH_H
+#define VG_OPENCL_ICD_SWITCH_H
+
+#include "opencl/track/extract.h"
+
+enum vg_cl_stopped {
+    VG_CL_STOPPED,
+    VG_CL_GOES_ON, /* it could not be stopped, and goes on where it was */
+    VG_CL_LOST,    /* it could neither be stopped nor go on: its calls wait for ever */
+};
+
+/* Stops the program's use of its devices and lets the vendors go. Its calls wait until it is
+ * resumed. S says why it goes on. From one thread. */
+enum vg_cl_stopped vg_cl_stop(struct vg_cl_switch *s);
+
+/* Takes devices again, which need not be the same, and lets the program go on. If it fails, the
+ * program still waits, and resuming can be tried again. */
+bool vg_cl_resume(struct vg_cl_switch *s);
+
+#endif

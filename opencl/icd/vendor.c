@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/icd/vendor.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <dlfcn.h>
+
+#include "opencl/icd/nodes.h"
+#include "opencl/icd/say.h"
+#include "opencl/track/limits.h"
+
+#define VENDORS_MAX 16
+
+typedef void *(CL_API_CALL *vendor_get_address)(const char *);
+
+static struct vg_cl_vendor vendors[VENDORS_MAX];
+static cl_uint vendors_n;
+static const cl_icd_dispatch *vendors_target;
+
+struct vg_cl_vendor *
+vg_cl_vendors_get(cl_uint *n)
+{
+    *n = vendors_n;
+    return vendors;
+}
+
+void
+vg_cl_vendors_set_target(const cl_icd_dispatch *target)
+{
+    vendors_target = target;
+}
+
+/* ---- platforms ---- */
+
+static const cl_icd_dispatch *
+vendor_dispatch(cl_platform_id platform)
+{
+    return vendors_target ? vendors_target : *(const cl_icd_dispatch **)platform;
+}
+
+/* The vendor's root devices, in its order. */
+static cl_device_id *
+vendor_devices(const cl_icd_dispatch *cl, cl_platform_id platform, cl_uint *n)
+{
+    *n = 0;
+    if (cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, n) != CL_SUCCESS)
+        *n = 0;
+    cl_device_id *devices = calloc(*n ? *n : 1, sizeof *devices);
+    if (!devices || (*n && cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, *n, devices, NULL)))
+        *n = 0;
+    return devices;
+}
+
+static void
+vendor_add_devices(struct vg_cl_track *track)
+{
+    cl_uint n;
+    cl_device_id *reals = vendor_devices(track->cl, track->platform->real, &n);
+
+    track->devices = calloc(n ? n : 1, sizeof(struct vg_cl_object *));
+    track->limits = calloc(n ? n : 1, sizeof *track->limits);
+    for (cl_uint i = 0; track->devices && track->limits && i < n; i++) {
+        struct vg_cl_object *device = vg_cl_object_new(VG_CL_DEVICE, track, NULL, reals[i], NULL);
+        if (!device)
+            break;
+        device->device.index = i;
+        vg_cl_limits_ask(&track->limits[i], track->cl, reals[i]);
+        track->devices[track->n_devices++] = device;
+    }
+    free(reals);
+}
+
+static void
+vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
+{
+    struct vg_cl_track *track = calloc(1, sizeof *track);
+
+    if (!track)
+        return;
+    track->cl = vendor_dispatch(platform);
+    track->as_gpu = secure_getenv("VGPU_OPENCL_AS_GPU") != NULL;
+    track->platform = vg_cl_object_new(VG_CL_PLATFORM, track, NULL, platform, NULL);
+    if (!track->platform) {
+        free(track);
+        return;
+    }
+    vendor_add_devices(track);
+    vendor->tracks[vendor->n_tracks++] = track;
+}
+
+/* The vendor's function is exported, or another one knows it. */
+static clIcdGetPlatformIDsKHR_fn
+vendor_find_platforms(void *library)
+{
+    vendor_get_address get = (vendor_get_address)dlsym(library, "clGetExtensionFunctionAddress");
+    void *found = get ? get("clIcdGetPlatformIDsKHR") : NULL;
+
+    return (clIcdGetPlatformIDsKHR_fn)(found ? found : dlsym(library, "clIcdGetPlatformIDsKHR"));
+}
+
+static cl_platform_id *
+vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
+{
+    clIcdGetPlatformIDsKHR_fn get =
+        vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor->library);
+
+    *n = 0;
+    if (!get || get(0, NULL, n) != CL_SUCCESS || *n == 0)
+        return NULL;
+    cl_platform_id *platforms = calloc(*n, sizeof *platforms);
+    if (platforms && get(*n, platforms, NULL) != CL_SUCCESS) {
+        free(platforms);
+        return NULL;
+    }
+    return platforms;
+}
+
+static void
+vendor_add_platforms(struct vg_cl_vendor *vendor)
+{
+    cl_uint n;
+    cl_platform_id *platforms = vendor_platforms(vendor, &n);
+
+    vendor->tracks = platforms ? calloc(n, sizeof *vendor->tracks) : NULL;
+    for (cl_uint i = 0; vendor->tracks && i < n; i++)
+        vendor_add_platform(vendor, platforms[i]);
+    free(platforms);
+}
+
+/* ---- libraries ---- */
+
+static void
+vendor_add(const char *path)
+{
+    struct vg_cl_vendor *vendor = &vendors[vendors_n];
+
+    if (vendors_n == VENDORS_MAX)
+        return;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        vg_cl_say("%s", dlerror());
+        return;
+    }
+    *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
+    vendor_add_platforms(vendor);
+    if (vendor->n_tracks)
+        vendors_n++;
+}
+
+/* An .icd file: its first line is the name of a library. */
+static void
+vendor_read(const char *folder, const char *name)
+{
+    char path[1024], line[512];
+    size_t size = strlen(name);
+
+    if (size < 4 || strcmp(name + size - 4, ".icd") != 0 || strncmp(name, "vgpu-opencl", 11) == 0)
+        return;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\r\n")] = '\0';
+        vendor_add(line);
+    }
+    fclose(file);
+}
+
+void
+vg_cl_vendors_load(void)
+{
+    const char *folder = secure_getenv("VGPU_OPENCL_VENDORS");
+    struct dirent **names;
+
+    if (vendors_target) {
+        vendor_add_platforms(&vendors[0]);
+        vendors_n = vendors[0].n_tracks ? 1 : 0;
+        return;
+    }
+    if (!folder)
+        folder = VG_OPENCL_VENDORS_DIR;
+    vg_cl_nodes_note();
+    int n = scandir(folder, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        vendor_read(folder, names[i]->d_name);
+        free(names[i]);
+    }
+    if (n >= 0)
+        free(names);
+}
+
+/* ---- letting go, and again ---- */
+
+void
+vg_cl_vendor_unload(struct vg_cl_vendor *vendor)
+{
+    for (cl_uint i = 0; i < vendor->n_tracks; i++) {
+        struct vg_cl_track *track = vendor->tracks[i];
+        track->cl = NULL;
+        track->platform->real = NULL;
+        for (cl_uint d = 0; d < track->n_devices; d++)
+            track->devices[d]->real = NULL;
+    }
+    if (vendor->library)
+        dlclose(vendor->library);
+    vendor->library = NULL;
+}
+
+/* The device in the place of another one must allow what that one did. */
+static const char *
+vendor_compare(struct vg_cl_track *track, cl_uint i, cl_device_id real)
+{
+    static char lacking[128];
+    struct vg_cl_limits now;
+
+    vg_cl_limits_ask(&now, track->cl, real);
+    const char *lack = vg_cl_limits_lack(&track->limits[i], &now);
+    if (!vg_cl_limits_are_same(&track->limits[i], &now))
+        track->is_other = true;
+    free(now.extensions);
+    if (!lack)
+        return NULL;
+    snprintf(lacking, sizeof lacking, "the device has less than the former one: %s", lack);
+    return lacking;
+}
+
+static const char *
+vendor_find_again(struct vg_cl_track *track, cl_platform_id platform)
+{
+    cl_uint n;
+
+    track->cl = vendor_dispatch(platform);
+    track->platform->real = platform;
+    track->is_other = false;
+    cl_device_id *reals = vendor_devices(track->cl, platform, &n);
+    const char *wrong = n < track->n_devices ? "there are fewer devices than before" : NULL;
+    for (cl_uint i = 0; !wrong && i < track->n_devices; i++) {
+        track->devices[i]->real = reals[i];
+        wrong = vendor_compare(track, i, reals[i]);
+    }
+    free(reals);
+    return wrong;
+}
+
+const char *
+vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
+{
+    cl_uint n;
+    const char *wrong = NULL;
+
+    vendor->library = dlopen(vendor->path, RTLD_NOW | RTLD_LOCAL);
+    if (!vendor->library)
+        return dlerror();
+    cl_platform_id *platforms = vendor_platforms(vendor, &n);
+    if (!platforms || n < vendor->n_tracks)
+        wrong = "there are fewer platforms than before";
+    for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++)
+        wrong = vendor_find_again(vendor->tracks[i], platforms[i]);
+    free(platforms);
+    if (wrong)
+        vg_cl_vendor_unload(vendor);
+    return wrong;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vendors' libraries: found in a folder that only this library reads, loaded when the program
+ * first asks for platforms, and let go for a while.
+ */
+#ifndef VG_OPENCL_ICD_VENDOR_H
+#define VG_OPENCL_ICD_VENDOR_H
+
+#include "opencl/track/object.h"
+
+struct vg_cl_vendor {
+    char *path;                  /* as the .icd file names it; NULL: the layer's own loader */
+    void *library;               /* of dlopen(); NULL while it is let go */
+    struct vg_cl_track **tracks; /* one for each platform */
+    cl_uint n_tracks;
+};
+
+/* Loads all vendors. Called once. */
+void vg_cl_vendors_load(void);
+
+/* Makes TARGET the only vendor: a loader's own, which cannot be let go. Before
+ * vg_cl_vendors_load(). */
+void vg_cl_vendors_set_target(const cl_icd_dispatch *target);
+
+struct vg_cl_vendor *vg_cl_vendors_get(cl_uint *n);
+
+/* Loads VENDOR again: its platforms and their devices must be those that it had, in their order.
+ * Returns NULL, or what is wrong. */
+const char *vg_cl_vendor_reload(struct vg_cl_vendor *vendor);
+
+/* Lets VENDOR's library go. Its objects were released before. */
+void vg_cl_vendor_unload(struct vg_cl_vendor *vendor);
+
+#endif

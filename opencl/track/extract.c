@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/track/extract.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "opencl/track/callback.h"
+#include "opencl/track/leaving.h"
+#include "opencl/track/program.h"
+#include "opencl/track/state.h"
+
+#define CHUNK ((size_t)256 << 20) /* bytes that are read between two looks at the clock */
+
+bool
+vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(s->reason, sizeof s->reason, format, args);
+    va_end(args);
+    return false;
+}
+
+bool
+vg_cl_is_over(struct vg_cl_switch *s)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (s->is_aborted && s->is_aborted(s->data))
+        return !vg_cl_fail(s, "it was aborted");
+    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec > s->deadline_ns)
+        return !vg_cl_fail(s, "the time was over");
+    return false;
+}
+
+static void
+extract_pause(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+/* ---- coming to rest ---- */
+
+/* Asks by a marker instead of clFinish(), which cannot be left again. */
+static bool
+extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
+{
+    const cl_icd_dispatch *cl = queue->track->cl;
+    cl_int status = CL_QUEUED;
+    cl_event marker;
+    bool is_over = false;
+
+    if (cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &marker) != CL_SUCCESS)
+        return vg_cl_fail(s, "a queue takes no marker");
+    cl->clFlush(queue->real);
+    while (!is_over && status > CL_COMPLETE) {
+        if (cl->clGetEventInfo(marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                               NULL) != CL_SUCCESS)
+            break;
+        if (status > CL_COMPLETE) {
+            extract_pause();
+            is_over = vg_cl_is_over(s);
+        }
+    }
+    cl->clReleaseEvent(marker);
+    return is_over ? vg_cl_fail(s, "commands were still running or waiting for an event when %s",
+                                s->is_aborted && s->is_aborted(s->data) ? "it was aborted"
+                                                                        : "the time was over")
+                   : true;
+}
+
+static bool
+extract_finish_queues(struct vg_cl_switch *s)
+{
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_QUEUE && o->real && !extract_finish_queue(s, o))
+            return false;
+    return true;
+}
+
+bool
+vg_cl_drain(struct vg_cl_switch *s)
+{
+    unsigned before;
+
+    /* A function that was called may have put new commands into a queue. */
+    do {
+        before = vg_cl_callbacks_done;
+        if (!extract_finish_queues(s))
+            return false;
+        while (vg_cl_callbacks_n > 0 || !vg_cl_leaving_done()) {
+            if (vg_cl_is_over(s))
+                return false;
+            extract_pause();
+        }
+    } while (before != vg_cl_callbacks_done);
+    return true;
+}
+
+/* ---- what is read ---- */
+
+static size_t
+extract_element(const struct vg_cl_object *image)
+{
+    size_t size = 0;
+
+    image->track->cl->clGetImageInfo(image->real, CL_IMAGE_ELEMENT_SIZE, sizeof size, &size, NULL);
+    return size;
+}
+
+static void
+extract_region(const cl_image_desc *desc, size_t region[3])
+{
+    region[0] = desc->image_width;
+    region[1] = region[2] = 1;
+    switch (desc->image_type) {
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+        region[1] = desc->image_array_size;
+        break;
+    case CL_MEM_OBJECT_IMAGE2D:
+        region[1] = desc->image_height;
+        break;
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+        region[1] = desc->image_height;
+        region[2] = desc->image_array_size;
+        break;
+    case CL_MEM_OBJECT_IMAGE3D:
+        region[1] = desc->image_height;
+        region[2] = desc->image_depth;
+        break;
+    default:
+        break;
+    }
+}
+
+size_t
+vg_cl_content_size(const struct vg_cl_object *mem, size_t region[3])
+{
+    if (mem->mem.parent || mem->mem.host_ptr || !mem->mem.is_written ||
+        (mem->mem.end && mem->mem.end->own))
+        return 0;
+    if (!mem->mem.image)
+        return mem->mem.size;
+    extract_region(&mem->mem.image->desc, region);
+    return region[0] * region[1] * region[2] * extract_element(mem);
+}
+
+/* A queue of our own in each context, for copies. */
+struct extract_copier {
+    const cl_icd_dispatch *cl;
+    struct vg_cl_object *context;
+    cl_command_queue queue;
+};
+
+static bool
+extract_get_queue(struct extract_copier *copier, const struct vg_cl_object *mem)
+{
+    cl_int error = CL_SUCCESS;
+
+    if (copier->context == mem->context)
+        return true;
+    if (copier->queue)
+        copier->cl->clReleaseCommandQueue(copier->queue);
+    copier->cl = mem->track->cl;
+    copier->context = mem->context;
+    copier->queue = copier->cl->clCreateCommandQueue(mem->context->real,
+                                                     mem->context->ctx.devices[0]->real, 0, &error);
+    return error == CL_SUCCESS && copier->queue;
+}
+
+/* What the host may not read is copied to a buffer that it may. */
+static cl_int
+extract_read_closed(const struct extract_copier *copier, const struct vg_cl_object *mem,
+                    const size_t *region, size_t offset, size_t size, unsigned char *to)
+{
+    const size_t zero[3] = {0, 0, 0};
+    cl_int error;
+    cl_mem copy =
+        copier->cl->clCreateBuffer(mem->context->real, CL_MEM_READ_WRITE, size, NULL, &error);
+
+    if (error != CL_SUCCESS)
+        return error;
+    error = mem->mem.image ? copier->cl->clEnqueueCopyImageToBuffer(copier->queue, mem->real, copy,
+                                                                    zero, region, 0, 0, NULL, NULL)
+                           : copier->cl->clEnqueueCopyBuffer(copier->queue, mem->real, copy, offset,
+                                                             0, size, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = copier->cl->clEnqueueReadBuffer(copier->queue, copy, CL_TRUE, 0, size, to, 0, NULL,
+                                                NULL);
+    copier->cl->clReleaseMemObject(copy);
+    return error;
+}
+
+static cl_int
+extract_read(const struct extract_copier *copier, const struct vg_cl_object *mem,
+             const size_t *region, size_t offset, size_t size, unsigned char *to)
+{
+    const size_t zero[3] = {0, 0, 0};
+
+    if (mem->mem.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS))
+        return extract_read_closed(copier, mem, region, offset, size, to);
+    if (mem->mem.image)
+        return copier->cl->clEnqueueReadImage(copier->queue, mem->real, CL_TRUE, zero, region, 0, 0,
+                                              to, 0, NULL, NULL);
+    return copier->cl->clEnqueueReadBuffer(copier->queue, mem->real, CL_TRUE, offset, size, to, 0,
+                                           NULL, NULL);
+}
+
+/* An image is read at once. */
+static bool
+extract_content(struct vg_cl_switch *s, const struct extract_copier *copier,
+                const struct vg_cl_object *mem, const size_t *region, size_t size,
+                unsigned char *to)
+{
+    size_t chunk = mem->mem.image ? size : CHUNK;
+
+    for (size_t at = 0; at < size; at += chunk) {
+        if (vg_cl_is_over(s))
+            return false;
+        size_t n = size - at < chunk ? size - at : chunk;
+        cl_int error = extract_read(copier, mem, region, at, n, to + at);
+        if (error != CL_SUCCESS)
+            return vg_cl_fail(s, "reading memory of %zu bytes failed: OpenCL's error %d", size,
+                              error);
+        s->n_bytes += n;
+    }
+    return true;
+}
+
+/* ---- memory that lies with the program ---- */
+
+/* What the program has mapped for writing is the program's: it is put back after the device's state
+ * was written over it. */
+struct extract_aside {
+    struct extract_aside *next;
+    void *place;
+    size_t size;
+    unsigned char bytes[];
+};
+
+static struct extract_aside *
+extract_put_aside(const struct vg_cl_object *root)
+{
+    struct extract_aside *all = NULL;
+
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+        if (o->type != VG_CL_MEM || (o != root && o->mem.parent != root) || o->mem.image)
+            continue;
+        for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next) {
+            if (map->is_shadow || !(map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
+                continue;
+            struct extract_aside *aside = malloc(sizeof *aside + map->size);
+            if (!aside)
+                continue;
+            aside->place = map->pointer;
+            aside->size = map->size;
+            memcpy(aside->bytes, map->pointer, map->size);
+            aside->next = all;
+            all = aside;
+        }
+    }
+    return all;
+}
+
+static void
+extract_put_back(struct extract_aside *all)
+{
+    while (all) {
+        struct extract_aside *next = all->next;
+        memcpy(all->place, all->bytes, all->size);
+        free(all);
+        all = next;
+    }
+}
+
+/* Mapping and unmapping brings what the device has into the memory that the object uses. */
+static bool
+extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
+             const struct vg_cl_object *mem)
+{
+    const size_t zero[3] = {0, 0, 0};
+    size_t region[3], row, slice;
+    cl_int error;
+    void *pointer;
+    struct extract_aside *aside = extract_put_aside(mem);
+
+    if (mem->mem.image) {
+        extract_region(&mem->mem.image->desc, region);
+        pointer = copier->cl->clEnqueueMapImage(copier->queue, mem->real, CL_TRUE, CL_MAP_READ,
+                                                zero, region, &row, &slice, 0, NULL, NULL, &error);
+    } else {
+        pointer = copier->cl->clEnqueueMapBuffer(copier->queue, mem->real, CL_TRUE, CL_MAP_READ, 0,
+                                                 mem->mem.size, 0, NULL, NULL, &error);
+    }
+    if (error == CL_SUCCESS)
+        error =
+            copier->cl->clEnqueueUnmapMemObject(copier->queue, mem->real, pointer, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = copier->cl->clFinish(copier->queue);
+    extract_put_back(aside);
+    return error == CL_SUCCESS ||
+           vg_cl_fail(s, "reading the program's own memory back failed: OpenCL's error %d", error);
+}
+
+static bool
+extract_mem(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extract_copier *copier,
+            const struct vg_cl_object *mem)
+{
+    size_t region[3];
+    size_t size = vg_cl_content_size(mem, region);
+    bool is_used = !mem->mem.parent && (mem->mem.host_ptr || (mem->mem.end && mem->mem.end->own));
+
+    if (!extract_get_queue(copier, mem))
+        return vg_cl_fail(s, "a context takes no other queue");
+    if (is_used && !extract_sync(s, copier, mem))
+        return false;
+    vg_cl_writer_begin(writer, VG_CL_MEM, mem->id);
+    vg_cl_state_put_mem(writer, mem, size);
+    unsigned char *to = size ? vg_cl_put_room(writer, size) : NULL;
+    if (size && !to)
+        return vg_cl_fail(s, "there is no room for memory of %zu bytes", size);
+    if (size && !extract_content(s, copier, mem, region, size, to))
+        return false;
+    vg_cl_writer_end(writer);
+    return true;
+}
+
+/* ---- programs and events ---- */
+
+/* Binaries spare the compiler where the device is the same. */
+static void
+extract_program(struct vg_cl_writer *writer, const struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const struct vg_cl_program *program = object->program;
+    cl_uint n = program->step == VG_CL_PROGRAM_BUILT ? program->n_devices : 0;
+    size_t *sizes = calloc(n ? n : 1, sizeof *sizes);
+    unsigned char **binaries = calloc(n ? n : 1, sizeof *binaries);
+    bool ok = n && sizes && binaries &&
+              cl->clGetProgramInfo(object->real, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes,
+                                   NULL) == CL_SUCCESS;
+
+    for (cl_uint i = 0; ok && i < n; i++) {
+        binaries[i] = sizes[i] ? malloc(sizes[i]) : NULL;
+        ok = binaries[i] != NULL;
+    }
+    ok = ok && cl->clGetProgramInfo(object->real, CL_PROGRAM_BINARIES, n * sizeof *binaries,
+                                    binaries, NULL) == CL_SUCCESS;
+    vg_cl_writer_begin(writer, VG_CL_PROGRAM, object->id);
+    vg_cl_state_put_program(writer, object, ok ? n : 0);
+    for (cl_uint i = 0; ok && i < n; i++)
+        vg_cl_put_bytes(writer, binaries[i], sizes[i]);
+    vg_cl_writer_end(writer);
+    for (cl_uint i = 0; binaries && i < n; i++)
+        free(binaries[i]);
+    free(binaries);
+    free(sizes);
+}
+
+/* Keeps what the vendor is asked for once it is gone. */
+static void
+extract_keep_logs(struct vg_cl_object *object)
+{
+    struct vg_cl_program *program = object->program;
+
+    if (program->logs || program->step == VG_CL_PROGRAM_MADE)
+        return;
+    program->logs = calloc(program->n_devices, sizeof *program->logs);
+    for (cl_uint i = 0; program->logs && i < program->n_devices; i++) {
+        size_t size = 0;
+        object->track->cl->clGetProgramBuildInfo(object->real, program->devices[i]->real,
+                                                 CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+        program->logs[i] = calloc(1, size + 1);
+        if (program->logs[i])
+            object->track->cl->clGetProgramBuildInfo(object->real, program->devices[i]->real,
+                                                     CL_PROGRAM_BUILD_LOG, size, program->logs[i],
+                                                     NULL);
+    }
+}
+
+static void
+extract_event(struct vg_cl_object *event)
+{
+    const cl_icd_dispatch *cl = event->track->cl;
+    cl_ulong times[5];
+    bool has_times = true;
+
+    if (!event->real)
+        return;
+    cl->clGetEventInfo(event->real, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof event->event.status,
+                       &event->event.status, NULL);
+    for (cl_uint i = 0; has_times && i < 5; i++)
+        has_times = cl->clGetEventProfilingInfo(event->real, CL_PROFILING_COMMAND_QUEUED + i,
+                                                sizeof *times, &times[i], NULL) == CL_SUCCESS;
+    event->event.profile = has_times ? vg_cl_copy(times, 5, sizeof *times) : NULL;
+}
+
+/* ---- all ---- */
+
+static bool
+extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extract_copier *copier,
+               enum vg_cl_type type)
+{
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+        if (o->type != type || (type == VG_CL_DEVICE && !o->device.parent))
+            continue;
+        if (vg_cl_is_over(s))
+            return false;
+        if (type == VG_CL_MEM) {
+            if (!extract_mem(s, writer, copier, o))
+                return false;
+            continue;
+        }
+        if (type == VG_CL_PROGRAM) {
+            extract_keep_logs(o);
+            extract_program(writer, o);
+            continue;
+        }
+        if (type == VG_CL_EVENT)
+            extract_event(o);
+        vg_cl_writer_begin(writer, type, o->id);
+        if (type == VG_CL_KERNEL)
+            vg_cl_state_put_kernel(writer, o);
+        else if (type == VG_CL_EVENT)
+            vg_cl_state_put_event(writer, o);
+        else
+            vg_cl_state_put_small(writer, o);
+        vg_cl_writer_end(writer);
+    }
+    return true;
+}
+
+/* Who is made last goes first. */
+static void
+extract_release(void)
+{
+    static const enum vg_cl_type order[] = {VG_CL_EVENT,   VG_CL_KERNEL,  VG_CL_PROGRAM,
+                                            VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_MEM,
+                                            VG_CL_QUEUE,   VG_CL_CONTEXT, VG_CL_DEVICE};
+
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        /* Parts of memory go before the whole. */
+        bool parts_only = order[i] == VG_CL_MEM && order[i + 1] == VG_CL_MEM;
+        for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+            if (o->type == order[i] && !(parts_only && !o->mem.parent) &&
+                !(o->type == VG_CL_DEVICE && !o->device.parent))
+                vg_cl_object_drop(o);
+    }
+}
+
+/* What cannot be carried is said before anything is changed. */
+static bool
+extract_can(struct vg_cl_switch *s)
+{
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+        if (o->type != VG_CL_MEM)
+            continue;
+        const struct vg_cl_object *root = o->mem.parent ? o->mem.parent : o;
+        bool in_place = root->mem.host_ptr || (root->mem.end && root->mem.end->own);
+        for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next)
+            if (!map->is_shadow && (!in_place || o->mem.image))
+                return vg_cl_fail(s,
+                                  "memory that the host may not read or write, or an image in the "
+                                  "program's own memory, is mapped");
+    }
+    return true;
+}
+
+bool
+vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
+{
+    static const enum vg_cl_type order[] = {VG_CL_DEVICE,  VG_CL_CONTEXT, VG_CL_QUEUE,
+                                            VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_PROGRAM,
+                                            VG_CL_KERNEL,  VG_CL_EVENT};
+    struct extract_copier copier = {.cl = NULL};
+    bool ok = extract_can(s);
+
+    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++)
+        ok = extract_all_of(s, writer, &copier, order[i]);
+    if (copier.queue)
+        copier.cl->clReleaseCommandQueue(copier.queue);
+    if (ok && !vg_cl_writer_finish(writer))
+        ok = vg_cl_fail(s, "the stream has no more room");
+    if (ok)
+        extract_release();
+    return ok;
+}

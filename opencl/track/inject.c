@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "opencl/track/extract.h"
+#include "opencl/track/limits.h"
+#include "opencl/track/program.h"
+#include "opencl/track/remake.h"
+#include "opencl/track/state.h"
+
+/* The objects by their ids, as the slots are not in their order. */
+struct inject_index {
+    struct vg_cl_object **objects;
+    size_t n;
+};
+
+static int
+inject_compare(const void *a, const void *b)
+{
+    uint64_t left = (*(struct vg_cl_object *const *)a)->id;
+    uint64_t right = (*(struct vg_cl_object *const *)b)->id;
+
+    return left < right ? -1 : left > right;
+}
+
+static bool
+inject_index_make(struct inject_index *index)
+{
+    index->n = 0;
+    index->objects = malloc((size_t)(vg_cl_slots_n ? vg_cl_slots_n : 1) * sizeof *index->objects);
+    if (!index->objects)
+        return false;
+    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        index->objects[index->n++] = o;
+    qsort(index->objects, index->n, sizeof *index->objects, inject_compare);
+    return true;
+}
+
+static struct vg_cl_object *
+inject_find(const struct inject_index *index, uint64_t id, enum vg_cl_type type)
+{
+    size_t low = 0, high = index->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->objects[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < index->n && index->objects[low]->id == id && index->objects[low]->type == type
+               ? index->objects[low]
+               : NULL;
+}
+
+/* ---- devices, contexts, queues, samplers ---- */
+
+static cl_int
+inject_device(struct vg_cl_object *device)
+{
+    const cl_icd_dispatch *cl = device->track->cl;
+    cl_uint n = 0;
+    void *parent = device->device.parent->real;
+
+    cl_int error = cl->clCreateSubDevices(parent, device->device.partition, 0, NULL, &n);
+    cl_device_id *parts = calloc(n ? n : 1, sizeof *parts);
+    if (error == CL_SUCCESS && parts)
+        error = cl->clCreateSubDevices(parent, device->device.partition, n, parts, NULL);
+    if (error == CL_SUCCESS && device->device.index >= n)
+        error = CL_INVALID_DEVICE_PARTITION_COUNT;
+    for (cl_uint i = 0; parts && error == CL_SUCCESS && i < n; i++) {
+        if (i == device->device.index)
+            device->real = parts[i];
+        else
+            cl->clReleaseDevice(parts[i]);
+    }
+    free(parts);
+    return error;
+}
+
+static bool
+inject_small(struct vg_cl_switch *s, struct vg_cl_object *object)
+{
+    const char *what = "a part of a device";
+    cl_int error = CL_SUCCESS;
+
+    if (object->type == VG_CL_DEVICE) {
+        error = inject_device(object);
+    } else if (object->type == VG_CL_CONTEXT) {
+        what = "a context";
+        error = vg_cl_context_make(object);
+    } else if (object->type == VG_CL_QUEUE) {
+        what = "a queue";
+        error = vg_cl_queue_make(object);
+    } else if (object->type == VG_CL_SAMPLER) {
+        what = "a sampler";
+        error = vg_cl_sampler_make(object);
+    }
+    return error == CL_SUCCESS ||
+           vg_cl_fail(s, "%s cannot be made again: OpenCL's error %d", what, error);
+}
+
+/* ---- memory ---- */
+
+static cl_int
+inject_write_closed(const cl_icd_dispatch *cl, cl_command_queue queue,
+                    const struct vg_cl_object *mem, const size_t *region, size_t size,
+                    const void *bytes)
+{
+    const size_t zero[3] = {0, 0, 0};
+    cl_int error;
+    cl_mem copy = cl->clCreateBuffer(mem->context->real, CL_MEM_READ_WRITE, size, NULL, &error);
+
+    if (error != CL_SUCCESS)
+        return error;
+    error = cl->clEnqueueWriteBuffer(queue, copy, CL_TRUE, 0, size, bytes, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = mem->mem.image
+                    ? cl->clEnqueueCopyBufferToImage(queue, copy, mem->real, 0, zero, region, 0,
+                                                     NULL, NULL)
+                    : cl->clEnqueueCopyBuffer(queue, copy, mem->real, 0, 0, size, 0, NULL, NULL);
+    if (error == CL_SUCCESS)
+        error = cl->clFinish(queue);
+    cl->clReleaseMemObject(copy);
+    return error;
+}
+
+static cl_int
+inject_write(const struct vg_cl_object *mem, size_t size, const void *bytes)
+{
+    const cl_icd_dispatch *cl = mem->track->cl;
+    const size_t zero[3] = {0, 0, 0};
+    size_t region[3];
+    cl_int error;
+
+    if (vg_cl_content_size(mem, region) != size)
+        return CL_INVALID_VALUE;
+    cl_command_queue queue =
+        cl->clCreateCommandQueue(mem->context->real, mem->context->ctx.devices[0]->real, 0, &error);
+    if (error != CL_SUCCESS)
+        return error;
+    if (mem->mem.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS))
+        error = inject_write_closed(cl, queue, mem, region, size, bytes);
+    else if (mem->mem.image)
+        error = cl->clEnqueueWriteImage(queue, mem->real, CL_TRUE, zero, region, 0, 0, bytes, 0,
+                                        NULL, NULL);
+    else
+        error = cl->clEnqueueWriteBuffer(queue, mem->real, CL_TRUE, 0, size, bytes, 0, NULL, NULL);
+    cl->clReleaseCommandQueue(queue);
+    return error;
+}
+
+/* What the program has mapped in its own memory, the vendor has to have mapped, too. */
+static bool
+inject_map(struct vg_cl_switch *s, const struct vg_cl_object *mem)
+{
+    const cl_icd_dispatch *cl = mem->track->cl;
+    cl_command_queue queue = NULL;
+    cl_int error = CL_SUCCESS;
+    bool ok = true;
+
+    for (const struct vg_cl_map *map = mem->mem.maps; ok && map; map = map->next) {
+        if (map->is_shadow)
+            continue;
+        if (!queue)
+            queue = cl->clCreateCommandQueue(mem->context->real, mem->context->ctx.devices[0]->real,
+                                             0, &error);
+        void *pointer =
+            queue ? cl->clEnqueueMapBuffer(queue, mem->real, CL_TRUE, map->flags, map->origin[0],
+                                           map->size, 0, NULL, NULL, &error)
+                  : NULL;
+        if (pointer != map->pointer)
+            ok = vg_cl_fail(s, "memory cannot be mapped where it was: OpenCL's error %d", error);
+    }
+    if (queue)
+        cl->clReleaseCommandQueue(queue);
+    return ok;
+}
+
+static bool
+inject_mem(struct vg_cl_switch *s, struct vg_cl_object *mem, struct vg_cl_reader *content)
+{
+    struct vg_cl_state_mem state;
+
+    if (!vg_cl_state_get_mem(content, &state))
+        return vg_cl_fail(s, "the stream is damaged: a memory object");
+    cl_int error = vg_cl_mem_make(mem, NULL, true);
+    if (error == CL_SUCCESS && state.n_content)
+        error = inject_write(mem, state.n_content, state.content);
+    s->n_bytes += state.n_content;
+    if (error != CL_SUCCESS)
+        return vg_cl_fail(s, "memory of %zu bytes cannot be made again: OpenCL's error %d",
+                          mem->mem.size, error);
+    return inject_map(s, mem);
+}
+
+/* ---- programs ---- */
+
+static cl_device_id *
+inject_reals(struct vg_cl_object *const *devices, cl_uint n)
+{
+    cl_device_id *reals = calloc(n ? n : 1, sizeof *reals);
+
+    for (cl_uint i = 0; reals && i < n; i++)
+        reals[i] = devices[i]->real;
+    return reals;
+}
+
+static cl_int
+inject_create_from(struct vg_cl_object *object, const size_t *sizes, const cl_uchar **binaries)
+{
+    const struct vg_cl_program *program = object->program;
+    cl_device_id *reals = inject_reals(program->devices, program->n_devices);
+    cl_int error = CL_OUT_OF_HOST_MEMORY;
+
+    if (reals)
+        object->real = object->track->cl->clCreateProgramWithBinary(
+            object->context->real, program->n_devices, reals, sizes, binaries, NULL, &error);
+    free(reals);
+    return error;
+}
+
+/* The program as it was before it was built. */
+static cl_int
+inject_create(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const struct vg_cl_program *program = object->program;
+    const char *source = program->source;
+    cl_int error = CL_SUCCESS;
+
+    if (program->kind == VG_CL_PROGRAM_SOURCE) {
+        object->real =
+            cl->clCreateProgramWithSource(object->context->real, 1, &source, NULL, &error);
+    } else if (program->kind == VG_CL_PROGRAM_BINARY) {
+        error = inject_create_from(object, program->sizes, (const cl_uchar **)program->binaries);
+    } else if (program->kind == VG_CL_PROGRAM_IL) {
+        object->real =
+            cl->clCreateProgramWithIL(object->context->real, program->il, program->il_size, &error);
+        for (struct vg_cl_constant *c = program->constants; error == CL_SUCCESS && c; c = c->next)
+            error = cl->clSetProgramSpecializationConstant(object->real, c->id, c->size, c->value);
+    } else if (program->kind == VG_CL_PROGRAM_BUILT_IN) {
+        cl_device_id *reals = inject_reals(program->devices, program->n_devices);
+        object->real = cl->clCreateProgramWithBuiltInKernels(
+            object->context->real, program->n_devices, reals, source, &error);
+        free(reals);
+    }
+    return error;
+}
+
+/* Builds, compiles, or links as the program did. */
+static cl_int
+inject_build(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const struct vg_cl_program *program = object->program;
+    cl_device_id *reals = inject_reals(program->built, program->n_built);
+    cl_device_id *list = program->n_built ? reals : NULL;
+    cl_program *inputs = calloc(program->n_inputs ? program->n_inputs : 1, sizeof *inputs);
+    cl_int error = reals && inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+    for (cl_uint i = 0; inputs && i < program->n_inputs; i++)
+        inputs[i] = program->inputs[i]->real;
+    if (error == CL_SUCCESS && program->kind == VG_CL_PROGRAM_LINKED)
+        object->real =
+            cl->clLinkProgram(object->context->real, program->n_built, list, program->options,
+                              program->n_inputs, inputs, NULL, NULL, &error);
+    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
+        error = cl->clCompileProgram(object->real, program->n_built, list, program->options,
+                                     program->n_inputs, program->n_inputs ? inputs : NULL,
+                                     program->n_inputs ? (const char **)program->names : NULL, NULL,
+                                     NULL);
+    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_BUILT)
+        error =
+            cl->clBuildProgram(object->real, program->n_built, list, program->options, NULL, NULL);
+    free(reals);
+    free(inputs);
+    return error;
+}
+
+/* From the binaries of the stream, which fit where the device is the same. */
+static bool
+inject_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
+{
+    const struct vg_cl_program *program = object->program;
+    struct vg_cl_state_program state;
+    bool ok = vg_cl_state_get_program(content, &state) && state.n_binaries == program->n_devices &&
+              program->n_devices > 0;
+    size_t *sizes = calloc(program->n_devices ? program->n_devices : 1, sizeof *sizes);
+    const cl_uchar **binaries =
+        calloc(program->n_devices ? program->n_devices : 1, sizeof *binaries);
+
+    for (cl_uint i = 0; sizes && binaries && ok && i < program->n_devices; i++) {
+        uint64_t size;
+        binaries[i] = vg_cl_get_bytes(content, &size);
+        sizes[i] = size;
+        ok = size > 0 && !program->devices[i]->track->is_other;
+    }
+    ok = ok && sizes && binaries && inject_create_from(object, sizes, binaries) == CL_SUCCESS;
+    if (ok && object->track->cl->clBuildProgram(object->real, 0, NULL, program->options, NULL,
+                                                NULL) != CL_SUCCESS) {
+        vg_cl_object_drop(object);
+        ok = false;
+    }
+    free(sizes);
+    free(binaries);
+    return ok;
+}
+
+/* A first walk makes what the others need: programs that are no result of linking. */
+static bool
+inject_program(struct vg_cl_switch *s, struct vg_cl_object *object, struct vg_cl_reader *content)
+{
+    cl_int error = CL_SUCCESS;
+
+    object->program->is_remade = true;
+    if (object->program->step == VG_CL_PROGRAM_BUILT && inject_from_binaries(object, content))
+        return true;
+    error = inject_create(object);
+    return error == CL_SUCCESS ||
+           vg_cl_fail(s, "a program cannot be made again: OpenCL's error %d", error);
+}
+
+static bool
+inject_is_to_build(const struct vg_cl_object *object)
+{
+    cl_build_status status = CL_BUILD_NONE;
+
+    if (!object->real)
+        return object->program->kind == VG_CL_PROGRAM_LINKED;
+    object->track->cl->clGetProgramBuildInfo(object->real, object->program->devices[0]->real,
+                                             CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL);
+    return status == CL_BUILD_NONE && object->program->step != VG_CL_PROGRAM_MADE;
+}
+
+/* Headers and what is linked were made before: linked programs have greater ids than their parts.
+ */
+static bool
+inject_builds(struct vg_cl_switch *s, const struct inject_index *index)
+{
+    for (int is_linked = 0; is_linked < 2; is_linked++)
+        for (size_t i = 0; i < index->n; i++) {
+            struct vg_cl_object *o = index->objects[i];
+            if (o->type != VG_CL_PROGRAM || !inject_is_to_build(o) ||
+                (o->program->kind == VG_CL_PROGRAM_LINKED) != (is_linked == 1))
+                continue;
+            cl_int error = inject_build(o);
+            if (error != CL_SUCCESS)
+                return vg_cl_fail(s, "a program cannot be built again: OpenCL's error %d", error);
+        }
+    return true;
+}
+
+/* ---- kernels and events ---- */
+
+static cl_int
+inject_arg(struct vg_cl_object *kernel, cl_uint i, const struct vg_cl_state_arg *arg,
+           const struct inject_index *index)
+{
+    const cl_icd_dispatch *cl = kernel->track->cl;
+    struct vg_cl_object *object = NULL;
+
+    if (arg->kind == VG_CL_ARG_UNSET)
+        return CL_SUCCESS;
+    if (arg->kind == VG_CL_ARG_BYTES)
+        return cl->clSetKernelArg(kernel->real, i, arg->size, arg->bytes);
+    if (arg->kind == VG_CL_ARG_EMPTY)
+        return cl->clSetKernelArg(kernel->real, i, arg->size, NULL);
+    object = inject_find(index, arg->id, VG_CL_MEM);
+    if (!object)
+        object = inject_find(index, arg->id, VG_CL_SAMPLER);
+    return object ? cl->clSetKernelArg(kernel->real, i, sizeof object->real, &object->real)
+                  : CL_SUCCESS;
+}
+
+static bool
+inject_kernel(struct vg_cl_switch *s, struct vg_cl_object *kernel, struct vg_cl_reader *content,
+              const struct inject_index *index)
+{
+    struct vg_cl_state_kernel state;
+    cl_int error = CL_SUCCESS;
+
+    if (!vg_cl_state_get_kernel(content, &state))
+        return vg_cl_fail(s, "the stream is damaged: a kernel");
+    kernel->real =
+        kernel->track->cl->clCreateKernel(kernel->kernel.program->real, state.name, &error);
+    for (uint64_t i = 0; error == CL_SUCCESS && i < state.n_args; i++) {
+        struct vg_cl_state_arg arg;
+        if (!vg_cl_state_get_arg(content, &arg))
+            return vg_cl_fail(s, "the stream is damaged: an argument of '%s'", state.name);
+        error = inject_arg(kernel, (cl_uint)i, &arg, index);
+    }
+    return error == CL_SUCCESS || vg_cl_fail(s,
+                                             "the kernel '%s' cannot be made again: OpenCL's "
+                                             "error %d",
+                                             state.name, error);
+}
+
+/* An event that is over stays without the vendor's, unless others may still wait for it to fail. */
+static bool
+inject_event(struct vg_cl_switch *s, struct vg_cl_object *event, struct vg_cl_reader *content)
+{
+    struct vg_cl_state_event state;
+    cl_int error = CL_SUCCESS;
+
+    if (!vg_cl_state_get_event(content, &state))
+        return vg_cl_fail(s, "the stream is damaged: an event");
+    if (state.status == CL_COMPLETE)
+        return true;
+    event->real = event->track->cl->clCreateUserEvent(event->context->real, &error);
+    if (error == CL_SUCCESS && state.status < 0)
+        error = event->track->cl->clSetUserEventStatus(event->real, (cl_int)state.status);
+    return error == CL_SUCCESS ||
+           vg_cl_fail(s, "an event cannot be made again: OpenCL's error %d", error);
+}
+
+/* ---- all ---- */
+
+/* Memory that is a part of other memory, or a view of it, is made after the whole. */
+static bool
+inject_is_now(const struct vg_cl_object *object, int walk)
+{
+    return object->type != VG_CL_MEM || (object->mem.parent != NULL) == (walk == 1);
+}
+
+static bool
+inject_record(struct vg_cl_switch *s, struct vg_cl_object *object, struct vg_cl_record *record,
+              const struct inject_index *index)
+{
+    switch (object->type) {
+    case VG_CL_MEM:
+        return inject_mem(s, object, &record->content);
+    case VG_CL_PROGRAM:
+        return inject_program(s, object, &record->content);
+    case VG_CL_KERNEL:
+        return inject_kernel(s, object, &record->content, index);
+    case VG_CL_EVENT:
+        return inject_event(s, object, &record->content);
+    default:
+        return inject_small(s, object);
+    }
+}
+
+static bool
+inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
+              const struct inject_index *index, enum vg_cl_type type, int walk)
+{
+    struct vg_cl_reader reader = *start;
+    struct vg_cl_record record;
+
+    while (vg_cl_reader_next(&reader, &record)) {
+        if (record.type != type)
+            continue;
+        struct vg_cl_object *object = inject_find(index, record.id, type);
+        if (!object)
+            return vg_cl_fail(s, "the stream has an object that the program has not");
+        if (!object->real && inject_is_now(object, walk) &&
+            !inject_record(s, object, &record, index))
+            return false;
+    }
+    return !reader.failed || vg_cl_fail(s, "the stream is damaged");
+}
+
+bool
+vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size)
+{
+    static const struct {
+        enum vg_cl_type type;
+        int walk;
+    } order[] = {{VG_CL_DEVICE, 0},  {VG_CL_CONTEXT, 0}, {VG_CL_QUEUE, 0},
+                 {VG_CL_SAMPLER, 0}, {VG_CL_MEM, 0},     {VG_CL_MEM, 1},
+                 {VG_CL_PROGRAM, 0}, {VG_CL_KERNEL, 0},  {VG_CL_EVENT, 0}};
+    struct vg_cl_reader reader;
+    struct inject_index index;
+
+    if (!vg_cl_reader_open(&reader, base, size))
+        return vg_cl_fail(s, "the stream is of another version, or damaged");
+    if (!inject_index_make(&index))
+        return vg_cl_fail(s, "there is no memory");
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++) {
+        ok = inject_all_of(s, &reader, &index, order[i].type, order[i].walk);
+        if (ok && order[i].type == VG_CL_PROGRAM)
+            ok = inject_builds(s, &index);
+    }
+    free(index.objects);
+    return ok;
+}

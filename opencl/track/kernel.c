@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl/track/calls.h"
+#include "opencl/track/remake.h"
+
+/* What the compiler tells of the arguments; where it tells nothing, a value is looked at when it is
+ * set. */
+static void
+kernel_ask_args(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    struct vg_cl_kernel *kernel = &object->kernel;
+
+    for (cl_uint i = 0; i < kernel->n_args; i++) {
+        cl_kernel_arg_address_qualifier address;
+        cl_kernel_arg_access_qualifier access;
+        char type[64] = "";
+        if (cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address,
+                                   &address, NULL) != CL_SUCCESS ||
+            cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof access,
+                                   &access, NULL) != CL_SUCCESS)
+            return;
+        cl->clGetKernelArgInfo(object->real, i, CL_KERNEL_ARG_TYPE_NAME, sizeof type, type, NULL);
+        kernel->args[i].is_value = address == CL_KERNEL_ARG_ADDRESS_PRIVATE &&
+                                   access == CL_KERNEL_ARG_ACCESS_NONE && type[0] != '\0' &&
+                                   strcmp(type, "sampler_t") != 0;
+        kernel->args[i].is_read =
+            address == CL_KERNEL_ARG_ADDRESS_CONSTANT || access == CL_KERNEL_ARG_ACCESS_READ_ONLY;
+    }
+}
+
+/* Makes the object of a kernel that the vendor made, which is released if there is no memory. */
+static struct vg_cl_object *
+kernel_wrap(struct vg_cl_object *program, cl_kernel real, cl_int *errcode_ret)
+{
+    const cl_icd_dispatch *cl = program->track->cl;
+    size_t size = 0;
+    struct vg_cl_object *object =
+        vg_cl_object_new(VG_CL_KERNEL, program->track, program->context, real, errcode_ret);
+
+    if (!object) {
+        cl->clReleaseKernel(real);
+        return NULL;
+    }
+    struct vg_cl_kernel *kernel = &object->kernel;
+    kernel->program = vg_cl_use(program);
+    cl->clGetKernelInfo(real, CL_KERNEL_NUM_ARGS, sizeof kernel->n_args, &kernel->n_args, NULL);
+    cl->clGetKernelInfo(real, CL_KERNEL_FUNCTION_NAME, 0, NULL, &size);
+    kernel->name = calloc(1, size + 1);
+    kernel->args = calloc(kernel->n_args ? kernel->n_args : 1, sizeof *kernel->args);
+    if (!kernel->name || !kernel->args) {
+        kernel->n_args = 0;
+        return vg_cl_made(object, CL_OUT_OF_HOST_MEMORY, errcode_ret);
+    }
+    cl->clGetKernelInfo(real, CL_KERNEL_FUNCTION_NAME, size, kernel->name, NULL);
+    kernel_ask_args(object);
+    return object;
+}
+
+struct vg_cl_object *
+vg_cl_CreateKernel(struct vg_cl_object *program, const char *kernel_name, cl_int *errcode_ret)
+{
+    cl_int error = CL_INVALID_PROGRAM;
+    cl_kernel real =
+        program ? program->track->cl->clCreateKernel(program->real, kernel_name, &error) : NULL;
+
+    vg_cl_set_error(errcode_ret, error);
+    return real ? kernel_wrap(program, real, errcode_ret) : NULL;
+}
+
+cl_int
+vg_cl_CreateKernelsInProgram(struct vg_cl_object *program, cl_uint num_kernels,
+                             struct vg_cl_object **kernels, cl_uint *num_kernels_ret)
+{
+    cl_uint n = 0;
+
+    if (!program)
+        return CL_INVALID_PROGRAM;
+    const cl_icd_dispatch *cl = program->track->cl;
+    cl_kernel *reals = kernels ? calloc(num_kernels ? num_kernels : 1, sizeof *reals) : NULL;
+    if (kernels && !reals)
+        return CL_OUT_OF_HOST_MEMORY;
+    cl_int result = cl->clCreateKernelsInProgram(program->real, num_kernels, reals, &n);
+    for (cl_uint i = 0; result == CL_SUCCESS && reals && i < n; i++) {
+        kernels[i] = kernel_wrap(program, reals[i], &result);
+        if (kernels[i])
+            continue;
+        for (cl_uint left = i + 1; left < n; left++)
+            cl->clReleaseKernel(reals[left]);
+        while (i-- > 0)
+            vg_cl_unuse(kernels[i]);
+        break;
+    }
+    free(reals);
+    if (result == CL_SUCCESS && num_kernels_ret)
+        *num_kernels_ret = n;
+    return result;
+}
+
+/* ---- arguments ---- */
+
+static bool
+kernel_keep_bytes(struct vg_cl_arg *arg, size_t size, const void *value)
+{
+    unsigned char *to = arg->small;
+
+    if (size > sizeof arg->small) {
+        to = malloc(size);
+        if (!to)
+            return false;
+        arg->bytes = to;
+    }
+    memcpy(to, value, size);
+    arg->kind = VG_CL_ARG_BYTES;
+    return true;
+}
+
+/* Notes what was set. */
+static cl_int
+kernel_keep(struct vg_cl_arg *arg, size_t size, const void *value, struct vg_cl_object *object)
+{
+    if (arg->kind == VG_CL_ARG_BYTES && arg->size > sizeof arg->small)
+        free(arg->bytes);
+    arg->size = size;
+    arg->kind = VG_CL_ARG_EMPTY;
+    arg->is_address = false;
+    if (object) {
+        arg->kind = VG_CL_ARG_OBJECT;
+        arg->object = object;
+        arg->id = object->id;
+    } else if (value && !kernel_keep_bytes(arg, size, value)) {
+        arg->kind = VG_CL_ARG_UNSET;
+        return CL_OUT_OF_HOST_MEMORY;
+    }
+    return CL_SUCCESS;
+}
+
+/* An argument that is a handle has the size of one. */
+static struct vg_cl_object *
+kernel_find_object(const struct vg_cl_arg *arg, size_t size, const void *value)
+{
+    const void *handle;
+
+    if (arg->is_value || size != sizeof handle || !value)
+        return NULL;
+    memcpy(&handle, value, sizeof handle);
+    return vg_cl_any(handle);
+}
+
+cl_int
+vg_cl_SetKernelArg(struct vg_cl_object *kernel, cl_uint arg_index, size_t arg_size,
+                   const void *arg_value)
+{
+    if (!kernel)
+        return CL_INVALID_KERNEL;
+    const cl_icd_dispatch *cl = kernel->track->cl;
+    if (arg_index >= kernel->kernel.n_args)
+        return cl->clSetKernelArg(kernel->real, arg_index, arg_size, arg_value);
+    struct vg_cl_arg *arg = &kernel->kernel.args[arg_index];
+    struct vg_cl_object *object = kernel_find_object(arg, arg_size, arg_value);
+    cl_int result =
+        cl->clSetKernelArg(kernel->real, arg_index, arg_size, object ? &object->real : arg_value);
+    return result == CL_SUCCESS ? kernel_keep(arg, arg_size, arg_value, object) : result;
+}
+
+struct vg_cl_object *
+vg_cl_CloneKernel(struct vg_cl_object *source_kernel, cl_int *errcode_ret)
+{
+    cl_int error = CL_INVALID_KERNEL;
+    cl_kernel real =
+        source_kernel ? source_kernel->track->cl->clCloneKernel(source_kernel->real, &error) : NULL;
+
+    vg_cl_set_error(errcode_ret, error);
+    struct vg_cl_object *kernel =
+        real ? kernel_wrap(source_kernel->kernel.program, real, errcode_ret) : NULL;
+    for (cl_uint i = 0; kernel && i < kernel->kernel.n_args; i++) {
+        struct vg_cl_arg *to = &kernel->kernel.args[i];
+        const struct vg_cl_arg *from = &source_kernel->kernel.args[i];
+        *to = *from;
+        if (from->kind == VG_CL_ARG_BYTES && from->size > sizeof from->small) {
+            to->kind = VG_CL_ARG_UNSET;
+            if (!kernel_keep_bytes(to, from->size, from->bytes))
+                return vg_cl_made(kernel, CL_OUT_OF_HOST_MEMORY, errcode_ret);
+        }
+    }
+    return kernel;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/track/object.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "opencl/track/memory.h"
+#include "opencl/track/program.h"
+
+#define SLOTS_MAX (UINT64_C(1) << 24)
+
+extern const cl_icd_dispatch vg_cl_dispatch;
+
+uintptr_t vg_cl_slots;
+_Atomic uint64_t vg_cl_slots_n;
+
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t details_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vg_cl_object *slots_free;
+static uint64_t last_id;
+
+static struct vg_cl_object *
+object_slot(uint64_t number)
+{
+    return (struct vg_cl_object *)(vg_cl_slots + number * VG_CL_SLOT);
+}
+
+/* Address space alone: a page costs memory when it is first written to. */
+static bool
+object_reserve(void)
+{
+    void *range = mmap(NULL, SLOTS_MAX * VG_CL_SLOT, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (range == MAP_FAILED)
+        return false;
+    vg_cl_slots = (uintptr_t)range;
+    return true;
+}
+
+struct vg_cl_object *
+vg_cl_object_new(enum vg_cl_type type, struct vg_cl_track *track, struct vg_cl_object *context,
+                 void *real, cl_int *error)
+{
+    struct vg_cl_object *object = NULL;
+
+    pthread_mutex_lock(&slots_lock);
+    if (slots_free) {
+        object = slots_free;
+        slots_free = object->next_free;
+    } else if ((vg_cl_slots || object_reserve()) && vg_cl_slots_n < SLOTS_MAX) {
+        object = object_slot(vg_cl_slots_n);
+        atomic_fetch_add(&vg_cl_slots_n, 1);
+    }
+    uint64_t id = ++last_id;
+    pthread_mutex_unlock(&slots_lock);
+    if (!object) {
+        vg_cl_set_error(error, CL_OUT_OF_HOST_MEMORY);
+        return NULL;
+    }
+    memset(object, 0, sizeof *object);
+    object->dispatch = &vg_cl_dispatch;
+    object->id = id;
+    object->real = real;
+    object->track = track;
+    object->context = vg_cl_use(context);
+    atomic_store_explicit(&object->refs, 1, memory_order_relaxed);
+    atomic_store_explicit(&object->uses, 1, memory_order_relaxed);
+    object->type = type;
+    vg_cl_set_error(error, CL_SUCCESS);
+    return object;
+}
+
+struct vg_cl_object *
+vg_cl_object_next(const struct vg_cl_object *previous)
+{
+    uint64_t number = previous ? ((uintptr_t)previous - vg_cl_slots) / VG_CL_SLOT + 1 : 0;
+
+    for (; number < vg_cl_slots_n; number++)
+        if (object_slot(number)->type != VG_CL_NONE)
+            return object_slot(number);
+    return NULL;
+}
+
+void
+vg_cl_object_drop(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    void *real = object->real;
+
+    object->real = NULL;
+    if (!real || !cl)
+        return;
+    switch ((enum vg_cl_type)object->type) {
+    case VG_CL_DEVICE:
+        if (object->device.parent)
+            cl->clReleaseDevice(real);
+        break;
+    case VG_CL_CONTEXT:
+        cl->clReleaseContext(real);
+        break;
+    case VG_CL_QUEUE:
+        cl->clReleaseCommandQueue(real);
+        break;
+    case VG_CL_MEM:
+        cl->clReleaseMemObject(real);
+        break;
+    case VG_CL_SAMPLER:
+        cl->clReleaseSampler(real);
+        break;
+    case VG_CL_PROGRAM:
+        cl->clReleaseProgram(real);
+        break;
+    case VG_CL_KERNEL:
+        cl->clReleaseKernel(real);
+        break;
+    case VG_CL_EVENT:
+        cl->clReleaseEvent(real);
+        break;
+    case VG_CL_NONE:
+    case VG_CL_PLATFORM:
+        break;
+    }
+}
+
+static void
+object_call_context_destructors(struct vg_cl_object *context)
+{
+    struct vg_cl_destructor *next;
+
+    for (struct vg_cl_destructor *d = context->ctx.destructors; d; d = next) {
+        next = d->next;
+        ((vg_cl_context_destructor)d->call)((cl_context)context, d->user_data);
+        free(d);
+    }
+}
+
+static void
+object_free_context(struct vg_cl_object *context)
+{
+    object_call_context_destructors(context);
+    for (cl_uint i = 0; i < context->ctx.n_devices; i++)
+        vg_cl_unuse(context->ctx.devices[i]);
+    free(context->ctx.devices);
+    free(context->ctx.properties);
+}
+
+static void
+object_free_kernel(struct vg_cl_object *kernel)
+{
+    for (cl_uint i = 0; i < kernel->kernel.n_args; i++)
+        if (kernel->kernel.args[i].kind == VG_CL_ARG_BYTES &&
+            kernel->kernel.args[i].size > sizeof kernel->kernel.args[i].small)
+            free(kernel->kernel.args[i].bytes);
+    free(kernel->kernel.args);
+    free(kernel->kernel.name);
+    vg_cl_unuse(kernel->kernel.program);
+}
+
+/* After the vendor's object was released. */
+static void
+object_free_details(struct vg_cl_object *object)
+{
+    switch ((enum vg_cl_type)object->type) {
+    case VG_CL_DEVICE:
+        free(object->device.partition);
+        vg_cl_unuse(object->device.parent);
+        break;
+    case VG_CL_CONTEXT:
+        object_free_context(object);
+        break;
+    case VG_CL_QUEUE:
+        free(object->queue.properties);
+        vg_cl_unuse(object->queue.device);
+        break;
+    case VG_CL_MEM:
+        vg_cl_mem_free(object);
+        break;
+    case VG_CL_SAMPLER:
+        free(object->sampler.properties);
+        break;
+    case VG_CL_PROGRAM:
+        vg_cl_program_free(object->program);
+        break;
+    case VG_CL_KERNEL:
+        object_free_kernel(object);
+        break;
+    case VG_CL_EVENT:
+        free(object->event.profile);
+        vg_cl_unuse(object->event.queue);
+        break;
+    case VG_CL_NONE:
+    case VG_CL_PLATFORM:
+        break;
+    }
+}
+
+void
+vg_cl_unuse(struct vg_cl_object *object)
+{
+    if (!object || atomic_fetch_sub_explicit(&object->uses, 1, memory_order_acq_rel) != 1)
+        return;
+    if (object->type == VG_CL_MEM && object->mem.end)
+        atomic_store(&object->mem.end->is_over, true);
+    vg_cl_object_drop(object);
+    object_free_details(object);
+    struct vg_cl_object *context = object->context;
+    pthread_mutex_lock(&slots_lock);
+    object->type = VG_CL_NONE;
+    object->next_free = slots_free;
+    slots_free = object;
+    pthread_mutex_unlock(&slots_lock);
+    vg_cl_unuse(context);
+}
+
+cl_int
+vg_cl_retain(struct vg_cl_object *object, cl_int invalid)
+{
+    if (!object)
+        return invalid;
+    vg_cl_use(object);
+    atomic_fetch_add_explicit(&object->refs, 1, memory_order_relaxed);
+    return CL_SUCCESS;
+}
+
+cl_int
+vg_cl_release(struct vg_cl_object *object, cl_int invalid)
+{
+    /* An object that only others still use is not the program's any more. */
+    if (!object || atomic_load_explicit(&object->refs, memory_order_relaxed) == 0)
+        return invalid;
+    atomic_fetch_sub_explicit(&object->refs, 1, memory_order_relaxed);
+    vg_cl_unuse(object);
+    return CL_SUCCESS;
+}
+
+void
+vg_cl_lock(void)
+{
+    pthread_mutex_lock(&details_lock);
+}
+
+void
+vg_cl_unlock(void)
+{
+    pthread_mutex_unlock(&details_lock);
+}
+
+void *
+vg_cl_copy(const void *from, size_t n, size_t size)
+{
+    void *copy = from && n ? calloc(n, size) : NULL;
+
+    if (copy)
+        memcpy(copy, from, n * size);
+    return copy;
+}
+
+cl_uint
+vg_cl_count_pairs(const intptr_t *pairs)
+{
+    cl_uint n = 0;
+
+    if (!pairs)
+        return 0;
+    while (pairs[n] != 0)
+        n += 2;
+    return n + 1;
+}

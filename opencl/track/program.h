@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What re-creates a program of kernels.
+ */
+#ifndef VG_OPENCL_TRACK_PROGRAM_H
+#define VG_OPENCL_TRACK_PROGRAM_H
+
+#include "opencl/track/object.h"
+
+enum vg_cl_program_kind {
+    VG_CL_PROGRAM_SOURCE,
+    VG_CL_PROGRAM_BINARY,
+    VG_CL_PROGRAM_IL,
+    VG_CL_PROGRAM_BUILT_IN,
+    VG_CL_PROGRAM_LINKED,
+};
+
+enum vg_cl_program_step {
+    VG_CL_PROGRAM_MADE,
+    VG_CL_PROGRAM_BUILT,
+    VG_CL_PROGRAM_COMPILED,
+};
+
+/* A constant of a program in IL that was set. */
+struct vg_cl_constant {
+    struct vg_cl_constant *next;
+    cl_uint id;
+    size_t size;
+    unsigned char value[8];
+};
+
+struct vg_cl_program {
+    enum vg_cl_program_kind kind;
+    enum vg_cl_program_step step; /* what was done to it last, and well */
+    bool is_remade; /* the vendor's object is not the first: some answers are kept here */
+    char *source;   /* of source; the names of built-in kernels; owned */
+    void *il;       /* owned */
+    size_t il_size;
+    struct vg_cl_constant *constants; /* owned */
+    struct vg_cl_object **devices;    /* it is for; owned, each is in use */
+    cl_uint n_devices;
+    size_t *sizes;               /* of binaries, one per device; owned; NULL: none */
+    unsigned char **binaries;    /* owned */
+    char *options;               /* of the build, compilation or linking; owned; may be NULL */
+    struct vg_cl_object **built; /* the devices it was built for; owned; NULL: all of them */
+    cl_uint n_built;
+    struct vg_cl_object **inputs; /* headers of a compilation, programs that were linked; owned,
+                                     each is in use */
+    char **names;                 /* of headers; owned */
+    cl_uint n_inputs;
+    char **logs; /* of the build, one per device, once the vendor's is gone; owned */
+};
+
+/* Frees PROGRAM, which may be NULL, and ends its uses of others. */
+void vg_cl_program_free(struct vg_cl_program *program);
+
+#endif

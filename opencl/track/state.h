@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the records of a stream hold: what re-creates each object. Objects are named by their ids, 0
+ * for none. What is read is borrowed from the stream, and is not trusted: a reader that has failed
+ * gives nothing.
+ */
+#ifndef VG_OPENCL_TRACK_STATE_H
+#define VG_OPENCL_TRACK_STATE_H
+
+#include <string.h>
+
+#include "opencl/track/object.h"
+#include "opencl/track/stream.h"
+
+/* A list of numbers in a stream, of which each may lie unaligned. */
+struct vg_cl_ids {
+    const unsigned char *bytes;
+    uint64_t n;
+};
+
+static inline uint64_t
+vg_cl_ids_get(const struct vg_cl_ids *ids, uint64_t i)
+{
+    uint64_t id;
+
+    memcpy(&id, ids->bytes + i * sizeof id, sizeof id);
+    return id;
+}
+
+struct vg_cl_state_mem {
+    uint64_t context, parent;
+    uint64_t kind, flags, size, origin;
+    bool is_sub, is_written;
+    bool has_image;
+    cl_image_format format;
+    cl_image_desc desc;
+    uint64_t
+        n_content; /* bytes of its contents; 0: undefined, or the program's own memory has them */
+    const void *content;
+};
+
+struct vg_cl_state_program {
+    uint64_t context, kind, step;
+    struct vg_cl_ids devices, inputs;
+    const char *source, *options;
+    uint64_t n_binaries; /* of the device's own form; 0: none could be had */
+};
+
+struct vg_cl_state_arg {
+    uint64_t kind;
+    bool is_address;
+    uint64_t size, id;
+    const void *bytes;
+};
+
+struct vg_cl_state_kernel {
+    uint64_t program, n_args;
+    const char *name;
+};
+
+struct vg_cl_state_event {
+    uint64_t context, queue;
+    uint64_t command;
+    int64_t status;
+    struct vg_cl_ids profile;
+};
+
+/* Writes what is known of MEM but its contents, which follow: N_CONTENT bytes. */
+void vg_cl_state_put_mem(struct vg_cl_writer *writer, const struct vg_cl_object *mem,
+                         uint64_t n_content);
+bool vg_cl_state_get_mem(struct vg_cl_reader *reader, struct vg_cl_state_mem *state);
+
+/* The binaries follow: bytes, one for each device. */
+void vg_cl_state_put_program(struct vg_cl_writer *writer, const struct vg_cl_object *program,
+                             uint64_t n_binaries);
+bool vg_cl_state_get_program(struct vg_cl_reader *reader, struct vg_cl_state_program *state);
+
+/* The arguments follow. */
+void vg_cl_state_put_kernel(struct vg_cl_writer *writer, const struct vg_cl_object *kernel);
+bool vg_cl_state_get_kernel(struct vg_cl_reader *reader, struct vg_cl_state_kernel *state);
+bool vg_cl_state_get_arg(struct vg_cl_reader *reader, struct vg_cl_state_arg *state);
+
+void vg_cl_state_put_event(struct vg_cl_writer *writer, const struct vg_cl_object *event);
+bool vg_cl_state_get_event(struct vg_cl_reader *reader, struct vg_cl_state_event *state);
+
+/* Writes a context, a queue, a sampler, or a part of a device. They come back by what is known of
+ * them in their own process. */
+void vg_cl_state_put_small(struct vg_cl_writer *writer, const struct vg_cl_object *object);
+
+#endif

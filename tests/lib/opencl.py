@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of OpenCL with the library before PoCL, and an agent that stops them."""
+import glob
+import os
+import random
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+from unixhttp import build_dir
+
+POCL = "libpocl.so.2"
+
+
+def need_pocl():
+    if not glob.glob("/etc/OpenCL/vendors/pocl.icd"):
+        pytest.skip("there is no PoCL (pocl-opencl-icd)")
+
+
+def need(program):
+    if not shutil.which(program):
+        pytest.skip(f"there is no {program}")
+
+
+def built(*names):
+    return os.path.join(build_dir(), *names)
+
+
+def native():
+    return {**os.environ, "OCL_ICD_VENDORS": POCL}
+
+
+class Stopped:
+    """A program with an agent that it has said hello to."""
+
+    def __init__(self, folder, argv, vendor=POCL, inherit=(), **more):
+        os.makedirs(folder / "vendors", exist_ok=True)
+        (folder / "vendors" / "test.icd").write_text(vendor + "\n")
+        # Its path may be longer than an address has room for.
+        self.dir = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        os.set_inheritable(self.dir, True)
+        path = f"/proc/self/fd/{self.dir}/agent.sock"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(1)
+        self.listener.settimeout(60)
+        environment = {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"),
+                       "VGPU_OPENCL_VENDORS": str(folder / "vendors"), "VGPU_OPENCL_AGENT": path, **more}
+        self.process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, cwd=folder,
+                                        pass_fds=[self.dir, *inherit])
+
+    def __enter__(self):
+        connection, _ = self.listener.accept()
+        connection.settimeout(60)
+        self.lines = connection.makefile("rw")
+        assert self.lines.readline() == f"hello 1 {self.process.pid}\n"
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.listener.close()
+        os.close(self.dir)
+
+    def say(self, line):
+        """The answer; empty: the program has ended."""
+        try:
+            self.lines.write(line + "\n")
+            self.lines.flush()
+            return self.lines.readline().strip()
+        except (BrokenPipeError, ConnectionResetError):
+            return ""
+
+    def stop_at_random(self, seed, most):
+        """Stops it and lets it go on until it ends, MOST times. Returns how often it was, and why not."""
+        chance = random.Random(seed)
+        stops, refusals = 0, []
+        while stops < most:
+            time.sleep(chance.random() * 0.02)
+            answer = self.say("prepare 30000")
+            if not answer:
+                break
+            if answer.startswith("refused"):
+                refusals.append(answer)
+                continue
+            assert answer.startswith("released"), answer
+            stops += 1
+            answer = self.say("resume")
+            assert answer.startswith("resumed"), answer
+        return stops, refusals

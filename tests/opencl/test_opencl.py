@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library between programs and PoCL: what they see is what they see without it, also while their
+devices are taken away and given back."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import pytest
+from opencl import POCL, Stopped, built, native, need, need_pocl
+from unixhttp import ROOT, wait_for
+
+SEED = int(os.environ.get("VG_TEST_SEED", "1")) % 1000000
+FULL = os.environ.get("VG_TEST_FULL") == "1"
+
+# What is told of the platform, and what is not offered.
+OURS = ("Platform Name", "Platform Extensions", "cl_pocl_content_size", "Device Extensions", "clGetPlatformInfo(NULL",
+        "buffer sharing", "Atomics    ", "cl_khr_command_buffer", "Command buffer", "Required queue properties",
+        "Out-of-order execution     ", "Profiling     ")
+
+
+@pytest.fixture(autouse=True)
+def _pocl():
+    need_pocl()
+
+
+def ours(folder):
+    os.makedirs(folder / "vendors", exist_ok=True)
+    (folder / "vendors" / "pocl.icd").write_text(POCL + "\n")
+    return {**os.environ, "OCL_ICD_VENDORS": built("libvgpu-opencl.so"), "VGPU_OPENCL_AGENT": "/nowhere",
+            "VGPU_OPENCL_VENDORS": str(folder / "vendors")}
+
+
+def output(argv, environment):
+    return subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True, timeout=300).stdout.decode()
+
+
+def told(text):
+    return [line for line in text.splitlines() if not any(word in line for word in OURS)]
+
+
+def test_clinfo(tmp_path):
+    need("clinfo")
+    without, with_it = output(["clinfo"], native()), output(["clinfo"], ours(tmp_path))
+    assert told(with_it) == told(without)
+    assert re.search(r"Platform Name +Portable Computing Language \(vgpud\)", with_it)
+
+
+def test_a_layer(tmp_path):
+    """The same code as a layer of the loader, which then has no platform by default any more."""
+    need("clinfo")
+    layer = {**native(), "OPENCL_LAYERS": built("libvgpu-opencl.so")}
+    with_it, without = (output(["clinfo"], environment).split("NULL platform")[0] for environment in (layer, native()))
+    assert told(with_it) == told(without) and "(vgpud)" in with_it
+
+
+@pytest.mark.parametrize("seed", [SEED + n for n in range(40 if FULL else 1)])
+def test_random_calls(tmp_path, seed):
+    argv = [built("tests/opencl/random-calls"), str(seed), "300"]
+    assert output(argv, ours(tmp_path)) == output(argv, native())
+
+
+@pytest.mark.parametrize("seed", [SEED + n for n in range(25 if FULL else 1)])
+def test_random_calls_and_stops(tmp_path, seed):
+    program = built("tests/opencl/random-calls")
+    with Stopped(tmp_path, [program, str(seed), "300", "2"]) as stopped:
+        stops, refusals = stopped.stop_at_random(seed, 40 if FULL else 8)
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output([program, str(seed), "300"], native())
+    assert stops > 0 and all("is mapped" in why for why in refusals)
+
+
+def test_generated():
+    """The table and what was generated from it are one."""
+    need("clang-format")
+    folder = os.path.join(ROOT, "opencl")
+    before = {name: open(os.path.join(folder, name), encoding="utf-8").read()
+              for name in ("track/calls.h", "track/calls.c", "icd/entries.c")}
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([sys.executable, os.path.join(folder, "api", "generate.py"), out], check=True)
+        for name, text in before.items():
+            assert open(os.path.join(out, name), encoding="utf-8").read() == text
+
+
+# ---- letting go ----
+
+@pytest.fixture(name="node")
+def a_node(tmp_path):
+    path = tmp_path / "node"
+    path.write_bytes(bytes(4096))
+    return path
+
+
+def nodes(pid, node):
+    """How many descriptors and maps of the node a process has."""
+    n = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            n += os.readlink(f"/proc/{pid}/fd/{fd}") == str(node)
+        except FileNotFoundError:
+            pass
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return n + sum(line.rstrip().endswith(str(node)) for line in maps)
+
+
+@pytest.mark.parametrize("leak", ["nothing", "descriptor", "map", "descriptor map"])
+def test_the_node_is_let_go(tmp_path, node, leak):
+    argv = [built("tests/opencl/random-calls"), "5", "200", "5"]
+    more = {"VG_NODE": str(node), "VG_LEAK": leak, "VGPU_OPENCL_NODES": str(node)}
+    with Stopped(tmp_path, argv, vendor=built("tests/opencl/leaky-vendor.so"), **more) as stopped:
+        pid = stopped.process.pid
+        for _ in range(3):
+            assert nodes(pid, node) == 2
+            assert stopped.say("prepare 30000").startswith("released")
+            assert nodes(pid, node) == 0
+            assert stopped.say("resume").startswith("resumed")
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output(argv[:3], native())
+
+
+def test_a_node_that_stays_is_told(tmp_path, node):
+    """What the program opened itself is not closed: it goes on, on the devices that it had."""
+    argv = [built("tests/opencl/random-calls"), "6", "200", "5"]
+    more = {"VG_NODE": str(node), "VGPU_OPENCL_NODES": str(node)}
+    with open(node, "rb") as own, Stopped(tmp_path, argv, vendor=built("tests/opencl/leaky-vendor.so"),
+                                          inherit=[own.fileno()], **more) as stopped:
+        assert stopped.say("prepare 30000") == f"refused {node} is still open or mapped"
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output(argv[:3], native())
+
+
+def test_no_time(tmp_path):
+    """A deadline that cannot be kept changes nothing."""
+    argv = [built("tests/opencl/random-calls"), "7", "300", "2"]
+    with Stopped(tmp_path, argv) as stopped:
+        answers = [stopped.say("prepare 1") for _ in range(20)]
+        assert all(a.startswith(("refused", "released")) for a in answers if a)
+        stopped.say("resume")
+        text = stopped.process.stdout.read().decode()
+        assert stopped.process.wait() == 0
+    assert text == output(argv[:3], native())
+
+
+def make_film(path, frames):
+    width, height = 320, 240
+    with open(path, "wb") as film:
+        film.write(b"YUV4MPEG2 W320 H240 F25:1 Ip A1:1 C420jpeg\n")
+        for n in range(frames):
+            luma = bytes((i * 2 + j * 3 + n * 5 + (i * j >> 5)) & 255 for j in range(height) for i in range(width))
+            film.write(b"FRAME\n" + luma + bytes([128]) * (width * height // 2))
+
+
+def test_x264(tmp_path):
+    """A program that nobody here wrote, and that keeps memory mapped for as long as it runs. Its results with
+    OpenCL differ from run to run, also with PoCL alone, so that they cannot be compared."""
+    need("x264")
+    make_film(tmp_path / "in.y4m", 40)
+    argv = ["x264", "--opencl", "--preset", "medium", "--threads", "1", "-o", "out.264", "in.y4m"]
+    with Stopped(tmp_path, argv, VGPU_OPENCL_AS_GPU="1") as stopped:
+        log = wait_for(lambda: (tmp_path / "out.264").exists())
+        assert log
+        stops, refusals = stopped.stop_at_random(SEED, 3)
+        assert stopped.process.wait(timeout=120) == 0
+    assert stops > 0 and not refusals
