@@ -10,6 +10,8 @@
 
 #define UNPLUG_S 1.0
 #define GUEST_S  2.0
+/* The same if no program of the guest has a GPU: only hooks run. */
+#define HOOKS_S 0.3
 /* The time of a migration besides the copying: a QEMU starts on the target. */
 #define MIGRATE_S 1.0
 /* The time that one question to another program takes. */
@@ -18,9 +20,13 @@
  * docs/benchmarks.md. */
 #define RELEASE_BYTES_PER_S (1.6 * 1073741824)
 #define RESTORE_BYTES_PER_S (5.0 * 1073741824)
-/* The maximum number of times that memory is taken to be copied: a guest that changes it faster is
- * slowed down. */
-#define PASSES_MAX 5.0
+/* The maximum number of passes over the memory: a guest that rewrites it faster is slowed down. */
+#define PASSES_MAX 5
+/* The time for which QEMU has looked at what the guest rewrites. A guest mostly writes to the same
+ * memory again, so that a longer pass finds hardly more. */
+#define DIRTY_S 1.0
+/* QEMU's default limit of the downtime: what can be copied in that time is left to the switch. */
+#define SWITCH_S 0.3
 /* The number of earlier moves from which durations are learned. */
 #define LEARN_MAX 5
 
@@ -128,22 +134,33 @@ forecast_rate(const struct vg_forecast_facts *facts)
     return most > 0 ? MIN(most, usual) : usual;
 }
 
-/* Returns the time of the copying. While the VM moves, the guest's memory also holds what programs
- * have in GPU memory, in pages that were free before and so would not have been copied. What the
- * guest rewrites is copied again. */
+/* Returns how much is copied. While the VM moves, the guest's memory also holds what programs have
+ * in GPU memory, in pages that were free before and so would not have been copied. What the guest
+ * rewrites during a pass is copied in the next one, until the rest fits into the switch. */
+static double
+forecast_bytes(const struct vg_forecast_facts *facts, double rate)
+{
+    const double touched = facts->touched_bytes > 0
+                               ? (double)MIN(facts->touched_bytes, facts->memory_bytes)
+                               : (double)facts->memory_bytes;
+    const double first = touched + (double)facts->gpu_bytes;
+    double pass = first, bytes = first;
+
+    for (int n = 1; n < PASSES_MAX && (n == 1 || pass > rate * SWITCH_S); n++) {
+        pass = MIN((double)facts->dirty_bytes_per_s * MIN(pass / rate, DIRTY_S), first);
+        bytes += pass;
+    }
+    return bytes;
+}
+
 static double
 forecast_copy_s(const struct vg_forecast_facts *facts)
 {
     const double rate = forecast_rate(facts);
-    const double touched = facts->touched_bytes > 0
-                               ? (double)MIN(facts->touched_bytes, facts->memory_bytes)
-                               : (double)facts->memory_bytes;
-    const double again = (double)facts->dirty_bytes_per_s / rate;
-    const double passes = again < 1 - 1 / PASSES_MAX ? 1 / (1 - again) : PASSES_MAX;
-    double bytes = (touched + (double)facts->gpu_bytes) * passes;
+    const double bytes = facts->past && facts->past->copied_bytes > 0
+                             ? (double)facts->past->copied_bytes
+                             : forecast_bytes(facts, rate);
 
-    if (facts->past && facts->past->copied_bytes > 0)
-        bytes = (double)facts->past->copied_bytes;
     return bytes / rate + (double)facts->stun_ns / (double)VG_NS_PER_S;
 }
 
@@ -158,12 +175,13 @@ static double
 forecast_expected_s(enum vg_move_verb verb, const struct vg_forecast_facts *facts)
 {
     const double gpu_bytes = (double)facts->gpu_bytes;
+    const double guest_s = facts->has_programs ? GUEST_S : HOOKS_S;
 
     switch (verb) {
     case VG_MOVE_QUIESCE:
-        return forecast_took_s(verb, facts, GUEST_S) + gpu_bytes / RELEASE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, guest_s) + gpu_bytes / RELEASE_BYTES_PER_S;
     case VG_MOVE_RESUME:
-        return forecast_took_s(verb, facts, GUEST_S) + gpu_bytes / RESTORE_BYTES_PER_S;
+        return forecast_took_s(verb, facts, guest_s) + gpu_bytes / RESTORE_BYTES_PER_S;
     case VG_MOVE_DETACH:
     case VG_MOVE_ATTACH:
         return forecast_took_s(verb, facts, UNPLUG_S);

@@ -24,7 +24,8 @@ void vg_forecast_learn(const GPtrArray *moves, const char *uuid, struct vg_forec
 /* The sizes and rates that determine the duration. */
 struct vg_forecast_facts {
     int64_t memory_bytes;          /* the VM's memory */
-    int64_t gpu_bytes;             /* the GPU memory of its programs */
+    bool has_programs;             /* some of its programs use its GPUs */
+    int64_t gpu_bytes;             /* their GPU memory */
     int64_t link_bytes_per_s;      /* the rate of the network between the hosts, > 0 */
     int64_t bandwidth_bytes_per_s; /* the limit for a migration; 0 for all of the link */
     int64_t stun_ns;               /* the pause at the end of the copying */

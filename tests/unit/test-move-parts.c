@@ -57,6 +57,7 @@ static void
 test_forecast(void **state)
 {
     const struct vg_forecast_facts facts = {.memory_bytes = 8 * GIB,
+                                            .has_programs = true,
                                             .gpu_bytes = 16 * GIB,
                                             .link_bytes_per_s = GIB,
                                             .stun_ns = VG_NS_PER_S / 2};
@@ -88,6 +89,10 @@ test_forecast_of_less(void **state)
     struct vg_forecast forecast;
 
     (void)state;
+    /* No program of the guest uses a GPU. */
+    vg_forecast_make(true, true, &facts, &limits, &forecast);
+    assert_about(step_of(&forecast, VG_MOVE_QUIESCE).expected_s, 0.3);
+    assert_about(step_of(&forecast, VG_MOVE_RESUME).expected_s, 0.3);
     /* No agent is asked, no GPU is moved. */
     vg_forecast_make(true, false, &facts, &limits, &forecast);
     assert_false(has_step(&forecast, VG_MOVE_QUIESCE));
@@ -104,14 +109,15 @@ test_forecast_of_less(void **state)
     facts.bandwidth_bytes_per_s = 4 * GIB;
     vg_forecast_make(false, true, &facts, &limits, &forecast);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 9);
-    /* Of 8 GiB the guest has touched 2, and rewrites half of what is copied meanwhile. */
+    /* Of 8 GiB the guest has touched 2. It rewrites half a GiB during the first pass, as in any
+     * second, and half of that during the second one, which takes half a second. */
     facts = (struct vg_forecast_facts){.memory_bytes = 8 * GIB,
                                        .link_bytes_per_s = GIB,
                                        .touched_bytes = 2 * GIB,
                                        .dirty_bytes_per_s = GIB / 2};
     vg_forecast_make(false, true, &facts, &limits, &forecast);
-    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 2 * 2);
-    /* One that rewrites it faster is slowed down. */
+    assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 2 + 0.5 + 0.25);
+    /* One that rewrites all of it, and faster, is slowed down. */
     facts.dirty_bytes_per_s = 3 * GIB;
     vg_forecast_make(false, true, &facts, &limits, &forecast);
     assert_about(step_of(&forecast, VG_MOVE_MIGRATE).expected_s, 1 + 2 * 5);
@@ -153,8 +159,10 @@ test_forecast_learns(void **state)
 {
     g_autoptr(GPtrArray) moves = g_ptr_array_new_with_free_func(vg_migration_free);
     struct vg_forecast_past past;
-    struct vg_forecast_facts facts = {
-        .memory_bytes = 8 * GIB, .link_bytes_per_s = 100 * GIB, .past = &past};
+    struct vg_forecast_facts facts = {.memory_bytes = 8 * GIB,
+                                      .has_programs = true,
+                                      .link_bytes_per_s = 100 * GIB,
+                                      .past = &past};
     struct vg_forecast forecast;
 
     (void)state;
