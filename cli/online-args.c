@@ -316,6 +316,8 @@ vg_online_rows(json_object *items)
 {
     json_object *rows = NULL;
 
+    if (!json_object_is_type(items, json_type_array))
+        return json_object_new_array();
     if (json_object_deep_copy(items, &rows, NULL) < 0)
         vg_bug("a JSON document cannot be copied");
     return rows;

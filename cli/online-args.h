@@ -61,8 +61,8 @@ error_t vg_online_parse_children(int key, char *arg, struct argp_state *state);
  * screen. The exit code. */
 int vg_online_run(struct vg_online_args *args, void *data);
 
-/* A copy of an array of objects whose members a command may add to, for tables. The caller puts
- * it. */
+/* A copy of an array of objects whose members a command may add to, for tables; an empty one if
+ * ITEMS is none, as of a vgpud that does not say it. The caller puts it. */
 json_object *vg_online_rows(json_object *items);
 
 /* Adds to a row of a table the time that a member tells in nanoseconds since the epoch, in UTC to
