@@ -140,7 +140,7 @@ vg_simulate_set_weights(struct vg_gpusched_scenario *scenario,
 {
     for (unsigned int i = 0; i < options->weights->len; i++) {
         g_autofree char *name = NULL;
-        uint32_t weight;
+        uint32_t weight = 0;
         if (read_weight(options->weights->pdata[i], &name, &weight, err) < 0)
             return -1;
         struct vg_gpusched_vm *vm = vg_simulate_find_vm(scenario, name);
