@@ -13,8 +13,12 @@
 #define AVAILABLE_MAX  1000000
 
 /* Classes of PCI devices (pci_ids.h of the kernel). */
-#define PCI_CLASS_DISPLAY     0x03
-#define PCI_CLASS_ACCELERATOR 0x12
+#define PCI_CLASS_STORAGE        0x01
+#define PCI_CLASS_NETWORK        0x02
+#define PCI_CLASS_DISPLAY        0x03
+#define PCI_CLASS_ACCELERATOR    0x12
+#define PCI_CLASS_BRIDGE_PCI     0x0604
+#define PCI_CLASS_BRIDGE_CARDBUS 0x0607
 
 #define IOMMU_GROUP_MAX 1000000
 
@@ -76,19 +80,50 @@ node_device_name_function(int64_t class)
     return NULL;
 }
 
+/* Names a device that may be in the IOMMU group of a GPU by chance. Returns NULL for a bridge to
+ * another bus, which VFIO leaves to the host. */
+static const char *
+node_device_name_neighbour(int64_t class)
+{
+    if (class >> 8 == PCI_CLASS_BRIDGE_PCI || class >> 8 == PCI_CLASS_BRIDGE_CARDBUS)
+        return NULL;
+    switch (class >> 16) {
+    case PCI_CLASS_STORAGE:
+        return "storage";
+    case PCI_CLASS_NETWORK:
+        return "network";
+    default:
+        return "another device";
+    }
+}
+
+/* Tells what a PCI device is, by its class, address and group. */
+static enum vg_node_device_kind
+read_kind(int64_t class, vg_node_device *device)
+{
+    if (!device->address)
+        return VG_NODE_DEVICE_OTHER;
+    if (class >> 16 == PCI_CLASS_DISPLAY || class >> 16 == PCI_CLASS_ACCELERATOR)
+        return VG_NODE_DEVICE_GPU;
+    device->what = node_device_name_function(class);
+    if (device->what)
+        return VG_NODE_DEVICE_FUNCTION;
+    if (device->iommu_group >= 0)
+        device->what = node_device_name_neighbour(class);
+    return device->what ? VG_NODE_DEVICE_NEIGHBOUR : VG_NODE_DEVICE_OTHER;
+}
+
 static void
 read_pci(const xmlNode *root, const xmlNode *pci, vg_node_device *device)
 {
     int64_t class = vg_xml_number(vg_xml_child(pci, "class"), 0xffffff, 0);
 
     device->address = vg_xml_pci_address(pci);
-    device->what = node_device_name_function(class);
-    if (!device->address ||
-        (class >> 16 != PCI_CLASS_DISPLAY && class >> 16 != PCI_CLASS_ACCELERATOR && !device->what))
-        return;
-    device->kind = device->what ? VG_NODE_DEVICE_FUNCTION : VG_NODE_DEVICE_GPU;
     device->iommu_group =
         vg_xml_attribute_number(vg_xml_child(pci, "iommuGroup"), "number", IOMMU_GROUP_MAX, -1);
+    device->kind = read_kind(class, device);
+    if (device->kind == VG_NODE_DEVICE_OTHER)
+        return;
     device->physical =
         vg_xml_pci_address(vg_xml_child(capability(pci, "phys_function"), "address"));
     device->vendor = vg_xml_text(vg_xml_child(pci, "vendor"), NAME_BYTES_MAX);
@@ -258,15 +293,22 @@ node_device_put_vf(const vg_node_device *device, struct vg_inv_gpu *gpu)
     g_ptr_array_add(gpu->vfs, vf);
 }
 
-/* Finds the GPU in the same slot. Returns NULL if there is none. */
+/* Finds the GPU that has this function in its slot, or this device in its IOMMU group. Returns NULL
+ * if there is none. */
 static struct vg_inv_gpu *
-node_device_find_neighbour(const vg_inventory *inventory, const char *address)
+node_device_find_neighbour(const vg_inventory *inventory, const vg_node_device *device)
 {
-    const size_t slot = strlen(address) - 1; /* all but the function */
+    const size_t slot = strlen(device->address) - 1; /* all but the function */
 
     for (unsigned i = 0; i < inventory->gpus->len; i++) {
         struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
-        if (strncmp(gpu->device, address, slot) == 0)
+        if (device->kind == VG_NODE_DEVICE_FUNCTION &&
+            strncmp(gpu->device, device->address, slot) == 0)
+            return gpu;
+    }
+    for (unsigned i = 0; i < inventory->gpus->len && device->iommu_group >= 0; i++) {
+        struct vg_inv_gpu *gpu = inventory->gpus->pdata[i];
+        if (gpu->iommu_group == device->iommu_group)
             return gpu;
     }
     return NULL;
@@ -275,7 +317,7 @@ node_device_find_neighbour(const vg_inventory *inventory, const char *address)
 static void
 node_device_put_function(const vg_node_device *device, vg_inventory *inventory)
 {
-    struct vg_inv_gpu *gpu = node_device_find_neighbour(inventory, device->address);
+    struct vg_inv_gpu *gpu = node_device_find_neighbour(inventory, device);
 
     if (!gpu || gpu->functions->len >= VG_INVENTORY_FUNCTIONS_MAX)
         return;
@@ -343,7 +385,8 @@ vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory)
         struct vg_inv_gpu *gpu = NULL;
         if (device->kind == VG_NODE_DEVICE_MDEV)
             put_mdev(device, parts, inventory);
-        else if (device->kind == VG_NODE_DEVICE_FUNCTION)
+        else if (device->kind == VG_NODE_DEVICE_FUNCTION ||
+                 device->kind == VG_NODE_DEVICE_NEIGHBOUR)
             node_device_put_function(device, inventory);
         else if (device->kind == VG_NODE_DEVICE_GPU)
             gpu = node_device_find_gpu(inventory, g_hash_table_lookup(parts, device->address));

@@ -16,7 +16,8 @@
 enum vg_node_device_kind {
     VG_NODE_DEVICE_OTHER,
     VG_NODE_DEVICE_GPU, /* a PCI function of class 03 (display) or 12 (processing accelerator) */
-    VG_NODE_DEVICE_FUNCTION, /* another PCI function of a kind that cards with GPUs have */
+    VG_NODE_DEVICE_FUNCTION,  /* another PCI function of a kind that cards with GPUs have */
+    VG_NODE_DEVICE_NEIGHBOUR, /* any other but a bridge: it may be in the IOMMU group of a GPU */
     VG_NODE_DEVICE_MDEV,
 };
 
@@ -24,7 +25,7 @@ typedef struct vg_node_device vg_node_device;
 struct vg_node_device {
     enum vg_node_device_kind kind;
     char *name; /* libvirt's name: "pci_0000_41_00_0" */
-    /* For a GPU; for a FUNCTION only address, pci_id, driver and iommu_group. */
+    /* For a GPU; for a FUNCTION or a NEIGHBOUR only address, pci_id, driver and iommu_group. */
     char *address;  /* "0000:41:00.0" */
     char *physical; /* for a virtual function, the address of the physical one; otherwise NULL */
     char *vendor;
@@ -34,7 +35,7 @@ struct vg_node_device {
     int64_t numa_node; /* -1 if unknown */
     int64_t vf_max;
     int64_t iommu_group; /* -1 if unknown */
-    const char *what;    /* for a FUNCTION: "audio", "USB" */
+    const char *what;    /* for a FUNCTION or a NEIGHBOUR: "audio", "USB", "network" */
     GPtrArray *types;    /* struct vg_inv_mdev_type */
     /* For an MDEV. */
     char *uuid;
@@ -52,7 +53,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_node_device, vg_node_device_free)
 /* Puts GPUs (by address) and mdevs (by UUID) into an inventory that has none, and what is then
  * known of the devices of its VMs into these (vg_gpu_parts_tell_vms()). Virtual functions of a GPU
  * are parts of it: their mdev types are added up, and their mdevs are the GPU's. So are other
- * functions in its slot. */
+ * functions in its slot, and what else is in its IOMMU group. */
 void vg_node_devices_put(const GPtrArray *devices, vg_inventory *inventory);
 
 #endif

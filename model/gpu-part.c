@@ -183,10 +183,10 @@ part_judge_whole(const struct part_list *list, const struct vg_inv_gpu *gpu,
     part->by_function = part->state == VG_GPU_PART_FREE && blocker;
     if (part->by_function)
         part_set(part, VG_GPU_PART_HOST,
-                 g_strdup_printf("its function %s (%s) is bound to %s, and is in the same IOMMU "
-                                 "group, which goes to a VM only as a whole: bind it to vfio-pci, "
-                                 "too",
-                                 blocker->address, blocker->what, blocker->driver));
+                 g_strdup_printf(
+                     "%s (%s) is bound to %s, and is in the same IOMMU group %" G_GINT64_FORMAT
+                     ", which goes to a VM only as a whole: bind it to vfio-pci, too",
+                     blocker->address, blocker->what, blocker->driver, gpu->iommu_group));
 }
 
 static void
@@ -199,8 +199,7 @@ part_add_function(const struct part_list *list, const struct vg_inv_gpu *gpu,
     part->bound = part_is_vfio(function->driver);
     if (!part_find_owner(list, part))
         part_set(part, VG_GPU_PART_FREE,
-                 g_strdup_printf("%s of the same card, bound to %s: goes with the GPU",
-                                 function->what,
+                 g_strdup_printf("%s beside the GPU, bound to %s: goes with it", function->what,
                                  function->driver ? function->driver : "no driver"));
 }
 

@@ -318,7 +318,7 @@ test_functions(void **state)
     assert_string_equal(device->parent, "0000:41:00.0");
     expect(host, "0000:41:00.1", "10de:10f7", VG_GPU_PART_USED, "'render'");
     expect(host, "0000:41:00.2", "10de:1ad6", VG_GPU_PART_FREE,
-           "USB of the same card, bound to xhci");
+           "USB beside the GPU, bound to xhci");
 }
 
 /* ---- mediated devices ---- */
@@ -502,9 +502,33 @@ test_iommu_group(void **state)
     add_pci(host, 0x42, 0, "0x030000", "10de:1e30", "vfio-pci", "<iommuGroup number='16'/>");
     add_pci(host, 0x42, 1, "0x040300", "10de:10f7", "snd_hda_intel", "<iommuGroup number='17'/>");
     expect(host, "0000:41:00.0", "10de:1e30", VG_GPU_PART_HOST,
-           "its function 0000:41:00.1 (audio) is bound to snd_hda_intel");
+           "0000:41:00.1 (audio) is bound to snd_hda_intel, and is in the same IOMMU group 15");
     expect(host, "0000:42:00.0", "10de:1e30", VG_GPU_PART_FREE, "vfio-pci");
     assert_true(find_part(host, "0000:41:00.0")->by_function);
+}
+
+/* What else is in the group keeps a GPU from VMs wherever it sits, unless it is a bridge, or
+ * nothing drives it; what is in the slot but not in the group does not. */
+static void
+test_iommu_group_of_others(void **state)
+{
+    struct host *host = *state;
+
+    add_pci(host, 0x41, 0, "0x038000", "1234:1111", "vfio-pci", "<iommuGroup number='15'/>");
+    add_pci(host, 0x51, 0, "0x020000", "8086:10d3", "e1000e", "<iommuGroup number='15'/>");
+    add_pci(host, 0x42, 0, "0x038000", "1234:1111", "vfio-pci", "<iommuGroup number='16'/>");
+    add_pci(host, 0x42, 1, "0x060400", "1b36:000c", "pcieport", "<iommuGroup number='16'/>");
+    add_pci(host, 0x52, 0, "0x00ff00", "1234:11e8", NULL, "<iommuGroup number='16'/>");
+    add_pci(host, 0x43, 0, "0x038000", "1234:1111", "vfio-pci", "<iommuGroup number='17'/>");
+    add_pci(host, 0x43, 1, "0x010802", "1b36:0010", "nvme", "<iommuGroup number='18'/>");
+    /* Of no group: there is no IOMMU. */
+    add_pci(host, 0x44, 0, "0x038000", "1234:1111", "vfio-pci", "");
+    add_pci(host, 0x44, 1, "0x010802", "1b36:0010", "nvme", "");
+    expect(host, "0000:41:00.0", "1234:1111", VG_GPU_PART_HOST,
+           "0000:51:00.0 (network) is bound to e1000e, and is in the same IOMMU group 15");
+    expect(host, "0000:42:00.0", "1234:1111", VG_GPU_PART_FREE, "vfio-pci");
+    expect(host, "0000:43:00.0", "1234:1111", VG_GPU_PART_FREE, "vfio-pci");
+    expect(host, "0000:44:00.0", "1234:1111", VG_GPU_PART_FREE, "vfio-pci");
 }
 
 static void
@@ -531,6 +555,7 @@ main(void)
         TEST(test_host_uses),
         TEST(test_node_of_unknown_gpu),
         TEST(test_iommu_group),
+        TEST(test_iommu_group_of_others),
         cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests_name("gpu-part", tests, NULL, NULL);

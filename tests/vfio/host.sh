@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# An emulated Debian 13 host with an IOMMU, cards behind it, and AMD-V; see README.
+set -euo pipefail
+umask 022
+export LC_ALL=C.UTF-8
+
+usage()
+{
+    cat << 'END'
+usage: tests/vfio/host.sh COMMAND
+
+  pack DIRECTORY PROGRAMS    make DIRECTORY/initramfs, for all hosts: vgpud, vgpuctl and
+                             vgpu-guestd of the directory PROGRAMS, with their libraries
+  boot NUMBER DIRECTORY COMMANDS API LINK PEER
+                             become the emulator of host NUMBER (1 or 2), with its console in
+                             DIRECTORY/console-NUMBER. COMMANDS and API are ports of 127.0.0.1 for
+                             scripts (host-command) and for vgpud's socket; LINK and PEER are UDP
+                             ports of this host and of the other one, which are a cable between them
+END
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=$("$here/image.sh" cache)
+# Those of libc are Debian 13's: they are newer, and a process has only one libc.
+libc='ld-linux-x86-64\.so|lib(c|m|dl|rt|pthread|resolv|util)\.so'
+
+die()
+{
+    echo "vfio: $*" >&2
+    exit 1
+}
+
+# ---- what a host runs ----
+
+# libraries PROGRAM: the files.
+libraries()
+{
+    ldd "$1" | sed -nE 's,^.*=> (/[^ ]+) .*$,\1,p; s,^[[:blank:]]+(/[^ ]+) .*$,\1,p'
+}
+
+# archive ROOT FILE
+archive()
+{
+    (cd "$1" && find . | sort | cpio -o -H newc -R 0:0 --quiet) > "$2"
+}
+
+# A guest has nothing of Debian 13 but its kernel.
+make_guest()
+{
+    local root=$1 programs=$2 file
+    mkdir -p "$root"/{bin,proc,sys,dev,tmp,usr/sbin,run} "$root"/etc/vgpud/guest-hooks.d/{prepare,resume}
+    cp "$cache/root/usr/bin/busybox" "$root/bin/"
+    ln -s busybox "$root/bin/sh"
+    [ ! -d "$cache/guest-modules" ] || cp -r "$cache/guest-modules" "$root/modules"
+    strip -o "$root/usr/sbin/vgpu-guestd" "$programs/vgpu-guestd"
+    for file in $(libraries "$programs/vgpu-guestd"); do
+        install -D -m 755 "$(realpath "$file")" "$root$file"
+    done
+    install -m 755 "$here/guest-init" "$root/init"
+    for file in prepare resume; do
+        install -m 755 "$here/guest-hook" "$root/etc/vgpud/guest-hooks.d/$file/10-tell"
+    done
+}
+
+pack()
+{
+    local directory=$1 programs=$2 root name file
+    [ -f "$cache/made-from" ] || die "there is no image: image.sh build makes it"
+    root=$(mktemp -d "$directory/pack.XXXXXX")
+    mkdir -p "$root"/host/{bin,brought/{opt/vgpud/lib,guest}} "$root/guest"
+    ln -s busybox "$root/host/bin/sh"
+    for name in vgpud vgpuctl; do
+        strip -o "$root/host/brought/opt/vgpud/$name" "$programs/$name"
+        for file in $(libraries "$programs/$name" | grep -vE "/($libc)"); do
+            cp -L "$file" "$root/host/brought/opt/vgpud/lib/"
+        done
+    done
+    install -m 755 "$here/host-init" "$here/host-command" "$root/host/brought/"
+    install -m 755 "$here/host-mount" "$root/host/init"
+    make_guest "$root/guest" "$programs"
+    archive "$root/guest" "$root/host/brought/guest/initrd"
+    archive "$root/host" "$root/host.cpio"
+    # The kernel takes several archives, one after the other.
+    cat "$cache/initramfs.cpio" "$root/host.cpio" > "$directory/initramfs"
+    rm -r "$root"
+}
+
+# ---- the emulator ----
+
+# add_port NUMBER DEVICE...: a root port with the functions of one card; a card with more than one has
+# them all in one IOMMU group.
+add_port()
+{
+    local number=$1 function=0 device more=''
+    shift
+    cards+=(-device "pcie-root-port,id=port$number,chassis=$number,slot=$number,bus=pcie.0,addr=0x1$number")
+    [ $# = 1 ] || more=,multifunction=on
+    for device; do
+        cards+=(-device "$device,bus=port$number,addr=0.$function$more")
+        function=$((function + 1))
+    done
+}
+
+boot()
+{
+    local number=$1 directory=$2 commands=$3 api=$4 link=$5 peer=$6 root=$cache/root
+    local -a cards=() words=(console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable
+        no_timer_check random.trust_cpu=on intel_iommu=on "host=h$number" "link=10.77.0.$number")
+    # 01 and 02: GPUs to be passed through; 03 and 04: parents of mediated devices; 05: a GPU that
+    # shares its IOMMU group; 06: an accelerator that has no class of one.
+    add_port 1 bochs-display
+    add_port 2 bochs-display
+    add_port 3 bochs-display
+    add_port 4 bochs-display
+    add_port 5 bochs-display e1000e,romfile=
+    add_port 6 edu
+    # Debian 13's own emulator, with its own libc.
+    QEMU_MODULE_DIR=$root/usr/lib/x86_64-linux-gnu/qemu exec \
+        "$root/usr/lib64/ld-linux-x86-64.so.2" --library-path "$root/usr/lib/x86_64-linux-gnu" \
+        "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
+        -name "vfio-h$number" -accel tcg,thread=multi,tb-size=512 -machine q35,kernel-irqchip=split \
+        -cpu max,la57=off -smp 2 -m 3072 -device intel-iommu,intremap=on -nodefaults -display none \
+        -no-reboot -kernel "$cache/vmlinuz" -initrd "$directory/initramfs" \
+        -append "${words[*]}" \
+        -serial "file:$directory/console-$number" -monitor none \
+        -drive "file=$cache/disk,format=raw,if=none,id=root,snapshot=on" \
+        -device virtio-blk-pci,drive=root \
+        -netdev "user,id=out,restrict=on,hostfwd=tcp:127.0.0.1:$commands-:5000,hostfwd=tcp:127.0.0.1:$api-:5001" \
+        -device "virtio-net-pci,netdev=out,mac=52:54:00:00:00:0$number,romfile=" \
+        -netdev "dgram,id=cable,local.type=inet,local.host=127.0.0.1,local.port=$link,remote.type=inet,remote.host=127.0.0.1,remote.port=$peer" \
+        -device "virtio-net-pci,netdev=cable,mac=52:54:00:77:00:0$number,romfile=" "${cards[@]}"
+}
+
+command=${1-}
+[ $# = 0 ] || shift
+case $command in
+pack | boot) "$command" "$@" ;;
+-h | --help) usage ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac

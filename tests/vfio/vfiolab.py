@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two emulated hosts (README), each with its vgpud; guests there, and what is true of them."""
+import base64
+import json
+import os
+import re
+import socket
+import subprocess
+import uuid
+from http.client import HTTPConnection
+
+from certs import Authority
+from settings import HANG_S
+from unixhttp import build_dir, wait_for
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOST, IMAGE = os.path.join(HERE, "host.sh"), os.path.join(HERE, "image.sh")
+HOSTS = ("h1", "h2")
+PORT = 8447
+CONFIG_DIR, STATE_DIR, LOG = "/run/vgpud-config", "/run/vgpud-state", "/var/log/vgpud.log"
+RUN_VGPUD = f"env LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpud -c {CONFIG_DIR}/vgpud.conf --socket /run/vgpud.sock --state-dir {STATE_DIR}"
+# A guest that is not up by then has met a fault of the emulator (README) and is started anew.
+GUEST_S, GUEST_STARTS = 90, 3
+ALIAS = "ua-gpu0"
+# In a guest, behind its first root port.
+GUEST_ADDRESS = "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>"
+
+
+def free_ports(n, kind):
+    """Of 127.0.0.1; held until all are found."""
+    held = [socket.socket(socket.AF_INET, kind) for _ in range(n)]
+    for one in held:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+class Host:
+    """The emulator, and vgpud in it."""
+
+    def __init__(self, name, directory, link, peer):
+        self.name, self.number, self.directory = name, int(name[1:]), str(directory)
+        self.address = f"10.77.0.{self.number}"
+        self.commands, self.api = free_ports(2, socket.SOCK_STREAM)
+        self.console = os.path.join(self.directory, f"console-{self.number}")
+        with open(os.path.join(self.directory, f"emulator-{self.number}"), "wb") as log:
+            # bash becomes the emulator.
+            self.process = subprocess.Popen(
+                [HOST, "boot", str(self.number), self.directory, str(self.commands), str(self.api),
+                 str(link), str(peer)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def is_up(self):
+        assert self.process.poll() is None, f"the emulator of {self.name} has ended, see {self.directory}"
+        if not os.path.exists(self.console):
+            return False
+        with open(self.console, "rb") as file:
+            return b"HOST-UP" in file.read()
+
+    def run(self, script, check=True):
+        """What the script prints there."""
+        with socket.create_connection(("127.0.0.1", self.commands), HANG_S) as sock:
+            sock.sendall(script.encode() + b"\n")
+            sock.shutdown(socket.SHUT_WR)
+            answer = b""
+            while more := sock.recv(65536):
+                answer += more
+        text, found, code = answer.decode(errors="replace").rpartition("rc=")
+        assert found, (self.name, script, text)
+        assert not check or int(code) == 0, (self.name, script, text)
+        return text
+
+    def put(self, path, text):
+        code = base64.b64encode(text.encode()).decode()
+        self.run(f"mkdir -p {os.path.dirname(path)}; base64 -d > {path} << END\n{code}\nEND")
+
+    def virsh(self, words, check=True):
+        return self.run(f"virsh -q {words}", check)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+    # ---- vgpud ----
+
+    def start_vgpud(self):
+        self.run(f"rm -f /run/vgpud.sock; setsid {RUN_VGPUD} >> {LOG} 2>&1 < /dev/null & echo $! > /run/vgpud.pid")
+        wait_for(self.answers, pause=0.2)
+
+    def stop_vgpud(self, signal="TERM"):
+        self.run(f"p=$(cat /run/vgpud.pid); kill -{signal} $p; while [ -d /proc/$p ]; do sleep 0.1; done")
+
+    def answers(self):
+        try:
+            return self.request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def request(self, method, path, body=None):
+        connection = HTTPConnection("127.0.0.1", self.api, timeout=HANG_S)
+        try:
+            connection.request(method, path, body and json.dumps(body),
+                               {"Content-Type": "application/json"} if body else {})
+            response = connection.getresponse()
+            text = response.read()
+            return response.status, text
+        finally:
+            connection.close()
+
+    def get(self, path, status=200):
+        got, text = self.request("GET", path)
+        assert got == status, (path, got, text)
+        return json.loads(text)
+
+    def post(self, path, document, status=201):
+        got, text = self.request("POST", path, document)
+        assert got == status, (path, got, text)
+        return json.loads(text)
+
+    def vgpuctl(self, words, check=True):
+        return self.run(f"LD_LIBRARY_PATH=/opt/vgpud/lib /opt/vgpud/vgpuctl --socket /run/vgpud.sock {words}", check)
+
+    # ---- moves ----
+
+    def knows(self, guest):
+        return self.request("GET", f"/v1/vms/{guest}")[0] == 200
+
+    def move(self, guest, to, status=201, **more):
+        return self.post("/v1/migrations", {"vm": guest, "to": to, **more}, status)
+
+    def ended(self, move):
+        def done():
+            now = self.get("/v1/migrations/" + move["id"])
+            return now if now["ended_ns"] else None
+        return wait_for(done, pause=0.2)
+
+    def part(self, address):
+        """What is told of one part of the host's GPUs."""
+        [found] = [p for gpu in self.get("/v1/gpus")["items"] for p in [gpu] if p["device"] == address]
+        return found
+
+
+class VfioLab:
+    def __init__(self, directory):
+        self.directory = directory
+        self.retried = 0
+        subprocess.run([HOST, "pack", str(directory), build_dir()], check=True)
+        cable = free_ports(2, socket.SOCK_DGRAM)
+        self.hosts = {name: Host(name, directory, *ports)
+                      for name, ports in zip(HOSTS, (cable, cable[::-1]))}
+        try:
+            self.wait_for_hosts()
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_for_hosts(self):
+        for host in self.hosts.values():
+            wait_for(host.is_up, pause=0.5)
+        for host in self.hosts.values():
+            # The first call waits until libvirtd has looked at what QEMU can do.
+            wait_for(lambda host=host: "kvm" in host.virsh("domcapabilities --virttype kvm", check=False), pause=1)
+
+    def close(self):
+        for host in self.hosts.values():
+            host.close()
+
+    def start_vgpuds(self):
+        authority = Authority(self.directory / "ca")
+        for host in self.hosts.values():
+            pem, key = authority.issue(host.name, f'ip_address = "{host.address}"')
+            for name, path in (("ca.pem", authority.certificate), ("host.pem", pem), ("host.key", key)):
+                with open(path, encoding="ascii") as file:
+                    host.put(f"{CONFIG_DIR}/{name}", file.read())
+            self.write_config(host)
+            host.start_vgpud()
+        tokens = {name: host.post("/v1/tokens", {"name": "peer", "role": "operator"})["token"]
+                  for name, host in self.hosts.items()}
+        for name, host in self.hosts.items():
+            [other] = [o for o in HOSTS if o != name]
+            host.put(f"{CONFIG_DIR}/{other}.token", tokens[other] + "\n")
+            host.stop_vgpud()
+            self.write_config(host, other)
+        for host in self.hosts.values():
+            host.start_vgpud()
+        self.meet()
+
+    def write_config(self, host, other=None):
+        text = (f"[api]\nlisten={host.address}:{PORT}\ntls_certificate={CONFIG_DIR}/host.pem\n"
+                f"tls_key={CONFIG_DIR}/host.key\nwrites_per_min=100000\nclient_requests=1000000\n"
+                "[libvirt]\nuse=yes\npoll=1s\n[live]\nbpf=no\nperf=no\n[gpu]\nenable=no\n"
+                "[actions]\nenabled=yes\nguest_deadline=60s\n[peers]\nrefresh=1s\ndeadline=10s\n")
+        if other:
+            text += (f"[peer {other}]\nurl=https://{self.hosts[other].address}:{PORT}\n"
+                     f"cacert={CONFIG_DIR}/ca.pem\ntoken_file={CONFIG_DIR}/{other}.token\n"
+                     f"libvirt_uri=qemu+tcp://{other}/system\n")
+        host.put(f"{CONFIG_DIR}/vgpud.conf", text)
+
+    def meet(self):
+        def known():
+            return all(p["state"] == "reachable" for host in self.hosts.values()
+                       for p in host.get("/v1/peers")["items"])
+        wait_for(known, pause=0.5)
+
+    # ---- guests ----
+
+    def start_guest(self, host, guest, device):
+        """device: the XML of what it has from its host."""
+        with open(os.path.join(HERE, "guest.xml.in"), encoding="utf-8") as file:
+            xml = file.read()
+        for what, by in (("@NAME@", guest), ("@UUID@", str(uuid.uuid5(uuid.NAMESPACE_DNS, guest))),
+                         ("@DEVICE@", device)):
+            xml = xml.replace(what, by)
+        there = self.hosts[host]
+        there.put(f"/tmp/{guest}.xml", xml)
+        there.virsh(f"define /tmp/{guest}.xml")
+        for _ in range(GUEST_STARTS):
+            there.run(f"rm -f {console_path(guest)}")
+            there.virsh(f"start {guest}")
+            if there.run(f"for i in $(seq {GUEST_S * 10}); do grep -aq GUEST-READY {console_path(guest)} && "
+                         "exec echo up; sleep 0.1; done").strip() == "up":
+                return
+            self.retried += 1
+            print(f"{guest} on {host} is not up after {GUEST_S} s and is started anew:\n"
+                  + there.run(f"tail -n 20 {console_path(guest)}", check=False))
+            there.virsh(f"destroy {guest}", check=False)
+        raise AssertionError(f"{guest} has not come up in {GUEST_STARTS} starts")
+
+    def remove_guest(self, guest):
+        for host in self.hosts.values():
+            host.run(f"virsh -q destroy {guest}; virsh -q undefine {guest}; rm -f {console_path(guest)}", check=False)
+
+    def running_on(self, guest):
+        return [name for name, host in self.hosts.items()
+                if guest in host.virsh("list --state-running --name").split()]
+
+    def defined_on(self, guest):
+        return [name for name, host in self.hosts.items()
+                if guest in host.virsh("list --all --persistent --name").split()]
+
+
+def console_path(guest):
+    return f"/var/log/libvirt/qemu/{guest}.console"
+
+
+def hostdev(address, managed="yes"):
+    """The XML of a PCI function of the host."""
+    domain, bus, slot, function = re.split("[:.]", address)
+    return (f"<hostdev mode='subsystem' type='pci' managed='{managed}'><source><address domain='0x{domain}' "
+            f"bus='0x{bus}' slot='0x{slot}' function='0x{function}'/></source><alias name='{ALIAS}'/>"
+            f"{GUEST_ADDRESS}</hostdev>")
+
+
+def mdev(number):
+    """The XML of a mediated device."""
+    return (f"<hostdev mode='subsystem' type='mdev' model='vfio-pci'><source><address uuid='{number}'/></source>"
+            f"<alias name='{ALIAS}'/>{GUEST_ADDRESS}</hostdev>")
