@@ -52,7 +52,6 @@ make_guest()
     mkdir -p "$root"/{bin,proc,sys,dev,tmp,usr/sbin,run} "$root"/etc/vgpud/guest-hooks.d/{prepare,resume}
     cp "$cache/root/usr/bin/busybox" "$root/bin/"
     ln -s busybox "$root/bin/sh"
-    [ ! -d "$cache/guest-modules" ] || cp -r "$cache/guest-modules" "$root/modules"
     strip -o "$root/usr/sbin/vgpu-guestd" "$programs/vgpu-guestd"
     for file in $(libraries "$programs/vgpu-guestd"); do
         install -D -m 755 "$(realpath "$file")" "$root$file"

@@ -146,8 +146,7 @@ fetch_kernels()
         true
     [ "$(head -c 4 vmlinux)" = $'\x7fELF' ] || die "there is no ELF kernel in the compressed one"
     cp "host-kernel/boot/vmlinuz-$version" vmlinuz
-    cp -a host-kernel/usr/lib/modules root/usr/lib/ 2> /dev/null ||
-        cp -a host-kernel/lib/modules root/usr/lib/
+    cp -a host-kernel/usr/lib/modules root/usr/lib/
 }
 
 # The sample drivers are compiled by Debian 13's own compiler, in an overlay over the root. With
@@ -198,21 +197,6 @@ make_initramfs()
     (cd initramfs && find . | cpio -o -H newc -R 0:0 --quiet) > initramfs.cpio
 }
 
-# add_guest_modules: what a guest of the hosts loads, in the order in which it does.
-add_guest_modules()
-{
-    local name from
-    mkdir guest-modules
-    for name in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci \
-        virtio_console rng-core virtio-rng; do
-        from=$(find guest-kernel -name "$name.ko*")
-        [ -n "$from" ] || continue
-        cp "$from" guest-modules/
-        echo "$name.ko" >> guest-modules/order
-    done
-    xz -qd guest-modules/*.xz
-}
-
 make_disk()
 {
     mkdir root/guest
@@ -251,9 +235,8 @@ make_image()
     fetch_kernels
     build_drivers
     make_initramfs
-    add_guest_modules
     make_disk
-    for name in vmlinuz initramfs.cpio guest-modules disk root; do
+    for name in vmlinuz initramfs.cpio disk root; do
         rm -rf "${cache:?}/$name"
         mv $name "$cache/"
     done

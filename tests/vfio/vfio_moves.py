@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpuds move VMs with devices that the kernel's VFIO gives them, between two emulated hosts (README).
 Not named test_*: runs only when it is asked for (tools/check --vfio)."""
+import os
+import re
 import subprocess
-import uuid
 
 import pytest
-import vfiolab
-from unixhttp import wait_for
-from vfiolab import ALIAS, IMAGE, VfioLab, console_path, hostdev, mdev
+from unixhttp import build_dir, wait_for
+from vfiolab import ALIAS, IMAGE, VfioLab, hostdev, mdev
 
 pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
 
@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.host, pytest.mark.xdist_group("vfio")]
 CARD, OTHER_CARD, MBOCHS_PARENT, MTTY_PARENT = (f"0000:0{bus}:00.0" for bus in range(1, 5))
 SHARED, NEIGHBOUR = "0000:05:00.0", "0000:05:00.1"
 BOCHS = "1234:1111"
+# What moves took, for docs/devices.md.
+FIGURES = os.path.join(build_dir(), "vfio-figures")
 FORWARD = ["precheck", "reserve", "quiesce", "detach", "migrate", "attach", "resume", "verify", "release"]
 
 
@@ -27,42 +29,130 @@ def lab(tmp_path_factory):
     made = VfioLab(tmp_path_factory.mktemp("vfio"))
     try:
         for host in made.hosts.values():
-            host.run("modprobe bochs; udevadm settle")
+            host.run(f"modprobe bochs; udevadm settle; modprobe mbochs pci={MBOCHS_PARENT}; "
+                     f"modprobe mtty pci={MTTY_PARENT}; udevadm settle")
         made.start_vgpuds()
         yield made
-        print(f"starts of guests that were repeated: {made.retried}")
+        tell(f"starts of guests that were repeated: {made.retried}")
     finally:
         made.close()
 
 
 @pytest.fixture
 def guest(lab, request):
-    name = "vm-" + request.node.name.split("[")[0].removeprefix("test_").replace("_", "-")
+    name = "vm-" + re.sub("[^a-z]+", "-", request.node.name.removeprefix("test_")).strip("-")
     yield name
     lab.remove_guest(name)
+    for host in lab.hosts.values():
+        host.remove_mdevs()
 
 
-def figures(what, move):
-    took = {s["verb"]: (s["ended_ns"] - s["began_ns"]) / 1e9 for s in move["steps"] if s["verb"] != "look"}
-    print(what, move["from"], "->", move["to"], " ".join(f"{verb} {s:.1f}" for verb, s in took.items()))
+def tell(line):
+    with open(FIGURES, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
 
 
 def go(lab, guest, source, target):
-    """One move, whose end it returns."""
+    """One move; its end."""
     there = lab.hosts[source]
     wait_for(lambda: there.knows(guest), pause=0.2)
-    return there.ended(there.move(guest, target))
+    end = there.ended(there.move(guest, target))
+    took = {s["verb"]: (s["ended_ns"] - s["began_ns"]) / 1e9 for s in end["steps"]}
+    tell(f"{guest}, {source} to {target}: {end['state']}; "
+         + ", ".join(f"{verb} {took[verb]:.1f} s" for verb in ("detach", "migrate", "attach") if verb in took))
+    return end
 
 
 def check_arrived(lab, guest, move):
     assert move["state"] == "done", (move["cause"], move["steps"])
     assert [s["verb"] for s in move["steps"] if s["verb"] != "look"] == FORWARD
-    target = move["to"]
-    assert lab.running_on(guest) == [target] and lab.defined_on(guest) == [target]
-    assert ALIAS in lab.hosts[target].virsh(f"dumpxml {guest}")
+    check_place(lab, guest, move["to"])
+
+
+def check_place(lab, guest, where):
+    assert lab.running_on(guest) == [where] and lab.defined_on(guest) == [where]
+    assert ALIAS in lab.hosts[where].virsh(f"dumpxml {guest}")
+    assert lab.console(where, guest).rindex("HOOK resume 0000:01:00.0") >= 0
     for host in lab.hosts.values():
         assert host.get("/v1/reservations")["items"] == []
 
 
-def driver(host, address):
-    return host.run(f"basename $(readlink /sys/bus/pci/devices/{address}/driver) 2> /dev/null || echo none").strip()
+def there_and_back(lab, guest):
+    for source, target in (("h1", "h2"), ("h2", "h1")):
+        check_arrived(lab, guest, go(lab, guest, source, target))
+        yield lab.hosts[source], lab.hosts[target]
+
+
+def test_passed_through(lab, guest):
+    """A card that a DRM driver of the host gives up for the VM and has again when the VM has gone."""
+    lab.start_guest("h1", guest, hostdev(CARD))
+    for left, reached in there_and_back(lab, guest):
+        assert left.driver(CARD) == "bochs-drm" and reached.driver(CARD) == "vfio-pci"
+        assert f"PCI add 0000:01:00.0 38000 {BOCHS}" in lab.console(reached.name, guest)
+        wait_for(lambda reached=reached: reached.parts(CARD)["gpu"]["state"] == "used", pause=0.2)
+        wait_for(lambda left=left: left.parts(CARD)["gpu"]["state"] == "free", pause=0.2)
+
+
+@pytest.mark.parametrize("parent, kind", [(MBOCHS_PARENT, "bochs-drm-small"), (MTTY_PARENT, "bochs-drm-2")],
+                         ids=["mbochs", "mtty"])
+def test_mediated(lab, guest, parent, kind):
+    """The target has none yet, and room: vgpud has one made there. Back again, that of the source does."""
+    first = lab.hosts["h1"].make_mdev(parent, kind)
+    room = lab.hosts["h2"].parts(parent)[kind]["free"]
+    lab.start_guest("h1", guest, mdev(first))
+    moves = there_and_back(lab, guest)
+    left, reached = next(moves)
+    [made] = reached.mdevs()
+    assert made in reached.virsh(f"dumpxml {guest}") and made != first
+    wait_for(lambda: reached.parts(parent)[kind]["free"] < room, pause=0.2)
+    wait_for(lambda: left.parts(parent)["mdev"]["state"] == "free", pause=0.2)
+    _, reached = next(moves)
+    assert first in reached.virsh(f"dumpxml {guest}") and reached.mdevs() == [first]
+    assert next(moves, None) is None
+
+
+def test_a_shared_group_is_told(lab):
+    """The GPU is bound to its own driver and nobody works with it, but its neighbour has one, too."""
+    for host in lab.hosts.values():
+        assert host.driver(NEIGHBOUR) == "e1000e"
+        part = host.parts(SHARED)["gpu"]
+        assert part["state"] == "host" and part["free"] == 0
+        assert f"{NEIGHBOUR} (network) is bound to e1000e, and is in the same IOMMU group" in part["why"]
+
+
+def test_nothing_is_free(lab, guest):
+    """On the target programs hold all cards but the one in a shared group: all are named, nothing is
+    done."""
+    lab.start_guest("h1", guest, hostdev(CARD))
+    target = lab.hosts["h2"]
+    target.run("for card in /dev/dri/card*; do sleep 100000 < $card > /dev/null 2>&1 & echo $!; done > /tmp/holders")
+    try:
+        problems = " ".join(lab.hosts["h1"].move(guest, "h2", status=200, dry_run=True)["problems"])
+        assert f"no GPU {BOCHS} is free" in problems
+        assert f"{CARD}: bound to bochs-drm, and in use by sleep" in problems
+    finally:
+        target.run("kill $(cat /tmp/holders)")
+    assert lab.running_on(guest) == ["h1"] and lab.hosts["h1"].driver(CARD) == "vfio-pci"
+
+
+def test_taken_meanwhile(lab, guest):
+    """Somebody takes the group of the target's card after vgpud has reserved it: it cannot be plugged in,
+    and the VM goes back to the card that it had."""
+    lab.start_guest("h1", guest, hostdev(CARD))
+    source, target = lab.hosts["h1"], lab.hosts["h2"]
+    wait_for(lambda: source.knows(guest), pause=0.2)
+    move = source.move(guest, "h2")
+    wait_for(lambda: source.get("/v1/migrations/" + move["id"])["state"] == "migrating", pause=0.1)
+    target.run(f"cd /sys/bus/pci/devices/{CARD}; echo {CARD} > driver/unbind; echo vfio-pci > driver_override; "
+               f"echo {CARD} > /sys/bus/pci/drivers_probe; "
+               "sleep 100000 <> /dev/vfio/$(basename $(readlink iommu_group)) > /dev/null 2>&1 & echo $! > /tmp/holders")
+    try:
+        end = source.ended(move)
+        assert end["state"] == "rolled_back" and "attach" in end["cause"], (end["cause"], end["steps"])
+        tell(f"{guest}: {end['cause']}")
+        check_place(lab, guest, "h1")
+        assert source.driver(CARD) == "vfio-pci"
+    finally:
+        target.run(f"kill $(cat /tmp/holders); cd /sys/bus/pci/devices/{CARD}; echo > driver_override; "
+                   f"echo {CARD} > driver/unbind; echo {CARD} > /sys/bus/pci/drivers_probe")
+    assert target.driver(CARD) == "bochs-drm"

@@ -135,10 +135,27 @@ class Host:
             return now if now["ended_ns"] else None
         return wait_for(done, pause=0.2)
 
-    def part(self, address):
-        """What is told of one part of the host's GPUs."""
-        [found] = [p for gpu in self.get("/v1/gpus")["items"] for p in [gpu] if p["device"] == address]
-        return found
+    def parts(self, address):
+        """What is told of the parts of one GPU: kind to part, and type to room for mediated devices."""
+        return {p["type"] if p["kind"] == "room" else p["kind"]: p for p in self.get(f"/v1/gpus/{address}")["parts"]}
+
+    def driver(self, address):
+        return self.run(f"basename $(readlink /sys/bus/pci/devices/{address}/driver || echo none)").strip()
+
+    def mdevs(self):
+        return self.run("ls /sys/bus/mdev/devices").split()
+
+    def make_mdev(self, parent, kind):
+        """By libvirt; its UUID."""
+        number = str(uuid.uuid4())
+        name = "pci_" + re.sub("[:.]", "_", parent)
+        self.put("/tmp/mdev.xml", f"<device><parent>{name}</parent><capability type='mdev'><type id='{kind}'/>"
+                                  f"<uuid>{number}</uuid></capability></device>")
+        self.virsh("nodedev-create /tmp/mdev.xml")
+        return number
+
+    def remove_mdevs(self):
+        self.run("for device in /sys/bus/mdev/devices/*/remove; do [ ! -e $device ] || echo 1 > $device; done")
 
 
 class VfioLab:
@@ -238,6 +255,9 @@ class VfioLab:
     def defined_on(self, guest):
         return [name for name, host in self.hosts.items()
                 if guest in host.virsh("list --all --persistent --name").split()]
+
+    def console(self, host, guest):
+        return self.hosts[host].run(f"cat {console_path(guest)}")
 
 
 def console_path(guest):
