@@ -361,7 +361,7 @@ moves_doubts_to_json(const struct vg_migration *migration)
     return list;
 }
 
-/* Lists what a dry run leaves out. */
+/* Lists what a dry run leaves out, which only the move itself finds. */
 static json_object *
 moves_untried_to_json(const struct vg_migration *migration)
 {
@@ -377,6 +377,12 @@ moves_untried_to_json(const struct vg_migration *migration)
     vg_json_append(list,
                    vg_json_new_string("what only QEMU knows to be in the way of a migration was "
                                       "not asked, as asking it taints the VM"));
+    g_autofree char *disks =
+        g_strdup_printf("whether '%s' has the VM's disks, and may write to them, was not looked "
+                        "at: if it does not, "
+                        "the migration fails, and the VM gets its GPUs back on '%s'",
+                        migration->to, migration->from);
+    vg_json_append(list, vg_json_new_string(disks));
     return list;
 }
 

@@ -106,8 +106,7 @@ part_is_vfio(const char *driver)
     return driver && strstr(driver, "vfio");
 }
 
-/* Returns whether no driver uses the device. pci-stub does not: it only keeps other drivers away.
- */
+/* Returns true if no driver uses the device. pci-stub only keeps other drivers away. */
 static bool
 part_is_unbound(const char *driver)
 {

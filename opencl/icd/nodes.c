@@ -74,6 +74,30 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
         fclose(maps);
 }
 
+bool
+vg_cl_nodes_are_shared(char *name, size_t size)
+{
+    static const char *const libraries[] = {"libcuda.so", "libGLX.so", "libEGL.so", "libvulkan.so",
+                                            "libva.so"};
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+
+    while (maps && !found && getline(&line, &room, maps) > 0) {
+        const char *file = strrchr(line, '/');
+        for (size_t i = 0; file && !found && i < sizeof libraries / sizeof *libraries; i++)
+            if (strncmp(file + 1, libraries[i], strlen(libraries[i])) == 0) {
+                snprintf(name, size, "%s", libraries[i]);
+                found = true;
+            }
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
 static bool
 nodes_is_other(int fd)
 {

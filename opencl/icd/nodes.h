@@ -5,10 +5,15 @@
 #ifndef VG_OPENCL_ICD_NODES_H
 #define VG_OPENCL_ICD_NODES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Notes the nodes that are open now, which are not the vendors': before these are loaded. */
 void vg_cl_nodes_note(void);
+
+/* Returns true, and writes the name of a library into NAME, if the program has GPUs by other ways
+ * than OpenCL: nobody can tell then whose the nodes are. */
+bool vg_cl_nodes_are_shared(char *name, size_t size);
 
 /* Closes and unmaps what the vendors left. Returns how many descriptors and maps these were. */
 unsigned vg_cl_nodes_let_go(void);

@@ -20,9 +20,8 @@ static bool switch_is_stopped;
 /* ---- stopping ---- */
 
 static bool
-switch_drain(struct vg_cl_switch *s)
+switch_wait_for_calls(struct vg_cl_switch *s)
 {
-    vg_cl_gate_set(VG_CL_GATE_DRAINING);
     while (vg_cl_gate_inside() > 0) {
         if (vg_cl_is_over(s)) {
             char why[VG_CL_REASON];
@@ -31,13 +30,19 @@ switch_drain(struct vg_cl_switch *s)
         }
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
-    if (!vg_cl_drain(s))
-        return false;
-    vg_cl_gate_set(VG_CL_GATE_CLOSED);
-    /* Somebody may have set an event in the meantime, and be inside. */
-    while (vg_cl_gate_inside() > 0)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     return true;
+}
+
+static bool
+switch_drain(struct vg_cl_switch *s)
+{
+    vg_cl_gate_set(VG_CL_GATE_DRAINING);
+    if (!switch_wait_for_calls(s) || !vg_cl_drain(s))
+        return false;
+    /* Until the gate is closed somebody may set an event, whose callbacks may put in new commands.
+     */
+    vg_cl_gate_set(VG_CL_GATE_CLOSED);
+    return switch_wait_for_calls(s) && vg_cl_drain(s);
 }
 
 /* Room for the memory of all objects, and for what else is known of them. */
@@ -118,6 +123,10 @@ vg_cl_stop(struct vg_cl_switch *s)
         return VG_CL_STOPPED;
     if (!switch_can_unload(s))
         return VG_CL_GOES_ON;
+    if (vg_cl_nodes_are_shared(path, sizeof path)) {
+        vg_cl_fail(s, "the program uses GPUs by %s, too", path);
+        return VG_CL_GOES_ON;
+    }
     if (!switch_drain(s)) {
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;

@@ -22,8 +22,6 @@ enqueue_translate(struct vg_cl_enqueue *e, cl_uint n, struct vg_cl_object *const
             return CL_INVALID_EVENT_WAIT_LIST;
         if (event->real)
             to[e->n++] = event->real;
-        if (!event->event.queue)
-            atomic_fetch_add_explicit(&event->event.n_used, 1, memory_order_relaxed);
     }
     e->list = e->n ? to : NULL;
     return CL_SUCCESS;

@@ -14,6 +14,7 @@
 #include "opencl/track/state.h"
 
 #define CHUNK ((size_t)256 << 20) /* bytes that are read between two looks at the clock */
+#define PART  ((size_t)16 << 20)  /* bytes that are copied into the program's memory at once */
 
 bool
 vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)
@@ -47,7 +48,7 @@ extract_pause(void)
 
 /* ---- coming to rest ---- */
 
-/* Asks by a marker instead of clFinish(), which cannot be left again. */
+/* Asks by a marker first, as clFinish() cannot be left again. */
 static bool
 extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
 {
@@ -68,6 +69,10 @@ extract_finish_queue(struct vg_cl_switch *s, const struct vg_cl_object *queue)
             is_over = vg_cl_is_over(s);
         }
     }
+    /* Everything is done by now: what this waits for is that the vendor's threads let go of the
+     * queue. */
+    if (!is_over)
+        cl->clFinish(queue->real);
     cl->clReleaseEvent(marker);
     return is_over ? vg_cl_fail(s, "commands were still running or waiting for an event when %s",
                                 s->is_aborted && s->is_aborted(s->data) ? "it was aborted"
@@ -235,60 +240,64 @@ extract_content(struct vg_cl_switch *s, const struct extract_copier *copier,
 
 /* ---- memory that lies with the program ---- */
 
-/* What the program has mapped for writing is the program's: it is put back after the device's state
- * was written over it. */
-struct extract_aside {
-    struct extract_aside *next;
-    void *place;
-    size_t size;
-    unsigned char bytes[];
-};
-
-static struct extract_aside *
-extract_put_aside(const struct vg_cl_object *root)
+/* Returns the end of the first part of ROOT, from *AT on, that the program has not mapped for
+ * writing, and sets *AT to its begin. The program may write to the other parts at any time: it is
+ * not stopped, only its calls are. */
+static size_t
+extract_next_part(const struct vg_cl_object *root, size_t *at)
 {
-    struct extract_aside *all = NULL;
+    size_t end = root->mem.size;
+    bool moved = false;
 
-    for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
+    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o)) {
         if (o->type != VG_CL_MEM || (o != root && o->mem.parent != root) || o->mem.image)
             continue;
         for (const struct vg_cl_map *map = o->mem.maps; map; map = map->next) {
+            size_t from = o->mem.origin + map->origin[0];
             if (map->is_shadow || !(map->flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)))
                 continue;
-            struct extract_aside *aside = malloc(sizeof *aside + map->size);
-            if (!aside)
-                continue;
-            aside->place = map->pointer;
-            aside->size = map->size;
-            memcpy(aside->bytes, map->pointer, map->size);
-            aside->next = all;
-            all = aside;
+            if (from <= *at && *at < from + map->size) {
+                *at = from + map->size;
+                moved = true;
+            } else if (from > *at && from < end) {
+                end = from;
+            }
         }
     }
-    return all;
+    return moved ? extract_next_part(root, at) : end;
 }
 
-static void
-extract_put_back(struct extract_aside *all)
+/* Copies what the device has into those parts of the memory that it uses which are not mapped for
+ * writing. */
+static cl_int
+extract_sync_parts(const struct extract_copier *copier, const struct vg_cl_object *mem)
 {
-    while (all) {
-        struct extract_aside *next = all->next;
-        memcpy(all->place, all->bytes, all->size);
-        free(all);
-        all = next;
+    char *base = mem->mem.host_ptr ? mem->mem.host_ptr : mem->mem.end->own;
+    unsigned char *copy = malloc(PART);
+    cl_int error = copy ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+    for (size_t at = 0; error == CL_SUCCESS;) {
+        size_t end = extract_next_part(mem, &at);
+        if (at >= mem->mem.size)
+            break;
+        size_t n = end - at < PART ? end - at : PART;
+        error = extract_read(copier, mem, NULL, at, n, copy);
+        if (error == CL_SUCCESS)
+            memcpy(base + at, copy, n);
+        at += n;
     }
+    free(copy);
+    return error;
 }
 
 /* Mapping and unmapping brings what the device has into the memory that the object uses. */
-static bool
-extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
-             const struct vg_cl_object *mem)
+static cl_int
+extract_sync_whole(const struct extract_copier *copier, const struct vg_cl_object *mem)
 {
     const size_t zero[3] = {0, 0, 0};
     size_t region[3], row, slice;
     cl_int error;
     void *pointer;
-    struct extract_aside *aside = extract_put_aside(mem);
 
     if (mem->mem.image) {
         extract_region(&mem->mem.image->desc, region);
@@ -301,9 +310,17 @@ extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
     if (error == CL_SUCCESS)
         error =
             copier->cl->clEnqueueUnmapMemObject(copier->queue, mem->real, pointer, 0, NULL, NULL);
-    if (error == CL_SUCCESS)
-        error = copier->cl->clFinish(copier->queue);
-    extract_put_back(aside);
+    return error == CL_SUCCESS ? copier->cl->clFinish(copier->queue) : error;
+}
+
+static bool
+extract_sync(struct vg_cl_switch *s, const struct extract_copier *copier,
+             const struct vg_cl_object *mem)
+{
+    size_t at = 0;
+    bool is_whole = mem->mem.image || (extract_next_part(mem, &at) == mem->mem.size && at == 0);
+    cl_int error = is_whole ? extract_sync_whole(copier, mem) : extract_sync_parts(copier, mem);
+
     return error == CL_SUCCESS ||
            vg_cl_fail(s, "reading the program's own memory back failed: OpenCL's error %d", error);
 }
@@ -369,8 +386,12 @@ extract_keep_logs(struct vg_cl_object *object)
 {
     struct vg_cl_program *program = object->program;
 
-    if (program->logs || program->step == VG_CL_PROGRAM_MADE)
+    /* Those of a build before the last stop are still right if it was not built again. */
+    if (program->step == VG_CL_PROGRAM_MADE || (program->is_remade && program->logs))
         return;
+    for (cl_uint i = 0; program->logs && i < program->n_devices; i++)
+        free(program->logs[i]);
+    free(program->logs);
     program->logs = calloc(program->n_devices, sizeof *program->logs);
     for (cl_uint i = 0; program->logs && i < program->n_devices; i++) {
         size_t size = 0;
@@ -398,6 +419,7 @@ extract_event(struct vg_cl_object *event)
     for (cl_uint i = 0; has_times && i < 5; i++)
         has_times = cl->clGetEventProfilingInfo(event->real, CL_PROFILING_COMMAND_QUEUED + i,
                                                 sizeof *times, &times[i], NULL) == CL_SUCCESS;
+    free(event->event.profile);
     event->event.profile = has_times ? vg_cl_copy(times, 5, sizeof *times) : NULL;
 }
 

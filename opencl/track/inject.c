@@ -166,8 +166,11 @@ inject_map(struct vg_cl_switch *s, const struct vg_cl_object *mem)
         if (!queue)
             queue = cl->clCreateCommandQueue(mem->context->real, mem->context->ctx.devices[0]->real,
                                              0, &error);
+        /* What the program may be writing to is not read from the device again. */
+        cl_map_flags flags =
+            map->flags & CL_MAP_WRITE ? CL_MAP_WRITE_INVALIDATE_REGION : map->flags;
         void *pointer =
-            queue ? cl->clEnqueueMapBuffer(queue, mem->real, CL_TRUE, map->flags, map->origin[0],
+            queue ? cl->clEnqueueMapBuffer(queue, mem->real, CL_TRUE, flags, map->origin[0],
                                            map->size, 0, NULL, NULL, &error)
                   : NULL;
         if (pointer != map->pointer)
@@ -327,8 +330,10 @@ inject_is_to_build(const struct vg_cl_object *object)
 {
     cl_build_status status = CL_BUILD_NONE;
 
+    /* A program that could not be linked has nothing but its log, which is kept. */
     if (!object->real)
-        return object->program->kind == VG_CL_PROGRAM_LINKED;
+        return object->program->kind == VG_CL_PROGRAM_LINKED &&
+               object->program->step == VG_CL_PROGRAM_BUILT;
     object->track->cl->clGetProgramBuildInfo(object->real, object->program->devices[0]->real,
                                              CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL);
     return status == CL_BUILD_NONE && object->program->step != VG_CL_PROGRAM_MADE;

@@ -127,7 +127,6 @@ kernel_keep(struct vg_cl_arg *arg, size_t size, const void *value, struct vg_cl_
         free(arg->bytes);
     arg->size = size;
     arg->kind = VG_CL_ARG_EMPTY;
-    arg->is_address = false;
     if (object) {
         arg->kind = VG_CL_ARG_OBJECT;
         arg->object = object;

@@ -46,16 +46,15 @@ vg_cl_leaving_add(struct vg_cl_object *queue)
 {
     struct leaving *leaving = malloc(sizeof *leaving);
 
-    if (!queue->real || !leaving) {
+    const cl_icd_dispatch *cl = queue->track->cl;
+    if (!leaving ||
+        cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &leaving->end) != CL_SUCCESS) {
+        /* What cannot be waited for later is waited for now. */
+        cl->clFinish(queue->real);
         free(leaving);
         return;
     }
-    leaving->cl = queue->track->cl;
-    if (leaving->cl->clEnqueueMarkerWithWaitList(queue->real, 0, NULL, &leaving->end) !=
-        CL_SUCCESS) {
-        free(leaving);
-        return;
-    }
+    leaving->cl = cl;
     leaving->cl->clFlush(queue->real);
     vg_cl_lock();
     leaving_sweep();

@@ -67,6 +67,17 @@ memory_get_end(struct vg_cl_object *mem)
 }
 
 void
+vg_cl_mem_leave_end(struct vg_cl_object *mem)
+{
+    struct vg_cl_mem_end *end = mem->mem.end;
+
+    if (!end || !end->is_known || !mem->real)
+        return;
+    mem->mem.end = NULL;
+    atomic_store(&end->is_over, true);
+}
+
+void
 vg_cl_mem_free(struct vg_cl_object *mem)
 {
     while (mem->mem.maps) {
@@ -76,7 +87,7 @@ vg_cl_mem_free(struct vg_cl_object *mem)
             munmap(map->pointer, map->size);
         free(map);
     }
-    if (mem->mem.end && !mem->mem.end->is_known)
+    if (mem->mem.end)
         memory_end(mem->mem.end);
     free(mem->mem.image);
     free(mem->mem.properties);

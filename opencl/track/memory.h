@@ -7,7 +7,11 @@
 
 #include "opencl/track/object.h"
 
-/* Frees the details of MEM after the vendor's object was released. What waits for the vendor to be
- * done with it is freed when the vendor says so. */
+/* Leaves what waits for the end of MEM to the vendor, who may be done with it as soon as it is
+ * released. */
+void vg_cl_mem_leave_end(struct vg_cl_object *mem);
+
+/* Frees the details of MEM after the vendor's object was released. What waits for its end
+ * is called if it was not left to the vendor. */
 void vg_cl_mem_free(struct vg_cl_object *mem);
 #endif

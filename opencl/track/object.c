@@ -204,8 +204,8 @@ vg_cl_unuse(struct vg_cl_object *object)
 {
     if (!object || atomic_fetch_sub_explicit(&object->uses, 1, memory_order_acq_rel) != 1)
         return;
-    if (object->type == VG_CL_MEM && object->mem.end)
-        atomic_store(&object->mem.end->is_over, true);
+    if (object->type == VG_CL_MEM)
+        vg_cl_mem_leave_end(object);
     vg_cl_object_drop(object);
     object_free_details(object);
     struct vg_cl_object *context = object->context;

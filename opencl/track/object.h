@@ -156,10 +156,9 @@ enum vg_cl_arg_kind {
 };
 
 struct vg_cl_arg {
-    uint8_t kind;    /* enum vg_cl_arg_kind, of the value that is set */
-    bool is_value;   /* by its declaration: it never is an object */
-    bool is_read;    /* by its declaration: the kernel does not write to the object */
-    bool is_address; /* the empty value was an address of no object, and not no address */
+    uint8_t kind;  /* enum vg_cl_arg_kind, of the value that is set */
+    bool is_value; /* by its declaration: it never is an object */
+    bool is_read;  /* by its declaration: the kernel does not write to the object */
     size_t size;
     uint64_t id; /* the object's; another one has its slot when they differ */
     union {
@@ -179,9 +178,8 @@ struct vg_cl_kernel {
 struct vg_cl_event {
     struct vg_cl_object *queue; /* NULL: a user event */
     cl_command_type command;
-    cl_int status;      /* of a user event; of others once the vendor's is gone */
-    cl_ulong *profile;  /* the five times, once the vendor's is gone; owned; NULL: not to be had */
-    atomic_uint n_used; /* of a user event: by commands and callbacks */
+    cl_int status;     /* of a user event; of others once the vendor's is gone */
+    cl_ulong *profile; /* the five times, once the vendor's is gone; owned; NULL: not to be had */
 };
 
 struct vg_cl_program; /* program.h */

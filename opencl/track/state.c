@@ -132,7 +132,6 @@ state_put_arg(struct vg_cl_writer *writer, const struct vg_cl_arg *arg)
     bool is_gone = arg->kind == VG_CL_ARG_OBJECT && arg->object->id != arg->id;
 
     vg_cl_put_u64(writer, is_gone ? VG_CL_ARG_UNSET : arg->kind);
-    vg_cl_put_u64(writer, arg->is_address);
     vg_cl_put_u64(writer, arg->size);
     vg_cl_put_u64(writer, arg->kind == VG_CL_ARG_OBJECT ? arg->id : 0);
     vg_cl_put_bytes(writer, bytes, arg->kind == VG_CL_ARG_BYTES ? arg->size : 0);
@@ -144,7 +143,6 @@ vg_cl_state_get_arg(struct vg_cl_reader *reader, struct vg_cl_state_arg *state)
     uint64_t n;
 
     *state = (struct vg_cl_state_arg){.kind = vg_cl_get_u64(reader)};
-    state->is_address = vg_cl_get_u64(reader);
     state->size = vg_cl_get_u64(reader);
     state->id = vg_cl_get_u64(reader);
     state->bytes = vg_cl_get_bytes(reader, &n);

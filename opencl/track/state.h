@@ -48,7 +48,6 @@ struct vg_cl_state_program {
 
 struct vg_cl_state_arg {
     uint64_t kind;
-    bool is_address;
     uint64_t size, id;
     const void *bytes;
 };
