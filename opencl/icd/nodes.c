@@ -77,8 +77,11 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
 bool
 vg_cl_nodes_are_shared(char *name, size_t size)
 {
-    static const char *const libraries[] = {"libcuda.so", "libGLX.so", "libEGL.so", "libvulkan.so",
-                                            "libva.so"};
+    /* Drivers that are loaded with the first use: libva or libEGL alone are linked by many that use
+     * none. */
+    static const char *const libraries[] = {"libcuda.so",   "libnvidia-glcore", "libnvidia-eglcore",
+                                            "libvulkan_",   "libgallium",       "_dri.so",
+                                            "_drv_video.so"};
     FILE *maps = fopen("/proc/self/maps", "re");
     char *line = NULL;
     size_t room = 0;
@@ -87,7 +90,7 @@ vg_cl_nodes_are_shared(char *name, size_t size)
     while (maps && !found && getline(&line, &room, maps) > 0) {
         const char *file = strrchr(line, '/');
         for (size_t i = 0; file && !found && i < sizeof libraries / sizeof *libraries; i++)
-            if (strncmp(file + 1, libraries[i], strlen(libraries[i])) == 0) {
+            if (strstr(file + 1, libraries[i])) {
                 snprintf(name, size, "%s", libraries[i]);
                 found = true;
             }
