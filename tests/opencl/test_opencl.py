@@ -176,6 +176,8 @@ def make_film(path, frames):
             film.write(b"FRAME\n" + luma + bytes([128]) * (width * height // 2))
 
 
+# PoCL compiles x264's kernels for a quarter of a minute where it has not done so before.
+@pytest.mark.drawn("lab-many")
 def test_x264(tmp_path):
     """A program that nobody here wrote, and that keeps memory mapped for as long as it runs. Its results with
     OpenCL differ from run to run, also with PoCL alone, so that they cannot be compared."""
