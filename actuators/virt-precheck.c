@@ -20,6 +20,7 @@
 #include "host/domain-xml.h"
 #include "host/move-blockers.h"
 #include "host/move-xml.h"
+#include "model/path.h"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virNodeDevice, virNodeDeviceFree)
 
@@ -236,14 +237,15 @@ check_files(struct precheck *check)
 {
     bool local = strstr(check->source_uri, ":///") != NULL;
 
-    for (unsigned i = 0; local && i < check->needs->files->len; i++) {
-        const char *path = check->needs->files->pdata[i];
+    for (unsigned i = 0; local && i < check->needs->paths->len; i++) {
+        const struct vg_path_need *need = check->needs->paths->pdata[i];
         struct statfs about;
-        if (statfs(path, &about) == 0 && !is_shared((int64_t)about.f_type & 0xffffffff))
+        if (need->is_storage && need->writable && !need->is_device &&
+            statfs(need->path, &about) == 0 && !is_shared((int64_t)about.f_type & 0xffffffff))
             precheck_add(check,
                          "the disk %s of '%s' is on a file system of this host alone: move it to "
                          "storage that both hosts have",
-                         path, check->name);
+                         need->path, check->name);
     }
 }
 

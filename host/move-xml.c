@@ -7,29 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/device-xml.h"
+#include "host/move-paths.h"
 #include "host/xml-walk.h"
+#include "model/path.h"
 
 #define TEXT_BYTES_MAX 1024
 #define PATH_BYTES_MAX 4096
-#define FILES_MAX      256
+#define DISKS_MAX      256
 
 /* ---- what it needs ---- */
 
-/* Lists the disks. libvirt does not require that read-only ones are on shared storage. */
+/* Lists the domain's names of its disks. */
 static void
 move_xml_read_disks(const xmlNode *domain, vg_move_needs *needs)
 {
     for (const xmlNode *disk = vg_xml_at(domain, "devices/disk");
-         disk && needs->disks->len < FILES_MAX; disk = vg_xml_next(disk)) {
+         disk && needs->disks->len < DISKS_MAX; disk = vg_xml_next(disk)) {
         char *name = vg_xml_attribute(vg_xml_child(disk, "target"), "dev", TEXT_BYTES_MAX);
-        char *file = vg_xml_child(disk, "readonly")
-                         ? NULL
-                         : vg_xml_attribute(vg_xml_child(disk, "source"), "file", PATH_BYTES_MAX);
         if (name)
             g_ptr_array_add(needs->disks, name);
-        if (file)
-            g_ptr_array_add(needs->files, file);
     }
 }
 
@@ -51,9 +47,10 @@ vg_move_needs_read(const char *xml, GError **err)
     needs->host_cpu = vg_xml_attribute_is(cpu, "mode", "host-passthrough") ||
                       vg_xml_attribute_is(cpu, "mode", "maximum");
     needs->huge_pages = vg_xml_at(domain, "memoryBacking/hugepages") != NULL;
-    needs->files = g_ptr_array_new_with_free_func(g_free);
+    needs->paths = g_ptr_array_new_with_free_func(vg_path_need_free);
     needs->disks = g_ptr_array_new_with_free_func(g_free);
     move_xml_read_disks(domain, needs);
+    move_paths_read(domain, needs->paths);
     return needs;
 }
 
@@ -67,7 +64,7 @@ vg_move_needs_free(vg_move_needs *needs)
     g_free(needs->machine);
     g_free(needs->emulator);
     g_free(needs->cpu_xml);
-    g_ptr_array_unref(needs->files);
+    g_ptr_array_unref(needs->paths);
     g_ptr_array_unref(needs->disks);
     g_free(needs);
 }

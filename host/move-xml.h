@@ -19,7 +19,7 @@ struct vg_move_needs {
     char *cpu_xml;    /* the <cpu> element; NULL if the domain asks for none */
     bool host_cpu;    /* its CPU is the host's own, whatever that is */
     bool huge_pages;  /* its memory is not a part of the free memory */
-    GPtrArray *files; /* char *, those of its disks that are files and can be written to */
+    GPtrArray *paths; /* struct vg_path_need, in the order of its disks, then what it boots */
     GPtrArray *disks; /* char *, the domain's names of its disks, "vda" */
 };
 

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "host/device-xml.h"
 #include "host/move-xml.h"
+#include "model/path.h"
 
 #define MDEV_UUID  "c2177883-f1bb-47f0-914d-32a22e3a8804"
 #define OTHER_UUID "00000000-f1bb-47f0-914d-32a22e3a8804"
@@ -286,9 +287,7 @@ test_needs(void **state)
     assert_string_equal(needs->cpu_xml, "<cpu mode=\"custom\"><model>EPYC</model></cpu>");
     assert_false(needs->host_cpu);
     assert_true(needs->huge_pages);
-    assert_int_equal(needs->files->len, 2);
-    assert_string_equal(needs->files->pdata[0], "/a.qcow2");
-    assert_string_equal(needs->files->pdata[1], "/c&d");
+    assert_int_equal(needs->paths->len, 4);
     assert_int_equal(needs->disks->len, 2);
     assert_string_equal(needs->disks->pdata[1], "vdb");
 
@@ -298,6 +297,74 @@ test_needs(void **state)
     assert_false(bare->huge_pages);
     assert_null(bare->machine);
     assert_null(vg_move_needs_read("<network/>", &err));
+}
+
+/* Returns what a VM needs at its paths, a line for each: what for, and of writable (w), a device
+ * (d), its own contents (s) and optional (o) what is so. The caller frees it. */
+static char *
+read_paths(const char *inner)
+{
+    g_autofree char *xml = g_strdup_printf("<domain>%s</domain>", inner);
+    g_autoptr(vg_move_needs) needs = vg_move_needs_read(xml, NULL);
+    GString *text = g_string_new(NULL);
+
+    assert_non_null(needs);
+    for (unsigned i = 0; i < needs->paths->len; i++) {
+        const struct vg_path_need *need = needs->paths->pdata[i];
+        g_string_append_printf(text, "%s %s%s%s%s: %s\n", need->path, need->writable ? "w" : "",
+                               need->is_device ? "d" : "", need->is_storage ? "s" : "",
+                               need->optional ? "o" : "", need->use);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void
+assert_paths(const char *inner, const char *expected)
+{
+    g_autofree char *text = read_paths(inner);
+
+    assert_string_equal(text, expected);
+}
+
+#define DISK(attributes, inner) "<devices><disk " attributes ">" inner "</disk></devices>"
+
+static void
+test_paths(void **state)
+{
+    (void)state;
+    assert_paths(DISK("type='file' device='disk'",
+                      "<source file='/top'><dataStore type='file'><source file='/data'/>"
+                      "</dataStore></source><target dev='vda'/>"
+                      "<backingStore type='file'><source file='/middle'/>"
+                      "<backingStore type='block'><source dev='/dev/base'/><backingStore/>"
+                      "</backingStore></backingStore>"),
+                 "/top ws: the disk 'vda'\n/data ws: the disk 'vda'\n"
+                 "/middle s: a backing file of the disk 'vda'\n"
+                 "/dev/base ds: a backing file of the disk 'vda'\n");
+    assert_paths(DISK("type='block'", "<source dev='/dev/a'/><target dev='sdb'/><readonly/>"),
+                 "/dev/a ds: the disk 'sdb'\n");
+    assert_paths(DISK("type='file' device='cdrom'",
+                      "<source file='/e.iso' startupPolicy='optional'/><target dev='sda'/>"),
+                 "/e.iso so: the medium in the drive 'sda'\n");
+    assert_paths(DISK("type='network'", "<source protocol='rbd' name='pool/a'/>"), "");
+    assert_paths(DISK("type='file' device='cdrom'", "<target dev='sda'/>"), "");
+    /* Two disks with one backing file, which a third one writes to. */
+    assert_paths("<devices>"
+                 "<disk><source file='/a'/><backingStore><source file='/b'/></backingStore></disk>"
+                 "<disk><source file='/c'/><backingStore><source file='/b'/></backingStore></disk>"
+                 "<disk><source file='/b'/></disk></devices>",
+                 "/a ws: the disk '?'\n/b ws: a backing file of the disk '?'\n"
+                 "/c ws: the disk '?'\n");
+    assert_paths("<os><kernel>/k</kernel><initrd>/i</initrd><dtb>/d</dtb>"
+                 "<acpi><table type='slic'>/slic</table></acpi><loader>/code.fd</loader>"
+                 "<nvram template='/vars'>/nvram</nvram></os>",
+                 "/k : the kernel\n/i : the initial RAM disk\n/d : the device tree\n"
+                 "/slic : the ACPI table\n/code.fd : the firmware\n"
+                 "/nvram wo: the firmware's variables\n");
+    assert_paths("<os><nvram type='file'><source file='/nvram'/></nvram></os>",
+                 "/nvram wo: the firmware's variables\n");
+    /* The name of a built-in firmware is no path. */
+    assert_paths("<os><loader>rom.bin</loader></os>", "");
 }
 
 /* The problems of a domain without the device 'ua-gpu0' or 'hostdev0' must be those words; NULL:
@@ -376,6 +443,7 @@ main(void)
         cmocka_unit_test(test_without),
         cmocka_unit_test(test_channel),
         cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_paths),
         cmocka_unit_test(test_problems),
         cmocka_unit_test(test_rigid_places),
         cmocka_unit_test(test_unstable_aliases),
