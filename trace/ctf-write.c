@@ -179,6 +179,15 @@ ask_kernel(const struct place *place)
 
 /* ---- the graph ---- */
 
+/* Babeltrace 2.1 writes CTF 2 unless it is told otherwise, and 2.0 knows no such parameter. */
+static int
+add_ctf_version(bt_value *params)
+{
+    if (bt_version_get_major() == 2 && bt_version_get_minor() == 0)
+        return 0;
+    return bt_value_map_insert_string_entry(params, "ctf-version", "1");
+}
+
 static int
 add_sink(const struct place *place, bt_graph *graph, const bt_component_sink **ret, GError **err)
 {
@@ -191,6 +200,7 @@ add_sink(const struct place *place, bt_graph *graph, const bt_component_sink **r
     if (params && bt_value_map_insert_string_entry(params, "path", place->part) == 0 &&
         bt_value_map_insert_bool_entry(params, "assume-single-trace", BT_TRUE) == 0 &&
         bt_value_map_insert_bool_entry(params, "quiet", BT_TRUE) == 0 &&
+        add_ctf_version(params) == 0 &&
         bt_graph_add_sink_component(graph, class, "sink", params, BT_LOGGING_LEVEL_NONE, ret) ==
             BT_GRAPH_ADD_COMPONENT_STATUS_OK)
         status = 0;

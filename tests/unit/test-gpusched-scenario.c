@@ -116,7 +116,9 @@ static const struct {
     {"{\"sed\": 1, \"vms\": [{\"name\": \"a\"}]}", "sed: is not known; there are seed"},
     {"{\"seed\": -1, \"vms\": [{\"name\": \"a\"}]}", "seed: -1 is out of range"},
     {"{\"seed\": 1.5, \"vms\": [{\"name\": \"a\"}]}", "seed: must be a whole number"},
-    {"{\"seed\": 99999999999999999999, \"vms\": [{\"name\": \"a\"}]}", "seed: "},
+    /* Which json-c refuses by itself since 0.18, without a word of what it is for. */
+    {"{\"seed\": 99999999999999999999, \"vms\": [{\"name\": \"a\"}]}", ""},
+    {"{\"seed\": 1e30, \"vms\": [{\"name\": \"a\"}]}", "seed: "},
     {"{\"duration_ms\": 0, \"vms\": [{\"name\": \"a\"}]}", "duration_ms: 0 is out of range"},
     {"{\"duration_ms\": 3600001, \"vms\": [{\"name\": \"a\"}]}", "duration_ms: 3600001 is out"},
     {"{\"duration_ms\": 1e999, \"vms\": [{\"name\": \"a\"}]}", "duration_ms: "},
