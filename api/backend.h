@@ -147,6 +147,8 @@ struct vg_backend_measurement {
     GArray *(*samples)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the sums of all VMs. */
     vg_history_host *(*past)(void *data, const struct vg_history_query *query, GError **err);
+    /* Returns the whole host, step by step (struct vg_history_step). */
+    GArray *(*steps)(void *data, const struct vg_history_query *query, GError **err);
     /* Returns the name by which samples() knows the newest VM called so. VG_E_NOT_FOUND: there is
      * none. */
     char *(*find_vm)(void *data, const char *name, GError **err);

@@ -80,6 +80,11 @@ json_object *vg_doc_history_preemptions(const struct vg_history_query *query,
                                         const vg_history_host *host, const char *victim,
                                         size_t limit, const char *marker, GError **err);
 
+/* Makes the document of a host's past. query: since and until are multiples of the step. steps:
+ * struct vg_history_step; happened: events of alerts (struct vg_happening), NULL: not known. */
+json_object *vg_doc_host_history(const struct vg_history_query *query, const GArray *steps,
+                                 const GPtrArray *happened, int64_t now_ns);
+
 /* Makes an array of losses (struct vg_history_loss). */
 json_object *vg_doc_history_losses(const GArray *losses);
 

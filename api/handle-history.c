@@ -26,8 +26,8 @@ vg_period_is_asked(const struct vg_query *query)
     return vg_query_get(query, "since") || vg_query_get(query, "until");
 }
 
-static int64_t
-history_now(const vg_view *view)
+int64_t
+vg_history_now(const vg_view *view)
 {
     if (view->replay && view->newest.end_ns > view->newest.begin_ns)
         return view->newest.end_ns + view->clock_offset_ns;
@@ -40,7 +40,7 @@ vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_hist
 {
     const char *since = vg_query_get(query, "since");
     const char *until = vg_query_get(query, "until");
-    int64_t now = history_now(view);
+    int64_t now = vg_history_now(view);
 
     if (vg_parse_time(until ? until : UNTIL_DEFAULT, now, &ret->until_ns, err) < 0) {
         g_prefix_error(err, "until: ");

@@ -18,6 +18,9 @@ bool vg_period_is_asked(const struct vg_query *query);
 int vg_period_read(const struct vg_query *query, const vg_view *view, struct vg_history_query *ret,
                    GError **err) G_GNUC_WARN_UNUSED_RESULT;
 
+/* Returns the time that counts as now: see above. */
+int64_t vg_history_now(const vg_view *view);
+
 /* Returns the key under which windows of a VM are stored: the UUID that a client gives may be
  * libvirt's, which the collectors do not know. vm: NULL if it is not measured now; id: as the
  * client gives it. */

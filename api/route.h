@@ -69,6 +69,7 @@ vg_handler vg_handle_readiness;
 vg_handler vg_handle_metrics;
 vg_handler vg_handle_host;
 vg_handler vg_handle_host_cpus;
+vg_handler vg_handle_host_history;
 vg_handler vg_handle_vms;
 vg_handler vg_handle_vm;
 vg_handler vg_handle_samples;

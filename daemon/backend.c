@@ -220,6 +220,14 @@ read_past(void *data, const struct vg_history_query *query, GError **err)
     return vg_store_read_host(backend->parts.store, query, err);
 }
 
+static GArray *
+backend_read_steps(void *data, const struct vg_history_query *query, GError **err)
+{
+    const vg_daemon_backend *backend = data;
+
+    return vg_store_read_steps(backend->parts.store, query, err);
+}
+
 static char *
 backend_find_vm(void *data, const char *name, GError **err)
 {
@@ -414,6 +422,7 @@ static const struct vg_backend_measurement backend_measurement = {
     .stats = get_stats,
     .samples = read_samples,
     .past = read_past,
+    .steps = backend_read_steps,
     .find_vm = backend_find_vm,
     .list_peers = list_peers,
     .gather = backend_gather,

@@ -379,7 +379,7 @@ store_window(vg_node *node, const struct vg_gathered *gathered)
 
     if (end_ns > node->stored_ns && window.begin_ns + offset_ns < node->stored_ns)
         window.begin_ns = node->stored_ns - offset_ns;
-    vg_store_put_window(node->store, gathered->provenance.series, &window, offset_ns);
+    vg_store_put_window(node->store, &gathered->provenance, &window, offset_ns);
     node->stored_ns = end_ns;
     trace_store(node);
 }

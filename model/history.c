@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "model/event.h"
+
 const char *const vg_store_state_names[] = {
     [VG_STORE_OPENING] = "opening",
     [VG_STORE_OK] = "ok",
@@ -59,6 +61,66 @@ vg_history_rows_new(void)
 
     g_array_set_clear_func(rows, clear_row);
     return rows;
+}
+
+void
+vg_host_figures_add(struct vg_host_figures *sum, const struct vg_host_figures *more)
+{
+    int64_t *to = (int64_t *)sum;
+    const int64_t *from = (const int64_t *)more;
+
+    /* All members are integers of 8 bytes. */
+    for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+        to[i] = vg_time_sum(to[i], from[i]);
+}
+
+static void
+history_clear_measured(void *data)
+{
+    struct vg_history_measured *measured = data;
+
+    g_free(measured->by);
+}
+
+GArray *
+vg_history_measured_new(void)
+{
+    GArray *measured = g_array_new(FALSE, FALSE, sizeof(struct vg_history_measured));
+
+    g_array_set_clear_func(measured, history_clear_measured);
+    return measured;
+}
+
+void
+vg_history_add_measured(GArray *measured, const char *by, int64_t ns, int64_t who_ns)
+{
+    for (guint i = 0; i < measured->len; i++) {
+        struct vg_history_measured *known = &g_array_index(measured, struct vg_history_measured, i);
+        if (strcmp(known->by, by) != 0)
+            continue;
+        known->ns = vg_time_sum(known->ns, ns);
+        known->who_ns = vg_time_sum(known->who_ns, who_ns);
+        return;
+    }
+    struct vg_history_measured fresh = {g_strdup(by), ns, who_ns};
+    g_array_append_val(measured, fresh);
+}
+
+static void
+history_clear_step(void *data)
+{
+    struct vg_history_step *step = data;
+
+    g_clear_pointer(&step->measured, g_array_unref);
+}
+
+GArray *
+vg_history_steps_new(void)
+{
+    GArray *steps = g_array_new(FALSE, TRUE, sizeof(struct vg_history_step));
+
+    g_array_set_clear_func(steps, history_clear_step);
+    return steps;
 }
 
 static void

@@ -38,6 +38,59 @@ struct vg_history_row {
     GArray *lost_to; /* struct vg_history_loss, most ns first, which owns its names; never NULL */
 };
 
+/* Sums of what a host did over windows. Each *_of_ns is the time of those in which what follows it
+ * was told. */
+struct vg_host_figures {
+    int64_t own_of_ns;
+    int64_t own_ns; /* CPU time of all that is no vCPU */
+    int64_t idle_of_ns;
+    int64_t idle_ns;
+    int64_t steal_ns;
+    int64_t load_of_ns;
+    int64_t load_us; /* the load of one minute times the time */
+    int64_t pressure_of_ns;
+    int64_t cpu_some_ns; /* PSI */
+    int64_t memory_some_ns;
+    int64_t memory_full_ns;
+    int64_t io_some_ns;
+    int64_t io_full_ns;
+};
+
+/* Adds more to sum. */
+void vg_host_figures_add(struct vg_host_figures *sum, const struct vg_host_figures *more);
+
+/* Who measured for how long. */
+struct vg_history_measured {
+    char *by; /* "bpf", "procfs", "replay:NAME" */
+    int64_t ns;
+    int64_t who_ns; /* of it: that in which it was known who took CPU time */
+};
+
+/* An empty array of struct vg_history_measured that frees what its entries hold. */
+GArray *vg_history_measured_new(void);
+void vg_history_add_measured(GArray *measured, const char *by, int64_t ns, int64_t who_ns);
+
+/* Sums of a whole host over begin < t <= end, where the first window begins and the last one
+ * ends. */
+struct vg_history_step {
+    int64_t begin_ns;
+    int64_t end_ns;
+    int64_t windows;
+    int64_t length_ns;  /* of these windows together */
+    int64_t vm_windows; /* the sum over the windows of the number of VMs */
+    uint64_t lost_events;
+    /* Of all VMs. */
+    int64_t run_ns;
+    int64_t preempt_ns;
+    int64_t wake_wait_ns;
+    int64_t preemptions;
+    struct vg_host_figures host;
+    GArray *measured; /* struct vg_history_measured, longest first; owned */
+};
+
+/* An empty array of struct vg_history_step that frees what its steps hold. */
+GArray *vg_history_steps_new(void);
+
 /* One VM in the sums of a host. */
 struct vg_history_vm {
     char *key;                 /* UUID, or name where it has none */

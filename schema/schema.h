@@ -25,5 +25,7 @@ extern const char vg_schema_state_005[];
 extern const size_t vg_schema_state_005_size;
 extern const char vg_schema_ts_001[];
 extern const size_t vg_schema_ts_001_size;
+extern const char vg_schema_ts_002[];
+extern const size_t vg_schema_ts_002_size;
 
 #endif

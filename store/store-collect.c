@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "store/store-dir.h"
 #include "store/store-row.h"
+#include "store/store-step.h"
 
 static void *
 key_of(int64_t number)
@@ -116,6 +117,8 @@ need_bucket(struct vg_store_reading *r, int64_t end_ns)
     guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->by_time, key_of(number)));
     if (index == 0) {
         struct vg_store_bucket bucket = {.row.begin_ns = INT64_MAX, .row.end_ns = INT64_MIN};
+        if (r->steps)
+            bucket.step.measured = vg_history_measured_new();
         g_array_append_val(r->buckets, bucket);
         index = r->buckets->len;
         g_hash_table_insert(r->by_time, key_of(number), GUINT_TO_POINTER(index));
@@ -187,14 +190,13 @@ take_window(struct vg_store_reading *r, struct vg_store_window *window)
     g_array_insert_val(r->windows, at, window);
 }
 
-int
-vg_store_slot_of(const struct vg_store_window *window, const char *vm)
+static void
+store_collect_add_step(struct vg_store_reading *r, const struct vg_store_window *window)
 {
-    for (guint i = 0; i < window->cast->n_slots; i++) {
-        if (strcmp(window->cast->slots[i].key, vm) == 0)
-            return (int)i;
-    }
-    return -1;
+    struct vg_store_bucket *bucket = need_bucket(r, window->end_ns);
+
+    add_win(bucket, window->begin_ns, window->end_ns, (int64_t)window->lost_events);
+    vg_store_step_add_window(&bucket->step, window);
 }
 
 static void
@@ -230,6 +232,8 @@ add_windows(struct vg_store_reading *r)
             continue;
         if (r->total)
             vg_store_total_add_window(r->total, window);
+        else if (r->steps)
+            store_collect_add_step(r, window);
         else
             add_window(r, window);
     }
@@ -357,6 +361,8 @@ read_row(struct vg_store_reading *r, struct vg_store_file *file, struct pass *pa
         return vg_store_total_add_win(&pass->reader, &win, err);
     struct vg_store_bucket *bucket = need_bucket(r, win.end_ns);
     add_win(bucket, win.begin_ns, win.end_ns, win.lost_events);
+    if (r->steps)
+        return vg_store_step_add_win(file, &win, &bucket->step, err);
     if (pass->vm == 0 || sqlite3_column_type(row, 0) == SQLITE_NULL)
         return 0;
     vg_store_row_read_sample(row, &sample);
@@ -396,7 +402,7 @@ read_file(struct vg_store_reading *r, struct vg_store_file *file, void *data, GE
     if (vg_store_file_run(file, VG_SQL_BEGIN_READ, err, "") != 0)
         return -1;
     pass->source = vg_store_file_find(file, VG_NAMES_SOURCE, r->source, err);
-    pass->vm = pass->source > 0 && !r->total
+    pass->vm = pass->source > 0 && !r->total && !r->steps
                    ? vg_store_file_find(file, VG_NAMES_VM, r->query->vm, err)
                    : 0;
     pass->names = g_hash_table_new_full(NULL, NULL, NULL, release_name);
@@ -541,6 +547,7 @@ clear_bucket(void *data)
     struct vg_store_bucket *bucket = data;
 
     g_clear_pointer(&bucket->row.lost_to, g_array_unref);
+    g_clear_pointer(&bucket->step.measured, g_array_unref);
 }
 
 void

@@ -4,8 +4,8 @@
  * multiples of the step, or returns single windows. A bucket is made of hours where whole hours fit
  * into it, otherwise of minutes, otherwise of windows. A sum that is noted as stale is passed over
  * in favour of finer ones, so that an answer does not depend on what has been summed already.
- * Alternatively, all VMs are added up in one sum over a time that need not be a multiple of
- * anything: from hours that lie in it wholly, and so on.
+ * Alternatively, a bucket is the sum of the whole host, or all VMs are added up in one sum over a
+ * time that need not be a multiple of anything: from hours that lie in it wholly, and so on.
  */
 #ifndef VG_STORE_STORE_COLLECT_H
 #define VG_STORE_STORE_COLLECT_H
@@ -24,6 +24,7 @@ struct vg_store_range {
 struct vg_store_bucket {
     struct vg_history_row row;
     bool present; /* the VM is in it; otherwise only the source is, and lost_to is NULL */
+    struct vg_history_step step; /* if steps are asked for; otherwise measured is NULL */
 };
 
 struct vg_store_reading {
@@ -42,6 +43,7 @@ struct vg_store_reading {
     bool known;      /* the VM is in one of the files */
     /* the one sum of all VMs that is asked for, borrowed; NULL for buckets */
     struct vg_store_total *total;
+    bool steps;     /* buckets are steps of the whole host */
     GError *failed; /* the first failure */
     /* char *, borrowed: files that could not be read, with the reason; each once */
     GPtrArray *left_out;
@@ -75,8 +77,5 @@ void vg_store_each_file(struct vg_store_reading *reading, enum vg_store_kind kin
  * what they overlap. Returns false if there are more than VG_HISTORY_ROWS_MAX; the rest is then not
  * read. */
 bool vg_store_collect(struct vg_store_reading *reading, const GPtrArray *windows);
-
-/* Returns the slot of a VM in a window in memory, or -1. */
-int vg_store_slot_of(const struct vg_store_window *window, const char *vm);
 
 #endif

@@ -175,6 +175,14 @@ static const enum vg_sql find_sql[] = {
     [VG_NAMES_SOURCE] = VG_SQL_SOURCE_FIND,
     [VG_NAMES_VM] = VG_SQL_VM_FIND,
     [VG_NAMES_AGGRESSOR] = VG_SQL_AGGRESSOR_FIND,
+    [VG_NAMES_COLLECTOR] = VG_SQL_COLLECTOR_FIND,
+};
+
+static const enum vg_sql add_sql[] = {
+    [VG_NAMES_SOURCE] = VG_SQL_SOURCE_ADD,
+    [VG_NAMES_VM] = VG_SQL_VM_ADD,
+    [VG_NAMES_AGGRESSOR] = VG_SQL_AGGRESSOR_ADD,
+    [VG_NAMES_COLLECTOR] = VG_SQL_COLLECTOR_ADD,
 };
 
 int64_t
@@ -196,14 +204,9 @@ static int64_t
 add_name(struct vg_store_file *file, enum vg_store_names table, const char *key, const char *name,
          GError **err)
 {
-    int status;
+    int status =
+        vg_store_file_run(file, add_sql[table], err, table == VG_NAMES_VM ? "ss" : "s", key, name);
 
-    if (table == VG_NAMES_VM)
-        status = vg_store_file_run(file, VG_SQL_VM_ADD, err, "ss", key, name);
-    else
-        status = vg_store_file_run(
-            file, table == VG_NAMES_SOURCE ? VG_SQL_SOURCE_ADD : VG_SQL_AGGRESSOR_ADD, err, "s",
-            key);
     return status != 0 ? -1 : sqlite3_last_insert_rowid(file->db);
 }
 
@@ -258,8 +261,14 @@ store_file_get_int(struct vg_store_file *file, const char *text, int *ret, GErro
     return rc == SQLITE_ROW ? 0 : -1;
 }
 
-/* Makes the newest version out of nothing. In one transaction, so that a
- * file has all of a version or nothing of it. */
+bool
+vg_store_file_knows(const struct vg_store_file *file, enum vg_sql sql)
+{
+    return vg_sql_text(file->version, sql) != NULL;
+}
+
+/* Makes the newest version out of an older one, or of nothing. In one transaction, so that a file
+ * has all of a version or nothing of it. */
 static int
 migrate(struct vg_store_file *file, GError **err)
 {
@@ -276,6 +285,12 @@ migrate(struct vg_store_file *file, GError **err)
         return -1;
     file->version = newest;
     return 0;
+}
+
+int
+vg_store_file_upgrade(struct vg_store_file *file, GError **err)
+{
+    return file->version < vg_sql_newest_version() ? migrate(file, err) : 0;
 }
 
 /* Both of one moment: another connection may just be making the tables. */
@@ -323,7 +338,7 @@ set_up(struct vg_store_file *file, GError **err)
 
     if (execute(file, pragmas, err) != 0)
         return -1;
-    /* What is there keeps its version. */
+    /* What is there keeps its version until something is added. */
     if (file->writing && file->version == 0)
         return migrate(file, err);
     return 0;

@@ -26,7 +26,13 @@ enum vg_store_mode {
 };
 
 /* The tables of names and their numbers. */
-enum vg_store_names { VG_NAMES_SOURCE, VG_NAMES_VM, VG_NAMES_AGGRESSOR, VG_NAMES_MAX };
+enum vg_store_names {
+    VG_NAMES_SOURCE,
+    VG_NAMES_VM,
+    VG_NAMES_AGGRESSOR,
+    VG_NAMES_COLLECTOR,
+    VG_NAMES_MAX
+};
 
 struct vg_store_file {
     enum vg_store_kind kind;
@@ -53,6 +59,13 @@ struct vg_store_file *vg_store_file_open(const char *directory, const char *vfs,
 
 /* Closes it, and rolls back what is not committed. NULL is fine. */
 void vg_store_file_close(struct vg_store_file *file);
+
+/* Gives a file of an older version, which is open for writing, what is new since. Returns 0 or
+ * -1. */
+int vg_store_file_upgrade(struct vg_store_file *file, GError **err);
+
+/* Returns whether it has the tables of this statement, which are newer than version 1. */
+bool vg_store_file_knows(const struct vg_store_file *file, enum vg_sql sql);
 
 /* Returns whether the file that was opened is still there under its name. */
 bool vg_store_file_is_current(const struct vg_store_file *file);

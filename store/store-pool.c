@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "store/store-sql.h"
 
 struct vg_store_pool {
     pthread_mutex_t lock;
@@ -103,7 +104,8 @@ vg_store_pool_put(vg_store_pool *pool, struct vg_store_file *file, bool failed)
         return;
     VG_LOCK_SCOPE(&pool->lock);
     g_ptr_array_remove(pool->files, file);
-    if (failed || file->doomed) {
+    /* What reads an older version would not see what the writer gives it. */
+    if (failed || file->doomed || file->version < vg_sql_newest_version()) {
         vg_store_file_close(file);
         return;
     }

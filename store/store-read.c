@@ -52,7 +52,7 @@ static int
 newest_of(struct vg_store_reading *r, struct vg_store_file *file, int64_t source, int64_t vm,
           int64_t *ret_ns, GError **err)
 {
-    if (!r->query->vm)
+    if (r->steps || !r->query->vm)
         return vg_store_file_get(file, VG_SQL_WIN_NEWEST_IN, ret_ns, err, "iii", source,
                                  r->whole.from_ns, r->whole.to_ns);
     return vg_store_file_get(file, VG_SQL_WIN_NEWEST_OF_VM, ret_ns, err, "iiii", source,
@@ -185,11 +185,50 @@ take_rows(struct vg_store_reading *r)
 }
 
 static int
-check_query(const struct vg_history_query *query, GError **err)
+store_read_compare_measured(const void *a, const void *b)
 {
-    if (!query->vm || !*query->vm)
+    const struct vg_history_measured *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return strcmp(x->by, y->by);
+}
+
+static int
+store_read_compare_steps(const void *a, const void *b)
+{
+    const struct vg_history_step *x = a, *y = b;
+
+    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* The buckets as steps of the host; they lose who measured them. Steps are whole, whatever of them
+ * is in the period. */
+static GArray *
+store_read_take_steps(struct vg_store_reading *r)
+{
+    GArray *steps = vg_history_steps_new();
+
+    for (guint i = 0; i < r->buckets->len; i++) {
+        struct vg_store_bucket *bucket = &g_array_index(r->buckets, struct vg_store_bucket, i);
+        struct vg_history_step step = bucket->step;
+        step.begin_ns = bucket->row.begin_ns;
+        step.end_ns = bucket->row.end_ns;
+        step.lost_events = bucket->row.lost_events;
+        g_array_sort(step.measured, store_read_compare_measured);
+        g_array_append_val(steps, step);
+        bucket->step.measured = NULL;
+    }
+    g_array_sort(steps, store_read_compare_steps);
+    return steps;
+}
+
+static int
+check_query(const struct vg_history_query *query, bool steps, GError **err)
+{
+    if (!steps && (!query->vm || !*query->vm))
         return vg_error(err, VG_E_INVALID, "the query names no VM");
-    if (query->step_ns != 0 &&
+    if ((steps || query->step_ns != 0) &&
         (query->step_ns < VG_NS_PER_S || query->step_ns > VG_HISTORY_STEP_MAX_NS))
         return vg_error(err, VG_E_INVALID,
                         "a step has to be 1 s to 366 days, or 0 for windows as they are");
@@ -210,8 +249,8 @@ store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **e
                  "that would be more than %d rows: ask for a larger step or a shorter time",
                  VG_HISTORY_ROWS_MAX);
     else
-        rows = take_rows(r);
-    if (rows && rows->len == 0 && !store_read_is_known(r, windows)) {
+        rows = r->steps ? store_read_take_steps(r) : take_rows(r);
+    if (!r->steps && rows && rows->len == 0 && !store_read_is_known(r, windows)) {
         g_clear_pointer(&rows, g_array_unref);
         vg_error(err, VG_E_NOT_FOUND, "nothing is stored of a VM '%s'", query->vm);
     }
@@ -219,9 +258,10 @@ store_read_once(struct vg_store_reading *r, const GPtrArray *windows, GError **e
     return rows;
 }
 
-GArray *
-vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
-                   const struct vg_history_query *query, GError **ret_failed, GError **err)
+static GArray *
+store_read_array(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                 const struct vg_history_query *query, bool steps, GError **ret_failed,
+                 GError **err)
 {
     g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GArray) spoilt = g_array_new(FALSE, FALSE, sizeof(struct vg_store_spoilt));
@@ -229,7 +269,7 @@ vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *
     GArray *rows = NULL;
     bool again = true;
 
-    if (check_query(query, err) != 0)
+    if (check_query(query, steps, err) != 0)
         return NULL;
     /* A file that is spoilt half-way is seen when half of it was added up. */
     while (again) {
@@ -238,6 +278,7 @@ vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *
         guint known = spoilt->len;
         g_clear_pointer(&rows, g_array_unref);
         vg_store_reading_init(&r, directory, pool, query, left_out, spoilt);
+        r.steps = steps;
         rows = store_read_once(&r, windows, &bad);
         vg_store_reading_clear(&r);
         again = spoilt->len > known && !g_error_matches(r.failed, VG_ERROR, VG_E_TIMEOUT);
@@ -253,6 +294,20 @@ vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *
         g_ptr_array_add(query->left_out, g_strdup(left_out->pdata[i]));
     *ret_failed = failed;
     return rows;
+}
+
+GArray *
+vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                   const struct vg_history_query *query, GError **ret_failed, GError **err)
+{
+    return store_read_array(directory, pool, windows, query, false, ret_failed, err);
+}
+
+GArray *
+vg_store_read_steps_of(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                       const struct vg_history_query *query, GError **ret_failed, GError **err)
+{
+    return store_read_array(directory, pool, windows, query, true, ret_failed, err);
 }
 
 /* ---- a host ---- */

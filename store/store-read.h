@@ -15,6 +15,12 @@
 GArray *vg_store_read_rows(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
                            const struct vg_history_query *query, GError **ret_failed, GError **err);
 
+/* Reads steps (struct vg_history_step) of the whole host; the vm of the query is ignored. As
+ * above, but that there is nothing is no error. */
+GArray *vg_store_read_steps_of(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                               const struct vg_history_query *query, GError **ret_failed,
+                               GError **err);
+
 /* Reads the sums of all VMs; step and vm of the query are ignored. Never returns NULL; what cannot
  * be read is left out, as above. */
 vg_history_host *vg_store_read_total(const char *directory, vg_store_pool *pool,

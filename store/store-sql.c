@@ -19,7 +19,7 @@
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
 #define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
 
-static const char *const scripts_ts[] = {NULL, vg_schema_ts_001};
+static const char *const scripts_ts[] = {NULL, vg_schema_ts_001, vg_schema_ts_002};
 
 static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -55,6 +55,8 @@ static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_SAMPLES_OF_VM] =
         "SELECT sample." SAMPLE_COLUMNS ", " WIN_COLUMNS " FROM win LEFT JOIN sample "
         "ON sample.win = win.id AND vm = ?4" IN_RANGE "ORDER BY end_ns",
+    [VG_SQL_SAMPLE_SUMS] = "SELECT sum(windows), sum(run_ns), sum(preempt_ns), sum(wake_wait_ns), "
+                           "sum(preemptions) FROM sample WHERE win = ?",
     [VG_SQL_SAMPLES] = "SELECT " SAMPLE_COLUMNS ", vm FROM sample WHERE win = ?",
     [VG_SQL_LOST_ADD] = "INSERT INTO lost VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
                         "SET ns = ns + excluded.ns, count = count + excluded.count",
@@ -72,8 +74,20 @@ static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_STALE_OF_SOURCE] = "SELECT end_ns FROM stale WHERE source = ?",
 };
 
-/* By version. */
-static const char *const *const ts[] = {NULL, ts_1};
+static const char *const ts_2[VG_SQL_MAX] = {
+    [VG_SQL_COLLECTOR_FIND] = "SELECT id FROM collector WHERE name = ?",
+    [VG_SQL_COLLECTOR_ADD] = "INSERT INTO collector (name) VALUES (?)",
+    [VG_SQL_HOST_ADD] = "INSERT INTO host VALUES (?, " TEN_VALUES "?, ?, ?)",
+    [VG_SQL_HOST] = "SELECT * FROM host WHERE win = ?",
+    [VG_SQL_HOST_DELETE] = "DELETE FROM host WHERE win = ?",
+    [VG_SQL_MEASURED_ADD] = "INSERT INTO measured VALUES (?, ?, ?, ?)",
+    [VG_SQL_MEASURED] = "SELECT name, ns, who_ns FROM measured JOIN collector "
+                        "ON collector.id = collector WHERE win = ?",
+    [VG_SQL_MEASURED_DELETE] = "DELETE FROM measured WHERE win = ?",
+};
+
+/* By version: what it has that those before have not. */
+static const char *const *const ts[] = {NULL, ts_1, ts_2};
 G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
 
 int
@@ -91,5 +105,9 @@ vg_sql_script(int version)
 const char *
 vg_sql_text(int version, enum vg_sql sql)
 {
-    return ts[version][sql];
+    const char *text = NULL;
+
+    for (; version > 0 && !text; version--)
+        text = ts[version][sql];
+    return text;
 }

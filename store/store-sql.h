@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * All SQL of the store but the schema. There is one table of statements for each version of a file,
- * because a file of windows keeps the schema with which it was made.
+ * because a file that is no longer written keeps the schema with which it was made.
  */
 #ifndef VG_STORE_STORE_SQL_H
 #define VG_STORE_STORE_SQL_H
@@ -36,8 +36,9 @@ enum vg_sql {
     /* source, after, to, vm -> the columns (NULL if the VM is not in it), then those of
      * VG_SQL_WIN_RANGE, by end */
     VG_SQL_SAMPLES_OF_VM,
-    VG_SQL_SAMPLES,  /* win -> the columns, vm */
-    VG_SQL_LOST_ADD, /* win, vm, aggressor, ns, count; adds to an existing row */
+    VG_SQL_SAMPLE_SUMS, /* win -> windows, run, preempt, wake_wait, preemptions; NULL: no VM */
+    VG_SQL_SAMPLES,     /* win -> the columns, vm */
+    VG_SQL_LOST_ADD,    /* win, vm, aggressor, ns, count; adds to an existing row */
     /* source, after, to, vm -> end, aggressor (NULL if there is none), ns, count, by end */
     VG_SQL_LOST_OF_VM,
     VG_SQL_LOSSES,          /* win -> vm, aggressor, ns, count */
@@ -46,18 +47,30 @@ enum vg_sql {
     VG_SQL_STALE_DELETE,    /* source, end */
     VG_SQL_STALE_LIST,      /* -> name of source, end */
     VG_SQL_STALE_OF_SOURCE, /* source -> end */
+    /* From version 2 on. */
+    VG_SQL_COLLECTOR_FIND, /* name -> id */
+    VG_SQL_COLLECTOR_ADD,
+    VG_SQL_HOST_ADD, /* win, then the columns of VG_SQL_HOST_COLUMNS */
+    VG_SQL_HOST,     /* win -> win, the columns */
+    VG_SQL_HOST_DELETE,
+    VG_SQL_MEASURED_ADD, /* win, collector, ns, who_ns */
+    VG_SQL_MEASURED,     /* win -> name, ns, who_ns */
+    VG_SQL_MEASURED_DELETE,
     VG_SQL_MAX
 };
 
 /* The number of columns of `sample` after win and vm. */
 #define VG_SQL_SAMPLE_COLUMNS 26
 
+/* The number of columns of `host` after win. */
+#define VG_SQL_HOST_COLUMNS 13
+
 /* The newest version of a file, and the script that makes version `version` (from 1) out of the
  * previous one. */
 int vg_sql_newest_version(void);
 const char *vg_sql_script(int version);
 
-/* Returns the statement for a file of this version, 1..newest. */
+/* Returns the statement for a file of this version, 1..newest; NULL if that has no such table. */
 const char *vg_sql_text(int version, enum vg_sql sql);
 
 #endif

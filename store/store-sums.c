@@ -138,7 +138,7 @@ insert_sums(struct vg_store_file *file, const struct period *period,
     if (sums->win.windows == 0)
         return 0;
     int64_t win = vg_store_row_add_win(file, source, &sums->win, err);
-    if (win < 0)
+    if (win < 0 || vg_store_host_write(file, win, &sums->host, err) != 0)
         return -1;
     for (guint i = 0; i < sums->vms->len; i++) {
         struct vg_store_total_vm *vm = sums->vms->pdata[i];
@@ -158,7 +158,9 @@ write_sums(const struct period *period, const struct vg_store_total *sums, GErro
 
     if (!file)
         return -1;
-    int status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
+    int status = vg_store_file_upgrade(file, err);
+    if (status == 0)
+        status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
     if (status == 0)
         status = insert_sums(file, period, sums, err);
     if (status == 0)

@@ -40,12 +40,14 @@ vg_store_total_init(struct vg_store_total *total)
         .names = g_ptr_array_new_with_free_func(g_free),
         .numbers = g_hash_table_new(g_str_hash, g_str_equal),
     };
+    vg_store_host_init(&total->host);
     (void)total_number_of(total, VG_STORE_REST);
 }
 
 void
 vg_store_total_clear(struct vg_store_total *total)
 {
+    vg_store_host_clear(&total->host);
     g_hash_table_unref(total->by_key);
     g_ptr_array_unref(total->vms);
     g_hash_table_unref(total->numbers);
@@ -205,7 +207,8 @@ vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_sto
                        GError **err)
 {
     total_add_period(reader->total, win);
-    if (total_add_samples(reader, win, err) != 0)
+    if (vg_store_host_read(reader->file, win->id, &reader->total->host, err) != 0 ||
+        total_add_samples(reader, win, err) != 0)
         return -1;
     return total_add_losses(reader, win, err);
 }
@@ -226,6 +229,7 @@ vg_store_total_add_window(struct vg_store_total *total, const struct vg_store_wi
     struct vg_store_sample sample;
 
     total_add_period(total, &win);
+    vg_store_host_add(&total->host, &window->host);
     for (guint i = 0; i < window->cast->n_slots; i++) {
         const struct vg_store_vm *slot = &window->cast->slots[i];
         struct vg_store_total_vm *vm = total_need_vm(total, slot->key, slot->name, window->end_ns);

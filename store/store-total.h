@@ -6,6 +6,7 @@
 #ifndef VG_STORE_STORE_TOTAL_H
 #define VG_STORE_STORE_TOTAL_H
 
+#include "store/store-host.h"
 #include "store/store-row.h"
 #include "store/store-window.h"
 
@@ -20,10 +21,11 @@ struct vg_store_total_vm {
 struct vg_store_total {
     struct vg_store_win win; /* begin, end, windows, lost_events of the whole time */
     int64_t length_ns;       /* the sum of the lengths of the rows */
-    GPtrArray *vms;          /* struct vg_store_total_vm, in the order of appearance */
-    GHashTable *by_key;      /* key -> struct vg_store_total_vm */
-    GPtrArray *names;        /* names of aggressors by their number here; 0 is "rest" */
-    GHashTable *numbers;     /* name -> number */
+    struct vg_store_host host;
+    GPtrArray *vms;      /* struct vg_store_total_vm, in the order of appearance */
+    GHashTable *by_key;  /* key -> struct vg_store_total_vm */
+    GPtrArray *names;    /* names of aggressors by their number here; 0 is "rest" */
+    GHashTable *numbers; /* name -> number */
 };
 
 void vg_store_total_init(struct vg_store_total *total);

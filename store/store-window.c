@@ -253,8 +253,8 @@ store_window_collect(const struct vg_window *window, const struct vg_store_cast 
 }
 
 struct vg_store_window *
-vg_store_window_new(const char *source, const struct vg_window *window, int64_t begin_ns,
-                    int64_t end_ns, struct vg_store_cast *cast, int64_t lost_top)
+vg_store_window_new(const struct vg_provenance *provenance, const struct vg_window *window,
+                    int64_t begin_ns, int64_t end_ns, struct vg_store_cast *cast, int64_t lost_top)
 {
     GByteArray *bytes = g_byte_array_new();
     g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
@@ -272,10 +272,12 @@ vg_store_window_new(const char *source, const struct vg_window *window, int64_t 
     }
     struct vg_store_window *new = g_malloc0(sizeof(*new) + bytes->len);
     atomic_init(&new->refs, 1);
-    new->source = g_strdup(source);
+    new->source = g_strdup(provenance->series);
     new->begin_ns = begin_ns;
     new->end_ns = end_ns;
     new->lost_events = window->lost_events;
+    vg_store_host_init(&new->host);
+    vg_store_host_add_window(&new->host, window, provenance);
     new->cast = cast;
     new->size = bytes->len;
     if (bytes->len > 0)
@@ -299,6 +301,7 @@ vg_store_window_unref(void *data)
     if (atomic_fetch_sub(&window->refs, 1) != 1)
         return;
     vg_store_cast_unref(window->cast);
+    vg_store_host_clear(&window->host);
     g_free(window->source);
     g_free(window);
 }
@@ -311,4 +314,14 @@ vg_store_window_aggressor(const struct vg_store_window *window, uint32_t aggress
     if (aggressor < FIRST_SLOT)
         return vg_aggressor_name((enum vg_aggressor_kind)aggressor);
     return window->cast->slots[aggressor - FIRST_SLOT].name;
+}
+
+int
+vg_store_slot_of(const struct vg_store_window *window, const char *vm)
+{
+    for (guint i = 0; i < window->cast->n_slots; i++) {
+        if (strcmp(window->cast->slots[i].key, vm) == 0)
+            return (int)i;
+    }
+    return -1;
 }

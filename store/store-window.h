@@ -13,7 +13,9 @@
 #include <stdatomic.h>
 
 #include "model/cpu-figures.h"
+#include "model/provenance.h"
 #include "model/window.h"
+#include "store/store-host.h"
 
 /* The flags of a sample. */
 #define VG_SAMPLE_GUEST_KNOWN 1
@@ -67,6 +69,7 @@ struct vg_store_window {
     int64_t begin_ns; /* epoch */
     int64_t end_ns;
     uint64_t lost_events;
+    struct vg_store_host host;
     struct vg_store_cast *cast; /* each of its slots has a sample */
     /* These belong to the ring, under its lock. */
     uint64_t number;
@@ -76,11 +79,12 @@ struct vg_store_window {
     uint8_t packed[];
 };
 
-/* Packs a window. begin_ns and end_ns: epoch. cast: that of the window before, or NULL; shared if
- * it fits. lost_top: the number of aggressors to keep. */
-struct vg_store_window *vg_store_window_new(const char *source, const struct vg_window *window,
-                                            int64_t begin_ns, int64_t end_ns,
-                                            struct vg_store_cast *cast, int64_t lost_top);
+/* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: that of
+ * the window before, or NULL; shared if it fits. lost_top: the number of aggressors to keep. */
+struct vg_store_window *vg_store_window_new(const struct vg_provenance *provenance,
+                                            const struct vg_window *window, int64_t begin_ns,
+                                            int64_t end_ns, struct vg_store_cast *cast,
+                                            int64_t lost_top);
 struct vg_store_window *vg_store_window_ref(struct vg_store_window *window);
 void vg_store_window_unref(void *window); /* struct vg_store_window */
 struct vg_store_cast *vg_store_cast_ref(struct vg_store_cast *cast);
@@ -97,5 +101,8 @@ void vg_store_window_next(struct vg_store_cursor *cursor, struct vg_store_sample
 
 /* Returns the name of an aggressor in these losses, which lives as long as the window. */
 const char *vg_store_window_aggressor(const struct vg_store_window *window, uint32_t aggressor);
+
+/* Returns the slot of a VM in a window in memory, or -1. */
+int vg_store_slot_of(const struct vg_store_window *window, const char *vm);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "store/store-dir.h"
+#include "store/store-host.h"
 #include "store/store-row.h"
 
 /* Connections that stay open: two days around midnight, minutes, hours, and state.db. */
@@ -318,7 +319,8 @@ insert_window(struct vg_store_file *file, struct vg_store_source *source,
         delete_overlaps(file, source, source_id, window, &next, err) != 0)
         return -1;
     int64_t id = vg_store_row_add_win(file, source_id, &win, err);
-    if (id < 0 || vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source_id, minute) != 0)
+    if (id < 0 || vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source_id, minute) != 0 ||
+        vg_store_host_write(file, id, &window->host, err) != 0)
         return -1;
     for (guint slot = 0; slot < window->cast->n_slots; slot++) {
         vg_store_window_next(&cursor, &sample, losses);
@@ -339,7 +341,9 @@ write_window(struct vg_store_writer *writer, struct vg_store_source *source,
 
     if (!file)
         return -1;
-    int status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
+    int status = vg_store_file_upgrade(file, err);
+    if (status == 0)
+        status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
     if (status == 0)
         status = insert_window(file, source, window, err);
     if (status == 0)

@@ -82,8 +82,8 @@ epoch_times(const struct vg_window *window, int64_t offset_ns, int64_t *ret_begi
 }
 
 void
-vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
-                    int64_t clock_offset_ns)
+vg_store_put_window(vg_store *store, const struct vg_provenance *provenance,
+                    const struct vg_window *window, int64_t clock_offset_ns)
 {
     int64_t begin_ns, end_ns;
 
@@ -94,7 +94,7 @@ vg_store_put_window(vg_store *store, const char *source, const struct vg_window 
     int64_t lost_top = store->limits.lost_top;
     pthread_mutex_unlock(&store->lock);
     struct vg_store_window *packed =
-        vg_store_window_new(source, window, begin_ns, end_ns, cast, lost_top);
+        vg_store_window_new(provenance, window, begin_ns, end_ns, cast, lost_top);
     pthread_mutex_lock(&store->lock);
     if (store->cast != packed->cast) {
         vg_store_cast_unref(store->cast);
@@ -166,13 +166,16 @@ windows_in_memory(vg_store *store, bool all)
     return vg_store_ring_copy(&store->ring, all);
 }
 
-GArray *
-vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
+typedef GArray *store_reader(const char *directory, vg_store_pool *pool, const GPtrArray *windows,
+                             const struct vg_history_query *query, GError **ret_failed,
+                             GError **err);
+
+static GArray *
+store_read(vg_store *store, store_reader *read, const struct vg_history_query *query, GError **err)
 {
     g_autoptr(GError) failed = NULL, error = NULL, ignored = NULL;
     g_autoptr(GPtrArray) waiting = windows_in_memory(store, false);
-    GArray *rows =
-        vg_store_read_rows(store->directory, store->readers, waiting, query, &failed, &error);
+    GArray *rows = read(store->directory, store->readers, waiting, query, &failed, &error);
 
     if (!failed && (rows ? rows->len > 0 : !g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))) {
         if (error)
@@ -190,8 +193,7 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
         g_ptr_array_set_size(query->left_out, 0);
     g_autoptr(GPtrArray) all = windows_in_memory(store, true);
     g_autoptr(GError) failed_again = NULL;
-    GArray *kept =
-        vg_store_read_rows(store->directory, store->readers, all, query, &failed_again, &ignored);
+    GArray *kept = read(store->directory, store->readers, all, query, &failed_again, &ignored);
     /* What is missing in the second answer counts: a first failure may have been of a moment. */
     if (kept && (failed_again ? kept->len > 0 : failed || kept->len > 0 || !rows)) {
         if (failed_again)
@@ -208,6 +210,18 @@ vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GEr
     if (error)
         g_propagate_error(err, g_steal_pointer(&error));
     return rows;
+}
+
+GArray *
+vg_store_read_samples(vg_store *store, const struct vg_history_query *query, GError **err)
+{
+    return store_read(store, vg_store_read_rows, query, err);
+}
+
+GArray *
+vg_store_read_steps(vg_store *store, const struct vg_history_query *query, GError **err)
+{
+    return store_read(store, vg_store_read_steps_of, query, err);
 }
 
 vg_history_host *

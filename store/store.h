@@ -7,10 +7,10 @@
  * ...    likewise
  * ... where the minute or hour begins. A minute is summed when a window of the next one has come,
  * when the store is closed, and after a crash; always of all that is committed. Each file keeps the
- * schema it was born with (PRAGMA user_version); one of a newer version is neither read nor
- * written. One transaction per window; after COMMIT the thread logs `window committed end_ns=N
- * vms=N` (epoch). Writing a window of a source again replaces what that source had stored of that
- * time.
+ * schema it was born with (PRAGMA user_version) until something is added to it; one of a newer
+ * version is neither read nor written. One transaction per window; after COMMIT the thread logs
+ * `window committed end_ns=N vms=N` (epoch). Writing a window of a source again replaces what that
+ * source had stored of that time.
  *
  * Retention is unlink: at the start and each hour go files that lie wholly before the limit and
  * were last written before it, so that a recording of long ago stays for as long as one of today.
@@ -36,6 +36,7 @@
 
 #include "base/thread.h"
 #include "model/history.h"
+#include "model/provenance.h"
 #include "model/window.h"
 
 struct vg_store_options {
@@ -64,12 +65,13 @@ void vg_store_set_limits(vg_store *store, const struct vg_store_options *options
 void vg_store_free(vg_store *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(vg_store, vg_store_free)
 
-/* Puts one window of a source ("procfs", "replay:NAME"; at most 255 bytes). window is borrowed and
- * has raw times; plus clock_offset_ns they are since the epoch. One without length, or more than
- * 146 years from the epoch, is passed over. VMs with the same UUID (or name, if they have none)
- * become one, their sum. Does not block. */
-void vg_store_put_window(vg_store *store, const char *source, const struct vg_window *window,
-                         int64_t clock_offset_ns);
+/* Puts one window of a source, which is the series that the provenance names ("live",
+ * "replay:NAME"). provenance and window are borrowed; the window has raw times; plus
+ * clock_offset_ns they are since the epoch. One without length, or more than 146 years from the
+ * epoch, is passed over. VMs with the same UUID (or name, if they have none) become one, their sum.
+ * Does not block. */
+void vg_store_put_window(vg_store *store, const struct vg_provenance *provenance,
+                         const struct vg_window *window, int64_t clock_offset_ns);
 
 /* Returns the number of windows that wait to be written; 0 while writing does not work, so that a
  * fast caller waits for the disk but not for its repair. */
@@ -101,6 +103,11 @@ GArray *vg_store_read_samples(vg_store *store, const struct vg_history_query *qu
  * stored. Errors are as above. */
 vg_history_host *vg_store_read_host(vg_store *store, const struct vg_history_query *query,
                                     GError **err);
+
+/* Reads the sums of the whole host (struct vg_history_step, with a clear function) in the order of
+ * time, one for each multiple of the query's step in which a window of the source ends; the query's
+ * vm is ignored. Errors are as those of samples; an empty array if there is nothing. */
+GArray *vg_store_read_steps(vg_store *store, const struct vg_history_query *query, GError **err);
 
 /* Returns the key, for the queries, of the newest VM that was stored under this name; the caller
  * frees it. Fails with VG_E_NOT_FOUND if there was none, or with VG_E_IO if a part of the store

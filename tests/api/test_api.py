@@ -318,6 +318,25 @@ def test_requests_come_once_while_windows_are_closed(start):
     assert [key(i) for i in got] == [n for n in range(got[-1]["seqno"] + 1) if n % 10 != 9]
 
 
+def test_steps_of_the_host(server):
+    """Steps are whole, gaps are one item without figures, and alerts belong to the step in which they were raised."""
+    past = server.get("/v1/host/history?since=1795200001&until=1795203599&step=10min").json()
+    assert (past["since_ns"], past["until_ns"]) == (1795200000 * 10**9, 1795203600 * 10**9)
+    items = past["items"]
+    assert [(i["begin_ns"] // 10**9 - 1795200000, i["gap"], i["alerts"]) for i in items] == [
+        (0, False, 1), (600, True, 1), (1200, False, 0), (1800, False, 0), (2400, True, 0), (3000, False, 0)]
+    for item in items:
+        figures = (item["vms"], item["run_ns"], item["own_share"], item["load"], item["idle_share"])
+        assert figures == ((None,) * 5 if item["gap"] else (2, 5 * 10**8, 0.2, 2.5, None))
+    assert "alerts" not in "".join(past["left_out"]) and len(past["left_out"]) == 1
+    for step in ("9s", "367d", "raw", "0s"):
+        problem(server.get(f"/v1/host/history?step={step}"), 400, "invalid")
+    problem(server.get("/v1/host/history?since=-7d&step=10s"), 400, "invalid")
+    for since, step in (("-40min", 60), ("-4h", 300), ("-8h", 600), ("-1d", 3600), ("-7d", 21600), ("-30d", 86400),
+                        ("-500d", 11 * 86400)):
+        assert server.get(f"/v1/host/history?since={since}").json()["step_ns"] == step * 10**9, since
+
+
 def test_samples_of_a_vm_that_is_gone_by_its_name(server):
     answer = server.get("/v1/vms/departed/samples?since=1795200000&until=1795200002").json()
     assert answer["vm"]["id"] == "5c9e2c3a-55aa-4c3e-9d54-2f1f6a3c9e02"

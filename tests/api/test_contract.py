@@ -32,7 +32,8 @@ GOOD = [
     "/v1/snapshot?peers=false", "/v1/migrations", "/v1/migrations?limit=1&active=true",
     "/v1/events?since=-12h", "/v1/events?limit=1&types=vm,alert", "/v1/events?until=-1min",
     "/v1/events?from=5f6c0c1e-9a0b-4b57-8b0e-000000000000-1",
-    "/v1/reservations", "/v1/vms?since=-12h", "/v1/vms?until=-1min&sort=name&limit=1",
+    "/v1/host/history", "/v1/host/history?since=1795200000&until=1795203601.5&step=10min&source=live",
+    "/v1/host/history?since=-7d&until=-1d", "/v1/reservations", "/v1/vms?since=-12h", "/v1/vms?until=-1min&sort=name&limit=1",
     "/v1/preemptions?since=-7d&until=-12h", "/v1/preemptions?since=-1d&vm=alpha&limit=1",
 ]
 

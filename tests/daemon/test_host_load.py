@@ -187,3 +187,18 @@ def test_host(daemon):
     shown = subprocess.run([vgpuctl.program(), "host", "show", "--socket", daemon.socket],
                            capture_output=True, text=True, timeout=HANG_S, check=True).stdout
     assert "LOAD 1min" in shown and ("memory" in shown or "CONFIG_PSI" in shown)
+
+
+def test_host_history(daemon):
+    """Of a host that is measured live all of it is told, as far as the kernel does."""
+    def told():
+        items = daemon.get("/v1/host/history?since=-1min&step=10s")["items"]
+        return next((i for i in items if i["own_share"] is not None and i["idle_share"] is not None), None)
+
+    item = wait_for(told)
+    newest = daemon.get("/v1/host")["measurement"]
+    used = item["rates"]["run_share"] + item["own_share"] + item["idle_share"] + item["steal_share"]
+    assert 0 < used and item["steal_share"] >= 0 and 0 <= item["load"]
+    assert newest["source"] in [one["by"] for one in item["measured_by"]]
+    assert sum(one["ns"] for one in item["measured_by"]) == item["measured_ns"]
+    assert (item["pressure"] is not None) == os.path.exists("/proc/pressure/memory")

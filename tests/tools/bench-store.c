@@ -61,7 +61,7 @@ write_windows(vg_store *store, int64_t windows, guint vms)
         int64_t end_ns = MIDNIGHT_NS + (i + 1) * S_NS;
         store_case_window(&window, end_ns - S_NS, end_ns, vms);
         mine += seconds(CLOCK_THREAD_CPUTIME_ID) - before;
-        vg_store_put_window(store, "bench", &window, 0);
+        store_case_put_window(store, "bench", &window, 0);
         before = seconds(CLOCK_THREAD_CPUTIME_ID);
         vg_window_clear(&window);
         mine += seconds(CLOCK_THREAD_CPUTIME_ID) - before;

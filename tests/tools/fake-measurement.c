@@ -183,6 +183,46 @@ get_past(void *data, const struct vg_history_query *query, GError **err)
     return g_steal_pointer(&host);
 }
 
+/* Steps of a window each, of which nobody told pressure; every third one is missing, and nothing is
+ * there before FAKE_BEGIN_NS. */
+static GArray *
+fake_get_steps(void *data, const struct vg_history_query *query, GError **err)
+{
+    g_autoptr(GArray) steps = vg_history_steps_new();
+    int64_t step_ns = query->step_ns;
+    int64_t first = MAX(query->since_ns, FAKE_BEGIN_NS) / step_ns;
+
+    fake_work(data);
+    if (query->since_ns == 0) {
+        vg_error(err, VG_E_TIMEOUT, "reading took too long");
+        return NULL;
+    }
+    for (int64_t i = first + 1; i * step_ns <= query->until_ns && steps->len < 1000; i++) {
+        struct vg_history_step step = {
+            .begin_ns = i * step_ns - VG_NS_PER_S,
+            .end_ns = i * step_ns,
+            .windows = 1,
+            .length_ns = VG_NS_PER_S,
+            .vm_windows = 2,
+            .run_ns = VG_NS_PER_S / 2,
+            .preempt_ns = VG_NS_PER_S / 4,
+            .wake_wait_ns = VG_NS_PER_S / 8,
+            .preemptions = 9,
+            .host = {.own_of_ns = VG_NS_PER_S,
+                     .own_ns = VG_NS_PER_S / 5,
+                     .load_of_ns = VG_NS_PER_S,
+                     .load_us = 2500000},
+        };
+        if (i % 3 == 0)
+            continue;
+        step.measured = vg_history_measured_new();
+        vg_history_add_measured(step.measured, "bpf", VG_NS_PER_S, VG_NS_PER_S);
+        g_array_append_val(steps, step);
+    }
+    g_ptr_array_add(query->left_out, g_strdup("cannot read 'ts-20261119.db': it is made up"));
+    return g_steal_pointer(&steps);
+}
+
 static char *
 find_vm(void *data, const char *name, GError **err)
 {
@@ -193,6 +233,31 @@ find_vm(void *data, const char *name, GError **err)
     return NULL;
 }
 
+/* One that is raised a minute after FAKE_BEGIN_NS and at once cleared, and one twenty minutes
+ * after. */
+static GPtrArray *
+fake_list_alerts(const struct vg_happening_query *query)
+{
+    static const struct {
+        const char *what;
+        int64_t after_s;
+    } all[] = {{"raised", 60}, {"cleared", 60}, {"raised", 1200}};
+    GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(all) && events->len < query->limit; i++) {
+        struct vg_happening *event = g_new0(struct vg_happening, 1);
+        event->boot = g_strdup("5f6c0c1e-9a0b-4b57-8b0e-000000000000");
+        event->seq = i + 4;
+        event->type = vg_happening_type("alert");
+        event->at_ns = FAKE_BEGIN_NS + all[i].after_s * VG_NS_PER_S;
+        event->text = g_strdup_printf("{\"what\": \"%s\", \"seq\": %d, \"type\": \"alert\", "
+                                      "\"time\": \"2026-11-20T18:40:00Z\"}",
+                                      all[i].what, (int)i + 4);
+        g_ptr_array_add(events, event);
+    }
+    return events;
+}
+
 /* Three of a run before. */
 static GPtrArray *
 list_events(void *data, const struct vg_happening_query *query, GError **err)
@@ -201,6 +266,8 @@ list_events(void *data, const struct vg_happening_query *query, GError **err)
     GPtrArray *events = g_ptr_array_new_with_free_func(vg_happening_free);
 
     fake_work(data);
+    if (g_strcmp0(query->types, "alert") == 0)
+        return fake_list_alerts(query);
     if (query->after_boot && strcmp(query->after_boot, boot) != 0) {
         g_ptr_array_unref(events);
         vg_error(err, VG_E_NOT_FOUND, "no event is kept of the run '%s'", query->after_boot);
@@ -227,6 +294,7 @@ const struct vg_backend_measurement fake_measurement = {
     .stats = get_stats,
     .samples = get_samples,
     .past = get_past,
+    .steps = fake_get_steps,
     .find_vm = find_vm,
     .list_peers = list_peers,
     .gather = gather,

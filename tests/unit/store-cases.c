@@ -135,6 +135,48 @@ add_losses(struct vg_vm_sample *sample, int64_t end_ns, guint vm, guint vms)
     }
 }
 
+/* Now and then nobody tells one or the other. */
+struct vg_host_sample
+store_case_host(int64_t begin_ns, int64_t end_ns)
+{
+    struct vg_host_sample host = vg_host_sample_none();
+    int64_t length = end_ns - begin_ns;
+
+    if (mix(end_ns, 0, 40, 3) > 0)
+        host.own_ns = mix(end_ns, 0, 41, length);
+    if (mix(end_ns, 0, 42, 3) > 0) {
+        host.idle_ns = mix(end_ns, 0, 43, length);
+        host.steal_ns = mix(end_ns, 0, 44, length);
+    }
+    if (mix(end_ns, 0, 45, 3) > 0)
+        host.load[0] = (double)mix(end_ns, 0, 46, 4000) / 100;
+    for (guint i = 0; i < VG_RESOURCE_MAX && mix(end_ns, 0, 47, 3) > 0; i++) {
+        host.pressure[i].some_ns = mix(end_ns, i, 48, length);
+        host.pressure[i].full_ns = mix(end_ns, i, 49, length);
+    }
+    return host;
+}
+
+bool
+store_case_is_bpf(int64_t end_ns)
+{
+    return mix(end_ns, 0, 50, 4) > 0;
+}
+
+void
+store_case_put_window(vg_store *store, const char *source, const struct vg_window *window,
+                      int64_t clock_offset_ns)
+{
+    const bool bpf = store_case_is_bpf(window->end_ns);
+    struct vg_provenance provenance = {.measures = {{0}}};
+
+    g_strlcpy(provenance.series, source, sizeof(provenance.series));
+    g_strlcpy(provenance.source, bpf ? "bpf" : "procfs", sizeof(provenance.source));
+    if (bpf)
+        provenance.measures[VG_MEASURE_LOST_TO].source = "bpf";
+    vg_store_put_window(store, &provenance, window, clock_offset_ns);
+}
+
 void
 store_case_window(struct vg_window *ret, int64_t begin_ns, int64_t end_ns, guint vms)
 {
@@ -144,6 +186,7 @@ store_case_window(struct vg_window *ret, int64_t begin_ns, int64_t end_ns, guint
     ret->begin_ns = begin_ns;
     ret->end_ns = end_ns;
     ret->lost_events = 3;
+    ret->host = store_case_host(begin_ns, end_ns);
     for (guint i = 0; i < vms; i++) {
         struct vg_vm_sample sample;
         vg_vm_sample_init(&sample);
@@ -167,6 +210,6 @@ store_case_put(vg_store *store, const char *source, int64_t begin_ns, int64_t en
     struct vg_window window;
 
     store_case_window(&window, begin_ns, end_ns, vms);
-    vg_store_put_window(store, source, &window, 0);
+    store_case_put_window(store, source, &window, 0);
     vg_window_clear(&window);
 }

@@ -33,6 +33,16 @@ void store_case_remove(char *take_directory);
 /* Fills an uninitialised window: `vms` VMs, "vm-0" with UUID, "vm-1" without, and so on. */
 void store_case_window(struct vg_window *ret, int64_t begin_ns, int64_t end_ns, guint vms);
 
+/* What the host did in it, as the window tells it. */
+struct vg_host_sample store_case_host(int64_t begin_ns, int64_t end_ns);
+
+/* Who measured it: "bpf", which knows who took CPU time, in some windows, "procfs" in others. */
+bool store_case_is_bpf(int64_t end_ns);
+
+/* Puts a window that was measured by that one. */
+void store_case_put_window(vg_store *store, const char *source, const struct vg_window *window,
+                           int64_t clock_offset_ns);
+
 /* Makes such a window, puts it, clears it. */
 void store_case_put(vg_store *store, const char *source, int64_t begin_ns, int64_t end_ns,
                     guint vms);

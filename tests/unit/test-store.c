@@ -57,11 +57,11 @@ test_clock_offset(void **state)
     struct vg_window window;
 
     store_case_window(&window, 10 * S_NS, 11 * S_NS, 2);
-    vg_store_put_window(store, "trace", &window, T0);
+    store_case_put_window(store, "trace", &window, T0);
     /* Nothing to store: no length, and times that no clock shows. */
-    vg_store_put_window(store, "trace", &window, INT64_MAX - S_NS);
+    store_case_put_window(store, "trace", &window, INT64_MAX - S_NS);
     window.begin_ns = window.end_ns;
-    vg_store_put_window(store, "trace", &window, T0);
+    store_case_put_window(store, "trace", &window, T0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     g_autoptr(GArray) rows = store_read_rows(store, 0, INT64_MIN, INT64_MAX, 0);
@@ -81,7 +81,7 @@ test_replace(void **state)
     /* The same window again, with other figures. */
     store_case_window(&window, T0 + 3 * S_NS, T0 + 4 * S_NS, 2);
     g_array_index(window.vms, struct vg_vm_sample, 0).cpu.clipped = 77;
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     char key[VG_VM_NAME_MAX];
@@ -142,7 +142,7 @@ test_find_vm(void **state)
     }
     store_case_window(&window, T0 + DAY_NS, T0 + DAY_NS + S_NS, 1);
     g_strlcpy(g_array_index(window.vms, struct vg_vm_sample, 0).uuid, again, VG_UUID_LEN);
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     for (int run = 0; run < 2; run++) {
@@ -212,7 +212,7 @@ test_two_processes_of_one_vm(void **state)
     const struct vg_vm_sample *first = &g_array_index(window.vms, struct vg_vm_sample, 0);
     vg_cpu_figures_add(&sum, &first->cpu);
     g_strlcpy(third->uuid, first->uuid, sizeof(third->uuid));
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + S_NS, 0);
@@ -242,17 +242,17 @@ test_lost_top(void **state)
             .kind = VG_AGGRESSOR_VM, .vm_id = 1000 + i, .ns = 100 + i, .count = i};
         g_array_append_val(losses, lost);
     }
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     options.lost_top = 0;
     vg_store_set_limits(store, &options);
     window.begin_ns += S_NS;
     window.end_ns += S_NS;
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     g_array_set_size(losses, 0);
     window.begin_ns += S_NS;
     window.end_ns += S_NS;
-    vg_store_put_window(store, "a", &window, 0);
+    store_case_put_window(store, "a", &window, 0);
     vg_window_clear(&window);
     assert_true(vg_store_flush(store, STORE_LONG_NS));
     g_autoptr(GArray) rows = store_read_rows(store, 0, T0, T0 + 3 * S_NS, 0);

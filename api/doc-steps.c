@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Makes the document of a host's past, step by step. Where nothing was measured there is a gap,
+ * whose figures are null: they are not 0.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "api/doc.h"
+#include "base/clock.h"
+#include "base/json.h"
+
+/* A step that has only just begun need not have a window yet. */
+#define GAP_MIN_NS (10 * VG_NS_PER_S)
+
+/* What a document of steps is made of. */
+struct steps {
+    const struct vg_history_query *query;
+    const GArray *steps;       /* struct vg_history_step */
+    const GPtrArray *happened; /* struct vg_happening; NULL: not known */
+    int64_t now_ns;
+};
+
+/* The begin of the step in which the time lies; begin < t <= end. */
+static int64_t
+steps_begin_of(int64_t time_ns, int64_t step_ns)
+{
+    int64_t rest = (time_ns - 1) % step_ns;
+
+    return time_ns - 1 - (rest < 0 ? rest + step_ns : rest);
+}
+
+static bool
+steps_is_raised(const struct vg_happening *event)
+{
+    g_autoptr(json_object) object = json_tokener_parse(event->text);
+    json_object *what = NULL;
+
+    return json_object_object_get_ex(object, "what", &what) &&
+           g_strcmp0(json_object_get_string(what), "raised") == 0;
+}
+
+static void
+steps_add_alerts(json_object *object, const struct steps *all, int64_t begin_ns, int64_t end_ns)
+{
+    int64_t n = 0;
+
+    for (guint i = 0; all->happened && i < all->happened->len; i++) {
+        const struct vg_happening *event = all->happened->pdata[i];
+        n += event->at_ns > begin_ns && event->at_ns <= end_ns && steps_is_raised(event);
+    }
+    if (all->happened)
+        vg_json_add_int64(object, "alerts", n);
+    else
+        vg_json_add(object, "alerts", NULL);
+}
+
+/* An amount over the time of which it was told; null: of none. */
+static void
+steps_add_share(json_object *object, const char *name, int64_t amount, int64_t of_ns)
+{
+    if (of_ns > 0)
+        vg_json_add_double(object, name, (double)amount / (double)of_ns);
+    else
+        vg_json_add(object, name, NULL);
+}
+
+static json_object *
+steps_pressure(const struct vg_host_figures *host)
+{
+    const struct {
+        const char *name;
+        int64_t ns;
+    } pressures[] = {{"cpu_some", host->cpu_some_ns},
+                     {"memory_some", host->memory_some_ns},
+                     {"memory_full", host->memory_full_ns},
+                     {"io_some", host->io_some_ns},
+                     {"io_full", host->io_full_ns}};
+
+    if (host->pressure_of_ns <= 0)
+        return NULL;
+    json_object *object = json_object_new_object();
+    for (size_t i = 0; i < G_N_ELEMENTS(pressures); i++)
+        steps_add_share(object, pressures[i].name, pressures[i].ns, host->pressure_of_ns);
+    return object;
+}
+
+static json_object *
+steps_measured_by(const struct vg_history_step *step)
+{
+    json_object *array = json_object_new_array();
+
+    for (guint i = 0; step && i < step->measured->len; i++) {
+        const struct vg_history_measured *measured =
+            &g_array_index(step->measured, struct vg_history_measured, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "by", measured->by);
+        vg_json_add_int64(item, "ns", measured->ns);
+        vg_json_add_int64(item, "who_ns", measured->who_ns);
+        vg_json_append(array, item);
+    }
+    return array;
+}
+
+static void
+steps_add_vms(json_object *object, const struct vg_history_step *step)
+{
+    const double length_ns = (double)step->length_ns;
+
+    steps_add_share(object, "vms", step->vm_windows, step->windows);
+    vg_json_add_int64(object, "run_ns", step->run_ns);
+    vg_json_add_int64(object, "preempt_ns", step->preempt_ns);
+    vg_json_add_int64(object, "wake_wait_ns", step->wake_wait_ns);
+    vg_json_add_int64(object, "preemptions", step->preemptions);
+    vg_doc_add_rates(object, (double)step->run_ns / length_ns, (double)step->preempt_ns / length_ns,
+                     (double)step->wake_wait_ns / length_ns,
+                     (double)step->preemptions / length_ns * (double)VG_NS_PER_S);
+}
+
+/* step: NULL for a gap. */
+static json_object *
+steps_item(const struct steps *all, int64_t begin_ns, int64_t end_ns,
+           const struct vg_history_step *step)
+{
+    static const char *const of_vms[] = {"vms",          "run_ns",      "preempt_ns",
+                                         "wake_wait_ns", "preemptions", "rates"};
+    static const struct vg_host_figures none;
+    const struct vg_host_figures *host = step ? &step->host : &none;
+    json_object *object = json_object_new_object();
+
+    vg_json_add_int64(object, "begin_ns", begin_ns);
+    vg_json_add_int64(object, "end_ns", end_ns);
+    vg_json_add_bool(object, "gap", step == NULL);
+    vg_json_add_int64(object, "measured_ns", step ? step->length_ns : 0);
+    vg_json_add_int64(object, "windows", step ? step->windows : 0);
+    vg_json_add_int64(object, "lost_events", step ? (int64_t)step->lost_events : 0);
+    if (step && step->length_ns > 0)
+        steps_add_vms(object, step);
+    for (size_t i = 0; !step && i < G_N_ELEMENTS(of_vms); i++)
+        vg_json_add(object, of_vms[i], NULL);
+    steps_add_share(object, "own_share", host->own_ns, host->own_of_ns);
+    steps_add_share(object, "idle_share", host->idle_ns, host->idle_of_ns);
+    steps_add_share(object, "steal_share", host->steal_ns, host->idle_of_ns);
+    /* Microseconds of threads over nanoseconds. */
+    steps_add_share(object, "load", host->load_us, host->load_of_ns / VG_NS_PER_US);
+    vg_json_add(object, "pressure", steps_pressure(host));
+    vg_json_add(object, "measured_by", steps_measured_by(step));
+    steps_add_alerts(object, all, begin_ns, end_ns);
+    return object;
+}
+
+static void
+steps_add_gap(json_object *items, const struct steps *all, int64_t begin_ns, int64_t end_ns)
+{
+    if (end_ns > begin_ns && (end_ns < all->now_ns || end_ns - begin_ns >= GAP_MIN_NS))
+        vg_json_append(items, steps_item(all, begin_ns, end_ns, NULL));
+}
+
+json_object *
+vg_doc_host_history(const struct vg_history_query *query, const GArray *steps,
+                    const GPtrArray *happened, int64_t now_ns)
+{
+    const struct steps all = {query, steps, happened, now_ns};
+    json_object *object = json_object_new_object();
+    json_object *items = json_object_new_array();
+    json_object *left_out = json_object_new_array();
+    int64_t at_ns = query->since_ns;
+
+    for (guint i = 0; i < steps->len; i++) {
+        const struct vg_history_step *step = &g_array_index(steps, struct vg_history_step, i);
+        int64_t begin_ns = steps_begin_of(step->end_ns, query->step_ns);
+        int64_t end_ns = begin_ns + query->step_ns;
+        steps_add_gap(items, &all, at_ns, begin_ns);
+        at_ns = end_ns;
+        if (end_ns > now_ns)
+            end_ns = MAX(now_ns, step->end_ns);
+        vg_json_append(items, steps_item(&all, begin_ns, end_ns, step));
+    }
+    steps_add_gap(items, &all, at_ns, MIN(query->until_ns, MAX(now_ns, at_ns)));
+    for (guint i = 0; query->left_out && i < query->left_out->len; i++)
+        vg_json_append(left_out, json_object_new_string(query->left_out->pdata[i]));
+    vg_json_add_int64(object, "since_ns", query->since_ns);
+    vg_json_add_int64(object, "until_ns", query->until_ns);
+    vg_json_add_int64(object, "step_ns", query->step_ns);
+    vg_json_add(object, "items", items);
+    vg_json_add(object, "left_out", left_out);
+    return object;
+}
