@@ -412,3 +412,56 @@ vg_virt_host_pick(vg_virt_host *host, const GPtrArray *devices, const GPtrArray 
     vg_inventory_free(pick.inventory);
     return result;
 }
+
+/* ---- who else has them ---- */
+
+/* Returns whether a domain has a device: that of this address, or any of this alias if there is
+ * none. */
+static bool
+pick_has(const GPtrArray *has, const struct vg_move_device *device)
+{
+    return device->source_address ? vg_domain_devices_find(has, NULL, device->source_address)
+                                  : vg_domain_devices_find(has, device->alias, NULL);
+}
+
+static int64_t
+pick_slots(const struct vg_move_device *device, const struct vg_named_device *named, size_t n_named)
+{
+    for (size_t i = 0; i < n_named && device->kind == VG_MOVE_DEVICE_NAMED; i++)
+        if (strcmp(named[i].name, device->type) == 0)
+            return named[i].slots;
+    return 1;
+}
+
+int
+vg_virt_host_check_others(vg_virt_host *host, const char *uuid, const GPtrArray *devices,
+                          const struct vg_named_device *named, size_t n_named, GError **err)
+{
+    if (vg_virt_host_connect(host, err) < 0)
+        return -1;
+    g_autofree int64_t *users = g_new0(int64_t, devices->len);
+    virDomainPtr *domains = NULL;
+    const int n =
+        virConnectListAllDomains(host->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+    int result = 0;
+
+    if (n < 0)
+        return vg_virt_host_failed(host, err, "cannot list the domains");
+    for (int i = 0; i < n; i++) {
+        g_autoptr(virDomain) domain = domains[i];
+        char other[VIR_UUID_STRING_BUFLEN] = "";
+        if (result < 0 || virDomainGetUUIDString(domain, other) < 0 || strcmp(other, uuid) == 0)
+            continue;
+        /* A domain that has gone meanwhile has no devices. */
+        g_autoptr(GPtrArray) has = vg_virt_host_devices(host, domain, 0, NULL);
+        for (unsigned k = 0; has && result == 0 && k < devices->len; k++) {
+            const struct vg_move_device *device = devices->pdata[k];
+            if (pick_has(has, device) && ++users[k] >= pick_slots(device, named, n_named))
+                result =
+                    vg_error(err, VG_E_CONFLICT, "the VM '%s' has %s", virDomainGetName(domain),
+                             device->source_address ? device->source_address : device->type);
+        }
+    }
+    free(domains);
+    return result;
+}

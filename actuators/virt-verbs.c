@@ -187,6 +187,29 @@ vg_virt_pick(vg_virt_link *link, const GPtrArray *devices, const GPtrArray *take
 }
 
 static int
+verbs_do_check_others(struct vg_virt_job *base, vg_virt_host *host, GError **err)
+{
+    struct verbs_job *job = (struct verbs_job *)base;
+
+    return vg_virt_host_check_others(host, job->uuid, job->devices, job->named, job->n_named, err);
+}
+
+int
+vg_virt_check_others(vg_virt_link *link, const char *uuid, const GPtrArray *devices,
+                     const struct vg_named_device *named, size_t n_named, GError **err)
+{
+    struct verbs_job *job =
+        verbs_new("who has the GPUs of the VM", verbs_do_check_others, uuid, NULL);
+
+    job->devices = vg_virt_copy_devices(devices);
+    verbs_copy_named(job, named, n_named);
+    if (vg_virt_call(link, &job->base, err) < 0)
+        return -1;
+    verbs_free(&job->base);
+    return 0;
+}
+
+static int
 verbs_do_detach(struct vg_virt_job *base, vg_virt_host *host, GError **err)
 {
     struct verbs_job *job = (struct verbs_job *)base;

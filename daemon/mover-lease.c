@@ -88,7 +88,7 @@ lease_hold(struct mover_move *move, GError **err)
     if (hold)
         return 0;
     if (g_error_matches(error, VG_ERROR, VG_E_NOT_FOUND))
-        return vg_reservations_hold(reservations, move->record, lease_s, err);
+        return vg_reservations_hold(reservations, move->settings, move->record, err);
     g_propagate_error(err, g_steal_pointer(&error));
     return -1;
 }

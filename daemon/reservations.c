@@ -315,8 +315,8 @@ vg_reservations_hold_id(const char *move_id)
 }
 
 int
-vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *migration,
-                     int64_t lease_s, GError **err)
+vg_reservations_hold(vg_reservations *reservations, const struct vg_move_settings *settings,
+                     const struct vg_migration *migration, GError **err)
 {
     g_autoptr(vg_reservation) hold = vg_reservation_new();
 
@@ -326,7 +326,7 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
     hold->uuid = g_strdup(migration->uuid);
     hold->from = g_strdup(migration->from);
     hold->made_ns = vg_clock_realtime_ns();
-    hold->lease_s = lease_s;
+    hold->lease_s = settings->lease_s;
     for (guint i = 0; i < migration->devices->len; i++) {
         struct vg_move_device *device =
             vg_record_copy(&vg_move_device_record, migration->devices->pdata[i]);
@@ -335,6 +335,13 @@ vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *m
         g_ptr_array_add(hold->devices, device);
     }
     if (reservations_load(reservations, err) < 0)
+        return -1;
+    g_autoptr(vg_virt_link) host = vg_virt_link_open(settings->libvirt_uri, err);
+    if (!host)
+        return -1;
+    VG_LOCK_SCOPE(&reservations->picking);
+    if (vg_virt_check_others(host, migration->uuid, migration->devices, settings->named,
+                             settings->n_named, err) < 0)
         return -1;
     return reservations_save(reservations, hold, err);
 }

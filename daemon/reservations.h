@@ -26,9 +26,10 @@ int vg_reservations_make(vg_reservations *reservations, const struct vg_move_set
                          struct vg_reservation *reservation, GError **err);
 
 /* Reserves the GPUs that a VM of this host has, while the VM is away. Fails with VG_E_CONFLICT if
- * one of them is kept for another VM, which can be if the lease of an earlier hold has lapsed. */
-int vg_reservations_hold(vg_reservations *reservations, const struct vg_migration *migration,
-                         int64_t lease_s, GError **err);
+ * one of them is kept for another VM or is in one that runs, which can be if the lease of an
+ * earlier hold has lapsed, or the move had ended and is taken up again. */
+int vg_reservations_hold(vg_reservations *reservations, const struct vg_move_settings *settings,
+                         const struct vg_migration *migration, GError **err);
 
 /* Extends a lease, which writes nothing. Fails with VG_E_NOT_FOUND if there is no such reservation,
  * or its lease is over. */

@@ -53,7 +53,20 @@ struct place {
     char *dir;
     vg_journal *journal;
     vg_reservations *reservations;
+    char *uri; /* of a libvirt with the VMs of domains[] */
 };
+
+/* Two VMs that run, one of them with a GPU. */
+static const char domains[] =
+    "<node><cpu><mhz>1</mhz><model>m</model><active>8</active><nodes>1</nodes><sockets>1</sockets>"
+    "<cores>8</cores><threads>1</threads></cpu><memory>8388608</memory>"
+    "<domain type='test'><name>other</name><uuid>00000000-0000-4000-8000-000000000001</uuid>"
+    "<memory>1024</memory><os><type>hvm</type></os><devices>"
+    "<hostdev mode='subsystem' type='pci' managed='yes'><source>"
+    "<address domain='0x0000' bus='0x51' slot='0x00' function='0x0'/></source></hostdev>"
+    "</devices></domain>"
+    "<domain type='test'><name>plain</name><uuid>00000000-0000-4000-8000-000000000002</uuid>"
+    "<memory>1024</memory><os><type>hvm</type></os></domain></node>";
 
 static void
 start(struct place *place)
@@ -82,6 +95,9 @@ set_up(void **state)
     struct place *place = g_new0(struct place, 1);
 
     place->dir = g_dir_make_tmp("vgpud-reservations-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(place->dir, "libvirt.xml", NULL);
+    assert_true(g_file_set_contents(path, domains, -1, NULL));
+    place->uri = g_strconcat("test://", path, NULL);
     start(place);
     *state = place;
     return 0;
@@ -101,6 +117,7 @@ tear_down(void **state)
     }
     g_dir_close(dir);
     g_rmdir(place->dir);
+    g_free(place->uri);
     g_free(place->dir);
     g_free(place);
     jumped_s = passed_s = 0;
@@ -133,13 +150,22 @@ a_move(const char *id, const char *address)
     return move;
 }
 
+static int
+hold_move(struct place *place, const struct vg_migration *move, int64_t lease_s, GError **err)
+{
+    const struct vg_move_settings settings = {
+        .enabled = true, .libvirt_uri = place->uri, .lease_s = lease_s};
+
+    return vg_reservations_hold(place->reservations, &settings, move, err);
+}
+
 static void
 hold(struct place *place, const char *id, int64_t lease_s)
 {
     g_autoptr(vg_migration) move = a_move(id, "0000:41:00.0");
     g_autoptr(GError) err = NULL;
 
-    if (vg_reservations_hold(place->reservations, move, lease_s, &err) < 0)
+    if (hold_move(place, move, lease_s, &err) < 0)
         fail_msg("%s", err->message);
 }
 
@@ -254,12 +280,29 @@ test_hold_of_a_stranger(void **state)
     hold(place, "move-1", 60); /* its own is no stranger's */
     pass(61);
     hold(place, "move-2", 60);
-    assert_int_equal(vg_reservations_hold(place->reservations, first, 60, &err), -1);
+    assert_int_equal(hold_move(place, first, 60, &err), -1);
     assert_int_equal(err->code, VG_E_CONFLICT);
     assert_non_null(strstr(err->message, "vm-of-move-2"));
-    assert_int_equal(vg_reservations_hold(place->reservations, other, 60, NULL), 0);
+    assert_int_equal(hold_move(place, other, 60, NULL), 0);
     pass(61);
     hold(place, "move-1", 60);
+}
+
+/* A move is taken up again whose GPU a VM has by now that nothing was reserved for. */
+static void
+test_hold_of_what_runs(void **state)
+{
+    struct place *place = *state;
+    g_autoptr(vg_migration) move = a_move("move-1", "0000:51:00.0");
+    g_autoptr(GError) err = NULL;
+
+    assert_int_equal(hold_move(place, move, 60, &err), -1);
+    assert_int_equal(err->code, VG_E_CONFLICT);
+    assert_string_equal(err->message, "the VM 'other' has 0000:51:00.0");
+    assert_int_equal(count(place), 0);
+    g_free(move->uuid);
+    move->uuid = g_strdup("00000000-0000-4000-8000-000000000001"); /* its own */
+    assert_int_equal(hold_move(place, move, 60, NULL), 0);
 }
 
 /* Asks for one of a device of which there is one. */
@@ -333,6 +376,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_clock_jumps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_of_a_stranger, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hold_of_what_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dry_run, set_up, tear_down),
     };
