@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vgpuctl host list|show|cpus.
+ * vgpuctl host list|show|cpus|history.
  */
 #include "config.h"
 
@@ -14,8 +14,16 @@
 #include "base/json.h"
 #include "cli/alert-rows.h"
 #include "cli/cli.h"
+#include "cli/host-history.h"
 #include "cli/host-load.h"
 #include "cli/online-args.h"
+
+enum { CMD_HOST_STEP = 0x100, CMD_HOST_SOURCE };
+
+struct cmd_host_args {
+    struct vg_online_args online;
+    struct vg_host_history_args history;
+};
 
 static const struct vg_column cmd_host_columns[] = {
     {"HOST", "name", VG_CELL_TEXT, false},
@@ -176,7 +184,7 @@ static int
 show_host(void *data, vg_client *client, GError **err)
 {
     static const char *const lists[] = {"gpus", "parts", NULL};
-    const struct vg_online_args *args = data;
+    const struct vg_online_args *args = &((const struct cmd_host_args *)data)->online;
     g_autoptr(json_object) host = NULL;
     g_autoptr(json_object) items = json_object_new_array();
     bool list = strcmp(args->verb->name, "list") == 0;
@@ -230,7 +238,7 @@ static int
 show_cpus(void *data, vg_client *client, GError **err)
 {
     static const char *const lists[] = {"items", NULL};
-    const struct vg_online_args *args = data;
+    const struct vg_online_args *args = &((const struct cmd_host_args *)data)->online;
     g_autoptr(json_object) cpus = NULL;
     struct winsize size = {0};
 
@@ -247,6 +255,42 @@ show_cpus(void *data, vg_client *client, GError **err)
     return vg_output_print(args->format, cpus, &table, 1, err);
 }
 
+static int
+cmd_host_show_history(void *data, vg_client *client, GError **err)
+{
+    const struct cmd_host_args *args = data;
+
+    return vg_host_history_show(&args->online, &args->history, client, err);
+}
+
+static error_t
+cmd_host_parse(int key, char *arg, struct argp_state *state)
+{
+    struct cmd_host_args *args = state->input;
+    struct vg_host_history_args *history = &args->history;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &args->online;
+        break;
+    case CMD_HOST_STEP:
+        history->step = arg;
+        break;
+    case CMD_HOST_SOURCE:
+        history->source = arg;
+        break;
+    case ARGP_KEY_END:
+        if (strcmp(args->online.verb->name, "history") != 0 &&
+            (history->step || history->source || vg_when_is_asked(&history->when)))
+            argp_error(state, "--since, --until, --step and --source belong to `host history`");
+        vg_when_check(&history->when, state);
+        break;
+    default:
+        return vg_when_take(&history->when, key, arg);
+    }
+    return 0;
+}
+
 int
 vg_cmd_host(int argc, char **argv)
 {
@@ -254,17 +298,28 @@ vg_cmd_host(int argc, char **argv)
         {"list", VG_OBJECT_NONE, NULL, show_host},
         {"show", VG_OBJECT_OPTIONAL, NULL, show_host},
         {"cpus", VG_OBJECT_NONE, NULL, show_cpus},
+        {"history", VG_OBJECT_NONE, NULL, cmd_host_show_history},
+    };
+    static const struct argp_option options[] = {
+        {"since", VG_WHEN_SINCE, "TIME", 0,
+         "history: from the step on in which it lies (default: -24h); " VG_WHEN_HELP, 1},
+        {"until", VG_WHEN_UNTIL, "TIME", 0,
+         "history: up to the step in which it lies (default: now)", 1},
+        {"step", CMD_HOST_STEP, "STEP", 0, "history: how long a step is, like 10min, 1h, 1d", 1},
+        {"source", CMD_HOST_SOURCE, "NAME", 0, "history: who measured (default: the newest)", 1},
+        {0},
     };
     static const struct argp argp = {
-        .parser = vg_online_parse_children,
-        .args_doc = "list\nshow [HOST]\ncpus",
-        .doc = "Shows the host that vgpud watches: its size, what its CPUs do, its GPUs, and how "
-               "vgpud is doing.",
+        .options = options,
+        .parser = cmd_host_parse,
+        .args_doc = "list\nshow [HOST]\ncpus\nhistory",
+        .doc = "Shows the host that vgpud watches: its size, what its CPUs do and did, its GPUs, "
+               "and how vgpud is doing.",
         .children = vg_online_children,
     };
-    struct vg_online_args args = {
-        .verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true};
+    struct cmd_host_args args = {
+        .online = {.verbs = verbs, .n_verbs = G_N_ELEMENTS(verbs), .can_watch = true}};
 
     argp_parse(&argp, argc, argv, 0, NULL, &args);
-    return vg_online_run(&args, &args);
+    return vg_online_run(&args.online, &args);
 }

@@ -81,7 +81,7 @@ def test_version(args):
     ["placement", "--dry-run", "--detailed-exitcode", "--explain", "a", "--state", GPU_HOST],
     ["explain", "--state", GPU_HOST], ["explain", "a", "b"], ["version", "now"],
     ["vm", "show"], ["vm", "lost"], ["vm", "list", "a"], ["vm", "show", "a", "b"],
-    ["vm", "list", "--sort", "age"], ["vm", "list", "--class", "fat"], ["vm", "show", "a", "--since", "-1h"],
+    ["vm", "list", "--sort", "age"], ["vm", "list", "--class", "fat"], ["vm", "show", "a", "--since", "-1h"], ["host", "show", "--step", "1h"],
     ["vm", "show", "a", "--sort", "cpu"], ["vm", "list", "--watch=0"], ["vm", "list", "-n", "0"],
     ["host", "lost"], ["host", "list", "a"], ["host", "show", "a", "b"],
     ["plan", "show"], ["plan", "list", "a"], ["plan", "list", "--watch"],

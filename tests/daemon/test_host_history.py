@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The past of a host, step by step: of recordings in which each second is the same, so that all figures
 are known, and of a time between them in which nothing was measured."""
+import csv
+import io
+import os
+import subprocess
+
 import pytest
+import vgpuctl
 from ctfgen import Dialect, Ev, write_trace
+from settings import HANG_S
 from vgpud import Daemon
 
 # For so many ms of each second they have the one CPU, one after the other.
@@ -41,9 +48,32 @@ def test_steps_have_the_figures_of_the_recording(tmp_path):
         assert [past[key] for key in ("since_ns", "until_ns", "step_ns", "left_out")] == \
                [since * S, until * S, 10 * S, []]
         check(past["items"], daemon.get("/v1/host")["measurement"]["source"])
+        check_table(daemon, since, until)
         minutes = daemon.get(f"/v1/host/history?since={EPOCH + 961}&until={until}&step=1min")["items"]
         assert [(i["begin_ns"] // S - EPOCH, i["windows"]) for i in minutes] == [(960, 22), (1020, 12)]
         daemon.stop()
+
+
+def check_table(daemon, since, until):
+    def show(*args):
+        return subprocess.run([vgpuctl.program(), "host", "history", "--since", str(since), "--until", str(until),
+                               "--step", "10s", "--socket", daemon.socket, *args], capture_output=True, text=True,
+                              env={**os.environ, "TZ": "UTC"}, timeout=HANG_S, check=True).stdout
+
+    title, heads, *lines = show().splitlines()
+    assert title == "In cores, in steps of 10s; times are local: UTC"
+    assert heads.split()[1:9] == ["LOST", "VMS", "HOST", "IDLE", "STOLEN", "LOAD", "PSI", "%"]
+    # EPOCH is 18:40:00 of that day.
+    assert [line.split()[1:5] for line in lines] == [
+        ["18:56:40", "1.20", "0.80", "0.20"], ["18:56:50", "1.20", "0.80", "0.20"], ["18:57:00", "-", "-", "-"],
+        ["18:57:30", "1.00", "0.80", "0.20"], ["18:57:40", "1.20", "0.80", "0.20"]]
+    assert lines[0].endswith(" 0 2 VMs by replay") and lines[2].endswith(" - not until 11-20 18:57:30")
+    assert lines[3].endswith(" 2 VMs by replay, 20 % of the time")
+    rows = list(csv.DictReader(io.StringIO(show("-o", "csv"))))
+    assert [(row["begin"], row["lost_share"]) for row in rows[1:3]] == [
+        ("2026-11-20 18:56:50", "1.2"), ("2026-11-20 18:57:00", "")]
+    empty = show("--until", str(EPOCH - 10**6), "--since", str(EPOCH - 10**6 - 100))
+    assert empty == "nothing is stored of that time\n"
 
 
 def check(items, source):
