@@ -82,6 +82,9 @@ class Function:
     def list(self, how):
         return ", ".join(how(p) for p in self.parameters) or "void"
 
+    def entry_name(self):
+        return f"vg_cl_entry_{self.name[2:]}" if self.kind == "entry" else f"icd_{self.name}"
+
     def inner_returns(self):
         return "struct vg_cl_object *" if self.returns in TYPES else self.returns
 
@@ -157,14 +160,14 @@ def calls_h(functions):
             " of the gate\n * (icd/gate.h), from any thread; an object that the program named wrongly is"
             " NULL. Elements of\n * lists are as the program gave them. Errors are those of OpenCL.\n */\n"
             "#ifndef VG_OPENCL_TRACK_CALLS_H\n#define VG_OPENCL_TRACK_CALLS_H\n\n"
-            '#include "opencl/track/object.h"\n\n' + "".join(f"{f.inner()};\n" for f in functions) +
+            '#include "opencl/track/object.h"\n\n' + "".join(f"{f.inner()};\n" for f in functions if f.kind != "entry") +
             "\n#endif\n")
 
 
 def calls_c(functions):
     return (HEAD + '#include "config.h"\n\n#include "opencl/track/calls.h"\n#include "opencl/track/enqueue.h"\n'
             '#include "opencl/track/know.h"\n' +
-            "".join(f"\n{f.inner()}\n{{\n{BODIES[f.kind](f)}}}\n" for f in functions if f.kind != "hand"))
+            "".join(f"\n{f.inner()}\n{{\n{BODIES[f.kind](f)}}}\n" for f in functions if f.kind not in ("hand", "entry")))
 
 
 def entry(f):
@@ -180,11 +183,11 @@ def entry(f):
 
 
 def entries_c(functions):
-    table = "".join(f".{f.name} = icd_{f.name},\n" for f in functions)
-    names = "".join(f'{{"{f.name}", (void *)icd_{f.name}}},\n' for f in functions)
+    table = "".join(f".{f.name} = {f.entry_name()},\n" for f in functions)
+    names = "".join(f'{{"{f.name}", (void *){f.entry_name()}}},\n' for f in functions)
     return (HEAD + '#include "config.h"\n\n#include "opencl/icd/entries.h"\n#include "opencl/icd/gate.h"\n'
             '#include "opencl/icd/not-carried.h"\n#include "opencl/track/calls.h"\n' +
-            "".join("\n" + entry(f) for f in functions) +
+            "".join("\n" + entry(f) for f in functions if f.kind != "entry") +
             "\nconst cl_icd_dispatch vg_cl_dispatch = {\nVG_CL_NOT_CARRIED,\n" + table + "};\n"
             "\nconst struct vg_cl_entry vg_cl_entries[] = {\n" + names + "{NULL, NULL},\n};\n")
 

@@ -417,16 +417,6 @@ icd_clReleaseKernel(cl_kernel kernel)
 }
 
 static cl_int CL_API_CALL
-icd_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size, const void *arg_value)
-{
-    vg_cl_gate_enter();
-    cl_int result =
-        vg_cl_SetKernelArg(vg_cl_as(kernel, VG_CL_KERNEL), arg_index, arg_size, arg_value);
-    vg_cl_gate_leave();
-    return result;
-}
-
-static cl_int CL_API_CALL
 icd_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param_name, size_t param_value_size,
                     void *param_value, size_t *param_value_size_ret)
 {
@@ -1386,7 +1376,7 @@ const cl_icd_dispatch vg_cl_dispatch = {
     .clCreateKernelsInProgram = icd_clCreateKernelsInProgram,
     .clRetainKernel = icd_clRetainKernel,
     .clReleaseKernel = icd_clReleaseKernel,
-    .clSetKernelArg = icd_clSetKernelArg,
+    .clSetKernelArg = vg_cl_entry_SetKernelArg,
     .clGetKernelInfo = icd_clGetKernelInfo,
     .clGetKernelWorkGroupInfo = icd_clGetKernelWorkGroupInfo,
     .clWaitForEvents = icd_clWaitForEvents,
@@ -1503,7 +1493,7 @@ const struct vg_cl_entry vg_cl_entries[] = {
     {"clCreateKernelsInProgram", (void *)icd_clCreateKernelsInProgram},
     {"clRetainKernel", (void *)icd_clRetainKernel},
     {"clReleaseKernel", (void *)icd_clReleaseKernel},
-    {"clSetKernelArg", (void *)icd_clSetKernelArg},
+    {"clSetKernelArg", (void *)vg_cl_entry_SetKernelArg},
     {"clGetKernelInfo", (void *)icd_clGetKernelInfo},
     {"clGetKernelWorkGroupInfo", (void *)icd_clGetKernelWorkGroupInfo},
     {"clWaitForEvents", (void *)icd_clWaitForEvents},

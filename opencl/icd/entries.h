@@ -18,4 +18,8 @@ extern const cl_icd_dispatch vg_cl_dispatch;
 /* The core functions by name; ends with NULL. */
 extern const struct vg_cl_entry vg_cl_entries[];
 
+/* Those that opencl.api has as `entry`. */
+cl_int CL_API_CALL vg_cl_entry_SetKernelArg(cl_kernel kernel, cl_uint arg_index, size_t arg_size,
+                                            const void *arg_value);
+
 #endif

@@ -65,7 +65,7 @@ vg_cl_gate_enter_slowly(unsigned limit)
 
     if (!self->is_known)
         gate_get_known(self);
-    if (vg_cl_in_callback)
+    if (vg_cl_in_callback || self->inside > 1)
         return;
     pthread_mutex_lock(&gate_lock);
     while (vg_cl_gate_state > limit) {

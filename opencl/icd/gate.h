@@ -21,30 +21,33 @@ enum vg_cl_gate {
 };
 
 struct vg_cl_gate_thread {
-    atomic_uint inside;
-    unsigned depth;
+    atomic_uint inside; /* how often: a call's callback may make others */
     bool is_known;
     struct vg_cl_gate_thread *next, **link;
 };
 
-extern atomic_uint vg_cl_gate_state;
+extern __attribute__((visibility("hidden"))) atomic_uint vg_cl_gate_state;
 extern _Thread_local struct vg_cl_gate_thread vg_cl_gate_self
     __attribute__((tls_model("initial-exec")));
 
 void vg_cl_gate_enter_slowly(unsigned limit);
 
+/* Enters, or else returns false: then vg_cl_gate_enter_slowly() is to be called. */
+static inline bool
+vg_cl_gate_try(unsigned limit)
+{
+    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+    unsigned inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+
+    atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    return self->is_known && atomic_load_explicit(&vg_cl_gate_state, memory_order_relaxed) <= limit;
+}
+
 static inline void
 vg_cl_gate_enter_below(unsigned limit)
 {
-    struct vg_cl_gate_thread *self = &vg_cl_gate_self;
-
-    if (self->depth++ > 0)
-        return;
-    atomic_store_explicit(&self->inside, 1, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(!self->is_known ||
-                             atomic_load_explicit(&vg_cl_gate_state, memory_order_relaxed) > limit,
-                         0))
+    if (!vg_cl_gate_try(limit))
         vg_cl_gate_enter_slowly(limit);
 }
 
@@ -65,9 +68,9 @@ static inline void
 vg_cl_gate_leave(void)
 {
     struct vg_cl_gate_thread *self = &vg_cl_gate_self;
+    unsigned inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
 
-    if (--self->depth == 0)
-        atomic_store_explicit(&self->inside, 0, memory_order_release);
+    atomic_store_explicit(&self->inside, inside - 1, memory_order_release);
 }
 
 /* Sets the gate's state for other threads than this one. Opening wakes those that wait. */

@@ -102,8 +102,6 @@ cl_int vg_cl_CreateKernelsInProgram(struct vg_cl_object *program, cl_uint num_ke
                                     struct vg_cl_object **kernels, cl_uint *num_kernels_ret);
 cl_int vg_cl_RetainKernel(struct vg_cl_object *kernel);
 cl_int vg_cl_ReleaseKernel(struct vg_cl_object *kernel);
-cl_int vg_cl_SetKernelArg(struct vg_cl_object *kernel, cl_uint arg_index, size_t arg_size,
-                          const void *arg_value);
 cl_int vg_cl_GetKernelInfo(struct vg_cl_object *kernel, cl_kernel_info param_name,
                            size_t param_value_size, void *param_value,
                            size_t *param_value_size_ret);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/track/arg.h"
 #include "opencl/track/calls.h"
 #include "opencl/track/remake.h"
 
@@ -103,67 +104,25 @@ vg_cl_CreateKernelsInProgram(struct vg_cl_object *program, cl_uint num_kernels,
 
 /* ---- arguments ---- */
 
-static bool
-kernel_keep_bytes(struct vg_cl_arg *arg, size_t size, const void *value)
+cl_int
+vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value)
 {
-    unsigned char *to = arg->small;
-
-    if (size > sizeof arg->small) {
-        to = malloc(size);
-        if (!to)
-            return false;
-        arg->bytes = to;
-    }
-    memcpy(to, value, size);
-    arg->kind = VG_CL_ARG_BYTES;
-    return true;
-}
-
-/* Notes what was set. */
-static cl_int
-kernel_keep(struct vg_cl_arg *arg, size_t size, const void *value, struct vg_cl_object *object)
-{
-    if (arg->kind == VG_CL_ARG_BYTES && arg->size > sizeof arg->small)
+    if (vg_cl_arg_is_long(arg))
         free(arg->bytes);
-    arg->size = size;
     arg->kind = VG_CL_ARG_EMPTY;
-    if (object) {
-        arg->kind = VG_CL_ARG_OBJECT;
-        arg->object = object;
-        arg->id = object->id;
-    } else if (value && !kernel_keep_bytes(arg, size, value)) {
+    arg->size = size;
+    if (!value)
+        return CL_SUCCESS;
+    unsigned char *to = size > sizeof arg->small ? malloc(size) : arg->small;
+    if (!to) {
         arg->kind = VG_CL_ARG_UNSET;
         return CL_OUT_OF_HOST_MEMORY;
     }
+    memcpy(to, value, size);
+    if (to != arg->small)
+        arg->bytes = to;
+    arg->kind = VG_CL_ARG_BYTES;
     return CL_SUCCESS;
-}
-
-/* An argument that is a handle has the size of one. */
-static struct vg_cl_object *
-kernel_find_object(const struct vg_cl_arg *arg, size_t size, const void *value)
-{
-    const void *handle;
-
-    if (arg->is_value || size != sizeof handle || !value)
-        return NULL;
-    memcpy(&handle, value, sizeof handle);
-    return vg_cl_any(handle);
-}
-
-cl_int
-vg_cl_SetKernelArg(struct vg_cl_object *kernel, cl_uint arg_index, size_t arg_size,
-                   const void *arg_value)
-{
-    if (!kernel)
-        return CL_INVALID_KERNEL;
-    const cl_icd_dispatch *cl = kernel->track->cl;
-    if (arg_index >= kernel->kernel.n_args)
-        return cl->clSetKernelArg(kernel->real, arg_index, arg_size, arg_value);
-    struct vg_cl_arg *arg = &kernel->kernel.args[arg_index];
-    struct vg_cl_object *object = kernel_find_object(arg, arg_size, arg_value);
-    cl_int result =
-        cl->clSetKernelArg(kernel->real, arg_index, arg_size, object ? &object->real : arg_value);
-    return result == CL_SUCCESS ? kernel_keep(arg, arg_size, arg_value, object) : result;
 }
 
 struct vg_cl_object *
@@ -182,7 +141,7 @@ vg_cl_CloneKernel(struct vg_cl_object *source_kernel, cl_int *errcode_ret)
         *to = *from;
         if (from->kind == VG_CL_ARG_BYTES && from->size > sizeof from->small) {
             to->kind = VG_CL_ARG_UNSET;
-            if (!kernel_keep_bytes(to, from->size, from->bytes))
+            if (vg_cl_arg_keep(to, from->size, from->bytes) != CL_SUCCESS)
                 return vg_cl_made(kernel, CL_OUT_OF_HOST_MEMORY, errcode_ret);
         }
     }

@@ -205,11 +205,14 @@ struct vg_cl_object {
     };
 };
 
-#define VG_CL_SLOT UINT64_C(256) /* bytes; a power of two */
+#define VG_CL_SLOT_BITS 8
+#define VG_CL_SLOT      (UINT64_C(1) << VG_CL_SLOT_BITS) /* bytes */
 _Static_assert(sizeof(struct vg_cl_object) <= VG_CL_SLOT, "an object fits in its slot");
 
-extern uintptr_t vg_cl_slots;          /* the address of the first slot */
-extern _Atomic uint64_t vg_cl_slots_n; /* that were used at least once */
+#define VG_CL_OURS __attribute__((visibility("hidden"))) /* reached without a table */
+
+extern VG_CL_OURS uintptr_t vg_cl_slots;          /* the address of the first slot */
+extern VG_CL_OURS _Atomic uint64_t vg_cl_slots_n; /* that were used at least once */
 
 /* Returns the object at POINTER if there is one, of whichever type, else NULL. */
 static inline struct vg_cl_object *
@@ -218,8 +221,10 @@ vg_cl_any(const void *pointer)
     uintptr_t offset = (uintptr_t)pointer - vg_cl_slots;
     struct vg_cl_object *object = (struct vg_cl_object *)(uintptr_t)pointer;
 
-    if (offset / VG_CL_SLOT >= atomic_load_explicit(&vg_cl_slots_n, memory_order_relaxed) ||
-        offset % VG_CL_SLOT != 0 || object->type == VG_CL_NONE)
+    /* Its number, which the bits of an address inside of a slot make greater than all. */
+    uint64_t slot = offset / VG_CL_SLOT | offset << (64 - VG_CL_SLOT_BITS);
+    if (slot >= atomic_load_explicit(&vg_cl_slots_n, memory_order_relaxed) ||
+        object->type == VG_CL_NONE)
         return NULL;
     return object;
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What arguments of kernels are set to.
+ */
+#ifndef VG_OPENCL_TRACK_ARG_H
+#define VG_OPENCL_TRACK_ARG_H
+
+#include <string.h>
+
+#include "opencl/track/object.h"
+
+/* Notes SIZE bytes at VALUE, which may be NULL. Returns an error of OpenCL. */
+cl_int vg_cl_arg_keep(struct vg_cl_arg *arg, size_t size, const void *value);
+
+/* Whether it has memory that is to be freed. */
+static inline bool
+vg_cl_arg_is_long(const struct vg_cl_arg *arg)
+{
+    return arg->kind == VG_CL_ARG_BYTES && arg->size > sizeof arg->small;
+}
+
+static inline void
+vg_cl_arg_keep_object(struct vg_cl_arg *arg, struct vg_cl_object *object)
+{
+    if (__builtin_expect(vg_cl_arg_is_long(arg), 0))
+        vg_cl_arg_keep(arg, 0, NULL);
+    arg->kind = VG_CL_ARG_OBJECT;
+    arg->size = sizeof object;
+    arg->object = object;
+    arg->id = object->id;
+}
+
+/* Of four bytes, as most numbers are. */
+static inline void
+vg_cl_arg_keep_number(struct vg_cl_arg *arg, const void *value)
+{
+    if (__builtin_expect(vg_cl_arg_is_long(arg), 0))
+        vg_cl_arg_keep(arg, 0, NULL);
+    arg->kind = VG_CL_ARG_BYTES;
+    arg->size = 4;
+    memcpy(arg->small, value, 4);
+}
+
+#endif
