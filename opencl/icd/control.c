@@ -111,9 +111,12 @@ control_resume(struct control *control)
     int64_t begin = control_now();
     struct vg_cl_switch s = {.deadline_ns = INT64_MAX};
 
-    if (vg_cl_resume(&s))
-        return control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
-                            (control_now() - begin) / 1000);
+    if (vg_cl_resume(&s)) {
+        bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
+                               (control_now() - begin) / 1000);
+        vg_cl_forget();
+        return ok;
+    }
     vg_cl_say("%s", s.reason);
     return control_tell(control, "failed %s", s.reason);
 }

@@ -74,32 +74,72 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
         fclose(maps);
 }
 
-bool
-vg_cl_nodes_are_shared(char *name, size_t size)
-{
-    /* Drivers that are loaded with the first use: libva or libEGL alone are linked by many that use
-     * none. */
-    static const char *const libraries[] = {"libcuda.so",   "libnvidia-glcore", "libnvidia-eglcore",
+/* ---- drivers of other kinds of programs ---- */
+
+/* They are loaded with the first use: libva or libEGL alone are linked by many that use none. Some
+ * vendors' OpenCL uses one, too. */
+static const char *const nodes_drivers[] = {"libcuda.so",   "libnvidia-glcore", "libnvidia-eglcore",
                                             "libvulkan_",   "libgallium",       "_dri.so",
                                             "_drv_video.so"};
+
+#define DRIVER_CUDA 0
+#define DRIVERS     (sizeof nodes_drivers / sizeof *nodes_drivers)
+
+static unsigned nodes_before; /* a bit for each that was loaded before the vendors, */
+static unsigned nodes_after;  /* and after them */
+
+static unsigned
+nodes_loaded_drivers(void)
+{
     FILE *maps = fopen("/proc/self/maps", "re");
     char *line = NULL;
     size_t room = 0;
-    bool found = false;
+    unsigned found = 0;
 
-    while (maps && !found && getline(&line, &room, maps) > 0) {
+    while (maps && getline(&line, &room, maps) > 0) {
         const char *file = strrchr(line, '/');
-        for (size_t i = 0; file && !found && i < sizeof libraries / sizeof *libraries; i++)
-            if (strstr(file + 1, libraries[i])) {
-                snprintf(name, size, "%s", libraries[i]);
-                found = true;
-            }
+        for (size_t i = 0; file && i < DRIVERS; i++)
+            if (strstr(file + 1, nodes_drivers[i]))
+                found |= 1u << i;
     }
     free(line);
     if (maps)
         fclose(maps);
     return found;
 }
+
+void
+vg_cl_nodes_note_vendor(const char *path)
+{
+    nodes_after |= nodes_loaded_drivers();
+    /* NVIDIA's may load its driver later. */
+    if (strstr(path, "nvidia"))
+        nodes_after |= 1u << DRIVER_CUDA;
+}
+
+static bool
+nodes_name_first(unsigned drivers, char *name, size_t size)
+{
+    if (drivers)
+        snprintf(name, size, "%s", nodes_drivers[__builtin_ctz(drivers)]);
+    return drivers != 0;
+}
+
+bool
+vg_cl_nodes_are_shared(char *name, size_t size)
+{
+    unsigned vendors = nodes_after & ~nodes_before;
+
+    return nodes_name_first(nodes_loaded_drivers() & ~vendors, name, size);
+}
+
+bool
+vg_cl_nodes_are_used(char *name, size_t size)
+{
+    return nodes_name_first(nodes_loaded_drivers(), name, size);
+}
+
+/* ---- nodes ---- */
 
 static bool
 nodes_is_other(int fd)
@@ -125,6 +165,7 @@ vg_cl_nodes_note(void)
 {
     nodes_others_n = 0;
     nodes_each_fd(nodes_note_fd, NULL);
+    nodes_before = nodes_loaded_drivers();
 }
 
 static bool

@@ -11,9 +11,15 @@
 /* Notes the nodes that are open now, which are not the vendors': before these are loaded. */
 void vg_cl_nodes_note(void);
 
-/* Returns true, and writes the name of a library into NAME, if the program has GPUs by other ways
+/* Notes the drivers that a vendor's library, which was loaded from PATH, has loaded. */
+void vg_cl_nodes_note_vendor(const char *path);
+
+/* Returns true, and writes the name of a driver into NAME, if the program has GPUs by other ways
  * than OpenCL: nobody can tell then whose the nodes are. */
 bool vg_cl_nodes_are_shared(char *name, size_t size);
+
+/* The same, once the vendors' libraries are unloaded: their own drivers are gone then. */
+bool vg_cl_nodes_are_used(char *name, size_t size);
 
 /* Closes and unmaps what the vendors left. Returns how many descriptors and maps these were. */
 unsigned vg_cl_nodes_let_go(void);

@@ -105,8 +105,8 @@ switch_go_on(struct vg_cl_switch *s)
     struct vg_cl_switch back = {.deadline_ns = INT64_MAX};
 
     if (switch_reload(&back) && vg_cl_inject(&back, switch_stream.base, switch_stream.used)) {
-        vg_cl_writer_close(&switch_stream);
         vg_cl_gate_set(VG_CL_GATE_OPEN);
+        vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
     }
     vg_cl_fail(s, "it cannot go on either: %.200s", back.reason);
@@ -138,11 +138,15 @@ vg_cl_stop(struct vg_cl_switch *s)
     }
     if (!vg_cl_extract(s, &switch_stream)) {
         /* Nothing was released yet. */
-        vg_cl_writer_close(&switch_stream);
         vg_cl_gate_set(VG_CL_GATE_OPEN);
+        vg_cl_writer_close(&switch_stream);
         return VG_CL_GOES_ON;
     }
     switch_unload();
+    if (vg_cl_nodes_are_used(path, sizeof path)) {
+        vg_cl_fail(s, "%s stays loaded: the program may use it, too", path);
+        return switch_go_on(s);
+    }
     vg_cl_nodes_let_go();
     if (vg_cl_nodes_left(path, sizeof path) > 0) {
         vg_cl_fail(s, "%s is still open or mapped", path);
@@ -161,8 +165,14 @@ vg_cl_resume(struct vg_cl_switch *s)
         return true;
     if (!switch_reload(s) || !vg_cl_inject(s, switch_stream.base, switch_stream.used))
         return false;
-    vg_cl_writer_close(&switch_stream);
     switch_is_stopped = false;
     vg_cl_gate_set(VG_CL_GATE_OPEN);
     return true;
+}
+
+void
+vg_cl_forget(void)
+{
+    if (!switch_is_stopped && switch_stream.base)
+        vg_cl_writer_close(&switch_stream);
 }

@@ -21,4 +21,7 @@ enum vg_cl_stopped vg_cl_stop(struct vg_cl_switch *s);
  * program still waits, and resuming can be tried again. */
 bool vg_cl_resume(struct vg_cl_switch *s);
 
+/* Frees the state after the program goes on, which takes a while if it was much. */
+void vg_cl_forget(void);
+
 #endif

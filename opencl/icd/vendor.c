@@ -148,6 +148,7 @@ vendor_add(const char *path)
     }
     *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
     vendor_add_platforms(vendor);
+    vg_cl_nodes_note_vendor(path);
     if (vendor->n_tracks)
         vendors_n++;
 }

@@ -25,18 +25,16 @@ bool
 vg_cl_writer_open(struct vg_cl_writer *writer, size_t room)
 {
     struct stream_head head = {.version = VG_CL_STREAM_VERSION};
+    void *base = mmap(NULL, room, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    *writer = (struct vg_cl_writer){.fd = memfd_create("vgpu-opencl", MFD_CLOEXEC), .size = room};
-    if (writer->fd < 0)
+    *writer = (struct vg_cl_writer){.size = room};
+    if (base == MAP_FAILED)
         return false;
-    void *base =
-        ftruncate(writer->fd, (off_t)room) == 0
-            ? mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, writer->fd, 0)
-            : MAP_FAILED;
-    if (base == MAP_FAILED) {
-        close(writer->fd);
-        return false;
-    }
+    /* Each page is touched for the first time while the program stands still. */
+    madvise(base, room, MADV_HUGEPAGE);
+    madvise(base, room, MADV_DONTFORK);
+    madvise(base, room, MADV_DONTDUMP);
     writer->base = base;
     memcpy(head.magic, stream_magic, sizeof head.magic);
     memcpy(writer->base, &head, sizeof head);
@@ -119,14 +117,14 @@ vg_cl_writer_finish(struct vg_cl_writer *writer)
 {
     vg_cl_writer_begin(writer, 0, 0);
     vg_cl_writer_end(writer);
-    return !writer->failed && ftruncate(writer->fd, (off_t)writer->used) == 0;
+    return !writer->failed;
 }
 
 void
 vg_cl_writer_close(struct vg_cl_writer *writer)
 {
     munmap(writer->base, writer->size);
-    close(writer->fd);
+    writer->base = NULL;
 }
 
 /* ---- reading ---- */

@@ -20,18 +20,17 @@
 #define VG_CL_STREAM_VERSION 1
 #define VG_CL_STREAM_ALIGN   4096
 
-/* Writes into a mapped memfd that is larger than what will be written. Once it has failed, nothing
- * more is written. */
+/* Writes into memory that is larger than what will be written. Once it has failed, nothing more is
+ * written. */
 struct vg_cl_writer {
-    int fd;
     unsigned char *base;
     size_t size, used;
     size_t record; /* where the record that is being written begins */
     bool failed;
 };
 
-/* Makes a memfd with room for ROOM bytes, which cost memory as they are written. Returns false with
- * errno. */
+/* Takes room for ROOM bytes, which cost memory as they are written; neither children nor core files
+ * get them. Returns false with errno. */
 bool vg_cl_writer_open(struct vg_cl_writer *writer, size_t room);
 
 void vg_cl_writer_begin(struct vg_cl_writer *writer, uint32_t type, uint64_t id);
@@ -45,7 +44,7 @@ void vg_cl_put_text(struct vg_cl_writer *writer, const char *text);
 /* Returns SIZE aligned bytes to be filled by the caller; NULL if there is no room. */
 void *vg_cl_put_room(struct vg_cl_writer *writer, uint64_t size);
 
-/* Cuts the memfd to what was written. Returns false if writing has failed. */
+/* Ends the stream. Returns false if writing has failed. */
 bool vg_cl_writer_finish(struct vg_cl_writer *writer);
 
 /* Unmaps and closes. */

@@ -3,6 +3,7 @@
  * A vendor of OpenCL: PoCL, with a device node (the file that VG_NODE names) that it opens and maps
  * when it is loaded. What VG_LEAK names it leaves when it is unloaded: "descriptor", "map", or
  * both. "thread": a thread of it opens the node again and again, as long as there is the process.
+ * VG_DRIVER is a library that it uses; "driver": it is not unloaded.
  */
 #include "config.h"
 
@@ -18,7 +19,7 @@
 void *clGetExtensionFunctionAddress(const char *name);
 
 static int node = -1;
-static void *map;
+static void *map, *driver;
 
 static bool
 leaks(const char *what)
@@ -31,8 +32,9 @@ leaks(const char *what)
 __attribute__((constructor)) static void
 load(void)
 {
-    const char *path = getenv("VG_NODE");
+    const char *path = getenv("VG_NODE"), *library = getenv("VG_DRIVER");
 
+    driver = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
     node = open(path, O_RDWR | O_CLOEXEC);
     map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, node, 0);
 }
@@ -44,6 +46,8 @@ unload(void)
         munmap(map, 4096);
     if (!leaks("descriptor"))
         close(node);
+    if (driver && !leaks("driver"))
+        dlclose(driver);
 }
 
 __attribute__((visibility("default"))) void *

@@ -106,6 +106,7 @@ main(int argc, char **argv)
     state = strtoull(argv[1], NULL, 10) * 2654435761u + 1;
     unsigned n = (unsigned)strtoul(argv[2], NULL, 10);
     long ms = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
+    setvbuf(stdout, NULL, _IOLBF, 0);
     open_world();
     for (w.step = 0; w.step < n; w.step++) {
         steps[draw(sizeof steps / sizeof *steps)]();

@@ -3,6 +3,7 @@
 devices are taken away and given back."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,23 @@ def test_a_node_that_stays_is_told(tmp_path, node):
         text = stopped.process.stdout.read().decode()
         assert stopped.process.wait() == 0
     assert text == output(argv[:3], native())
+
+
+@pytest.mark.parametrize("who, leak, answer", [
+    ("vendor", "", "released"), ("vendor", "driver", "refused libcuda.so stays loaded: the program may use it, too"),
+    ("program", "", "refused the program uses GPUs by libcuda.so, too")])
+def test_a_driver_of_cuda(tmp_path, node, who, leak, answer):
+    """The vendor's OpenCL may use CUDA's driver. The program may not: what it has there would be lost."""
+    driver = tmp_path / "libcuda.so.1"
+    shutil.copy(built("tests/guest/fake-cuda.so"), driver)
+    more = {"VG_DRIVER": str(driver)} if who == "vendor" else {"LD_PRELOAD": str(driver)}
+    with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], vendor=built("tests/opencl/leaky-vendor.so"),
+                 VG_NODE=str(node), VG_LEAK=leak, VGPU_OPENCL_NODES=str(node), **more) as stopped:
+        assert stopped.process.stdout.readline() == b"writes\n"
+        assert re.fullmatch(f"{answer}( [0-9 ]+)?", stopped.say("prepare 30000"))
+        stopped.say("resume")
+        stopped.process.terminate()
+        assert b"0 lost" in stopped.process.stdout.read()
 
 
 @twice
