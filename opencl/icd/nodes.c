@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <dlfcn.h>
+
 #define OTHERS_MAX 256
 
 static const char *const nodes_prefixes[] = {"/dev/nvidia", "/dev/dri/", "/dev/kfd"};
@@ -78,12 +80,11 @@ nodes_each_map(bool (*each)(uintptr_t from, uintptr_t to, const char *path, void
 
 /* They are loaded with the first use: libva or libEGL alone are linked by many that use none. Some
  * vendors' OpenCL uses one, too. */
-static const char *const nodes_drivers[] = {"libcuda.so",   "libnvidia-glcore", "libnvidia-eglcore",
-                                            "libvulkan_",   "libgallium",       "_dri.so",
-                                            "_drv_video.so"};
+static const char *const nodes_drivers[] = {"libnvidia-glcore", "libnvidia-eglcore",
+                                            "libvulkan_",       "libgallium",
+                                            "_dri.so",          "_drv_video.so"};
 
-#define DRIVER_CUDA 0
-#define DRIVERS     (sizeof nodes_drivers / sizeof *nodes_drivers)
+#define DRIVERS (sizeof nodes_drivers / sizeof *nodes_drivers)
 
 static unsigned nodes_before; /* a bit for each that was loaded before the vendors, */
 static unsigned nodes_after;  /* and after them */
@@ -108,13 +109,27 @@ nodes_loaded_drivers(void)
     return found;
 }
 
-void
-vg_cl_nodes_note_vendor(const char *path)
+/* NVIDIA's OpenCL loads CUDA's driver and leaves it loaded, but only who uses CUDA itself calls
+ * cuInit(), before which nothing else answers. */
+static bool
+nodes_cuda_is_used(void)
 {
-    nodes_after |= nodes_loaded_drivers();
-    /* NVIDIA's may load its driver later. */
-    if (strstr(path, "nvidia"))
-        nodes_after |= 1u << DRIVER_CUDA;
+    const int not_initialized = 3;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    int n;
+
+    if (!driver)
+        return false;
+    int (*count)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+    bool is_used = !count || count(&n) != not_initialized;
+    dlclose(driver);
+    return is_used;
+}
+
+void
+vg_cl_nodes_note_vendors(void)
+{
+    nodes_after = nodes_loaded_drivers();
 }
 
 static bool
@@ -122,7 +137,11 @@ nodes_name_first(unsigned drivers, char *name, size_t size)
 {
     if (drivers)
         snprintf(name, size, "%s", nodes_drivers[__builtin_ctz(drivers)]);
-    return drivers != 0;
+    else if (nodes_cuda_is_used())
+        snprintf(name, size, "CUDA");
+    else
+        return false;
+    return true;
 }
 
 bool

@@ -11,10 +11,10 @@
 /* Notes the nodes that are open now, which are not the vendors': before these are loaded. */
 void vg_cl_nodes_note(void);
 
-/* Notes the drivers that a vendor's library, which was loaded from PATH, has loaded. */
-void vg_cl_nodes_note_vendor(const char *path);
+/* Notes the drivers that the vendors' libraries have loaded. */
+void vg_cl_nodes_note_vendors(void);
 
-/* Returns true, and writes the name of a driver into NAME, if the program has GPUs by other ways
+/* Returns true, and writes by which driver into NAME, if the program has GPUs by other ways
  * than OpenCL: nobody can tell then whose the nodes are. */
 bool vg_cl_nodes_are_shared(char *name, size_t size);
 

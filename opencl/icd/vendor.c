@@ -148,7 +148,6 @@ vendor_add(const char *path)
     }
     *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
     vendor_add_platforms(vendor);
-    vg_cl_nodes_note_vendor(path);
     if (vendor->n_tracks)
         vendors_n++;
 }
@@ -194,6 +193,7 @@ vg_cl_vendors_load(void)
     }
     if (n >= 0)
         free(names);
+    vg_cl_nodes_note_vendors();
 }
 
 /* ---- letting go, and again ---- */

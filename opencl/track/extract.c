@@ -458,6 +458,15 @@ extract_all_of(struct vg_cl_switch *s, struct vg_cl_writer *writer, struct extra
     return true;
 }
 
+/* NVIDIA's does not let a context go as long as an event is not set that a program was to set.
+ * Nothing waits for it any more: commands and callbacks that do have refused the stop. */
+static void
+extract_set_event(const struct vg_cl_object *event)
+{
+    if (event->real && !event->event.queue && event->event.status > CL_COMPLETE)
+        event->track->cl->clSetUserEventStatus(event->real, CL_COMPLETE);
+}
+
 /* Who is made last goes first. */
 static void
 extract_release(void)
@@ -471,8 +480,11 @@ extract_release(void)
         bool parts_only = order[i] == VG_CL_MEM && order[i + 1] == VG_CL_MEM;
         for (struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
             if (o->type == order[i] && !(parts_only && !o->mem.parent) &&
-                !(o->type == VG_CL_DEVICE && !o->device.parent))
+                !(o->type == VG_CL_DEVICE && !o->device.parent)) {
+                if (o->type == VG_CL_EVENT)
+                    extract_set_event(o);
                 vg_cl_object_drop(o);
+            }
     }
 }
 

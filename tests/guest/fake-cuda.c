@@ -126,6 +126,8 @@ call(const char *op, int pid, struct fake_cuda_request *request, int *ret_state)
     return result;
 }
 
+static int is_initialized;
+
 int cuInit(unsigned flags);
 int
 cuInit(unsigned flags)
@@ -133,7 +135,16 @@ cuInit(unsigned flags)
     int error = do_fault("init", 0);
 
     (void)flags;
+    is_initialized = error <= 0;
     return error >= 0 ? error : 0;
+}
+
+int cuDeviceGetCount(int *count);
+int
+cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return is_initialized ? 0 : 3;
 }
 
 int cuGetErrorName(int result, const char **ret);

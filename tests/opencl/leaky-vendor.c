@@ -3,7 +3,8 @@
  * A vendor of OpenCL: PoCL, with a device node (the file that VG_NODE names) that it opens and maps
  * when it is loaded. What VG_LEAK names it leaves when it is unloaded: "descriptor", "map", or
  * both. "thread": a thread of it opens the node again and again, as long as there is the process.
- * VG_DRIVER is a library that it uses; "driver": it is not unloaded.
+ * VG_DRIVER is CUDA's driver, which it uses; "driver": that is not unloaded; "init": somebody calls
+ * cuInit().
  */
 #include "config.h"
 
@@ -35,6 +36,8 @@ load(void)
     const char *path = getenv("VG_NODE"), *library = getenv("VG_DRIVER");
 
     driver = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (driver && leaks("init"))
+        ((int (*)(unsigned))dlsym(driver, "cuInit"))(0);
     node = open(path, O_RDWR | O_CLOEXEC);
     map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, node, 0);
 }

@@ -82,8 +82,7 @@ close_world(void)
         if (w.programs[i])
             clReleaseProgram(w.programs[i]);
     for (int i = 0; i < EVENTS; i++)
-        if (w.events[i])
-            clReleaseEvent(w.events[i]);
+        event_release(i);
     say("sampler", clReleaseSampler(w.sampler), 0);
     for (int i = 0; i < QUEUES; i++)
         say("queue", clReleaseCommandQueue(w.queues[i]), 0);

@@ -54,6 +54,7 @@ uint64_t hash(const void *bytes, size_t size);
 void say(const char *what, int error, uint64_t more);
 void fill_random(void *bytes, size_t size);
 void mem_release(int i);
+void event_release(int i);
 cl_command_queue any_queue(void);
 void done(cl_command_queue queue);
 

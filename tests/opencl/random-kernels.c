@@ -186,6 +186,21 @@ step_arg(void)
     }
 }
 
+/* NVIDIA's OpenCL waits for events of the program's that were never set when a context ends. */
+void
+event_release(int i)
+{
+    cl_command_type type = 0;
+
+    if (!w.events[i])
+        return;
+    clGetEventInfo(w.events[i], CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL);
+    if (type == CL_COMMAND_USER)
+        clSetUserEventStatus(w.events[i], CL_COMPLETE);
+    clReleaseEvent(w.events[i]);
+    w.events[i] = NULL;
+}
+
 static bool
 is_usable(int slot)
 {
@@ -216,10 +231,10 @@ step_launch(void)
     done(queue);
     say("launch", error, (uint64_t)w.kernel_kinds[slot]);
     int keep = (int)draw(EVENTS);
-    if (event && w.events[keep])
-        clReleaseEvent(w.events[keep]);
-    if (event)
-        w.events[keep] = event;
+    if (!event)
+        return;
+    event_release(keep);
+    w.events[keep] = event;
 }
 
 /* ---- events ---- */
@@ -273,8 +288,7 @@ step_user(void)
         say("set", error, 0);
         return;
     }
-    if (w.events[i])
-        clReleaseEvent(w.events[i]);
+    event_release(i);
     w.events[i] = clCreateUserEvent(w.context, &error);
     say("user", error, 0);
 }
