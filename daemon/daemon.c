@@ -600,6 +600,7 @@ daemon_start(struct daemon *daemon, GError **err)
     if (start_api(daemon, err) < 0 || start_collectors(daemon, err) < 0)
         return -1;
     vg_mover_recover(daemon->mover);
+    vg_mover_watch(daemon->mover);
     return daemon_watch(daemon, err);
 }
 

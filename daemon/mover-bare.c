@@ -69,17 +69,18 @@ bare_raise(vg_mover *mover, const struct vg_migration *migration, const char *re
     }
     g_ptr_array_add(mover->bare, vm);
     bare_tell(mover, vm, "raised", reason);
+    pthread_cond_signal(&mover->raised);
 }
 
 static void
-bare_clear(vg_mover *mover, const struct vg_migration *migration)
+bare_clear(vg_mover *mover, const char *uuid, const char *reason)
 {
-    const int known = bare_find(mover, migration->uuid);
+    const int known = bare_find(mover, uuid);
 
     if (known < 0)
         return;
     struct vg_bare_vm *vm = g_ptr_array_steal_index(mover->bare, (guint)known);
-    bare_tell(mover, vm, "cleared", vg_migration_state_names[migration->state]);
+    bare_tell(mover, vm, "cleared", reason);
     vg_record_free(&vg_bare_vm_record, vm);
 }
 
@@ -104,7 +105,14 @@ mover_note_end(struct mover_move *move)
     if (bare_is_left(move->record))
         bare_raise(move->mover, move->record, move->record->cause);
     else
-        bare_clear(move->mover, move->record);
+        bare_clear(move->mover, move->record->uuid, vg_migration_state_names[move->record->state]);
+}
+
+void
+mover_note_gpus(vg_mover *mover, const char *uuid)
+{
+    VG_LOCK_SCOPE(&mover->lock);
+    bare_clear(mover, uuid, "the VM has its GPUs");
 }
 
 void

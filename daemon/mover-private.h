@@ -15,9 +15,11 @@ struct vg_mover {
     /* held from the checks of a move that begins until it is one of the moves; taken before lock */
     pthread_mutex_t beginning;
     vg_move_settings *settings;
-    vg_thread *resuming; /* waits for the journal to be readable; NULL if there is no need */
-    GPtrArray *bare;     /* struct vg_bare_vm, the VMs that are without their GPUs */
-    GPtrArray *moves;    /* struct mover_move that have not been forgotten */
+    vg_thread *resuming;   /* waits for the journal to be readable; NULL if there is no need */
+    GPtrArray *bare;       /* struct vg_bare_vm, the VMs that are without their GPUs */
+    vg_thread *watching;   /* looks whether they get them by hand */
+    pthread_cond_t raised; /* signalled when there is such a VM */
+    GPtrArray *moves;      /* struct mover_move that have not been forgotten */
     /* UUIDs, owned, of VMs that are asked without a move; protected by the lock */
     GHashTable *asked;
     pthread_cond_t answered; /* signalled when one of them is no longer asked */
@@ -114,6 +116,9 @@ void mover_note_end(struct mover_move *move);
 /* Raises the alerts of moves that have ended before this vgpud began. moves: struct vg_migration,
  * newest first. */
 void mover_note_past(vg_mover *mover, const GPtrArray *moves);
+
+/* Clears that alert, as the VM has been given GPUs. */
+void mover_note_gpus(vg_mover *mover, const char *uuid);
 
 /* mover-libvirt.c */
 

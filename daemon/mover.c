@@ -536,6 +536,7 @@ vg_mover_new(const struct vg_mover_parts *parts, vg_move_settings *take_settings
     pthread_mutex_init(&mover->beginning, NULL);
     mover->asked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vg_cond_init(&mover->answered);
+    vg_cond_init(&mover->raised);
     return mover;
 }
 
@@ -566,6 +567,7 @@ vg_mover_free(vg_mover *mover)
     if (!mover)
         return;
     vg_thread_free(mover->resuming);
+    vg_thread_free(mover->watching);
     for (guint i = 0; i < mover->moves->len; i++)
         mover_leave(mover->moves->pdata[i]);
     for (guint i = 0; i < mover->moves->len; i++)
@@ -575,6 +577,7 @@ vg_mover_free(vg_mover *mover)
     vg_move_settings_unref(mover->settings);
     g_hash_table_destroy(mover->asked);
     pthread_cond_destroy(&mover->answered);
+    pthread_cond_destroy(&mover->raised);
     pthread_mutex_destroy(&mover->beginning);
     pthread_mutex_destroy(&mover->lock);
     g_free(mover);

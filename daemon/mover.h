@@ -37,6 +37,9 @@ const char *vg_mover_host(const vg_mover *mover); /* the name of this host */
 /* Resumes the moves that the journal has, once it can be read. */
 void vg_mover_recover(vg_mover *mover);
 
+/* Begins to look for VMs that get their GPUs by hand after a move has failed. */
+void vg_mover_watch(vg_mover *mover);
+
 /* Interrupts the moves where they are; the next vgpud resumes them. NULL is fine. */
 void vg_mover_free(vg_mover *mover);
 

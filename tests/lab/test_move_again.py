@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves that have failed, and are finished: by a retry, or by moving the VM back. vgpuctl says what to do,
 with a command that is then run as it stands."""
+import json
 import re
 import shlex
 import subprocess
@@ -8,7 +9,7 @@ import subprocess
 import pytest
 import vgpuctl
 from labhost import lab
-from movelab import has_gpu, hooks, remove_guest, running_on, start_guest, tell
+from movelab import GPU_XML, has_gpu, hooks, remove_guest, running_on, start_guest, tell
 from settings import HANG_S
 from unixhttp import wait_for
 from vgpud import Events
@@ -59,7 +60,9 @@ def again(move):
 
 
 def refuse_gpus(host, refuse):
-    lab("exec", host, "mount", "-o", "remount,ro" if refuse else "remount,rw", "/dev/shm")
+    # It is busy until QEMU has closed the memory of a device that it says has gone.
+    wait_for(lambda: lab("exec", host, "mount", "-o", "remount,ro" if refuse else "remount,rw", "/dev/shm",
+                         check=False).returncode == 0, pause=0.01)
 
 
 def check_whole(movelab, guest, host):
@@ -163,6 +166,34 @@ def without_gpu(node):
     """The VMs of which /metrics says so."""
     text = node.daemon.request("GET", "/metrics")[2].decode()
     return re.findall(r'^vgpud_vm_without_gpu\{vm="([^"]*)".*\} 1$', text, re.M)
+
+
+@pytest.mark.drawn("lab")
+def test_a_gpu_plugged_in_by_hand(movelab, guest):
+    """That ends the alert, for the next vgpud, too; and the move can still be finished for the guest."""
+    node = movelab.nodes["h1"]
+    refuse_gpus("h2", True)
+    try:
+        move = node.move(guest, "h2")
+        wait_for(lambda: node.migration(move)["state"] == "migrating", pause=0.01)
+        refuse_gpus("h1", True)  # not before the GPU has left
+        retry, move = failed(node, node.ended(move), run(node, "migration", "watch", move["id"], code=1).stderr)
+    finally:
+        for host in movelab.nodes:
+            refuse_gpus(host, False)
+    assert without_gpu(node) == [guest]
+    lab("virsh", "h1", "-q", "attach-device", guest, GPU_XML, "--live")
+    wait_for(lambda: without_gpu(node) == [])
+    assert node.migration(move)["gpu"] == "attached"
+    told = run(node, "events", "--since", "-1h", "--type", "alert", "-o", "json").stdout.splitlines()
+    assert [json.loads(line)["what"] for line in told][-2:] == ["raised", "cleared"], told
+    node.daemon.stop()
+    movelab.start("h1")
+    movelab.meet()
+    knows(node, guest)
+    assert without_gpu(node) == []
+    assert "Rolled back after" in run(node, *retry, "--wait").stdout
+    check_whole(movelab, guest, "h1")
 
 
 @pytest.mark.drawn("lab")
