@@ -68,15 +68,17 @@ struct vg_precheck {
     /* char *, gets a sentence for each doubt that cannot be settled and may make the move fail; may
      * be NULL */
     GPtrArray *doubts;
+    /* struct vg_path_need, gets what the domain needs of its host; may be NULL */
+    GPtrArray *paths;
 };
 
 /* Appends a sentence (char *) to problems for each reason why the move would fail, as far as
  * libvirt can tell beforehand: a domain of OpenStack, or one that is paused, has snapshots or
  * another job; other devices with which libvirt and QEMU migrate no VM, and among these devices one
  * that cannot be unplugged, or be recognised afterwards; on the target, a domain of that name or
- * UUID, another machine type, emulator or CPU, too little memory; disks that only this host has. If
- * target is NULL, the move could go to any host, and peer_uri is ignored. Returns 0 also with
- * problems; returns -1 and sets *err if a host cannot be asked. */
+ * UUID, another machine type, emulator or CPU, too little memory. If target is NULL, the move could
+ * go to any host, and peer_uri is ignored. Returns 0 also with problems; returns -1 and sets *err
+ * if a host cannot be asked. */
 int vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck *check,
                      GPtrArray *problems, GError **err);
 

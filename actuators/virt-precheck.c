@@ -10,7 +10,6 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include <sys/vfs.h>
 
 #include <libvirt/virterror.h>
 
@@ -209,46 +208,6 @@ check_state(struct precheck *check)
     virResetLastError();
 }
 
-/* ---- its disks ---- */
-
-/* Returns whether file systems of this kernel number are shared by several hosts, or may be
- * (FUSE). */
-static bool
-is_shared(int64_t type)
-{
-    static const int64_t types[] = {
-        0x6969 /* NFS */,       0xff534d42 /* CIFS */,   0xfe534d42 /* SMB */,
-        0x517b /* SMB */,       0xc36400 /* Ceph */,     0x1161970 /* GFS2 */,
-        0x7461636f /* OCFS2 */, 0x5346414f /* AFS */,    0x47504653 /* GPFS */,
-        0xbd00bd0 /* Lustre */, 0x65735546 /* FUSE */,   0x1021997 /* 9P */,
-        0x61756673 /* aufs */,  0x786f4256 /* vboxsf */, 0x19830326 /* BeeGFS */,
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
-        if (types[i] == type)
-            return true;
-    return false;
-}
-
-/* Checks the files of disks. Files elsewhere cannot be looked at, and block devices are taken for
- * those of a storage network, as libvirt does. */
-static void
-check_files(struct precheck *check)
-{
-    bool local = strstr(check->source_uri, ":///") != NULL;
-
-    for (unsigned i = 0; local && i < check->needs->paths->len; i++) {
-        const struct vg_path_need *need = check->needs->paths->pdata[i];
-        struct statfs about;
-        if (need->is_storage && need->writable && !need->is_device &&
-            statfs(need->path, &about) == 0 && !is_shared((int64_t)about.f_type & 0xffffffff))
-            precheck_add(check,
-                         "the disk %s of '%s' is on a file system of this host alone: move it to "
-                         "storage that both hosts have",
-                         need->path, check->name);
-    }
-}
-
 /* ---- the target ---- */
 
 static void
@@ -412,7 +371,6 @@ check_all(struct precheck *check, GError **err)
         return -1;
     check_state(check);
     precheck_block_jobs(check);
-    check_files(check);
     if (!check->peer_uri)
         return 0;
     if (strstr(check->peer_uri, ":///"))
@@ -495,6 +453,9 @@ vg_virt_precheck(vg_virt_link *source, vg_virt_link *target, struct vg_precheck 
     check->memory_bytes = all->memory_bytes;
     precheck_hand_over(all->problems, problems);
     precheck_hand_over(all->doubts, check->doubts);
+    for (unsigned i = 0; check->paths && all->needs && i < all->needs->paths->len; i++)
+        g_ptr_array_add(check->paths,
+                        vg_record_copy(&vg_path_need_record, all->needs->paths->pdata[i]));
     precheck_free(&all->base);
     return 0;
 }

@@ -22,6 +22,7 @@
 #include "model/identity.h"
 #include "model/inventory.h"
 #include "model/migration.h"
+#include "model/path.h"
 #include "model/peer.h"
 #include "model/plan.h"
 #include "model/provenance.h"
@@ -236,6 +237,9 @@ struct vg_backend_moves {
     struct vg_reservation *(*renew)(void *data, const char *id, int64_t lease_s, GError **err);
     int (*release)(void *data, const char *id, GError **err);
     GPtrArray *(*list_reservations)(void *data, GError **err);
+    /* Looks at paths (char *) of this host: struct vg_path_seen, one for each and in the same
+     * order; the caller frees the list. VG_E_REFUSED: acting is off. */
+    GPtrArray *(*look_at_paths)(void *data, const GPtrArray *paths, GError **err);
 };
 
 struct vg_backend {

@@ -128,6 +128,7 @@ const struct vg_route vg_routes[] = {
      vg_handle_release,
      no_params,
      {204, 404, 502, 503, 504}},
+    {"/v1/paths", VG_MOVES, VG_ASK, vg_handle_paths, no_params, {200, 415, 422, 502, 503, 504}},
     {"/v1/nova/approvals", VG_PLANS, VG_GET, vg_handle_nova_approvals, no_params, {200}},
     {"/v1/nova/placement", VG_PLANS, VG_ASK, vg_handle_nova_placement, no_params, {200, 415}},
     {"/scheduler/nova/external", VG_PLANS, VG_ASK, vg_handle_nova_external, no_params, {200, 415}},

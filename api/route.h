@@ -96,6 +96,7 @@ vg_handler vg_handle_list_reservations;
 vg_handler vg_handle_reserve;
 vg_handler vg_handle_renew;
 vg_handler vg_handle_release;
+vg_handler vg_handle_paths;
 vg_handler vg_handle_nova_placement;
 vg_handler vg_handle_nova_approvals;
 vg_handler vg_handle_nova_external;

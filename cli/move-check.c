@@ -44,6 +44,13 @@ static const struct vg_column move_check_device_columns[] = {
     {"ON TARGET", "target_address", VG_CELL_TEXT, true},
 };
 
+static const struct vg_column move_check_path_columns[] = {
+    {"PATH", "path", VG_CELL_TEXT, false},
+    {"WHAT FOR", "use", VG_CELL_TEXT, false},
+    {"ON TARGET", "verdict", VG_CELL_TEXT, false},
+    {"WHAT IS THERE", "text", VG_CELL_TEXT, true},
+};
+
 int
 vg_move_check_ask(vg_client *client, json_object *body, json_object **ret, GError **err)
 {
@@ -203,15 +210,19 @@ vg_move_check_print(json_object *check, enum vg_output_format format, GError **e
     g_autofree char *head = vg_move_check_text(check);
     g_autoptr(json_object) rows =
         for_people ? move_check_rows(check) : json_object_get(vg_output_member(check, "steps"));
+    json_object *paths = vg_output_member(check, "paths");
     const struct vg_table tables[] = {
         /* Programs have no use for the last column. */
         {NULL, rows, step_columns, G_N_ELEMENTS(step_columns) - (for_people ? 0 : 1), NULL},
         {NULL, vg_output_member(check, "devices"), move_check_device_columns,
          G_N_ELEMENTS(move_check_device_columns), "No GPU moves with it."},
+        {NULL, paths, move_check_path_columns, G_N_ELEMENTS(move_check_path_columns), NULL},
     };
+    /* Nobody has looked at paths. */
+    const size_t n_tables = G_N_ELEMENTS(tables) - (vg_output_length(paths) > 0 ? 0 : 1);
 
     if ((for_people && (vg_cli_print(head, err) < 0 || vg_cli_print("\n", err) < 0)) ||
-        vg_output_print(format, check, tables, G_N_ELEMENTS(tables), err) < 0)
+        vg_output_print(format, check, tables, n_tables, err) < 0)
         return -1;
     return vg_move_check_problems(check, err);
 }

@@ -4,6 +4,7 @@
 #include "cluster/peer-moves.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -129,6 +130,43 @@ vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int6
         return 0;
     g_propagate_error(err, g_steal_pointer(&error));
     return -1;
+}
+
+/* ---- paths ---- */
+
+GPtrArray *
+vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths, int64_t limit_ns,
+                      GError **err)
+{
+    g_autoptr(GPtrArray) some = g_ptr_array_new();
+    g_autoptr(json_object) answer = NULL;
+
+    for (guint i = 0; i < MIN(paths->len, VG_PATHS_MAX); i++)
+        g_ptr_array_add(some, paths->pdata[i]);
+    const struct vg_paths_question question = {some};
+    g_autoptr(json_object) body = vg_record_write(&vg_paths_question_record, &question);
+    g_autofree char *text = vg_json_to_text(body, false);
+    if (peers_request(peers, peer,
+                      &(struct peers_question){"POST", "/v1/paths", text, limit_ns, NULL, NULL},
+                      &answer, err) < 0)
+        return NULL;
+    const struct vg_json_node root = vg_json_root(answer);
+    struct vg_paths_answer *given = vg_record_read(&vg_paths_answer_record, &root, err);
+    if (!given)
+        return NULL;
+    g_autoptr(GPtrArray) items = g_ptr_array_new_with_free_func(vg_path_seen_free);
+    for (guint i = 0; i < given->items->len; i++)
+        g_ptr_array_add(items, vg_record_copy(&vg_path_seen_record, given->items->pdata[i]));
+    vg_record_free(&vg_paths_answer_record, given);
+    for (guint i = 0; i < some->len; i++) {
+        const struct vg_path_seen *seen = i < items->len ? items->pdata[i] : NULL;
+        if (seen && strcmp(seen->path, some->pdata[i]) == 0)
+            continue;
+        vg_error(err, VG_E_EXTERNAL, "the answer's item %u is not about '%s'", i,
+                 (const char *)some->pdata[i]);
+        return NULL;
+    }
+    return g_steal_pointer(&items);
 }
 
 /* ---- moves ---- */

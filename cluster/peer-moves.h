@@ -12,6 +12,7 @@
 
 #include "cluster/peers.h"
 #include "model/migration.h"
+#include "model/path.h"
 #include "model/reservation.h"
 
 /* Has the peer reserve GPUs for a move. Returns the reservation, with its id and its devices, as
@@ -27,6 +28,11 @@ int vg_peer_renew(vg_peers *peers, const char *peer, const char *reservation, in
 /* Ends a reservation. It is no error if the peer has none of this id. */
 int vg_peer_release(vg_peers *peers, const char *peer, const char *reservation, int64_t limit_ns,
                     GError **err);
+
+/* Has the peer look at paths (char *) of its host, as many of them as it looks at. Returns struct
+ * vg_path_seen, in the same order, freed with the array. */
+GPtrArray *vg_peer_look_at_paths(vg_peers *peers, const char *peer, const GPtrArray *paths,
+                                 int64_t limit_ns, GError **err);
 
 /* A request that is passed on to the vgpud that has the VM. */
 struct vg_peer_order {

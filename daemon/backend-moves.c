@@ -12,8 +12,10 @@
 #include "base/json.h"
 #include "cluster/peer-moves.h"
 #include "daemon/backend-private.h"
+#include "host/path-look.h"
 #include "model/plan.h"
 #include "move/effect.h"
+#include "move/paths.h"
 #include "policy/drift.h"
 
 /* Another vgpud may look at both hosts and the guest before it answers. */
@@ -377,20 +379,16 @@ moves_untried_to_json(const struct vg_migration *migration)
     vg_json_append(list,
                    vg_json_new_string("what only QEMU knows to be in the way of a migration was "
                                       "not asked, as asking it taints the VM"));
-    g_autofree char *disks =
-        g_strdup_printf("whether '%s' has the VM's disks, and may write to them, was not looked "
-                        "at: if it does not, "
-                        "the migration fails, and the VM gets its GPUs back on '%s'",
-                        migration->to, migration->from);
-    vg_json_append(list, vg_json_new_string(disks));
     return list;
 }
 
 static json_object *
-moves_check_to_json(const struct vg_migration *migration, const GPtrArray *problems)
+moves_check_to_json(const struct vg_migration *migration, const GPtrArray *problems,
+                    const GPtrArray *paths)
 {
     json_object *object = json_object_new_object();
     json_object *list = json_object_new_array(), *devices = json_object_new_array();
+    json_object *checks = json_object_new_array();
 
     vg_json_add_bool(object, "dry_run", true);
     vg_json_add_string(object, "vm", migration->vm);
@@ -403,6 +401,9 @@ moves_check_to_json(const struct vg_migration *migration, const GPtrArray *probl
     vg_json_add(object, "problems", list);
     vg_json_add(object, "doubts", moves_doubts_to_json(migration));
     vg_json_add(object, "untried", moves_untried_to_json(migration));
+    for (guint i = 0; i < paths->len; i++)
+        vg_json_append(checks, vg_record_write(&vg_path_check_record, paths->pdata[i]));
+    vg_json_add(object, "paths", checks);
     for (guint i = 0; i < migration->devices->len; i++) {
         json_object *device = vg_record_write(&vg_move_device_record, migration->devices->pdata[i]);
         json_object_object_del(device, "source_xml");
@@ -433,6 +434,7 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
     g_autoptr(vg_view) view = vg_node_view(backend->parts.node);
     const struct vg_inv_vm *vm = moves_find_here(view, request->vm);
     g_autoptr(GPtrArray) problems = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_check_free);
     int64_t gain = 0;
 
     if (request->plan_id && moves_check_plan(backend, view, request, &gain, err) < 0)
@@ -450,10 +452,10 @@ moves_check(void *data, const struct vg_migration_request *request, GError **err
         return answer;
     }
     g_autoptr(vg_migration) migration = moves_prepare_here(backend, vm, request, err);
-    if (!migration || vg_mover_check(backend->parts.mover, migration, problems, err) < 0)
+    if (!migration || vg_mover_check(backend->parts.mover, migration, problems, paths, err) < 0)
         return NULL;
     moves_check_gpus(backend, migration, problems);
-    json_object *document = moves_check_to_json(migration, problems);
+    json_object *document = moves_check_to_json(migration, problems, paths);
     backend_add_forecast(backend, document, vm, migration);
     return document;
 }
@@ -564,6 +566,20 @@ moves_list_reservations(void *data, GError **err)
     return vg_reservations_list(backend->parts.reservations, err);
 }
 
+static GPtrArray *
+moves_look_at_paths(void *data, const GPtrArray *paths, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
+
+    if (settings->enabled)
+        return vg_path_look(paths, NULL);
+    vg_error(err, VG_E_REFUSED,
+             "acting is off on this host ([actions] enabled=yes allows it), and so is looking at "
+             "paths for others");
+    return NULL;
+}
+
 const struct vg_backend_moves backend_moves = {
     .find_hosts = moves_find_hosts,
     .migrate = moves_migrate,
@@ -578,4 +594,5 @@ const struct vg_backend_moves backend_moves = {
     .renew = moves_renew,
     .release = moves_release,
     .list_reservations = moves_list_reservations,
+    .look_at_paths = moves_look_at_paths,
 };

@@ -42,7 +42,18 @@ libvirt_check_devices(const struct vg_inv_vm *vm, const GPtrArray *gpus, GError 
     return 0;
 }
 
-/* Adds the problems that libvirt of both hosts sees, or of the source alone if there is no peer. */
+/* Others read the record meanwhile. */
+static void
+libvirt_set_doubts(struct mover_move *move, const GPtrArray *doubts)
+{
+    VG_LOCK_SCOPE(&move->mover->lock);
+    g_ptr_array_set_size(move->record->doubts, 0);
+    for (guint i = 0; i < doubts->len; i++)
+        g_ptr_array_add(move->record->doubts, g_strdup(doubts->pdata[i]));
+}
+
+/* Adds the problems that libvirt and vgpud of both hosts see, or those of the source alone if there
+ * is no peer. */
 static int
 libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err)
 {
@@ -58,13 +69,13 @@ libvirt_find_problems(struct mover_move *move, GPtrArray *problems, GError **err
         check.peer_uri = move->peer_uri;
     }
     g_autoptr(GPtrArray) doubts = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(vg_path_need_free);
     check.doubts = doubts;
+    check.paths = paths;
     const int status = vg_virt_precheck(source, target, &check, problems, err);
-    /* Others read the record meanwhile. */
-    VG_LOCK_SCOPE(&move->mover->lock);
-    g_ptr_array_set_size(move->record->doubts, 0);
-    for (guint i = 0; i < doubts->len; i++)
-        g_ptr_array_add(move->record->doubts, g_strdup(doubts->pdata[i]));
+    libvirt_set_doubts(move, doubts);
+    if (status == 0)
+        mover_check_paths(move, paths, problems);
     return status;
 }
 

@@ -150,12 +150,14 @@ prepare_end_asking(vg_mover *mover, const char *uuid)
 }
 
 static int
-prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+prepare_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
+              GPtrArray *paths, GError **err)
 {
     struct mover_move move = {
         .mover = mover,
         .executor = mover_executor_of(migration->executor),
         .record = migration,
+        .paths = paths,
     };
     g_autofree char *other = prepare_find_move(mover, migration->uuid);
     int status = 0;
@@ -190,10 +192,11 @@ prepare_check_room(vg_mover *mover, GPtrArray *problems)
 /* A guest is not asked twice at once, nor during a move. A move that begins meanwhile takes the
  * channel. */
 int
-vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems, GError **err)
+vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
+               GPtrArray *paths, GError **err)
 {
     prepare_begin_asking(mover, migration->uuid);
-    int status = prepare_check(mover, migration, problems, err);
+    int status = prepare_check(mover, migration, problems, paths, err);
     prepare_end_asking(mover, migration->uuid);
     prepare_check_room(mover, problems);
     return status;
@@ -227,7 +230,7 @@ prepare_look_at_vm(vg_mover *mover, const struct vg_inv_vm *vm, struct vg_migrat
     }
     if (prepare_read_gpus(settings, vm, migration, err) < 0)
         return -1;
-    return vg_mover_check(mover, migration, problems, err);
+    return vg_mover_check(mover, migration, problems, NULL, err);
 }
 
 struct vg_movable *

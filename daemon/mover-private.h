@@ -8,6 +8,7 @@
 
 #include "base/thread.h"
 #include "daemon/mover.h"
+#include "move/paths.h"
 
 struct vg_mover {
     struct vg_mover_parts parts;
@@ -45,6 +46,7 @@ struct mover_move {
     vg_virt_link *source;
     vg_virt_link *target;
     vg_nova *nova;          /* NULL if it is not connected yet, or if libvirt moves the VM */
+    GPtrArray *paths;       /* struct vg_path_check, borrowed, of a dry run; NULL: not wanted */
     char *peer_uri;         /* the URI by which this host reaches the target's libvirt */
     int64_t waits_since_ns; /* CLOCK_MONOTONIC, while record->waits_for is set */
     /* These are about the reservation, which is renewed on any thread. */
@@ -163,6 +165,12 @@ int mover_tidy(struct mover_move *move, struct mover_outcome *ret, GError **err)
 /* mover-nova.c */
 
 extern const struct mover_executor mover_nova;
+
+/* mover-paths.c */
+
+/* Adds the problems and the doubts about the paths (struct vg_path_need) that the VM needs; without
+ * a peer, only those that this host knows. Waits for no file system that does not answer. */
+void mover_check_paths(struct mover_move *move, const GPtrArray *needs, GPtrArray *problems);
 
 /* mover-reach.c */
 

@@ -50,9 +50,11 @@ struct vg_migration *vg_mover_prepare(vg_mover *mover, const struct vg_inv_vm *v
                                       const struct vg_migration_request *request, GError **err);
 
 /* Finds everything that would make the move fail, as sentences (char *), and fills in the guest's
- * CUDA programs. Returns -1 and sets *err if that cannot be found out. Blocks. */
+ * CUDA programs. paths, unless it is NULL, gets what was found at each path that the VM needs on
+ * the target (struct vg_path_check). Returns -1 and sets *err if that cannot be found out. Blocks.
+ */
 int vg_mover_check(vg_mover *mover, struct vg_migration *migration, GPtrArray *problems,
-                   GError **err);
+                   GPtrArray *paths, GError **err);
 
 /* Finds out whether the VM could be moved at all. The caller frees the result. Blocks. */
 struct vg_movable *vg_mover_movable(vg_mover *mover, const struct vg_inv_vm *vm);

@@ -23,8 +23,58 @@ struct vg_path_need {
     bool optional;   /* libvirt starts the VM also without it, or makes it */
 };
 
-extern const struct vg_record_type vg_path_need_record;
+enum vg_path_state {
+    VG_PATH_UNKNOWN, /* it could not be looked at */
+    VG_PATH_THERE,
+    VG_PATH_MISSING,
+    VG_PATH_FAILING, /* its file system does not answer, or with an error */
+    VG_PATH_STATE_MAX
+};
 
-void vg_path_need_free(void *need); /* NULL is fine */
+enum vg_path_kind {
+    VG_PATH_OTHER,
+    VG_PATH_FILE,
+    VG_PATH_DEVICE, /* a block device */
+    VG_PATH_DIRECTORY,
+    VG_PATH_KIND_MAX
+};
+
+/* What a host has at a path, as far as its vgpud sees. */
+struct vg_path_seen {
+    char *path;
+    enum vg_path_state state;
+    char *why; /* of a state other than THERE; NULL if there is nothing to add */
+    /* These are set if it is there. */
+    enum vg_path_kind kind;
+    char *file_system;  /* of a file: "nfs4"; NULL if unknown */
+    bool shared;        /* other hosts can have that file system, too */
+    bool read_only;     /* nobody on the host can write to it */
+    int64_t size_bytes; /* of a file or device; 0 if unknown */
+    /* what it is within its file system, or in its kernel; equal for one file on two hosts */
+    char *identity;
+};
+
+/* What one vgpud asks another, and its answer: one item for each path, in the same order. */
+struct vg_paths_question {
+    GPtrArray *paths; /* char * */
+};
+struct vg_paths_answer {
+    GPtrArray *items; /* struct vg_path_seen */
+};
+
+extern const struct vg_record_type vg_paths_question_record;
+extern const struct vg_record_type vg_paths_answer_record;
+extern const struct vg_record_type vg_path_need_record;
+extern const struct vg_record_type vg_path_seen_record;
+extern const char *const vg_path_state_names[]; /* "unknown", "there", "missing", "failing" */
+extern const char *const vg_path_kind_names[];  /* "other", "file", "device", "directory" */
+
+void vg_path_need_free(void *need);          /* NULL is fine */
+void vg_path_seen_free(void *seen);          /* NULL is fine */
+void vg_paths_question_free(void *question); /* NULL is fine */
+
+/* Returns whether file systems of this type, as /proc has it, are ones that several hosts share, or
+ * may be (FUSE). */
+bool vg_path_is_shared(const char *file_system);
 
 #endif

@@ -26,6 +26,7 @@ WANTED = {("GET", "/healthz"): "none",
           ("POST", "/v1/migrations/{id}/retry"): "operator",
           ("POST", "/v1/reservations"): "operator", ("POST", "/v1/reservations/{id}"): "operator",
           ("DELETE", "/v1/reservations/{id}"): "operator",
+          ("POST", "/v1/paths"): "operator",
           ("GET", "/v1/tokens"): "admin", ("POST", "/v1/tokens"): "admin",
           ("DELETE", "/v1/tokens/{id}"): "admin", ("GET", "/v1/audit"): "admin"}
 # Tokens that tests/tools/api-server has from the start are NAME-token.
@@ -39,6 +40,7 @@ BODIES = {("POST", "/v1/plans"): b'{"dry_run": true}',
           ("POST", "/v1/reservations"): b'{"move_id": "m", "vm": "v", "uuid": "u", "from": "f", '
                                         b'"lease_s": 60, "devices": []}',
           ("POST", "/v1/reservations/{id}"): b'{"lease_s": 60}',
+          ("POST", "/v1/paths"): b'{"paths": ["/gone"]}',
           ("POST", "/v1/tokens"): b'{"name": "another", "role": "reader"}'}
 NOBODY = {"nothing": {}, "unknown": {"Authorization": "Bearer unknown-token"},
           "expired": {"Authorization": "Bearer expired-token"},

@@ -97,6 +97,26 @@ def test_moves(server, contract):
 
 
 @pytest.mark.smoke
+def test_what_is_at_paths(server, contract):
+    """As many as may be are asked for at once; it is no write."""
+    before = len(server.get("/v1/audit").json()["items"])
+    url, long = "/v1/paths", "/" + "x" * 4095
+    many = ["/images/guest0", "/gone"] + [long] * 126
+    answer = server.post(url, {"paths": many})
+    contract.check("POST", url, answer)
+    items = answer.json()["items"]
+    assert [i["path"] for i in items] == many
+    assert [i["state"] for i in items[:2]] == ["there", "missing"] and items[0]["file_system"] == "nfs4"
+    assert server.post(url, {"paths": []}).json() == {"items": []}
+    for bad in ({}, {"paths": "/a"}, {"paths": ["a"]}, {"paths": [""]}, {"paths": [1]}, {"paths": ["/a"], "x": 1},
+                {"paths": [long + "x"]}, {"paths": ["/a"] * 129}):
+        answer = server.post(url, bad)
+        assert answer.status == 400, (bad, answer.body)
+        contract.check("POST", url, answer)
+    assert len(server.get("/v1/audit").json()["items"]) == before
+
+
+@pytest.mark.smoke
 def test_what_schedulers_ask(server, contract):
     """It is answered, and neither counted as a write nor kept."""
     before = len(server.get("/v1/audit").json()["items"])

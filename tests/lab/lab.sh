@@ -23,7 +23,7 @@ usage: tests/lab/lab.sh COMMAND
   network HOST drop|deaf|mute|mend   nothing gets from it or to it; nothing gets to it; nothing of its libvirtd
                                      gets to others; all gets through again
   network HOST pin                   from now on, nobody finds out that it is not there
-  guest HOST [NAME [MIB]]            define and start a guest, wait until it is up
+  guest HOST [NAME [MIB [DEVICES]]]  define and start a guest, wait until it is up
   gpu HOST attach|detach NAME        plug a stand-in for a GPU into a guest, or out
   tell HOST NAME LINE                have the guest do something (guest-agent), print its answer
   migrate FROM TO NAME [OPTION...]   live migration, options of virsh
@@ -455,11 +455,12 @@ network()
 
 guest()
 {
-    local host=$1 name=${2:-guest0} mib=${3:-160} console sum uuid i
+    local host=$1 name=${2:-guest0} mib=${3:-160} devices=${4:-} console sum uuid i
     sum=$(printf %s "$name" | cksum)
     # The same on every host, or it could not come back.
     uuid=$(printf '00000000-0000-4000-9000-%012x' "${sum% *}")
-    sed -e "s/@NAME@/$name/g" -e "s/@UUID@/$uuid/" -e "s/@MIB@/$mib/g" "$here/guest.xml.in" \
+    sed -e "s/@NAME@/$name/g" -e "s/@UUID@/$uuid/" -e "s/@MIB@/$mib/g" \
+        -e "s|@DEVICES@|$devices|" "$here/guest.xml.in" \
         > "$lab/$host/lib/$name.xml"
     console=$lab/$host/log/qemu/$name.console
     rm -f "$console"

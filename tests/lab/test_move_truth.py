@@ -132,44 +132,87 @@ def test_gpu_of_the_definition(movelab, guest):
     assert node.reservations() == movelab.nodes["h2"].reservations() == []
 
 
+def set_read_only(device, is_read_only):
+    subprocess.run(["blockdev", "--setro" if is_read_only else "--setrw", device], check=True)
+
+
 @contextlib.contextmanager
 def disk():
-    """The same on both hosts, which h2 may not write to."""
+    """The same on both hosts, for a guest: the device of each."""
     path = os.path.join(ENV["LAB_DIR"], "disk.img")
     with open(path, "wb") as file:
         file.truncate(1 << 20)
-    devices = [subprocess.run(["losetup", "--show", *more, "-f", path], check=True, capture_output=True,
-                              text=True).stdout.strip() for more in ((), ("-r",))]
+    devices = [subprocess.run(["losetup", "--show", "-f", path], check=True, capture_output=True,
+                              text=True).stdout.strip() for _ in range(2)]
     try:
         for host, device in zip(("h1", "h2"), devices):
             lab("exec", host, "ln", "-sfn", device, "/run/disk")
-        yield
+        yield devices
     finally:
         for device in devices:
+            # Otherwise, the next file on this device is read-only, too.
+            set_read_only(device, False)
             subprocess.run(["losetup", "-d", device], check=True)
 
 
-DISK = """<disk type='block' device='disk'><driver name='qemu' type='raw' cache='none'/>
-<source dev='/run/disk'/><target dev='vda' bus='virtio'/></disk>"""
+DISK = ("<disk type='block' device='disk'><driver name='qemu' type='raw' cache='none'/>"
+        "<source dev='/run/disk'/><target dev='vda' bus='virtio'/>"
+        "<address type='pci' domain='0' bus='0' slot='5' function='0'/></disk>")
+
+
+def test_disks_of_the_target(movelab):
+    """A disk that the target has not, or may not write to: the move is refused before the guest hears of it."""
+    node, guest = movelab.nodes["h1"], "double"
+
+    def refused(words):
+        check = node.move(guest, "h2", 200, dry_run=True)
+        assert len(check["problems"]) == 1, check["paths"]
+        [problem] = check["problems"]
+        assert words in problem and [p["text"] for p in check["paths"] if p["verdict"] == "refused"] == [problem]
+        end = node.ended(node.move(guest, "h2"))
+        assert end["state"] == "failed" and words in end["cause"], end
+        assert not steps(end, "quiesce") and hooks("h1", guest) == []
+        assert running_on(guest) == ["h1"] and has_gpu("h1", guest)
+    with disk() as (_, device):
+        try:
+            start_guest("h1", guest, devices=DISK)
+            known(movelab, guest)
+            lab("exec", "h2", "rm", "/run/disk")
+            refused("'h2' has no /run/disk, the disk 'vda'")
+            lab("exec", "h2", "ln", "-s", device, "/run/disk")
+            set_read_only(device, True)
+            refused("'h2' cannot write to /run/disk, the disk 'vda'")
+            set_read_only(device, False)
+            check = node.move(guest, "h2", 200, dry_run=True)
+            assert check["problems"] == check["doubts"] == [], check
+            assert [(p["path"], p["writable"], p["verdict"]) for p in check["paths"]] == [
+                ("/run/disk", True, "ok"), ("/var/lib/libvirt/boot/vmlinuz", False, "ok"),
+                ("/var/lib/libvirt/boot/initrd", False, "ok")], check
+            end = node.ended(node.move(guest, "h2"))
+            assert end["state"] == "done" and has_gpu("h2", guest), end
+        finally:
+            remove_guest(guest)
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "refused"])
 def test_definition_on_the_target(movelab, ours):
     """libvirt of the target cannot write to the disk when all else has arrived, and keeps the VM's definition.
-    It is taken away; or, as libvirt does not do that to one with a saved state, told."""
+    It is taken away; or, as libvirt does not do that to one with a saved state, told. The target's vgpud, where
+    acting is off, has not looked at the disk."""
     node, name = movelab.nodes["h1"], "double"
-    with disk():
+    with disk() as (_, device):
         try:
-            start_guest("h1", name, gpu=False)
-            with open(os.path.join(ENV["LAB_DIR"], "h1", "lib", "disk.xml"), "w", encoding="utf-8") as file:
-                file.write(DISK)
-            lab("virsh", "h1", "-q", "attach-device", name, "/var/lib/libvirt/disk.xml", "--live", "--config")
+            set_read_only(device, True)
+            start_guest("h1", name, gpu=False, devices=DISK)
+            movelab.nodes["h2"].reload("[actions]\nenabled=no\n")
             known(movelab, name)
             saved = f"/var/lib/libvirt/qemu/save/{name}.save"
             if not ours:
                 lab("exec", "h2", "sh", "-c", f"mkdir -p /var/lib/libvirt/qemu/save; echo > {saved}")
             end = node.ended(node.move(name, "h2"))
             assert end["state"] == "rolled_back" and "not writable" in end["cause"], end
+            [doubt] = end["doubts"]
+            assert "was not looked at" in doubt and "acting is off" in doubt, doubt
             assert running_on(name) == ["h1"]
             uuid = lab("virsh", "h1", "-q", "domuuid", name).stdout.strip()
             command = f"virsh -c qemu+tcp://h2/system undefine {uuid}"
@@ -183,3 +226,4 @@ def test_definition_on_the_target(movelab, ours):
                 assert defined_on(name) == ["h1"]
         finally:
             remove_guest(name)
+            movelab.nodes["h2"].reload("")

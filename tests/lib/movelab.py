@@ -142,8 +142,8 @@ def hooks(host, guest):
     return re.findall(r"HOOK (\w+) ", console(host, guest))
 
 
-def start_guest(host, guest, gpu=True, mib=160):
-    lab("guest", host, guest, str(mib))
+def start_guest(host, guest, gpu=True, mib=160, devices=""):
+    lab("guest", host, guest, str(mib), devices)
     if gpu:
         lab("gpu", host, "attach", guest)
 
@@ -157,7 +157,7 @@ def start_deaf_guest(host, guest):
         xml = xml.replace(what, by)
     # It would not hear of one that is plugged in either.
     with open(GPU_XML, encoding="utf-8") as file:
-        xml = xml.replace("<memballoon", file.read() + "<memballoon", 1)
+        xml = xml.replace("@DEVICES@", file.read(), 1)
     with open(os.path.join(ENV["LAB_DIR"], host, "lib", f"{guest}.xml"), "w", encoding="utf-8") as file:
         file.write(xml)
     lab("virsh", host, "-q", "define", f"/var/lib/libvirt/{guest}.xml")

@@ -126,6 +126,20 @@ start_move(void *data, const struct vg_migration_request *request, bool *ret_kno
 }
 
 static json_object *
+check_paths(void)
+{
+    json_object *paths = json_object_new_array(), *one = json_object_new_object();
+
+    vg_json_add_string(one, "path", "/images/alpha.qcow2");
+    vg_json_add_string(one, "use", "the disk 'vda'");
+    vg_json_add_bool(one, "writable", true);
+    vg_json_add_string(one, "verdict", "ok");
+    vg_json_add_string(one, "text", "it is there");
+    vg_json_append(paths, one);
+    return paths;
+}
+
+static json_object *
 check_move(void *data, const struct vg_migration_request *request, GError **err)
 {
     static const char *const verbs[] = {"precheck", "reserve", "quiesce", "detach",
@@ -152,6 +166,7 @@ check_move(void *data, const struct vg_migration_request *request, GError **err)
     json_object *untried = json_object_new_array();
     vg_json_append(untried, vg_json_new_string("only vgpud's own connection was tried"));
     vg_json_add(object, "untried", untried);
+    vg_json_add(object, "paths", check_paths());
     g_autoptr(vg_migration) none = vg_migration_new();
     vg_json_add(object, "guest", vg_record_write(&vg_guest_programs_record, &none->guest));
     for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++) {
@@ -322,6 +337,29 @@ reserve(void *data, struct vg_reservation *reservation, GError **err)
     return 0;
 }
 
+static GPtrArray *
+look_at_paths(void *data, const GPtrArray *paths, GError **err)
+{
+    GPtrArray *seen = g_ptr_array_new_with_free_func(vg_path_seen_free);
+
+    (void)data, (void)err;
+    for (guint i = 0; i < paths->len; i++) {
+        struct vg_path_seen *one = vg_record_new(&vg_path_seen_record);
+        const char *path = paths->pdata[i];
+        one->path = g_strdup(path);
+        one->state = strstr(path, "gone") ? VG_PATH_MISSING : VG_PATH_THERE;
+        if (one->state == VG_PATH_THERE) {
+            one->kind = VG_PATH_FILE;
+            one->file_system = g_strdup("nfs4");
+            one->shared = true;
+            one->size_bytes = 1 << 30;
+            one->identity = g_strdup("4711");
+        }
+        g_ptr_array_add(seen, one);
+    }
+    return seen;
+}
+
 /* Locked. */
 static struct vg_reservation *
 find_kept(fake_backend *fake, const char *id, GError **err)
@@ -389,6 +427,7 @@ const struct vg_backend_moves fake_moves = {
     .retry_migration = retry_move,
     .list_bare = list_bare,
     .reserve = reserve,
+    .look_at_paths = look_at_paths,
     .renew = renew,
     .release = release,
     .list_reservations = list_reservations,

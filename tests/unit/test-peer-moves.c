@@ -200,6 +200,47 @@ test_renew_and_release(void **state)
     assert_error(&error, VG_E_UNREACHABLE, "peer 'left': nobody is there");
 }
 
+static GPtrArray *
+look_at(guint n, GError **err)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new();
+
+    g_ptr_array_add(paths, (char *)"/a");
+    while (paths->len < n)
+        g_ptr_array_add(paths, (char *)"/b");
+    return vg_peer_look_at_paths(NULL, "left", paths, LIMIT_NS, err);
+}
+
+static void
+test_paths(void **state)
+{
+    g_autoptr(GError) err = NULL;
+
+    (void)state;
+    sent.answer = "{\"items\": [{\"path\": \"/a\", \"state\": \"there\", \"kind\": \"file\", "
+                  "\"file_system\": \"nfs4\", \"shared\": true}, "
+                  "{\"path\": \"/b\", \"state\": \"unknown\", \"why\": \"closed\"}]}";
+    g_autoptr(GPtrArray) seen = look_at(2, &err);
+    assert_sent("POST", "/v1/paths");
+    assert_string_equal(sent.body, "{\"paths\":[\"/a\",\"/b\"]}\n");
+    assert_int_equal(seen->len, 2);
+    const struct vg_path_seen *first = seen->pdata[0], *second = seen->pdata[1];
+    assert_string_equal(first->file_system, "nfs4");
+    assert_int_equal(first->kind, VG_PATH_FILE);
+    assert_string_equal(second->why, "closed");
+    assert_null(look_at(3, &err));
+    assert_error(&err, VG_E_EXTERNAL, "the answer's item 2 is not about '/b'");
+    assert_null(look_at(VG_PATHS_MAX + 1, &err));
+    g_clear_error(&err);
+    g_autoptr(json_object) body = vg_json_parse(sent.body, strlen(sent.body), 65536, 16, NULL);
+    assert_int_equal(json_object_array_length(json_object_object_get(body, "paths")), VG_PATHS_MAX);
+    sent.answer = "{}";
+    assert_null(look_at(1, NULL));
+    sent.answer = "404";
+    assert_null(look_at(1, &err));
+    assert_true(g_error_matches(err, VG_ERROR, VG_E_NOT_FOUND));
+}
+
 static void
 test_moves(void **state)
 {
@@ -303,6 +344,7 @@ main(void)
         cmocka_unit_test_teardown(test_reserve_answers, forget_sent),
         cmocka_unit_test_teardown(test_check_gpus, forget_sent),
         cmocka_unit_test_teardown(test_renew_and_release, forget_sent),
+        cmocka_unit_test_teardown(test_paths, forget_sent),
         cmocka_unit_test_teardown(test_moves, forget_sent),
         cmocka_unit_test_teardown(test_moves_to, forget_sent),
         cmocka_unit_test_teardown(test_samples, forget_sent),
