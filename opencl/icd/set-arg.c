@@ -9,13 +9,11 @@
 #include "opencl/icd/gate.h"
 #include "opencl/track/arg.h"
 
-typedef cl_int(CL_API_CALL *set_arg)(cl_kernel, cl_uint, size_t, const void *);
-
 /* Each of these is the end of a call: it leaves the gate. Their parameters lie where the vendor's
  * function expects them, as far as it has them. */
 
 static __attribute__((noinline)) cl_int
-set_object(cl_kernel real, cl_uint i, set_arg set, struct vg_cl_object *object,
+set_object(cl_kernel real, cl_uint i, vg_cl_set_arg set, struct vg_cl_object *object,
            struct vg_cl_arg *arg)
 {
     cl_int result = set(real, i, sizeof object->real, &object->real);
@@ -27,7 +25,7 @@ set_object(cl_kernel real, cl_uint i, set_arg set, struct vg_cl_object *object,
 }
 
 static __attribute__((noinline)) cl_int
-set_number(cl_kernel real, cl_uint i, set_arg set, const void *value, struct vg_cl_arg *arg)
+set_number(cl_kernel real, cl_uint i, vg_cl_set_arg set, const void *value, struct vg_cl_arg *arg)
 {
     cl_int result = set(real, i, 4, value);
 
@@ -39,7 +37,7 @@ set_number(cl_kernel real, cl_uint i, set_arg set, const void *value, struct vg_
 
 static __attribute__((noinline)) cl_int
 set_other(cl_kernel real, cl_uint i, size_t size, const void *value, struct vg_cl_arg *arg,
-          set_arg set)
+          vg_cl_set_arg set)
 {
     cl_int result = set(real, i, size, value);
 
@@ -66,7 +64,7 @@ set_any(cl_kernel handle, cl_uint i, size_t size, const void *value)
 
     if (__builtin_expect(!kernel || i >= kernel->kernel.n_args, 0))
         return set_wrong(kernel, i, size, value);
-    set_arg set = kernel->track->cl->clSetKernelArg;
+    vg_cl_set_arg set = kernel->kernel.set;
     struct vg_cl_arg *arg = &kernel->kernel.args[i];
     if (__builtin_expect(!value, 0))
         return set_other(kernel->real, i, size, value, arg, set);

@@ -390,6 +390,7 @@ inject_kernel(struct vg_cl_switch *s, struct vg_cl_object *kernel, struct vg_cl_
         return vg_cl_fail(s, "the stream is damaged: a kernel");
     kernel->real =
         kernel->track->cl->clCreateKernel(kernel->kernel.program->real, state.name, &error);
+    kernel->kernel.set = kernel->track->cl->clSetKernelArg;
     for (uint64_t i = 0; error == CL_SUCCESS && i < state.n_args; i++) {
         struct vg_cl_state_arg arg;
         if (!vg_cl_state_get_arg(content, &arg))

@@ -49,6 +49,7 @@ kernel_wrap(struct vg_cl_object *program, cl_kernel real, cl_int *errcode_ret)
     }
     struct vg_cl_kernel *kernel = &object->kernel;
     kernel->program = vg_cl_use(program);
+    kernel->set = cl->clSetKernelArg;
     cl->clGetKernelInfo(real, CL_KERNEL_NUM_ARGS, sizeof kernel->n_args, &kernel->n_args, NULL);
     cl->clGetKernelInfo(real, CL_KERNEL_FUNCTION_NAME, 0, NULL, &size);
     kernel->name = calloc(1, size + 1);

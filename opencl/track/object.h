@@ -168,11 +168,15 @@ struct vg_cl_arg {
     };
 };
 
+typedef cl_int(CL_API_CALL *vg_cl_set_arg)(cl_kernel, cl_uint, size_t, const void *);
+
+/* What setting an argument needs comes first, near the head of the object. */
 struct vg_cl_kernel {
+    struct vg_cl_arg *args;
+    vg_cl_set_arg set; /* the vendor's, of the library that is loaded now */
+    cl_uint n_args;
     struct vg_cl_object *program;
     char *name; /* owned */
-    struct vg_cl_arg *args;
-    cl_uint n_args;
 };
 
 struct vg_cl_event {

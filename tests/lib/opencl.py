@@ -47,6 +47,19 @@ def native():
     return {**os.environ, "OCL_ICD_VENDORS": POCL}
 
 
+def make_film(path, frames, times=1):
+    """So many frames, which come so many times."""
+    width, height = 320, 240
+    with open(path, "wb") as film:
+        film.write(b"YUV4MPEG2 W320 H240 F25:1 Ip A1:1 C420jpeg\n")
+        scene = b""
+        for n in range(frames):
+            luma = bytes((i * 2 + j * 3 + n * 5 + (i * j >> 5)) & 255 for j in range(height) for i in range(width))
+            scene += b"FRAME\n" + luma + bytes([128]) * (width * height // 2)
+        for _ in range(times):
+            film.write(scene)
+
+
 class Stopped:
     """A program with an agent that it has said hello to."""
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 import pytest
-from opencl import POCL, Stopped, built, native, need, need_pocl, told
+from opencl import POCL, Stopped, built, make_film, native, need, need_pocl, told
 from unixhttp import ROOT
 
 SEED = int(os.environ.get("VG_TEST_SEED", "1")) % 1000000
@@ -178,15 +178,6 @@ def test_mapped_memory_is_the_programs(tmp_path):
         stopped.process.terminate()
         assert b"0 lost" in stopped.process.stdout.read()
         assert stopped.process.wait() == 0
-
-
-def make_film(path, frames):
-    width, height = 320, 240
-    with open(path, "wb") as film:
-        film.write(b"YUV4MPEG2 W320 H240 F25:1 Ip A1:1 C420jpeg\n")
-        for n in range(frames):
-            luma = bytes((i * 2 + j * 3 + n * 5 + (i * j >> 5)) & 255 for j in range(height) for i in range(width))
-            film.write(b"FRAME\n" + luma + bytes([128]) * (width * height // 2))
 
 
 # PoCL compiles x264's kernels for a quarter of a minute where it has not done so before.
