@@ -45,3 +45,14 @@ backend_check_groups(void *data, const struct vg_migration *migration, GError **
     }
     return 0;
 }
+
+int
+backend_check_arrivals(void *data, const char *uuid, const char *other, GError **err)
+{
+    vg_daemon_backend *backend = data;
+    g_autoptr(GPtrArray) copies = vg_peers_copies(backend->parts.peers);
+    const struct vg_snap_vm *vm = groups_find_elsewhere(copies, uuid);
+    const struct vg_snap_vm *beside = groups_find_elsewhere(copies, other);
+
+    return vm && beside ? vg_drift_check_groups(vm, beside, err) : 0;
+}

@@ -539,7 +539,8 @@ moves_reserve(void *data, struct vg_reservation *reservation, GError **err)
     vg_daemon_backend *backend = data;
     g_autoptr(vg_move_settings) settings = vg_mover_settings(backend->parts.mover);
 
-    return vg_reservations_make(backend->parts.reservations, settings, reservation, err);
+    return vg_reservations_make(backend->parts.reservations, settings, reservation,
+                                backend_check_arrivals, backend, err);
 }
 
 static struct vg_reservation *

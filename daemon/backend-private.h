@@ -46,6 +46,10 @@ struct vg_part_status *backend_libvirt_status(vg_daemon_backend *backend);
  * the same host. data is the backend. */
 int backend_check_groups(void *data, const struct vg_migration *migration, GError **err);
 
+/* Checks that two VMs that come to this host, by their UUIDs, are not of one anti-affinity group,
+ * as far as is known. data is the backend. */
+int backend_check_arrivals(void *data, const char *uuid, const char *other, GError **err);
+
 /* daemon/backend-moves.c */
 extern const struct vg_backend_moves backend_moves;
 

@@ -3,6 +3,7 @@
 
 #include "daemon/reservations.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -278,9 +279,38 @@ reservations_find_taken(vg_reservations *reservations, vg_virt_link *host,
     return 0;
 }
 
+/* Checks how many others come, and whether this one may come beside them. */
+static int
+reservations_check_arrivals(vg_reservations *reservations, const struct vg_move_settings *settings,
+                            const char *uuid, vg_reservations_check *check, void *data,
+                            GError **err)
+{
+    g_autoptr(GPtrArray) list = vg_reservations_list(reservations, err);
+    g_autoptr(GString) names = g_string_new(NULL);
+    int64_t n = 0;
+
+    for (guint i = 0; list && i < list->len; i++) {
+        const struct vg_reservation *other = list->pdata[i];
+        if (g_str_has_prefix(other->move_id, HOLD_MOVE) || strcmp(other->uuid, uuid) == 0)
+            continue;
+        n++;
+        g_string_append_printf(names, "%s'%s' from '%s'", n > 1 ? ", " : "", other->vm,
+                               other->from);
+        if (check && check(data, uuid, other->uuid, err) < 0)
+            return -1;
+    }
+    if (n >= settings->moves)
+        return vg_error(err, VG_E_CONFLICT,
+                        "%" PRId64 " VMs are on their way here already (%s); [actions] moves of "
+                        "this host allows %" PRId64,
+                        n, names->str, settings->moves);
+    return list ? 0 : -1;
+}
+
 int
 vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
-                     struct vg_reservation *reservation, GError **err)
+                     struct vg_reservation *reservation, vg_reservations_check *check, void *data,
+                     GError **err)
 {
     g_autoptr(GPtrArray) taken = g_ptr_array_new_with_free_func(g_free);
 
@@ -295,6 +325,9 @@ vg_reservations_make(vg_reservations *reservations, const struct vg_move_setting
     int found = reservations_find_taken(reservations, host, reservation, taken, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
+    if (reservations_check_arrivals(reservations, settings, reservation->uuid, check, data, err) <
+        0)
+        return -1;
     if (vg_virt_pick(host, reservation->devices, taken, reservation->dry_run, settings->named,
                      settings->n_named, err) < 0)
         return -1;

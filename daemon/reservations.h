@@ -18,12 +18,17 @@ typedef struct vg_reservations vg_reservations;
 vg_reservations *vg_reservations_new(vg_journal *journal);
 void vg_reservations_free(vg_reservations *reservations); /* NULL is fine */
 
+/* Refuses a VM that comes (its UUID) beside another one that comes; none is let in meanwhile. */
+typedef int vg_reservations_check(void *data, const char *uuid, const char *other, GError **err);
+
 /* Reserves free GPUs for a VM that comes, and fills in the id, the times, and the devices of this
  * host. The same move gets the same reservation again, extended. A dry run keeps nothing, and gets
- * no id. Fails with VG_E_CONFLICT and the reason if none is free, or with VG_E_REFUSED if acting is
+ * no id. Fails with VG_E_CONFLICT and the reason if none is free, if as many VMs come already as
+ * the settings allow, or if check, which may be NULL, refuses; or with VG_E_REFUSED if acting is
  * off. */
 int vg_reservations_make(vg_reservations *reservations, const struct vg_move_settings *settings,
-                         struct vg_reservation *reservation, GError **err);
+                         struct vg_reservation *reservation, vg_reservations_check *check,
+                         void *data, GError **err);
 
 /* Reserves the GPUs that a VM of this host has, while the VM is away. Fails with VG_E_CONFLICT if
  * one of them is kept for another VM or is in one that runs, which can be if the lease of an

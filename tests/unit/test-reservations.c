@@ -305,14 +305,25 @@ test_hold_of_what_runs(void **state)
     assert_int_equal(hold_move(place, move, 60, NULL), 0);
 }
 
-/* Asks for one of a device of which there is one. */
+/* Refuses the VM of move-9 beside any. */
 static int
-make(struct place *place, const char *move_id, bool dry_run, char **ret_id)
+check_beside(void *data, const char *uuid, const char *other, GError **err)
+{
+    assert_null(data);
+    assert_string_not_equal(uuid, other);
+    return strcmp(uuid, "uuid-of-move-9") == 0
+               ? vg_error(err, VG_E_CONFLICT, "not beside %s", other)
+               : 0;
+}
+
+/* Asks for one of a device of which there are so many. */
+static int
+make_of(struct place *place, const char *move_id, bool dry_run, int64_t slots, char **ret_id)
 {
     char uri[] = "test:///default";
-    struct vg_named_device named = {.name = "gpu0", .xml = GPU_XML, .slots = 1};
+    struct vg_named_device named = {.name = "gpu0", .xml = GPU_XML, .slots = slots};
     const struct vg_move_settings settings = {
-        .enabled = true, .libvirt_uri = uri, .named = &named, .n_named = 1};
+        .enabled = true, .libvirt_uri = uri, .moves = 2, .named = &named, .n_named = 1};
     g_autoptr(vg_reservation) wanted = vg_reservation_new();
     g_autoptr(GError) err = NULL;
 
@@ -323,12 +334,50 @@ make(struct place *place, const char *move_id, bool dry_run, char **ret_id)
     wanted->lease_s = 60;
     wanted->dry_run = dry_run;
     g_ptr_array_add(wanted->devices, device(VG_MOVE_DEVICE_NAMED, NULL));
-    if (vg_reservations_make(place->reservations, &settings, wanted, &err) < 0) {
+    if (vg_reservations_make(place->reservations, &settings, wanted, check_beside, NULL, &err) <
+        0) {
         assert_int_equal(err->code, VG_E_CONFLICT);
+        *ret_id = g_strdup(err->message);
         return -1;
     }
     *ret_id = g_strdup(wanted->id);
     return 0;
+}
+
+static int
+make(struct place *place, const char *move_id, bool dry_run, char **ret_id)
+{
+    g_autofree char *id = NULL;
+
+    if (make_of(place, move_id, dry_run, 1, &id) < 0)
+        return -1;
+    *ret_id = g_steal_pointer(&id);
+    return 0;
+}
+
+/* There would be GPUs for all; two may be on their way at once, and GPUs kept for VMs that have
+ * left are none of these. */
+static void
+test_how_many_come(void **state)
+{
+    struct place *place = *state;
+    g_autofree char *one = NULL, *two = NULL, *again = NULL, *words = NULL, *three = NULL;
+
+    hold(place, "move-0", 60);
+    assert_int_equal(make_of(place, "move-1", false, 9, &one), 0);
+    assert_int_equal(make_of(place, "move-2", false, 9, &two), 0);
+    assert_int_equal(make_of(place, "move-2", false, 9, &again), 0);
+    for (int dry_run = 0; dry_run < 2; dry_run++) {
+        assert_int_equal(make_of(place, "move-3", dry_run, 9, &words), -1);
+        assert_string_equal(words,
+                            "2 VMs are on their way here already ('guest' from 'there', 'guest' "
+                            "from 'there'); [actions] moves of this host allows 2");
+        g_clear_pointer(&words, g_free);
+    }
+    assert_int_equal(vg_reservations_release(place->reservations, one, NULL), 0);
+    assert_int_equal(make_of(place, "move-9", false, 9, &words), -1);
+    assert_string_equal(words, "not beside uuid-of-move-2");
+    assert_int_equal(make_of(place, "move-3", false, 9, &three), 0);
 }
 
 static void
@@ -378,6 +427,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_hold_of_a_stranger, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hold_of_what_runs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_make, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_many_come, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_dry_run, set_up, tear_down),
     };
 
