@@ -44,7 +44,7 @@ paths_add_source(GPtrArray *paths, const xmlNode *source, struct vg_path_need *n
 }
 
 /* Adds a disk with its backing files. For a medium that may be left out (startupPolicy), libvirt
- * takes an empty drive. */
+ * takes an empty drive; a disk that it left out, the VM's memory would not fit to. */
 static void
 paths_add_disk(GPtrArray *paths, const xmlNode *disk)
 {
@@ -60,8 +60,8 @@ paths_add_disk(GPtrArray *paths, const xmlNode *disk)
         .writable =
             !vg_xml_child(disk, "readonly") && !vg_xml_attribute_is(disk, "device", "cdrom"),
         .is_storage = true,
-        .optional = vg_xml_attribute_is(source, "startupPolicy", "optional") ||
-                    vg_xml_attribute_is(source, "startupPolicy", "requisite"),
+        .optional = is_medium && (vg_xml_attribute_is(source, "startupPolicy", "optional") ||
+                                  vg_xml_attribute_is(source, "startupPolicy", "requisite")),
     };
 
     paths_add_source(paths, source, &need);

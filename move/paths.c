@@ -176,7 +176,11 @@ vg_path_judge(const struct vg_path_need *need, const struct vg_path_seen *here,
     one.check->path = g_strdup(need->path);
     one.check->use = g_strdup(need->use);
     one.check->writable = need->writable;
-    if (!there || there->state == VG_PATH_UNKNOWN)
+    const bool is_unknown = !there || there->state == VG_PATH_UNKNOWN;
+    if (is_unknown && need->optional && !need->is_storage)
+        paths_say(&one, VG_PATH_OK, "libvirt makes %s, %s, if '%s' has none", need->path, need->use,
+                  to);
+    else if (is_unknown)
         paths_say(&one, VG_PATH_UNTRIED, "whether '%s' has %s, %s, cannot be told: %s", to,
                   need->path, need->use, there && there->why ? there->why : "it was not asked");
     else if (there->state == VG_PATH_FAILING)

@@ -346,6 +346,9 @@ test_paths(void **state)
     assert_paths(DISK("type='file' device='cdrom'",
                       "<source file='/e.iso' startupPolicy='optional'/><target dev='sda'/>"),
                  "/e.iso so: the medium in the drive 'sda'\n");
+    assert_paths(DISK("type='file' device='disk'",
+                      "<source file='/d' startupPolicy='optional'/><target dev='sda'/>"),
+                 "/d ws: the disk 'sda'\n");
     assert_paths(DISK("type='network'", "<source protocol='rbd' name='pool/a'/>"), "");
     assert_paths(DISK("type='file' device='cdrom'", "<target dev='sda'/>"), "");
     /* Two disks with one backing file, which a third one writes to. */

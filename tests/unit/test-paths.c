@@ -31,6 +31,7 @@ static const struct vg_path_need base = NEED(.is_storage = true);
 static const struct vg_path_need kernel = {.path = TEXT("/a"), .use = TEXT("the kernel")};
 static const struct vg_path_need device =
     NEED(.writable = true, .is_storage = true, .is_device = true);
+static const struct vg_path_need variables = NEED(.writable = true, .optional = true);
 static const struct vg_path_need medium = NEED(.is_storage = true, .optional = true);
 
 static void
@@ -58,6 +59,10 @@ test_missing(void **state)
                    "Stale file handle");
     assert_verdict(medium, NULL, ELSE(FAILING, NULL), VG_PATH_REFUSED, "does not answer");
     assert_verdict(disk, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_UNTRIED, "/a is closed");
+    assert_verdict(medium, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_UNTRIED, "/a is closed");
+    assert_verdict(variables, NULL, ELSE(UNKNOWN, "/a is closed"), VG_PATH_OK, "libvirt makes /a");
+    assert_verdict(variables, NULL, EXT4(.read_only = true), VG_PATH_REFUSED, "read-only there");
+    assert_verdict(variables, NULL, EXT4(), VG_PATH_OK, "not shared as far as seen");
     struct vg_path_check *check = vg_path_judge(&disk, NULL, NULL, "h1", "h2");
     assert_int_equal(check->verdict, VG_PATH_UNTRIED);
     vg_path_check_free(check);

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host has at paths, of which some are on a file system that hangs."""
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from settings import HANG_S
+from vgpuctl import ROOT
+from vgpud import Daemon
+
+# Of processes that look or hang (host/path-look.h); each request leaves two of them behind.
+LOOKERS_MAX = 16
+ACTING = "[actions]\nenabled=yes\n"
+
+
+def look(daemon, *paths):
+    status, _, answer = daemon.post("/v1/paths", {"paths": list(paths)})
+    assert status == 200, answer
+    return [(item["state"], item["why"] or "") for item in answer["items"]]
+
+
+def test_a_file_system_that_hangs(tmp_path):
+    """Processes that cannot be ended hang there; vgpud answers all else, and ends."""
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("needs root and FUSE")
+    hung, here = tmp_path / "hung", tmp_path / "here"
+    hung.mkdir()
+    here.write_text("x")
+    prefix = (sys.executable, os.path.join(ROOT, "tests", "lib", "hangfs.py"), str(hung))
+    with Daemon(tmp_path, config=ACTING, prefix=prefix) as daemon:
+        def look_there(_):
+            return look(daemon, f"{hung}/a", f"{hung}/b", str(here))
+        with ThreadPoolExecutor(LOOKERS_MAX // 2) as pool:
+            for a, b, left in pool.map(look_there, range(LOOKERS_MAX // 2)):
+                assert a[0] == b[0] == "failing" and "has not answered for" in a[1], (a, b)
+                assert left == ("unknown", "others do not answer")
+        assert look(daemon, str(here)) == [("unknown", f"{LOOKERS_MAX} other looks have not ended")]
+        for path in ("/v1/reservations", "/v1/migrations", "/v1/vms", "/readyz", "/metrics"):
+            assert daemon.request("GET", path)[0] == 200, path
+        daemon.process.terminate()
+        assert daemon.process.wait(HANG_S) == 0, daemon.tail()
+
+
+def test_who_does_not_act_does_not_look(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        status, _, answer = daemon.post("/v1/paths", {"paths": ["/etc"]})
+        assert status == 422 and "acting is off" in answer["detail"], answer
