@@ -4,7 +4,7 @@ and its driver are made up (tests/lab/guest-cuda)."""
 import re
 
 import pytest
-from movelab import has_gpu, remove_guest, running_on, start_guest, tell
+from movelab import has_gpu, running_on, tell
 from settings import full
 from unixhttp import wait_for
 
@@ -14,24 +14,15 @@ GUEST = "counter"
 
 
 @pytest.fixture(scope="module")
-def guest(movelab):
-    start_guest("h1", GUEST)
-    tell("h1", GUEST, "cuda on")
-    yield GUEST
-    remove_guest(GUEST)
+def guest(guest):
+    tell("h1", guest, "cuda on")
+    return guest
 
 
 @pytest.fixture
-def way(movelab, guest):
-    """Where it is, and where it is not."""
-    [source] = running_on(guest)
-    assert has_gpu(source, guest)
-    wait_for(lambda: movelab.nodes[source].daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
-    movelab.meet()
-    tell(source, guest, "cuda reset")
-    yield source, "h2" if source == "h1" else "h1"
-    for node in movelab.nodes.values():
-        node.reload("")
+def way(way, guest):
+    tell(way[0], guest, "cuda reset")
+    return way
 
 
 class Program:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from labhost import lab
-from movelab import defined_on, has_gpu, remove_guest, running_on, start_guest
+from movelab import defined_on, has_gpu, running_on
 from patience import PHASES, PROMPT_S, check_end, check_place, cut_off, knows, metric, others_do_not_wait, reached
 from settings import random_of
 from unixhttp import wait_for
@@ -22,23 +22,10 @@ HOW = {"drop": ("pin", "drop"), "off": (None, "drop"), "deaf": ("pin", "deaf")}
 STOP_S = 5 + 5
 
 
-@pytest.fixture(scope="module")
-def guest(movelab):
-    """It stays; each test finds it on one of the hosts."""
-    start_guest("h1", GUEST)
-    yield GUEST
-    remove_guest(GUEST)
-
-
 @pytest.fixture
-def way(movelab, guest):
-    [source] = running_on(guest)
-    assert has_gpu(source, guest)
-    knows(movelab, source, guest)
-    movelab.nodes[source].reload(SLOW)
-    yield source, "h2" if source == "h1" else "h1"
-    for node in movelab.nodes.values():
-        node.reload("")
+def way(movelab, way):
+    movelab.nodes[way[0]].reload(SLOW)
+    return way
 
 
 def copied(node, move, share):

@@ -6,7 +6,8 @@ import threading
 import time
 
 import pytest
-from movelab import has_gpu, remove_guest, running_on, start_guest
+from labhost import lab
+from movelab import has_gpu, hooks, remove_guest, running_on, start_guest
 from patience import (PHASES, PROMPT_S, check_end, every_route, hanging, knows, metric, others_do_not_wait, part,
                       prompt, reached)
 from unixhttp import wait_for
@@ -17,24 +18,6 @@ GUEST = "patient"
 SLOW = "[actions]\nbandwidth=8\n"
 # The daemon ends within 5 s; a busy machine gets its share on top.
 STOP_S = 5 + 5
-
-
-@pytest.fixture(scope="module")
-def guest(movelab):
-    """It stays; each test finds it on one of the hosts."""
-    start_guest("h1", GUEST)
-    yield GUEST
-    remove_guest(GUEST)
-
-
-@pytest.fixture
-def way(movelab, guest):
-    [source] = running_on(guest)
-    assert has_gpu(source, guest)
-    knows(movelab, source, guest)
-    yield source, "h2" if source == "h1" else "h1"
-    for node in movelab.nodes.values():
-        node.reload("")
 
 
 # ---- in each phase ----
@@ -137,6 +120,44 @@ def test_a_dry_run_to_a_host_that_hangs(movelab, way, guest):
     wait_for(lambda: part(node)["state"] == "ok")
     status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
     assert status == 200 and answer["problems"] == [], answer
+
+
+def refused_at_once(movelab, way, guest, words):
+    """Both a dry run and a move; the target's libvirt does not answer."""
+    source, target = way
+    node = movelab.nodes[source]
+    status, _, answer = node.daemon.post("/v1/migrations", {"vm": guest, "to": target, "dry_run": True})
+    assert status in (502, 504) and words in answer["detail"], answer
+    end = node.ended(node.move(guest, target))
+    assert end["state"] == "failed" and words in end["cause"], end
+    assert [s["verb"] for s in end["steps"] if s["verb"] not in ("look", "precheck", "release")] == [], end
+    assert node.reservations() == movelab.nodes[target].reservations() == []
+
+
+@pytest.fixture
+def untouched(way, guest):
+    """In the end the guest is where it was, and has not heard of a move."""
+    before = hooks(way[0], guest)
+    yield
+    assert running_on(guest) == [way[0]] and has_gpu(way[0], guest) and hooks(way[0], guest) == before
+
+
+@pytest.mark.drawn("lab-hangs")
+def test_a_move_to_a_host_that_hangs(movelab, way, guest, untouched):
+    """It ends before anything is stopped, and names that host."""
+    with hanging(way[1]):
+        refused_at_once(movelab, way, guest, f"qemu+tcp://{way[1]}/system")
+        others_do_not_wait(movelab)
+
+
+@pytest.mark.drawn("lab-hangs")
+def test_a_move_to_a_closed_port(movelab, way, guest, untouched):
+    """The target's libvirtd is not there: libvirt's own reason is told."""
+    lab("daemon", way[1], "stop")
+    try:
+        refused_at_once(movelab, way, guest, f"cannot connect to 'qemu+tcp://{way[1]}/system'")
+    finally:
+        lab("daemon", way[1], "start")
 
 
 # ---- routes ----

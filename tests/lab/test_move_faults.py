@@ -9,6 +9,7 @@ import pytest
 from labhost import lab
 from movelab import (has_gpu, hooks, kill_qemu, remove_guest, running_on, start_deaf_guest,
                      start_guest, tell)
+from patience import knows
 from settings import HANG_S, full
 from unixhttp import wait_for
 
@@ -20,32 +21,6 @@ SLOW = "[actions]\nbandwidth=8\n"
 WRITES = range(1, 23)
 PHASES = ["pending", "prechecking", "reserving", "quiescing", "detaching", "migrating", "attaching", "resuming",
           "verifying"]
-
-
-@pytest.fixture(scope="module")
-def guest(movelab):
-    """It stays; each test finds it on one of the hosts."""
-    start_guest("h1", GUEST)
-    yield GUEST
-    remove_guest(GUEST)
-
-
-@pytest.fixture
-def way(movelab, guest):
-    """Where it is, and where it is not; afterwards nobody is slow any more."""
-    [source] = running_on(guest)
-    target = "h2" if source == "h1" else "h1"
-    assert has_gpu(source, guest)
-    knows(movelab, source, guest)
-    yield source, target
-    for node in movelab.nodes.values():
-        node.reload("")
-
-
-def knows(movelab, host, guest):
-    node = movelab.nodes[host]
-    wait_for(lambda: node.daemon.request("GET", f"/v1/vms/{guest}")[0] == 200)
-    movelab.meet()
 
 
 def check_end(movelab, guest, host, gpu=True):
