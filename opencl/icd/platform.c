@@ -12,6 +12,7 @@
 
 #include "opencl/icd/control.h"
 #include "opencl/icd/entries.h"
+#include "opencl/icd/off.h"
 #include "opencl/icd/vendor.h"
 #include "opencl/track/calls.h"
 
@@ -22,7 +23,7 @@ platform_load(void)
 {
     cl_uint n;
 
-    vg_cl_vendors_load();
+    vg_cl_vendors_load(true);
     vg_cl_vendors_get(&n);
     if (n)
         vg_cl_control_start();
@@ -169,21 +170,29 @@ vg_cl_GetExtensionFunctionAddressForPlatform(struct vg_cl_object *platform, cons
 __attribute__((visibility("default"))) void *CL_API_CALL
 clGetExtensionFunctionAddress(const char *func_name)
 {
+    if (vg_cl_is_off())
+        return func_name && strcmp(func_name, "clIcdGetPlatformIDsKHR") == 0
+                   ? (void *)vg_cl_off_platforms
+                   : vg_cl_off_address(func_name);
     return vg_cl_GetExtensionFunctionAddress(func_name);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL
 clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id *platforms, cl_uint *num_platforms)
 {
-    return vg_cl_dispatch.clGetPlatformIDs(num_entries, platforms, num_platforms);
+    return vg_cl_is_off() ? vg_cl_off_platforms(num_entries, platforms, num_platforms)
+                          : vg_cl_dispatch.clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL
 clGetPlatformInfo(cl_platform_id platform, cl_platform_info param_name, size_t param_value_size,
                   void *param_value, size_t *param_value_size_ret)
 {
-    return vg_cl_dispatch.clGetPlatformInfo(platform, param_name, param_value_size, param_value,
-                                            param_value_size_ret);
+    const cl_icd_dispatch *cl =
+        vg_cl_is_off() && platform ? *(const cl_icd_dispatch **)platform : &vg_cl_dispatch;
+
+    return cl->clGetPlatformInfo(platform, param_name, param_value_size, param_value,
+                                 param_value_size_ret);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL
@@ -216,6 +225,6 @@ clInitLayer(cl_uint num_entries, const cl_icd_dispatch *target_dispatch, cl_uint
         return CL_INVALID_VALUE;
     vg_cl_vendors_set_target(target_dispatch);
     *num_entries_ret = n;
-    *layer_dispatch_ret = &vg_cl_dispatch;
+    *layer_dispatch_ret = vg_cl_is_off() ? target_dispatch : &vg_cl_dispatch;
     return CL_SUCCESS;
 }

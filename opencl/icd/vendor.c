@@ -93,21 +93,30 @@ vendor_add_platform(struct vg_cl_vendor *vendor, cl_platform_id platform)
     vendor->tracks[vendor->n_tracks++] = track;
 }
 
-/* The vendor's function is exported, or another one knows it. */
-static clIcdGetPlatformIDsKHR_fn
-vendor_find_platforms(void *library)
+void *
+vg_cl_vendor_address(const struct vg_cl_vendor *vendor, const char *name)
 {
-    vendor_get_address get = (vendor_get_address)dlsym(library, "clGetExtensionFunctionAddress");
-    void *found = get ? get("clIcdGetPlatformIDsKHR") : NULL;
+    vendor_get_address get =
+        (vendor_get_address)dlsym(vendor->library, "clGetExtensionFunctionAddress");
 
-    return (clIcdGetPlatformIDsKHR_fn)(found ? found : dlsym(library, "clIcdGetPlatformIDsKHR"));
+    return get ? get(name) : NULL;
 }
 
-static cl_platform_id *
-vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
+/* The vendor's function is exported, or another one knows it. */
+static clIcdGetPlatformIDsKHR_fn
+vendor_find_platforms(const struct vg_cl_vendor *vendor)
+{
+    void *found = vg_cl_vendor_address(vendor, "clIcdGetPlatformIDsKHR");
+
+    return (clIcdGetPlatformIDsKHR_fn)(found ? found
+                                             : dlsym(vendor->library, "clIcdGetPlatformIDsKHR"));
+}
+
+cl_platform_id *
+vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n)
 {
     clIcdGetPlatformIDsKHR_fn get =
-        vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor->library);
+        vendors_target ? vendors_target->clGetPlatformIDs : vendor_find_platforms(vendor);
 
     *n = 0;
     if (!get || get(0, NULL, n) != CL_SUCCESS || *n == 0)
@@ -124,7 +133,7 @@ static void
 vendor_add_platforms(struct vg_cl_vendor *vendor)
 {
     cl_uint n;
-    cl_platform_id *platforms = vendor_platforms(vendor, &n);
+    cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
 
     vendor->tracks = platforms ? calloc(n, sizeof *vendor->tracks) : NULL;
     for (cl_uint i = 0; vendor->tracks && i < n; i++)
@@ -135,7 +144,7 @@ vendor_add_platforms(struct vg_cl_vendor *vendor)
 /* ---- libraries ---- */
 
 static void
-vendor_add(const char *path)
+vendor_add(const char *path, bool is_wrapped)
 {
     struct vg_cl_vendor *vendor = &vendors[vendors_n];
 
@@ -147,14 +156,15 @@ vendor_add(const char *path)
         return;
     }
     *vendor = (struct vg_cl_vendor){.path = strdup(path), .library = library};
-    vendor_add_platforms(vendor);
-    if (vendor->n_tracks)
+    if (is_wrapped)
+        vendor_add_platforms(vendor);
+    if (vendor->n_tracks || !is_wrapped)
         vendors_n++;
 }
 
 /* An .icd file: its first line is the name of a library. */
 static void
-vendor_read(const char *folder, const char *name)
+vendor_read(const char *folder, const char *name, bool is_wrapped)
 {
     char path[1024], line[512];
     size_t size = strlen(name);
@@ -167,13 +177,13 @@ vendor_read(const char *folder, const char *name)
         return;
     if (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\r\n")] = '\0';
-        vendor_add(line);
+        vendor_add(line, is_wrapped);
     }
     fclose(file);
 }
 
 void
-vg_cl_vendors_load(void)
+vg_cl_vendors_load(bool are_wrapped)
 {
     const char *folder = secure_getenv("VGPU_OPENCL_VENDORS");
     struct dirent **names;
@@ -188,7 +198,7 @@ vg_cl_vendors_load(void)
     vg_cl_nodes_note();
     int n = scandir(folder, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
-        vendor_read(folder, names[i]->d_name);
+        vendor_read(folder, names[i]->d_name, are_wrapped);
         free(names[i]);
     }
     if (n >= 0)
@@ -258,7 +268,7 @@ vg_cl_vendor_reload(struct vg_cl_vendor *vendor)
     vendor->library = dlopen(vendor->path, RTLD_NOW | RTLD_LOCAL);
     if (!vendor->library)
         return dlerror();
-    cl_platform_id *platforms = vendor_platforms(vendor, &n);
+    cl_platform_id *platforms = vg_cl_vendor_platforms(vendor, &n);
     if (!platforms || n < vendor->n_tracks)
         wrong = "there are fewer platforms than before";
     for (cl_uint i = 0; !wrong && i < vendor->n_tracks; i++)

@@ -15,8 +15,15 @@ struct vg_cl_vendor {
     cl_uint n_tracks;
 };
 
-/* Loads all vendors. Called once. */
-void vg_cl_vendors_load(void);
+/* Loads all vendors, with objects for their platforms and devices unless these are not wrapped.
+ * Called once. */
+void vg_cl_vendors_load(bool are_wrapped);
+
+/* Returns the vendor's own platforms, to be freed; NULL if there is none. */
+cl_platform_id *vg_cl_vendor_platforms(const struct vg_cl_vendor *vendor, cl_uint *n);
+
+/* Returns the vendor's function of that name, which may be an extension's, or NULL. */
+void *vg_cl_vendor_address(const struct vg_cl_vendor *vendor, const char *name);
 
 /* Makes TARGET the only vendor: a loader's own, which cannot be let go. Before
  * vg_cl_vendors_load(). */

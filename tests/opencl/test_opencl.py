@@ -51,6 +51,17 @@ def test_a_layer(tmp_path):
     assert told(with_it) == told(without) and "(vgpud)" in with_it
 
 
+@pytest.mark.parametrize("variable", ["OCL_ICD_VENDORS", "OPENCL_LAYERS"])
+def test_off(tmp_path, variable):
+    """Off, it is as if it was not there: a loader and clinfo see what PoCL says, extensions and all."""
+    need("clinfo")
+    off = {**(ours(tmp_path) if variable == "OCL_ICD_VENDORS" else native()), variable: built("libvgpu-opencl.so"),
+           "VGPU_OPENCL": "off"}
+    assert output(["clinfo"], off) == output(["clinfo"], native())
+    lines = output([built("tests/opencl/six"), POCL, built("libvgpu-opencl.so"), "1"], {**ours(tmp_path), **off})
+    assert lines.count("equal") == 6
+
+
 @twice
 @pytest.mark.parametrize("seed", [SEED + n for n in range(40)] if FULL else [1])
 def test_random_calls(tmp_path, seed):
