@@ -312,7 +312,7 @@ know_count_maps(const struct vg_cl_object *mem)
 
 /* A sub-buffer has what it does not say itself from its parent. */
 static cl_mem_flags
-know_flags(const struct vg_cl_mem *mem)
+know_own_flags(const struct vg_cl_mem *mem)
 {
     const cl_mem_flags access = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
     const cl_mem_flags host =
@@ -327,6 +327,18 @@ know_flags(const struct vg_cl_mem *mem)
     if (!(flags & host))
         flags |= mem->parent->mem.flags & host;
     return flags | (mem->parent->mem.flags & place);
+}
+
+/* Some vendors add what stands for no access flag at all. */
+static cl_mem_flags
+know_flags(const struct vg_cl_object *object)
+{
+    const cl_mem_flags access = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
+    cl_mem_flags flags = know_own_flags(&object->mem), real = 0;
+
+    if (!(flags & access))
+        object->track->cl->clGetMemObjectInfo(object->real, CL_MEM_FLAGS, sizeof real, &real, NULL);
+    return flags | (real & access);
 }
 
 static const void *
@@ -344,7 +356,7 @@ vg_cl_know_memobject(struct vg_cl_object *object, cl_mem_info param, struct vg_c
 
     switch (param) {
     case CL_MEM_FLAGS:
-        return know_number(answer, know_flags(mem), sizeof mem->flags);
+        return know_number(answer, know_flags(object), sizeof mem->flags);
     case CL_MEM_HOST_PTR:
         return know_number(answer, (uintptr_t)know_host_ptr(mem), sizeof(void *));
     case CL_MEM_CONTEXT:

@@ -186,16 +186,22 @@ step_arg(void)
     }
 }
 
+static bool
+is_user(cl_event event)
+{
+    cl_command_type type = 0;
+
+    clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL);
+    return type == CL_COMMAND_USER;
+}
+
 /* NVIDIA's OpenCL waits for events of the program's that were never set when a context ends. */
 void
 event_release(int i)
 {
-    cl_command_type type = 0;
-
     if (!w.events[i])
         return;
-    clGetEventInfo(w.events[i], CL_EVENT_COMMAND_TYPE, sizeof type, &type, NULL);
-    if (type == CL_COMMAND_USER)
+    if (is_user(w.events[i]))
         clSetUserEventStatus(w.events[i], CL_COMPLETE);
     clReleaseEvent(w.events[i]);
     w.events[i] = NULL;
@@ -283,7 +289,8 @@ step_user(void)
     int i = (int)draw(EVENTS);
     cl_int error;
 
-    if (w.events[i] && draw(2)) {
+    /* NVIDIA's answers now this and now that when another event is set. */
+    if (w.events[i] && is_user(w.events[i]) && draw(2)) {
         error = clSetUserEventStatus(w.events[i], CL_COMPLETE);
         say("set", error, 0);
         return;
