@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 from labhost import ENV, lab
-from movelab import (ALIAS, GPU_XML, defined_on, has_gpu, hooks, kill_qemu, remove_guest, running_on, start_guest,
-                     tell)
+from movelab import (ALIAS, GPU_XML, define_guest, defined_on, has_gpu, hooks, kill_qemu, remove_guest, running_on,
+                     start_guest, tell)
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
@@ -192,6 +192,24 @@ def test_disks_of_the_target(movelab):
             assert end["state"] == "done" and has_gpu("h2", guest), end
         finally:
             remove_guest(guest)
+
+
+def test_local_disk(movelab):
+    """libvirt migrates no VM with a disk on a file system of its host alone."""
+    node, guest, path = movelab.nodes["h1"], "double", "/var/lib/libvirt/disk.img"
+    try:
+        lab("exec", "h1", "truncate", "-s", "1M", path)
+        define_guest("h1", guest, f"<disk type='file' device='disk'><source file='{path}'/>"
+                                  "<target dev='sda' bus='sata'/></disk>")
+        lab("virsh", "h1", "-q", "start", guest, "--paused")
+        known(movelab, guest)
+        check = node.move(guest, "h2", 200, dry_run=True)
+        assert [words in text for words, text in zip(("is paused", f"{path}, the disk 'sda', is on a local file system"),
+                                                     check["problems"], strict=True)] == [True] * 2, check
+        refused = lab("virsh", "h1", "migrate", "--live", "--p2p", guest, "qemu+tcp://h2/system", check=False)
+        assert "without shared storage" in refused.stderr, refused
+    finally:
+        remove_guest(guest)
 
 
 @pytest.mark.parametrize("ours", [True, False], ids=["ours", "refused"])

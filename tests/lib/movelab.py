@@ -148,19 +148,23 @@ def start_guest(host, guest, gpu=True, mib=160, devices=""):
         lab("gpu", host, "attach", guest)
 
 
-def start_deaf_guest(host, guest):
-    """One that never lets go of what is unplugged, with a GPU."""
+def define_guest(host, guest, devices, *replacements):
+    """Does not start it."""
     with open(os.path.join(os.path.dirname(LAB), "guest.xml.in"), encoding="utf-8") as file:
         xml = file.read()
     for what, by in (("@NAME@", guest), ("@UUID@", "00000000-0000-4000-9000-00000000dea1"), ("@MIB@", "160"),
-                     ("console=ttyS0", "console=ttyS0 acpiphp.disable=1")):
+                     ("@DEVICES@", devices), *replacements):
         xml = xml.replace(what, by)
-    # It would not hear of one that is plugged in either.
-    with open(GPU_XML, encoding="utf-8") as file:
-        xml = xml.replace("@DEVICES@", file.read(), 1)
     with open(os.path.join(ENV["LAB_DIR"], host, "lib", f"{guest}.xml"), "w", encoding="utf-8") as file:
         file.write(xml)
     lab("virsh", host, "-q", "define", f"/var/lib/libvirt/{guest}.xml")
+
+
+def start_deaf_guest(host, guest):
+    """One that never lets go of what is unplugged, with a GPU."""
+    # It would not hear of one that is plugged in either.
+    with open(GPU_XML, encoding="utf-8") as file:
+        define_guest(host, guest, file.read(), ("console=ttyS0", "console=ttyS0 acpiphp.disable=1"))
     lab("virsh", host, "-q", "start", guest)
     wait_for(lambda: "GUEST-READY" in console(host, guest), pause=0.1)
 
