@@ -41,6 +41,49 @@ past_add_rates(json_object *object, const struct vg_cpu_figures *cpu, double tim
                      past_per((double)cpu->preemptions, time_ns) * (double)VG_NS_PER_S);
 }
 
+/* Adds "processes" and "others" to a loss to the host's programs, where they are known. They are of
+ * whole minutes, so that others has also those of the edges. */
+static void
+past_add_processes(json_object *object, const GArray *processes, const struct vg_history_loss *loss)
+{
+    int64_t left_ns = loss->ns;
+    uint64_t left_count = loss->count;
+
+    if (strcmp(loss->aggressor, vg_aggressor_name(VG_AGGRESSOR_HOST_USER)) != 0 ||
+        processes->len == 0)
+        return;
+    json_object *array = json_object_new_array();
+    json_object *others = json_object_new_object();
+    for (guint i = 0; i < processes->len; i++) {
+        const struct vg_history_process *process =
+            &g_array_index(processes, struct vg_history_process, i);
+        json_object *item = json_object_new_object();
+        vg_json_add_string(item, "comm", process->comm);
+        vg_json_add_string(item, "cgroup", process->cgroup[0] ? process->cgroup : NULL);
+        vg_json_add_int64(item, "ns", process->ns);
+        vg_json_add_int64(item, "count", (int64_t)process->count);
+        vg_json_append(array, item);
+        left_ns = MAX(left_ns - process->ns, 0);
+        left_count -= MIN(process->count, left_count);
+    }
+    vg_json_add_int64(others, "ns", left_ns);
+    vg_json_add_int64(others, "count", (int64_t)left_count);
+    vg_json_add(object, "processes", array);
+    vg_json_add(object, "others", others);
+}
+
+/* Makes an array of losses in which host:user names processes. */
+static json_object *
+past_losses_to_json(const GArray *losses, const GArray *processes)
+{
+    json_object *array = vg_doc_history_losses(losses);
+
+    for (guint i = 0; i < losses->len; i++)
+        past_add_processes(json_object_array_get_idx(array, i), processes,
+                           &g_array_index(losses, struct vg_history_loss, i));
+    return array;
+}
+
 static json_object *
 past_vm_to_json(const void *data, const void *item)
 {
@@ -63,7 +106,7 @@ past_vm_to_json(const void *data, const void *item)
     vg_json_add_bool(object, "guest_known", row->guest_known);
     vg_json_add_bool(object, "gpu_known", row->gpu_known);
     vg_json_add_int64(object, "gpu_active_ns", row->gpu_active_ns);
-    vg_json_add(object, "lost_to", vg_doc_history_losses(row->lost_to));
+    vg_json_add(object, "lost_to", past_losses_to_json(row->lost_to, vm->processes));
     return object;
 }
 
@@ -109,7 +152,7 @@ past_host_to_json(const vg_history_host *host)
     vg_json_add_int64(object, "vms", host->vms->len);
     vg_json_add_figures(object, &cpu);
     past_add_rates(object, &cpu, (double)host->length_ns);
-    vg_json_add(object, "lost_to", vg_doc_history_losses(losses));
+    vg_json_add(object, "lost_to", past_losses_to_json(losses, host->processes));
     return object;
 }
 
@@ -207,6 +250,19 @@ past_id_of(const struct past *past, const struct past_loss *loss)
     return id;
 }
 
+/* What a VM lost to those that are not told by name. */
+static int64_t
+past_rest_of(const struct vg_history_vm *vm)
+{
+    for (guint i = 0; i < vm->row.lost_to->len; i++) {
+        const struct vg_history_loss *loss =
+            &g_array_index(vm->row.lost_to, struct vg_history_loss, i);
+        if (strcmp(loss->aggressor, "rest") == 0)
+            return loss->ns;
+    }
+    return 0;
+}
+
 static json_object *
 past_loss_to_json(const void *data, const void *item)
 {
@@ -219,10 +275,15 @@ past_loss_to_json(const void *data, const void *item)
     vg_json_add_string(object, "aggressor", loss->lost->aggressor);
     vg_json_add_string(object, "aggressor_id", past_id_of(past, loss));
     vg_json_add_int64(object, "ns", loss->lost->ns);
+    vg_json_add_int64(object, "at_most_ns",
+                      strcmp(loss->lost->aggressor, "rest") == 0
+                          ? loss->lost->ns
+                          : vg_time_sum(loss->lost->ns, past_rest_of(loss->victim)));
     vg_json_add_int64(object, "count", (int64_t)loss->lost->count);
     vg_json_add_double(object, "share", past_per((double)loss->lost->ns, time_ns));
     vg_json_add_double(object, "count_per_s",
                        past_per((double)loss->lost->count, time_ns) * (double)VG_NS_PER_S);
+    past_add_processes(object, loss->victim->processes, loss->lost);
     return object;
 }
 

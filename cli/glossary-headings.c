@@ -204,6 +204,8 @@ const struct vg_glossary_entry vg_glossary_headings[] = {
     {"ran here", "VMs that ran on this CPU, and for which part of the window."},
     {"kept here", "VMs that may not run on all CPUs, and may run on this one."},
     {"node", "The NUMA node of the CPU."},
+    {"at most", "What it would be if all that is told as rest were its own."},
+    {"rest", "Of a past time: those that took too little to be kept by name."},
     {"mostly", "The process behind host:user that took most."},
     {"control group", "The control group of the process, which names its service or container."},
     {"hypervisor", "The program that runs VMs, and its version."},

@@ -23,7 +23,9 @@ static const struct vg_column taker_columns[] = {
     {"TOOK CPU FROM VMs", "aggressor", VG_CELL_NAME, false},
     {"cores", "share", VG_CELL_SHARE, false},
     {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"AT MOST", "at_most", VG_CELL_SECONDS, false},
     {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"MOSTLY", "mostly", VG_CELL_TEXT, false},
 };
 
 static const struct vg_column past_vm_columns[] = {
@@ -44,11 +46,21 @@ static const struct vg_column past_vm_columns[] = {
 };
 
 static const struct vg_column loss_columns[] = {
-    {"VM", "victim.name", VG_CELL_NAME, false},        {"VM ID", "victim.id", VG_CELL_TEXT, true},
-    {"LOST CPU TO", "aggressor", VG_CELL_NAME, false}, {"SECONDS", "ns", VG_CELL_SECONDS, false},
-    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},    {"cores", "share", VG_CELL_SHARE, false},
+    {"VM", "victim.name", VG_CELL_NAME, false},
+    {"VM ID", "victim.id", VG_CELL_TEXT, true},
+    {"LOST CPU TO", "aggressor", VG_CELL_NAME, false},
+    {"SECONDS", "ns", VG_CELL_SECONDS, false},
+    {"AT MOST", "at_most", VG_CELL_SECONDS, false},
+    {"PREEMPTIONS", "count", VG_CELL_COUNT, false},
+    {"cores", "share", VG_CELL_SHARE, false},
     {"/s", "count_per_s", VG_CELL_SHARE, false},
+    {"MOSTLY", "mostly", VG_CELL_TEXT, false},
 };
+
+#define PAST_REST_NOTE                                                                             \
+ "rest: those that took too little of a minute, or of a second at the edges, to be kept by "       \
+ "name.\n"                                                                                         \
+ "What the others took is a lower bound; AT MOST has all of rest added.\n"
 
 static int64_t
 past_number(json_object *object, const char *member)
@@ -124,6 +136,43 @@ past_host_rows(json_object *document)
     return rows;
 }
 
+/* The process behind host:user that took most, and what an aggressor took if all of rest was its
+ * own; nothing where that is what it is told to have taken. */
+static void
+past_add_taker(json_object *row, int64_t rest_ns)
+{
+    const bool is_rest =
+        g_strcmp0(json_object_get_string(vg_output_member(row, "aggressor")), "rest") == 0;
+    json_object *processes = vg_output_member(row, "processes");
+    json_object *first =
+        vg_output_length(processes) > 0 ? json_object_array_get_idx(processes, 0) : NULL;
+
+    vg_json_add_string(row, "mostly",
+                       first ? json_object_get_string(vg_output_member(first, "comm")) : NULL);
+    if (rest_ns > 0 && !is_rest)
+        vg_json_add_int64(row, "at_most", past_number(row, "ns") + rest_ns);
+}
+
+/* What the rest took. */
+static int64_t
+past_rest(json_object *losses)
+{
+    for (size_t i = 0; i < vg_output_length(losses); i++) {
+        json_object *loss = json_object_array_get_idx(losses, i);
+        if (g_strcmp0(json_object_get_string(vg_output_member(loss, "aggressor")), "rest") == 0)
+            return past_number(loss, "ns");
+    }
+    return 0;
+}
+
+static int
+past_print_note(enum vg_output_format format, bool has_rest, GError **err)
+{
+    const bool for_people = format == VG_OUTPUT_TABLE || format == VG_OUTPUT_WIDE;
+
+    return has_rest && for_people ? vg_cli_print("\n" PAST_REST_NOTE, err) : 0;
+}
+
 static json_object *
 past_taker_rows(json_object *document, bool all)
 {
@@ -135,6 +184,7 @@ past_taker_rows(json_object *document, bool all)
     for (size_t i = 0; i < vg_output_length(every) && (all || i < TAKERS_SHOWN); i++) {
         json_object *row = json_object_array_get_idx(every, i);
         vg_json_add_double(row, "share", length > 0 ? (double)past_number(row, "ns") / length : 0);
+        past_add_taker(row, past_rest(lost_to));
         vg_json_append(rows, json_object_get(row));
     }
     return rows;
@@ -178,8 +228,11 @@ vg_past_show_vms(const struct vg_online_args *online, const struct vg_when_args 
     bool only_vms = online->format == VG_OUTPUT_CSV || online->format == VG_OUTPUT_NAME ||
                     past_number(document, "windows") == 0;
     size_t first = only_vms ? G_N_ELEMENTS(tables) - 1 : 0;
-    return vg_output_print(online->format, document, tables + first, G_N_ELEMENTS(tables) - first,
-                           err);
+    if (vg_output_print(online->format, document, tables + first, G_N_ELEMENTS(tables) - first,
+                        err) < 0)
+        return -1;
+    return past_print_note(online->format,
+                           past_rest(vg_output_member(document, "host.lost_to")) > 0, err);
 }
 
 int
@@ -190,10 +243,19 @@ vg_past_show_preemptions(const struct vg_online_args *online, const struct vg_wh
 
     if (past_get("/v1/preemptions?limit=10000", when, "vm", victim, client, &document, err) < 0)
         return -1;
-    json_object *items = vg_output_member(document, "items");
+    g_autoptr(json_object) rows = vg_online_rows(vg_output_member(document, "items"));
+    bool has_rest = false;
+    for (size_t i = 0; i < vg_output_length(rows); i++) {
+        json_object *row = json_object_array_get_idx(rows, i);
+        int64_t rest_ns = past_number(row, "at_most_ns") - past_number(row, "ns");
+        has_rest = has_rest || rest_ns > 0;
+        past_add_taker(row, rest_ns);
+    }
     g_autofree char *title = past_title("Lost CPU time", document);
     const struct vg_table table = {
-        vg_output_length(items) > 0 ? title : NULL, items, loss_columns, G_N_ELEMENTS(loss_columns),
+        vg_output_length(rows) > 0 ? title : NULL, rows, loss_columns, G_N_ELEMENTS(loss_columns),
         past_number(document, "windows") > 0 ? "nobody waited for a CPU" : NOTHING_STORED};
-    return vg_output_print(online->format, document, &table, 1, err);
+    if (vg_output_print(online->format, document, &table, 1, err) < 0)
+        return -1;
+    return past_print_note(online->format, has_rest, err);
 }

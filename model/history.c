@@ -130,6 +130,7 @@ free_vm(void *data)
 
     g_free(vm->key);
     g_free(vm->name);
+    g_clear_pointer(&vm->processes, g_array_unref);
     clear_row(&vm->row);
     g_free(vm);
 }
@@ -140,6 +141,7 @@ vg_history_host_new(void)
     vg_history_host *host = g_new0(vg_history_host, 1);
 
     host->vms = g_ptr_array_new_with_free_func(free_vm);
+    host->processes = g_array_new(FALSE, FALSE, sizeof(struct vg_history_process));
     return host;
 }
 
@@ -149,6 +151,7 @@ vg_history_host_free(vg_history_host *host)
     if (!host)
         return;
     g_ptr_array_unref(host->vms);
+    g_array_unref(host->processes);
     g_free(host->source);
     g_free(host);
 }

@@ -13,6 +13,7 @@
 
 #include "model/cpu-figures.h"
 #include "model/topology.h"
+#include "model/window.h"
 
 /* Rows that one query may return. */
 #define VG_HISTORY_ROWS_MAX 20000
@@ -91,11 +92,21 @@ struct vg_history_step {
 /* An empty array of struct vg_history_step that frees what its steps hold. */
 GArray *vg_history_steps_new(void);
 
+/* A process behind host:user, as far as it is stored: at least so much. */
+#define VG_HISTORY_PROCESSES_MAX 24 /* of a VM, or of the host */
+struct vg_history_process {
+    char comm[VG_COMM_LEN];     /* raw bytes */
+    char cgroup[VG_CGROUP_LEN]; /* empty: it was gone before anybody could look */
+    int64_t ns;
+    uint64_t count;
+};
+
 /* One VM in the sums of a host. */
 struct vg_history_vm {
     char *key;                 /* UUID, or name where it has none */
     char *name;                /* the newest in that time */
     struct vg_history_row row; /* its windows; begin, end and lost_events are those of the host */
+    GArray *processes;         /* struct vg_history_process, most ns first; of whole minutes */
 };
 
 /* Sums of all VMs of a host over since < t <= until. */
@@ -106,7 +117,8 @@ typedef struct vg_history_host {
     int64_t windows;
     int64_t length_ns; /* of these windows together: less than end - begin where there are gaps */
     uint64_t lost_events;
-    GPtrArray *vms; /* struct vg_history_vm, by first appearance */
+    GPtrArray *vms;    /* struct vg_history_vm, by first appearance */
+    GArray *processes; /* struct vg_history_process, which took of all VMs together; likewise */
 } vg_history_host;
 
 vg_history_host *vg_history_host_new(void);

@@ -27,5 +27,7 @@ extern const char vg_schema_ts_001[];
 extern const size_t vg_schema_ts_001_size;
 extern const char vg_schema_ts_002[];
 extern const size_t vg_schema_ts_002_size;
+extern const char vg_schema_ts_003[];
+extern const size_t vg_schema_ts_003_size;
 
 #endif

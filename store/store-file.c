@@ -15,6 +15,8 @@
 #define BUSY_TIMEOUT_MS 250
 #define STEPS_PER_LOOK  64
 
+#define PROCESSES_KNOWN_MAX 1024
+
 /* Negative: KiB. A day file is appended to and read in order, so that few pages are needed. */
 #define CACHE_PRAGMA "PRAGMA cache_size = -2000; PRAGMA temp_store = MEMORY"
 
@@ -231,6 +233,31 @@ vg_store_file_need(struct vg_store_file *file, enum vg_store_names table, const 
     known->id = id;
     strcpy(known->name, now);
     g_hash_table_replace(file->ids[table], g_strdup(key), known);
+    return id;
+}
+
+int64_t
+vg_store_file_need_process(struct vg_store_file *file, const char *key, const char *comm,
+                           const char *cgroup, GError **err)
+{
+    GHashTable *ids = file->ids[VG_NAMES_PROCESS];
+    struct known *known = g_hash_table_lookup(ids, key);
+    int64_t id = 0;
+
+    if (known)
+        return known->id;
+    int found = vg_store_file_get(file, VG_SQL_PROCESS_FIND, &id, err, "ss", comm, cgroup);
+    if (found < 0 ||
+        (found == 0 && vg_store_file_run(file, VG_SQL_PROCESS_ADD, err, "ss", comm, cgroup) != 0))
+        return -1;
+    if (found == 0)
+        id = sqlite3_last_insert_rowid(file->db);
+    /* There are more of them than of others, and most do not come again. */
+    if (g_hash_table_size(ids) >= PROCESSES_KNOWN_MAX)
+        g_hash_table_remove_all(ids);
+    known = g_malloc0(sizeof(*known) + 1);
+    known->id = id;
+    g_hash_table_insert(ids, g_strdup(key), known);
     return id;
 }
 

@@ -31,6 +31,7 @@ enum vg_store_names {
     VG_NAMES_VM,
     VG_NAMES_AGGRESSOR,
     VG_NAMES_COLLECTOR,
+    VG_NAMES_PROCESS, /* only what is looked up of it */
     VG_NAMES_MAX
 };
 
@@ -96,6 +97,11 @@ int vg_store_file_finish(struct vg_store_file *file, sqlite3_stmt *statement, GE
  * -1. */
 int vg_store_file_get(struct vg_store_file *file, enum vg_sql sql, int64_t *ret, GError **err,
                       const char *types, ...);
+
+/* Returns the id of a process, which is made if need be. key: the one name that it has in memory.
+ * Returns -1 and sets *err on failure. */
+int64_t vg_store_file_need_process(struct vg_store_file *file, const char *key, const char *comm,
+                                   const char *cgroup, GError **err);
 
 /* Returns the id of a name, or 0 if there is none. When writing, it is made if need be, and a VM
  * with another name now (name, otherwise NULL) is renamed. Returns -1 and sets *err on failure. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/store-collect.h"
+#include "store/store-took.h"
 
 /* ---- whose windows ---- */
 
@@ -339,6 +340,7 @@ make_vm(const struct vg_store_total *total, const struct vg_store_total_vm *of,
         g_array_append_val(vm->row.lost_to, to);
     }
     g_array_sort(vm->row.lost_to, compare_losses);
+    vm->processes = vg_store_took_list(total, of->processes);
     return vm;
 }
 
@@ -351,6 +353,8 @@ make_host(const char *source, const struct vg_store_total *total)
 
     for (guint i = 0; i < total->names->len; i++)
         g_ptr_array_add(names, g_ref_string_new(total->names->pdata[i]));
+    g_array_unref(host->processes);
+    host->processes = vg_store_took_list(total, total->processes);
     host->source = g_strdup(source);
     host->begin_ns = total->win.begin_ns;
     host->end_ns = total->win.end_ns;

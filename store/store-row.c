@@ -91,7 +91,7 @@ vg_store_row_delete_win(struct vg_store_file *file, int64_t win, GError **err)
 {
     static const enum vg_sql parts[] = {VG_SQL_LOST_DELETE, VG_SQL_SAMPLE_DELETE,
                                         VG_SQL_HOST_DELETE, VG_SQL_MEASURED_DELETE,
-                                        VG_SQL_WIN_DELETE};
+                                        VG_SQL_TOOK_DELETE, VG_SQL_WIN_DELETE};
 
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
         if (!vg_store_file_knows(file, parts[i]))

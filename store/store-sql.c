@@ -19,7 +19,8 @@
 #define TEN_VALUES  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
 #define IN_RANGE    " WHERE source = ?1 AND end_ns > ?2 AND end_ns <= ?3 "
 
-static const char *const scripts_ts[] = {NULL, vg_schema_ts_001, vg_schema_ts_002};
+static const char *const scripts_ts[] = {NULL, vg_schema_ts_001, vg_schema_ts_002,
+                                         vg_schema_ts_003};
 
 static const char *const ts_1[VG_SQL_MAX] = {
     [VG_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -86,8 +87,17 @@ static const char *const ts_2[VG_SQL_MAX] = {
     [VG_SQL_MEASURED_DELETE] = "DELETE FROM measured WHERE win = ?",
 };
 
+static const char *const ts_3[VG_SQL_MAX] = {
+    [VG_SQL_PROCESS_FIND] = "SELECT id FROM process WHERE comm = ? AND cgroup = ?",
+    [VG_SQL_PROCESS_ADD] = "INSERT INTO process (comm, cgroup) VALUES (?, ?)",
+    [VG_SQL_TOOK_ADD] = "INSERT INTO took VALUES (?, ?, ?, ?, ?)",
+    [VG_SQL_TOOK] = "SELECT vm, comm, cgroup, ns, count FROM took JOIN process "
+                    "ON process.id = process WHERE win = ?",
+    [VG_SQL_TOOK_DELETE] = "DELETE FROM took WHERE win = ?",
+};
+
 /* By version: what it has that those before have not. */
-static const char *const *const ts[] = {NULL, ts_1, ts_2};
+static const char *const *const ts[] = {NULL, ts_1, ts_2, ts_3};
 G_STATIC_ASSERT(G_N_ELEMENTS(ts) == G_N_ELEMENTS(scripts_ts));
 
 int

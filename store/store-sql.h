@@ -56,6 +56,12 @@ enum vg_sql {
     VG_SQL_MEASURED_ADD, /* win, collector, ns, who_ns */
     VG_SQL_MEASURED,     /* win -> name, ns, who_ns */
     VG_SQL_MEASURED_DELETE,
+    /* From version 3 on. */
+    VG_SQL_PROCESS_FIND, /* comm, cgroup -> id */
+    VG_SQL_PROCESS_ADD,
+    VG_SQL_TOOK_ADD, /* win, vm, process, ns, count */
+    VG_SQL_TOOK,     /* win -> vm, comm, cgroup, ns, count */
+    VG_SQL_TOOK_DELETE,
     VG_SQL_MAX
 };
 

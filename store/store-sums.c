@@ -6,11 +6,16 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "store/store-took.h"
 #include "store/store-total.h"
 #include "store/store-write.h"
 
 /* Periods that one call sums, so that its thread is heard of every second. */
 #define PERIODS_AT_ONCE 8
+
+/* Aggressors of a VM that sums name at least: a small one of each second may be a large one of the
+ * hour. */
+#define SUMS_LOST_TOP 16
 
 /* ---- reading ---- */
 
@@ -84,7 +89,7 @@ read_part(const struct period *period, int64_t stamp, struct vg_store_total *sum
 
 static int
 insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_total *sums,
-          struct vg_store_total_vm *vm, GError **err)
+          struct vg_store_total_vm *vm, int64_t took_top, GError **err)
 {
     int64_t id = vg_store_file_need(file, VG_NAMES_VM, vm->key, vm->name, err);
 
@@ -97,7 +102,7 @@ insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_total *
         if (aggressor < 0 || vg_store_row_add_loss(file, win, id, aggressor, loss, err) != 0)
             return -1;
     }
-    return 0;
+    return vg_store_took_write(file, win, id, sums, vm->processes, took_top, err);
 }
 
 /* What was stored of the period before goes. */
@@ -123,14 +128,58 @@ delete_period(struct vg_store_file *file, const struct period *period, int64_t s
     return status;
 }
 
+/* A minute that began before this vgpud did was summed when the last one ended, whose processes are
+ * nowhere else. */
 static int
-insert_sums(struct vg_store_file *file, const struct period *period,
-            const struct vg_store_total *sums, GError **err)
+sums_keep_processes(struct vg_store_file *file, const struct period *period, int64_t source,
+                    struct vg_store_total *sums, const struct vg_store_minute *minute, GError **err)
 {
+    struct vg_store_total before;
+    struct vg_store_total_reader reader;
+
+    vg_store_total_init(&before);
+    vg_store_total_reader_init(&reader, &before, file);
+    int status = add_file(&reader, source, period->from_ns, period->to_ns, err);
+    if (status == 0 && before.win.windows > 0 && before.win.end_ns <= minute->total.win.begin_ns)
+        vg_store_took_add(sums, &before);
+    vg_store_total_reader_clear(&reader);
+    vg_store_total_clear(&before);
+    return status;
+}
+
+static bool
+sums_is_whole(const struct vg_store_total *sums, const struct vg_store_total *minute)
+{
+    return sums->win.windows == minute->win.windows && sums->win.begin_ns == minute->win.begin_ns &&
+           sums->win.end_ns == minute->win.end_ns && sums->length_ns == minute->length_ns;
+}
+
+/* Completes the sums of windows by what is still in memory of them. */
+static int
+sums_complete(struct vg_store_file *file, const struct period *period, int64_t source,
+              struct vg_store_total *sums, GError **err)
+{
+    const struct vg_store_minute *minute = vg_store_source_minute(period->source, period->to_ns);
+
+    if (period->kind != VG_STORE_WINDOWS || !minute)
+        return 0;
+    vg_store_took_add(sums, &minute->total);
+    if (!sums_is_whole(sums, &minute->total))
+        return sums_keep_processes(file, period, source, sums, minute, err);
+    vg_store_took_replace(sums, &minute->total);
+    return 0;
+}
+
+static int
+insert_sums(struct vg_store_file *file, const struct period *period, struct vg_store_total *sums,
+            GError **err)
+{
+    int64_t took_top = period->kind == VG_STORE_WINDOWS ? VG_STORE_TOOK_MINUTE : VG_STORE_TOOK_HOUR;
     int64_t hour = vg_store_period_end(period->to_ns, vg_store_unit_ns(VG_STORE_HOURS));
     int64_t source = vg_store_file_need(file, VG_NAMES_SOURCE, period->source->name, NULL, err);
 
-    if (source < 0 || delete_period(file, period, source, err) != 0)
+    if (source < 0 || sums_complete(file, period, source, sums, err) != 0 ||
+        delete_period(file, period, source, err) != 0)
         return -1;
     if (period->kind == VG_STORE_WINDOWS &&
         vg_store_file_run(file, VG_SQL_STALE_ADD, err, "ii", source, hour) != 0)
@@ -142,15 +191,15 @@ insert_sums(struct vg_store_file *file, const struct period *period,
         return -1;
     for (guint i = 0; i < sums->vms->len; i++) {
         struct vg_store_total_vm *vm = sums->vms->pdata[i];
-        vg_store_losses_cut(vm->losses, period->writer->lost_top);
-        if (insert_vm(file, win, sums, vm, err) != 0)
+        vg_store_losses_cut(vm->losses, MAX(period->writer->lost_top, SUMS_LOST_TOP));
+        if (insert_vm(file, win, sums, vm, took_top, err) != 0)
             return -1;
     }
-    return 0;
+    return vg_store_took_write(file, win, 0, sums, sums->processes, took_top, err);
 }
 
 static int
-write_sums(const struct period *period, const struct vg_store_total *sums, GError **err)
+write_sums(const struct period *period, struct vg_store_total *sums, GError **err)
 {
     enum vg_store_kind kind = period->kind + 1;
     struct vg_store_file *file = vg_store_writer_open(

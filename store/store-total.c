@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/store-took.h"
 
 static void
 total_vm_free(void *data)
@@ -13,13 +14,14 @@ total_vm_free(void *data)
     struct vg_store_total_vm *vm = data;
 
     g_array_unref(vm->losses);
+    g_array_unref(vm->processes);
     g_free(vm->key);
     g_free(vm->name);
     g_free(vm);
 }
 
-static uint32_t
-total_number_of(struct vg_store_total *total, const char *name)
+uint32_t
+vg_store_total_number(struct vg_store_total *total, const char *name)
 {
     void *number;
 
@@ -39,9 +41,10 @@ vg_store_total_init(struct vg_store_total *total)
         .by_key = g_hash_table_new(g_str_hash, g_str_equal),
         .names = g_ptr_array_new_with_free_func(g_free),
         .numbers = g_hash_table_new(g_str_hash, g_str_equal),
+        .processes = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss)),
     };
     vg_store_host_init(&total->host);
-    (void)total_number_of(total, VG_STORE_REST);
+    (void)vg_store_total_number(total, VG_STORE_REST);
 }
 
 void
@@ -52,6 +55,7 @@ vg_store_total_clear(struct vg_store_total *total)
     g_ptr_array_unref(total->vms);
     g_hash_table_unref(total->numbers);
     g_ptr_array_unref(total->names);
+    g_array_unref(total->processes);
 }
 
 static struct vg_store_total_vm *
@@ -64,6 +68,7 @@ total_need_vm(struct vg_store_total *total, const char *key, const char *name, i
         vm->named_ns = INT64_MIN;
         vm->key = g_strdup(key);
         vm->losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
+        vm->processes = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
         g_ptr_array_add(total->vms, vm);
         g_hash_table_insert(total->by_key, vm->key, vm);
     }
@@ -121,7 +126,7 @@ total_aggressor_of_id(struct vg_store_total_reader *reader, int64_t id, uint32_t
                            : VG_STORE_REST;
     if (!name)
         return -1;
-    *ret = total_number_of(reader->total, name);
+    *ret = vg_store_total_number(reader->total, name);
     sqlite3_reset(statement);
     g_hash_table_insert(reader->aggressors, (void *)(intptr_t)id, GUINT_TO_POINTER(*ret));
     return 0;
@@ -210,7 +215,9 @@ vg_store_total_add_win(struct vg_store_total_reader *reader, const struct vg_sto
     if (vg_store_host_read(reader->file, win->id, &reader->total->host, err) != 0 ||
         total_add_samples(reader, win, err) != 0)
         return -1;
-    return total_add_losses(reader, win, err);
+    if (total_add_losses(reader, win, err) != 0)
+        return -1;
+    return vg_store_took_read(reader, win->id, err);
 }
 
 /* ---- memory ---- */
@@ -238,7 +245,8 @@ vg_store_total_add_window(struct vg_store_total *total, const struct vg_store_wi
         for (guint k = 0; k < losses->len; k++) {
             const struct vg_store_loss *loss = &g_array_index(losses, struct vg_store_loss, k);
             const char *name = vg_store_window_aggressor(window, loss->aggressor);
-            vg_store_losses_add(vm->losses, total_number_of(total, name), loss->ns, loss->count);
+            vg_store_losses_add(vm->losses, vg_store_total_number(total, name), loss->ns,
+                                loss->count);
         }
     }
 }

@@ -15,7 +15,8 @@ struct vg_store_total_vm {
     char *name;       /* the newest name */
     int64_t named_ns; /* the time when it had this name */
     struct vg_store_sample sample;
-    GArray *losses; /* struct vg_store_loss, whose aggressors are numbers of the total */
+    GArray *losses;    /* struct vg_store_loss, whose aggressors are numbers of the total */
+    GArray *processes; /* likewise; their names are keys of processes behind host:user */
 };
 
 struct vg_store_total {
@@ -26,10 +27,14 @@ struct vg_store_total {
     GHashTable *by_key;  /* key -> struct vg_store_total_vm */
     GPtrArray *names;    /* names of aggressors by their number here; 0 is "rest" */
     GHashTable *numbers; /* name -> number */
+    GArray *processes;   /* struct vg_store_loss, of all VMs together */
 };
 
 void vg_store_total_init(struct vg_store_total *total);
 void vg_store_total_clear(struct vg_store_total *total);
+
+/* Returns the number of a name, which is made if need be. */
+uint32_t vg_store_total_number(struct vg_store_total *total, const char *name);
 
 /* One file that is added, and outside of which its numbers mean nothing. total and file are
  * borrowed. */

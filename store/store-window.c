@@ -65,6 +65,17 @@ vg_store_losses_cut(GArray *losses, int64_t top)
     g_array_append_val(losses, rest);
 }
 
+/* ---- processes ---- */
+
+char *
+vg_store_took_key(const char *comm, const char *cgroup)
+{
+    const size_t length = strnlen(comm, VG_COMM_LEN - 1);
+
+    return g_strdup_printf("%c%.*s%s", (int)(VG_STORE_TOOK_FIRST + length), (int)length, comm,
+                           cgroup);
+}
+
 /* ---- casts ---- */
 
 static const char *
@@ -252,9 +263,39 @@ store_window_collect(const struct vg_window *window, const struct vg_store_cast 
     ret->windows = 1;
 }
 
+static void
+store_window_clear_took(void *data)
+{
+    g_free(((struct vg_store_took *)data)->key);
+}
+
+/* Who is behind host:user; most ns first in each process of a VM. */
+static GArray *
+store_window_took(const struct vg_window *window, const struct vg_store_cast *cast)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct vg_store_took));
+
+    g_array_set_clear_func(all, store_window_clear_took);
+    for (guint i = 0; i < cast->n_samples; i++) {
+        const GArray *processes = sample_at(window, i)->lost_processes;
+        for (guint k = 0; k < MIN(processes->len, VG_STORE_TOOK_WINDOW); k++) {
+            const struct vg_lost_process *process =
+                &g_array_index(processes, struct vg_lost_process, k);
+            /* One that has no name was gone before anybody could ask for it. */
+            if (!process->comm[0])
+                continue;
+            struct vg_store_took took = {cast->slot_of[i],
+                                         vg_store_took_key(process->comm, process->cgroup),
+                                         process->ns, process->count};
+            g_array_append_val(all, took);
+        }
+    }
+    return all;
+}
+
 struct vg_store_window *
 vg_store_window_new(const struct vg_provenance *provenance, const struct vg_window *window,
-                    int64_t begin_ns, int64_t end_ns, struct vg_store_cast *cast, int64_t lost_top)
+                    int64_t begin_ns, int64_t end_ns, struct vg_store_cast *cast)
 {
     GByteArray *bytes = g_byte_array_new();
     g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
@@ -266,7 +307,6 @@ vg_store_window_new(const struct vg_provenance *provenance, const struct vg_wind
         if (cast->slot_of[i] != slot)
             continue; /* a later process of a slot */
         store_window_collect(window, cast, slot, i, &sample, losses);
-        vg_store_losses_cut(losses, lost_top);
         pack(bytes, &sample, losses);
         slot++;
     }
@@ -278,6 +318,7 @@ vg_store_window_new(const struct vg_provenance *provenance, const struct vg_wind
     new->lost_events = window->lost_events;
     vg_store_host_init(&new->host);
     vg_store_host_add_window(&new->host, window, provenance);
+    new->took = store_window_took(window, cast);
     new->cast = cast;
     new->size = bytes->len;
     if (bytes->len > 0)
@@ -302,6 +343,7 @@ vg_store_window_unref(void *data)
         return;
     vg_store_cast_unref(window->cast);
     vg_store_host_clear(&window->host);
+    g_array_unref(window->took);
     g_free(window->source);
     g_free(window);
 }

@@ -36,6 +36,22 @@ struct vg_store_loss {
     uint64_t count;
 };
 
+/* What a process behind host:user took of the VM in a slot. */
+struct vg_store_took {
+    guint slot;
+    char *key;
+    int64_t ns;
+    uint64_t count;
+};
+
+/* Returns the key of a process: a letter that tells how long the name is, the name, and the control
+ * group. The caller frees it. */
+#define VG_STORE_TOOK_FIRST 'a'
+char *vg_store_took_key(const char *comm, const char *cgroup);
+
+/* So many of a VM are kept of a window, until its minute is summed. */
+#define VG_STORE_TOOK_WINDOW 8
+
 #define VG_STORE_REST "rest"
 
 /* Adds more to sum; flags of any of them are set. */
@@ -70,6 +86,7 @@ struct vg_store_window {
     int64_t end_ns;
     uint64_t lost_events;
     struct vg_store_host host;
+    GArray *took;               /* struct vg_store_took, which own their keys; the writer's alone */
     struct vg_store_cast *cast; /* each of its slots has a sample */
     /* These belong to the ring, under its lock. */
     uint64_t number;
@@ -80,11 +97,10 @@ struct vg_store_window {
 };
 
 /* Packs a window. provenance: its series is the source. begin_ns and end_ns: epoch. cast: that of
- * the window before, or NULL; shared if it fits. lost_top: the number of aggressors to keep. */
+ * the window before, or NULL; shared if it fits. */
 struct vg_store_window *vg_store_window_new(const struct vg_provenance *provenance,
                                             const struct vg_window *window, int64_t begin_ns,
-                                            int64_t end_ns, struct vg_store_cast *cast,
-                                            int64_t lost_top);
+                                            int64_t end_ns, struct vg_store_cast *cast);
 struct vg_store_window *vg_store_window_ref(struct vg_store_window *window);
 void vg_store_window_unref(void *window); /* struct vg_store_window */
 struct vg_store_cast *vg_store_cast_ref(struct vg_store_cast *cast);

@@ -7,11 +7,21 @@
 #include "store/store-dir.h"
 #include "store/store-host.h"
 #include "store/store-row.h"
+#include "store/store-took.h"
 
 /* Connections that stay open: two days around midnight, minutes, hours, and state.db. */
 #define KEEP_OPEN 4
 
 /* ---- sources ---- */
+
+static void
+store_write_minute_free(void *data)
+{
+    struct vg_store_minute *minute = data;
+
+    vg_store_total_clear(&minute->total);
+    g_free(minute);
+}
 
 static void
 source_free(void *data)
@@ -20,6 +30,7 @@ source_free(void *data)
 
     for (int i = 0; i < VG_STORE_HOURS; i++)
         g_array_unref(source->stale[i]);
+    g_ptr_array_unref(source->minutes);
     g_free(source->name);
     g_free(source);
 }
@@ -34,6 +45,7 @@ need_source(struct vg_store_writer *writer, const char *name)
     source = g_new0(struct vg_store_source, 1);
     source->name = g_strdup(name);
     source->current_ns = INT64_MIN;
+    source->minutes = g_ptr_array_new_with_free_func(store_write_minute_free);
     for (int i = 0; i < VG_STORE_HOURS; i++)
         source->stale[i] = g_array_new(FALSE, FALSE, sizeof(int64_t));
     g_hash_table_insert(writer->sources, source->name, source);
@@ -300,7 +312,7 @@ insert_vm(struct vg_store_file *file, int64_t win, const struct vg_store_window 
 
 static int
 insert_window(struct vg_store_file *file, struct vg_store_source *source,
-              const struct vg_store_window *window, GError **err)
+              const struct vg_store_window *window, int64_t lost_top, GError **err)
 {
     g_autoptr(GArray) losses = g_array_new(FALSE, FALSE, sizeof(struct vg_store_loss));
     const struct vg_store_win win = {.begin_ns = window->begin_ns,
@@ -324,6 +336,7 @@ insert_window(struct vg_store_file *file, struct vg_store_source *source,
         return -1;
     for (guint slot = 0; slot < window->cast->n_slots; slot++) {
         vg_store_window_next(&cursor, &sample, losses);
+        vg_store_losses_cut(losses, lost_top);
         if (insert_vm(file, id, window, slot, &sample, losses, err) != 0)
             return -1;
     }
@@ -345,13 +358,49 @@ write_window(struct vg_store_writer *writer, struct vg_store_source *source,
     if (status == 0)
         status = vg_store_file_run(file, VG_SQL_BEGIN_WRITE, err, "");
     if (status == 0)
-        status = insert_window(file, source, window, err);
+        status = insert_window(file, source, window, writer->lost_top, err);
     if (status == 0)
         status = vg_store_file_run(file, VG_SQL_COMMIT, err, "");
     if (vg_store_writer_done(writer, file, status) != 0)
         return -1;
     return window->begin_ns < source->newest_ns ? replace_elsewhere(writer, source, window, err)
                                                 : 0;
+}
+
+struct vg_store_minute *
+vg_store_source_minute(const struct vg_store_source *source, int64_t end_ns)
+{
+    for (guint i = 0; i < source->minutes->len; i++) {
+        struct vg_store_minute *minute = source->minutes->pdata[i];
+        if (minute->end_ns == end_ns)
+            return minute;
+    }
+    return NULL;
+}
+
+/* The window is on disk. One that does not follow the last one begins the minute anew: who took CPU
+ * time in those before is not known any more. */
+static void
+store_write_add_minute(struct vg_store_source *source, const struct vg_store_window *window)
+{
+    int64_t end_ns = vg_store_period_end(window->end_ns, vg_store_unit_ns(VG_STORE_MINUTES));
+    struct vg_store_minute *minute = vg_store_source_minute(source, end_ns);
+
+    if (minute && window->begin_ns < minute->total.win.end_ns) {
+        g_ptr_array_remove(source->minutes, minute);
+        minute = NULL;
+    }
+    if (!minute) {
+        if (source->minutes->len >= VG_STORE_MINUTES_KEPT)
+            g_ptr_array_remove_index(source->minutes, 0);
+        minute = g_new0(struct vg_store_minute, 1);
+        minute->end_ns = end_ns;
+        vg_store_total_init(&minute->total);
+        g_ptr_array_add(source->minutes, minute);
+    }
+    vg_store_total_add_window(&minute->total, window);
+    vg_store_took_add_window(&minute->total, window);
+    g_array_set_size(window->took, 0);
 }
 
 int
@@ -367,6 +416,7 @@ vg_store_write_window(struct vg_store_writer *writer, const struct vg_store_wind
         source->looked_up = false;
         return -1;
     }
+    store_write_add_minute(source, window);
     source->newest_ns = MAX(source->newest_ns, window->end_ns);
     source->current_ns = window->end_ns;
     return 0;

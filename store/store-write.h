@@ -11,6 +11,7 @@
 #define VG_STORE_STORE_WRITE_H
 
 #include "store/store-pool.h"
+#include "store/store-total.h"
 #include "store/store-window.h"
 
 /* A file with which something failed. */
@@ -27,6 +28,16 @@ struct vg_store_writer {
     struct vg_store_failed failed; /* the file of the last failure */
 };
 
+/* A minute that is not summed yet, as its windows told it: with all who took CPU time, of which
+ * files of windows have a part, and with processes, of which they have none. */
+struct vg_store_minute {
+    int64_t end_ns;
+    struct vg_store_total total;
+};
+
+/* Minutes of a source that wait to be summed. */
+#define VG_STORE_MINUTES_KEPT 4
+
 /* The state of a source. */
 struct vg_store_source {
     char *name;
@@ -37,6 +48,7 @@ struct vg_store_source {
     /* int64_t, the ends of minutes (in VG_STORE_WINDOWS) and of hours (in VG_STORE_MINUTES) that
      * have to be summed; ascending */
     GArray *stale[VG_STORE_HOURS];
+    GPtrArray *minutes; /* struct vg_store_minute, in the order of their first windows */
     int64_t failed_ns[VG_STORE_HOURS]; /* the one of them that failed last, or 0 */
 };
 
@@ -65,6 +77,10 @@ struct vg_store_file *vg_store_writer_open(struct vg_store_writer *writer, enum 
 
 /* Gives the file back; returns status. */
 int vg_store_writer_done(struct vg_store_writer *writer, struct vg_store_file *file, int status);
+
+/* Returns the minute with this end, or NULL. */
+struct vg_store_minute *vg_store_source_minute(const struct vg_store_source *source,
+                                               int64_t end_ns);
 
 /* Notes in memory that the period with this end has to be summed. */
 void vg_store_source_note(struct vg_store_source *source, enum vg_store_kind kind, int64_t end_ns);

@@ -91,10 +91,9 @@ vg_store_put_window(vg_store *store, const struct vg_provenance *provenance,
         return;
     pthread_mutex_lock(&store->lock);
     struct vg_store_cast *cast = store->cast ? vg_store_cast_ref(store->cast) : NULL;
-    int64_t lost_top = store->limits.lost_top;
     pthread_mutex_unlock(&store->lock);
     struct vg_store_window *packed =
-        vg_store_window_new(provenance, window, begin_ns, end_ns, cast, lost_top);
+        vg_store_window_new(provenance, window, begin_ns, end_ns, cast);
     pthread_mutex_lock(&store->lock);
     if (store->cast != packed->cast) {
         vg_store_cast_unref(store->cast);

@@ -318,6 +318,22 @@ def test_requests_come_once_while_windows_are_closed(start):
     assert [key(i) for i in got] == [n for n in range(got[-1]["seqno"] + 1) if n % 10 != 9]
 
 
+def test_losses_of_the_past(server):
+    """Whoever is told by name took at least that, and at most that and all of rest; host:user has its processes."""
+    items = server.get("/v1/preemptions?since=1795200000&until=1795200100").json()["items"]
+    told = {(i["victim"]["name"], i["aggressor"]): i for i in items}
+    assert {key: (i["ns"], i["at_most_ns"]) for key, i in told.items()} == {
+        ("alpha", "beta"): (1000, 1500), ("alpha", "host:user"): (400, 900), ("alpha", "rest"): (500, 500),
+        ("beta", "alpha"): (2000, 2000)}
+    backup = {"comm": "back\033up", "cgroup": "/system.slice/backup.service", "ns": 300, "count": 2}
+    user = told["alpha", "host:user"]
+    assert (user["processes"], user["others"]) == ([backup], {"ns": 100, "count": 1})
+    assert [key for key, i in told.items() if "processes" in i] == [("alpha", "host:user")]
+    past = server.get("/v1/vms?since=1795200000&until=1795200100").json()
+    for losses in (past["host"]["lost_to"], next(v for v in past["items"] if v["name"] == "alpha")["lost_to"]):
+        assert next(loss for loss in losses if loss["aggressor"] == "host:user")["processes"] == [backup]
+
+
 def test_steps_of_the_host(server):
     """Steps are whole, gaps are one item without figures, and alerts belong to the step in which they were raised."""
     past = server.get("/v1/host/history?since=1795200001&until=1795203599&step=10min").json()

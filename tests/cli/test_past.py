@@ -13,6 +13,7 @@ import zoneinfo
 import pytest
 import vgpuctl
 from settings import HANG_S
+from unixhttp import Server
 from vgpud import Daemon
 
 VMS = 4
@@ -102,6 +103,30 @@ def test_tables_of_the_past(daemon):
     for command in (["vm", "list"], ["preemptions"]):
         empty = run(daemon, *command, "--since", "2001-01-01", "--until", "2001-01-02").stdout
         assert empty == "nothing is stored of that time\n"
+
+
+def test_who_took_it(tmp_path):
+    """The process behind host:user is named; what is a lower bound has an upper one, and it is said why."""
+    fake = Server(tmp_path, "--vms", 3)
+    try:
+        def show(*args):
+            return subprocess.run([vgpuctl.program(), *args, "--since", "1795200000", "--until", "1795200100",
+                                   "--socket", fake.path], capture_output=True, text=True, timeout=HANG_S,
+                                  check=True).stdout
+
+        for command in (["preemptions"], ["vm", "list"]):
+            text = show(*command)
+            user = next(line for line in text.splitlines() if "host:user" in line)
+            assert user.endswith(" back?up") and "\033" not in text
+            assert "AT MOST" in text and "rest: those that took too little" in text
+            assert max(map(len, text.splitlines())) <= 100
+        rows = {(r["victim.name"], r["aggressor"]): (r["ns"], r["at_most"], r["mostly"])
+                for r in csv.DictReader(io.StringIO(show("preemptions", "-o", "csv")))}
+        assert rows["alpha", "beta"] == ("1000", "1500", "") and rows["beta", "alpha"] == ("2000", "", "")
+        assert rows["alpha", "rest"] == ("500", "", "")
+        assert "rest:" not in show("preemptions", "-o", "json")
+    finally:
+        fake.stop()
 
 
 def stored(daemon, *args, zone):

@@ -146,6 +146,27 @@ gather(void *data, const vg_view *view, GPtrArray *ret_notes)
     return vg_snapshot_merge((const vg_snapshot *const *)&view->snapshot, &label, 1, NULL);
 }
 
+/* Of the first VM, beside what the other one took: the host's programs, and those without a name.
+ */
+static void
+fake_add_past_losses(vg_history_host *host, struct vg_history_vm *vm)
+{
+    static const struct {
+        const char *aggressor;
+        int64_t ns;
+    } losses[] = {{"host:user", 400}, {"rest", 500}};
+    const struct vg_history_process process = {
+        .comm = "back\033up", .cgroup = "/system.slice/backup.service", .ns = 300, .count = 2};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(losses); i++) {
+        GRefString *name = g_ref_string_new(losses[i].aggressor);
+        vg_history_add_loss(vm->row.lost_to, name, losses[i].ns, 3);
+        g_ref_string_release(name);
+    }
+    g_array_append_val(vm->processes, process);
+    g_array_append_val(host->processes, process);
+}
+
 /* Two VMs that took from each other, in a quarter of an hour at most; nothing before FAKE_BEGIN_NS.
  */
 static vg_history_host *
@@ -178,6 +199,9 @@ get_past(void *data, const struct vg_history_query *query, GError **err)
         GRefString *other = g_ref_string_new(names[1 - i]);
         vg_history_add_loss(vm->row.lost_to, other, 1000 * (i + 1), 1);
         g_ref_string_release(other);
+        vm->processes = g_array_new(FALSE, FALSE, sizeof(struct vg_history_process));
+        if (i == 0)
+            fake_add_past_losses(host, vm);
         g_ptr_array_add(host->vms, vm);
     }
     return g_steal_pointer(&host);

@@ -275,8 +275,8 @@ test_version_1(void **state)
     assert_step(step_at(after, 1), T0 + MIN_NS, T0 + 2 * MIN_NS, 2);
     vg_store_free(store);
     assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 1);
-    assert_int_equal(store_ask(directory, "ts-20261120.db", "PRAGMA user_version"), 2);
-    assert_int_equal(store_ask(directory, "ts1m-202611.db", "PRAGMA user_version"), 2);
+    assert_int_equal(store_ask(directory, "ts-20261120.db", "PRAGMA user_version"), 3);
+    assert_int_equal(store_ask(directory, "ts1m-202611.db", "PRAGMA user_version"), 3);
     assert_int_equal(store_ask(directory, "ts1m-202611.db", "SELECT count(*) FROM host"), 2);
     /* The window of yesterday is replaced where it lies. */
     store = store_open(directory);
@@ -287,7 +287,7 @@ test_version_1(void **state)
     assert_int_equal(step_at(replaced, 0)->length_ns, 2 * S_NS);
     assert_int_equal(step_at(replaced, 0)->windows, 1);
     vg_store_free(store);
-    assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 2);
+    assert_int_equal(store_ask(directory, "ts-20261119.db", "PRAGMA user_version"), 3);
 }
 
 int

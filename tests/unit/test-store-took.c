@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who took CPU time: the top of a minute, not of its seconds, and the processes behind host:user.
+ */
+#include "config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+
+#include "store-checks.h"
+
+#define T0 MIDNIGHT_NS
+
+static vg_store *
+open_with(const char *directory, int64_t lost_top)
+{
+    struct vg_store_options options = store_case_options(directory);
+
+    options.lost_top = lost_top;
+    vg_store *store = vg_store_new(&options, NULL);
+    assert_non_null(store);
+    return store;
+}
+
+static void
+add_process(struct vg_window *window, guint vm, const char *comm, const char *cgroup, int64_t ns)
+{
+    struct vg_lost_process process = {.pid = 7, .ns = ns, .count = 1};
+
+    g_strlcpy(process.comm, comm, sizeof(process.comm));
+    g_strlcpy(process.cgroup, cgroup, sizeof(process.cgroup));
+    g_array_append_val(g_array_index(window->vms, struct vg_vm_sample, vm).lost_processes, process);
+}
+
+/* In the second before end: 5 ns of backup in one service and 4 in another, of each of two VMs; of
+ * the first also 3 of cron, 2 of one that is told by bytes that are no text, and much of one
+ * without a name. */
+static void
+put_second(vg_store *store, int64_t end_ns)
+{
+    struct vg_window window;
+
+    store_case_window(&window, end_ns - S_NS, end_ns, 2);
+    for (guint vm = 0; vm < 2; vm++) {
+        add_process(&window, vm, "backup", "/system.slice/a", 5);
+        add_process(&window, vm, "backup", "/system.slice/b", 4);
+    }
+    add_process(&window, 0, "cron", "", 3);
+    add_process(&window, 0, "\xff", "/", 2);
+    add_process(&window, 0, "", "", 1000);
+    store_case_put_window(store, "a", &window, 0);
+    vg_window_clear(&window);
+}
+
+/* All seconds are on disk, and the minutes that are over are summed. */
+static void
+put_seconds(vg_store *store, const char *directory, int from, int to)
+{
+    g_autofree char *sql =
+        g_strdup_printf("SELECT count(*) FROM stale WHERE end_ns <= %" G_GINT64_FORMAT,
+                        T0 + (to - 1) / 60 * MIN_NS);
+    const int64_t until = vg_clock_monotonic_ns() + STORE_LONG_NS;
+
+    for (int i = from; i < to; i++)
+        put_second(store, T0 + (i + 1) * S_NS);
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    while (store_ask(directory, "ts-20261120.db", sql) != 0) {
+        assert_true(vg_clock_monotonic_ns() < until);
+        g_usleep(1000);
+    }
+}
+
+static vg_history_host *
+read_host(vg_store *store, int64_t since_ns, int64_t until_ns)
+{
+    const struct vg_history_query query = {.since_ns = since_ns, .until_ns = until_ns};
+    g_autoptr(GError) error = NULL;
+    vg_history_host *host = vg_store_read_host(store, &query, &error);
+
+    if (!host)
+        fail_msg("%s", error->message);
+    return host;
+}
+
+static int64_t
+took(const GArray *processes, const char *comm, const char *cgroup)
+{
+    int64_t ns = -1;
+
+    for (guint i = 0; i < processes->len; i++) {
+        const struct vg_history_process *process =
+            &g_array_index(processes, struct vg_history_process, i);
+        if (i > 0)
+            assert_true(process->ns <= process[-1].ns);
+        if (strcmp(process->comm, comm) != 0 || strcmp(process->cgroup, cgroup) != 0)
+            continue;
+        assert_int_equal(ns, -1);
+        ns = process->ns;
+    }
+    return ns;
+}
+
+/* So many seconds of it, of which no more than three of a VM and of the host are kept. */
+static void
+assert_took(vg_store *store, int64_t since_ns, int64_t until_ns, int64_t seconds)
+{
+    g_autoptr(vg_history_host) host = read_host(store, since_ns, until_ns);
+
+    for (guint i = 0; i < 2; i++) {
+        const struct vg_history_vm *vm = host->vms->pdata[i];
+        const bool first = strcmp(vm->name, "vm-0") == 0;
+        assert_int_equal(vm->processes->len, first ? 3 : 2);
+        assert_int_equal(took(vm->processes, "backup", "/system.slice/a"), 5 * seconds);
+        assert_int_equal(took(vm->processes, "backup", "/system.slice/b"), 4 * seconds);
+        assert_int_equal(took(vm->processes, "cron", ""), first ? 3 * seconds : -1);
+        assert_int_equal(took(vm->processes, "\xff", "/"), -1);
+    }
+    assert_int_equal(host->processes->len, 3);
+    assert_int_equal(took(host->processes, "backup", "/system.slice/a"), 10 * seconds);
+    assert_int_equal(took(host->processes, "cron", ""), 3 * seconds);
+    assert_int_equal(g_array_index(host->processes, struct vg_history_process, 0).count,
+                     2 * seconds);
+}
+
+/* Of minutes, of the hour, and after a restart in the middle of a minute. */
+static void
+test_processes(void **state)
+{
+    vg_store *store = store_open(*state);
+
+    put_seconds(store, *state, 0, 130);
+    /* Of the minute that goes on they are not known yet. */
+    assert_took(store, T0, T0 + 2 * MIN_NS, 120);
+    assert_took(store, T0, T0 + 130 * S_NS, 120);
+    assert_took(store, T0 + S_NS, T0 + 2 * MIN_NS, 60);
+    vg_store_free(store);
+    store = store_open(*state);
+    put_seconds(store, *state, 130, 181);
+    assert_took(store, T0, T0 + 3 * MIN_NS, 180);
+    assert_took(store, T0 + 2 * MIN_NS, T0 + 3 * MIN_NS, 60);
+    vg_store_free(store);
+    /* From the hour alone. */
+    g_autofree char *minutes = g_build_filename(*state, "ts1m-202611.db", NULL);
+    g_autofree char *day = g_build_filename(*state, "ts-20261120.db", NULL);
+    assert_int_equal(g_remove(minutes), 0);
+    assert_int_equal(g_remove(day), 0);
+    store = store_open(*state);
+    assert_took(store, T0, T0 + HOUR_NS, 181);
+    vg_store_free(store);
+}
+
+/* What is put again replaces what was there, and is not added to it. */
+static void
+test_processes_again(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        vg_store *store = store_open(*state);
+        put_seconds(store, *state, 0, 121);
+        assert_took(store, T0, T0 + 2 * MIN_NS, 120);
+        vg_store_free(store);
+    }
+    vg_store *store = store_open(*state);
+    put_seconds(store, *state, 30, 61);
+    put_seconds(store, *state, 30, 61);
+    vg_store_free(store);
+    assert_int_equal(store_ask(*state, "ts1m-202611.db",
+                               "SELECT count(*) FROM took WHERE win NOT IN (SELECT id FROM win)"),
+                     0);
+}
+
+static int64_t
+lost_of(vg_store *store, int64_t since_ns, int64_t until_ns, const char *aggressor)
+{
+    g_autoptr(vg_history_host) host = read_host(store, since_ns, until_ns);
+
+    for (guint i = 0; i < host->vms->len; i++) {
+        const struct vg_history_vm *vm = host->vms->pdata[i];
+        if (strcmp(vm->name, "vm-0") == 0)
+            return store_lost_to(&vm->row, aggressor);
+    }
+    return -2;
+}
+
+/* One of twelve is large in each second, one that changes; all of them are in the minute. */
+static void
+test_top_of_the_minute(void **state)
+{
+    vg_store *store = open_with(*state, 2);
+
+    for (int i = 0; i < 121; i++) {
+        struct vg_window window;
+        store_case_window(&window, T0 + i * S_NS, T0 + (i + 1) * S_NS, 14);
+        GArray *losses = g_array_index(window.vms, struct vg_vm_sample, 0).lost_to;
+        g_array_set_size(losses, 0);
+        for (uint32_t k = 0; k < 12; k++) {
+            struct vg_lost_to lost = {.kind = VG_AGGRESSOR_VM,
+                                      .vm_id = 1001 + k,
+                                      .ns = (uint32_t)i % 12 == k ? 1000 : 10 + k,
+                                      .count = 1};
+            g_array_append_val(losses, lost);
+        }
+        store_case_put_window(store, "a", &window, 0);
+        vg_window_clear(&window);
+    }
+    assert_true(vg_store_flush(store, STORE_LONG_NS));
+    for (int round = 0; round < 2; round++) {
+        for (int64_t k = 0; k < 12; k++) {
+            g_autofree char *name = g_strdup_printf("vm-%d", (int)k + 1);
+            assert_int_equal(lost_of(store, T0, T0 + MIN_NS, name), 5 * 1000 + 55 * (10 + k));
+        }
+        assert_int_equal(lost_of(store, T0, T0 + MIN_NS, "rest"), -1);
+        /* Of less than a minute seconds are all there is. */
+        assert_int_equal(lost_of(store, T0, T0 + S_NS, "rest"), 11 * 10 + 66 - 21);
+        vg_store_free(store);
+        store = open_with(*state, 2);
+    }
+    vg_store_free(store);
+}
+
+int
+main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(test_processes),
+        CASE(test_processes_again),
+        CASE(test_top_of_the_minute),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
