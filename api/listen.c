@@ -94,6 +94,13 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
         {MHD_OPTION_END, 0, NULL},
     };
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem always[] = {
+#if MHD_VERSION >= 0x01000000
+        /* It would redirect whoever writes a blank into a path; older ones refuse that. */
+        {MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL},
+#endif
+        {MHD_OPTION_END, 0, NULL},
+    };
     sigset_t all, old;
 
     listener->api = api;
@@ -108,8 +115,8 @@ listen_start(vg_api *api, int take_fd, bool is_tcp, const char *name, GError **e
         (unsigned)CLAMP(api->limits.connections, POOL_THREADS, 100000),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY, MHD_OPTION_URI_LOG_CALLBACK,
         http_on_uri, api, MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, api,
-        MHD_OPTION_NOTIFY_CONNECTION, listen_on_connection, listener, MHD_OPTION_ARRAY,
-        is_tcp ? tls : none, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, listen_on_connection, listener, MHD_OPTION_ARRAY, always,
+        MHD_OPTION_ARRAY, is_tcp ? tls : none, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (listener->daemon) {
         g_ptr_array_add(api->listeners, listener);

@@ -66,6 +66,46 @@ is_plain(const char *text, size_t size, size_t *ret_bad)
     return true;
 }
 
+/* In its strict mode, json-c 0.18 refuses all strings with characters that are not ASCII. */
+static bool
+json_needs_ascii(const char *text, size_t size)
+{
+    if (json_c_version_num() < (18 << 8))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] >= 0x80)
+            return true;
+    return false;
+}
+
+/* Escapes these characters. Returns NULL if the text is no UTF-8. */
+static char *
+json_to_ascii(const char *text, size_t size, GError **err)
+{
+    const char *end = NULL;
+    bool escaped = false;
+
+    if (!g_utf8_validate(text, (gssize)size, &end)) {
+        vg_error(err, VG_E_INVALID, "not JSON: invalid UTF-8 at byte %zu", (size_t)(end - text));
+        return NULL;
+    }
+    GString *ascii = g_string_sized_new(size + 64);
+    for (end = text + size; text < end; text = g_utf8_next_char(text)) {
+        const gunichar c = g_utf8_get_char(text);
+        if (c < 0x80)
+            g_string_append_c(ascii, (char)c);
+        else if (escaped) /* which is an error: that remains one */
+            g_string_append_unichar(ascii, c);
+        else if (c < 0x10000)
+            g_string_append_printf(ascii, "\\u%04x", c);
+        else
+            g_string_append_printf(ascii, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10),
+                                   0xdc00 + ((c - 0x10000) & 0x3ff));
+        escaped = c == '\\' && !escaped;
+    }
+    return g_string_free(ascii, FALSE);
+}
+
 json_object *
 vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth, GError **err)
 {
@@ -82,6 +122,14 @@ vg_json_parse(const char *text, size_t size, size_t max_size, int max_depth, GEr
     if (!is_plain(text, size, &bad)) {
         vg_error(err, VG_E_INVALID, "not JSON: '%c' at byte %zu", text[bad], bad);
         return NULL;
+    }
+    g_autofree char *ascii = NULL;
+    if (json_needs_ascii(text, size)) {
+        ascii = json_to_ascii(text, size, err);
+        if (!ascii)
+            return NULL;
+        text = ascii;
+        size = strlen(ascii);
     }
     /* json-c counts the value inside the innermost container as one more level. */
     json_tokener *tokener = json_tokener_new_ex(max_depth + 1);

@@ -80,7 +80,10 @@ request_json(const char *text, size_t size, struct vg_guest_fault *fault)
         request_fault(fault, VG_GUEST_INTERNAL, "no memory");
         return NULL;
     }
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    /* Strictly, json-c 0.18 takes ASCII alone. */
+    json_tokener_set_flags(tokener,
+                           JSON_TOKENER_VALIDATE_UTF8 |
+                               (json_c_version_num() < (18 << 8) ? JSON_TOKENER_STRICT : 0));
     root = json_tokener_parse_ex(tokener, text, (int)size);
     enum json_tokener_error error = json_tokener_get_error(tokener);
     size_t end = json_tokener_get_parse_end(tokener);

@@ -25,10 +25,13 @@ sanitized_build=(--enable-werror "CC=${ccache}clang" "CFLAGS=-O0 -gline-tables-o
 # missing_packages KIND...: those of tools/packages that are not installed.
 missing_packages()
 {
-    local kind package installed
+    local kind package since installed release
+    # shellcheck disable=SC1091
+    release=$(. /etc/os-release && echo "${VERSION_ID:-99}")
     installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2> /dev/null |
         sed -n 's/ installed$//p')
-    while read -r kind package; do
+    while read -r kind package since; do
+        [ "${since:-0}" -le "$release" ] 2> /dev/null || continue
         case " $* " in
         *" $kind "*) grep -qxF "$package" <<< "$installed" || echo "$package" ;;
         esac
@@ -60,7 +63,7 @@ need_packages()
     if ! { $apt update && $apt install --no-install-recommends $list; } > "$log" 2>&1 < /dev/null
     then
         show_log "$log"
-        echo "The packages could not be installed. Is there a network, and a Debian 12 mirror in" \
+        echo "The packages could not be installed. Is there a network, and a mirror of Debian in" \
             "/etc/apt?"
         return 1
     fi

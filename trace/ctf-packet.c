@@ -404,6 +404,9 @@ ctf_metadata_check(const char *path, int64_t *ret_offset, GError **err)
     *ret_offset = 0;
     if (ctf_file_open(&file, path, err) < 0)
         return -1;
+    /* babeltrace2 2.1 ends the program at that. */
+    if (file.size == 0)
+        return vg_error(err, VG_E_INVALID, "the metadata is empty");
     if (pread(file.fd, head, sizeof(head), 0) < CTF_MAGIC_SIZE)
         return 0;
     bool swapped = metadata_u32(head, true) == METADATA_MAGIC;

@@ -474,7 +474,8 @@ def test_refused_framing(server, name):
     assert len(re.findall(rb"HTTP/1\.[01] \d{3} ", reply)) <= 1, reply
     if status is not None:
         assert 400 <= status < 500, reply
-        assert b"application/problem+json" in reply, reply
+        # Which of these libmicrohttpd refuses itself depends on its version.
+        assert b"application/problem+json" in reply or b"\r\nConnection: close\r\n" in reply, reply
     assert server.get("/healthz").status == 200
 
 
