@@ -8,7 +8,8 @@ AC_DEFUN([VG_WARNING_FLAGS], [
         -Wmissing-prototypes -Wold-style-definition -Wwrite-strings dnl
         -Wpointer-arith -Wcast-align -Wimplicit-fallthrough -Wswitch-enum dnl
         -Wnull-dereference -Wdouble-promotion -Wconversion dnl
-        -Wno-sign-conversion -Wno-cast-function-type-strict -Wdate-time], [WARN_CFLAGS], [-Werror])
+        -Wno-sign-conversion -Wno-cast-function-type-strict dnl
+        -Wno-cast-function-type-mismatch -Wdate-time], [WARN_CFLAGS], [-Werror])
     AC_SUBST([WARN_CFLAGS])
 ])
 

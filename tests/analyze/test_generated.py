@@ -77,7 +77,8 @@ def test_random_hosts(tmp_path, n):
                  isa=rng.choice((1, 2)), migrate=rng.random() < 0.7,
                  waking=rng.random() < 0.5, step=rng.choice((2_000, 40_000, 30_000_000)))
     doc = analyze(tmp_path / "t", "--tasks").doc()
-    assert doc["trace"]["problems"] == []
+    # A CPU's last packet may happen to be full, which cannot be told from one that others followed.
+    assert [p for p in doc["trace"]["problems"] if "ends here with a full packet" not in p["what"]] == []
     assert_matches(doc, truth.measure())
 
 

@@ -188,7 +188,8 @@ make_image()
     if [ -z "$kernel" ]; then
         fetch_kernel
         kernel=$(echo "$lab"/kernel/boot/vmlinuz-*)
-        modules=$(echo "$lab"/kernel/lib/modules/*)
+        # In /usr since Debian 13.
+        modules=$(ls -d "$lab"/kernel/{,usr/}lib/modules/* 2> /dev/null)
     fi
     [ -n "$modules" ] || die "LAB_MODULES is needed with LAB_KERNEL"
     if newer "$image/initrd" "${parts[@]}" && newer "$image/vmlinuz" "$kernel"; then
