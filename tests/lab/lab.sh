@@ -189,7 +189,7 @@ make_image()
         fetch_kernel
         kernel=$(echo "$lab"/kernel/boot/vmlinuz-*)
         # In /usr since Debian 13.
-        modules=$(ls -d "$lab"/kernel/{,usr/}lib/modules/* 2> /dev/null)
+        modules=$(find "$lab"/kernel -path '*/lib/modules/*' -prune)
     fi
     [ -n "$modules" ] || die "LAB_MODULES is needed with LAB_KERNEL"
     if newer "$image/initrd" "${parts[@]}" && newer "$image/vmlinuz" "$kernel"; then
