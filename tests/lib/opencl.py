@@ -12,10 +12,12 @@ from unixhttp import build_dir
 
 POCL = "libpocl.so.2"
 
-# What is told of the platform, and what is not offered.
-OURS = ("Platform Name", "Platform Extensions", "cl_pocl_content_size", "Device Extensions", "clGetPlatformInfo(NULL",
-        "buffer sharing", "Atomics    ", "cl_khr_command_buffer", "Command buffer", "Required queue properties",
-        "Out-of-order execution     ", "Profiling     ")
+# What is told of the platform, and what is not offered, of PoCL 3 and 6.
+OURS = ("Platform Name", "Platform Extensions", "Device Extensions", "clGetPlatformInfo(NULL",
+        "sharing   ", "Atomics    ", "cl_khr_command_buffer", "Command buffer", "Required queue properties",
+        "Out-of-order execution     ", "Profiling     ", "cl_pocl_", "cl_intel_", "(Intel)", "(USM)", "cl_ext_",
+        "Floating-point atomic", "Global Load/Store", "Global Add", "Global Min/Max", "cl_khr_subgroups  ",
+        "cl_khr_priority_hints", "cl_khr_throttle_hints", "cl_khr_il_program")
 
 
 def told(text):
