@@ -42,6 +42,26 @@ def test_a_file_system_that_hangs(tmp_path):
         assert daemon.process.wait(HANG_S) == 0, daemon.tail()
 
 
+def mounts(process):
+    with open(f"/proc/{process}/mountinfo", encoding="utf-8") as file:
+        return file.read()
+
+
+def test_what_the_service_hides(tmp_path):
+    """A directory over which vgpud alone has mounted another, as the unit's PrivateTmp= does."""
+    if os.geteuid() != 0 or mounts("1") != mounts("self"):
+        pytest.skip("needs root, and process 1's mounts")
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    for name in ("disk", "hidden/disk"):
+        (tmp_path / name).write_text("x")
+    hide = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden))
+    with Daemon(tmp_path, config=ACTING, prefix=hide) as daemon:
+        seen = look(daemon, *(str(tmp_path / name) for name in ("disk", "gone", "hidden/disk", "hidden/gone")))
+        why = f"vgpud has a mount of its own at {hidden}, and does not see the host's"
+        assert seen == [("there", ""), ("missing", ""), ("unknown", why), ("unknown", why)]
+
+
 def test_who_does_not_act_does_not_look(tmp_path):
     with Daemon(tmp_path) as daemon:
         status, _, answer = daemon.post("/v1/paths", {"paths": ["/etc"]})

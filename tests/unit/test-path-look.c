@@ -31,6 +31,35 @@
 #define SIZE        12345
 
 static char *directory;
+/* The mounts of process 1 may be others than this process's, as in a chroot. */
+static struct vg_path_look ordinary = {NULL, PATIENCE_NS, PATIENCE_NS};
+
+/* Writes the mounts of a process 1, which are those of this process as far as keep says. */
+static void
+write_mounts(const char *proc, const char *(*keep)(const char *line))
+{
+    g_autofree char *inner = g_build_filename(proc, "1", NULL);
+    g_autofree char *path = g_build_filename(inner, "mountinfo", NULL);
+    g_autofree char *text = NULL;
+    GString *made = g_string_new(NULL);
+
+    assert_true(g_file_get_contents("/proc/self/mountinfo", &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        const char *line = keep(lines[i]);
+        if (line)
+            g_string_append_printf(made, "%s\n", line);
+    }
+    g_mkdir_with_parents(inner, 0700);
+    assert_true(g_file_set_contents(path, made->str, -1, NULL));
+    g_string_free(made, TRUE);
+}
+
+static const char *
+keep_all(const char *line)
+{
+    return line;
+}
 
 /* Looks at paths in the directory, which end with NULL. */
 static GPtrArray *
@@ -74,7 +103,7 @@ test_what_is_there(void **state)
 {
     static const char *const names[] = {"file", "gone",      "gone/file", "file/below", "",
                                         "link", "link/file", "way",       NULL};
-    g_autoptr(GPtrArray) seen = look_at(names, NULL);
+    g_autoptr(GPtrArray) seen = look_at(names, &ordinary);
     const struct vg_path_seen *file = seen->pdata[0], *way = seen->pdata[7];
     struct stat about;
 
@@ -96,27 +125,6 @@ test_what_is_there(void **state)
 }
 
 /* ---- mounts ---- */
-
-/* Writes the mounts of a process 1, which are those of this process as far as keep says. */
-static void
-write_mounts(const char *proc, const char *(*keep)(const char *line))
-{
-    g_autofree char *inner = g_build_filename(proc, "1", NULL);
-    g_autofree char *path = g_build_filename(inner, "mountinfo", NULL);
-    g_autofree char *text = NULL;
-    GString *made = g_string_new(NULL);
-
-    assert_true(g_file_get_contents("/proc/self/mountinfo", &text, NULL, NULL));
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (guint i = 0; lines[i]; i++) {
-        const char *line = keep(lines[i]);
-        if (line)
-            g_string_append_printf(made, "%s\n", line);
-    }
-    g_mkdir_with_parents(inner, 0700);
-    assert_true(g_file_set_contents(path, made->str, -1, NULL));
-    g_string_free(made, TRUE);
-}
 
 static const char *
 keep_none(const char *line)
@@ -142,7 +150,7 @@ static void
 test_mounts(void **state)
 {
     static const char *const names[] = {"file", "gone", NULL};
-    g_autofree char *proc = g_build_filename(directory, "proc", NULL);
+    g_autofree char *proc = g_build_filename(directory, "other", NULL);
     const struct vg_path_look options = {proc, PATIENCE_NS, PATIENCE_NS};
 
     (void)state;
@@ -209,7 +217,7 @@ mount_hanging(const char *place)
     g_autofree char *options = g_strdup_printf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
 
     if (fd < 0 || unshare(CLONE_NEWNS) != 0 ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("hang", place, "fuse", 0, options) != 0)
         return -1;
     return fd;
@@ -262,9 +270,9 @@ test_hangs(void **state)
     assert_state(first, 2, VG_PATH_UNKNOWN, "others do not answer");
     look_until(names, &options, VG_PATH_UNKNOWN, "have not ended");
     end_hanging();
-    look_until(names + 2, NULL, VG_PATH_THERE, "");
-    close(fd);
+    look_until(names + 2, &ordinary, VG_PATH_THERE, "");
     pthread_join(thread, NULL);
+    close(fd);
 }
 
 /* ---- all of them ---- */
@@ -275,6 +283,8 @@ set_up(void **state)
     (void)state;
     directory = g_dir_make_tmp("path-look-XXXXXX", NULL);
     make_files();
+    ordinary.proc = g_build_filename(directory, "proc", NULL);
+    write_mounts(ordinary.proc, keep_all);
     return directory ? 0 : -1;
 }
 
@@ -285,6 +295,7 @@ tear_down(void **state)
 
     (void)state;
     end_hanging();
+    g_free((char *)ordinary.proc);
     g_free(directory);
     return system(command);
 }
