@@ -4,16 +4,20 @@ libvirts are asked by the test."""
 import contextlib
 import os
 import subprocess
+import sys
 
 import pytest
-from labhost import ENV, lab
+from labdaemon import prefix
+from labhost import ENV, ROOT, lab
 from movelab import (ALIAS, GPU_XML, define_guest, defined_on, has_gpu, hooks, kill_qemu, remove_guest, running_on,
                      start_guest, tell)
+from patience import others_do_not_wait
 from unixhttp import wait_for
 
 # One after the other: they share the directory of the lab.
 pytestmark = [pytest.mark.xdist_group("lab"), pytest.mark.drawn("lab-faults")]
 GUEST = "honest"
+HANGFS = os.path.join(ROOT, "tests", "lib", "hangfs.py")
 SLOW = "[actions]\nbandwidth=4\n"
 
 
@@ -146,7 +150,8 @@ def disk():
                               text=True).stdout.strip() for _ in range(2)]
     try:
         for host, device in zip(("h1", "h2"), devices):
-            lab("exec", host, "ln", "-sfn", device, "/run/disk")
+            lab("exec", host, "mkdir", "-p", "/run/disks")
+            lab("exec", host, "ln", "-sfn", device, "/run/disks/vda")
         yield devices
     finally:
         for device in devices:
@@ -156,12 +161,26 @@ def disk():
 
 
 DISK = ("<disk type='block' device='disk'><driver name='qemu' type='raw' cache='none'/>"
-        "<source dev='/run/disk'/><target dev='vda' bus='virtio'/>"
+        "<source dev='/run/disks/vda'/><target dev='vda' bus='virtio'/>"
         "<address type='pci' domain='0' bus='0' slot='5' function='0'/></disk>")
 
 
+@contextlib.contextmanager
+def hanging_disks(host):
+    """Who looks for a disk there waits."""
+    command = [*prefix(host), sys.executable, HANGFS, "--for-all", "/run/disks", "cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        try:
+            wait_for(lambda: "/run/disks fuse " in lab("exec", host, "cat", "/proc/mounts").stdout)
+            yield
+        finally:
+            process.stdin.close()
+            process.wait()
+            lab("exec", host, "umount", "-l", "/run/disks")
+
+
 def test_disks_of_the_target(movelab):
-    """A disk that the target has not, or may not write to: the move is refused before the guest hears of it."""
+    """A disk that the target has not, may not write to, or waits for: the move is refused before the guest hears of it."""
     node, guest = movelab.nodes["h1"], "double"
 
     def refused(words):
@@ -177,16 +196,19 @@ def test_disks_of_the_target(movelab):
         try:
             start_guest("h1", guest, devices=DISK)
             known(movelab, guest)
-            lab("exec", "h2", "rm", "/run/disk")
-            refused("'h2' has no /run/disk, the disk 'vda'")
-            lab("exec", "h2", "ln", "-s", device, "/run/disk")
+            lab("exec", "h2", "rm", "/run/disks/vda")
+            refused("'h2' has no /run/disks/vda, the disk 'vda'")
+            lab("exec", "h2", "ln", "-s", device, "/run/disks/vda")
             set_read_only(device, True)
-            refused("'h2' cannot write to /run/disk, the disk 'vda'")
+            refused("'h2' cannot write to /run/disks/vda, the disk 'vda'")
             set_read_only(device, False)
+            with hanging_disks("h2"):
+                refused("/run/disks/vda, the disk 'vda', cannot be reached on 'h2': it has not answered for")
+                others_do_not_wait(movelab)
             check = node.move(guest, "h2", 200, dry_run=True)
             assert check["problems"] == check["doubts"] == [], check
             assert [(p["path"], p["writable"], p["verdict"]) for p in check["paths"]] == [
-                ("/run/disk", True, "ok"), ("/var/lib/libvirt/boot/vmlinuz", False, "ok"),
+                ("/run/disks/vda", True, "ok"), ("/var/lib/libvirt/boot/vmlinuz", False, "ok"),
                 ("/var/lib/libvirt/boot/initrd", False, "ok")], check
             end = node.ended(node.move(guest, "h2"))
             assert end["state"] == "done" and has_gpu("h2", guest), end

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""hangfs.py DIRECTORY COMMAND...: runs a command that sees a file system in the directory, which never answers:
-who looks there waits until this has ended, whatever is sent to him. Nobody else sees it. Needs root and FUSE."""
+"""hangfs.py [--for-all] DIRECTORY COMMAND...: runs a command that sees a file system in the directory, which never
+answers: who looks there waits until this has ended, whatever is sent to him. Without --for-all, nobody else sees
+it. Needs root and FUSE."""
 import ctypes
 import os
 import signal
@@ -29,11 +30,13 @@ def serve(fd):
 
 
 def main():
-    directory, command = sys.argv[1], sys.argv[2:]
+    for_all = sys.argv[1] == "--for-all"
+    directory, *command = sys.argv[2 if for_all else 1:]
     libc = ctypes.CDLL(None, use_errno=True)
     fd = os.open("/dev/fuse", os.O_RDWR)
-    call(libc.unshare, CLONE_NEWNS)
-    call(libc.mount, None, b"/", None, MS_REC | MS_PRIVATE, None)
+    if not for_all:
+        call(libc.unshare, CLONE_NEWNS)
+        call(libc.mount, None, b"/", None, MS_REC | MS_PRIVATE, None)
     options = f"fd={fd},rootmode=40000,user_id=0,group_id=0"
     call(libc.mount, b"hang", directory.encode(), b"fuse", 0, options.encode())
     if os.fork() == 0:
