@@ -92,7 +92,9 @@ control_prepare(struct control *control, int64_t ms)
     struct vg_cl_switch s = {
         .deadline_ns = begin + ms * MS, .is_aborted = control_is_aborted, .data = control};
 
-    switch (vg_cl_stop(&s)) {
+    enum vg_cl_stopped stopped = vg_cl_stop(&s);
+    vg_cl_log("%s: %s", stopped == VG_CL_STOPPED ? "released" : s.reason, s.steps);
+    switch (stopped) {
     case VG_CL_STOPPED:
         return control_tell(control, "released %" PRIu64 " %" PRId64, s.n_bytes,
                             (control_now() - begin) / 1000);
@@ -114,6 +116,7 @@ control_resume(struct control *control)
     if (vg_cl_resume(&s)) {
         bool ok = control_tell(control, "resumed %" PRIu64 " %" PRId64, s.n_bytes,
                                (control_now() - begin) / 1000);
+        vg_cl_log("resumed: %s", s.steps);
         vg_cl_forget();
         return ok;
     }

@@ -10,18 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-void
-vg_cl_say(const char *format, ...)
+static void
+say_line(const char *path, const char *format, va_list args)
 {
-    char line[512];
-    va_list args;
-    const char *path = secure_getenv("VGPU_OPENCL_LOG");
+    char line[1024];
     int fd = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600) : STDERR_FILENO;
 
     int used = snprintf(line, sizeof line, "vgpu-opencl[%d]: ", (int)getpid());
-    va_start(args, format);
     vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
-    va_end(args);
     strcat(line, "\n");
     if (fd < 0)
         return;
@@ -29,4 +25,27 @@ vg_cl_say(const char *format, ...)
     (void)written;
     if (path)
         close(fd);
+}
+
+void
+vg_cl_say(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say_line(secure_getenv("VGPU_OPENCL_LOG"), format, args);
+    va_end(args);
+}
+
+void
+vg_cl_log(const char *format, ...)
+{
+    const char *path = secure_getenv("VGPU_OPENCL_LOG");
+    va_list args;
+
+    if (!path)
+        return;
+    va_start(args, format);
+    say_line(path, format, args);
+    va_end(args);
 }

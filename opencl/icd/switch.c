@@ -121,6 +121,7 @@ vg_cl_stop(struct vg_cl_switch *s)
 
     if (switch_is_stopped)
         return VG_CL_STOPPED;
+    vg_cl_step(s, "");
     if (!switch_can_unload(s))
         return VG_CL_GOES_ON;
     if (vg_cl_nodes_are_shared(path, sizeof path)) {
@@ -131,6 +132,7 @@ vg_cl_stop(struct vg_cl_switch *s)
         vg_cl_gate_set(VG_CL_GATE_OPEN);
         return VG_CL_GOES_ON;
     }
+    vg_cl_step(s, "waiting for commands");
     if (!vg_cl_writer_open(&switch_stream, switch_room())) {
         vg_cl_fail(s, "there is no memory for the program's state");
         vg_cl_gate_set(VG_CL_GATE_OPEN);
@@ -143,6 +145,7 @@ vg_cl_stop(struct vg_cl_switch *s)
         return VG_CL_GOES_ON;
     }
     switch_unload();
+    vg_cl_step(s, "unloading");
     if (vg_cl_nodes_are_used(path, sizeof path)) {
         vg_cl_fail(s, "%s stays loaded: the program may use it, too", path);
         return switch_go_on(s);
@@ -152,6 +155,7 @@ vg_cl_stop(struct vg_cl_switch *s)
         vg_cl_fail(s, "%s is still open or mapped", path);
         return switch_go_on(s);
     }
+    vg_cl_step(s, "nodes");
     switch_is_stopped = true;
     return VG_CL_STOPPED;
 }
@@ -163,7 +167,11 @@ vg_cl_resume(struct vg_cl_switch *s)
 {
     if (!switch_is_stopped)
         return true;
-    if (!switch_reload(s) || !vg_cl_inject(s, switch_stream.base, switch_stream.used))
+    vg_cl_step(s, "");
+    if (!switch_reload(s))
+        return false;
+    vg_cl_step(s, "loading");
+    if (!vg_cl_inject(s, switch_stream.base, switch_stream.used))
         return false;
     switch_is_stopped = false;
     vg_cl_gate_set(VG_CL_GATE_OPEN);

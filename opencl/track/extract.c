@@ -6,12 +6,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "opencl/track/callback.h"
 #include "opencl/track/leaving.h"
 #include "opencl/track/program.h"
 #include "opencl/track/state.h"
+#include "opencl/track/warm.h"
 
 #define CHUNK ((size_t)256 << 20) /* bytes that are read between two looks at the clock */
 #define PART  ((size_t)16 << 20)  /* bytes that are copied into the program's memory at once */
@@ -27,15 +29,33 @@ vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)
     return false;
 }
 
-bool
-vg_cl_is_over(struct vg_cl_switch *s)
+static int64_t
+extract_now(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+void
+vg_cl_step(struct vg_cl_switch *s, const char *what)
+{
+    size_t used = strlen(s->steps);
+    int64_t now = extract_now();
+
+    if (s->step_ns)
+        snprintf(s->steps + used, sizeof s->steps - used, "%s%s %.1f ms", used ? ", " : "", what,
+                 (double)(now - s->step_ns) / 1e6);
+    s->step_ns = now;
+}
+
+bool
+vg_cl_is_over(struct vg_cl_switch *s)
+{
     if (s->is_aborted && s->is_aborted(s->data))
         return !vg_cl_fail(s, "it was aborted");
-    if (now.tv_sec * INT64_C(1000000000) + now.tv_nsec > s->deadline_ns)
+    if (extract_now() > s->deadline_ns)
         return !vg_cl_fail(s, "the time was over");
     return false;
 }
@@ -506,6 +526,17 @@ extract_can(struct vg_cl_switch *s)
     return true;
 }
 
+static size_t
+extract_content_sizes(void)
+{
+    size_t all = 0, region[3];
+
+    for (const struct vg_cl_object *o = vg_cl_object_next(NULL); o; o = vg_cl_object_next(o))
+        if (o->type == VG_CL_MEM)
+            all += vg_cl_content_size(o, region);
+    return all;
+}
+
 bool
 vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
 {
@@ -513,15 +544,24 @@ vg_cl_extract(struct vg_cl_switch *s, struct vg_cl_writer *writer)
                                             VG_CL_SAMPLER, VG_CL_MEM,     VG_CL_PROGRAM,
                                             VG_CL_KERNEL,  VG_CL_EVENT};
     struct extract_copier copier = {.cl = NULL};
+    struct vg_cl_warm warm;
     bool ok = extract_can(s);
 
-    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++)
+    vg_cl_warm_begin(&warm, writer->base, ok ? extract_content_sizes() : 0);
+
+    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++) {
         ok = extract_all_of(s, writer, &copier, order[i]);
+        if (order[i] == VG_CL_MEM)
+            vg_cl_step(s, "reading memory");
+    }
+    vg_cl_step(s, "programs");
+    vg_cl_warm_end(&warm);
     if (copier.queue)
         copier.cl->clReleaseCommandQueue(copier.queue);
     if (ok && !vg_cl_writer_finish(writer))
         ok = vg_cl_fail(s, "the stream has no more room");
     if (ok)
         extract_release();
+    vg_cl_step(s, "releasing");
     return ok;
 }

@@ -18,7 +18,12 @@ struct vg_cl_switch {
     void *data;
     char reason[VG_CL_REASON]; /* why it failed */
     uint64_t n_bytes;          /* of memory that was read or written */
+    char steps[VG_CL_REASON];  /* what took how long, for the log */
+    int64_t step_ns;           /* when the step began that is under way; 0: none has */
 };
+
+/* Notes that the step under way has ended: what it was, and how long it took. */
+void vg_cl_step(struct vg_cl_switch *s, const char *what);
 
 /* Notes why S failed. Returns false. */
 bool vg_cl_fail(struct vg_cl_switch *s, const char *format, ...)

@@ -5,7 +5,7 @@
 
 #include "opencl/track/extract.h"
 #include "opencl/track/limits.h"
-#include "opencl/track/program.h"
+#include "opencl/track/rebuild.h"
 #include "opencl/track/remake.h"
 #include "opencl/track/state.h"
 
@@ -198,165 +198,6 @@ inject_mem(struct vg_cl_switch *s, struct vg_cl_object *mem, struct vg_cl_reader
     return inject_map(s, mem);
 }
 
-/* ---- programs ---- */
-
-static cl_device_id *
-inject_reals(struct vg_cl_object *const *devices, cl_uint n)
-{
-    cl_device_id *reals = calloc(n ? n : 1, sizeof *reals);
-
-    for (cl_uint i = 0; reals && i < n; i++)
-        reals[i] = devices[i]->real;
-    return reals;
-}
-
-static cl_int
-inject_create_from(struct vg_cl_object *object, const size_t *sizes, const cl_uchar **binaries)
-{
-    const struct vg_cl_program *program = object->program;
-    cl_device_id *reals = inject_reals(program->devices, program->n_devices);
-    cl_int error = CL_OUT_OF_HOST_MEMORY;
-
-    if (reals)
-        object->real = object->track->cl->clCreateProgramWithBinary(
-            object->context->real, program->n_devices, reals, sizes, binaries, NULL, &error);
-    free(reals);
-    return error;
-}
-
-/* The program as it was before it was built. */
-static cl_int
-inject_create(struct vg_cl_object *object)
-{
-    const cl_icd_dispatch *cl = object->track->cl;
-    const struct vg_cl_program *program = object->program;
-    const char *source = program->source;
-    cl_int error = CL_SUCCESS;
-
-    if (program->kind == VG_CL_PROGRAM_SOURCE) {
-        object->real =
-            cl->clCreateProgramWithSource(object->context->real, 1, &source, NULL, &error);
-    } else if (program->kind == VG_CL_PROGRAM_BINARY) {
-        error = inject_create_from(object, program->sizes, (const cl_uchar **)program->binaries);
-    } else if (program->kind == VG_CL_PROGRAM_IL) {
-        object->real =
-            cl->clCreateProgramWithIL(object->context->real, program->il, program->il_size, &error);
-        for (struct vg_cl_constant *c = program->constants; error == CL_SUCCESS && c; c = c->next)
-            error = cl->clSetProgramSpecializationConstant(object->real, c->id, c->size, c->value);
-    } else if (program->kind == VG_CL_PROGRAM_BUILT_IN) {
-        cl_device_id *reals = inject_reals(program->devices, program->n_devices);
-        object->real = cl->clCreateProgramWithBuiltInKernels(
-            object->context->real, program->n_devices, reals, source, &error);
-        free(reals);
-    }
-    return error;
-}
-
-/* Builds, compiles, or links as the program did. */
-static cl_int
-inject_build(struct vg_cl_object *object)
-{
-    const cl_icd_dispatch *cl = object->track->cl;
-    const struct vg_cl_program *program = object->program;
-    cl_device_id *reals = inject_reals(program->built, program->n_built);
-    cl_device_id *list = program->n_built ? reals : NULL;
-    cl_program *inputs = calloc(program->n_inputs ? program->n_inputs : 1, sizeof *inputs);
-    cl_int error = reals && inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-
-    for (cl_uint i = 0; inputs && i < program->n_inputs; i++)
-        inputs[i] = program->inputs[i]->real;
-    if (error == CL_SUCCESS && program->kind == VG_CL_PROGRAM_LINKED)
-        object->real =
-            cl->clLinkProgram(object->context->real, program->n_built, list, program->options,
-                              program->n_inputs, inputs, NULL, NULL, &error);
-    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
-        error = cl->clCompileProgram(object->real, program->n_built, list, program->options,
-                                     program->n_inputs, program->n_inputs ? inputs : NULL,
-                                     program->n_inputs ? (const char **)program->names : NULL, NULL,
-                                     NULL);
-    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_BUILT)
-        error =
-            cl->clBuildProgram(object->real, program->n_built, list, program->options, NULL, NULL);
-    free(reals);
-    free(inputs);
-    return error;
-}
-
-/* From the binaries of the stream, which fit where the device is the same. */
-static bool
-inject_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
-{
-    const struct vg_cl_program *program = object->program;
-    struct vg_cl_state_program state;
-    bool ok = vg_cl_state_get_program(content, &state) && state.n_binaries == program->n_devices &&
-              program->n_devices > 0;
-    size_t *sizes = calloc(program->n_devices ? program->n_devices : 1, sizeof *sizes);
-    const cl_uchar **binaries =
-        calloc(program->n_devices ? program->n_devices : 1, sizeof *binaries);
-
-    for (cl_uint i = 0; sizes && binaries && ok && i < program->n_devices; i++) {
-        uint64_t size;
-        binaries[i] = vg_cl_get_bytes(content, &size);
-        sizes[i] = size;
-        ok = size > 0 && !program->devices[i]->track->is_other;
-    }
-    ok = ok && sizes && binaries && inject_create_from(object, sizes, binaries) == CL_SUCCESS;
-    if (ok && object->track->cl->clBuildProgram(object->real, 0, NULL, program->options, NULL,
-                                                NULL) != CL_SUCCESS) {
-        vg_cl_object_drop(object);
-        ok = false;
-    }
-    free(sizes);
-    free(binaries);
-    return ok;
-}
-
-/* A first walk makes what the others need: programs that are no result of linking. */
-static bool
-inject_program(struct vg_cl_switch *s, struct vg_cl_object *object, struct vg_cl_reader *content)
-{
-    cl_int error = CL_SUCCESS;
-
-    object->program->is_remade = true;
-    if (object->program->step == VG_CL_PROGRAM_BUILT && inject_from_binaries(object, content))
-        return true;
-    error = inject_create(object);
-    return error == CL_SUCCESS ||
-           vg_cl_fail(s, "a program cannot be made again: OpenCL's error %d", error);
-}
-
-static bool
-inject_is_to_build(const struct vg_cl_object *object)
-{
-    cl_build_status status = CL_BUILD_NONE;
-
-    /* A program that could not be linked has nothing but its log, which is kept. */
-    if (!object->real)
-        return object->program->kind == VG_CL_PROGRAM_LINKED &&
-               object->program->step == VG_CL_PROGRAM_BUILT;
-    object->track->cl->clGetProgramBuildInfo(object->real, object->program->devices[0]->real,
-                                             CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL);
-    return status == CL_BUILD_NONE && object->program->step != VG_CL_PROGRAM_MADE;
-}
-
-/* Headers and what is linked were made before: linked programs have greater ids than their parts.
- */
-static bool
-inject_builds(struct vg_cl_switch *s, const struct inject_index *index)
-{
-    for (int is_linked = 0; is_linked < 2; is_linked++)
-        for (size_t i = 0; i < index->n; i++) {
-            struct vg_cl_object *o = index->objects[i];
-            if (o->type != VG_CL_PROGRAM || !inject_is_to_build(o) ||
-                (o->program->kind == VG_CL_PROGRAM_LINKED) != (is_linked == 1))
-                continue;
-            cl_int error = inject_build(o);
-            if (error != CL_SUCCESS)
-                return vg_cl_fail(s, "a program cannot be built again: OpenCL's error %d", error);
-        }
-    return true;
-}
-
 /* ---- kernels and events ---- */
 
 static cl_int
@@ -437,8 +278,6 @@ inject_record(struct vg_cl_switch *s, struct vg_cl_object *object, struct vg_cl_
     switch (object->type) {
     case VG_CL_MEM:
         return inject_mem(s, object, &record->content);
-    case VG_CL_PROGRAM:
-        return inject_program(s, object, &record->content);
     case VG_CL_KERNEL:
         return inject_kernel(s, object, &record->content, index);
     case VG_CL_EVENT:
@@ -468,15 +307,67 @@ inject_all_of(struct vg_cl_switch *s, const struct vg_cl_reader *start,
     return !reader.failed || vg_cl_fail(s, "the stream is damaged");
 }
 
+/* Lists the programs that are not there. */
+static bool
+inject_list_programs(struct vg_cl_switch *s, const struct vg_cl_reader *start,
+                     const struct inject_index *index, struct vg_cl_rebuild *rebuild)
+{
+    struct vg_cl_reader reader = *start;
+    struct vg_cl_record record;
+
+    rebuild->programs = calloc(index->n ? index->n : 1, sizeof *rebuild->programs);
+    if (!rebuild->programs)
+        return vg_cl_fail(s, "there is no memory");
+    while (vg_cl_reader_next(&reader, &record)) {
+        struct vg_cl_object *object =
+            record.type == VG_CL_PROGRAM ? inject_find(index, record.id, VG_CL_PROGRAM) : NULL;
+        if (record.type == VG_CL_PROGRAM && (!object || rebuild->n == index->n))
+            return vg_cl_fail(s, "the stream has a program that is not there, or has one twice");
+        if (object && !object->real)
+            rebuild->programs[rebuild->n++] =
+                (struct vg_cl_rebuilt){.object = object, .content = record.content};
+    }
+    return !reader.failed || vg_cl_fail(s, "the stream is damaged");
+}
+
+static bool
+inject_types(struct vg_cl_switch *s, const struct vg_cl_reader *reader,
+             const struct inject_index *index, const enum vg_cl_type *types, size_t n)
+{
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < n; i++)
+        for (int walk = 0; ok && walk < (types[i] == VG_CL_MEM ? 2 : 1); walk++)
+            ok = inject_all_of(s, reader, index, types[i], walk);
+    return ok;
+}
+
+/* Memory is written while programs are built. */
+static bool
+inject_with_programs(struct vg_cl_switch *s, const struct vg_cl_reader *reader,
+                     const struct inject_index *index)
+{
+    static const enum vg_cl_type beside[] = {VG_CL_QUEUE, VG_CL_SAMPLER, VG_CL_MEM};
+    struct vg_cl_rebuild rebuild = {.n = 0};
+    bool ok = inject_list_programs(s, reader, index, &rebuild);
+
+    if (ok) {
+        vg_cl_rebuild_begin(&rebuild);
+        ok = inject_types(s, reader, index, beside, sizeof beside / sizeof *beside);
+        vg_cl_step(s, "memory");
+        if (!vg_cl_rebuild_end(&rebuild))
+            ok = vg_cl_fail(s, "%s", rebuild.reason);
+        vg_cl_step(s, "programs");
+    }
+    free(rebuild.programs);
+    return ok;
+}
+
 bool
 vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size)
 {
-    static const struct {
-        enum vg_cl_type type;
-        int walk;
-    } order[] = {{VG_CL_DEVICE, 0},  {VG_CL_CONTEXT, 0}, {VG_CL_QUEUE, 0},
-                 {VG_CL_SAMPLER, 0}, {VG_CL_MEM, 0},     {VG_CL_MEM, 1},
-                 {VG_CL_PROGRAM, 0}, {VG_CL_KERNEL, 0},  {VG_CL_EVENT, 0}};
+    static const enum vg_cl_type first[] = {VG_CL_DEVICE, VG_CL_CONTEXT};
+    static const enum vg_cl_type last[] = {VG_CL_KERNEL, VG_CL_EVENT};
     struct vg_cl_reader reader;
     struct inject_index index;
 
@@ -484,12 +375,11 @@ vg_cl_inject(struct vg_cl_switch *s, const void *base, size_t size)
         return vg_cl_fail(s, "the stream is of another version, or damaged");
     if (!inject_index_make(&index))
         return vg_cl_fail(s, "there is no memory");
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof order / sizeof *order; i++) {
-        ok = inject_all_of(s, &reader, &index, order[i].type, order[i].walk);
-        if (ok && order[i].type == VG_CL_PROGRAM)
-            ok = inject_builds(s, &index);
-    }
+    bool ok = inject_types(s, &reader, &index, first, 2);
+    vg_cl_step(s, "contexts");
+    ok =
+        ok && inject_with_programs(s, &reader, &index) && inject_types(s, &reader, &index, last, 2);
+    vg_cl_step(s, "kernels");
     free(index.objects);
     return ok;
 }

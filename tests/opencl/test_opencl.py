@@ -181,7 +181,8 @@ def test_no_time(tmp_path):
 
 def test_mapped_memory_is_the_programs(tmp_path):
     """It writes to what it has mapped while it is stopped, as only its calls wait."""
-    with Stopped(tmp_path, [built("tests/opencl/mapped-writer")]) as stopped:
+    log = tmp_path / "log"
+    with Stopped(tmp_path, [built("tests/opencl/mapped-writer")], VGPU_OPENCL_LOG=str(log)) as stopped:
         assert stopped.process.stdout.readline() == b"writes\n"
         for _ in range(10):
             assert stopped.say("prepare 30000").startswith("released")
@@ -189,6 +190,8 @@ def test_mapped_memory_is_the_programs(tmp_path):
         stopped.process.terminate()
         assert b"0 lost" in stopped.process.stdout.read()
         assert stopped.process.wait() == 0
+    lines = re.findall(r"^vgpu-opencl\[\d+\]: (released|resumed): \w+.* [\d.]+ ms$", log.read_text(), re.M)
+    assert lines == ["released", "resumed"] * 10
 
 
 # PoCL compiles x264's kernels for a quarter of a minute where it has not done so before.

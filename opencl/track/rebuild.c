@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "opencl/track/rebuild.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "opencl/track/program.h"
+#include "opencl/track/state.h"
+
+#define THREADS_MAX 4 /* that build */
+
+static cl_device_id *
+rebuild_reals(struct vg_cl_object *const *devices, cl_uint n)
+{
+    cl_device_id *reals = calloc(n ? n : 1, sizeof *reals);
+
+    for (cl_uint i = 0; reals && i < n; i++)
+        reals[i] = devices[i]->real;
+    return reals;
+}
+
+static cl_int
+rebuild_create_from(struct vg_cl_object *object, const size_t *sizes, const cl_uchar **binaries)
+{
+    const struct vg_cl_program *program = object->program;
+    cl_device_id *reals = rebuild_reals(program->devices, program->n_devices);
+    cl_int error = CL_OUT_OF_HOST_MEMORY;
+
+    if (reals)
+        object->real = object->track->cl->clCreateProgramWithBinary(
+            object->context->real, program->n_devices, reals, sizes, binaries, NULL, &error);
+    free(reals);
+    return error;
+}
+
+/* The program as it was before it was built. */
+static cl_int
+rebuild_create(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const struct vg_cl_program *program = object->program;
+    const char *source = program->source;
+    cl_int error = CL_SUCCESS;
+
+    if (program->kind == VG_CL_PROGRAM_SOURCE) {
+        object->real =
+            cl->clCreateProgramWithSource(object->context->real, 1, &source, NULL, &error);
+    } else if (program->kind == VG_CL_PROGRAM_BINARY) {
+        error = rebuild_create_from(object, program->sizes, (const cl_uchar **)program->binaries);
+    } else if (program->kind == VG_CL_PROGRAM_IL) {
+        object->real =
+            cl->clCreateProgramWithIL(object->context->real, program->il, program->il_size, &error);
+        for (struct vg_cl_constant *c = program->constants; error == CL_SUCCESS && c; c = c->next)
+            error = cl->clSetProgramSpecializationConstant(object->real, c->id, c->size, c->value);
+    } else if (program->kind == VG_CL_PROGRAM_BUILT_IN) {
+        cl_device_id *reals = rebuild_reals(program->devices, program->n_devices);
+        object->real = cl->clCreateProgramWithBuiltInKernels(
+            object->context->real, program->n_devices, reals, source, &error);
+        free(reals);
+    }
+    return error;
+}
+
+/* Builds, compiles, or links as the program did. */
+static cl_int
+rebuild_build(struct vg_cl_object *object)
+{
+    const cl_icd_dispatch *cl = object->track->cl;
+    const struct vg_cl_program *program = object->program;
+    cl_device_id *reals = rebuild_reals(program->built, program->n_built);
+    cl_device_id *list = program->n_built ? reals : NULL;
+    cl_program *inputs = calloc(program->n_inputs ? program->n_inputs : 1, sizeof *inputs);
+    cl_int error = reals && inputs ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+    for (cl_uint i = 0; inputs && i < program->n_inputs; i++)
+        inputs[i] = program->inputs[i]->real;
+    if (error == CL_SUCCESS && program->kind == VG_CL_PROGRAM_LINKED)
+        object->real =
+            cl->clLinkProgram(object->context->real, program->n_built, list, program->options,
+                              program->n_inputs, inputs, NULL, NULL, &error);
+    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_COMPILED)
+        error = cl->clCompileProgram(object->real, program->n_built, list, program->options,
+                                     program->n_inputs, program->n_inputs ? inputs : NULL,
+                                     program->n_inputs ? (const char **)program->names : NULL, NULL,
+                                     NULL);
+    else if (error == CL_SUCCESS && program->step == VG_CL_PROGRAM_BUILT)
+        error =
+            cl->clBuildProgram(object->real, program->n_built, list, program->options, NULL, NULL);
+    free(reals);
+    free(inputs);
+    return error;
+}
+
+/* From the binaries of the stream, which fit where the device is the same. */
+static bool
+rebuild_from_binaries(struct vg_cl_object *object, struct vg_cl_reader *content)
+{
+    const struct vg_cl_program *program = object->program;
+    struct vg_cl_state_program state;
+    bool ok = vg_cl_state_get_program(content, &state) && state.n_binaries == program->n_devices &&
+              program->n_devices > 0;
+    size_t *sizes = calloc(program->n_devices ? program->n_devices : 1, sizeof *sizes);
+    const cl_uchar **binaries =
+        calloc(program->n_devices ? program->n_devices : 1, sizeof *binaries);
+
+    for (cl_uint i = 0; sizes && binaries && ok && i < program->n_devices; i++) {
+        uint64_t size;
+        binaries[i] = vg_cl_get_bytes(content, &size);
+        sizes[i] = size;
+        ok = size > 0 && !program->devices[i]->track->is_other;
+    }
+    ok = ok && sizes && binaries && rebuild_create_from(object, sizes, binaries) == CL_SUCCESS;
+    if (ok && object->track->cl->clBuildProgram(object->real, 0, NULL, program->options, NULL,
+                                                NULL) != CL_SUCCESS) {
+        vg_cl_object_drop(object);
+        ok = false;
+    }
+    free(sizes);
+    free(binaries);
+    return ok;
+}
+
+static bool
+rebuild_is_to_build(const struct vg_cl_object *object)
+{
+    cl_build_status status = CL_BUILD_NONE;
+
+    /* A program that could not be linked has nothing but its log, which is kept. */
+    if (!object->real)
+        return object->program->kind == VG_CL_PROGRAM_LINKED &&
+               object->program->step == VG_CL_PROGRAM_BUILT;
+    object->track->cl->clGetProgramBuildInfo(object->real, object->program->devices[0]->real,
+                                             CL_PROGRAM_BUILD_STATUS, sizeof status, &status, NULL);
+    return status == CL_BUILD_NONE && object->program->step != VG_CL_PROGRAM_MADE;
+}
+
+/* ---- side by side ---- */
+
+enum rebuild_phase {
+    REBUILD_CREATE, /* which is all where a binary fits */
+    REBUILD_BUILD,
+    REBUILD_LINK, /* one after the other: what is linked may be linked again */
+};
+
+static void
+rebuild_fail(struct vg_cl_rebuild *r, const char *what, cl_int error)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!r->failed)
+        snprintf(r->reason, sizeof r->reason, "a program cannot be %s again: OpenCL's error %d",
+                 what, (int)error);
+    r->failed = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void
+rebuild_one(struct vg_cl_rebuild *r, struct vg_cl_rebuilt *one)
+{
+    struct vg_cl_object *object = one->object;
+    cl_int error = CL_SUCCESS;
+
+    if (r->phase == REBUILD_CREATE) {
+        object->program->is_remade = true;
+        if (object->program->step == VG_CL_PROGRAM_BUILT &&
+            rebuild_from_binaries(object, &one->content))
+            return;
+        error = rebuild_create(object);
+        if (error != CL_SUCCESS)
+            rebuild_fail(r, "made", error);
+        return;
+    }
+    bool is_linked = object->program->kind == VG_CL_PROGRAM_LINKED;
+    if (is_linked != (r->phase == REBUILD_LINK) || !rebuild_is_to_build(object))
+        return;
+    error = rebuild_build(object);
+    if (error != CL_SUCCESS)
+        rebuild_fail(r, "built", error);
+}
+
+static void *
+rebuild_some(void *data)
+{
+    struct vg_cl_rebuild *r = data;
+
+    for (;;) {
+        size_t i = atomic_fetch_add(&r->next, 1);
+        if (i >= r->n || r->failed)
+            return NULL;
+        rebuild_one(r, &r->programs[i]);
+    }
+}
+
+static void
+rebuild_phase(struct vg_cl_rebuild *r, enum rebuild_phase phase)
+{
+    pthread_t threads[THREADS_MAX];
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t wanted = phase == REBUILD_LINK ? 1 : r->n, n = 0;
+
+    r->phase = phase;
+    atomic_store(&r->next, 0);
+    /* This thread is one of them. */
+    while (n + 1 < wanted && n + 1 < THREADS_MAX && (long)n + 1 < cpus &&
+           pthread_create(&threads[n], NULL, rebuild_some, r) == 0)
+        n++;
+    rebuild_some(r);
+    while (n > 0)
+        pthread_join(threads[--n], NULL);
+}
+
+static void *
+rebuild_all(void *data)
+{
+    struct vg_cl_rebuild *r = data;
+
+    for (int phase = REBUILD_CREATE; phase <= REBUILD_LINK && !r->failed; phase++)
+        rebuild_phase(r, phase);
+    return NULL;
+}
+
+static int
+rebuild_compare(const void *a, const void *b)
+{
+    uint64_t left = ((const struct vg_cl_rebuilt *)a)->object->id;
+    uint64_t right = ((const struct vg_cl_rebuilt *)b)->object->id;
+
+    return left < right ? -1 : left > right;
+}
+
+void
+vg_cl_rebuild_begin(struct vg_cl_rebuild *r)
+{
+    pthread_mutex_init(&r->lock, NULL);
+    /* What is linked has a greater id than its parts. */
+    if (r->n > 1)
+        qsort(r->programs, r->n, sizeof *r->programs, rebuild_compare);
+    r->has_thread = r->n > 0 && pthread_create(&r->thread, NULL, rebuild_all, r) == 0;
+    if (!r->has_thread)
+        rebuild_all(r);
+}
+
+bool
+vg_cl_rebuild_end(struct vg_cl_rebuild *r)
+{
+    if (r->has_thread)
+        pthread_join(r->thread, NULL);
+    pthread_mutex_destroy(&r->lock);
+    return !r->failed;
+}

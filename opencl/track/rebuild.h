@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs made again, side by side, and beside whatever else is made meanwhile.
+ */
+#ifndef VG_OPENCL_TRACK_REBUILD_H
+#define VG_OPENCL_TRACK_REBUILD_H
+
+#include <pthread.h>
+
+#include "opencl/track/extract.h"
+#include "opencl/track/object.h"
+#include "opencl/track/stream.h"
+
+struct vg_cl_rebuilt {
+    struct vg_cl_object *object;
+    struct vg_cl_reader content; /* of its record */
+};
+
+struct vg_cl_rebuild {
+    struct vg_cl_rebuilt *programs; /* the caller's */
+    size_t n;
+    char reason[VG_CL_REASON]; /* of the first that failed */
+    atomic_bool failed;
+
+    pthread_mutex_t lock;
+    pthread_t thread;
+    bool has_thread;
+    int phase;
+    atomic_size_t next;
+};
+
+/* Begins to make the programs, whose contexts are there. All but the list is zero. */
+void vg_cl_rebuild_begin(struct vg_cl_rebuild *r);
+
+/* Waits until all are made. Returns false if one could not be. */
+bool vg_cl_rebuild_end(struct vg_cl_rebuild *r);
+
+#endif
